@@ -1,0 +1,28 @@
+"""The agent's configuration: `load(path)` gives a frozen, wholly checked `Config`, or raises `ConfigError`."""
+
+from sluicegate_agent.config.errors import ConfigError, Problem
+from sluicegate_agent.config.load import build, load
+from sluicegate_agent.config.model import (
+    AGGREGATES,
+    Config,
+    MqttConfig,
+    PolicyConfig,
+    SourceConfig,
+    WindowConfig,
+)
+from sluicegate_agent.config.units import Duration, Size
+
+__all__ = [
+    "AGGREGATES",
+    "Config",
+    "ConfigError",
+    "Duration",
+    "MqttConfig",
+    "PolicyConfig",
+    "Problem",
+    "Size",
+    "SourceConfig",
+    "WindowConfig",
+    "build",
+    "load",
+]

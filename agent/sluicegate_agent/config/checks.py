@@ -1,0 +1,224 @@
+"""The checks that need more than one key, or more than a type: each finding names its key, value and remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sluicegate_agent.config.errors import Problem
+from sluicegate_agent.config.model import AGGREGATES, Config, MqttConfig, SourceConfig, WindowConfig
+
+_NAME = re.compile(r"\w[\w.\-]{0,63}", re.ASCII)
+_NAME_RULE = "expected 1 to 64 letters, digits, `_`, `-` or `.`, starting with a letter, digit or `_`"
+
+
+def check(config: Config) -> list[Problem]:
+    """Every finding in a converted configuration, in the order of the file's tables."""
+    parts = (_names, _ranges, _mqtt, _sources, _windows, _storage)
+    return [problem for part in parts for problem in part(config)]
+
+
+def _names(config: Config) -> Iterator[Problem]:
+    named = [("device.id", config.device.id)]
+    named += [(f"window[{i}].name", window.name) for i, window in enumerate(config.windows, 1)]
+    for i, source in enumerate(config.sources, 1):
+        named += [(f"source[{i}].streams", stream) for stream in source.streams]
+    for key, name in named:
+        if not _NAME.fullmatch(name):
+            yield Problem(key, name, _NAME_RULE)
+
+
+def _ranges(config: Config) -> Iterator[Problem]:
+    second, day = 1_000_000, 86_400_000_000
+    bounds: list[tuple[str, int, int, int, str]] = [
+        ("state.memory", config.state.memory, 1 << 20, 1 << 40, "1MiB to 1024GiB"),
+        ("state.disk", config.state.disk, 1 << 20, 1 << 40, "1MiB to 1024GiB"),
+        ("mqtt.port", config.mqtt.actual_port, 1, 65535, "1 to 65535"),
+        ("mqtt.receive_maximum", config.mqtt.receive_maximum, 1, 65535, "1 to 65535"),
+        ("mqtt.keepalive", config.mqtt.keepalive, 5 * second, 65535 * second, "5s to 65535s"),
+        ("mqtt.session_expiry", config.mqtt.session_expiry, 60 * second, (2**32 - 2) * second, "1min to 49710d"),
+        ("commit.every", config.commit.every, second // 1000, 600 * second, "1ms to 10min"),
+        ("identity.horizon", config.identity.horizon, 1, 1 << 20, "1 to 1048576"),
+        ("guard.future", config.guard.future, 0, 36500 * day, "0 (off) to 36500d"),
+        ("bucket.readings", config.bucket.readings, 1, 1 << 20, "1 to 1048576"),
+        ("bucket.span", config.bucket.span, 1, 36500 * day, "1us to 36500d"),
+        ("outbox.rows", config.outbox.rows, 4, 1 << 24, "4 to 16777216"),
+        ("outbox.bytes", config.outbox.bytes, 4096, 1 << 40, "4KiB to 1024GiB"),
+        ("outbox.chunk_buckets", config.outbox.chunk_buckets, 1, 1 << 16, "1 to 65536"),
+        ("outbox.chunk_age", config.outbox.chunk_age, 1, 36500 * day, "1us to 36500d"),
+        ("sync.every", config.sync.every, second // 1000, 36500 * day, "1ms to 36500d"),
+        ("dead_letters.rows", config.dead_letters.rows, 0, 1 << 20, "0 to 1048576"),
+        ("dead_letters.bytes_each", config.dead_letters.bytes_each, 0, 1 << 16, "0 to 64KiB"),
+        ("results.every", config.results.every, 0, day, "0 (at each commit) to 1d"),
+        ("limits.payload", config.limits.payload, 64, 1 << 24, "64B to 16MiB"),
+        ("limits.readings", config.limits.readings, 1, 1 << 20, "1 to 1048576"),
+    ]
+    for key, value, least, most, rule in bounds:
+        if not least <= value <= most:
+            yield Problem(key, int(value), f"expected {rule}")
+
+
+def _mqtt(config: Config) -> Iterator[Problem]:
+    mqtt = config.mqtt
+    if not mqtt.host or any(c.isspace() or c in "/@" for c in mqtt.host):
+        yield Problem("mqtt.host", mqtt.host, 'expected a host name or address alone, such as "broker.local"')
+    if mqtt.client_id is not None and not 1 <= len(mqtt.client_id) <= 64:
+        yield Problem("mqtt.client_id", mqtt.client_id, "expected 1 to 64 characters: the session is kept by this name")
+    if mqtt.password_file and mqtt.password_env:
+        yield Problem("mqtt.password_env", mqtt.password_env, "leave out one of password_file and password_env")
+    if (mqtt.password_file or mqtt.password_env) and mqtt.username is None:
+        yield Problem("mqtt.username", None, "is required when a password is given")
+    if mqtt.password_file:
+        yield from _readable("mqtt.password_file", mqtt.password_file)
+    yield from _tls(mqtt)
+
+
+def _tls(mqtt: MqttConfig) -> Iterator[Problem]:
+    files = {"ca_file": mqtt.tls.ca_file, "cert_file": mqtt.tls.cert_file, "key_file": mqtt.tls.key_file}
+    for name, path in files.items():
+        if path is not None:
+            yield from _readable(f"mqtt.tls.{name}", path)
+            if not mqtt.uses_tls:
+                yield Problem(f"mqtt.tls.{name}", str(path), "TLS is off: add enabled = true to [mqtt.tls]")
+    if mqtt.tls.key_file and not mqtt.tls.cert_file:
+        yield Problem("mqtt.tls.cert_file", None, "is required when key_file is given")
+
+
+def _readable(key: str, path: Path) -> Iterator[Problem]:
+    try:
+        with path.open("rb"):
+            return
+    except OSError as error:
+        yield Problem(key, str(path), f"cannot be read: {error.strerror}; correct the path or its permissions")
+
+
+def _sources(config: Config) -> Iterator[Problem]:
+    if not config.sources:
+        yield Problem("source", None, "is required; write [[source]] with the topic to subscribe to")
+    topics: dict[str, int] = {}
+    owners: dict[str, int] = {}
+    for i, source in enumerate(config.sources, 1):
+        yield from _source(source, f"source[{i}]")
+        yield from _twice(topics, source.topic, i, f"source[{i}].topic")
+        for stream in source.streams:
+            yield from _twice(owners, stream, i, f"source[{i}].streams")
+
+
+def _twice(seen: dict[str, int], name: str, number: int, key: str) -> Iterator[Problem]:
+    if seen.setdefault(name, number) != number:
+        yield Problem(key, name, f"source[{seen[name]}] has it already: give each topic and stream to one source")
+
+
+def _source(source: SourceConfig, at: str) -> Iterator[Problem]:
+    if not source.topic or len(source.topic.encode()) > 1024 or "\0" in source.topic:
+        yield Problem(f"{at}.topic", source.topic, "expected a topic of 1 to 1024 bytes")
+    if "+" in source.topic or "#" in source.topic:
+        remedy = "wildcards would mix several senders into one stream: write one [[source]] for each topic"
+        yield Problem(f"{at}.topic", source.topic, remedy)
+    if not source.streams:
+        yield Problem(f"{at}.streams", None, 'is empty: name at least one, such as streams = { temp = "temp" }')
+    if source.epoch is not None and source.sequence is None:
+        yield Problem(f"{at}.epoch", source.epoch, "tells when sequence numbers start anew: give `sequence` too")
+    yield from _format(source, at)
+    yield from _paths(source, at)
+
+
+def _format(source: SourceConfig, at: str) -> Iterator[Problem]:
+    for key in ("time", "sequence", "epoch"):
+        if source.format == "number" and getattr(source, key) is not None:
+            remedy = 'a message that is one number has no other fields: leave it out, or use format = "json"'
+            yield Problem(f"{at}.{key}", getattr(source, key), remedy)
+    if source.format == "number" and len(source.streams) > 1:
+        yield Problem(f"{at}.streams", ", ".join(source.streams), "one number is one stream: name one")
+    if source.format == "array" and source.sequence is not None:
+        remedy = "a message of several readings has no one number to count them by: leave it out for arrays"
+        yield Problem(f"{at}.sequence", source.sequence, remedy)
+    if source.format != "array" and source.items:
+        yield Problem(f"{at}.items", source.items, 'is the place of the list: use it with format = "array"')
+
+
+def _paths(source: SourceConfig, at: str) -> Iterator[Problem]:
+    paths: dict[str, Any] = {f"{at}.{key}": getattr(source, key) for key in ("items", "time", "sequence", "epoch")}
+    paths |= {f"{at}.streams.{stream}": path for stream, path in source.streams.items()}
+    for key, path in paths.items():
+        whole = key == f"{at}.items" or source.format != "json"
+        if path is not None and not (whole and path == "") and not _is_path(path):
+            yield Problem(key, path, 'expected a path of up to 16 steps such as "temp" or "data.0.temp"')
+    for stream, path in source.streams.items():
+        if source.format == "number" and path:
+            yield Problem(f"{at}.streams.{stream}", path, 'the message itself is the number: write ""')
+
+
+def _is_path(path: str) -> bool:
+    steps = path.split(".")
+    return len(path) <= 256 and len(steps) <= 16 and all(steps)
+
+
+def _windows(config: Config) -> Iterator[Problem]:
+    names: set[str] = set()
+    for i, window in enumerate(config.windows, 1):
+        if window.name in names:
+            yield Problem(
+                f"window[{i}].name", window.name, "another window has this name: results could not be told apart"
+            )
+        names.add(window.name)
+        yield from _window(window, config.streams, f"window[{i}]")
+
+
+def _window(window: WindowConfig, streams: tuple[str, ...], at: str) -> Iterator[Problem]:
+    for stream in window.streams:
+        if stream != "*" and stream not in streams:
+            yield Problem(f"{at}.streams", stream, f"no source feeds it; there are: {', '.join(streams)}")
+    if not window.streams:
+        yield Problem(f"{at}.streams", None, 'is empty: name streams, or "*" for all')
+    for aggregate in window.aggregates:
+        if aggregate not in AGGREGATES:
+            yield Problem(f"{at}.aggregate", aggregate, f"expected one or several of {', '.join(AGGREGATES)}")
+    if not window.aggregates or len(set(window.aggregates)) != len(window.aggregates):
+        yield Problem(f"{at}.aggregate", str(list(window.aggregates)), "expected each aggregate once, at least one")
+    yield from _policy(window, at)
+
+
+def _policy(window: WindowConfig, at: str) -> Iterator[Problem]:
+    policy = window.policy
+    if (policy.time is None) == (policy.count is None):
+        yield Problem(f"{at}.policy", None, 'expected exactly one: { time = "24h" } or { count = 100 }')
+    if policy.time is not None and policy.time <= 0:
+        yield Problem(f"{at}.policy.time", int(policy.time), 'expected more than nothing, such as "24h"')
+    if policy.count is not None and not 1 <= policy.count <= 2**40:
+        yield Problem(f"{at}.policy.count", policy.count, "expected 1 to 1099511627776 readings")
+    if window.buckets == 0 and policy.time is not None:
+        remedy = (
+            "a time window without a bound on its buckets has no worst case: give the most readings it may hold; "
+            "it is exact while they fit, and coarser beyond"
+        )
+        yield Problem(f"{at}.buckets", 0, remedy)
+    elif not (window.buckets == 0 or 4 <= window.buckets <= 1 << 24):
+        yield Problem(f"{at}.buckets", window.buckets, "expected 4 to 16777216, or 0 for an exact count window")
+
+
+def _storage(config: Config) -> Iterator[Problem]:
+    if config.outbox.chunk_buckets > config.outbox.rows // 2:
+        remedy = f"expected at most half of outbox.rows ({config.outbox.rows}): a chunk leaves room for what comes next"
+        yield Problem("outbox.chunk_buckets", config.outbox.chunk_buckets, remedy)
+    if config.sync.target == "directory" and config.sync.path is None:
+        yield Problem("sync.path", None, 'is required with target = "directory": the folder that receives the chunks')
+    if config.sync.target == "none" and config.sync.path is not None:
+        yield Problem(
+            "sync.path", str(config.sync.path), 'is not used with target = "none": write target = "directory"'
+        )
+    if config.results.topic:
+        yield from _results(config)
+
+
+def _results(config: Config) -> Iterator[Problem]:
+    topic = config.results.topic.replace("{device}", config.device.id)
+    if any(c in topic for c in "+#{}\0") or len(topic.encode()) > 1024:
+        remedy = "expected a topic without wildcards; `{device}` stands for the device's id"
+        yield Problem("results.topic", config.results.topic, remedy)
+    if topic in {source.topic for source in config.sources}:
+        yield Problem(
+            "results.topic", config.results.topic, "is also a source's topic: the agent would read its own answers"
+        )

@@ -1,0 +1,170 @@
+"""From a TOML file to a whole, checked `Config`, or to one `ConfigError` with every finding."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec.structs import FieldInfo, fields
+
+from sluicegate_agent.config.checks import check
+from sluicegate_agent.config.errors import ConfigError, Problem
+from sluicegate_agent.config.model import Config, Table
+from sluicegate_agent.config.units import Duration, Size
+
+_LARGEST_FILE = 1 << 20
+_STEP = re.compile(r"([^.\[\]]+)(?:\[(\d+)\])?")
+_TYPES = {
+    "int": "a whole number",
+    "str": "a text in quotes",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+
+
+def load(path: str | Path) -> Config:
+    """Read, convert and cross-check a configuration file; raises ConfigError. Opens no connection, creates nothing."""
+    file = Path(path)
+    return build(_parse(file), file)
+
+
+def build(raw: dict[str, Any], file: Path) -> Config:
+    """The same from parsed TOML; relative paths are taken from the folder of `file`."""
+    reader = _Reader(file.absolute().parent)
+    config: Config | None = reader.table(Config, raw, "")
+    if config is None:
+        raise ConfigError(file, reader.problems)
+    problems = check(config)
+    if problems:
+        raise ConfigError(file, [_as_written(problem, raw) for problem in problems])
+    return config
+
+
+def _as_written(problem: Problem, raw: Any) -> Problem:
+    """The finding with the value as it stands in the file ("3us", not 3), where there is one at its key."""
+    for name, number in _STEP.findall(problem.key):
+        raw = raw.get(name) if isinstance(raw, dict) else None
+        raw = raw[int(number) - 1] if number and isinstance(raw, list) else raw
+    plain = isinstance(raw, str | int | float) and problem.value is not None
+    return Problem(problem.key, raw, problem.remedy) if plain else problem
+
+
+def _parse(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as handle:
+            data = handle.read(_LARGEST_FILE + 1)
+        if len(data) > _LARGEST_FILE:
+            raise ConfigError(file, [Problem("file", None, "is larger than 1 MiB: this is no agent's configuration")])
+        return tomllib.loads(data.decode())
+    except FileNotFoundError:
+        remedy = "there is no such file; `sluicegate check --sample` prints one to start from"
+        raise ConfigError(file, [Problem("file", None, remedy)]) from None
+    except OSError as error:
+        raise ConfigError(file, [Problem("file", None, f"cannot be read: {error.strerror}")]) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(file, [Problem("file", None, f"is not TOML: {error}")]) from None
+
+
+class _Reader:
+    """Converts table by table, so that every finding has its full key and one mistake does not hide the next."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.problems: list[Problem] = []
+
+    def table(self, kind: type[Table], raw: Any, at: str) -> Any:
+        if not isinstance(raw, dict):
+            self.problems.append(Problem(at, raw, f"expected a table: write it as [{at}]"))
+            return None
+        known = {info.encode_name: info for info in fields(kind)}
+        self._unknown(raw, known, at)
+        values = {}
+        for key, info in known.items():
+            if key in raw:
+                values[info.name] = self.value(info.type, raw[key], _join(at, key))
+            elif info.required:
+                self.problems.append(Problem(_join(at, key), None, f"is required{_example(key)}"))
+        return None if self.problems else kind(**values)
+
+    def _unknown(self, raw: dict[str, Any], known: dict[str, FieldInfo], at: str) -> None:
+        for key in raw:
+            if key not in known:
+                near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+                remedy = f"did you mean `{near[0]}`?" if near else f"known here: {', '.join(known)}"
+                shown = None if isinstance(raw[key], dict | list) else raw[key]
+                self.problems.append(Problem(_join(at, key), shown, f"there is no such key; {remedy}"))
+
+    def value(self, kind: Any, raw: Any, at: str) -> Any:
+        nested = next(_tables(kind), None)
+        if nested is None:
+            return self._plain(kind, raw, at)
+        if get_origin(kind) is not tuple:
+            return self.table(nested, raw, at)
+        if not isinstance(raw, list):
+            self.problems.append(Problem(at, None, f"expected a list of tables: write [[{at}]] before each"))
+            return ()
+        return tuple(self.table(nested, item, f"{at}[{number}]") for number, item in enumerate(raw, 1))
+
+    def _plain(self, kind: Any, raw: Any, at: str) -> Any:
+        parsers = {Duration: Duration.parse, Size: Size.parse, Path: self._path}
+        parse = next((parsers[part] for part in (kind, *get_args(kind)) if part in parsers), None)
+        try:
+            return msgspec.convert(raw, kind) if parse is None else parse(raw)
+        except msgspec.ValidationError as error:
+            remedy = _choices(kind) if get_origin(kind) is Literal else _plainly(str(error))
+            self.problems.append(Problem(at, raw, remedy))
+        except ValueError as error:
+            self.problems.append(Problem(at, raw, str(error)))
+        return None
+
+    def _path(self, raw: Any) -> Path:
+        if not isinstance(raw, str) or not raw or "\0" in raw:
+            raise ValueError('expected the path of a file or folder, such as "/var/lib/sluicegate"')
+        return self.folder / Path(raw).expanduser()
+
+
+def _tables(kind: Any) -> Iterator[type[Table]]:
+    for part in (kind, *get_args(kind)):
+        if isinstance(part, type) and issubclass(part, Table):
+            yield part
+
+
+def _plainly(message: str) -> str:
+    """msgspec's message in the words of the file: "expected a whole number, got a text in quotes"."""
+    message = message.partition(" - at ")[0].replace(" | null", "").replace("`", "")
+    message = re.sub(r"\b(int|str|bool|array|object)\b", lambda match: _TYPES[match[1]], message)
+    return (message[0].lower() + message[1:]).replace(" | ", " or ")
+
+
+def _choices(kind: Any) -> str:
+    """What a key with a few allowed values expects."""
+    return "expected " + " or ".join(
+        f'"{choice}"' if isinstance(choice, str) else str(choice) for choice in get_args(kind)
+    )
+
+
+def _join(at: str, key: str) -> str:
+    return f"{at}.{key}" if at else key
+
+
+_EXAMPLES = {
+    "device": '; write [device] with id = "…"',
+    "state": '; write [state] with path = "…"',
+    "source": "; write [[source]] with the topic to subscribe to",
+    "id": ': the name of this device, such as id = "greenhouse-1"',
+    "path": ': the folder for everything durable, such as path = "/var/lib/sluicegate"',
+    "topic": ': the topic to subscribe to, such as topic = "weather/ewr"',
+    "streams": ': which values become streams, such as streams = { temp = "temp" }',
+    "policy": ': how long the window is, such as policy = { time = "24h" } or { count = 100 }',
+    "name": ': what its results are called, such as name = "mean_24h"',
+}
+
+
+def _example(key: str) -> str:
+    return _EXAMPLES.get(key, "")

@@ -1,0 +1,219 @@
+"""What an agent can be told: one frozen struct per table of the configuration file, with every default.
+
+Times are microseconds (`Duration`), sizes bytes (`Size`), paths absolute once loaded. The commented twin of this module
+is `sample.toml`; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct, field
+
+from sluicegate_agent.config.units import Duration, Size
+
+AGGREGATES = ("count", "sum", "mean", "min", "max", "argmin", "argmax", "first", "last")
+_SECOND = 1_000_000
+_DAY = 86_400 * _SECOND
+
+
+class Table(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of the file; an unknown key is an error."""
+
+
+class DeviceConfig(Table, frozen=True):
+    """[device]: who speaks."""
+
+    id: str
+
+
+class StateConfig(Table, frozen=True):
+    """[state]: where everything durable lives, and the budgets `run` refuses to exceed."""
+
+    path: Path
+    memory: Size = Size(40 * 2**20)
+    disk: Size = Size(64 * 2**20)
+
+
+class TlsConfig(Table, frozen=True):
+    """[mqtt.tls]: on for every host but loopback unless turned off here; certificates are always verified."""
+
+    enabled: bool | None = None
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+
+
+class MqttConfig(Table, frozen=True):
+    """[mqtt]: the broker and the session kept with it."""
+
+    host: str = "localhost"
+    port: int | None = None
+    version: Literal[5, "3.1.1"] = 5
+    client_id: str | None = None
+    username: str | None = None
+    password_file: Path | None = None
+    password_env: str | None = None
+    keepalive: Duration = Duration(60 * _SECOND)
+    session_expiry: Duration = Duration(_DAY)
+    receive_maximum: int = 1000
+    tls: TlsConfig = TlsConfig()
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the connection is encrypted: as told, else for every host but this one."""
+        return not self.is_loopback if self.tls.enabled is None else self.tls.enabled
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the broker is on this machine by name, so that nothing leaves it."""
+        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+
+    @property
+    def actual_port(self) -> int:
+        """The port as told, else 8883 with TLS and 1883 without."""
+        return self.port if self.port is not None else (8883 if self.uses_tls else 1883)
+
+
+class CommitConfig(Table, frozen=True):
+    """[commit]: how long an accepted message may wait for its commit (or half of receive_maximum messages)."""
+
+    every: Duration = Duration(_SECOND)
+
+
+class IdentityConfig(Table, frozen=True):
+    """[identity]: how many messages per source are remembered, to know one that comes again."""
+
+    horizon: int = 4096
+
+
+class GuardConfig(Table, frozen=True):
+    """[guard]: a message later than the board's clock by more than `future` is dead-lettered; 0 turns it off."""
+
+    future: Duration = Duration(_DAY)
+
+
+class SourceConfig(Table, frozen=True):
+    """[[source]]: one topic, how its messages are read, and the streams they feed (stream name → path of the value)."""
+
+    topic: str
+    streams: dict[str, str]
+    format: Literal["json", "number", "array"] = "json"
+    items: str = ""
+    time: str | None = None
+    time_format: Literal["iso8601", "s", "ms", "us"] = "iso8601"
+    sequence: str | None = None
+    epoch: str | None = None
+
+
+class PolicyConfig(Table, frozen=True):
+    """`policy` of a window: exactly one of a length of time and a number of readings."""
+
+    time: Duration | None = None
+    count: int | None = None
+
+
+class WindowConfig(Table, frozen=True):
+    """[[window]]: a question asked of streams; `buckets` bounds its footprint, 0 is exact (count windows only)."""
+
+    name: str
+    policy: PolicyConfig
+    streams: tuple[str, ...] = ("*",)
+    aggregate: str | tuple[str, ...] = "mean"
+    buckets: int = 64
+
+    @property
+    def aggregates(self) -> tuple[str, ...]:
+        """The aggregates by name, one or several."""
+        return (self.aggregate,) if isinstance(self.aggregate, str) else self.aggregate
+
+    def covers(self, stream: str) -> bool:
+        """Whether this window is asked of the stream."""
+        return "*" in self.streams or stream in self.streams
+
+    @property
+    def definition(self) -> str:
+        """What the kept state depends on, as canonical JSON: a window whose definition changed is started anew."""
+        policy = {"time": self.policy.time} if self.policy.time is not None else {"count": self.policy.count}
+        kept = {"aggregates": self.aggregates, "policy": policy, "buckets": self.buckets}
+        return json.dumps(kept, sort_keys=True, separators=(",", ":"))
+
+
+class BucketConfig(Table, frozen=True):
+    """[bucket]: when the outbox's base bucket of a stream closes, whichever comes first."""
+
+    readings: int = 16
+    span: Duration = Duration(_DAY)
+
+
+class OutboxConfig(Table, frozen=True):
+    """[outbox]: the bound of what waits for the cloud, and the size and age at which a chunk is sealed."""
+
+    rows: int = 20_000
+    bytes: Size = Size(16 * 2**20)
+    chunk_buckets: int = 256
+    chunk_age: Duration = Duration(3600 * _SECOND)
+
+
+class SyncConfig(Table, frozen=True):
+    """[sync]: where sealed chunks go."""
+
+    target: Literal["directory", "none"] = "none"
+    path: Path | None = None
+    every: Duration = Duration(10 * _SECOND)
+
+
+class DeadLettersConfig(Table, frozen=True):
+    """[dead_letters]: how much of what cannot be read is kept."""
+
+    rows: int = 1000
+    bytes_each: Size = Size(256)
+
+
+class ResultsConfig(Table, frozen=True):
+    """[results]: where answers are published; an empty topic publishes none."""
+
+    topic: str = "sluicegate/{device}/results"
+    every: Duration = Duration(_SECOND)
+
+
+class LimitsConfig(Table, frozen=True):
+    """[limits]: what one message may ask of the agent."""
+
+    payload: Size = Size(64 * 2**10)
+    readings: int = 4096
+
+
+class Config(Table, frozen=True):
+    """A whole configuration, checked."""
+
+    device: DeviceConfig
+    state: StateConfig
+    sources: tuple[SourceConfig, ...] = field(name="source")
+    mqtt: MqttConfig = MqttConfig()
+    commit: CommitConfig = CommitConfig()
+    identity: IdentityConfig = IdentityConfig()
+    guard: GuardConfig = GuardConfig()
+    windows: tuple[WindowConfig, ...] = field(name="window", default=())
+    bucket: BucketConfig = BucketConfig()
+    outbox: OutboxConfig = OutboxConfig()
+    sync: SyncConfig = SyncConfig()
+    dead_letters: DeadLettersConfig = DeadLettersConfig()
+    results: ResultsConfig = ResultsConfig()
+    limits: LimitsConfig = LimitsConfig()
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The names of all streams, in the order of the file."""
+        return tuple(stream for source in self.sources for stream in source.streams)
+
+    def windows_of(self, stream: str) -> tuple[WindowConfig, ...]:
+        """The windows asked of a stream, in the order of the file."""
+        return tuple(window for window in self.windows if window.covers(stream))
+
+    @property
+    def commit_messages(self) -> int:
+        """A commit is due when so many messages wait: half of Receive Maximum, so that the broker never has to stop."""
+        return max(1, self.mqtt.receive_maximum // 2)
