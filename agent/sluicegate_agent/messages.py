@@ -6,17 +6,21 @@ from typing import NamedTuple
 
 
 class Message(NamedTuple):
-    """One MQTT message as it arrived; `truncated` is the whole length where the payload was larger than allowed."""
+    """One MQTT message as it arrived; `whole` is the payload's full length where it was larger than allowed and cut."""
 
     topic: str
     payload: bytes
     packet_id: int
     qos: int
-    truncated: int = 0
+    whole: int = 0
 
 
 class Decoded(NamedTuple):
-    """The readings of one message: (stream, time in µs, value), in the message's order; `absent` metrics had none."""
+    """What one message holds: its identity's parts and its readings (stream, time in µs, value), in their order.
+
+    `absent` counts metrics without a value (null, "NA", missing); `refused` names those whose value cannot be used,
+    as (stream, reason): the others of the message count nevertheless.
+    """
 
     source: str
     sequence: int | None
@@ -24,10 +28,11 @@ class Decoded(NamedTuple):
     time_us: int
     readings: list[tuple[str, int, float]]
     absent: int = 0
+    refused: tuple[tuple[str, str], ...] = ()
 
 
-class Unreadable(Exception):
-    """Raised by `decode` for a message without a usable reading; `str()` is the dead letter's reason."""
+class Unreadable(Exception):  # noqa: N818  it is a verdict on a message, not a failure of the agent
+    """Raised by `decode` for a message that cannot be used at all; `str()` is the dead letter's reason."""
 
 
 class Result(NamedTuple):
