@@ -1,7 +1,7 @@
 """From a message's bytes to readings, or to the reason why not: nothing here raises anything but `Unreadable`.
 
-Every size is bounded before it is used: the payload by `limits.payload` (the link cuts a longer one), the nesting by the
-parser, the readings of a message by `limits.readings`, the steps of a path by the configuration's check.
+Every size is bounded before it is used: the payload by `limits.payload` (the link cuts a longer one), the nesting by
+the parser, the readings of a message by `limits.readings`, the steps of a path by the configuration's check.
 """
 
 from __future__ import annotations

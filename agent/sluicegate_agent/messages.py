@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec import Struct
+
 
 class Message(NamedTuple):
     """One MQTT message as it arrived; `whole` is the payload's full length where it was larger than allowed and cut."""
@@ -35,7 +37,7 @@ class Unreadable(Exception):  # noqa: N818  it is a verdict on a message, not a 
     """Raised by `decode` for a message that cannot be used at all; `str()` is the dead letter's reason."""
 
 
-class Result(NamedTuple):
+class Result(Struct, frozen=True, gc=False):
     """One window's answer to one aggregate over one stream, as of reading `ordinal` at `time_us`."""
 
     stream: str
