@@ -1,5 +1,15 @@
-"""The bucket record and its builder."""
+"""The bucket record, its merge and its builder: compiled, or the readable twin where SLUICEGATE_PURE=1."""
 
-from sluicegate.reference.buckets import FIELDS, LARGEST, LATE, ORDERED, PACKED, Bucket, Builder, merge
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from sluicegate.reference.buckets import FIELDS, LARGEST, LATE, ORDERED, PACKED
+
+if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
+    from sluicegate._buckets import Bucket, Builder, merge
+else:
+    from sluicegate.reference.buckets import Bucket, Builder, merge
 
 __all__ = ["FIELDS", "LARGEST", "LATE", "ORDERED", "PACKED", "Bucket", "Builder", "merge"]

@@ -91,20 +91,10 @@ class Bucket:
         """All fields in order, 8 bytes each, little-endian."""
         return _RECORD.pack(*astuple(self))
 
-    @property
-    def least(self) -> Extreme:
-        """The minimum and its places."""
-        return Extreme(self.low, self.low_t_first, self.low_t_last, self.low_o_first, self.low_o_last)
-
-    @property
-    def greatest(self) -> Extreme:
-        """The maximum and its places."""
-        return Extreme(self.high, self.high_t_first, self.high_t_last, self.high_o_first, self.high_o_last)
-
     def verify(self) -> None:
         """Raise ValueError naming the first invariant that does not hold."""
-        for broken in _broken(self):
-            raise ValueError(f"bucket at ordinal {self.first} of {self.n} readings: {broken}")
+        for reason in broken(self):
+            raise ValueError(f"bucket at ordinal {self.first} of {self.n} readings: {reason}")
 
 
 FIELDS = tuple(field.name for field in fields(Bucket))
@@ -117,7 +107,7 @@ def merge(a: Bucket, b: Bucket) -> Bucket:
     """
     if b.first != a.first + a.n:
         raise ValueError(f"bucket at ordinal {b.first} does not follow: expected ordinal {a.first + a.n}")
-    low, high = _merged(a.least, b.least, a.low < b.low), _merged(a.greatest, b.greatest, a.high > b.high)
+    low, high = _merged(_least(a), _least(b), a.low < b.low), _merged(_greatest(a), _greatest(b), a.high > b.high)
     ordered = a.flags & b.flags & ORDERED if b.t_first >= a.t_last else 0
     return Bucket(
         a.first,
@@ -134,6 +124,14 @@ def merge(a: Bucket, b: Bucket) -> Bucket:
         _whole(a.gap + b.gap, "gap"),
         ordered | (a.flags | b.flags) & LATE,
     )
+
+
+def _least(b: Bucket) -> Extreme:
+    return Extreme(b.low, b.low_t_first, b.low_t_last, b.low_o_first, b.low_o_last)
+
+
+def _greatest(b: Bucket) -> Extreme:
+    return Extreme(b.high, b.high_t_first, b.high_t_last, b.high_o_first, b.high_o_last)
 
 
 def _merged(a: Extreme, b: Extreme, a_wins: bool) -> Extreme:
@@ -166,7 +164,7 @@ class Builder:
         return self._open
 
     def add(self, value: float, time: int, gap: int = 0) -> None:
-        """Fold one reading of `time` µs, before which `gap` were lost. Raises as Bucket.single, and is then unchanged."""
+        """Fold one reading of `time` µs, before which `gap` were lost. Raises as Bucket.single, changing nothing."""
         late = LATE if self._open is None and self.newest is not None and time < self.newest else 0
         single = Bucket.single(value, time, self.center, self.next, gap, ORDERED | late)
         self._open = single if self._open is None else merge(self._open, single)
@@ -219,8 +217,8 @@ def _whole(number: int, name: str) -> int:
     return number
 
 
-def _broken(b: Bucket) -> Iterator[str]:
-    """Every invariant that does not hold, in words."""
+def broken(b: Bucket) -> Iterator[str]:
+    """Every invariant of a bucket that does not hold, in words; for the compiled bucket too."""
     last = b.first + b.n - 1
     if b.n < 1 or b.first < 0 or last >= _INT64 - 1:
         yield "n must be at least 1 and the ordinals within 0 … 2⁶³ − 2"
@@ -233,7 +231,7 @@ def _broken(b: Bucket) -> Iterator[str]:
     if b.flags & ~(ORDERED | LATE):
         yield f"flags {b.flags} has unknown bits"
     yield from _broken_sums(b)
-    for name, extreme in (("low", b.least), ("high", b.greatest)):
+    for name, extreme in (("low", _least(b)), ("high", _greatest(b))):
         yield from (f"{name}: {text}" for text in _broken_extreme(b, extreme, last))
 
 

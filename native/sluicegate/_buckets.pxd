@@ -1,0 +1,46 @@
+# The contract of the compiled bucket: the record of docs/architecture.md as a C struct, and what folds into it.
+cimport cython
+from libc.stdint cimport int64_t
+
+
+cdef struct Extreme:
+    double value
+    int64_t t_first
+    int64_t t_last
+    int64_t o_first
+    int64_t o_last
+
+
+cdef struct Record:
+    int64_t first
+    int64_t n
+    int64_t t_first
+    int64_t t_last
+    double total
+    double pre_low
+    double pre_high
+    Extreme low
+    Extreme high
+    double x_first
+    double x_last
+    int64_t gap
+    int64_t flags
+
+
+cdef void single(Record* r, double value, int64_t time, double center, int64_t first, int64_t gap, int64_t flags) noexcept nogil
+cdef void fold(Record* a, const Record* b) noexcept nogil  # a ← a then b; b.first is a.first + a.n
+
+
+@cython.final
+cdef class Bucket:
+    cdef Record r
+
+
+@cython.final
+cdef class Builder:
+    cdef readonly double center
+    cdef int64_t following
+    cdef int64_t latest
+    cdef bint seen
+    cdef Record r  # the open bucket; r.n is 0 where there is none
+    cdef int resume(self, Bucket bucket) except -1
