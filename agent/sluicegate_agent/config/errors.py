@@ -27,6 +27,8 @@ class Problem:
 class ConfigError(Exception):
     """Raised before anything starts when a configuration file cannot be used; `problems` has every finding."""
 
+    exit_code = 2
+
     def __init__(self, file: Path, problems: list[Problem]) -> None:
         self.file = file
         self.problems = problems
