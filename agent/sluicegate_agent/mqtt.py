@@ -14,9 +14,9 @@ import select
 import socket
 import ssl
 import time
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
@@ -120,13 +120,23 @@ def _after_properties(packet: bytes | bytearray, at: int) -> int:
     return 1 << 62
 
 
+class Counts(Protocol):
+    """Where the link counts: the state's counters, kept with the next commit."""
+
+    def add(self, name: str, amount: int = 1) -> None:
+        """Count `amount` more under `name`."""
+
+    def __getitem__(self, name: str) -> int:
+        """The count under `name`, 0 where nothing was counted."""
+
+
 class Link:
     """The agent's side of one broker: `poll` gives messages, `ack` acknowledges, `publish` sends results.
 
     Counters it keeps: connects, disconnects, connect_failures, sessions_lost, results_published, results_skipped.
     """
 
-    def __init__(self, config: Config, counters: MutableMapping[str, int], wake: socket.socket | None = None) -> None:
+    def __init__(self, config: Config, counters: Counts, wake: socket.socket | None = None) -> None:
         self.config, self.counters = config, counters
         self.state = "not connected yet"
         self._wake = [wake] if wake else []
@@ -168,7 +178,7 @@ class Link:
         ready = self.connected and not self._client.want_write()
         if ready:
             self._client.publish(topic, payload)
-        self._count("results_published" if ready else "results_skipped")
+        self.counters.add("results_published" if ready else "results_skipped")
         return ready
 
     def close(self) -> None:
@@ -212,7 +222,7 @@ class Link:
         delay *= random.uniform(0.5, 1.0)  # noqa: S311  jitter, so that a fleet does not return all at once
         self._failures += 1
         self._next_attempt = time.monotonic() + delay
-        self._count("connect_failures")
+        self.counters.add("connect_failures")
         mqtt = self.config.mqtt
         self.state = f"away: {reason}"
         log.warning("broker %s:%d: %s; trying again in %.1f s", mqtt.host, mqtt.actual_port, reason, delay)
@@ -221,11 +231,11 @@ class Link:
         if reason.is_failure:
             self._failed(f"refused us: {reason}{_hint(str(reason))}")
             return
-        if not flags.session_present and self.counters.get("connects", 0):
-            self._count("sessions_lost")
+        if not flags.session_present and self.counters["connects"]:
+            self.counters.add("sessions_lost")
             log.warning("the broker kept no session for us: messages sent while we were away may be lost")
         self._failures = 0
-        self._count("connects")
+        self.counters.add("connects")
         self.state = "connected"
         log.info("connected to %s:%d", self.config.mqtt.host, self.config.mqtt.actual_port)
         client.subscribe([(source.topic, _subscription(self.config.mqtt)) for source in self.config.sources])
@@ -240,11 +250,8 @@ class Link:
         self._unacknowledged.clear()
         if not self.state.startswith("connected"):
             return
-        self._count("disconnects")
+        self.counters.add("disconnects")
         self._failed(f"connection lost ({reason})")
-
-    def _count(self, name: str) -> None:
-        self.counters[name] = self.counters.get(name, 0) + 1
 
 
 def _client(config: Config) -> Client:

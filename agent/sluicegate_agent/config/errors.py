@@ -32,7 +32,9 @@ class ConfigError(Exception):
     def __init__(self, file: Path, problems: list[Problem]) -> None:
         self.file = file
         self.problems = problems
-        super().__init__("\n".join(f"{file}: {problem}" for problem in problems))
+        lines = [str(problem) for problem in problems]
+        several = f"{len(lines)} things to correct\n  " if len(lines) > 1 else ""
+        super().__init__(f"{file}: {several}" + "\n  ".join(lines))
 
 
 def _show(value: Any) -> str:

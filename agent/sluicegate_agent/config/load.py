@@ -98,7 +98,8 @@ class _Reader:
                 near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
                 remedy = f"did you mean `{near[0]}`?" if near else f"known here: {', '.join(known)}"
                 shown = None if isinstance(raw[key], dict | list) else raw[key]
-                self.problems.append(Problem(_join(at, key), shown, f"there is no such key; {remedy}"))
+                what = "table" if isinstance(raw[key], dict | list) else "key"
+                self.problems.append(Problem(_join(at, key), shown, f"there is no such {what}; {remedy}"))
 
     def value(self, kind: Any, raw: Any, at: str) -> Any:
         nested = next(_tables(kind), None)

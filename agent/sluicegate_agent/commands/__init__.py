@@ -1,0 +1,1 @@
+"""The agent's commands, one module each. They import only click at their top, so that `--help` costs nothing."""

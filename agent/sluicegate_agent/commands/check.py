@@ -1,0 +1,48 @@
+"""`sluicegate check`: says what is wrong with a configuration, all of it at once, before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--sample", is_flag=True, help="Print a commented configuration with every option and its default.")
+def check(file: Path | None, sample: bool) -> None:
+    """Check a configuration FILE, or print one to start from.
+
+    Reads the file and the certificates it names; opens no connection and creates nothing.
+
+    \b
+      sluicegate check --sample > agent.toml
+      sluicegate check agent.toml
+    """
+    if sample:
+        click.echo(sample_text(), nl=False)
+    elif file is None:
+        raise click.UsageError("give a configuration FILE, or --sample to print one")
+    else:
+        _report(file)
+
+
+def sample_text() -> str:
+    """The commented sample that is installed with the agent."""
+    from importlib.resources import files
+
+    return files("sluicegate_agent.config").joinpath("sample.toml").read_text(encoding="utf-8")
+
+
+def _report(file: Path) -> None:
+    from sluicegate_agent.config import load
+
+    config = load(file)
+    streams, windows = len(config.streams), sum(len(config.windows_of(stream)) for stream in config.streams)
+    broker = f"{config.mqtt.host}:{config.mqtt.actual_port}{' with TLS' if config.mqtt.uses_tls else ''}"
+    click.echo(f"{file}: fine. Device {config.device.id}: {streams} streams, {windows} windows, broker {broker}.")
+    if not config.mqtt.uses_tls and not config.mqtt.is_loopback:
+        click.echo(
+            f"Note: mqtt.tls is turned off and {config.mqtt.host} is another machine: anyone between can read along."
+        )
+    click.echo(f"Next: `sluicegate plan {file}` for what it costs, `sluicegate run {file}` to start.")

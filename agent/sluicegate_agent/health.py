@@ -1,0 +1,68 @@
+"""How the agent itself is doing, as a small dictionary that travels with its chunks and stands beside its state."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import sqlite3
+import sys
+import time
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+FILE = "agent.json"
+_LARGEST_FILE = 1 << 20
+_STARTED = time.monotonic()
+_VERSIONS = {
+    "sluicegate": version("sluicegate"),
+    "python": platform.python_version(),
+    "sqlite": sqlite3.sqlite_version,
+    "machine": platform.machine(),
+}
+
+
+def snapshot(counters: Mapping[str, int]) -> dict[str, Any]:
+    """Uptime in seconds, resident bytes now and at most, the clock in µs, versions, and the counters as given."""
+    return {
+        "uptime_s": round(time.monotonic() - _STARTED),
+        "rss_bytes": resident(),
+        "peak_rss_bytes": peak(),
+        "clock_us": time.time_ns() // 1000,
+        "versions": _VERSIONS,
+        "counters": dict(counters),
+    }
+
+
+def resident() -> int:
+    """Bytes resident now; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def peak() -> int:
+    """Bytes resident at most since the start."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+def write(folder: Path, health: Mapping[str, Any]) -> None:
+    """Leave the dictionary beside the state for `status`: replaced whole; not synced, as nothing depends on it."""
+    partial = folder / (FILE + ".new")
+    partial.write_bytes(json.dumps(health).encode())
+    partial.replace(folder / FILE)
+
+
+def read(folder: Path) -> dict[str, Any] | None:
+    """What the running (or last) agent left; None where there is nothing readable."""
+    try:
+        with (folder / FILE).open("rb") as file:
+            found = json.loads(file.read(_LARGEST_FILE))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,207 @@
+"""A configuration is checked whole before anything starts, and every finding names key, value and remedy."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from sluicegate_agent.commands.check import sample_text
+from sluicegate_agent.config import Config, ConfigError, Duration, Size, build, load
+from sluicegate_agent.config.units import show_duration, show_size
+
+FILE = Path("/etc/agent.toml")
+
+
+def minimal(**tables: Any) -> dict[str, Any]:
+    """The least configuration, with tables replaced or added."""
+    base = {
+        "device": {"id": "d"},
+        "state": {"path": "state"},
+        "source": [{"topic": "w", "streams": {"temp": "t"}}],
+    }
+    return base | tables
+
+
+def findings(raw: dict[str, Any]) -> list[str]:
+    """Every finding of a configuration that must be refused, as shown."""
+    with pytest.raises(ConfigError) as caught:
+        build(raw, FILE)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_the_least_configuration_is_enough() -> None:
+    """Three tables are all a newcomer has to write; paths are taken from the file's folder."""
+    config = build(minimal(), FILE)
+    assert config.state.path == Path("/etc/state")
+    assert config.mqtt.actual_port == 1883
+    assert not config.mqtt.uses_tls
+
+
+def test_the_sample_is_the_defaults() -> None:
+    """With every commented default uncommented, the sample means exactly what it means without them."""
+    plain = tomllib.loads(sample_text())
+    shown = []
+    for line in sample_text().splitlines():
+        key = line.removeprefix("# ").split(" = ")[0]
+        is_default = line.startswith("# ") and " = " in line and key.isidentifier()
+        optional = key in {"client_id", "username", "password_file", "password_env", "path"} or key.endswith("_file")
+        paths = key in {"time", "sequence", "epoch"}
+        shown.append(line.removeprefix("# ") if is_default and not optional and not paths else line)
+    written = tomllib.loads("\n".join(shown))
+    assert written != plain
+    given, default = build(written, FILE), build(plain, FILE)
+    assert given.mqtt.uses_tls == default.mqtt.uses_tls
+    assert given.mqtt.actual_port == default.mqtt.actual_port
+    assert _without_automatic(given) == _without_automatic(default)
+
+
+def _without_automatic(config: Config) -> Config:
+    from msgspec.structs import replace
+
+    mqtt = replace(config.mqtt, port=None, tls=replace(config.mqtt.tls, enabled=None))
+    return replace(config, mqtt=mqtt)
+
+
+def test_the_sample_names_every_key() -> None:
+    """No option exists that the sample does not show."""
+    from msgspec.structs import fields
+
+    text = sample_text()
+    tables = [info.type for info in fields(Config)]
+    keys = {info.encode_name for table in tables if hasattr(table, "__struct_fields__") for info in fields(table)}
+    assert {key for key in keys if f"{key} = " not in text and f"[mqtt.{key}]" not in text} == set()
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (minimal(devise={"id": "x"}), "devise: there is no such table; did you mean `device`?"),
+        (minimal(mqtt={"hots": "x"}), 'mqtt.hots = "x": there is no such key; did you mean `host`?'),
+        (minimal(mqtt={"port": "1883"}), 'mqtt.port = "1883": expected a whole number, got a text in quotes'),
+        (minimal(mqtt={"version": 4}), 'mqtt.version = 4: expected 5 or "3.1.1"'),
+        (minimal(mqtt={"receive_maximum": 65536}), "mqtt.receive_maximum = 65536: expected 1 to 65535"),
+        (minimal(commit={"every": "1 fortnight"}), 'commit.every = "1 fortnight": expected a length of time'),
+        (minimal(commit={"every": "3us"}), 'commit.every = "3us": expected 1ms to 10min'),
+        (minimal(device={"id": "a/b"}), 'device.id = "a/b": expected 1 to 64 letters'),
+        (minimal(outbox={"chunk_buckets": 256, "rows": 300}), "outbox.chunk_buckets = 256: expected at most half"),
+        (minimal(sync={"target": "directory"}), 'sync.path: is required with target = "directory"'),
+        (minimal(results={"topic": "w"}), 'results.topic = "w": is also a source\'s topic'),
+        (minimal(mqtt={"password_env": "P"}), "mqtt.username: is required when a password is given"),
+        (minimal(mqtt={"tls": {"enabled": True, "ca_file": "/none"}}), 'mqtt.tls.ca_file = "/none": cannot be read'),
+        (minimal(source=[]), "source: is required"),
+    ],
+)
+def test_a_finding_names_key_value_and_remedy(raw: dict[str, Any], shown: str) -> None:
+    """The message alone is enough to correct the file."""
+    assert any(line.startswith(shown) for line in findings(raw)), findings(raw)
+
+
+@pytest.mark.parametrize(
+    ("window", "shown"),
+    [
+        ({"policy": {"time": "24 hrs"}}, 'window[2].policy.time = "24 hrs": expected a length of time'),
+        ({"policy": {"time": "1h", "count": 3}}, "window[2].policy: expected exactly one"),
+        ({"policy": {}}, "window[2].policy: expected exactly one"),
+        ({"policy": {"time": "1h"}, "buckets": 0}, "window[2].buckets = 0: a time window without a bound"),
+        ({"policy": {"count": 5}, "aggregate": ["mean", "median"]}, 'window[2].aggregate = "median": expected one or'),
+        (
+            {"policy": {"count": 5}, "streams": ["tmp"]},
+            'window[2].streams = "tmp": no source feeds it; there are: temp',
+        ),
+        ({"policy": {"count": 5}, "name": "first"}, 'window[2].name = "first": another window has this name'),
+        ({"policy": {"count": 5}, "buckets": 2}, "window[2].buckets = 2: expected 4 to"),
+    ],
+)
+def test_a_finding_in_a_list_counts_from_one(window: dict[str, Any], shown: str) -> None:
+    """`window[2]` is the second [[window]] of the file."""
+    first = {"name": "first", "policy": {"count": 10}}
+    lines = findings(minimal(window=[first, {"name": "second"} | window]))
+    assert any(line.startswith(shown) for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ({"topic": "w/+"}, 'source[1].topic = "w/+": wildcards would mix'),
+        ({"format": "number", "time": "t"}, 'source[1].time = "t": a message that is one number'),
+        ({"format": "array", "sequence": "s"}, 'source[1].sequence = "s": a message of several readings'),
+        ({"epoch": "boot"}, 'source[1].epoch = "boot": tells when sequence numbers start anew'),
+        ({"streams": {"t": "a..b"}}, 'source[1].streams.t = "a..b": expected a path'),
+        ({"streams": {}}, "source[1].streams: is empty"),
+        ({"format": "xml"}, 'source[1].format = "xml": expected "json" or "number" or "array"'),
+    ],
+)
+def test_a_source_is_checked_for_what_it_can_mean(source: dict[str, Any], shown: str) -> None:
+    """A source that would lose or mix readings is refused before it does."""
+    lines = findings(minimal(source=[{"topic": "w", "streams": {"temp": "t"}} | source]))
+    assert any(line.startswith(shown) for line in lines), lines
+
+
+def test_all_findings_come_at_once() -> None:
+    """Correcting a file takes one round, not one for each mistake."""
+    lines = findings(minimal(device={"id": 3}, commit={"evry": "1s"}, window=[{"name": "w"}]))
+    assert len(lines) == 3
+
+
+def test_a_stream_belongs_to_one_source() -> None:
+    """Two sources cannot feed one stream: their sequence numbers would contradict each other."""
+    twice = [{"topic": "a", "streams": {"temp": "t"}}, {"topic": "b", "streams": {"temp": "t"}}]
+    assert findings(minimal(source=twice))[0].startswith('source[2].streams = "temp": source[1] has it already')
+
+
+@pytest.mark.parametrize(
+    ("mqtt", "tls", "port"),
+    [
+        ({"host": "localhost"}, False, 1883),
+        ({"host": "127.0.0.1"}, False, 1883),
+        ({"host": "broker.example"}, True, 8883),
+        ({"host": "broker.example", "tls": {"enabled": False}}, False, 1883),
+        ({"host": "localhost", "tls": {"enabled": True}}, True, 8883),
+    ],
+)
+def test_tls_is_on_unless_the_broker_is_here(mqtt: dict[str, Any], tls: bool, port: int) -> None:
+    """Turning encryption off for another machine has to be written down."""
+    config = build(minimal(mqtt=mqtt), FILE)
+    assert (config.mqtt.uses_tls, config.mqtt.actual_port) == (tls, port)
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    """A missing, a binary, a broken and a huge file each say what they are."""
+    cases = {"binary": b"\xff\x00", "broken": b"[device\n", "huge": b"#" * (1 << 20) + b"\n"}
+    for name, content in cases.items():
+        (tmp_path / name).write_bytes(content)
+    for name, part in {"none": "no such file", "binary": "not TOML", "broken": "not TOML", "huge": "1 MiB"}.items():
+        with pytest.raises(ConfigError, match=part):
+            load(tmp_path / name)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path)
+
+
+def test_units() -> None:
+    """Lengths and sizes are read exactly and shown for people."""
+    assert Duration.parse("1.5h") == 5_400_000_000
+    assert Duration.parse(0) == Duration.parse("0") == 0
+    assert Size.parse("64KiB") == Size.parse(65536) == 65536
+    for wrong in ("", "5", "h", "-1s", "1e3s", True, 5, 1.5, "9" * 30 + "d", None):
+        with pytest.raises(ValueError, match="expected"):
+            Duration.parse(wrong)
+    for wrong in (-1, 1.5, True, "5XB", 2**62):
+        with pytest.raises(ValueError, match="expected"):
+            Size.parse(wrong)
+    assert (show_size(0), show_size(1536), show_size(5 << 40)) == ("0 B", "1.5 KiB", "5120.0 GiB")
+    assert (show_duration(90_000_000), show_duration(7 * 86_400_000_000)) == ("90.0 s", "7.0 d")
+
+
+def test_a_windows_definition_is_what_its_state_depends_on() -> None:
+    """Renaming streams keeps a window's state; another policy, aggregate or bound starts it anew."""
+
+    def definition(**keys: Any) -> str:
+        window = {"name": "w", "policy": {"time": "1h"}} | keys
+        return build(minimal(window=[window]), FILE).windows[0].definition
+
+    assert definition() == definition(streams=["temp"]) == definition(aggregate=["mean"])
+    assert len({definition(), definition(buckets=8), definition(aggregate="max"), definition(policy={"count": 9})}) == 4
