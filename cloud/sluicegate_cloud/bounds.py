@@ -1,0 +1,172 @@
+"""What a bucket cut by a window's edge certainly adds to it: count, sum and extremes, vectorised.
+
+A row of every array is one (bucket, window) pair in which the window's start, its end or both fall inside the bucket.
+Beyond the prefix sums P⁻ and P⁺ two things that a bucket carries narrow the interval: the ordinals of its extremes say
+how many readings stand before a time, and the readings outside too lie between the least and the greatest. The scalar
+twin for a device's own window is `sluicegate.bounds`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluicegate_cloud.grid import Columns, Floats, Ints
+
+ORDERED = 1
+LATE = 2
+_FAR = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Cut buckets and the edges that cut them; all arrays have one entry for each pair."""
+
+    rows: Columns
+    start: Ints
+    end: Ints
+    count_low: Ints
+    count_high: Ints
+    count: Floats
+    total: Floats
+    min_low: Floats
+    min_high: Floats
+    max_low: Floats
+    max_high: Floats
+
+    def sums(self, around: Floats | float) -> tuple[Floats, Floats]:
+        """Least and greatest Σ (x − around) of the readings inside, over every count that is possible."""
+        low, high = _lines(self.rows, self.start, self.end, around)
+        c0, c1 = self.count_low.astype(np.float64), self.count_high.astype(np.float64)
+        return _least(c0, c1, *low), -_least(c0, c1, -high[0], -high[1])
+
+
+def cut(rows: Columns, start: Ints, end: Ints) -> Cut:
+    """Bounds for buckets `rows` (fields of the contract, one entry a pair) cut by the windows [start, end) in µs."""
+    ordered = (rows["flags"].astype(np.int64) & ORDERED).astype(bool)
+    times, ordinals, values = _known_points(rows, ordered)
+    low, high, estimate = _counts(rows, ordered, times, ordinals, start, end)
+    extremes = _extremes(rows, times, values, start, end, low, high)
+    total = _estimate(rows, start, end, np.clip(estimate, low, high))
+    return Cut(rows, start, end, low, high, np.clip(estimate, low, high), total, *extremes)
+
+
+def _known_points(rows: Columns, ordered: NDArray[np.bool_]) -> tuple[Ints, Ints, Floats]:
+    """Readings whose time is known: (6, pairs) times, ordinals and values (NaN where the value is not known)."""
+    names = ("low_t_first", "low_t_last", "high_t_first", "high_t_last")
+    times = np.stack([rows["t_first"], *(rows[name] for name in names), rows["t_last"]])
+    first = rows["first"]
+    last = first + rows["n"] - 1
+    ordinals = np.stack([first, *(rows[name.replace("_t_", "_o_")] for name in names), last])
+    ends = [np.where(ordered, rows[name], np.nan) for name in ("x_first", "x_last")]
+    values = np.stack([ends[0], rows["low"], rows["low"], rows["high"], rows["high"], ends[1]])
+    return times, ordinals, values
+
+
+def _counts(
+    rows: Columns, ordered: NDArray[np.bool_], times: Ints, ordinals: Ints, start: Ints, end: Ints
+) -> tuple[Ints, Ints, Floats]:
+    """Least, greatest and interpolated number of readings inside. In order: both edges are bracketed by known ordinals.
+
+    Out of order only that the reading at `t_first` or `t_last` is outside, or inside, is certain.
+    """
+    a_low, a_high, a = _edge(rows, times, ordinals, start)
+    b_low, b_high, b = _edge(rows, times, ordinals, end)
+    n = rows["n"].astype(np.int64)
+    before, after = rows["t_first"] < start, rows["t_last"] >= end
+    both = (before & after).astype(np.int64)
+    low = np.where(ordered, np.maximum(b_low - a_high, 0), 1 - both)
+    high = np.where(ordered, b_high - a_low, n - 1 - both)
+    return low, high, np.where(ordered, b - a, n * _share(rows, start, end))
+
+
+def _edge(rows: Columns, times: Ints, ordinals: Ints, edge: Ints) -> tuple[Ints, Ints, Floats]:
+    """Least, greatest and interpolated ordinal of the first reading at or after `edge`."""
+    before = times < edge
+    low = np.where(before, ordinals + 1, rows["first"]).max(axis=0)
+    high = np.where(before, rows["first"] + rows["n"], ordinals).min(axis=0)
+    t_before = np.where(before, times, -_FAR).max(axis=0)
+    t_after = np.where(before, _FAR, times).min(axis=0)
+    bracketed = before.any(axis=0) & ~before.all(axis=0)
+    span = np.where(bracketed, t_after, 1) - np.where(bracketed, t_before, 0)
+    share = np.where(bracketed, edge - np.where(bracketed, t_before, 0), 0) / span
+    return low, high, low + (high - low) * np.clip(share, 0.0, 1.0)
+
+
+def _share(rows: Columns, start: Ints, end: Ints) -> Floats:
+    """Share of the bucket's time that lies inside the window."""
+    inside = np.minimum(rows["t_last"], end) - np.maximum(rows["t_first"], start)
+    span = np.maximum(rows["t_last"] - rows["t_first"], 1)
+    return np.asarray(np.clip(inside / span, 0.0, 1.0))
+
+
+def _extremes(
+    rows: Columns, times: Ints, values: Floats, start: Ints, end: Ints, c0: Ints, c1: Ints
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """(min_low, min_high, max_low, max_high): possible and certain extremes; ±inf where nothing is certain or possible.
+
+    A reading known to be inside is certain; a part that is not empty holds at least the bucket's least value.
+    """
+    known = (times >= start) & (times < end) & ~np.isnan(values)
+    max_low = np.where(known, values, -np.inf).max(axis=0)
+    min_high = np.where(known, values, np.inf).min(axis=0)
+    some = c0 > 0
+    max_low = np.where(some, np.maximum(max_low, rows["low"]), max_low)
+    min_high = np.where(some, np.minimum(min_high, rows["high"]), min_high)
+    whole = known.any(axis=0) & (c1 == 1)
+    max_high = np.where(whole, max_low, np.where(c1 > 0, rows["high"], -np.inf))
+    min_low = np.where(whole, min_high, np.where(c1 > 0, rows["low"], np.inf))
+    return min_low, min_high, max_low, max_high
+
+
+def _lines(
+    rows: Columns, start: Ints, end: Ints, around: Floats | float
+) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """(intercepts, slopes) of the three lines in the count c that bound Σ (x − around) from below, and from above.
+
+    The lines: the prefix sums; c readings of at least the least value; the total less n − c of at most the greatest.
+    """
+    low, high = _prefix_interval(rows, start, end)
+    n, total, center = rows["n"].astype(np.float64), rows["total"], rows["center"]
+    least, greatest = rows["low"], rows["high"]
+    zero = np.zeros_like(total)
+    slopes = np.stack([center - around, least - around, greatest - around])
+    below = np.stack([low, zero, total - n * (greatest - center)])
+    above = np.stack([high, zero, total - n * (least - center)])
+    return (below, slopes), (above, slopes[[0, 2, 1]])
+
+
+def _prefix_interval(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Floats]:
+    """Interval of Σ (x − center) inside, from P⁻ and P⁺; without limits when the bucket is out of order."""
+    p_low, p_high, total = rows["pre_low"], rows["pre_high"], rows["total"]
+    at_start, at_end = rows["t_first"] < start, rows["t_last"] >= end
+    kinds = [at_start & at_end, at_start, at_end]
+    low = np.select(kinds, [p_low - p_high, total - p_high, p_low], total)
+    high = np.select(kinds, [p_high - p_low, total - p_low, p_high], total)
+    ordered = (rows["flags"].astype(np.int64) & ORDERED).astype(bool)
+    return np.where(ordered, low, -np.inf), np.where(ordered, high, np.inf)
+
+
+def _least(c0: Floats, c1: Floats, intercepts: Floats, slopes: Floats) -> Floats:
+    """Least over c in [c0, c1] of the greatest of three lines: convex, so at an end or where two lines cross."""
+    best = np.full(c0.shape, np.inf)
+    for c in (c0, c1, *(_crossing(c0, c1, intercepts, slopes, i, j) for i, j in ((0, 1), (0, 2), (1, 2)))):
+        best = np.minimum(best, (intercepts + slopes * c).max(axis=0))
+    return best
+
+
+def _crossing(c0: Floats, c1: Floats, intercepts: Floats, slopes: Floats, i: int, j: int) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at = (intercepts[j] - intercepts[i]) / (slopes[i] - slopes[j])
+    return np.asarray(np.where(np.isfinite(at), np.clip(at, c0, c1), c0))
+
+
+def _estimate(rows: Columns, start: Ints, end: Ints, count: Floats) -> Floats:
+    """Interpolated Σ (x − center) of the `count` readings inside, held between the lines at that count."""
+    center = rows["center"]
+    (below, low), (above, high) = _lines(rows, start, end, center)
+    guess = rows["total"] * count / rows["n"]
+    guess = np.maximum(guess, (below + low * count).max(axis=0))
+    return np.asarray(np.minimum(guess, (above + high * count).min(axis=0)))

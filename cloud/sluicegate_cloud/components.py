@@ -1,0 +1,184 @@
+"""Every window of one stream of one device as components: the readings inside, and what the cut buckets may add.
+
+Components of several devices combine by adding, least and greatest (`windows.fleet`), so a window stays in
+this form until `lower` turns it into values and intervals. Work grows with frames and crossing buckets, not with
+windows times width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from sluicegate_cloud.bounds import Cut, cut
+from sluicegate_cloud.grid import MAX_EMPTY, Columns, Floats, Grid, Ints, expand_ranges, window_axis
+from sluicegate_cloud.sliding import Slide, add_at, greatest_at, least_at
+
+#: Pairs of (cut bucket, window) bounded at a time; 2^17 need about 100 MB.
+SLAB = 1 << 17
+
+#: The components of a window, by how they combine over devices. `ref`: the mean's estimate, to which `total`,
+#: `part_low` and `part_high` are relative; `n`, `total`: the readings of the buckets inside; `part_*`: of the cut
+#: buckets, pooled (`part_n`: all their readings, `part_count`: interpolated); `raw_*`: their sum of x itself;
+#: `*_possible`, `*_certain`: the extremes; `scale`: greatest |x| plus |center|; `missing`: readings known to be lost;
+#: `span_us`: summed time that the `buckets` cover.
+INTEGERS = ("n", "part_n", "count_low", "count_high", "buckets", "span_us")
+SUMS = (*INTEGERS, "part_count", "raw_low", "raw_high", "raw_part", "missing")
+LEAST = ("part_min", "min_possible", "min_certain")
+GREATEST = ("part_max", "max_possible", "max_certain", "scale")
+SHIFTED = ("ref", "total", "part_low", "part_high")
+COMPONENTS = (*SUMS, *LEAST, *GREATEST, *SHIFTED)
+
+
+def components(rows: Columns, grid: Grid, max_empty: int = MAX_EMPTY) -> tuple[Ints, Columns]:
+    """First frame of every window of one stream, ascending, and its components (name → array).
+
+    `rows` are the columns of `merge_frames` for one device and stream, all incarnations, in any order.
+    Raises ValueError when the windows would be too many (`grid.MAX_WINDOWS`).
+    """
+    order = np.lexsort((rows["first"], rows["first_frame"], rows["incarnation"]))
+    rows = {name: column[order] for name, column in rows.items() if name != "incarnation"}
+    full = {name: column[rows["n"] > 0] for name, column in rows.items()}
+    axis = window_axis(full["first_frame"], full["last_frame"], grid.width, max_empty)
+    if axis.size == 0:
+        return axis, {name: np.zeros(0, np.int64 if name in INTEGERS else np.float64) for name in COMPONENTS}
+    return axis, _Stream(full, axis, grid).answer(_holes(rows, axis, grid))
+
+
+def _holes(rows: Columns, axis: Ints, grid: Grid) -> Floats:
+    """Readings missing in each position of the axis: a hole's are spread over its time."""
+    holes = {name: column[rows["n"] == 0] for name, column in rows.items()}
+    low = np.searchsorted(axis, holes["first_frame"])
+    high = np.searchsorted(axis, holes["last_frame"], side="right") - 1
+    row, at = expand_ranges(low, high)
+    frame = grid.start_us(axis[at])
+    first, last = holes["t_first"][row], holes["t_last"][row]
+    inside = np.minimum(last, frame + grid.slide_us) - np.maximum(first, frame)
+    share = np.where(last > first, inside / np.maximum(last - first, 1), 1.0)
+    missing = np.zeros(axis.size)
+    add_at(missing, at, holes["gap"][row] * share)
+    return missing
+
+
+class _Stream:
+    """One stream's rows on its axis: the readings inside each window, then the pairs that an edge cuts."""
+
+    def __init__(self, rows: Columns, axis: Ints, grid: Grid) -> None:
+        self.rows, self.axis, self.grid = rows, axis, grid
+        first, last = (np.searchsorted(axis, rows[name]) for name in ("first_frame", "last_frame"))
+        self.slide = Slide(first, last, grid.width, axis.size)
+        self.center = float(rows["center"][0])
+        self.inside_pairs = self._inside_pairs()
+
+    def answer(self, missing: Floats) -> Columns:
+        """The components of every window; `missing` holds the lost readings of each position."""
+        out = self._inside(missing)
+        out["ref"] = self._estimate(out)
+        out["total"] += out["n"] * (self.center - out["ref"])
+        self._add_parts(out)
+        out["missing"] = np.maximum(out["missing"], 0.0)
+        reach = np.maximum(np.abs(_finite(out["min_possible"])), np.abs(_finite(out["max_possible"])))
+        out["scale"] = reach + np.abs(self.rows["center"]).max()
+        return out
+
+    def _inside_pairs(self) -> tuple[Ints, Ints]:
+        """(row, window) for the rows inside a window that cross a block's edge, so that no block holds them."""
+        bridging = np.flatnonzero(self.slide.bridging)
+        low = self._at_or_after(self.rows["last_frame"][bridging] - self.grid.width + 1)
+        pair, at = expand_ranges(low, self.slide.first[bridging])
+        return bridging[pair], at
+
+    def _inside(self, missing: Floats) -> Columns:
+        rows = self.rows
+        out: Columns = {name: np.zeros(self.axis.size) for name in COMPONENTS}
+        for name in INTEGERS:
+            out[name] = np.zeros(self.axis.size, np.int64)
+        for name in ("n", "buckets", "span_us"):
+            out[name] = self._fold(rows[name].astype(np.int64), np.add, 0)
+        out["total"] = self._fold(rows["total"] + rows["n"] * (rows["center"] - self.center), np.add, 0.0)
+        out["missing"] = self._fold(rows["gap"].astype(np.float64), np.add, 0.0)
+        positions = np.arange(missing.size)
+        out["missing"] += Slide(positions, positions, self.grid.width, missing.size).fold(missing, np.add, 0.0)
+        out["min_possible"] = self._fold(rows["low"], np.minimum, np.inf)
+        out["max_possible"] = self._fold(rows["high"], np.maximum, -np.inf)
+        out["min_certain"], out["max_certain"] = out["min_possible"].copy(), out["max_possible"].copy()
+        out["part_min"], out["part_max"] = np.full(self.axis.size, np.inf), np.full(self.axis.size, -np.inf)
+        return out
+
+    def _fold(self, values: Floats | Ints, operation: np.ufunc, neutral: float) -> Floats | Ints:
+        out = self.slide.fold(values, operation, neutral)
+        row, at = self.inside_pairs
+        operation.at(out, at, values[row])
+        return out
+
+    def _estimate(self, out: Columns) -> Floats:
+        """The interpolated mean of every window; its center where no reading is expected."""
+        count, total = out["n"].astype(np.float64), out["total"].copy()
+        for at, part in self._cuts():
+            add_at(count, at, part.count)
+            add_at(total, at, part.total + part.count * (part.rows["center"] - self.center))
+        return np.asarray(self.center + np.divide(total, count, out=np.zeros_like(total), where=count > 0))
+
+    def _add_parts(self, out: Columns) -> None:
+        for at, part in self._cuts():
+            low, high = part.sums(out["ref"][at])
+            raw_low, raw_high = part.sums(0.0)
+            raw = part.total + part.count * part.rows["center"]
+            share = part.rows["gap"] * part.count / part.rows["n"]
+            for name, values in (
+                ("part_n", part.rows["n"]),
+                ("count_low", part.count_low),
+                ("count_high", part.count_high),
+                ("part_count", part.count),
+                ("part_low", low),
+                ("part_high", high),
+                ("raw_low", raw_low),
+                ("raw_high", raw_high),
+                ("raw_part", raw),
+                ("missing", share),
+                ("buckets", part.rows["buckets"]),
+                ("span_us", part.rows["span_us"]),
+            ):
+                add_at(out[name], at, values)
+            _add_extremes(out, at, part)
+
+    def _cuts(self) -> Iterator[tuple[Ints, Cut]]:
+        """Slabs of (window positions, cut buckets): first the windows a row overlaps at its start, then the others."""
+        rows, width = self.rows, self.grid.width
+        crossing = np.flatnonzero(rows["first_frame"] < rows["last_frame"])
+        first, last = rows["first_frame"][crossing], rows["last_frame"][crossing]
+        for begin, end in ((first - width + 1, np.minimum(first, last - width)), (first + 1, last)):
+            low, high = self._at_or_after(begin), np.searchsorted(self.axis, end, side="right") - 1
+            for slab in _slabs(np.maximum(high - low + 1, 0)):
+                row, at = expand_ranges(low[slab], high[slab])
+                start = self.grid.start_us(self.axis[at])
+                pairs = {name: column[crossing[slab][row]] for name, column in rows.items()}
+                yield at, cut(pairs, start, start + self.grid.width * self.grid.slide_us)
+
+    def _at_or_after(self, frames: Ints) -> Ints:
+        return np.searchsorted(self.axis, frames)
+
+
+def _slabs(counts: Ints) -> Iterator[slice]:
+    """Runs of rows whose pairs together stay near SLAB."""
+    slab = np.cumsum(counts) // SLAB
+    edges = np.concatenate(([0], np.flatnonzero(np.diff(slab)) + 1, [counts.size]))
+    for begin, end in pairwise(edges.tolist()):
+        if counts[begin:end].any():
+            yield slice(begin, end)
+
+
+def _add_extremes(out: Columns, at: Ints, part: Cut) -> None:
+    some = part.count_high > 0
+    least_at(out["part_min"], at[some], part.rows["low"][some])
+    greatest_at(out["part_max"], at[some], part.rows["high"][some])
+    least_at(out["min_possible"], at, part.min_low)
+    least_at(out["min_certain"], at, part.min_high)
+    greatest_at(out["max_possible"], at, part.max_high)
+    greatest_at(out["max_certain"], at, part.max_low)
+
+
+def _finite(values: Floats) -> Floats:
+    return np.where(np.isfinite(values), values, 0.0)

@@ -1,0 +1,170 @@
+"""Random streams, their buckets by a plain fold over the readings, and windows recomputed from the raw readings."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Reading = tuple[int, float]
+Row = dict[str, Any]
+
+
+def fold(readings: Sequence[Reading], center: float, first: int, gap: int = 0, flags: int | None = None) -> Row:
+    """The bucket of the contract over `readings` (time µs, value), field by field, straight from their definitions."""
+    times = [t for t, _ in readings]
+    values = [x for _, x in readings]
+    sums, total = [], 0.0
+    for value in values:
+        total += value - center
+        sums.append(total)
+    row: Row = {"first": first, "n": len(readings), "t_first": min(times), "t_last": max(times), "total": total}
+    row["pre_low"] = min(sums[:-1], default=math.inf)
+    row["pre_high"] = max(sums[:-1], default=-math.inf)
+    for name, extreme in (("low", min(values)), ("high", max(values))):
+        at = [i for i, x in enumerate(values) if x == extreme]
+        row[name] = extreme
+        row[f"{name}_t_first"], row[f"{name}_t_last"] = min(times[i] for i in at), max(times[i] for i in at)
+        row[f"{name}_o_first"], row[f"{name}_o_last"] = first + at[0], first + at[-1]
+    ordered = int(times == sorted(times))
+    row |= {"x_first": values[0], "x_last": values[-1], "gap": gap, "flags": ordered if flags is None else flags}
+    return row
+
+
+@dataclass
+class Stream:
+    """A stream's readings in order of arrival, cut into buckets; `incarnations` are (center, buckets)."""
+
+    device: str
+    name: str
+    readings: list[Reading] = field(default_factory=list)
+    incarnations: list[tuple[str, float, list[Row]]] = field(default_factory=list)
+
+    def rows(self) -> list[Row]:
+        """The bucket rows as `read_buckets` gives them."""
+        head = {"device": self.device, "stream": self.name}
+        return [
+            {**head, "incarnation": number, "center": center, "chunk": "", **row}
+            for number, center, rows in self.incarnations
+            for row in rows
+        ]
+
+
+def random_stream(seed: int, device: str = "d", name: str = "s", incarnations: int = 2, readings: int = 300) -> Stream:
+    """Repeated times, values of both signs, gaps of time, late readings, buckets of 1 … 60 readings."""
+    rng = random.Random(seed)
+    out = Stream(device, name)
+    now = rng.randrange(0, 5_000)
+    for number in range(incarnations):
+        level, spread = rng.choice([(0, 1), (20, 5), (-1000, 1), (1e6, 0.5)])
+        arrived, now = _arrivals(rng, now, rng.randrange(1, readings), level, spread)
+        out.readings += arrived
+        center = arrived[0][1]
+        out.incarnations.append((f"{number:016x}", center, _buckets(rng, arrived, center)))
+    return out
+
+
+def _arrivals(rng: random.Random, now: int, count: int, level: float, spread: float) -> tuple[list[Reading], int]:
+    step, walk = rng.choice([3, 20, 90]), 0.0
+    arrived: list[Reading] = []
+    digits = rng.choice([0, 2, 12])
+    for _ in range(count):
+        if rng.random() < 0.02:
+            now += rng.randrange(0, 3_000)
+        now += rng.randrange(0, step)
+        walk = 0.9 * walk + rng.gauss(0, spread)
+        late = rng.random() < 0.03
+        arrived.append((max(now - rng.randrange(0, 400), 0) if late else now, round(level + walk, digits)))
+    return arrived, now
+
+
+def _buckets(rng: random.Random, arrived: list[Reading], center: float) -> list[Row]:
+    """Cut at random, and where time goes back unless this stream merges such buckets too (out of order for good)."""
+    merges, size = rng.random() < 0.4, rng.choice([2, 8, 60])
+    rows, at = [], 0
+    while at < len(arrived):
+        end = min(at + rng.randrange(1, size + 1), len(arrived))
+        if not merges:
+            back = (i for i in range(at + 1, end) if arrived[i][0] < arrived[i - 1][0])
+            end = next(back, end)
+        rows.append(fold(arrived[at:end], center, at, gap=rng.choice([0, 0, 0, 2])))
+        at = end
+    return rows
+
+
+def frame_rows(buckets: Sequence[Row], slide: int, origin: int = 0) -> dict[str, np.ndarray]:
+    """A plain twin of `merge_frames`: columns of frames and crossing buckets."""
+    kept: dict[tuple[Any, ...], Row] = {}
+    for bucket in buckets:
+        first, last = ((bucket[name] - origin) // slide for name in ("t_first", "t_last"))
+        key = (bucket["incarnation"], first, last, bucket["first"] if first < last else None)
+        row = {
+            **bucket,
+            "first_frame": first,
+            "last_frame": last,
+            "buckets": 1,
+            "span_us": bucket["t_last"] - bucket["t_first"],
+        }
+        kept[key] = _merged(kept[key], row) if key in kept else row
+    names = [name for name in next(iter(kept.values())) if name not in ("device", "stream", "chunk")]
+    return {name: np.array([row[name] for row in kept.values()]) for name in names}
+
+
+def _merged(one: Row, two: Row) -> Row:
+    out = dict(one)
+    for name in ("n", "total", "gap", "buckets", "span_us"):
+        out[name] = one[name] + two[name]
+    for name in ("low", "t_first", "first"):
+        out[name] = min(one[name], two[name])
+    for name in ("high", "t_last"):
+        out[name] = max(one[name], two[name])
+    return out
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A window recomputed from the readings it holds."""
+
+    count: int
+    sum: float
+    mean: float
+    min: float
+    max: float
+
+
+class Readings:
+    """Raw readings sorted by time: the independent answer to any window."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        ordered = sorted(readings, key=lambda reading: reading[0])
+        self.times = np.array([t for t, _ in ordered], dtype=np.int64)
+        self.values = [x for _, x in ordered]
+
+    def window(self, start: int, end: int) -> Truth:
+        low, high = np.searchsorted(self.times, [start, end])
+        inside = self.values[low:high]
+        if not inside:
+            return Truth(0, 0.0, math.nan, math.nan, math.nan)
+        total = math.fsum(inside)
+        return Truth(len(inside), total, total / len(inside), min(inside), max(inside))
+
+
+def violations(answer: dict[str, Any], truth: Truth) -> list[str]:
+    """Aggregates whose interval does not hold the truth, or that claim to be exact and are not."""
+    bad = []
+    for name in ("count", "sum", "mean", "min", "max"):
+        true = getattr(truth, name)
+        low, high, value = answer[f"{name}_low"], answer[f"{name}_high"], answer[name]
+        if math.isnan(true):
+            continue
+        if not low <= true <= high:
+            bad.append(f"{name}: {true!r} outside [{low!r}, {high!r}]")
+        if not math.isnan(value) and not low <= value <= high:
+            bad.append(f"{name}: value {value!r} outside its own interval")
+        if answer[f"{name}_exact"] and name in ("count", "min", "max") and value != true:
+            bad.append(f"{name}: exact {value!r} is not {true!r}")
+    return bad

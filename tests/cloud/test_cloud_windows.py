@@ -1,0 +1,162 @@
+"""The NumPy core promises: every window's interval holds the truth recomputed from raw readings. No Spark here."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from cloud_streams import Readings, Row, Stream, fold, frame_rows, random_stream, violations
+
+from sluicegate_cloud.components import components
+from sluicegate_cloud.grid import MAX_EMPTY, Grid, window_axis
+from sluicegate_cloud.lower import AGGREGATES, lower
+from sluicegate_cloud.sliding import Slide
+
+
+def answers(buckets: list[Row], grid: Grid, **options: Any) -> list[dict[str, Any]]:
+    """The rows of every window of one stream, with its times."""
+    axis, parts = components(frame_rows(buckets, grid.slide_us, grid.origin_us), grid, **options)
+    columns = {name: column.tolist() for name, column in lower(parts).items()}
+    columns["start"] = grid.start_us(axis).tolist()
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def checked(stream: Stream, grid: Grid, most: int) -> tuple[int, list[str], int]:
+    """(windows checked, what was wrong, windows whose mean is exact) of one random stream."""
+    rows = answers(stream.rows(), grid)
+    raw = Readings(stream.readings)
+    sample = rows[:: max(1, len(rows) // most)]
+    wrong = []
+    for row in sample:
+        truth = raw.window(row["start"], row["start"] + grid.width * grid.slide_us)
+        wrong += [f"{grid} start {row['start']}: {text}" for text in violations(row, truth)]
+    return len(sample), wrong, sum(row["mean_exact"] for row in sample)
+
+
+def random_grid(rng: random.Random) -> Grid:
+    """Slides from a few readings to a whole stream, windows from one frame to a day's worth, origins of both signs."""
+    return Grid(rng.choice([7, 50, 300, 2_000]), rng.choice([1, 2, 3, 5, 24]), rng.choice([0, 0, 13, -1_000]))
+
+
+def test_no_window_is_outside_its_interval() -> None:
+    """At least 100,000 windows of random streams (out of order, late, merged, several incarnations): none outside."""
+    windows, exact = 0, 0
+    for seed in range(700):
+        rng = random.Random(seed)
+        stream = random_stream(seed, incarnations=rng.choice([1, 1, 2, 3]))
+        count, wrong, sure = checked(stream, random_grid(rng), most=300)
+        assert wrong == [], f"seed {seed}"
+        windows, exact = windows + count, exact + sure
+    assert windows >= 100_000
+    assert 0.1 < exact / windows < 0.9, "both exact and uncertain windows must be among them"
+
+
+def test_windows_of_single_readings_are_exact() -> None:
+    """With one reading a bucket nothing is uncertain: count and extremes equal to the bit, sums within rounding."""
+    rng = random.Random(5)
+    readings = [(i * 40 + rng.randrange(40), rng.gauss(20, 5)) for i in range(3_000)]
+    buckets = [fold([reading], readings[0][1], i) for i, reading in enumerate(readings)]
+    grid, raw = Grid(1_000, 12), Readings(readings)
+    for row in answers([{"incarnation": "0", "center": readings[0][1], **bucket} for bucket in buckets], grid):
+        truth = raw.window(row["start"], row["start"] + 12_000)
+        assert (row["count"], row["min"], row["max"]) == (truth.count, truth.min, truth.max)
+        assert all(row[f"{name}_exact"] for name in AGGREGATES)
+        assert math.isclose(row["mean"], truth.mean, rel_tol=1e-12)
+        assert row["mean_high"] - row["mean_low"] < 1e-9
+
+
+def test_a_bucket_of_equal_readings_is_exact_where_its_count_does_not_matter() -> None:
+    """A constant stream's mean, min and max are known however its buckets are cut; its count is not."""
+    readings = [(t, 3.5) for t in range(0, 5_000, 10)]
+    buckets = [fold(readings[i : i + 50], 3.5, i) for i in range(0, 500, 50)]
+    rows = answers([{"incarnation": "0", "center": 3.5, **bucket} for bucket in buckets], Grid(130, 4))
+    inner = [row for row in rows if 600 < row["start"] < 4_000]
+    assert all(row["mean_exact"] and row["min_exact"] and row["max_exact"] and row["mean"] == 3.5 for row in inner)
+    assert not all(row["count_exact"] for row in inner)
+
+
+def test_a_long_bucket_is_cut_at_both_ends() -> None:
+    """A window inside one bucket may be empty, says so, and still bounds what it may hold."""
+    readings = [(0, 1.0), (10, 5.0), (9_000, 2.0), (10_000, 3.0)]
+    rows = answers([{"incarnation": "0", "center": 1.0, **fold(readings, 1.0, 0)}], Grid(1_000, 2))
+    middle = next(row for row in rows if row["start"] == 4_000)
+    assert (middle["count_low"], middle["count_high"]) == (0, 1)
+    assert middle["mean_low"] <= 2.0 <= middle["mean_high"]
+    assert not middle["mean_exact"]
+
+
+def test_the_grid_runs_from_the_first_to_the_last_window_that_holds_a_reading() -> None:
+    """Partial windows at both ends are there, and so are empty windows between: count 0, mean NaN, sum 0, exact."""
+    buckets = [fold([(5_500, 1.0)], 1.0, 0), fold([(20_200, 2.0)], 1.0, 1)]
+    rows = answers([{"incarnation": "0", "center": 1.0, **bucket} for bucket in buckets], Grid(1_000, 3))
+    assert [row["start"] for row in rows] == list(range(3_000, 21_000, 1_000))
+    empty = next(row for row in rows if row["start"] == 10_000)
+    assert (empty["count"], empty["count_high"], empty["sum"], empty["sum_exact"]) == (0, 0, 0.0, True)
+    assert math.isnan(empty["mean"])
+    assert math.isnan(empty["completeness"])
+
+
+def test_a_clock_of_1970_does_not_make_millions_of_windows() -> None:
+    """An empty stretch of more than MAX_EMPTY windows is left out; what stands beside it is answered as ever."""
+    now = 1_760_000_000_000_000
+    times = [0, now, now + 1]
+    buckets = [fold([(time, 1.0)], 1.0, i) for i, time in enumerate(times)]
+    rows = answers([{"incarnation": "0", "center": 1.0, **bucket} for bucket in buckets], Grid(1_000_000, 5))
+    assert len(rows) == 10
+    assert sum(row["count"] for row in rows) == 3 * 5
+
+
+def test_a_bucket_across_a_stretch_left_out_keeps_its_certain_bounds() -> None:
+    """A bucket from 1970 to today is cut at both ends of the gap, and never counted as inside."""
+    readings = [(0, 1.0), (10**12, 4.0)]
+    rows = answers([{"incarnation": "0", "center": 1.0, **fold(readings, 1.0, 0)}], Grid(1_000_000, 3))
+    assert len(rows) == 6
+    assert all(row["count"] == 1 and row["count_exact"] and row["max_exact"] for row in rows)
+    assert [row["max"] for row in rows] == [1.0] * 3 + [4.0] * 3
+
+
+def test_too_many_windows_are_refused_before_they_are_allocated() -> None:
+    """The message says how many and what to choose instead."""
+    points = np.arange(0, 4_000 * MAX_EMPTY, MAX_EMPTY, dtype=np.int64)
+    with pytest.raises(ValueError, match="choose a longer slide"):
+        window_axis(points, points, 5)
+
+
+def test_missing_readings_lower_completeness_where_they_are_missing() -> None:
+    """A hole of 10 readings over [1000, 3000) is half in each of its frames; a bucket's own gap stays with it."""
+    held = [fold([(time, 1.0)], 1.0, first) for time, first in ((999, 0), (3_000, 11), (3_500, 12))]
+    held[2]["gap"] = 1
+    hole = dict.fromkeys(held[0], 0) | {"n": 0, "first": 1, "t_first": 1_000, "t_last": 3_000, "gap": 10}
+    hole |= {"low": math.inf, "high": -math.inf, "center": 1.0, "incarnation": "0"}
+    rows = answers([{"incarnation": "0", "center": 1.0, **bucket} for bucket in held] + [hole], Grid(1_000, 1))
+    got = {row["start"]: (row["count"], row["completeness"]) for row in rows}
+    assert got == {0: (1, 1.0), 1_000: (0, 0.0), 2_000: (0, 0.0), 3_000: (2, 2 / 3)}
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 16, 50])
+def test_van_herk_equals_a_plain_fold(width: int) -> None:
+    """Suffix and prefix of blocks give the sum, least and greatest of every window, bridging rows apart."""
+    rng = np.random.default_rng(width)
+    first = rng.integers(0, 90, 200)
+    last = np.minimum(first + rng.integers(0, 4, 200), 99)
+    slide = Slide(first, last, width, 100 - width)
+    values = rng.integers(-50, 50, 200)
+    kept = ~slide.bridging
+    for operation, neutral, plain in ((np.add, 0, sum), (np.minimum, 99, min), (np.maximum, -99, max)):
+        got = slide.fold(values, operation, neutral)
+        for start in range(slide.size):
+            inside = values[kept & (first >= start) & (last < start + width)].tolist()
+            assert got[start] == (plain(inside) if inside else neutral)
+
+
+def test_the_order_of_rows_does_not_change_a_bit() -> None:
+    """Rows shuffled by Spark give identical components."""
+    stream, grid = random_stream(11, incarnations=2), Grid(300, 5)
+    rows = frame_rows(stream.rows(), 300)
+    mixed = np.random.default_rng(1).permutation(rows["n"].size)
+    _, one = components(rows, grid)
+    _, two = components({name: column[mixed] for name, column in rows.items()}, grid)
+    assert all(np.array_equal(one[name], two[name], equal_nan=True) for name in one)
