@@ -1,0 +1,33 @@
+"""What can stop a cloud job, each with the exit code the command line gives it (see `sluicegate.cli`)."""
+
+from __future__ import annotations
+
+from sluicegate.errors import SluicegateError
+
+
+class CloudError(SluicegateError):
+    """Base of the cloud's own errors; the message names what was found, what was expected and what to do."""
+
+    exit_code = 2
+
+
+class JavaError(CloudError):
+    """Spark cannot start: no Java, too old a Java, or one that does not run. Something is to be installed."""
+
+    exit_code = 3
+
+
+class SourceError(CloudError):
+    """A source of chunk documents does not exist, cannot be listed, or holds none."""
+
+
+class SinkError(CloudError):
+    """The place for the result cannot be written."""
+
+    exit_code = 4
+
+
+class StrictError(CloudError):
+    """`strict` was asked for, and a document is unreadable, foreign or in conflict with another."""
+
+    exit_code = 1

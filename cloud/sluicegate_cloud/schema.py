@@ -1,0 +1,40 @@
+"""The tables of the cloud: a bucket's fields as the contract orders them, and the rows built on them."""
+
+from __future__ import annotations
+
+#: The fields of a bucket (docs/architecture.md, "Bucket"), in order, with their SQL types; 8 bytes each.
+BUCKET_FIELDS = {
+    "first": "bigint",
+    "n": "bigint",
+    "t_first": "bigint",
+    "t_last": "bigint",
+    "total": "double",
+    "pre_low": "double",
+    "pre_high": "double",
+    "low": "double",
+    "low_t_first": "bigint",
+    "low_t_last": "bigint",
+    "low_o_first": "bigint",
+    "low_o_last": "bigint",
+    "high": "double",
+    "high_t_first": "bigint",
+    "high_t_last": "bigint",
+    "high_o_first": "bigint",
+    "high_o_last": "bigint",
+    "x_first": "double",
+    "x_last": "double",
+    "gap": "bigint",
+    "flags": "bigint",
+}
+
+#: Whose bucket it is.
+OWNER = {"device": "string", "stream": "string", "incarnation": "string", "center": "double"}
+
+
+def ddl(*fields: dict[str, str]) -> str:
+    """The SQL schema of several groups of fields."""
+    return ", ".join(f"`{name}` {kind}" for group in fields for name, kind in group.items())
+
+
+#: One row a bucket, or (n = 0) a hole in a stream's ordinals: what `read_buckets` gives.
+BUCKETS = ddl(OWNER, BUCKET_FIELDS, {"chunk": "string"})

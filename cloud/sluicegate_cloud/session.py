@@ -1,0 +1,85 @@
+"""A local Spark session that needs no system Java, binds to the loopback only and keeps quiet on the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from sluicegate_cloud.errors import JavaError
+from sluicegate_cloud.java import java_home, private_folder
+
+_LOG4J = """status = error
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%throwable{short.message}
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+"""
+
+#: Settings that a merge of buckets wants; any of them can be overridden.
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": "16",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+    "spark.sql.parquet.compression.codec": "zstd",
+}
+_LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+
+def spark_session(
+    master: str = "local[*]", settings: Mapping[str, str] | None = None, app: str = "sluicegate"
+) -> SparkSession:
+    """The running session, or a new one on `master` with SETTINGS and `settings`; workers run this very Python.
+
+    Raises JavaError when there is no Java to start, or when Spark does not start with it.
+    """
+    if (running := SparkSession.getActiveSession()) is not None:
+        return running
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    local = _LOCAL if master.startswith("local") else {}
+    builder = SparkSession.builder.master(master).appName(app)
+    for key, value in {**SETTINGS, **local, **_quiet(), **(settings or {})}.items():
+        builder = builder.config(key, value)
+    with _java_home(str(java_home())):
+        return _started(builder)
+
+
+def _started(builder: SparkSession.Builder) -> SparkSession:
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise JavaError(f"Spark did not start with JAVA_HOME {os.environ['JAVA_HOME']}: {error}") from error
+
+
+@contextmanager
+def _java_home(home: str) -> Iterator[None]:
+    """JAVA_HOME only while the JVM is being launched: what the user had set stays the user's."""
+    before = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = home
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["JAVA_HOME"]
+        else:
+            os.environ["JAVA_HOME"] = before
+
+
+def _quiet() -> dict[str, str]:
+    """Spark's own log at level error: a user sees Sluicegate's messages, and Spark's only when something broke."""
+    path = private_folder("spark") / "log4j2.properties"
+    path.write_text(_LOG4J)
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={path.as_uri()}"}

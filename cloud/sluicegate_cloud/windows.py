@@ -1,0 +1,146 @@
+"""Frames → sliding windows per device and fleet-wide, each with value, low, high, exact, completeness and resolution.
+
+Per stream a grouped Arrow function answers every window in NumPy (`components`); a fleet's windows combine those of its
+devices in one hash aggregate with code generation; `lower` then turns both into rows in Arrow batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from sluicegate_cloud.components import COMPONENTS, GREATEST, INTEGERS, LEAST, SUMS, components
+from sluicegate_cloud.frames import frame_times
+from sluicegate_cloud.grid import Columns, Grid
+from sluicegate_cloud.lower import AGGREGATES, lower
+from sluicegate_cloud.schema import ddl
+
+_HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
+_PARTS = {name: "bigint" if name in INTEGERS else "double" for name in COMPONENTS}
+_NOT_READ = ("device", "stream")
+
+
+def sliding_windows(
+    frames: DataFrame,
+    frames_per_window: int,
+    aggregates: Sequence[str] = AGGREGATES,
+    *,
+    fleet: bool = True,
+) -> DataFrame:
+    """Windows of `frames_per_window` frames, sliding by one: the rows of each device, and of all (`device` null).
+
+    `frames` as `merge_frames` gives them. Windows are [window_start, window_end) in µs on the grid of the frames, from
+    the first that holds a reading of the stream to the last, so those at both ends are partial; empty ones between are
+    rows of count 0, unless more than `grid.MAX_EMPTY` stand in a row. Columns: `window_schema(aggregates)`. Raises
+    ValueError for frames that are not frames, a width below 1 or an unknown aggregate.
+    """
+    if frames_per_window < 1:
+        raise ValueError(f"frames_per_window is {frames_per_window}: a window holds at least 1 frame")
+    schema = window_schema(aggregates)
+    slide_us, origin_us = frame_times(frames)
+    grid = Grid(slide_us, frames_per_window, origin_us)
+    parts = frames.groupBy("device", "stream").applyInArrow(_stream_function(grid), ddl(_HEAD, _PARTS))
+    if fleet:
+        parts = _with_fleet(parts)
+    return parts.mapInArrow(_lower_function(tuple(aggregates)), schema)
+
+
+def window_schema(aggregates: Sequence[str] = AGGREGATES) -> str:
+    """The SQL schema of window rows: each aggregate's value, `_low`, `_high` and `_exact`, then the quality.
+
+    Raises ValueError for an unknown aggregate.
+    """
+    if unknown := [name for name in aggregates if name not in AGGREGATES]:
+        raise ValueError(f"unknown aggregate {unknown[0]!r}: choose from {', '.join(AGGREGATES)}")
+    columns = dict(_HEAD)
+    for name in aggregates:
+        kind = "bigint" if name == "count" else "double"
+        columns |= {name: kind, f"{name}_low": kind, f"{name}_high": kind, f"{name}_exact": "boolean"}
+    return ddl(columns, {"completeness": "double", "resolution_us": "double", "buckets": "bigint"})
+
+
+def _stream_function(grid: Grid) -> Callable[[pa.Table], pa.Table]:
+    """The grouped function: the frames of one device's stream → the components of its windows."""
+
+    def answer(table: pa.Table) -> pa.Table:
+        rows: Columns = {
+            name: table.column(name).combine_chunks().to_numpy(zero_copy_only=False)
+            for name in table.column_names
+            if name not in _NOT_READ
+        }
+        axis, parts = components(_without_nulls(rows), grid)
+        start = grid.start_us(axis)
+        owner = {name: pa.repeat(table.column(name)[0], axis.size) for name in _NOT_READ}
+        times = {"window_start": start, "window_end": start + grid.width * grid.slide_us}
+        return pa.table({**owner, **times, **{name: parts[name] for name in COMPONENTS}})
+
+    return answer
+
+
+def _without_nulls(rows: Columns) -> Columns:
+    """Extremes of a hole are null; every other field of the contract is always there."""
+    return {name: np.nan_to_num(of) if name in ("low", "high") else of for name, of in rows.items()}
+
+
+def _with_fleet(parts: DataFrame) -> DataFrame:
+    """The same rows and, for each stream and window, one that combines all devices (`device` null).
+
+    The devices' sums are relative to their own means. They are first moved to the fleet's mean, in whose direction the
+    interval of their sum is nearly that of the mean itself; rows are sorted, so sums have the same bits in every run.
+    """
+    key = ("stream", "window_start")
+    shared = parts.repartition(*key).sortWithinPartitions(*key, "device")
+    moved = shared.select("stream", "window_start", "window_end", *_moved_to_the_fleets_mean())
+    fleet = moved.groupBy("stream", "window_start", "window_end").agg(*_combined())
+    fleet = fleet.withColumn("device", sf.lit(None).cast("string"))
+    return shared.unionByName(fleet)
+
+
+def _moved_to_the_fleets_mean() -> list[Column]:
+    everyone = Window.partitionBy("stream", "window_start")
+    expected = sf.col("n") + sf.col("part_count")
+    mean = sf.sum(expected * sf.col("ref")).over(everyone) / sf.nullif(sf.sum(expected).over(everyone), sf.lit(0.0))
+    mean = sf.coalesce(mean, sf.max("ref").over(everyone))
+    apart = sf.col("ref") - mean
+    ends = (sf.col("count_low") * apart, sf.col("count_high") * apart)
+    kept = [name for name in COMPONENTS if name not in ("ref", "total", "part_low", "part_high")]
+    return [
+        *map(sf.col, kept),
+        mean.alias("ref"),
+        (sf.col("total") + sf.col("n") * apart).alias("total"),
+        (sf.col("part_low") + sf.least(*ends)).alias("part_low"),
+        (sf.col("part_high") + sf.greatest(*ends)).alias("part_high"),
+    ]
+
+
+def _combined() -> list[Column]:
+    return [
+        *(sf.sum(name).alias(name) for name in (*SUMS, "total", "part_low", "part_high")),
+        *(sf.min(name).alias(name) for name in LEAST),
+        *(sf.max(name).alias(name) for name in (*GREATEST, "ref")),
+    ]
+
+
+def _lower_function(aggregates: tuple[str, ...]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The batch function: components → window rows."""
+
+    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            parts: Columns = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in COMPONENTS}
+            head = {name: batch.column(name) for name in _HEAD}
+            yield pa.RecordBatch.from_pydict(head | _arrow(lower(parts), aggregates))
+
+    return answer
+
+
+def _arrow(answers: Columns, aggregates: tuple[str, ...]) -> dict[str, Any]:
+    """Arrow columns in the order of `window_schema`; NaN, which means that there is no such number, becomes null."""
+    names = [f"{name}{end}" for name in aggregates for end in ("", "_low", "_high", "_exact")]
+    return {
+        name: pa.array(answers[name], from_pandas=True) for name in (*names, "completeness", "resolution_us", "buckets")
+    }

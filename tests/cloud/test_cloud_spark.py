@@ -1,0 +1,137 @@
+"""merge_frames and sliding_windows in Spark promise what the NumPy core promises, per device and for the fleet."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pandas as pd
+import pytest
+from cloud_streams import Readings, Row, Stream, fold, random_stream, violations
+
+pytestmark = pytest.mark.spark
+
+SLIDE, WIDTH, ORIGIN = 190, 7, -300
+
+
+def bucket_frame(spark: Any, rows: list[Row]) -> Any:
+    """Bucket rows as the DataFrame that read_buckets gives, in an order of Spark's choosing."""
+    from sluicegate_cloud.schema import BUCKET_FIELDS, BUCKETS, OWNER
+
+    random.Random(3).shuffle(rows)
+    columns = pd.DataFrame(rows)[[*OWNER, *BUCKET_FIELDS, "chunk"]]
+    return spark.createDataFrame(columns, BUCKETS).repartition(3)
+
+
+@pytest.fixture(scope="module")
+def fleet() -> list[Stream]:
+    """Two metrics of five devices, with different centers and incarnations."""
+    return [
+        random_stream(100 + 10 * device + metric, f"board-{device}", f"metric {metric}", 1 + device % 3, 900)
+        for device in range(5)
+        for metric in range(2)
+    ]
+
+
+@pytest.fixture(scope="module")
+def rows(spark: Any, fleet: list[Stream]) -> list[dict[str, Any]]:
+    """All windows of the fleet."""
+    from sluicegate_cloud.frames import merge_frames
+    from sluicegate_cloud.windows import sliding_windows
+
+    buckets = bucket_frame(spark, [row for stream in fleet for row in stream.rows()])
+    frame = sliding_windows(merge_frames(buckets, SLIDE, ORIGIN), WIDTH).toPandas()
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def test_windows_of_devices_and_fleet_hold_the_truth(rows: list[dict[str, Any]], fleet: list[Stream]) -> None:
+    """Every row's intervals hold what the raw readings of its device, or of all devices, say."""
+    raw = {(stream.device, stream.name): Readings(stream.readings) for stream in fleet}
+    for name in {stream.name for stream in fleet}:
+        raw[None, name] = Readings([reading for stream in fleet if stream.name == name for reading in stream.readings])
+    wrong = [
+        (row["device"], row["stream"], row["window_start"], text)
+        for row in rows
+        for text in violations(row, raw[row["device"], row["stream"]].window(row["window_start"], row["window_end"]))
+    ]
+    assert wrong == []
+    assert len(rows) > 1_000
+    assert {row["device"] for row in rows} == {None, *(f"board-{i}" for i in range(5))}
+
+
+def test_every_window_that_holds_a_reading_has_a_row(rows: list[dict[str, Any]], fleet: list[Stream]) -> None:
+    """The grid is whole: windows aligned to the origin, none with a reading left out, none twice."""
+    for stream in fleet:
+        starts = [row["window_start"] for row in rows if (row["device"], row["stream"]) == (stream.device, stream.name)]
+        times = [time for time, _ in stream.readings]
+        first = ORIGIN + ((min(times) - ORIGIN) // SLIDE - WIDTH + 1) * SLIDE
+        last = ORIGIN + (max(times) - ORIGIN) // SLIDE * SLIDE
+        assert sorted(starts) == list(range(first, last + 1, SLIDE))
+
+
+def test_the_fleets_mean_is_as_sharp_as_its_devices(spark: Any) -> None:
+    """Parts are combined in the direction of the fleet's mean: centers far apart do not widen its interval."""
+    from sluicegate_cloud.frames import merge_frames
+    from sluicegate_cloud.windows import sliding_windows
+
+    rng, rows = random.Random(1), []
+    for device in range(6):
+        readings, center = [(i * 10, 70.0 + rng.gauss(0, 1)) for i in range(3_000)], 70.0 + 50.0 * (device - 3)
+        head = {"device": str(device), "stream": "s", "incarnation": "0", "center": center, "chunk": ""}
+        rows += [{**head, **fold(readings[at : at + 70], center, at)} for at in range(0, 3_000, 70)]
+    windows = sliding_windows(merge_frames(bucket_frame(spark, rows), 1_000), 10).toPandas()
+    inner = windows[(windows.window_start > 2_000) & (windows.window_end < 28_000)]
+    width = (inner.mean_high - inner.mean_low).groupby(inner.device.isna()).mean()
+    assert width[True] < 1.1 * width[False]
+    assert width[False] < 0.5
+
+
+def test_frames_fold_inside_and_keep_what_crosses(spark: Any) -> None:
+    """Three buckets in one frame are one row; one that crosses an edge is a row of its own with both frames."""
+    from sluicegate_cloud.frames import merge_frames
+
+    spans = [(0, 100), (200, 300), (400, 999), (1_000, 2_500), (2_600, 2_700)]
+    head = {"device": "d", "stream": "s", "incarnation": "0", "center": 1.0, "chunk": ""}
+    rows = [{**head, **fold([(a, 1.0), (b, 2.0)], 1.0, 2 * i, gap=i)} for i, (a, b) in enumerate(spans)]
+    frames = merge_frames(bucket_frame(spark, rows), 1_000).orderBy("first_frame", "last_frame").collect()
+    assert [(f.first_frame, f.last_frame, f.buckets, f.n, f.gap, f.span_us) for f in frames] == [
+        (0, 0, 3, 6, 3, 799),
+        (1, 2, 1, 2, 3, 1_500),
+        (2, 2, 1, 2, 4, 100),
+    ]
+
+
+def test_frames_and_windows_are_planned_with_code_generation(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Folding is one hash aggregate inside whole-stage code generation; nothing is exploded; the streams run once."""
+    from sluicegate_cloud.frames import merge_frames
+    from sluicegate_cloud.windows import sliding_windows
+
+    head = {"device": "d", "stream": "s", "incarnation": "0", "center": 1.0, "chunk": ""}
+    frames = merge_frames(bucket_frame(spark, [{**head, **fold([(0, 1.0)], 1.0, 0)}]), 1_000)
+    windows = sliding_windows(frames, 3)
+    windows.collect()
+    windows.explain("formatted")
+    plan = capsys.readouterr().out.split("== Initial Plan ==")[0]
+    assert "HashAggregate" in plan
+    assert "WholeStageCodegen" in plan or "(codegen id" in plan or "* HashAggregate" in plan
+    assert "Generate" not in plan
+    assert "Expand" not in plan
+
+
+@pytest.mark.parametrize(("slide", "width", "said"), [(0, 5, "slide_us is 0"), (10, 0, "frames_per_window is 0")])
+def test_impossible_lengths_are_refused(spark: Any, slide: int, width: int, said: str) -> None:
+    """A message names the parameter and its value."""
+    from sluicegate_cloud.frames import merge_frames
+    from sluicegate_cloud.schema import BUCKETS
+    from sluicegate_cloud.windows import sliding_windows
+
+    with pytest.raises(ValueError, match=said):
+        sliding_windows(merge_frames(spark.createDataFrame([], BUCKETS), slide), width)
+
+
+def test_what_is_no_frame_table_is_refused(spark: Any) -> None:
+    """A DataFrame that merge_frames did not make has no slide to go by."""
+    from sluicegate_cloud.windows import sliding_windows
+
+    with pytest.raises(ValueError, match="merge_frames"):
+        sliding_windows(spark.range(3), 2)
