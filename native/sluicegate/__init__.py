@@ -1,0 +1,61 @@
+"""Sliding windows over sensor streams that say how exact they are: `import sluicegate as sg`.
+
+Everything here is loaded when it is first used, so that the command line starts quickly.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sluicegate import errors as errors
+    from sluicegate import policies as policies
+    from sluicegate.buckets import Bucket as Bucket
+    from sluicegate.buckets import Builder as Builder
+    from sluicegate.buckets import merge as merge
+    from sluicegate.engines import ENGINES as ENGINES
+    from sluicegate.errors import SluicegateError as SluicegateError
+    from sluicegate.histograms import Constrained as Constrained
+    from sluicegate.intervals import Bounded as Bounded
+    from sluicegate.monoids import Monoid as Monoid
+    from sluicegate.monoids import argmax as argmax
+    from sluicegate.monoids import argmin as argmin
+    from sluicegate.monoids import count as count
+    from sluicegate.monoids import first as first
+    from sluicegate.monoids import last as last
+    from sluicegate.monoids import max as max
+    from sluicegate.monoids import mean as mean
+    from sluicegate.monoids import min as min
+    from sluicegate.monoids import sum as sum
+    from sluicegate.window import Changes as Changes
+    from sluicegate.window import Footprint as Footprint
+    from sluicegate.window import Window as Window
+
+_HOMES = {
+    **dict.fromkeys(("argmax", "argmin", "count", "first", "last", "max", "mean", "min", "sum", "Monoid"), "monoids"),
+    **dict.fromkeys(("Changes", "Footprint", "Window"), "window"),
+    **dict.fromkeys(("Bucket", "Builder", "merge"), "buckets"),
+    "Bounded": "intervals",
+    "Constrained": "histograms",
+    "ENGINES": "engines",
+    "SluicegateError": "errors",
+}
+_MODULES = ("errors", "policies")
+__all__ = [*_HOMES, *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for from the module it lives in."""
+    if name in _MODULES:
+        return import_module(f"sluicegate.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sluicegate' has no attribute {name!r}")
+    value = getattr(import_module(f"sluicegate.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """All public names, loaded or not."""
+    return sorted(__all__)

@@ -1,0 +1,129 @@
+"""Eviction policies: the newest n readings, the last stretch of time, or any callable `policy(total, old)`.
+
+Each states whether it is *monotone* (where a prefix leaves, every shorter prefix leaves too: bulk eviction needs it)
+and whether it depends only on what *remains* (a certain interval over buckets needs both; error-algebra: a local
+window).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sluicegate.errors import ConfigurationError
+
+MAX_COUNT = 2**53
+MAX_SPAN = 2**62
+_UNITS = {
+    "us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "m": 60_000_000,
+    "h": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Keep the newest `limit` readings."""
+
+    limit: int
+    monotone: ClassVar[bool] = True
+    remaining: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """What a stored window is checked against."""
+        return f"count:{self.limit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """Keep the readings with time > newest − `span` (µs), as a FIFO; newest is the greatest time seen."""
+
+    span: int
+    monotone: ClassVar[bool] = True
+    remaining: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """What a stored window is checked against."""
+        return f"time:{self.span}"
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """Evict the oldest subsequence `old` while `rule(total, old)` holds; both are a `Subsequence`: count, times, results."""
+
+    rule: Callable[[Any, Any], Any]
+    monotone: bool = False
+    remaining: bool = False
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """What a stored window is checked against: the label, or the callable's qualified name."""
+        return "custom:" + (self.label or getattr(self.rule, "__qualname__", type(self.rule).__qualname__))
+
+
+Policy = Count | Time | Custom
+
+
+def count(limit: int) -> Count:
+    """Keep the newest `limit` readings. Raises ConfigurationError unless 1 ≤ limit ≤ 2^53."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_COUNT:
+        raise ConfigurationError(f"policies.count: {limit!r}, expected a whole number of readings from 1 to 2^53")
+    return Count(limit)
+
+
+def time(span: int | str) -> Time:
+    """Keep the last `span` of time: µs as an int, or a text such as "24h", "7d", "15min", "90s", "500ms", "10us".
+
+    Raises ConfigurationError for what is no positive length below 2^62 µs.
+    """
+    micros = _micros(span) if isinstance(span, str) else span
+    if isinstance(micros, bool) or not isinstance(micros, int) or not 1 <= micros <= MAX_SPAN:
+        raise ConfigurationError(
+            f"policies.time: {span!r}, expected a positive length: µs as an int, or a text like '24h'"
+        )
+    return Time(micros)
+
+
+def custom(
+    rule: Callable[[Any, Any], Any], *, monotone: bool = False, remaining: bool = False, label: str = ""
+) -> Custom:
+    """Wrap a callable `rule(total, old) -> bool` and declare what it promises.
+
+    `monotone`: where it is true of a prefix it is true of every shorter one, and evicting changes no later answer;
+    then many readings leave in O(log n). Without it they are tested one by one. `remaining`: it depends only on what
+    is left after `old` leaves. `label`: the name a stored window is checked against, where the callable's own is not
+    telling.
+    """
+    if not callable(rule):
+        raise ConfigurationError(f"policies.custom: {rule!r} is not callable; expected rule(total, old) -> bool")
+    return Custom(rule, monotone, remaining, label)
+
+
+def as_policy(policy: Any) -> Policy:
+    """Accept a policy or a bare callable, whose attributes `monotone` and `remaining` (default False) declare it."""
+    if isinstance(policy, Count):
+        return count(policy.limit)
+    if isinstance(policy, Time):
+        return time(policy.span)
+    if isinstance(policy, Custom):
+        return policy
+    if callable(policy):
+        return custom(
+            policy,
+            monotone=bool(getattr(policy, "monotone", False)),
+            remaining=bool(getattr(policy, "remaining", False)),
+        )
+    raise ConfigurationError(
+        f"policy: {policy!r}, expected sg.policies.count(n), sg.policies.time('24h') or a callable"
+    )
+
+
+def _micros(text: str) -> int | None:
+    match = re.fullmatch(r"\s*(\d{1,19})\s*([a-z]+)\s*", text)
+    if match is None or match[2] not in _UNITS:
+        return None
+    return int(match[1]) * _UNITS[match[2]]

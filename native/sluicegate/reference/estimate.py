@@ -1,0 +1,203 @@
+"""The readable twin of the compiled estimate: what a window answers when its edge cuts the oldest bucket.
+
+Where the edge lies (`cut`) and how much of the cut bucket is taken (`results`): interpolated by count where the
+policy tells it, else by time, then moved to the nearest count and sum that the bucket allows, so that the answer lies
+inside its certain interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sluicegate.monoids.layout import COUNT, EXACT_OPS, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
+from sluicegate.reference.program import Partial
+
+CUSTOM, BY_COUNT, BY_TIME = range(3)
+Value = float | int | None
+
+
+class Cut(NamedTuple):
+    """How many of the oldest leaf's newest readings are inside: at least `least`, at most `most`; `taken` is the estimate."""
+
+    least: int
+    most: int
+    taken: int
+
+
+class Edge(NamedTuple):
+    """What tells where a window begins: its policy, the greatest time seen, the greatest ordinal known to be evicted."""
+
+    policy: int
+    cutoff: int  # newest − span, for a time policy
+    evicted: int
+
+
+def cut(layout: Layout, leaf: Partial, edge: Edge) -> Cut:
+    """Where the window's edge cuts its oldest leaf; (n, n, n) where it does not."""
+    n, end = int(leaf[COUNT]), int(leaf[O_FIRST] + leaf[COUNT]) - 1
+    most = min(n, end - edge.evicted)
+    if edge.policy == BY_COUNT:
+        return Cut(most, most, most)
+    if edge.policy == CUSTOM:
+        return Cut(1, most, most)
+    if leaf[T_FIRST] > edge.cutoff:
+        return Cut(most, most, most)
+    least, most = _known(layout, leaf, edge.cutoff, end, most)
+    share = float(leaf[T_LAST] - edge.cutoff) / float(leaf[T_LAST] - leaf[T_FIRST])
+    return Cut(least, most, min(max(int(n * share + 0.5), least), most))
+
+
+def _known(layout: Layout, leaf: Partial, cutoff: int, end: int, most: int) -> tuple[int, int]:
+    """Narrow the count by the readings whose time and ordinal the bucket knows: its first, and its extremes."""
+    least, ordered = 1, leaf[ORDERED] == 1
+    if ordered:
+        most = min(most, int(leaf[COUNT]) - 1)
+    for component in layout.components:
+        if component.op not in (Op.LOW, Op.HIGH):
+            continue
+        t_first, t_last, o_first, o_last = (int(slot) for slot in leaf[component.slot + 1 : component.slot + 5])
+        if t_last > cutoff:
+            least = max(least, end - (o_first if t_first > cutoff else o_last) + 1)
+        if ordered and t_first <= cutoff:
+            most = min(most, end - (o_last if t_last <= cutoff else o_first))
+    return least, most
+
+
+def results(
+    layout: Layout, total: Partial | None, rest: Partial | None, leaf: Partial, where: Cut, centers: Sequence[float]
+) -> list[Value]:
+    """One answer per aggregate of a window of buckets; `rest` is the window without its oldest leaf."""
+    answers = []
+    for monoid in layout.monoids:
+        dimension = layout.dimension_of(monoid)
+        if total is None:
+            answers.append({"count": 0, "sum": 0.0}.get(monoid.kind))
+        elif where.taken == leaf[COUNT] == where.least:
+            answers.append(_whole(layout, monoid.kind, dimension, total, centers[dimension]))
+        else:
+            answers.append(_partly(layout, monoid.kind, dimension, total, rest, leaf, where, centers[dimension]))
+    return answers
+
+
+def exact_results(layout: Layout, total: Partial | None, leaves: int) -> list[Value]:
+    """One answer per aggregate of a window whose leaves are single readings."""
+    return [_exact(layout, monoid.kind, layout.dimension_of(monoid), total, leaves) for monoid in layout.monoids]
+
+
+def _exact(layout: Layout, kind: str, dimension: int, total: Partial | None, leaves: int) -> Value:
+    if kind == "count":
+        return leaves
+    if total is None:
+        return 0.0 if kind == "sum" else None
+    slot = layout.slot(EXACT_OPS[kind], dimension)
+    return total[slot] / leaves if kind == "mean" else total[slot + kind.startswith("arg")]
+
+
+_SLOTS = {
+    "min": (Op.LOW, 0), "max": (Op.HIGH, 0), "argmin": (Op.LOW, 1), "argmax": (Op.HIGH, 1), "first": (Op.FIRST, 0), "last": (Op.LAST, 0)
+}  # fmt: skip
+
+
+def _whole(layout: Layout, kind: str, dimension: int, total: Partial, center: float) -> Value:
+    n = total[COUNT]
+    if kind == "count":
+        return n
+    if kind in ("sum", "mean"):
+        s = total[layout.slot(Op.PREFIX, dimension)]
+        return center * n + s if kind == "sum" else center + s / n
+    op, offset = _SLOTS[kind]
+    return total[layout.slot(op, dimension) + offset]
+
+
+def _partly(
+    layout: Layout,
+    kind: str,
+    dimension: int,
+    total: Partial,
+    rest: Partial | None,
+    leaf: Partial,
+    where: Cut,
+    center: float,
+) -> Value:
+    inside = 0 if rest is None else rest[COUNT]
+    if kind == "count":
+        return inside + where.taken
+    if kind in ("sum", "mean"):
+        at = layout.slot(Op.PREFIX, dimension)
+        c, s = suffix_sum(layout, leaf, dimension, where, center)
+        s = (0.0 if rest is None else rest[at]) + s
+        return center * (inside + c) + s if kind == "sum" else center + s / (inside + c)
+    if kind == "last":
+        return total[layout.slot(Op.LAST, dimension)]
+    if kind == "first":
+        return leaf[layout.slot(Op.LAST if where.taken == 1 else Op.FIRST, dimension)]
+    sign = 1 if kind in ("max", "argmax") else -1
+    own = layout.slot(Op.HIGH if sign == 1 else Op.LOW, dimension)
+    extreme = _extreme(leaf, own, layout.slot(Op.LAST, dimension), rest, where, sign)
+    return extreme[1 if kind.startswith("arg") else 0]
+
+
+class Sums(NamedTuple):
+    """What is known of the sum of x − center over the c newest readings of a cut bucket, as bounds for every c."""
+
+    low: float  # the prefix sums' bounds
+    high: float
+    least: float  # the bucket's extremes, less the center
+    most: float
+    last: float  # the last reading, which is inside
+    others: float  # the sum without the first reading, which is outside, of n − 1 readings
+    n: int
+    first_is_out: bool
+
+    def lower(self, c: int) -> float:
+        """The sum of c readings is at least this."""
+        bound = max(self.low, self.last + (c - 1) * self.least)
+        return max(bound, self.others - (self.n - 1 - c) * self.most) if self.first_is_out else bound
+
+    def upper(self, c: int) -> float:
+        """The sum of c readings is at most this."""
+        bound = min(self.high, self.last + (c - 1) * self.most)
+        return min(bound, self.others - (self.n - 1 - c) * self.least) if self.first_is_out else bound
+
+    def gap(self, c: int) -> float:
+        """Convex in c; no more than 0 where c readings are possible."""
+        return self.lower(c) - self.upper(c)
+
+
+def suffix_sum(layout: Layout, leaf: Partial, dimension: int, where: Cut, center: float) -> tuple[int, float]:
+    """Count and sum of x − center taken from a cut leaf: interpolated, then moved to what the leaf allows."""
+    at, n = layout.slot(Op.PREFIX, dimension), int(leaf[COUNT])
+    total, low, high = leaf[at], leaf[at + 1], leaf[at + 2]
+    first, last = (leaf[layout.slot(op, dimension)] - center for op in (Op.FIRST, Op.LAST))
+    least, most = (leaf[layout.slot(op, dimension)] - center for op in (Op.LOW, Op.HIGH))
+    s0, s1 = total - high, total - low
+    if where.most == n:
+        s0, s1 = min(s0, total), max(s1, total)
+    sums = Sums(s0, s1, least, most, last, total - first, n, where.most < n)
+    c = where.taken if sums.gap(where.taken) <= 0 else _possible(sums, where)
+    return c, min(max(total * c / n, sums.lower(c)), sums.upper(c))
+
+
+def _possible(sums: Sums, where: Cut) -> int:
+    """The count with the least gap: one that is possible, since the true one is."""
+    low, high = where.least, where.most
+    while low < high:
+        middle = (low + high) >> 1
+        if sums.gap(middle) <= sums.gap(middle + 1):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _extreme(leaf: Partial, own: int, last: int, rest: Partial | None, where: Cut, sign: int) -> tuple[Value, Value]:
+    """Value and time: the cut leaf's extreme where a place of it is certainly inside, else its last reading, which is."""
+    kept = leaf[O_FIRST] + leaf[COUNT] - where.least  # ordinals from here on are certainly inside
+    if leaf[own + 4] >= kept:
+        value, time = leaf[own], leaf[own + 1 if leaf[own + 3] >= kept else own + 2]
+    else:
+        value, time = leaf[last], leaf[T_LAST]
+    if rest is None or sign * value > sign * rest[own]:
+        return value, time
+    return rest[own], min(time, rest[own + 1]) if value == rest[own] else rest[own + 1]

@@ -1,0 +1,120 @@
+"""The readable twin of sluicegate.engines.program: lift and combine partials, slot by slot, with the same bits.
+
+A partial here is a list of `layout.width` Python numbers. `combine(a, b)` is associative up to rounding (counts,
+times and extremes to the bit) and takes a's readings to precede b's. There is no neutral element: absence is the
+engines' matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf
+
+from sluicegate.monoids.layout import ORDERED, T_FIRST, T_LAST, Layout, Op
+
+Slot = float | int
+Partial = list[Slot]
+
+
+def lift(layout: Layout, values: Sequence[float], time: int, ordinal: int, centers: Sequence[float]) -> Partial:
+    """One reading as a partial."""
+    out: Partial = [0] * layout.width
+    for component in layout.components:
+        slot, x = component.slot, values[component.dimension]
+        match component.op:
+            case Op.SUM | Op.MIN | Op.MAX | Op.FIRST | Op.LAST:
+                out[slot] = x
+            case Op.ARGMIN | Op.ARGMAX:
+                out[slot : slot + 2] = x, time
+            case Op.PREFIX:
+                out[slot : slot + 3] = x - centers[component.dimension], inf, -inf
+            case Op.LOW | Op.HIGH:
+                out[slot : slot + 5] = x, time, time, ordinal, ordinal
+            case Op.ORDERED | Op.COUNT:
+                out[slot] = 1
+            case Op.T_FIRST | Op.T_LAST:
+                out[slot] = time
+            case Op.O_FIRST:
+                out[slot] = ordinal
+    return out
+
+
+def combiner(layout: Layout) -> Callable[[Partial, Partial], Partial]:
+    """The monoid's operation on partials of this layout."""
+
+    def combine(a: Partial, b: Partial) -> Partial:
+        out: Partial = [0] * layout.width
+        for component in layout.components:
+            _COMBINE[component.op](component.slot, out, a, b)
+        return out
+
+    return combine
+
+
+def _sum(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    out[s] = a[s] + b[s]
+
+
+def _min(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    out[s] = b[s] if b[s] < a[s] else a[s]
+
+
+def _max(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    out[s] = b[s] if b[s] > a[s] else a[s]
+
+
+def _first(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    out[s] = a[s]
+
+
+def _last(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    out[s] = b[s]
+
+
+def _arg(s: int, out: Partial, a: Partial, b: Partial, b_wins: bool) -> None:
+    taken = b if b_wins else a
+    out[s : s + 2] = a[s], min(a[s + 1], b[s + 1])
+    if a[s] != b[s]:
+        out[s : s + 2] = taken[s], taken[s + 1]
+
+
+def _argmin(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    _arg(s, out, a, b, b[s] < a[s])
+
+
+def _argmax(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    _arg(s, out, a, b, b[s] > a[s])
+
+
+def _prefix(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    """P∓ of b is ±∞ for a single reading, so that prefix of the whole enters only where b has a proper one."""
+    total = a[s]
+    out[s] = total + b[s]
+    out[s + 1] = min(a[s + 1], total, total + b[s + 1])
+    out[s + 2] = max(a[s + 2], total, total + b[s + 2])
+
+
+def _extreme(s: int, out: Partial, a: Partial, b: Partial, b_wins: bool) -> None:
+    if a[s] == b[s]:
+        out[s : s + 5] = a[s], min(a[s + 1], b[s + 1]), max(a[s + 2], b[s + 2]), a[s + 3], b[s + 4]
+    else:
+        out[s : s + 5] = (b if b_wins else a)[s : s + 5]
+
+
+def _low(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    _extreme(s, out, a, b, b[s] < a[s])
+
+
+def _high(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    _extreme(s, out, a, b, b[s] > a[s])
+
+
+def _ordered(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    out[s] = int(a[ORDERED] == 1 and b[ORDERED] == 1 and b[T_FIRST] >= a[T_LAST])
+
+
+_COMBINE: dict[Op, Callable[[int, Partial, Partial, Partial], None]] = {
+    Op.SUM: _sum, Op.MIN: _min, Op.MAX: _max, Op.ARGMIN: _argmin, Op.ARGMAX: _argmax, Op.FIRST: _first, Op.LAST: _last,
+    Op.PREFIX: _prefix, Op.LOW: _low, Op.HIGH: _high, Op.ORDERED: _ordered, Op.COUNT: _sum, Op.T_FIRST: _min, Op.T_LAST: _max,
+    Op.O_FIRST: _first,
+}  # fmt: skip

@@ -1,0 +1,110 @@
+"""Stored windows as bytes: little-endian, versioned, checked by CRC-32 and by the configuration they belong to.
+
+    magic 4 | version u16 | kind u16 | fingerprint 16 | length u64 | payload | crc32 u32 of all before
+
+This envelope is the same in every version, so that damage is told apart from a newer version. A state's payload is
+`Saved` in order; a snapshot's adds the closed leaves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import sys
+import zlib
+from array import array
+from collections.abc import Sequence
+
+from sluicegate.engines import Saved
+from sluicegate.errors import ForeignSnapshotError, NewerSnapshotError, SnapshotError
+
+VERSION = 1
+STATE, SNAPSHOT = 1, 2
+LARGEST = 2**40
+MOST_LEVELS = 62
+_MAGIC = b"SGW\x1a"
+_HEAD = struct.Struct("<4sHH16sQ")
+_CRC = struct.Struct("<I")
+_FIXED = struct.Struct("<7q2H3B")
+_NAMES = {STATE: "window state", SNAPSHOT: "window snapshot"}
+
+
+def fingerprint(parts: Sequence[str]) -> bytes:
+    """16 bytes that tell one configuration from another."""
+    return hashlib.sha256("\x1f".join(parts).encode()).digest()[:16]
+
+
+def seal(kind: int, owner: bytes, payload: bytes) -> bytes:
+    """Put a payload into its envelope."""
+    head = _HEAD.pack(_MAGIC, VERSION, kind, owner, len(payload)) + payload
+    return head + _CRC.pack(zlib.crc32(head))
+
+
+def unseal(kind: int, owner: bytes, data: bytes) -> memoryview:
+    """The payload of an envelope.
+
+    Raises SnapshotError for damaged or truncated bytes, NewerSnapshotError for a later version, ForeignSnapshotError
+    for another window's.
+    """
+    name, view = _NAMES[kind], memoryview(data).cast("B")
+    if len(view) < _HEAD.size + _CRC.size or bytes(view[:4]) != _MAGIC:
+        raise SnapshotError(f"{name}: {len(view)} bytes that do not begin like one; expected what Sluicegate stored")
+    _, version, found, whose, length = _HEAD.unpack_from(view)
+    if length > LARGEST or length != len(view) - _HEAD.size - _CRC.size:
+        raise SnapshotError(
+            f"{name}: damaged or truncated, it states {length} bytes of payload and {len(view)} are there"
+        )
+    if zlib.crc32(view[: -_CRC.size]) != _CRC.unpack_from(view, len(view) - _CRC.size)[0]:
+        raise SnapshotError(f"{name}: damaged, its checksum does not match; use an older one or start the window anew")
+    if version > VERSION:
+        raise NewerSnapshotError(f"{name}: version {version}, this Sluicegate reads up to {VERSION}; upgrade it")
+    if found != kind:
+        raise ForeignSnapshotError(f"{name}: these bytes hold a {_NAMES.get(found, 'record')} of kind {found}")
+    if whose != owner:
+        raise ForeignSnapshotError(
+            f"{name}: of another configuration (aggregates, policy, engine or histograms differ)"
+        )
+    return view[_HEAD.size : -_CRC.size]
+
+
+def pack_state(saved: Saved) -> bytes:
+    """All of a window but its closed leaves."""
+    partials = (saved.left, saved.right, saved.newest_leaf)
+    fixed = _FIXED.pack(
+        saved.accepted, saved.newest, saved.edge, saved.created, saved.head, saved.tail, saved.mark,
+        len(saved.heads), len(saved.centers), *(bool(partial) for partial in partials),
+    )  # fmt: skip
+    return b"".join([
+        fixed, struct.pack(f"<{len(saved.heads)}q", *saved.heads), struct.pack(f"<{len(saved.centers)}d", *saved.centers),
+        *(portable(partial) for partial in partials),
+    ])  # fmt: skip
+
+
+def unpack_state(payload: memoryview, width: int) -> tuple[Saved, memoryview]:
+    """A state and the bytes after it. Raises SnapshotError where its parts contradict each other."""
+    if len(payload) < _FIXED.size:
+        raise SnapshotError(f"window state: {len(payload)} bytes, expected at least {_FIXED.size}")
+    *numbers, levels, dimensions, has_left, has_right, has_leaf = _FIXED.unpack_from(payload)
+    need = _FIXED.size + 8 * (levels + dimensions + width * (has_left + has_right + has_leaf))
+    accepted, _, _, _, head, tail, _ = numbers
+    if levels > MOST_LEVELS or len(payload) < need or not 0 <= head <= tail <= accepted:
+        raise SnapshotError(
+            f"window state: {levels} levels, leaves {head} to {tail}, {accepted} readings do not fit together"
+        )
+    at = _FIXED.size
+    heads, at = struct.unpack_from(f"<{levels}q", payload, at), at + 8 * levels
+    centers, at = struct.unpack_from(f"<{dimensions}d", payload, at), at + 8 * dimensions
+    partials = []
+    for present in (has_left, has_right, has_leaf):
+        partials.append(portable(bytes(payload[at : at + 8 * width * present])))
+        at += 8 * width * present
+    return Saved(*numbers, heads, centers, *partials), payload[at:]
+
+
+def portable(slots: bytes) -> bytes:
+    """Slots of 8 bytes from the machine's order to little-endian, or back."""
+    if sys.byteorder == "little":
+        return slots
+    swapped = array("q", slots)
+    swapped.byteswap()
+    return swapped.tobytes()

@@ -1,0 +1,403 @@
+"""A sliding window: several aggregates over one stream, an eviction policy, and buckets where memory is bounded.
+
+window = sg.Window({"mean": sg.mean(), "peak": sg.max()}, policy=sg.policies.time("24h"),
+histograms=[sg.Constrained(64)]) window.insert(21.5, time=1_700_000_000_000_000) window.query(bounds=True)["mean"]
+# Bounded(value=21.5, low=…, high=…, exact=True)
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Self, overload
+
+from sluicegate import intervals, snapshot
+from sluicegate.batches import Batch, flat_times, flat_values
+from sluicegate.engines import ENGINES, LARGEST, LATEST, Core, Saved
+from sluicegate.errors import BoundsError, ConfigurationError, InputError, PolicyError, SnapshotError
+from sluicegate.histograms import Constrained
+from sluicegate.intervals import Bounded
+from sluicegate.monoids import Monoid
+from sluicegate.monoids.layout import Layout, lay_out
+from sluicegate.policies import Count, Custom, Policy, Time, as_policy
+from sluicegate.rebuilding import Row, gather
+from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM
+from sluicegate.subsequence import Subsequence
+
+Value = float | int | None
+Centers = float | Mapping[str, float] | Sequence[float]
+
+
+class Footprint(NamedTuple):
+    """Leaves newly created so far (the papers' measure), leaves held in the window, and bytes its partials occupy."""
+
+    created: int
+    held: int
+    bytes: int
+
+
+class Changes(NamedTuple):
+    """What was not told before: the level (level evictions so far), the first leaf, the open one, and the leaves closed since.
+
+    `head` and `open` are absolute indices at `level`; leaves head … open − 1 are closed. `closed`: (index, partial)
+    of those closed since the last call and still inside.
+    """
+
+    level: int
+    head: int
+    open: int
+    closed: list[tuple[int, bytes]]
+
+
+class Window:
+    """The newest readings of a stream under a policy, and what the aggregates say of them.
+
+    `aggregates`: name → aggregate, or a single one (then named by its kind). `policy`: `sg.policies.count(n)`,
+    `.time("24h")`, or `policy(total, old) -> bool`. `engine`: a name of `sg.ENGINES`. `histograms`: none, or one
+    `Constrained(limit)`. `center`: the μ₀ that sums of buckets are taken around (one number, or one per dimension),
+    by default the first reading. Raises ConfigurationError, naming what is wrong. Source: papers AMTA (Algorithms 1
+    to 7) and A2MTA (II-D).
+    """
+
+    def __init__(
+        self,
+        aggregates: Mapping[str, Monoid] | Monoid,
+        *,
+        policy: Any,
+        engine: str = "amta",
+        histograms: Sequence[Constrained] = (),
+        center: Centers | None = None,
+    ) -> None:
+        if engine not in ENGINES:
+            raise ConfigurationError(f"engine: {engine!r}, expected one of {', '.join(ENGINES)}")
+        self._policy: Policy = as_policy(policy)
+        self._limit = _limit(histograms)
+        self._layout: Layout = lay_out(
+            aggregates,
+            header=isinstance(self._policy, Custom),
+            times=isinstance(self._policy, Time),
+            bucketed=self._limit > 0,
+        )
+        self._engine = engine
+        centers = None if center is None else _centers(center, self._layout.dimensions)
+        kind, value = _rule(self._policy)
+        self._core = Core(self._layout, engine, kind, value, self._limit, centers)
+        self._single = len(self._layout.dimensions) == 1
+
+    # readings
+
+    def insert(self, value: float | Mapping[str, float] | Sequence[float], time: int | None = None) -> None:
+        """Take one reading, then evict by the policy. O(1) amortised, O(log n) worst.
+
+        `value`: a number, or one per dimension as mapping or sequence in the order of `dimensions`. `time`: µs;
+        without it the reading's ordinal, which a time policy refuses. Raises InputError (nothing changed) for what is
+        not finite or does not fit; PolicyError where the policy raised (the reading is in).
+        """
+        values = self._values(value)
+        if time is None:
+            time = self._ordinal()
+        elif type(time) is not int or not -LATEST <= time <= LATEST:
+            raise InputError(f"time: {time!r}, expected microseconds as an int within ±2^61")
+        self._core.insert(values, time)
+        if isinstance(self._policy, Custom):
+            self._enforce(self._policy)
+
+    @overload
+    def insert_many(
+        self, values: Any, times: Any = None, *, results: Literal[True] = True
+    ) -> dict[str, array[float]]: ...
+    @overload
+    def insert_many(self, values: Any, times: Any = None, *, results: bool) -> dict[str, array[float]] | None: ...
+
+    def insert_many(self, values: Any, times: Any = None, *, results: bool = True) -> dict[str, array[float]] | None:
+        """Take a batch, as if by `insert` one after the other; the results after each reading, by aggregate.
+
+        `values`: a buffer of float64, (n,) or C-contiguous (n, dimensions), or a sequence of numbers; `times`: int64
+        (n,). Count and time policies run compiled and without the GIL; a callable policy is asked for each reading.
+        NaN stands for "no result". Raises InputError, before any reading enters, for a value that is not finite (with
+        its index), a time out of range, wrong lengths or types; PolicyError where the policy raised (the readings up
+        to there are in).
+        """
+        flat = flat_values(values, len(self._layout.dimensions))
+        if times is None:
+            self._ordinal()
+        batch = Batch(flat, None if times is None else flat_times(times, flat.count))
+        columns = [array("d", bytes(8 * flat.count)) for _ in self._layout.names] if results else None
+        if isinstance(self._policy, Custom):
+            self._insert_each(batch, columns, self._policy)
+        elif flat.count:
+            self._core.insert_many(batch.values.view, batch.times, flat.count, columns)
+        return None if columns is None else dict(zip(self._layout.names, columns, strict=True))
+
+    def _insert_each(self, batch: Batch, columns: list[array[float]] | None, policy: Custom) -> None:
+        for i, (values, time) in enumerate(batch.rows(self._core.accepted)):
+            self._core.insert(values, time)
+            self._enforce(policy)
+            for column, value in zip(columns or (), self._core.results(), strict=bool(columns)):
+                column[i] = float("nan") if value is None else value
+
+    def _values(self, value: Any) -> tuple[float, ...]:
+        if self._single and isinstance(value, int | float):
+            row: tuple[Any, ...] = (value,)
+        elif isinstance(value, Mapping):
+            row = self._by_name(value)
+        elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+            row = tuple(value)
+        else:
+            row = (value,)
+        if len(row) != len(self._layout.dimensions):
+            raise InputError(f"reading: {len(row)} values, expected {self._shape()}")
+        return tuple(self._finite(i, x) for i, x in enumerate(row))
+
+    def _by_name(self, value: Mapping[str, float]) -> tuple[Any, ...]:
+        missing = [name for name in self._layout.dimensions if name not in value]
+        if missing:
+            raise InputError(f"reading: {missing} missing among {list(value)}, expected {self._shape()}")
+        return tuple(value[name] for name in self._layout.dimensions if name is not None)
+
+    def _finite(self, i: int, x: Any) -> float:
+        try:
+            number = float(x)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"reading{self._which(i)}: {x!r} is no number; expected {self._shape()}") from None
+        if not abs(number) <= LARGEST:
+            raise InputError(f"reading{self._which(i)}: {number!r}; expected a finite value of magnitude up to 2^960")
+        return number
+
+    def _which(self, i: int) -> str:
+        return "" if self._layout.dimensions == (None,) else f"[{self._layout.dimensions[i]!r}]"
+
+    def _shape(self) -> str:
+        return (
+            "one number" if self._layout.dimensions == (None,) else f"one value each of {list(self._layout.dimensions)}"
+        )
+
+    def _ordinal(self) -> int:
+        if isinstance(self._policy, Time):
+            raise InputError("time: missing, expected microseconds as int64, since the policy evicts by time")
+        return self._core.accepted
+
+    def _enforce(self, policy: Custom) -> None:
+        lower, layout = self._core.lower, self._layout
+
+        def leaves(total: bytes, old: bytes) -> bool:
+            return bool(policy.rule(Subsequence(layout, total, lower), Subsequence(layout, old, lower)))
+
+        try:
+            self._core.evict(leaves, policy.monotone)
+        except Exception as error:
+            raise PolicyError(
+                f"policy {policy.name}: raised {error!r}; the reading is in, nothing more was evicted"
+            ) from error
+
+    # answers
+
+    @overload
+    def query(self, bounds: Literal[False] = False) -> dict[str, Value]: ...
+    @overload
+    def query(self, bounds: Literal[True]) -> dict[str, Bounded]: ...
+
+    def query(self, bounds: bool = False) -> dict[str, Any]:
+        """Each aggregate's result by name; an empty window's are count 0, sum 0.0 and None.
+
+        Where the edge cuts a bucket, it is the estimate that interpolates that bucket. With `bounds`, value, low,
+        high and exact: the exact result over the readings that arrived certainly lies in low … high, rounding
+        included; this takes a walk over the leaves for the sum or mean of a window without histograms. Raises
+        BoundsError where buckets are kept under a policy that does not declare itself monotone and dependent only on
+        what remains.
+        """
+        values = self._core.results()
+        answers = self._bounded(values) if bounds else values
+        return dict(zip(self._layout.names, answers, strict=True))
+
+    def _bounded(self, values: list[Any]) -> list[Bounded]:
+        head, tail, unpack = self._core.head, self._core.tail, self._layout.format.unpack
+        if self._limit and not (self._policy.monotone and self._policy.remaining):
+            raise BoundsError(
+                f"policy {self._policy.name}: not declared monotone and dependent only on what remains, so over buckets no interval "
+                "is certain; declare it (policies.custom) if it is so, or run without histograms"
+            )
+        if head == tail:
+            return [Bounded(value, value, value, True) for value in values]
+        if not self._limit:
+            return intervals.exactly(self._layout, values, self._leaves_of_sums(head, tail))
+        cut, rest = self._core.cut_oldest(), self._core.rest()
+        assert cut is not None  # noqa: S101  there is an oldest leaf
+        total, oldest = unpack(self._core.total()), unpack(self._core.leaf(head))
+        cutoff = self._core.newest - self._policy.span if isinstance(self._policy, Time) else None
+        centers = tuple(self._core.centers or ())
+        seen = intervals.Window(self._layout, total, unpack(rest) if rest else None, oldest, cut, cutoff, centers)
+        return intervals.bounded(seen, values)
+
+    def _leaves_of_sums(self, head: int, tail: int) -> list[tuple[Any, ...]]:
+        if not any(monoid.kind in ("sum", "mean") for monoid in self._layout.monoids):
+            return []
+        return [self._layout.format.unpack(self._core.leaf(index)) for index in range(head, tail)]
+
+    def buckets(self) -> list[Subsequence]:
+        """The leaves, oldest first: count, times and each aggregate's result over the leaf alone."""
+        return [
+            Subsequence(self._layout, self._core.leaf(i), self._core.lower)
+            for i in range(self._core.head, self._core.tail)
+        ]
+
+    @property
+    def dimensions(self) -> tuple[str | None, ...]:
+        """The dimensions a reading has, in the order in which a sequence gives them; (None,) for a plain number."""
+        return self._layout.dimensions
+
+    @property
+    def center(self) -> tuple[float, ...] | None:
+        """μ₀ per dimension; None until the first reading decides it."""
+        centers = self._core.centers
+        return None if centers is None else tuple(centers)
+
+    @property
+    def footprint(self) -> Footprint:
+        """Leaves created and held, and bytes of partials."""
+        return Footprint(self._core.created, self._core.tail - self._core.head, self._core.bytes)
+
+    @property
+    def accepted(self) -> int:
+        """Readings taken so far, in the window or not."""
+        return self._core.accepted
+
+    def __len__(self) -> int:
+        """The number of leaves: readings where there are no histograms, else buckets."""
+        return self._core.tail - self._core.head
+
+    def verify(self) -> None:
+        """Raise InvariantError where the window's structure contradicts itself; O(n), for tests and diagnosis."""
+        self._core.verify()
+
+    # durability
+
+    def changes(self) -> Changes:
+        """What happened to the leaves since the last call; together with `state`, all that a restart needs."""
+        head, end = self._core.head, self._open()
+        closed = [(i, self._stored(i)) for i in range(max(self._core.mark, head), end)]
+        self._core.mark = end
+        return Changes(len(self._core.heads), head, end, closed)
+
+    def leaf(self, index: int) -> bytes:
+        """The partial of a closed leaf now in the window, by its absolute index at the current level. Raises IndexError."""
+        if not self._core.head <= index < self._open():
+            raise IndexError(f"leaf {index}: the closed leaves are {self._core.head} to {self._open() - 1}")
+        return self._stored(index)
+
+    def state(self) -> bytes:
+        """All but the closed leaves: small and bounded, whatever the window holds."""
+        return snapshot.seal(snapshot.STATE, self._owner(), snapshot.pack_state(self._core.save()))
+
+    @classmethod
+    def rebuild(
+        cls,
+        aggregates: Mapping[str, Monoid] | Monoid,
+        *,
+        policy: Any,
+        state: bytes,
+        leaves: Iterable[Row],
+        engine: str = "amta",
+        histograms: Sequence[Constrained] = (),
+        center: Centers | None = None,
+    ) -> Self:
+        """The window that `state` was taken from, with rows (level, index, partial) of its closed leaves from `changes`.
+
+        Rows of lower levels are combined as the level evictions did; rows of leaves that have left are ignored. Raises
+        SnapshotError where a leaf is missing or bytes are damaged, ForeignSnapshotError for another configuration.
+        """
+        window = cls(aggregates, policy=policy, engine=engine, histograms=histograms, center=center)
+        payload = snapshot.unseal(snapshot.STATE, window._owner(), state)
+        saved, after = snapshot.unpack_state(payload, window._layout.width)
+        if len(after):
+            raise SnapshotError(f"window state: {len(after)} bytes too many")
+        window._take(
+            saved, gather(saved.heads, window._closed(saved), leaves, window._layout.width, window._core.combine)
+        )
+        window._core.mark = window._open()
+        return window
+
+    def snapshot(self) -> bytes:
+        """The whole window, exactly; `restore` continues bit for bit."""
+        leaves = (self._stored(i) for i in range(self._core.head, self._open()))
+        payload = b"".join([snapshot.pack_state(self._core.save()), *leaves])
+        return snapshot.seal(snapshot.SNAPSHOT, self._owner(), payload)
+
+    @classmethod
+    def restore(
+        cls,
+        data: bytes,
+        aggregates: Mapping[str, Monoid] | Monoid,
+        *,
+        policy: Any,
+        engine: str = "amta",
+        histograms: Sequence[Constrained] = (),
+        center: Centers | None = None,
+    ) -> Self:
+        """The window that `data` is a snapshot of, given the same configuration.
+
+        Raises SnapshotError for damaged or truncated bytes, NewerSnapshotError, and ForeignSnapshotError for another
+        configuration.
+        """
+        window = cls(aggregates, policy=policy, engine=engine, histograms=histograms, center=center)
+        payload = snapshot.unseal(snapshot.SNAPSHOT, window._owner(), data)
+        saved, after = snapshot.unpack_state(payload, window._layout.width)
+        size, closed = 8 * window._layout.width, window._closed(saved)
+        if len(after) != size * len(closed):
+            raise SnapshotError(
+                f"window snapshot: {len(after)} bytes of leaves, expected {len(closed)} leaves of {size}"
+            )
+        rows = [snapshot.portable(bytes(after[i : i + size])) for i in range(0, len(after), size)]
+        window._take(saved, rows)
+        return window
+
+    def _open(self) -> int:
+        """Index after the last closed leaf."""
+        return self._core.tail - (1 if self._limit and self._core.head < self._core.tail else 0)
+
+    def _closed(self, saved: Saved) -> range:
+        return range(saved.head, saved.tail - bool(saved.newest_leaf))
+
+    def _stored(self, index: int) -> bytes:
+        return snapshot.portable(self._core.leaf(index))
+
+    def _take(self, saved: Saved, closed: list[bytes]) -> None:
+        given = self._core.centers
+        if given is not None and saved.centers and tuple(given) != saved.centers:
+            raise SnapshotError(f"center: {tuple(given)} is given, the stored window has {saved.centers}")
+        leaves = [*closed, saved.newest_leaf] if saved.newest_leaf else closed
+        if self._limit and len(leaves) > self._limit:
+            raise SnapshotError(f"window state: {len(leaves)} buckets, the limit is {self._limit}")
+        self._core.load(saved, leaves)
+
+    def _owner(self) -> bytes:
+        layout = self._layout
+        aggregates = [
+            f"{name}:{monoid.kind}:{monoid.dimension}"
+            for name, monoid in zip(layout.names, layout.monoids, strict=True)
+        ]
+        return snapshot.fingerprint([self._engine, self._policy.name, f"buckets:{self._limit}", *aggregates])
+
+
+def _limit(histograms: Sequence[Constrained]) -> int:
+    if len(histograms) > 1 or any(not isinstance(histogram, Constrained) for histogram in histograms):
+        raise ConfigurationError(f"histograms: {list(histograms)}, expected none or one Constrained(limit)")
+    return histograms[0].limit if histograms else 0
+
+
+def _rule(policy: Policy) -> tuple[int, int]:
+    if isinstance(policy, Count):
+        return BY_COUNT, policy.limit
+    return (BY_TIME, policy.span) if isinstance(policy, Time) else (CUSTOM, 0)
+
+
+def _centers(center: Centers, dimensions: tuple[str | None, ...]) -> tuple[float, ...]:
+    if isinstance(center, Mapping):
+        given = [center.get(name, None) if name is not None else None for name in dimensions]
+    else:
+        given = [center] if isinstance(center, int | float) else list(center)
+    if len(given) != len(dimensions) or any(not isinstance(x, int | float) or not abs(x) <= LARGEST for x in given):
+        raise ConfigurationError(
+            f"center: {center!r}, expected a finite number for each dimension of {list(dimensions)}"
+        )
+    return tuple(float(x) for x in given if x is not None)
