@@ -7,3 +7,9 @@ class EnvironmentRefused(Exception):  # noqa: N818  the environment is what refu
     """Raised when the machine, not the configuration, stands in the way: permission, lock, budget, a missing secret."""
 
     exit_code = 4
+
+
+class InputRefused(Exception):  # noqa: N818  the input is what was refused
+    """Raised for a file of readings, or an option, that does not fit: the message says what was expected."""
+
+    exit_code = 2

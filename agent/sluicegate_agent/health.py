@@ -25,15 +25,14 @@ _VERSIONS = {
 }
 
 
-def snapshot(counters: Mapping[str, int]) -> dict[str, Any]:
-    """Uptime in seconds, resident bytes now and at most, the clock in µs, versions, and the counters as given."""
+def process() -> dict[str, Any]:
+    """Uptime in seconds, resident bytes now and at most, the clock in µs since 1970, versions."""
     return {
         "uptime_s": round(time.monotonic() - _STARTED),
         "rss_bytes": resident(),
         "peak_rss_bytes": peak(),
         "clock_us": time.time_ns() // 1000,
         "versions": _VERSIONS,
-        "counters": dict(counters),
     }
 
 

@@ -32,6 +32,7 @@ from sluicegate_agent.messages import Message
 log = logging.getLogger("sluicegate.mqtt")
 
 RECEIVE = 65536
+HELD = 256 * 1024  # bytes of payloads that one poll returns at most, beyond the last one
 _PUBLISH, _PUBACK = 0x30, 0x40
 _LONGEST_HEAD = 65536 + 1024  # the longest topic and some properties beside the payload
 _FIRST_DELAY, _LONGEST_DELAY = 0.25, 60.0
@@ -45,6 +46,7 @@ class Client(paho.Client):
         self._at = 0
         self._cap = payload_limit + _LONGEST_HEAD
         self.inbox: list[Message] = []
+        self.held = 0
         super().__init__(CallbackAPIVersion.VERSION2, manual_ack=True, reconnect_on_failure=False, **options)
 
     @property
@@ -82,7 +84,13 @@ class Client(paho.Client):
         if message is None:
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
         self.inbox.append(message)
+        self.held += len(message.payload)
         return MQTTErrorCode.MQTT_ERR_SUCCESS
+
+    def take(self) -> list[Message]:
+        """The messages that arrived since the last call."""
+        messages, self.inbox, self.held = self.inbox, [], 0
+        return messages
 
     def acknowledge(self, packet_ids: Iterable[int]) -> None:
         """Queue the PUBACKs of many messages as one write of paho's own (partial writes, TLS)."""
@@ -133,12 +141,16 @@ class Counts(Protocol):
 class Link:
     """The agent's side of one broker: `poll` gives messages, `ack` acknowledges, `publish` sends results.
 
-    Counters it keeps: connects, disconnects, connect_failures, sessions_lost, results_published, results_skipped.
+    `connection` numbers the connections of this process and `session_present` says whether the broker kept the session;
+    all messages of one `poll` came over one connection. Counters it keeps: connects, disconnects,
+    connect_failures, sessions_lost, results_published, results_skipped.
     """
 
     def __init__(self, config: Config, counters: Counts, wake: socket.socket | None = None) -> None:
         self.config, self.counters = config, counters
         self.state = "not connected yet"
+        self.connection = 0
+        self.session_present = False
         self._wake = [wake] if wake else []
         self._unacknowledged: dict[int, None] = {}
         self._failures = 0
@@ -159,11 +171,12 @@ class Link:
             return []
         if most > 0:
             self._exchange(timeout)
-            while len(self._client.inbox) < most and self._client.buffered and not self._client.loop_read():
+            while self._has_room(most) and self._client.buffered and not self._client.loop_read():
                 pass
         self._client.loop_misc()
-        messages, self._client.inbox = self._client.inbox, []
-        self._unacknowledged.update((message.packet_id, None) for message in messages if message.qos)
+        messages = self._client.take()
+        if self._client.socket() is not None:
+            self._unacknowledged.update((message.packet_id, None) for message in messages if message.qos)
         return messages
 
     def ack(self, packet_ids: Iterable[int]) -> None:
@@ -178,13 +191,20 @@ class Link:
         ready = self.connected and not self._client.want_write()
         if ready:
             self._client.publish(topic, payload)
-        self.counters.add("results_published" if ready else "results_skipped")
+        self.counters.add("results.published" if ready else "results.skipped")
         return ready
+
+    def pause(self, reason: str, seconds: float) -> None:
+        """Leave the broker, which keeps what it has not delivered, and come back after a while."""
+        self.close()
+        self._unacknowledged.clear()
+        self._next_attempt = time.monotonic() + seconds
+        self.state = f"away: {reason}"
 
     def close(self) -> None:
         """Say goodbye and keep the session at the broker."""
         if self._client.socket() is not None:
-            self._client.on_disconnect = None
+            self.state = "closed"
             self._client.disconnect()
             self._client.loop_write()
         self.state = "closed"
@@ -194,6 +214,9 @@ class Link:
         mqtt = self.config.mqtt
         where = f"{mqtt.host}:{mqtt.actual_port}"
         return {"broker": where, "tls": mqtt.uses_tls, "state": self.state, "unacknowledged": len(self._unacknowledged)}
+
+    def _has_room(self, most: int) -> bool:
+        return len(self._client.inbox) < most and self._client.held < HELD
 
     def _exchange(self, timeout: float) -> None:
         sock: Any = self._client.socket()
@@ -222,7 +245,7 @@ class Link:
         delay *= random.uniform(0.5, 1.0)  # noqa: S311  jitter, so that a fleet does not return all at once
         self._failures += 1
         self._next_attempt = time.monotonic() + delay
-        self.counters.add("connect_failures")
+        self.counters.add("mqtt.connect_failures")
         mqtt = self.config.mqtt
         self.state = f"away: {reason}"
         log.warning("broker %s:%d: %s; trying again in %.1f s", mqtt.host, mqtt.actual_port, reason, delay)
@@ -231,11 +254,14 @@ class Link:
         if reason.is_failure:
             self._failed(f"refused us: {reason}{_hint(str(reason))}")
             return
-        if not flags.session_present and self.counters["connects"]:
-            self.counters.add("sessions_lost")
+        if not flags.session_present and self.counters["mqtt.connects"]:
+            self.counters.add("mqtt.sessions_lost")
             log.warning("the broker kept no session for us: messages sent while we were away may be lost")
         self._failures = 0
-        self.counters.add("connects")
+        self._unacknowledged.clear()
+        self.connection += 1
+        self.session_present = bool(flags.session_present)
+        self.counters.add("mqtt.connects")
         self.state = "connected"
         log.info("connected to %s:%d", self.config.mqtt.host, self.config.mqtt.actual_port)
         client.subscribe([(source.topic, _subscription(self.config.mqtt)) for source in self.config.sources])
@@ -250,7 +276,7 @@ class Link:
         self._unacknowledged.clear()
         if not self.state.startswith("connected"):
             return
-        self.counters.add("disconnects")
+        self.counters.add("mqtt.disconnects")
         self._failed(f"connection lost ({reason})")
 
 

@@ -124,7 +124,7 @@ def test_what_is_not_acknowledged_comes_again(broker: int, version: Any) -> None
     link._client._sock_close()
     again = gather(link, 6)
     assert [message.payload for message in again] == [b"%d" % i for i in range(4, 10)]
-    assert (counts["connects"], counts["sessions_lost"]) == (2, 0)
+    assert (counts["mqtt.connects"], counts["mqtt.sessions_lost"]) == (2, 0)
     link.close()
 
 
@@ -150,7 +150,7 @@ def test_a_lost_session_is_counted(tmp_path: Path) -> None:
     link.poll(0.1, 10)
     with mosquitto(tmp_path, port):
         until(lambda: link.poll(0.05, 10) == [] and link.connected)
-    assert (counts["connects"], counts["disconnects"], counts["sessions_lost"]) == (2, 1, 1)
+    assert (counts["mqtt.connects"], counts["mqtt.disconnects"], counts["mqtt.sessions_lost"]) == (2, 1, 1)
     link.close()
 
 
@@ -158,7 +158,7 @@ def test_a_broker_that_is_not_there_yet(tmp_path: Path) -> None:
     """The link keeps trying, says what is wrong, and connects as soon as it can."""
     port, counts = free_port(), Counts()
     link = Link(config(port), counts)
-    until(lambda: link.poll(0.05, 10) == [] and counts["connect_failures"] >= 2)
+    until(lambda: link.poll(0.05, 10) == [] and counts["mqtt.connect_failures"] >= 2)
     assert "nobody listens there" in link.state
     assert link.publish("r", b"x") is False
     with mosquitto(tmp_path, port):
@@ -216,7 +216,7 @@ def test_a_refused_client_keeps_trying_with_a_reason(tmp_path: Path) -> None:
     counts = Counts()
     with mosquitto(tmp_path, free_port(), "allow_anonymous false") as port:
         link = Link(config(port, username="agent", password_file=str(tmp_path / "secret")), counts)
-        until(lambda: link.poll(0.05, 10) == [] and counts["connect_failures"] >= 2)
+        until(lambda: link.poll(0.05, 10) == [] and counts["mqtt.connect_failures"] >= 2)
     assert "check mqtt.username" in link.state
     assert "hush" not in f"{link.state} {link.status()}"
 
@@ -235,7 +235,7 @@ def test_tls_is_verified(tmp_path: Path) -> None:
     counts = Counts()
     with mosquitto(tmp_path, free_port(), *files) as port:
         stranger = Link(config(port, tls={"enabled": True}), counts)
-        until(lambda: stranger.poll(0.05, 10) == [] and counts["connect_failures"] >= 1)
+        until(lambda: stranger.poll(0.05, 10) == [] and counts["mqtt.connect_failures"] >= 1)
         assert "certificate is not trusted" in stranger.state
         link = Link(config(port, tls={"enabled": True, "ca_file": str(cert)}), counts)
         subscribed(link)

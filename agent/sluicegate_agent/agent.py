@@ -1,0 +1,153 @@
+"""The agent's one loop: messages in, folded, committed, then acknowledged; answers out; chunks on to the target.
+
+One thread. Nothing is acknowledged before the commit that counts it; where a commit fails (a full disk) the link is let
+go, so that the broker keeps what it has not delivered, and the commit is tried again until it succeeds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import socket
+import sqlite3
+import time
+from types import FrameType, TracebackType
+from typing import Self
+
+from sluicegate_agent import health
+from sluicegate_agent.config import Config
+from sluicegate_agent.handover import drained
+from sluicegate_agent.messages import Message
+from sluicegate_agent.mqtt import Link
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.results import Results
+from sluicegate_agent.state import State
+from sluicegate_agent.sync import Sync
+
+log = logging.getLogger("sluicegate.agent")
+
+_IDLE = 0.5  # seconds a turn waits at most, so that timers are never later than that
+_HEALTH_EVERY = 60.0
+_RETRY_COMMIT = 5.0
+
+
+class Agent:
+    """A configured agent on an open state; `turn` after `turn`, then `finish` leaves everything durable."""
+
+    def __init__(self, config: Config, state: State, wake: socket.socket | None = None) -> None:
+        self.config, self.state = config, state
+        self.pipeline = Pipeline(config, state)
+        self.sync = Sync(config, state)
+        self.link = Link(config, state.counters, wake)
+        self.results = Results(config, self.link)
+        self._connection = 0
+        self._commit_after = 0.0
+        self._shown = ("", 0.0)
+        self._last_message = time.monotonic()
+
+    @property
+    def idle(self) -> float:
+        """Seconds since the last message."""
+        return time.monotonic() - self._last_message
+
+    def turn(self) -> None:
+        """Wait for messages for a moment, take them, and do whatever is due."""
+        for message in self._polled():
+            self.pipeline.accept(message)
+            self._commit_if_due()
+        self._commit_if_due()
+        now = time.monotonic()
+        if self.results.due(now):
+            self.results.offer(self.pipeline.results(), now)
+        self.sync.step(now)
+        self._show_health(now)
+
+    def finish(self, *, drain: bool = False) -> bool:
+        """Commit what was accepted, acknowledge it, leave the broker politely; `drain`: hand everything on first.
+
+        Whether nothing is left that the target could take, where it was asked for.
+        """
+        self._commit(time.monotonic())
+        self.link.close()
+        done = drained(self.pipeline, self.sync) if drain else True
+        self.sync.close()
+        self._write_health()
+        return done
+
+    def _polled(self) -> list[Message]:
+        room = self.config.mqtt.receive_maximum - self.pipeline.pending
+        messages = self.link.poll(self._patience(), min(room, self.config.commit_messages))
+        if self.link.connection != self._connection:
+            self._connection = self.link.connection
+            self.pipeline.connected(session_present=self.link.session_present)
+        if messages:
+            self._last_message = time.monotonic()
+        return messages
+
+    def _patience(self) -> float:
+        every = self.config.commit.every.seconds
+        return min(_IDLE, every / 4) if self.pipeline.pending else _IDLE
+
+    def _commit_if_due(self) -> None:
+        now = time.monotonic()
+        if self.pipeline.due(now) and now >= self._commit_after:
+            self._commit(now)
+
+    def _commit(self, now: float) -> None:
+        try:
+            self.link.ack(self.pipeline.commit())
+        except sqlite3.OperationalError as error:
+            self._commit_after = now + _RETRY_COMMIT
+            self.state.counters.add("commits.failed")
+            log.error("the commit failed (%s): nothing is acknowledged; trying again in %.0f s", error, _RETRY_COMMIT)
+            self.link.pause(f"the state cannot be written ({error})", _RETRY_COMMIT)
+
+    def _show_health(self, now: float) -> None:
+        state, then = self._shown
+        if state != self.link.state or now - then >= _HEALTH_EVERY:
+            self._shown = (self.link.state, now)
+            self._write_health()
+
+    def _write_health(self) -> None:
+        with contextlib.suppress(OSError):
+            health.write(self.config.state.path, health.process() | {"mqtt": self.link.status()})
+
+
+class Signals:
+    """While open, SIGTERM and SIGINT set `received` and make the socket `wake` readable, which ends a wait."""
+
+    def __init__(self) -> None:
+        self.received = False
+        self.wake, self._woken = socket.socketpair()
+
+    def __enter__(self) -> Self:
+        self._woken.setblocking(False)
+        self._before_fd = signal.set_wakeup_fd(self._woken.fileno(), warn_on_full_buffer=False)
+        self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._before_fd)
+        self.wake.close()
+        self._woken.close()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.received = True
+
+
+def run(config: Config, *, drain: bool = False, idle: float | None = None) -> bool:
+    """Open the state, turn until a signal (or no message for `idle` seconds), leave everything durable, close.
+
+    Whether everything was handed on, where `drain` asks for it. Raises what State raises, and EnvironmentRefused for a
+    missing secret.
+    """
+    with Signals() as signals, State(config) as state:
+        agent = Agent(config, state, signals.wake)
+        log.info("device %s on %s: %d streams", config.device.id, config.state.path, len(config.streams))
+        while not signals.received and (idle is None or agent.idle < idle):
+            agent.turn()
+        log.info("told to stop: finishing" if signals.received else "no messages: finishing")
+        return agent.finish(drain=drain)

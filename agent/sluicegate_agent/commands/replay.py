@@ -1,0 +1,85 @@
+"""`sluicegate replay`: a file of readings into the agent's state, without a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from sluicegate_agent.replay import Replay
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--csv", "csv_file", type=click.Path(path_type=Path), help="Readings with a header line, a message a row."
+)
+@click.option(
+    "--jsonl", "jsonl_file", type=click.Path(path_type=Path), help="One payload a line, in the source's format."
+)
+@click.option("--topic", help="The source that the readings are of, where there are several.")
+@click.option("--drain", is_flag=True, help="Close open buckets and hand everything on before ending.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
+def replay(
+    file: Path, csv_file: Path | None, jsonl_file: Path | None, topic: str | None, drain: bool, as_json: bool
+) -> None:
+    """Take a file of readings into the state of a configuration FILE, as if they came by MQTT.
+
+    The columns of a CSV file are found by the paths of the source. A message that was counted before is known within
+    identity.horizon and not counted again. No agent may be running on the same state.
+
+    \b
+      sluicegate replay agent.toml --csv readings.csv
+    """
+    if (csv_file is None) == (jsonl_file is None):
+        raise click.UsageError("give one of --csv FILE and --jsonl FILE")
+    from sluicegate_agent.config import load
+    from sluicegate_agent.plan import refuse_over_budget
+    from sluicegate_agent.replay import Replay, csv_payloads, jsonl_payloads, source_of
+    from sluicegate_agent.state import State
+
+    config = load(file)
+    refuse_over_budget(config)
+    source = source_of(config, topic)
+    readings = csv_file or jsonl_file or file
+    with State(config) as state:
+        run = Replay(config, state, source)
+        before = state.counters.as_dict()
+        _feed(run, readings, partial(csv_payloads, readings, source) if csv_file else partial(jsonl_payloads, readings))
+        run.finish(drain=drain)
+        counted = {name: count - before.get(name, 0) for name, count in state.counters.as_dict().items()}
+        _show(run, {name: count for name, count in counted.items() if count}, as_json)
+
+
+def _feed(run: Replay, readings: Path, payloads: Callable[[Callable[[int], None]], Iterator[bytes]]) -> None:
+    size = readings.stat().st_size if readings.exists() else 0
+    with click.progressbar(length=size, label=readings.name, file=click.get_text_stream("stderr")) as bar:
+        for payload in payloads(bar.update):
+            run.feed(payload)
+
+
+def _show(run: Replay, counted: dict[str, int], as_json: bool) -> None:
+    from sluicegate_agent.status import table
+
+    if as_json:
+        import msgspec
+
+        answers = list(run.answers.values())
+        click.echo(msgspec.json.encode({"counters": counted, "results": answers}))
+        return
+    rows: list[tuple[object, ...]] = [("window", "stream", "aggregate", "value", "low", "high", "exact", "readings")]
+    for r in run.answers.values():
+        exact = "yes" if r.exact else "no"
+        rows.append(
+            (r.window, r.stream, r.aggregate, _number(r.value), _number(r.low), _number(r.high), exact, r.count)
+        )
+    click.echo("\n".join(table(rows)) + "\n")
+    click.echo("\n".join(table([("counter", "count"), *sorted(counted.items())])))
+
+
+def _number(value: float | int | None) -> str:
+    return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

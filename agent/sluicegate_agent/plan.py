@@ -1,0 +1,218 @@
+"""What a configuration can cost at worst, in bytes of memory and disk, before anything runs.
+
+Each line is an upper bound from the configuration alone. What the windows hold is asked of the windows themselves,
+filled to their worst. What the interpreter and its modules take was measured (BASE_*, x86-64, Python 3.11); a test runs an agent
+with `data_bytes` as its RLIMIT_DATA.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from sluicegate_agent import identity, outbox, streams
+from sluicegate_agent.config import Config, WindowConfig
+from sluicegate_agent.config.units import show_size
+from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.mqtt import HELD, RECEIVE
+from sluicegate_agent.pipeline import READINGS_MOST
+from sluicegate_agent.state import store, windows
+from sluicegate_agent.sync import sealing
+
+MIB = 1 << 20
+
+#: Resident after the start, connected, with an open store and nothing in it; and what of that RLIMIT_DATA counts.
+BASE_RESIDENT = 30 * MIB
+BASE_DATA = 22 * MIB
+#: Python objects of a stream and of a window beside their readings; of a digest in a deque, a list and a set.
+STREAM_OBJECTS = 4096
+WINDOW_OBJECTS = 24 * 1024
+DIGEST_OBJECTS = 160
+#: A closed bucket, a message, a dead letter, a result on their way; JSON's objects per byte of payload ("{},{},").
+CLOSED_OBJECTS = 400
+MESSAGE_OBJECTS = 256
+LETTER_OBJECTS = 1024
+RESULT_OBJECTS = 640
+JSON_GROWTH = 32
+#: SQLite beyond its cache (statements, the log's index); encoding a document, times the bytes of its rows.
+SQLITE_BESIDE = MIB
+ENCODING_GROWTH = 8
+#: What the allocator leaves unused between what is used.
+FRAGMENTATION = 0.10
+#: Rows in pages that are not full, as measured on an outbox after outages: times the bytes counted.
+PAGE_FILL = 1.4
+LEAF_ROW = 32
+PROBED = 4096
+
+
+class Line(NamedTuple):
+    """One part of the plan: where it comes from, bytes of memory and of disk at worst."""
+
+    part: str
+    memory: int
+    disk: int
+
+
+class Plan(NamedTuple):
+    """The whole worst case. `data_bytes`: the least RLIMIT_DATA the agent runs under."""
+
+    device: str
+    lines: tuple[Line, ...]
+    streams: dict[str, dict[str, int]]
+    memory: int
+    disk: int
+    data_bytes: int
+    memory_budget: int
+    disk_budget: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether both budgets hold."""
+        return self.memory <= self.memory_budget and self.disk <= self.disk_budget
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        lines = [line._asdict() for line in self.lines]
+        return self._asdict() | {"lines": lines, "fits": self.fits}
+
+
+def plan(config: Config) -> Plan:
+    """The worst case of a configuration."""
+    per_stream = {stream: _stream(config, stream) for stream in config.streams}
+    lines = [
+        Line("interpreter, modules, connection", BASE_RESIDENT, 0),
+        *(Line(f"stream {name}", cost.memory, cost.disk) for name, cost in per_stream.items()),
+        *_shared(config),
+    ]
+    used = sum(line.memory for line in lines[1:])
+    lines.append(Line("left unused by the allocator", int(used * FRAGMENTATION), 0))
+    live = sum(line.disk for line in lines)
+    lines.append(Line(f"damaged stores set aside ({store.SET_ASIDE_KEPT} kept)", 0, live * store.SET_ASIDE_KEPT))
+    memory, disk = sum(line.memory for line in lines), sum(line.disk for line in lines)
+    shown = {name: {"memory": cost.memory, "disk": cost.disk} for name, cost in per_stream.items()}
+    data = memory - BASE_RESIDENT + BASE_DATA
+    budgets = int(config.state.memory), int(config.state.disk)
+    return Plan(config.device.id, tuple(lines), shown, memory, disk, data, *budgets)
+
+
+def refuse_over_budget(config: Config) -> None:
+    """Raises EnvironmentRefused, with what to change, for a configuration whose worst case exceeds a budget."""
+    worst = plan(config)
+    for name, need, budget in (
+        ("memory", worst.memory, worst.memory_budget),
+        ("disk", worst.disk, worst.disk_budget),
+    ):
+        if need > budget:
+            largest = max(worst.lines[1:], key=lambda line: line.memory if name == "memory" else line.disk)
+            raise EnvironmentRefused(
+                f"state.{name} = {show_size(budget)}, but this configuration needs up to {show_size(need)}: raise the "
+                f"budget, or ask for less (most goes to: {largest.part}); `sluicegate plan` shows every part"
+            )
+
+
+def show(worst: Plan) -> str:
+    """The plan as a table with its totals against the budgets."""
+    from sluicegate_agent.status import table
+
+    rows: list[tuple[object, ...]] = [("worst case of", "memory", "disk")]
+    rows += [(line.part, show_size(line.memory), show_size(line.disk) if line.disk else "-") for line in worst.lines]
+    rows.append(("in all", show_size(worst.memory), show_size(worst.disk)))
+    rows.append(("budget ([state])", show_size(worst.memory_budget), show_size(worst.disk_budget)))
+    verdict = "fits" if worst.fits else "does not fit: `run` will refuse it"
+    foot = f"RLIMIT_DATA that it runs under: {worst.data_bytes} bytes ({show_size(worst.data_bytes)})"
+    return "\n".join([f"{worst.device}: {verdict}", *table(rows), foot])
+
+
+def _stream(config: Config, stream: str) -> Line:
+    singles = 16 * min(config.bucket.readings, streams.SINGLES_MOST)
+    memory, disk = STREAM_OBJECTS + 4 * singles, int((singles + 512) * PAGE_FILL)
+    for asked in config.windows_of(stream):
+        window = _window(asked)
+        memory, disk = memory + window.memory, disk + window.disk
+    return Line(stream, memory, disk)
+
+
+def _window(asked: WindowConfig) -> Line:
+    """One window of one stream: filled as far as PROBED leaves, and in proportion beyond."""
+    leaves = asked.buckets or int(asked.policy.count or 0)
+    probed = min(leaves, PROBED)
+    held, leaf, state = _probe(asked, probed)
+    scale = leaves / probed
+    changed = (leaf + 120) * min(leaves, READINGS_MOST)
+    memory = WINDOW_OBJECTS + int(held * scale) + changed
+    # Rows of leaves that left are deleted a bounded number a commit: at most as many again may be waiting.
+    return Line(asked.name, memory, int((2 * leaves * (leaf + LEAF_ROW) + state) * PAGE_FILL))
+
+
+def _probe(asked: WindowConfig, leaves: int) -> tuple[int, int, int]:
+    """Bytes held at worst, of a leaf's row and of the state's row, of a window with `leaves` leaves."""
+    import sluicegate as sg
+
+    arguments = windows.build_arguments(asked)
+    if asked.buckets:
+        arguments["histograms"] = [sg.Constrained(leaves)]
+    window = sg.Window(**arguments)
+    values, times = array("d", [0.0]) * leaves, array("q", [0]) * leaves
+    held = leaf = 0
+    for _ in range(3):
+        window.insert_many(values, times, results=False)
+        closed = window.changes().closed
+        leaf = max([leaf, *(len(row) for _, row in closed)])
+        held = max(held, window.footprint.bytes)
+    return held, leaf, len(window.state())
+
+
+def _shared(config: Config) -> Iterator[Line]:
+    yield from _identity(config)
+    readings, closed = _batch(config)
+    yield Line("a batch before its commit", readings * CLOSED_OBJECTS + closed, 0)
+    payload = int(config.limits.payload)
+    messages = config.commit_messages * MESSAGE_OBJECTS + HELD + 2 * RECEIVE + payload * (2 + JSON_GROWTH)
+    yield Line("messages as they arrive", messages, 0)
+    yield _dead_letters(config)
+    rows, size = config.outbox.rows, int(config.outbox.bytes)
+    yield Line("outbox", 20 * rows, int(size * PAGE_FILL))
+    document = min(sealing.CHUNK_BYTES, size // (2 * sealing.IN_FLIGHT), config.outbox.chunk_buckets * _row(config))
+    yield Line("documents on their way", document * (ENCODING_GROWTH + sealing.IN_FLIGHT), 0)
+    log = store.WAL_LIMIT + int(2 * readings * _row(config) * PAGE_FILL)
+    yield Line("SQLite", store.CACHE_KIB * 1024 + SQLITE_BESIDE, log + 256 * 1024)
+    answers = sum(len(asked.aggregates) for stream in config.streams for asked in config.windows_of(stream))
+    yield Line("results", answers * RESULT_OBJECTS, 0)
+
+
+def _row(config: Config) -> int:
+    """Bytes of an outbox row as the outbox counts them, with all the single readings it may have."""
+    return outbox.ROW_COST + outbox.READING_COST * min(config.bucket.readings, streams.SINGLES_MOST)
+
+
+def _batch(config: Config) -> tuple[int, int]:
+    """Readings that one commit may bring, each closing a bucket at worst; and bytes of their single readings."""
+    message = max(
+        config.limits.readings if source.format == "array" else len(source.streams) for source in config.sources
+    )
+    readings = min(config.commit_messages * message, READINGS_MOST + message)
+    return readings, 16 * readings
+
+
+def _identity(config: Config) -> Iterator[Line]:
+    horizon = max(config.identity.horizon, config.mqtt.receive_maximum)
+    for source in config.sources:
+        if source.sequence is not None:
+            bits = (identity.EPOCHS_KEPT + 1) * (horizon // 8 + 512)
+            yield Line(f"identities of {source.topic}", 2 * bits, int(bits * PAGE_FILL))
+        elif source.time is not None:
+            yield _digests(f"identities of {source.topic}", horizon)
+    yield _digests("deliveries that may be repeated", config.mqtt.receive_maximum)
+
+
+def _digests(part: str, most: int) -> Line:
+    # A row of the table holds a batch, and goes when all of it is beyond the horizon: single-message batches cost most.
+    return Line(part, most * DIGEST_OBJECTS, int(most * 64 * PAGE_FILL))
+
+
+def _dead_letters(config: Config) -> Line:
+    each = int(config.dead_letters.bytes_each) + LETTER_OBJECTS
+    rows = config.dead_letters.rows
+    waiting = min(rows, _batch(config)[0])
+    return Line("dead letters", waiting * each, int(rows * each * PAGE_FILL))

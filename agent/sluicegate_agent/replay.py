@@ -1,0 +1,136 @@
+"""A file of readings taken the way messages are: the same decoding, identity, windows and commits, without a broker."""
+
+from __future__ import annotations
+
+import csv
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from sluicegate_agent.config import Config, SourceConfig
+from sluicegate_agent.errors import InputRefused
+from sluicegate_agent.handover import drained
+from sluicegate_agent.messages import Message, Result
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.state import State
+from sluicegate_agent.sync import Sync
+
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_LONGEST_LINE = 1 << 24
+_encode = msgspec.json.Encoder().encode
+
+
+class Replay:
+    """Feeds payloads into an open state; `finish` commits, and hands everything on where it is told to drain."""
+
+    def __init__(self, config: Config, state: State, source: SourceConfig) -> None:
+        self.config, self.state, self.source = config, state, source
+        self.pipeline = Pipeline(config, state)
+        self.sync = Sync(config, state)
+        self.answers: dict[tuple[str, str, str], Result] = {}
+
+    def feed(self, payload: bytes) -> None:
+        """One message of the source: counted once, or not at all and then counted as what it was."""
+        limit = self.config.limits.payload
+        whole = len(payload) if len(payload) > limit else 0
+        self.pipeline.accept(Message(self.source.topic, payload[:limit], 0, 0, whole))
+        if self.pipeline.due(time.monotonic()):
+            self._commit()
+
+    def finish(self, *, drain: bool) -> None:
+        """Commit; with `drain`, close the open buckets and send everything, as far as the target takes it."""
+        self._commit()
+        if drain:
+            drained(self.pipeline, self.sync)
+        self.sync.close()
+
+    def _commit(self) -> None:
+        self.pipeline.commit()
+        for answer in self.pipeline.results():
+            self.answers[answer.stream, answer.window, answer.aggregate] = answer
+        self.sync.step(time.monotonic())
+
+
+def source_of(config: Config, topic: str | None) -> SourceConfig:
+    """The source that the file stands for: the one of `topic`, or the only one. Raises InputRefused."""
+    topics = [source.topic for source in config.sources]
+    if topic is None and len(topics) > 1:
+        raise InputRefused(f"there are several sources: say which one this file is with --topic; there are: {topics}")
+    if topic is not None and topic not in topics:
+        raise InputRefused(f"--topic {topic}: no source has this topic; there are: {topics}")
+    return config.sources[topics.index(topic) if topic is not None else 0]
+
+
+def jsonl_payloads(file: Path, passed: Callable[[int], None]) -> Iterator[bytes]:
+    """Each line that is not empty is a payload; `passed` is told the bytes read. Raises InputRefused."""
+    with _opened(file) as handle:
+        while line := handle.readline(_LONGEST_LINE):
+            passed(len(line))
+            if line.strip():
+                yield line.strip()
+
+
+def csv_payloads(file: Path, source: SourceConfig, passed: Callable[[int], None]) -> Iterator[bytes]:
+    """Each row as the JSON object that the source's paths expect, numbers as numbers. Raises InputRefused."""
+    if source.format != "json":
+        raise InputRefused(f'a CSV file stands for a source with format = "json", not "{source.format}"; use --jsonl')
+    with _opened(file) as handle:
+        rows = csv.reader(_text(file, handle, passed))
+        columns = _columns(file, next(rows, None), source)
+        for row in rows:
+            if row:
+                yield _encode(_object(row, columns))
+
+
+def _opened(file: Path) -> BinaryIO:
+    try:
+        if file.stat().st_size == 0:
+            raise InputRefused(f"{file}: is empty; expected readings")
+        return file.open("rb")
+    except OSError as error:
+        raise InputRefused(f"{file}: cannot be read: {error.strerror}") from None
+
+
+def _text(file: Path, handle: BinaryIO, passed: Callable[[int], None]) -> Iterator[str]:
+    for number, line in enumerate(iter(lambda: handle.readline(_LONGEST_LINE), b""), 1):
+        passed(len(line))
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise InputRefused(f"{file}: line {number} is not text (UTF-8); is this a CSV file?") from None
+        if "\0" in text:
+            raise InputRefused(f"{file}: line {number} has a zero byte; is this a CSV file?")
+        yield text
+
+
+def _columns(file: Path, header: list[str] | None, source: SourceConfig) -> dict[int, list[str]]:
+    """Column number → steps of the path that it fills, for every path of the source."""
+    names = [name.strip() for name in header or []]
+    paths = {"streams." + stream: path for stream, path in source.streams.items()}
+    paths |= {key: getattr(source, key) for key in ("time", "sequence", "epoch") if getattr(source, key) is not None}
+    for key, path in paths.items():
+        if path not in names:
+            raise InputRefused(f"{file}: has no column `{path}` (the source's {key}); it has: {', '.join(names)[:200]}")
+    return {names.index(path): path.split(".") for path in paths.values()}
+
+
+def _object(row: list[str], columns: dict[int, list[str]]) -> dict[str, Any]:
+    document: dict[str, Any] = {}
+    for column, (*folders, name) in columns.items():
+        place = document
+        for folder in folders:
+            place = place.setdefault(folder, {})
+        place[name] = _cell(row[column].strip()) if column < len(row) else None
+    return document
+
+
+def _cell(text: str) -> Any:
+    if not text:
+        return None
+    if not _NUMBER.fullmatch(text) or len(text) > 64:
+        return text
+    return int(text) if text.lstrip("+-").isdigit() else float(text)

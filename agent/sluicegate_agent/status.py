@@ -1,0 +1,123 @@
+"""The agent's status as one dictionary, and as a page of text for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from sluicegate_agent import health
+from sluicegate_agent.config import Config
+from sluicegate_agent.config.units import show_duration, show_size
+from sluicegate_agent.state import read_status
+
+
+def gather(config: Config) -> dict[str, Any]:
+    """What the state directory holds as of the last commit, and how the process is (or was when it last wrote).
+
+    Raises EnvironmentRefused where no agent has run, NewerStore for a state this version cannot read.
+    """
+    found = read_status(config.state.path)
+    return {"device": config.device.id, **found, "process": health.read(config.state.path)}
+
+
+def show(found: dict[str, Any]) -> str:
+    """The dictionary of `gather` as text: what runs, links, streams, windows, outbox, what was dropped and why."""
+    parts = (_head, _links, _streams, _windows, _outbox, _counters, _dead_letters)
+    return "\n".join(line for part in parts for line in part(found))
+
+
+def table(rows: list[tuple[object, ...]]) -> Iterator[str]:
+    """Lines of aligned columns under the first row: the first column to the left, numbers to the right."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    for text in texts:
+        cells = [
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(text, widths, strict=True))
+        ]
+        yield "  " + "  ".join(cells).rstrip()
+
+
+def _head(found: dict[str, Any]) -> Iterator[str]:
+    process = found["process"] or {}
+    state = "running" if found["running"] else "not running"
+    if found["running"] and process:
+        state += f" for {show_duration(process['uptime_s'] * 1_000_000)}, resident {show_size(process['rss_bytes'])}"
+        state += f" (at most {show_size(process['peak_rss_bytes'])})"
+    yield f"{found['device']}: {state}"
+    yield f"  incarnation {found['incarnation']}, {show_size(found['bytes_on_disk'])} on disk"
+    if found["stores_set_aside"]:
+        yield f"  {found['stores_set_aside']} damaged stores were set aside in the state directory"
+
+
+def _links(found: dict[str, Any]) -> Iterator[str]:
+    mqtt = (found["process"] or {}).get("mqtt")
+    running = found["running"]
+    if mqtt:
+        yield f"  broker {mqtt['broker']}{' (TLS)' if mqtt['tls'] else ''}: {mqtt['state'] if running else 'no agent'}"
+    for key, value in found["link"].items():
+        yield f"  sync {key}: {_time(value) if key.endswith('_us') else value}"
+
+
+def _streams(found: dict[str, Any]) -> Iterator[str]:
+    rows: list[tuple[object, ...]] = [("stream", "readings", "missing", "late", "waiting buckets", "newest")]
+    for name, stream in found["streams"].items():
+        counts = stream["accepted"], stream["missing"], stream["late"], stream["buckets_waiting"]
+        rows.append((name, *counts, _time(stream["newest_us"])))
+    yield ""
+    yield from table(rows)
+
+
+def _windows(found: dict[str, Any]) -> Iterator[str]:
+    if not found["windows"]:
+        return
+    rows: list[tuple[object, ...]] = [("window", "stream", "asks", "closed buckets", "bytes")]
+    for window in found["windows"]:
+        size = show_size(window["state_bytes"] + window["leaf_bytes"])
+        rows.append((window["window"], window["stream"], _asks(window["definition"]), window["leaves"], size))
+    yield ""
+    yield from table(rows)
+
+
+def _asks(definition: str) -> str:
+    asked = json.loads(definition)
+    policy = asked["policy"]
+    over = show_duration(policy["time"]) if "time" in policy else f"{policy['count']} readings"
+    bound = f" in {asked['buckets']} buckets" if asked["buckets"] else ""
+    return f"{', '.join(asked['aggregates'])} over {over}{bound}"
+
+
+def _outbox(found: dict[str, Any]) -> Iterator[str]:
+    outbox = found["outbox"]
+    yield ""
+    chunks = outbox["chunks_sealed"]
+    yield f"  outbox: {outbox['rows']} buckets and {chunks} sealed chunks, {show_size(outbox['bytes'])}"
+    if outbox["oldest_unsent_us"] is not None:
+        yield f"  oldest unsent reading: {_time(outbox['oldest_unsent_us'])}"
+    if outbox["chunks_rejected"]:
+        yield f"  {outbox['chunks_rejected']} chunks were rejected by the target: see its reasons in --json"
+
+
+def _counters(found: dict[str, Any]) -> Iterator[str]:
+    yield ""
+    yield from table([("counter", "count"), *sorted(found["counters"].items())])
+
+
+def _dead_letters(found: dict[str, Any]) -> Iterator[str]:
+    if not found["dead_letters"]:
+        return
+    yield ""
+    yield "  newest dead letters:"
+    for letter in found["dead_letters"][:5]:
+        yield f"    {_time(letter['at_us'])} {letter['topic']}: {letter['reason']} ({letter['size']} bytes)"
+
+
+def _time(us: int | None) -> str:
+    if us is None:
+        return "-"
+    try:
+        return datetime.fromtimestamp(us // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{us} us"
