@@ -1,0 +1,65 @@
+"""What the durability tests share: a small configuration, messages, and a reader of what reached the target."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sluicegate_agent.config import Config
+from sluicegate_agent.config.load import build
+from sluicegate_agent.messages import Message
+
+NOON = 1_700_000_000_000_000
+SECOND = 1_000_000
+SEQUENCED, TIMED, BARE = "plant/sequenced", "plant/timed", "plant/bare"
+
+
+def configured(folder: Path, **tables: Any) -> Config:
+    """Three sources, one for each kind of identity, small buckets and windows; `tables` replaces keys of tables."""
+    raw: dict[str, Any] = {
+        "device": {"id": "board-1"},
+        "state": {"path": "state"},
+        "mqtt": {"receive_maximum": 40},
+        "guard": {"future": 0},
+        "source": [
+            {
+                "topic": SEQUENCED,
+                "streams": {"level": "level", "flow": "flow"},
+                "time": "t",
+                "time_format": "us",
+                "sequence": "n",
+                "epoch": "boot",
+            },
+            {"topic": TIMED, "streams": {"heat": "heat"}, "time": "t", "time_format": "us"},
+            {"topic": BARE, "streams": {"door": ""}, "format": "number"},
+        ],
+        "window": [
+            {"name": "hour", "policy": {"time": "1h"}, "aggregate": ["mean", "max", "sum"], "buckets": 6},
+            {"name": "last9", "policy": {"count": 9}, "aggregate": ["min", "first"], "buckets": 0},
+        ],
+        "bucket": {"readings": 4},
+        "outbox": {"rows": 1000, "bytes": "1MiB", "chunk_buckets": 8},
+        "sync": {"target": "directory", "path": "chunks", "every": "1ms"},
+        "dead_letters": {"rows": 10, "bytes_each": 16},
+    }
+    for name, table in tables.items():
+        raw[name] = {**raw[name], **table} if isinstance(table, dict) and name in raw else table
+    return build(raw, folder / "agent.toml")
+
+
+def sequenced(number: int, packet: int, boot: str = "a", **values: Any) -> Message:
+    """A message with a sequence number; its time and values follow from the number unless given."""
+    fields = {"n": number, "boot": boot, "t": NOON + number * 60 * SECOND, "level": number % 17 / 8, "flow": number % 5}
+    return Message(SEQUENCED, json.dumps(fields | values).encode(), packet, 1)
+
+
+def timed(minute: float, packet: int, value: float = 1.0) -> Message:
+    """A message that has a time and no number."""
+    payload = json.dumps({"t": NOON + round(minute * 60 * SECOND), "heat": value})
+    return Message(TIMED, payload.encode(), packet, 1)
+
+
+def bare(value: float, packet: int, qos: int = 1) -> Message:
+    """A message that is a number and nothing else."""
+    return Message(BARE, str(value).encode(), packet, qos)

@@ -1,0 +1,182 @@
+"""A message is counted when it is new, and known again when it is not, however often the process starts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from durable_agent import bare, timed
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluicegate_agent.identity import EPOCHS_KEPT, JUMP_MOST, Contents, Deliveries, Sequences, Verdict
+from sluicegate_agent.state import schema
+
+NEW, DUPLICATE, BEYOND = Verdict.NEW, Verdict.DUPLICATE, Verdict.BEYOND_HORIZON
+
+
+@pytest.fixture
+def store() -> Iterator[sqlite3.Connection]:
+    """An empty store in memory."""
+    connection = empty()
+    yield connection
+    connection.close()
+
+
+def empty() -> sqlite3.Connection:
+    """An empty store in memory."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    schema.create(connection)
+    return connection
+
+
+def commit(store: sqlite3.Connection, *identities: Sequences | Contents | Deliveries) -> None:
+    """What the pipeline does with identities in a commit."""
+    for identity in identities:
+        identity.save(store)
+        identity.saved()
+
+
+@given(
+    numbers=st.lists(st.integers(0, 60) | st.integers(0, 2000), max_size=120),
+    horizon=st.integers(1, 40),
+    restarts=st.sets(st.integers(0, 120)),
+)
+def test_bitmap_agrees_with_a_set(numbers: list[int], horizon: int, restarts: set[int]) -> None:
+    """Within the horizon every number is new once; older ones are refused; `missing` is what a set says, over restarts."""
+    store = empty()
+    sequences = Sequences(store, "s", horizon)
+    seen: set[int] = set()
+    for i, number in enumerate(numbers):
+        expected = NEW
+        if number in seen and number > max(seen) - horizon:
+            expected = DUPLICATE
+        elif seen and number <= max(seen) - horizon:
+            expected = BEYOND
+        assert sequences.check(number, None) is expected
+        if expected is NEW:
+            seen.add(number)
+        assert sequences.missing == (max(seen) - min(seen) + 1 - len(seen))
+        if i in restarts:
+            commit(store, sequences)
+            sequences = Sequences(store, "s", horizon)
+    store.close()
+
+
+def test_a_new_epoch_starts_afresh_and_the_old_one_is_still_known(store: sqlite3.Connection) -> None:
+    """After a reboot number 1 is new again, while a redelivery from before the reboot is still a duplicate."""
+    sequences = Sequences(store, "s", 16)
+    assert [sequences.check(n, "before") for n in (1, 2, 3)] == [NEW] * 3
+    assert [sequences.check(n, "after") for n in (1, 2)] == [NEW] * 2
+    commit(store, sequences)
+    again = Sequences(store, "s", 16)
+    assert again.check(3, "before") is DUPLICATE
+    assert again.check(2, "after") is DUPLICATE
+    assert again.check(1, 1) is NEW, "an epoch that is a number is not the text of the number"
+
+
+def test_only_some_epochs_are_kept_and_what_they_miss_is_not_forgotten(store: sqlite3.Connection) -> None:
+    """Rows are bounded by EPOCHS_KEPT a source; `missing` of an epoch that was dropped stays counted, over a restart."""
+    sequences = Sequences(store, "s", 16)
+    for boot in range(3 * EPOCHS_KEPT):
+        sequences.check(0, boot)
+        sequences.check(3, boot)
+        commit(store, sequences)
+    assert sequences.missing == 2 * 3 * EPOCHS_KEPT
+    assert store.execute("SELECT count(*) FROM sequence").fetchone() == (EPOCHS_KEPT,)
+    assert Sequences(store, "s", 16).missing == sequences.missing
+
+
+def test_a_number_from_nowhere_does_not_poison_the_source(store: sqlite3.Connection) -> None:
+    """A jump that can be no loss is refused, and the numbers that follow the last good one are still new."""
+    sequences = Sequences(store, "s", 16)
+    sequences.check(5, None)
+    assert sequences.check(6 + JUMP_MOST, None) is Verdict.SEQUENCE_JUMP
+    assert sequences.check(6, None) is NEW
+    assert sequences.missing == 0
+
+
+@pytest.mark.parametrize(("before", "after"), [(16, 40), (40, 16), (16, 17), (9, 8)])
+def test_another_horizon_never_counts_twice(store: sqlite3.Connection, before: int, after: int) -> None:
+    """Whatever was seen is refused after the setting changed, whether longer or shorter, and what is ahead is new."""
+    sequences = Sequences(store, "s", before)
+    for number in range(0, 200, 3):
+        sequences.check(number, None)
+    commit(store, sequences)
+    changed = Sequences(store, "s", after)
+    assert all(changed.check(number, None) is not NEW for number in range(0, 200, 3))
+    assert changed.check(199, None) is NEW
+
+
+def test_contents_are_known_for_the_horizon_over_restarts(store: sqlite3.Connection) -> None:
+    """The same time and payload counts once within the last `horizon` messages; another time is another message."""
+    contents = Contents(store, "plant/timed", 10)
+    for minute in range(25):
+        assert contents.check(timed(minute, minute + 1)) is NEW
+        if minute % 4 == 3:
+            commit(store, contents)
+    commit(store, contents)
+    again = Contents(store, "plant/timed", 10)
+    assert [again.check(timed(minute, 99)) for minute in range(15, 25)] == [DUPLICATE] * 10
+    assert again.check(timed(14, 99)) is NEW, "beyond the horizon, as documented"
+    rows = store.execute("SELECT count(*), sum(length(entries)) FROM identity").fetchone()
+    assert rows[1] <= 16 * (10 + 4)
+
+
+def test_deliveries_know_a_redelivery_after_a_restart(store: sqlite3.Connection) -> None:
+    """What was committed and may not be acknowledged is known when it comes again, in order, with its packet id."""
+    deliveries = Deliveries(store, 40)
+    assert [deliveries.check(bare(20.5, packet)) for packet in (1, 2, 3)] == [NEW] * 3
+    commit(store, deliveries)
+    again = Deliveries(store, 40)
+    assert [again.check(bare(20.5, packet)) for packet in (2, 3)] == [DUPLICATE] * 2
+    assert again.check(bare(20.5, 4)) is NEW
+
+
+def test_a_sensor_may_honestly_repeat_itself(store: sqlite3.Connection) -> None:
+    """The same value under a packet id that was acknowledged and is used again counts again."""
+    deliveries = Deliveries(store, 4)
+    for _ in range(5):
+        assert [deliveries.check(bare(20.5, packet)) for packet in (1, 2, 3)] == [NEW] * 3
+        commit(store, deliveries)
+
+
+def test_after_something_new_nothing_is_taken_for_a_redelivery(store: sqlite3.Connection) -> None:
+    """A broker sends again before it sends anything new, so after a new message a known (id, payload) is new too."""
+    deliveries = Deliveries(store, 40)
+    for packet in (1, 2, 3):
+        deliveries.check(bare(20.5, packet))
+    commit(store, deliveries)
+    deliveries.connected(session_present=True)
+    assert deliveries.check(bare(21.0, 1)) is NEW, "another payload under this id: it was acknowledged"
+    assert deliveries.check(bare(20.5, 2)) is NEW
+
+
+def test_a_broker_without_memory_repeats_nothing(store: sqlite3.Connection) -> None:
+    """When the session is gone, packet ids begin again and every message is new."""
+    deliveries = Deliveries(store, 40)
+    deliveries.check(bare(20.5, 1))
+    commit(store, deliveries)
+    deliveries.connected(session_present=False)
+    assert deliveries.check(bare(20.5, 1)) is NEW
+
+
+def test_unacknowledged_deliveries_are_known_within_and_over_connections(store: sqlite3.Connection) -> None:
+    """Before the commit a packet id cannot be used for anything else, on this connection or the next."""
+    deliveries = Deliveries(store, 40)
+    assert deliveries.check(bare(1, 1)) is NEW
+    assert deliveries.check(bare(1, 1)) is DUPLICATE
+    deliveries.connected(session_present=True)
+    assert deliveries.check(bare(1, 1)) is DUPLICATE
+
+
+def test_the_log_of_deliveries_is_bounded(store: sqlite3.Connection) -> None:
+    """No more than Receive Maximum messages can come again, so no more are kept."""
+    deliveries = Deliveries(store, 5)
+    for packet in range(1, 100):
+        deliveries.check(bare(packet, packet))
+        commit(store, deliveries)
+    assert store.execute("SELECT count(*) FROM identity").fetchone() == (5,)
