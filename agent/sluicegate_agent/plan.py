@@ -1,8 +1,8 @@
 """What a configuration can cost at worst, in bytes of memory and disk, before anything runs.
 
 Each line is an upper bound from the configuration alone. What the windows hold is asked of the windows themselves,
-filled to their worst. What the interpreter and its modules take was measured (BASE_*, x86-64, Python 3.11); a test runs an agent
-with `data_bytes` as its RLIMIT_DATA.
+filled to their worst. What the interpreter and its modules take was measured (BASE_*, x86-64, Python 3.11); a test runs
+an agent with `data_bytes` as its RLIMIT_DATA.
 """
 
 from __future__ import annotations

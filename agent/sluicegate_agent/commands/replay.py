@@ -49,7 +49,8 @@ def replay(
     with State(config) as state:
         run = Replay(config, state, source)
         before = state.counters.as_dict()
-        _feed(run, readings, partial(csv_payloads, readings, source) if csv_file else partial(jsonl_payloads, readings))
+        of_csv, of_jsonl = partial(csv_payloads, readings, source), partial(jsonl_payloads, readings)
+        _feed(run, readings, of_csv) if csv_file else _feed(run, readings, of_jsonl)
         run.finish(drain=drain)
         counted = {name: count - before.get(name, 0) for name, count in state.counters.as_dict().items()}
         _show(run, {name: count for name, count in counted.items() if count}, as_json)
