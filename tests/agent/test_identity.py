@@ -46,7 +46,7 @@ def commit(store: sqlite3.Connection, *identities: Sequences | Contents | Delive
     restarts=st.sets(st.integers(0, 120)),
 )
 def test_bitmap_agrees_with_a_set(numbers: list[int], horizon: int, restarts: set[int]) -> None:
-    """Within the horizon every number is new once; older ones are refused; `missing` is what a set says, over restarts."""
+    """Within the horizon every number is new once, an older one is refused, `missing` is a set's."""
     store = empty()
     sequences = Sequences(store, "s", horizon)
     seen: set[int] = set()

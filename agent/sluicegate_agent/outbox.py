@@ -1,0 +1,265 @@
+"""What waits for the cloud, within its budget: closed base buckets as rows, and sealed chunks that never change.
+
+When rows or bytes run out, nothing is dropped but detail: single readings first, then neighbouring buckets of one
+stream are merged, the smallest pair of the stream with most rows, the oldest of equals, so that all stay about equally
+coarse. What was sealed may have been sent and is left alone; little is sealed at a time, so a backlog can shrink.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from array import array
+from collections.abc import Iterable
+from functools import cache
+from itertools import islice
+from typing import NamedTuple
+
+from sluicegate.buckets import PACKED, Bucket, merge
+from sluicegate_agent.streams import SINGLES_MOST, Closed
+
+SEALED, REJECTED = 0, 1
+#: Bytes a row is counted with: its record as base64 in a document at worst, its key and the page's share.
+ROW_COST = PACKED * 4 // 3 + 64
+#: The same for a single reading of 16 bytes.
+READING_COST = 22
+#: A document's header and the agent's health in it.
+DOCUMENT_COST = 2048
+REJECTED_KEPT = 8
+
+
+def least_bytes(streams: int) -> int:
+    """The smallest budget that works: a row for each stream, one of them in a document."""
+    return streams * ROW_COST + DOCUMENT_COST
+
+
+class Sealed(NamedTuple):
+    """A chunk that may have been sent: its bytes never change."""
+
+    number: int
+    id: str
+    readings: int
+    document: bytes
+
+
+class Lane:
+    """The rows of one stream in memory, 17 bytes each: first ordinal, size class, number of single readings."""
+
+    __slots__ = ("_finest", "classes", "firsts", "held", "singles")
+
+    def __init__(self) -> None:
+        self.firsts = array("q")
+        self.classes = bytearray()
+        self.singles = bytearray()
+        self.held = 0
+        self._finest = 0
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    @property
+    def cost(self) -> int:
+        """Bytes of all rows as counted."""
+        return len(self.firsts) * ROW_COST + self.held * READING_COST
+
+    def append(self, first: int, n: int, singles: int) -> None:
+        """A row after the newest; its size class is the number of binary digits of n."""
+        self.firsts.append(first)
+        self.classes.append(n.bit_length())
+        self.singles.append(singles)
+        self.held += singles
+        self._finest = min(self._finest, max(self.classes[-2:]))
+
+    def finest_pair(self) -> int:
+        """Position of the oldest neighbours whose larger one is as small as can be; there must be two rows."""
+        while True:
+            found = _neighbours(self._finest).search(self.classes)
+            if found is not None:
+                return found.start()
+            self._finest += 1
+
+    def first_with_singles(self) -> int | None:
+        """Position of the oldest row that has single readings."""
+        found = _ANY.search(self.singles) if self.held else None
+        return found.start() if found else None
+
+    def lightened(self, at: int) -> None:
+        """Row `at` has no single readings any more."""
+        self.held -= self.singles[at]
+        self.singles[at] = 0
+
+    def merged(self, at: int, n: int, singles: int) -> None:
+        """Rows `at` and the next are one now."""
+        self.held += singles - self.singles[at] - self.singles[at + 1]
+        self.classes[at], self.singles[at] = n.bit_length(), singles
+        del self.firsts[at + 1], self.classes[at + 1], self.singles[at + 1]
+
+    def dropped(self, rows: int) -> None:
+        """The oldest rows are gone."""
+        self.held -= sum(self.singles[:rows])
+        del self.firsts[:rows], self.classes[:rows], self.singles[:rows]
+
+
+_ANY = re.compile(b"[^\\x00]")
+
+
+@cache
+def _neighbours(largest: int) -> re.Pattern[bytes]:
+    return re.compile(b"[\\x00-\\x%02x]{2}" % largest)
+
+
+class Outbox:
+    """Rows and sealed chunks within `rows_most` and `bytes_most`; `rows` and `bytes` are what is held now."""
+
+    def __init__(self, connection: sqlite3.Connection, rows_most: int, bytes_most: int) -> None:
+        self.rows_most, self.bytes_most = rows_most, bytes_most
+        self.lanes: dict[int, Lane] = {}
+        self.merges = self.singles_dropped = 0
+        self.load(connection)
+
+    def load(self, connection: sqlite3.Connection) -> None:
+        """Read the index anew: when the store is opened, and after a transaction that failed."""
+        self.lanes = {}
+        query = "SELECT stream, first, substr(bucket, 9, 8), coalesce(length(readings), 0) FROM outbox ORDER BY 1, 2"
+        for stream, first, n, length in connection.execute(query):
+            self._lane(stream).append(first, int.from_bytes(n, "little"), length // 16)
+        self.load_sealed(connection)
+        self._count()
+
+    def load_sealed(self, connection: sqlite3.Connection) -> None:
+        """How many chunks are sealed and the bytes of all documents, refused ones among them."""
+        query = "SELECT total(state = 0), total(length(document)), count(*) FROM chunk"
+        sealed, documents, chunks = connection.execute(query).fetchone()
+        self.sealed, self.sealed_bytes, self.rejected = int(sealed), int(documents), int(chunks - sealed)
+
+    def _count(self) -> None:
+        self.rows = sum(len(lane) for lane in self.lanes.values())
+        self._cost = sum(lane.cost for lane in self.lanes.values())
+
+    def _lane(self, stream: int) -> Lane:
+        return self.lanes.setdefault(stream, Lane())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held, as counted against the budget: never less than what the tables hold."""
+        return self._cost + self.sealed_bytes
+
+    @property
+    def is_over(self) -> bool:
+        """Whether rows or bytes exceed the budget."""
+        return self.rows > self.rows_most or self.bytes > self.bytes_most
+
+    def insert(self, connection: sqlite3.Connection, stream: int, closed: Iterable[Closed]) -> None:
+        """Add closed buckets of one stream, in order, inside the caller's transaction."""
+        lane = self._lane(stream)
+        for item in closed:
+            row = (stream, item.first, item.bucket, item.readings)
+            connection.execute("INSERT INTO outbox VALUES (?, ?, ?, ?)", row)
+            singles = len(item.readings) // 16 if item.readings else 0
+            lane.append(item.first, item.n, singles)
+            self.rows += 1
+            self._cost += ROW_COST + singles * READING_COST
+
+    def squeeze(self, connection: sqlite3.Connection, most: int | None = None) -> int:
+        """Make room, inside the caller's transaction: as many steps as are needed, or `most`. The steps taken.
+
+        A commit needs about as many as it inserted rows. It ends early where no stream has two rows left.
+        """
+        steps = 0
+        while self.is_over and (most is None or steps < most):
+            if not (self._merge_one(connection) if self.rows > self.rows_most else self._lighten(connection)):
+                break
+            steps += 1
+        return steps
+
+    def _lighten(self, connection: sqlite3.Connection) -> bool:
+        stream, lane = max(self.lanes.items(), key=lambda item: item[1].held, default=(0, Lane()))
+        at = lane.first_with_singles()
+        if at is None:
+            return self._merge_one(connection)
+        key = (stream, lane.firsts[at])
+        connection.execute("UPDATE outbox SET readings = NULL WHERE stream = ? AND first = ?", key)
+        self._cost -= lane.singles[at] * READING_COST
+        self.singles_dropped += lane.singles[at]
+        lane.lightened(at)
+        return True
+
+    def _merge_one(self, connection: sqlite3.Connection) -> bool:
+        stream, lane = max(self.lanes.items(), key=lambda item: len(item[1]), default=(0, Lane()))
+        if len(lane) < 2:
+            return False
+        at = lane.finest_pair()
+        before = lane.singles[at] + lane.singles[at + 1]
+        n, singles = _merge_rows(connection, stream, lane.firsts[at], lane.firsts[at + 1])
+        lane.merged(at, n, singles)
+        self.rows -= 1
+        self._cost -= ROW_COST + (before - singles) * READING_COST
+        self.singles_dropped += before - singles
+        self.merges += 1
+        return True
+
+    def oldest(
+        self, connection: sqlite3.Connection, stream: int, rows: int, cost: int
+    ) -> list[tuple[bytes, bytes | None]]:
+        """The oldest rows of a stream, at least one, at most `rows` and about `cost` bytes: (bucket, readings) each."""
+        lane, taken = self._lane(stream), 0
+        for singles in islice(lane.singles, rows):
+            cost -= ROW_COST + singles * READING_COST
+            if taken and cost < 0:
+                break
+            taken += 1
+        query = "SELECT bucket, readings FROM outbox WHERE stream = ? ORDER BY first LIMIT ?"
+        return connection.execute(query, (stream, taken)).fetchall()
+
+    def seal(self, connection: sqlite3.Connection, stream: int, rows: int, sealed: Sealed, first: int) -> None:
+        """Replace the oldest rows of a stream by the document that holds them, inside the caller's transaction."""
+        lane = self._lane(stream)
+        end = lane.firsts[rows] if rows < len(lane) else first + sealed.readings
+        connection.execute("DELETE FROM outbox WHERE stream = ? AND first < ?", (stream, end))
+        row = (sealed.number, sealed.id, stream, first, sealed.readings, SEALED, None, sealed.document)
+        connection.execute("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        lane.dropped(rows)
+        self._count()
+        self.sealed += 1
+        self.sealed_bytes += len(sealed.document)
+
+    def waiting(self, connection: sqlite3.Connection, most: int) -> list[Sealed]:
+        """Sealed chunks that no target has acknowledged, oldest first."""
+        query = "SELECT number, id, readings, document FROM chunk WHERE state = ? ORDER BY number LIMIT ?"
+        return [Sealed(*row) for row in connection.execute(query, (SEALED, most))]
+
+    def acknowledge(self, connection: sqlite3.Connection, ids: Iterable[str]) -> None:
+        """Delete chunks that the target has, inside the caller's transaction."""
+        connection.executemany("DELETE FROM chunk WHERE id = ?", [(name,) for name in ids])
+        self.load_sealed(connection)
+
+    def reject(self, connection: sqlite3.Connection, reasons: dict[str, str]) -> int:
+        """Set chunks aside that the target refuses for good, the newest REJECTED_KEPT; the readings dropped beyond."""
+        rows = [(REJECTED, reason, name) for name, reason in reasons.items()]
+        connection.executemany("UPDATE chunk SET state = ?, reason = ? WHERE id = ?", rows)
+        newest = "SELECT number FROM chunk WHERE state = 1 ORDER BY number DESC LIMIT 1 OFFSET ?"
+        stale = f"FROM chunk WHERE state = 1 AND number <= ({newest})"
+        dropped = connection.execute(f"SELECT total(readings) {stale}", (REJECTED_KEPT,)).fetchone()[0]
+        connection.execute(f"DELETE {stale}", (REJECTED_KEPT,))
+        self.load_sealed(connection)
+        return int(dropped)
+
+
+def _merge_rows(connection: sqlite3.Connection, stream: int, first: int, second: int) -> tuple[int, int]:
+    """Make one row of two neighbours; its readings and how many single ones it still has."""
+    query = "SELECT bucket, readings FROM outbox WHERE stream = ? AND first = ?"
+    (a, singles_a), (b, singles_b) = (connection.execute(query, (stream, at)).fetchone() for at in (first, second))
+    bucket = merge(Bucket.unpack(a), Bucket.unpack(b))
+    singles = _joined(singles_a, singles_b)
+    update = "UPDATE outbox SET bucket = ?, readings = ? WHERE stream = ? AND first = ?"
+    connection.execute(update, (bucket.pack(), singles, stream, first))
+    connection.execute("DELETE FROM outbox WHERE stream = ? AND first = ?", (stream, second))
+    return bucket.n, len(singles) // 16 if singles else 0
+
+
+def _joined(a: bytes | None, b: bytes | None) -> bytes | None:
+    """Both rows' readings, times before values, while they are few; else none: a bucket has all of them or no one."""
+    if not a or not b or len(a) + len(b) > 16 * SINGLES_MOST:
+        return None
+    i, j = len(a) // 2, len(b) // 2
+    return a[:i] + b[:j] + a[i:] + b[j:]

@@ -1,0 +1,45 @@
+"""Every dropped thing has a counter: absolute numbers, kept with the commit they belong to."""
+
+from __future__ import annotations
+
+import sqlite3
+
+
+class Counters:
+    """Named counts that only grow. A commit writes those that changed; one that fails leaves them to the next."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._values: dict[str, int] = dict(connection.execute("SELECT name, value FROM counter"))
+        self._changed: set[str] = set()
+
+    def add(self, name: str, amount: int = 1) -> None:
+        """Count `amount` more under `name`."""
+        self._values[name] = self._values.get(name, 0) + amount
+        self._changed.add(name)
+
+    def add_now(self, connection: sqlite3.Connection, amounts: dict[str, int]) -> None:
+        """Count inside the caller's transaction, ahead of the next commit; call `noted` when that is durable."""
+        query = "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
+        connection.executemany(query, [item for item in amounts.items() if item[1]])
+
+    def noted(self, amounts: dict[str, int]) -> None:
+        """What `add_now` wrote is durable: know it here too."""
+        for name, amount in amounts.items():
+            if amount:
+                self._values[name] = self._values.get(name, 0) + amount
+
+    def __getitem__(self, name: str) -> int:
+        return self._values.get(name, 0)
+
+    def as_dict(self) -> dict[str, int]:
+        """All counts, by name."""
+        return dict(sorted(self._values.items()))
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write what changed, inside the caller's transaction."""
+        rows = [(name, self._values[name]) for name in self._changed]
+        connection.executemany("INSERT OR REPLACE INTO counter VALUES (?, ?)", rows)
+
+    def saved(self) -> None:
+        """The transaction is durable: nothing is waiting."""
+        self._changed.clear()

@@ -1,0 +1,96 @@
+"""The tables of the agent's store, their version, and how an older one becomes this one.
+
+Integers and little-endian records only, so a store can be read on any board. docs/durability.md describes them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+from sluicegate_agent.errors import EnvironmentRefused
+
+VERSION = 2
+
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE stream (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, row BLOB NOT NULL);
+CREATE TABLE outbox (
+    stream INTEGER NOT NULL, first INTEGER NOT NULL, bucket BLOB NOT NULL, readings BLOB,
+    PRIMARY KEY (stream, first)
+) WITHOUT ROWID;
+CREATE TABLE chunk (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, stream INTEGER NOT NULL, first INTEGER NOT NULL,
+    readings INTEGER NOT NULL, state INTEGER NOT NULL, reason TEXT, document BLOB NOT NULL
+);
+CREATE TABLE window (
+    id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, name TEXT NOT NULL, definition TEXT NOT NULL, state BLOB NOT NULL,
+    UNIQUE (stream, name)
+);
+CREATE TABLE window_leaf (
+    window INTEGER NOT NULL, level INTEGER NOT NULL, number INTEGER NOT NULL, leaf BLOB NOT NULL,
+    PRIMARY KEY (window, level, number)
+) WITHOUT ROWID;
+CREATE TABLE sequence (
+    source TEXT NOT NULL, epoch BLOB NOT NULL, row BLOB NOT NULL, PRIMARY KEY (source, epoch)
+) WITHOUT ROWID;
+CREATE TABLE identity (
+    source TEXT NOT NULL, last INTEGER NOT NULL, entries BLOB NOT NULL, PRIMARY KEY (source, last)
+) WITHOUT ROWID;
+CREATE TABLE dead_letter (
+    number INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, topic TEXT NOT NULL, reason TEXT NOT NULL,
+    size INTEGER NOT NULL, payload BLOB NOT NULL
+);
+"""
+
+
+class NewerStore(EnvironmentRefused):
+    """Raised for a store that a newer Sluicegate wrote: this one must not touch it. Update, or give another path."""
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make every table in an empty database, inside the caller's transaction."""
+    for statement in TABLES.split(";"):
+        if statement.strip():
+            connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES ('schema', ?)", (VERSION,))
+
+
+def version(connection: sqlite3.Connection) -> int | None:
+    """The store's schema version; None for an empty database."""
+    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+        return None
+    found = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    if found is None or not isinstance(found[0], int):
+        raise sqlite3.DatabaseError("the table meta has no schema version")
+    return int(found[0])
+
+
+def migrate(connection: sqlite3.Connection, found: int) -> None:
+    """Bring an older store to VERSION, inside the caller's transaction: all of it or nothing.
+
+    Raises NewerStore.
+    """
+    if found > VERSION:
+        raise NewerStore(
+            f"the store has schema version {found}, this Sluicegate knows up to {VERSION}: update Sluicegate, or give "
+            "another [state] path"
+        )
+    for step in range(found, VERSION):
+        _STEPS[step](connection)
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (step + 1,))
+
+
+def _from_1(connection: sqlite3.Connection) -> None:
+    """Version 1 kept no single readings beside a bucket, and dropped a chunk that the target refused."""
+    connection.execute("ALTER TABLE outbox ADD COLUMN readings BLOB")
+    connection.execute("ALTER TABLE chunk RENAME TO chunk_1")
+    connection.execute(next(s for s in TABLES.split(";") if "TABLE chunk (" in s))
+    connection.execute(
+        "INSERT INTO chunk SELECT number, id, stream, first, readings, 0, NULL, document FROM chunk_1 ORDER BY number"
+    )
+    connection.execute("DROP TABLE chunk_1")
+
+
+_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1}

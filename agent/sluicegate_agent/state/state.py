@@ -1,0 +1,140 @@
+"""Everything durable of one agent, behind one lock: the store, its counters, dead letters, streams and outbox."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import sqlite3
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from sluicegate_agent.dead_letters import DeadLetters
+from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.lock import Lock
+from sluicegate_agent.outbox import Outbox, least_bytes
+from sluicegate_agent.state.counters import Counters
+from sluicegate_agent.state.status import collect
+from sluicegate_agent.state.store import Store
+from sluicegate_agent.streams import Stream
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import Config
+
+log = logging.getLogger("sluicegate.state")
+_SQUEEZED_AT_ONCE = 512
+
+
+class State:
+    """One agent's durable state, open. Only one process has it; one thread uses it."""
+
+    def __init__(self, config: Config) -> None:
+        """Lock the directory and open what is in it.
+
+        Raises Locked, NewerStore, and EnvironmentRefused where the directory or its disk refuses.
+        """
+        self.config = config
+        try:
+            config.state.path.mkdir(parents=True, exist_ok=True)
+            self._lock = Lock(config.state.path)
+        except OSError as error:
+            raise EnvironmentRefused(f"[state] path {config.state.path}: {error.strerror}: {_REMEDY}") from error
+        try:
+            self._open()
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise EnvironmentRefused(f"[state] path {config.state.path}: {error}: {_REMEDY}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        config = self.config
+        self.store = Store(config.state.path)
+        connection = self.store.connection
+        if self.store.moved:
+            log.error("%s: damaged; set aside as %s, started anew", self.store.path, self.store.moved.name)
+        self.counters = Counters(connection)
+        self.dead_letters = DeadLetters(connection, config.dead_letters.rows, config.dead_letters.bytes_each)
+        with self.store.transaction():
+            self.streams = self._load_streams()
+        self._index_is_stale = False
+        self.outbox = Outbox(connection, config.outbox.rows, config.outbox.bytes)
+        self._check_budget()
+        while self.outbox.is_over and self._squeezed():
+            pass
+
+    def _load_streams(self) -> dict[str, Stream]:
+        """All streams of the configuration, and those that an earlier one had: what they left has still to be sent."""
+        connection, bucket = self.store.connection, self.config.bucket
+        for name in self.config.streams:
+            new = Stream(0, name, 1, 1).pack()
+            connection.execute("INSERT OR IGNORE INTO stream (name, row) VALUES (?, ?)", (name, new))
+        found = {}
+        for number, name, row in connection.execute("SELECT id, name, row FROM stream ORDER BY id"):
+            found[name] = Stream(number, name, bucket.readings, bucket.span)
+            found[name].restore(row)
+        return found
+
+    def _check_budget(self) -> None:
+        """Refuse a budget in which not even one row a stream fits."""
+        outbox = self.config.outbox
+        least = least_bytes(len(self.streams))
+        if outbox.rows < len(self.streams) or outbox.bytes < least:
+            raise EnvironmentRefused(
+                f"outbox.rows = {outbox.rows}, outbox.bytes = {int(outbox.bytes)}: {len(self.streams)} streams need at "
+                f"least {len(self.streams)} rows and {least} bytes"
+            )
+
+    def _squeezed(self) -> int:
+        """Bring an outbox into a budget that became smaller, a bounded transaction at a time; the steps taken."""
+        with self.transaction() as connection:
+            return self.outbox.squeeze(connection, _SQUEEZED_AT_ONCE)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """A durable change of the store; where it fails the outbox's index is read anew, as the store still is."""
+        if self._index_is_stale:
+            self.outbox.load(self.store.connection)
+        self._index_is_stale = True
+        with self.store.transaction() as connection:
+            yield connection
+        self._index_is_stale = False
+
+    @property
+    def incarnation(self) -> str:
+        """16 hexadecimal digits that name this store, later ones sorting later."""
+        return self.store.incarnation
+
+    def write_link(self, connection: sqlite3.Connection, link: dict[str, Any]) -> None:
+        """Keep how the link to the target is, for `status`."""
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('link', ?)", (json.dumps(link),))
+
+    def health(self) -> dict[str, Any]:
+        """A small summary that travels with each chunk: counters, and how full the outbox is."""
+        return {
+            "counters": self.counters.as_dict(),
+            "outbox_rows": self.outbox.rows,
+            "outbox_bytes": self.outbox.bytes,
+            "stores_set_aside": self.store.set_aside,
+        }
+
+    def status(self) -> dict[str, Any]:
+        """Streams, windows, outbox, link, counters and dead letters as of the last commit."""
+        return {"running": True, **collect(self.store.connection, self.config.state.path)}
+
+    def close(self) -> None:
+        """Let the store and the directory go; what was not committed will be delivered again. Again is harmless."""
+        if hasattr(self, "store"):
+            self.store.close()
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+_REMEDY = "give a directory that this user may write to, on a disk with room"

@@ -1,0 +1,122 @@
+"""What the agent's store says of itself: read by the agent, or by `sluicegate status` beside a running agent."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sluicegate_agent import dead_letters, lock
+from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.state import schema
+from sluicegate_agent.state.store import DATABASE, bytes_on_disk
+from sluicegate_agent.streams import Stream
+
+DEAD_LETTERS_SHOWN = 20
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """The status of a state directory as of its last commit; nothing changes, and a running agent is not disturbed.
+
+    Raises EnvironmentRefused where there is no readable store, NewerStore for one of a newer version.
+    """
+    path = folder / DATABASE
+    if not path.exists():
+        raise EnvironmentRefused(f"{folder}: no agent has run here yet; check [state] path, or start `sluicegate run`")
+    try:
+        connection = sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True, isolation_level=None, timeout=10)
+        try:
+            connection.execute("BEGIN")
+            return {"running": lock.holder(folder) is not None, **collect(connection, folder)}
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise EnvironmentRefused(f"{path}: cannot be read: {error}") from error
+
+
+def collect(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
+    """Streams, windows, outbox, link, counters and dead letters of one snapshot of the store."""
+    found = schema.version(connection)
+    if found is not None and found > schema.VERSION:
+        raise schema.NewerStore(f"the store has schema version {found}, this Sluicegate knows up to {schema.VERSION}")
+    meta = dict(connection.execute("SELECT key, value FROM meta"))
+    return {
+        "incarnation": meta["incarnation"],
+        "schema": meta["schema"],
+        "stores_set_aside": meta.get("set_aside", 0),
+        "bytes_on_disk": bytes_on_disk(folder),
+        "streams": _streams(connection),
+        "windows": _windows(connection),
+        "outbox": _outbox(connection),
+        "link": json.loads(meta.get("link") or "{}"),
+        "counters": dict(connection.execute("SELECT name, value FROM counter")),
+        "dead_letters": _dead_letters(connection),
+    }
+
+
+def _streams(connection: sqlite3.Connection) -> dict[str, Any]:
+    query = """SELECT name, row, (SELECT count(*) FROM outbox WHERE outbox.stream = id) FROM stream ORDER BY id"""
+    return {name: _stream(name, row, rows) for name, row, rows in connection.execute(query)}
+
+
+def _stream(name: str, row: bytes, rows: int) -> dict[str, Any]:
+    stream = Stream(0, name, 1, 1)
+    stream.restore(row)
+    bucket = stream.builder.bucket if stream.builder else None
+    return {
+        "accepted": stream.accepted,
+        "late": stream.late,
+        "missing": stream.missing_seen,
+        "buckets_closed": stream.buckets,
+        "buckets_waiting": rows,
+        "newest_us": stream.builder.newest if stream.builder else None,
+        "center": stream.builder.center if stream.builder else None,
+        "open_readings": bucket.n if bucket else 0,
+    }
+
+
+def _windows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    query = """SELECT stream.name, window.name, definition, length(state),
+        (SELECT count(*) FROM window_leaf WHERE window_leaf.window = window.id),
+        (SELECT coalesce(sum(length(leaf)), 0) FROM window_leaf WHERE window_leaf.window = window.id)
+        FROM window JOIN stream ON stream.id = window.stream ORDER BY stream.id, window.id"""
+    keys = ("stream", "window", "definition", "state_bytes", "leaves", "leaf_bytes")
+    return [dict(zip(keys, row, strict=True)) for row in connection.execute(query)]
+
+
+def _outbox(connection: sqlite3.Connection) -> dict[str, Any]:
+    rows, row_bytes = connection.execute(
+        "SELECT count(*), coalesce(sum(length(bucket) + coalesce(length(readings), 0)), 0) FROM outbox"
+    ).fetchone()
+    sealed, rejected, documents = connection.execute(
+        "SELECT total(state = 0), total(state = 1), coalesce(sum(length(document)), 0) FROM chunk"
+    ).fetchone()
+    return {
+        "rows": rows,
+        "bytes": row_bytes + documents,
+        "chunks_sealed": int(sealed),
+        "chunks_rejected": int(rejected),
+        "oldest_unsent_us": _oldest(connection),
+    }
+
+
+def _oldest(connection: sqlite3.Connection) -> int | None:
+    """Time of the oldest reading in each stream's oldest waiting row: within a stream, rows are in order of arrival."""
+    query = """SELECT substr(bucket, 17, 8) FROM outbox
+        WHERE first = (SELECT min(first) FROM outbox AS other WHERE other.stream = outbox.stream)"""
+    times = [int.from_bytes(packed, "little", signed=True) for (packed,) in connection.execute(query)]
+    return min(times, default=None)
+
+
+def _dead_letters(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    return [
+        {
+            "at_us": letter.at_us,
+            "topic": letter.topic,
+            "reason": letter.reason,
+            "size": letter.size,
+            "payload": letter.payload.decode("utf-8", "backslashreplace"),
+        }
+        for letter in dead_letters.read(connection, DEAD_LETTERS_SHOWN)
+    ]

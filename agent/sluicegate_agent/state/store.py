@@ -1,0 +1,211 @@
+"""The one SQLite file: opened or made, migrated, set aside when it is damaged; every change is one durable transaction.
+
+WAL with synchronous=FULL: COMMIT returns after the write-ahead log is on the medium, so what was committed survives a
+power cut. One writer, no memory mapping, a small cache, the log reused below a fixed size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sluicegate_agent import faults
+from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.state import schema
+
+DATABASE = "state.db"
+PROVENANCE = "incarnation.json"
+SET_ASIDE_KEPT = 2
+CACHE_KIB = 512
+WAL_PAGES = 256
+WAL_LIMIT = 2 << 20
+_SIDE_FILES = ("", "-wal", "-shm")
+
+
+class StoreDamaged(EnvironmentRefused):
+    """Raised while running when SQLite finds its file damaged; start again: opening sets the file aside."""
+
+
+class Store:
+    """The open database. `incarnation` names it; `set_aside` counts the damaged stores this directory has seen."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open, or make. A damaged store is renamed and a new one started.
+
+        Raises NewerStore for one of a newer version, OSError and sqlite3.OperationalError where the directory refuses.
+        """
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.set_aside = 0
+        self.moved: Path | None = None
+        try:
+            self.connection = self._open()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            self._move(error)
+            self.connection = self._open()
+
+    @property
+    def path(self) -> Path:
+        """The database's file."""
+        return self.folder / DATABASE
+
+    def _open(self) -> sqlite3.Connection:
+        connection = connect(self.path)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        found = schema.version(connection)
+        if found is not None and found > schema.VERSION:
+            schema.migrate(connection, found)
+        _verify(connection)
+        _configure(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        if found is None:
+            schema.create(connection)
+            self._name(connection)
+        else:
+            schema.migrate(connection, found)
+        faults.step("store: before opening commits")
+        connection.execute("COMMIT")
+        self.incarnation = str(_meta(connection, "incarnation"))
+        self.set_aside = int(_meta(connection, "set_aside") or 0)
+
+    def _name(self, connection: sqlite3.Connection) -> None:
+        """Give the store an incarnation later than any this directory has had, even if the clock went back."""
+        before = _provenance(self.folder)
+        incarnation = f"{max(time.time_ns() // 1000, before['last'] + 1):016x}"
+        _write_durably(self.folder / PROVENANCE, {"last": int(incarnation, 16), "set_aside": before["set_aside"]})
+        connection.execute("INSERT INTO meta VALUES ('incarnation', ?)", (incarnation,))
+        connection.execute("INSERT INTO meta VALUES ('set_aside', ?)", (before["set_aside"],))
+
+    def _move(self, error: sqlite3.DatabaseError) -> None:
+        """Rename the damaged store; at most SET_ASIDE_KEPT of them stay, so that damage cannot fill the disk."""
+        stamp = f"{time.time_ns() // 1000:016x}"
+        before = _provenance(self.folder)
+        before["set_aside"] += 1
+        _write_durably(self.folder / PROVENANCE, before)
+        for suffix in _SIDE_FILES[1:] + _SIDE_FILES[:1]:
+            with contextlib.suppress(FileNotFoundError):
+                (self.folder / (DATABASE + suffix)).rename(self.folder / f"damaged-{stamp}.db{suffix}")
+        self.moved = self.folder / f"damaged-{stamp}.db"
+        (self.folder / f"damaged-{stamp}.txt").write_text(f"{error}\n")
+        for stale in sorted({p.name[:24] for p in self.folder.glob("damaged-*")})[:-SET_ASIDE_KEPT]:
+            for path in self.folder.glob(f"{stale}*"):
+                path.unlink()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """One durable change: all of it when the block ends, nothing if it raises.
+
+        Raises StoreDamaged, and sqlite3.Error (a full disk among them): then the store is as it was before.
+        """
+        connection = self.connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            faults.step("transaction: before commit")
+            connection.execute("COMMIT")
+            faults.step("transaction: after commit")
+        except BaseException as error:
+            with contextlib.suppress(sqlite3.Error):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
+                raise StoreDamaged(f"{self.path}: {error}; start again: the file will be set aside") from error
+            raise
+
+    def bytes_on_disk(self) -> int:
+        """The database and its log, as they are now."""
+        return bytes_on_disk(self.folder)
+
+    def close(self) -> None:
+        """Fold the log into the database and let it go; again is harmless."""
+        self.connection.close()
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection in which transactions are begun and ended by hand."""
+    return sqlite3.connect(path, isolation_level=None, timeout=10, cached_statements=64, check_same_thread=False)
+
+
+def bytes_on_disk(folder: Path) -> int:
+    """Bytes of the database and its log in a state directory."""
+    sizes = 0
+    for suffix in _SIDE_FILES[:2]:
+        with contextlib.suppress(FileNotFoundError):
+            sizes += (folder / (DATABASE + suffix)).stat().st_size
+    return sizes
+
+
+def is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Whether SQLite says the file is damaged or no database, rather than that the system refused."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return "malformed" in str(error) or "schema version" in str(error) or "no such table" in str(error)
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "no such table" in str(error)
+
+
+def _verify(connection: sqlite3.Connection) -> None:
+    found = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
+    if found != ["ok"]:
+        raise sqlite3.DatabaseError(f"database disk image is malformed: {found[0] if found else 'unreadable'}")
+
+
+def _configure(connection: sqlite3.Connection) -> None:
+    for setting in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "mmap_size = 0",
+        f"cache_size = -{CACHE_KIB}",
+        f"wal_autocheckpoint = {WAL_PAGES}",
+        f"journal_size_limit = {WAL_LIMIT}",
+        "temp_store = MEMORY",
+        "foreign_keys = OFF",
+    ):
+        connection.execute(f"PRAGMA {setting}").fetchall()
+
+
+def _meta(connection: sqlite3.Connection, key: str) -> Any:
+    found = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return found[0] if found else None
+
+
+def _provenance(folder: Path) -> dict[str, int]:
+    """The last incarnation and the damaged stores of this directory; nothing where the file is missing or damaged."""
+    try:
+        kept = json.loads((folder / PROVENANCE).read_bytes())
+        return {"last": int(kept["last"]), "set_aside": int(kept["set_aside"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"last": 0, "set_aside": 0}
+
+
+def _write_durably(path: Path, content: dict[str, int]) -> None:
+    partial = path.with_suffix(".new")
+    with partial.open("w") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,151 @@
+"""A window kept as append-only rows: closed leaves and one small state row; no commit writes a whole window.
+
+After a level eviction the rows of lower levels are folded into their new leaf a bounded number a commit; rows of leaves
+that left the window are deleted the same way. Whatever of that is still undone at a restart, `sg.Window.rebuild` does.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import sluicegate as sg
+from sluicegate.errors import SnapshotError
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import WindowConfig
+
+#: Rows deleted or folded a commit beyond twice what it inserted: a backlog of them always shrinks.
+TIDIED = 64
+
+
+def build_arguments(config: WindowConfig) -> dict[str, Any]:
+    """The arguments of `sg.Window` for a window of the configuration."""
+    policy = config.policy
+    return {
+        "aggregates": {name: getattr(sg, name)() for name in dict.fromkeys((*config.aggregates, COUNT))},
+        "policy": sg.policies.time(int(policy.time)) if policy.time is not None else sg.policies.count(policy.count or 1),
+        "histograms": [sg.Constrained(config.buckets)] if config.buckets else [],
+    }
+
+
+#: Every window counts, asked for or not: an answer says of how many readings it is.
+COUNT = "count"
+
+
+class StoredWindow:
+    """One window of one stream, its rows and what of it waits for the commit."""
+
+    def __init__(self, connection: sqlite3.Connection, stream: int, config: WindowConfig) -> None:
+        """Continue the stored window, or begin one where none has this definition; in the caller's transaction."""
+        self.name, self.aggregates = config.name, config.aggregates
+        self.changed = False
+        self.begun_anew = False
+        self._leaves: dict[tuple[int, int], bytes] = {}
+        self._level = self._head = self._open = 0
+        self._untidy = True
+        self.number, self.window = self._restored(connection, stream, config) or self._begun(connection, stream, config)
+
+    def _restored(
+        self, connection: sqlite3.Connection, stream: int, config: WindowConfig
+    ) -> tuple[int, sg.Window] | None:
+        query = "SELECT id, state FROM window WHERE stream = ? AND name = ? AND definition = ?"
+        found = connection.execute(query, (stream, config.name, config.definition)).fetchone()
+        if found is None:
+            return None
+        number, state = found
+        rows = connection.execute("SELECT level, number, leaf FROM window_leaf WHERE window = ?", (number,)).fetchall()
+        try:
+            return number, sg.Window.rebuild(**build_arguments(config), state=state, leaves=rows)
+        except SnapshotError:
+            # Only this answer is lost: the readings themselves are in the outbox or already sent.
+            self.begun_anew = True
+            return None
+
+    def _begun(self, connection: sqlite3.Connection, stream: int, config: WindowConfig) -> tuple[int, sg.Window]:
+        window = sg.Window(**build_arguments(config))
+        forget(connection, "stream = ? AND name = ?", (stream, config.name))
+        insert = "INSERT INTO window (stream, name, definition, state) VALUES (?, ?, ?, ?)"
+        values = (stream, config.name, config.definition, window.state())
+        return int(connection.execute(insert, values).lastrowid or 0), window
+
+    def insert(self, value: float, time: int) -> None:
+        """Fold one reading; the window's policy is applied."""
+        self.window.insert(value, time=time)
+        self.changed = True
+
+    def answers(self) -> dict[str, sg.Bounded]:
+        """Value, low, high and exact of each aggregate of the configuration, by name."""
+        found = self.window.query(bounds=True)
+        return {name: found[name] for name in self.aggregates}
+
+    @property
+    def count(self) -> int:
+        """Readings in the window: an estimate where its edge cuts a bucket."""
+        return int(self.window.query()[COUNT] or 0)
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write the state, the leaves closed since the last commit, and tidy a little, in the caller's transaction."""
+        if not self.changed:
+            return
+        self._collect()
+        connection.execute("UPDATE window SET state = ? WHERE id = ?", (self.window.state(), self.number))
+        rows = [(self.number, *key, leaf) for key, leaf in self._leaves.items()]
+        connection.executemany("INSERT OR REPLACE INTO window_leaf VALUES (?, ?, ?, ?)", rows)
+        self._tidy(connection, TIDIED + 2 * len(rows))
+
+    def _collect(self) -> None:
+        """Take over what changed; a commit that fails leaves it here for the next."""
+        changes = self.window.changes()
+        self._untidy |= changes.level != self._level or changes.head != self._head
+        self._level, self._head, self._open = changes.level, changes.head, changes.open
+        self._leaves.update(((changes.level, number), leaf) for number, leaf in changes.closed)
+
+    def _tidy(self, connection: sqlite3.Connection, most: int) -> None:
+        """Delete rows of leaves that left, and fold rows of lower levels, at most about `most` rows."""
+        if not self._untidy:
+            return
+        stale = self._stale(connection, most)
+        folded: set[int] = set()
+        for level, number in stale:
+            target = number >> (self._level - level)
+            if level == self._level or not self._head <= target < self._open:
+                self._delete(connection, level, number)
+            elif target not in folded:
+                self._fold(connection, target)
+                folded.add(target)
+        self._untidy = len(stale) == most
+
+    def _stale(self, connection: sqlite3.Connection, most: int) -> list[tuple[int, int]]:
+        """Rows before the window's head, then rows of lower levels, by level."""
+        found: list[tuple[int, int]] = []
+        for level in range(self._level, -1, -1):
+            bound = self._head << (self._level - level) if level == self._level else 1 << 62
+            query = "SELECT level, number FROM window_leaf WHERE window = ? AND level = ? AND number < ? LIMIT ?"
+            found += connection.execute(query, (self.number, level, bound, most - len(found))).fetchall()
+        return found
+
+    def _fold(self, connection: sqlite3.Connection, target: int) -> None:
+        """Write the leaf `target` of the present level and delete the rows of lower levels that belong to it."""
+        row = (self.number, self._level, target, self.window.leaf(target))
+        connection.execute("INSERT OR REPLACE INTO window_leaf VALUES (?, ?, ?, ?)", row)
+        delete = "DELETE FROM window_leaf WHERE window = ? AND level = ? AND number >= ? AND number < ?"
+        for level in range(self._level):
+            shift = self._level - level
+            connection.execute(delete, (self.number, level, target << shift, (target + 1) << shift))
+
+    def _delete(self, connection: sqlite3.Connection, level: int, number: int) -> None:
+        delete = "DELETE FROM window_leaf WHERE window = ? AND level = ? AND number = ?"
+        connection.execute(delete, (self.number, level, number))
+
+    def saved(self) -> None:
+        """The transaction is durable: nothing is waiting."""
+        self._leaves.clear()
+        self.changed = False
+
+
+def forget(connection: sqlite3.Connection, where: str, values: tuple[object, ...]) -> None:
+    """Delete the stored windows that a condition on the table `window` selects, with their leaves."""
+    selected = f"SELECT id FROM window WHERE {where}"  # noqa: S608  the conditions are this package's own
+    connection.execute(f"DELETE FROM window_leaf WHERE window IN ({selected})", values)  # noqa: S608
+    connection.execute(f"DELETE FROM window WHERE {where}", values)  # noqa: S608

@@ -1,0 +1,244 @@
+"""The store opens after anything: empty, older, damaged; what it cannot understand it refuses; what it drops it says."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from durable_agent import configured
+
+from sluicegate.buckets import Builder
+from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.state import NewerStore, State, StoreDamaged, read_status, schema
+from sluicegate_agent.state.store import DATABASE, SET_ASIDE_KEPT, Store
+
+# The tables of version 1, frozen: never edit these lines, they stand for stores that are out there.
+VERSION_1 = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE stream (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, row BLOB NOT NULL);
+CREATE TABLE outbox (
+    stream INTEGER NOT NULL, first INTEGER NOT NULL, bucket BLOB NOT NULL, PRIMARY KEY (stream, first)
+) WITHOUT ROWID;
+CREATE TABLE chunk (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, stream INTEGER NOT NULL, first INTEGER NOT NULL,
+    readings INTEGER NOT NULL, document BLOB NOT NULL
+);
+CREATE TABLE window (
+    id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, name TEXT NOT NULL, definition TEXT NOT NULL, state BLOB NOT NULL,
+    UNIQUE (stream, name)
+);
+CREATE TABLE window_leaf (
+    window INTEGER NOT NULL, level INTEGER NOT NULL, number INTEGER NOT NULL, leaf BLOB NOT NULL,
+    PRIMARY KEY (window, level, number)
+) WITHOUT ROWID;
+CREATE TABLE sequence (
+    source TEXT NOT NULL, epoch BLOB NOT NULL, row BLOB NOT NULL, PRIMARY KEY (source, epoch)
+) WITHOUT ROWID;
+CREATE TABLE identity (
+    source TEXT NOT NULL, last INTEGER NOT NULL, entries BLOB NOT NULL, PRIMARY KEY (source, last)
+) WITHOUT ROWID;
+CREATE TABLE dead_letter (
+    number INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, topic TEXT NOT NULL, reason TEXT NOT NULL,
+    size INTEGER NOT NULL, payload BLOB NOT NULL
+);
+INSERT INTO meta VALUES ('schema', 1), ('incarnation', '00060a24181e4000'), ('set_aside', 0);
+INSERT INTO counter VALUES ('accepted', 4);
+"""
+
+
+def version_1(folder: Path) -> bytes:
+    """A store of version 1 with a bucket and a sealed chunk; the bucket."""
+    folder.mkdir()
+    builder = Builder(1.5)
+    for value in (1.5, 2.5, 4.0):
+        builder.add(value, 1000)
+    bucket = builder.close().pack()
+    connection = sqlite3.connect(folder / DATABASE)
+    connection.executescript(VERSION_1)
+    connection.execute("INSERT INTO outbox VALUES (7, 0, ?)", (bucket,))
+    connection.execute("INSERT INTO chunk VALUES (3, 'board-1::level::00060a24181e4000::x', 7, 0, 1, 'document')")
+    connection.commit()
+    connection.close()
+    return bucket
+
+
+def columns(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
+    """Every table's columns, types and keys."""
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+    return {name: connection.execute(f"PRAGMA table_info({name})").fetchall() for (name,) in tables}
+
+
+def test_version_1_is_migrated_with_all_it_holds(tmp_path: Path) -> None:
+    """Buckets, sealed chunks, counters and the incarnation survive; the tables are those of a new store."""
+    bucket = version_1(tmp_path / "old")
+    old, new = Store(tmp_path / "old"), Store(tmp_path / "new")
+    assert columns(old.connection) == columns(new.connection)
+    assert old.incarnation == "00060a24181e4000"
+    assert old.connection.execute("SELECT * FROM outbox").fetchall() == [(7, 0, bucket, None)]
+    found = old.connection.execute("SELECT number, state, reason, document FROM chunk").fetchall()
+    assert found == [(3, 0, None, "document")]
+    assert dict(old.connection.execute("SELECT * FROM counter")) == {"accepted": 4}
+    old.close()
+    new.close()
+    again = Store(tmp_path / "old")
+    assert schema.version(again.connection) == schema.VERSION
+    again.close()
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halfway through, the power goes: the old version is still there, whole, and is migrated at the next start."""
+    version_1(tmp_path / "old")
+    with monkeypatch.context() as broken:
+        broken.setattr(schema, "_STEPS", {1: lambda c: (schema._from_1(c), 1 / 0)})
+        with pytest.raises(ZeroDivisionError):
+            Store(tmp_path / "old")
+    untouched = sqlite3.connect(tmp_path / "old" / DATABASE)
+    assert schema.version(untouched) == 1
+    assert "readings" not in [row[1] for row in untouched.execute("PRAGMA table_info(outbox)")]
+    untouched.close()
+    Store(tmp_path / "old").close()
+
+
+def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+    """An older Sluicegate must not guess: exit code 4, what to do, and not a byte changed."""
+    Store(tmp_path).close()
+    connection = sqlite3.connect(tmp_path / DATABASE)
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (schema.VERSION + 1,))
+    connection.commit()
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    before = (tmp_path / DATABASE).read_bytes()
+    with pytest.raises(NewerStore, match="update Sluicegate") as refused:
+        Store(tmp_path)
+    assert refused.value.exit_code == 4
+    with pytest.raises(NewerStore):
+        read_status(tmp_path)
+    assert (tmp_path / DATABASE).read_bytes() == before
+    assert not list(tmp_path.glob("damaged-*"))
+
+
+def garbage(path: Path) -> None:
+    """Overwrite the whole file."""
+    path.write_bytes(b"\x7fELF" * 5000)
+
+
+def half(path: Path) -> None:
+    """Cut the file in the middle of a page."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 + 100])
+
+
+def scribbled(path: Path) -> None:
+    """Overwrite pages behind the header, as a dying SD card does."""
+    data = bytearray(path.read_bytes())
+    data[4096:20480] = b"\xa5" * 16384
+    path.write_bytes(bytes(data))
+
+
+def foreign(path: Path) -> None:
+    """Another program's database."""
+    path.unlink()
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE notes (text)")
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("damage", [garbage, half, scribbled, foreign])
+def test_a_damaged_store_is_set_aside_and_a_new_one_begins(tmp_path: Path, damage: object) -> None:
+    """It starts with a later incarnation, the damage is counted, and the old file is kept for whoever wants to look."""
+    first = Store(tmp_path)
+    incarnation = first.incarnation
+    first.close()
+    assert callable(damage)
+    damage(tmp_path / DATABASE)
+    second = Store(tmp_path)
+    assert second.incarnation > incarnation
+    assert second.set_aside == 1
+    assert second.moved is not None
+    assert second.moved.exists()
+    second.close()
+    assert read_status(tmp_path)["stores_set_aside"] == 1
+
+
+def test_set_aside_stores_cannot_fill_the_disk(tmp_path: Path) -> None:
+    """Only the newest are kept, all are counted, and incarnations grow though the clock may not."""
+    seen = []
+    for _ in range(SET_ASIDE_KEPT + 3):
+        store = Store(tmp_path)
+        seen.append(store.incarnation)
+        store.close()
+        garbage(tmp_path / DATABASE)
+    assert seen == sorted(set(seen))
+    assert len(list(tmp_path.glob("damaged-*.db"))) == SET_ASIDE_KEPT
+    assert len(list(tmp_path.glob("damaged-*.txt"))) == SET_ASIDE_KEPT
+    final = Store(tmp_path)
+    assert final.set_aside == SET_ASIDE_KEPT + 3
+    final.close()
+
+
+def test_incarnations_grow_when_the_clock_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A board without a clock of its own starts in 1970: its new store is still the later one."""
+    first = Store(tmp_path)
+    first.close()
+    garbage(tmp_path / DATABASE)
+    monkeypatch.setattr("time.time_ns", lambda: 0)
+    second = Store(tmp_path)
+    assert int(second.incarnation, 16) == int(first.incarnation, 16) + 1
+    second.close()
+
+
+def test_damage_found_while_running_ends_the_agent(tmp_path: Path) -> None:
+    """It says which file and what to do; the transaction that found it left nothing behind."""
+    store = Store(tmp_path)
+    with pytest.raises(StoreDamaged, match="start again"), store.transaction() as connection:
+        connection.execute("INSERT INTO counter VALUES ('x', 1)")
+        raise sqlite3.DatabaseError("database disk image is malformed")
+    assert store.connection.execute("SELECT count(*) FROM counter").fetchone() == (0,)
+    store.close()
+
+
+def test_the_store_is_durable_and_small(tmp_path: Path) -> None:
+    """WAL with FULL, no memory mapping, a small cache, a log that is reused below its limit."""
+    store = Store(tmp_path)
+    found = {
+        name: store.connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("journal_mode", "synchronous", "cache_size", "wal_autocheckpoint")
+    }
+    assert found == {"journal_mode": "wal", "synchronous": 2, "cache_size": -512, "wal_autocheckpoint": 256}
+    for number in range(3000):
+        with store.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO counter VALUES (?, ?)", (f"c{number % 50}", number))
+    assert (tmp_path / "state.db-wal").stat().st_size < 2 << 20
+    store.close()
+
+
+def test_a_directory_that_refuses_is_named(tmp_path: Path) -> None:
+    """A file where the directory should be: no traceback, but what to do."""
+    config = configured(tmp_path)
+    config.state.path.write_text("not a directory")
+    with pytest.raises(EnvironmentRefused, match=r"\[state\] path .*give a directory"):
+        State(config)
+
+
+def test_status_needs_a_store(tmp_path: Path) -> None:
+    """Asked of a directory without one, it says so."""
+    with pytest.raises(EnvironmentRefused, match="no agent has run here yet"):
+        read_status(tmp_path)
+
+
+def test_status_reads_beside_a_running_agent(tmp_path: Path) -> None:
+    """It sees the last commit while a transaction is open, changes nothing, and says whether an agent runs."""
+    config = configured(tmp_path)
+    with State(config) as state:
+        with state.transaction() as connection:
+            connection.execute("INSERT INTO counter VALUES ('accepted', 5)")
+            assert "accepted" not in read_status(config.state.path)["counters"]
+        found = read_status(config.state.path)
+        assert found["running"]
+        assert found["counters"] == {"accepted": 5}
+        assert found == state.status()
+    assert not read_status(config.state.path)["running"]

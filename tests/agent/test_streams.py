@@ -1,0 +1,103 @@
+"""A stream's base buckets close where they should, lose nothing, and go on after a restart as if there had been none."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluicegate.buckets import LATE, ORDERED, Bucket
+from sluicegate_agent.streams import SINGLES_MOST, Stream, pack_readings, unpack_readings
+
+SPAN = 1000
+
+
+def closed(stream: Stream) -> list[Bucket]:
+    """What waits for the outbox."""
+    return [Bucket.unpack(item.bucket) for item in stream.closed]
+
+
+def test_a_bucket_closes_by_count_by_span_and_when_time_goes_back() -> None:
+    """No reading of a bucket is `span` or more after its first, none is older than the one before."""
+    stream = Stream(1, "s", 3, SPAN)
+    for time in (0, 1, 2, 10, 10 + SPAN - 1, 10 + SPAN, 5, 6, 2000):
+        stream.add(1.0, time, 0)
+    stream.close()
+    assert [(b.first, b.n, b.t_first, b.t_last) for b in closed(stream)] == [
+        (0, 3, 0, 2),
+        (3, 2, 10, 1009),
+        (5, 1, 1010, 1010),
+        (6, 2, 5, 6),
+        (8, 1, 2000, 2000),
+    ]
+    assert [bool(b.flags & LATE) for b in closed(stream)] == [False, False, False, True, False]
+    assert all(b.flags & ORDERED for b in closed(stream))
+    assert stream.late == 2
+
+
+def test_losses_enter_the_next_bucket_and_late_arrivals_take_them_out() -> None:
+    """`gap` is the change of what the source misses, since the stream's last reading."""
+    stream = Stream(1, "s", 2, SPAN)
+    for time, missing in enumerate((7, 7, 10, 10, 9, 9)):
+        stream.add(1.0, time, missing)
+    assert [b.gap for b in closed(stream)] == [0, 3, -1], "what was missing before the first reading is not known"
+
+
+def test_single_readings_stay_while_they_are_few() -> None:
+    """Up to SINGLES_MOST they wait beside their bucket; a larger bucket goes without."""
+    small, large = Stream(1, "s", SINGLES_MOST, SPAN), Stream(2, "l", SINGLES_MOST + 1, SPAN)
+    for i in range(SINGLES_MOST + 1):
+        small.add(i / 2, i, 0)
+        large.add(i / 2, i, 0)
+    readings = small.closed[0].readings
+    assert readings is not None
+    assert unpack_readings(readings)[1].tolist() == [i / 2 for i in range(SINGLES_MOST)]
+    assert large.closed[0].n == SINGLES_MOST + 1
+    assert large.closed[0].readings is None
+    for i in range(3):
+        large.add(i, SINGLES_MOST + 1 + i, 0)
+    large.close()
+    assert large.closed[1].readings is not None, "the next bucket begins with its own"
+
+
+@given(
+    readings=st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(0, 5000), st.integers(0, 9)), max_size=60),
+    restarts=st.sets(st.integers(0, 60)),
+    flushes=st.sets(st.integers(0, 60)),
+)
+def test_a_restart_changes_no_bit(
+    readings: list[tuple[float, int, int]], restarts: set[int], flushes: set[int]
+) -> None:
+    """Packed and restored anywhere, the buckets, ordinals and single readings are those of a stream that went on."""
+    straight, restarted = Stream(1, "s", 5, SPAN), Stream(1, "s", 5, SPAN)
+    for i, (value, time, missing) in enumerate(readings):
+        for stream in (straight, restarted):
+            stream.add(value, time, missing)
+            if i in flushes:
+                stream.close()
+        if i in restarts:
+            row, waiting = restarted.pack(), restarted.closed
+            restarted = Stream(1, "s", 5, SPAN)
+            restarted.restore(row)
+            restarted.closed = waiting
+    assert restarted.closed == straight.closed
+    assert restarted.pack() == straight.pack()
+    assert sum(item.n for item in straight.closed) + len(straight.times) == len(readings) == straight.accepted
+
+
+@pytest.mark.parametrize("damage", [b"", b"SGS1", b"XXXX" + bytes(60)])
+def test_a_row_that_is_none_is_damage(damage: bytes) -> None:
+    """The store is set aside for it, rather than counting from a wrong ordinal."""
+    with pytest.raises(sqlite3.DatabaseError, match="malformed"):
+        Stream(1, "s", 5, SPAN).restore(damage)
+
+
+def test_readings_are_little_endian() -> None:
+    """Times, then values, 8 bytes each, whatever the board."""
+    stream = Stream(1, "s", 9, SPAN)
+    stream.add(1.0, 258, 0)
+    assert pack_readings(stream.times, stream.values) == bytes([2, 1]) + bytes(6) + bytes(6) + b"\xf0\x3f"
