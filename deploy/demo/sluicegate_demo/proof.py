@@ -1,0 +1,230 @@
+"""Holds what the agents and the cloud say against the truth: custody of every reading, and every window's interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import fsum, inf, isnan, nextafter
+from pathlib import Path
+from typing import Any
+
+from sluicegate.chunks import Chunk, decode
+from sluicegate_demo.truth import AGGREGATES, Streams, Truth
+
+SHOWN = 10
+_EPSILON = 2.0**-52
+
+
+@dataclass
+class Tally:
+    """What the comparison found. A window counts once, however many aggregates it answers."""
+
+    checked: int = 0
+    outside: int = 0
+    exact: int = 0
+    missing: int = 0
+    max_relative_error: float = 0.0
+    problems: list[str] = field(default_factory=list)
+
+    def note(self, problem: str) -> None:
+        """Keep the first few problems, in words."""
+        if len(self.problems) < SHOWN:
+            self.problems.append(problem)
+
+    def window(self, name: str, truth: Truth, answers: Mapping[str, Answer]) -> None:
+        """Count one window: outside when any aggregate's interval misses the truth, or "exact" is not."""
+        faults = [fault for aggregate, answer in answers.items() if (fault := answer.fault(aggregate, truth))]
+        self.checked += 1
+        self.outside += bool(faults)
+        self.exact += all(answer.exact for answer in answers.values())
+        for aggregate, answer in answers.items():
+            self.max_relative_error = max(self.max_relative_error, answer.relative_error(aggregate, truth))
+        for fault in faults:
+            self.note(f"{name}: {fault}")
+
+    def add(self, other: Tally) -> None:
+        """Take another tally in."""
+        self.checked += other.checked
+        self.outside += other.outside
+        self.exact += other.exact
+        self.missing += other.missing
+        self.max_relative_error = max(self.max_relative_error, other.max_relative_error)
+        self.problems = (self.problems + other.problems)[:SHOWN]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A window's answer to one aggregate: value and interval, None where there is no reading."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    exact: bool
+
+    def fault(self, aggregate: str, truth: Truth) -> str:
+        """What is wrong with this answer; empty when nothing is."""
+        true = getattr(truth, aggregate)
+        if truth.count == 0 and aggregate not in ("count", "sum"):
+            return ""
+        if self.value is None or self.low is None or self.high is None:
+            return f"{aggregate} has no answer, the truth is {true}"
+        slack = _rounding(aggregate, truth)
+        if not self.low - slack <= true <= self.high + slack:
+            return f"{aggregate} is {true}, outside [{self.low}, {self.high}]"
+        if self.exact and abs(self.value - true) > _allowed(aggregate, truth):
+            return f"{aggregate} is called exact and says {self.value}, the truth is {true}"
+        return ""
+
+    def relative_error(self, aggregate: str, truth: Truth) -> float:
+        """|value − truth| over the greater of |truth| and the largest reading's magnitude (a mean may be near 0)."""
+        true: float = getattr(truth, aggregate)
+        if self.value is None or truth.count == 0:
+            return 0.0
+        size = max(abs(true), truth.scale if aggregate != "count" else 1.0)
+        return abs(self.value - true) / size if size else abs(self.value - true)
+
+
+def _rounding(aggregate: str, truth: Truth) -> float:
+    """The truth's own rounding: a mean is rounded twice, by fsum and by the division; nothing else is."""
+    return nextafter(abs(truth.mean), inf) - abs(truth.mean) if aggregate == "mean" else 0.0
+
+
+def _allowed(aggregate: str, truth: Truth) -> float:
+    """What rounding may do to an exact answer: counts and extremes equal to the bit, sums by their n additions."""
+    sums = {"sum": truth.count, "mean": 1}
+    return sums.get(aggregate, 0) * 4 * (truth.count + 8) * _EPSILON * 2 * truth.scale
+
+
+# custody: every reading in exactly one bucket
+
+
+@dataclass
+class Custody:
+    """Whether the synced chunks hold every published reading once; `wrong` counts buckets that misreport theirs."""
+
+    published: int = 0
+    merged: int = 0
+    lost: int = 0
+    double_counted: int = 0
+    wrong: int = 0
+    chunks: int = 0
+    buckets: int = 0
+    synced_bytes: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def custody(target: Path, streams: Streams) -> Custody:
+    """Read every document in `target` and hold each bucket against the raw rows it claims to fold."""
+    found = Custody(published=streams.readings)
+    held: dict[tuple[str, str], list[tuple[str, int, int]]] = {key: [] for key in streams.published}
+    for path in sorted(path for path in target.rglob("*") if path.is_file()):
+        data = path.read_bytes()
+        found.synced_bytes += len(data)
+        if path.suffix != ".json":
+            found.problems.append(f"{path}: is no chunk")
+            continue
+        chunk = decode(data)
+        found.chunks += 1
+        found.buckets += len(chunk.buckets)
+        _take(found, chunk, streams, held)
+    for key, spans in held.items():
+        _cover(found, key, spans, len(streams.published[key][0]))
+    return found
+
+
+def _take(found: Custody, chunk: Chunk, streams: Streams, held: dict[Any, list[tuple[str, int, int]]]) -> None:
+    key = chunk.device, chunk.stream
+    if key not in held:
+        found.problems.append(f"{key}: nobody published this stream")
+        found.wrong += len(chunk.buckets)
+        return
+    for bucket in chunk.buckets:
+        found.merged += bucket.n
+        held[key].append((chunk.incarnation, bucket.first, bucket.n))
+        fault = _misreported(bucket, *streams.arrived(key, bucket.first, bucket.first + bucket.n), chunk.center)
+        if fault:
+            found.wrong += 1
+            found.problems.append(f"{key} bucket at {bucket.first}, {bucket.n} readings: {fault}")
+
+
+def _misreported(bucket: Any, times: list[int], values: list[float], center: float) -> str:
+    """Which field of a bucket is not what its readings say; empty when all are."""
+    if len(times) != bucket.n or not times:
+        return f"claims {bucket.n} readings where {len(times)} were published"
+    told = (bucket.t_first, bucket.t_last, bucket.low, bucket.high, bucket.x_first, bucket.x_last)
+    true = (min(times), max(times), min(values), max(values), values[0], values[-1])
+    if told != true:
+        return f"says {told}, the readings say {true}"
+    total = fsum(value - center for value in values)
+    allowed = 4 * bucket.n * _EPSILON * fsum(abs(value) + abs(center) for value in values)
+    return "" if abs(bucket.total - total) <= allowed else f"total {bucket.total}, the readings say {total}"
+
+
+def _cover(found: Custody, key: tuple[str, str], spans: list[tuple[str, int, int]], published: int) -> None:
+    """Lost: ordinals in no bucket. Counted twice: ordinals in more than one, in any incarnation, or never published."""
+    times_held = bytearray(published)
+    for _, first, n in spans:
+        for ordinal in range(first, first + n):
+            if ordinal >= published or times_held[ordinal]:
+                found.double_counted += 1
+            else:
+                times_held[ordinal] = 1
+    lost = times_held.count(0)
+    found.lost += lost
+    if lost:
+        found.problems.append(f"{key}: {lost} of {published} readings are in no chunk, first {times_held.index(0)}")
+
+
+# the agents' own windows, and the cloud's
+
+
+def agents(results: Iterable[Mapping[str, Any]], streams: Streams, windows: Mapping[str, int]) -> Tally:
+    """Check what the agents answered on the spot: `windows` maps a window's name to its length in µs."""
+    tally = Tally()
+    heads: dict[tuple[tuple[str, str], str], list[int]] = {}
+    for result in results:
+        stream = result["device"], result["stream"]
+        name = result["window"]
+        if (stream, name) not in heads:
+            heads[stream, name] = streams.window_heads(stream, windows[name])
+        ordinal = result["ordinal"]
+        if ordinal >= len(heads[stream, name]):
+            tally.outside += 1
+            tally.note(f"{stream} {name}: ordinal {ordinal} was never published")
+            continue
+        times, values = streams.arrived(stream, heads[stream, name][ordinal], ordinal + 1)
+        if times and result["time_us"] < times[-1]:
+            tally.note(f"{stream} {name}: as of {result['time_us']}, the reading is from {times[-1]}")
+            tally.outside += 1
+        answer = Answer(result["value"], result["low"], result["high"], result["exact"])
+        tally.window(f"{stream} {name} at {ordinal}", Truth.of(values), {result["aggregate"]: answer})
+    return tally
+
+
+def cloud(rows: Iterable[Mapping[str, Any]], streams: Streams, length: int, slide: int) -> Tally:
+    """Check every cloud window, and that each window that holds a reading is there exactly once."""
+    tally, expected = Tally(), streams.occupied(length, slide)
+    for row in rows:
+        key, start = (row["device"], row["stream"]), row["window_start"]
+        truth = streams.between(key, start, row["window_end"])
+        name = f"{key[0] or 'fleet'} {key[1]} from {start}"
+        if row["window_end"] - start != length or start % slide or (truth.count and start not in expected[key]):
+            tally.outside += 1
+            tally.note(f"{name} to {row['window_end']}: twice, or not a window of {length} sliding by {slide} us")
+        expected[key].discard(start)
+        tally.window(name, truth, {aggregate: _answer(row, aggregate) for aggregate in AGGREGATES})
+    for key, starts in expected.items():
+        tally.missing += len(starts)
+        if starts:
+            name = f"{key[0] or 'fleet'} {key[1]}"
+            tally.note(f"{name}: {len(starts)} windows with readings are missing, first {min(starts)}")
+    return tally
+
+
+def _answer(row: Mapping[str, Any], aggregate: str) -> Answer:
+    value, low, high = (_number(row[name]) for name in (aggregate, f"{aggregate}_low", f"{aggregate}_high"))
+    return Answer(value, low, high, bool(row[f"{aggregate}_exact"]))
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or isnan(value) else value

@@ -1,0 +1,113 @@
+"""The independent path: every window recomputed from the raw rows in plain Python, sharing no code with the product.
+
+Sums are `math.fsum` (correctly rounded), extremes and counts come from slices of sorted lists. Nothing here imports
+`sluicegate`, the agent or the cloud; a test holds it to that.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import fsum, nan
+
+from sluicegate_demo.readings import Feed
+
+Key = tuple[str | None, str]
+AGGREGATES = ("count", "sum", "mean", "min", "max")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a window really holds; `scale` is the greatest magnitude of a reading in it."""
+
+    count: int
+    sum: float
+    mean: float
+    min: float
+    max: float
+    scale: float
+
+    @classmethod
+    def of(cls, values: list[float]) -> Truth:
+        """The truth about the readings `values`, perhaps none."""
+        if not values:
+            return cls(0, 0.0, nan, nan, nan, 0.0)
+        total, low, high = fsum(values), min(values), max(values)
+        return cls(len(values), total, total / len(values), low, high, max(abs(low), abs(high)))
+
+
+class Streams:
+    """All published readings, each once: by stream as published, and by stream and fleet in order of time."""
+
+    def __init__(self, feeds: Iterable[Feed]) -> None:
+        self.published: dict[tuple[str, str], tuple[list[int], list[float]]] = {}
+        for feed in feeds:
+            for metric in feed.metrics:
+                self.published[feed.device, metric] = feed.series(metric)
+        self._sorted: dict[Key, tuple[list[int], list[float]]] = {}
+        for metric in {metric for _, metric in self.published}:
+            self._sort(metric)
+
+    def _sort(self, metric: str) -> None:
+        fleet: list[tuple[int, float]] = []
+        for (device, name), (times, values) in self.published.items():
+            if name == metric:
+                pairs = sorted(zip(times, values, strict=True))
+                fleet += pairs
+                self._sorted[device, metric] = [time for time, _ in pairs], [value for _, value in pairs]
+        fleet.sort()
+        self._sorted[None, metric] = [time for time, _ in fleet], [value for _, value in fleet]
+
+    @property
+    def readings(self) -> int:
+        """Readings of all streams."""
+        return sum(len(times) for times, _ in self.published.values())
+
+    def between(self, key: Key, start: int, end: int) -> Truth:
+        """The truth about the readings of a stream (device None: the fleet) with start ≤ time < end."""
+        times, values = self._sorted[key]
+        return Truth.of(values[bisect_left(times, start) : bisect_left(times, end)])
+
+    def occupied(self, length: int, slide: int) -> dict[Key, set[int]]:
+        """Start of every window [a, a + length), a a multiple of `slide`, that holds a reading; by stream and fleet."""
+        found: dict[Key, set[int]] = {}
+        for key, (times, _) in self._sorted.items():
+            starts: set[int] = set()
+            for frame in {time // slide for time in times}:
+                first = (frame * slide - length) // slide * slide
+                starts.update(a for a in range(first, (frame + 1) * slide, slide))
+            found[key] = {a for a in starts if self._any(times, a, a + length)}
+        return found
+
+    @staticmethod
+    def _any(times: list[int], start: int, end: int) -> bool:
+        at = bisect_left(times, start)
+        return at < len(times) and times[at] < end
+
+    def window_heads(self, stream: tuple[str, str], length: int) -> list[int]:
+        """For each ordinal, the oldest ordinal still in a time window of `length` µs after that reading came.
+
+        The window is a FIFO: the oldest leaves when its time ≤ newest − length, newest the greatest time so far.
+        """
+        times, _ = self.published[stream]
+        heads, head, newest = [], 0, None
+        for ordinal, time in enumerate(times):
+            newest = time if newest is None else max(newest, time)
+            while head <= ordinal and times[head] <= newest - length:
+                head += 1
+            heads.append(head)
+        return heads
+
+    def arrived(self, stream: tuple[str, str], first: int, end: int) -> tuple[list[int], list[float]]:
+        """The readings with ordinals first … end − 1, in order of publication."""
+        times, values = self.published[stream]
+        return times[first:end], values[first:end]
+
+
+def by_device(streams: Streams) -> Mapping[str, int]:
+    """Readings by device."""
+    found: dict[str, int] = {}
+    for (device, _), (times, _) in streams.published.items():
+        found[device] = found.get(device, 0) + len(times)
+    return found
