@@ -109,7 +109,7 @@ def _neighbours(largest: int) -> re.Pattern[bytes]:
 
 
 class Outbox:
-    """Rows and sealed chunks within `rows_most` and `bytes_most`; `rows` and `bytes` are what is held now."""
+    """Rows and sealed chunks within `rows_most` and `bytes_most`; `rows` and `bytes_held` are what is held now."""
 
     def __init__(self, connection: sqlite3.Connection, rows_most: int, bytes_most: int) -> None:
         self.rows_most, self.bytes_most = rows_most, bytes_most
@@ -140,14 +140,14 @@ class Outbox:
         return self.lanes.setdefault(stream, Lane())
 
     @property
-    def bytes(self) -> int:
+    def bytes_held(self) -> int:
         """Bytes held, as counted against the budget: never less than what the tables hold."""
         return self._cost + self.sealed_bytes
 
     @property
     def is_over(self) -> bool:
         """Whether rows or bytes exceed the budget."""
-        return self.rows > self.rows_most or self.bytes > self.bytes_most
+        return self.rows > self.rows_most or self.bytes_held > self.bytes_most
 
     def insert(self, connection: sqlite3.Connection, stream: int, closed: Iterable[Closed]) -> None:
         """Add closed buckets of one stream, in order, inside the caller's transaction."""

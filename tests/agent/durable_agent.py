@@ -35,7 +35,7 @@ def configured(folder: Path, **tables: Any) -> Config:
             {"topic": BARE, "streams": {"door": ""}, "format": "number"},
         ],
         "window": [
-            {"name": "hour", "policy": {"time": "1h"}, "aggregate": ["mean", "max", "sum"], "buckets": 6},
+            {"name": "recent", "policy": {"time": "5min"}, "aggregate": ["mean", "max", "sum"], "buckets": 6},
             {"name": "last9", "policy": {"count": 9}, "aggregate": ["min", "first"], "buckets": 0},
         ],
         "bucket": {"readings": 4},

@@ -79,7 +79,7 @@ def test_a_new_epoch_starts_afresh_and_the_old_one_is_still_known(store: sqlite3
 
 
 def test_only_some_epochs_are_kept_and_what_they_miss_is_not_forgotten(store: sqlite3.Connection) -> None:
-    """Rows are bounded by EPOCHS_KEPT a source; `missing` of an epoch that was dropped stays counted, over a restart."""
+    """Rows are bounded by EPOCHS_KEPT a source; the losses of a dropped epoch stay counted, over a restart."""
     sequences = Sequences(store, "s", 16)
     for boot in range(3 * EPOCHS_KEPT):
         sequences.check(0, boot)

@@ -95,10 +95,10 @@ def test_the_budget_is_kept_after_each_commit_and_nothing_is_lost(
         outbox.squeeze(store)
         at += batch
         assert outbox.rows <= rows_most
-        assert held(store) <= outbox.bytes <= bytes_most
+        assert held(store) <= outbox.bytes_held <= bytes_most
     check_whole(store, everything)
     again = Outbox(store, rows_most, bytes_most)
-    assert (again.rows, again.bytes) == (outbox.rows, outbox.bytes)
+    assert (again.rows, again.bytes_held) == (outbox.rows, outbox.bytes_held)
     lane, fresh = outbox.lanes[1], again.lanes[1]
     assert (lane.firsts, lane.classes, lane.singles) == (fresh.firsts, fresh.classes, fresh.singles)
     store.close()

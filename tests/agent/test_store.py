@@ -1,4 +1,4 @@
-"""The store opens after anything: empty, older, damaged; what it cannot understand it refuses; what it drops it says."""
+"""The store opens after anything: empty, older, damaged; it refuses what it does not know, and says what it drops."""
 
 from __future__ import annotations
 
@@ -194,9 +194,14 @@ def test_incarnations_grow_when_the_clock_goes_back(tmp_path: Path, monkeypatch:
 def test_damage_found_while_running_ends_the_agent(tmp_path: Path) -> None:
     """It says which file and what to do; the transaction that found it left nothing behind."""
     store = Store(tmp_path)
-    with pytest.raises(StoreDamaged, match="start again"), store.transaction() as connection:
-        connection.execute("INSERT INTO counter VALUES ('x', 1)")
-        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    def found() -> None:
+        with store.transaction() as connection:
+            connection.execute("INSERT INTO counter VALUES ('x', 1)")
+            raise sqlite3.DatabaseError("database disk image is malformed")
+
+    with pytest.raises(StoreDamaged, match="start again"):
+        found()
     assert store.connection.execute("SELECT count(*) FROM counter").fetchone() == (0,)
     store.close()
 

@@ -1,4 +1,4 @@
-"""A stream's base buckets close where they should, lose nothing, and go on after a restart as if there had been none."""
+"""A stream's base buckets close where they should, lose nothing, and go on after a restart as if there was none."""
 
 from __future__ import annotations
 

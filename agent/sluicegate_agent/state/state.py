@@ -116,7 +116,7 @@ class State:
         return {
             "counters": self.counters.as_dict(),
             "outbox_rows": self.outbox.rows,
-            "outbox_bytes": self.outbox.bytes,
+            "outbox_bytes": self.outbox.bytes_held,
             "stores_set_aside": self.store.set_aside,
         }
 

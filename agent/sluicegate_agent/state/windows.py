@@ -24,7 +24,7 @@ def build_arguments(config: WindowConfig) -> dict[str, Any]:
     policy = config.policy
     return {
         "aggregates": {name: getattr(sg, name)() for name in dict.fromkeys((*config.aggregates, COUNT))},
-        "policy": sg.policies.time(int(policy.time)) if policy.time is not None else sg.policies.count(policy.count or 1),
+        "policy": sg.policies.count(policy.count or 1) if policy.time is None else sg.policies.time(int(policy.time)),
         "histograms": [sg.Constrained(config.buckets)] if config.buckets else [],
     }
 

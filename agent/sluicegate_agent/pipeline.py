@@ -1,0 +1,301 @@
+"""From a message to a durable count of one: decode, know it again, fold it, commit, and only then acknowledge.
+
+`accept` changes memory alone. `commit` writes everything that changed in one transaction and returns the packet ids
+that may be acknowledged. A commit that fails leaves what waits in memory, still unacknowledged and still known as seen,
+and the next one tries it again with whatever came since: memory is ahead of the disk for a while, never behind it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sluicegate.buckets import LARGEST
+from sluicegate.errors import SluicegateError
+from sluicegate_agent import faults
+from sluicegate_agent.decode import decode
+from sluicegate_agent.identity import Contents, Deliveries, Sequences, Verdict
+from sluicegate_agent.messages import Decoded, Message, Result, Unreadable
+from sluicegate_agent.state import State
+from sluicegate_agent.state.windows import StoredWindow, forget
+from sluicegate_agent.streams import Stream
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import Config, SourceConfig
+
+#: A commit is due at so many readings, however few messages brought them.
+READINGS_MOST = 4_096
+#: While commits fail, so many times Receive Maximum messages are taken into memory, then no more.
+BACKLOG = 2
+#: 2024-01-01: a clock that is earlier was never set, and judges no reading.
+CLOCK_NEVER_SET = 1_704_067_200_000_000
+
+
+def now_us() -> int:
+    """The board's clock, µs since 1970 UTC."""
+    return time.time_ns() // 1000
+
+
+class Pipeline:
+    """All streams and windows of one agent, on its state; `clock` gives the arrival time of messages in µs."""
+
+    def __init__(self, config: Config, state: State, clock: Callable[[], int] = now_us) -> None:
+        """Continue where the last commit left off.
+
+        Raises StoreDamaged, and sqlite3.Error where the store refuses.
+        """
+        self.config, self.state, self.clock = config, state, clock
+        self._sources = {source.topic: source for source in config.sources}
+        self._identify()
+        self._most = BACKLOG * config.mqtt.receive_maximum
+        self._unacknowledged: list[int] = []
+        self._messages = self._readings = 0
+        self._since = 0.0
+        self._touched: dict[tuple[str, str], None] = {}
+        with state.transaction() as connection:
+            self.windows = self._open_windows(connection)
+        self._close_retired()
+
+    def _identify(self) -> None:
+        """One memory of what was seen for each source, by what its messages tell of themselves."""
+        connection, config = self.state.store.connection, self.config
+        horizon = max(config.identity.horizon, config.mqtt.receive_maximum)
+        self._sequences: dict[str, Sequences] = {}
+        self._contents: dict[str, Contents] = {}
+        for source in config.sources:
+            if source.sequence is not None:
+                self._sequences[source.topic] = Sequences(connection, source.topic, horizon)
+            elif source.time is not None:
+                self._contents[source.topic] = Contents(connection, source.topic, horizon)
+        self._deliveries = Deliveries(connection, config.mqtt.receive_maximum)
+
+    def _open_windows(self, connection: sqlite3.Connection) -> dict[str, list[StoredWindow]]:
+        windows = {
+            name: [
+                StoredWindow(connection, self.state.streams[name].number, asked)
+                for asked in self.config.windows_of(name)
+            ]
+            for name in self.config.streams
+        }
+        kept = [window for of_stream in windows.values() for window in of_stream]
+        self.state.counters.add("windows.begun_anew", sum(window.begun_anew for window in kept))
+        numbers = ",".join(str(window.number) for window in kept)
+        forget(connection, f"id NOT IN ({numbers})", ())
+        return windows
+
+    def _close_retired(self) -> None:
+        """A stream that the configuration has no more: its open bucket closes, and is sent like any other."""
+        for name in self.state.streams.keys() - set(self.config.streams):
+            self.state.streams[name].close()
+
+    # messages in
+
+    @property
+    def pending(self) -> int:
+        """Messages that wait for a commit."""
+        return self._messages
+
+    @property
+    def is_full(self) -> bool:
+        """Whether commits have failed for so long that no more is taken: stop reading from the broker, and commit."""
+        return self._messages >= self._most
+
+    def due(self, now: float) -> bool:
+        """Whether to commit now, in monotonic seconds: enough waits, or long enough."""
+        if not self._messages:
+            return False
+        enough = self._messages >= self.config.commit_messages or self._readings >= READINGS_MOST
+        return enough or now - self._since >= self.config.commit.every.seconds
+
+    def connected(self, *, session_present: bool) -> None:
+        """A new connection to the broker: packet ids of the old one mean nothing now.
+
+        With its session the broker sends again what it does not know to be acknowledged, and that is known here.
+        """
+        self._unacknowledged.clear()
+        self._deliveries.connected(session_present=session_present)
+
+    def accept(self, message: Message) -> None:
+        """Take one message: its readings are counted in memory, or it is known and counted as what it is.
+
+        Its packet id is among those that a later `commit` returns; unless `is_full`, when it is left to the broker.
+        """
+        if self.is_full:
+            self.state.counters.add("refused.backlog")
+            return
+        faults.step("accept: begin")
+        self._wait_for_commit(message)
+        arrival = self.clock()
+        source = self._sources.get(message.topic)
+        if source is None:
+            self._refuse(message, arrival, "unknown_topic", "no [[source]] has this topic")
+            return
+        try:
+            decoded = decode(source, message, arrival, self.config.limits)
+        except Unreadable as reason:
+            self._refuse(message, arrival, "unreadable", str(reason))
+            return
+        verdict = self._check(source, message, decoded)
+        if verdict is Verdict.NEW:
+            self._count(message, decoded, arrival)
+        else:
+            self._known(message, decoded, arrival, verdict)
+        faults.step("accept: end")
+
+    def _wait_for_commit(self, message: Message) -> None:
+        if not self._messages:
+            self._since = time.monotonic()
+        self._messages += 1
+        if message.qos:
+            self._unacknowledged.append(message.packet_id)
+        self.state.counters.add("messages")
+
+    def _check(self, source: SourceConfig, message: Message, decoded: Decoded) -> Verdict:
+        if decoded.sequence is not None:
+            return self._sequences[source.topic].check(decoded.sequence, decoded.epoch)
+        if source.time is not None:
+            return self._contents[source.topic].check(message)
+        # With QoS 0 the broker delivers once or not at all: there is nothing to know again.
+        return self._deliveries.check(message) if message.qos else Verdict.NEW
+
+    def _known(self, message: Message, decoded: Decoded, arrival: int, verdict: Verdict) -> None:
+        if verdict is Verdict.DUPLICATE:
+            self.state.counters.add("duplicates")
+            self.state.counters.add("duplicate_readings", len(decoded.readings))
+            return
+        self._refuse(message, arrival, verdict.value, f"sequence {decoded.sequence}: {_EXPLAINED[verdict]}")
+
+    def _refuse(self, message: Message, arrival: int, counter: str, reason: str) -> None:
+        """Count it, keep its beginning; it is acknowledged like any other."""
+        self.state.counters.add(f"refused.{counter}")
+        size = message.whole or len(message.payload)
+        self.state.dead_letters.add(arrival, message.topic, reason, message.payload, size)
+
+    def _count(self, message: Message, decoded: Decoded, arrival: int) -> None:
+        """Fold the readings of a message that was never counted."""
+        sequences = self._sequences.get(message.topic)
+        missing = sequences.missing if sequences else 0
+        latest = self._latest(arrival)
+        for stream, time_us, value in decoded.readings:
+            if time_us > latest:
+                self._refuse(
+                    message, arrival, "future", f"{stream}: time {time_us} µs is beyond the clock and guard.future"
+                )
+            elif abs(value) > LARGEST:
+                self._refuse(message, arrival, "value", f"{stream}: {value!r} is too large to be summed")
+            else:
+                self._fold(message, stream, time_us, value, missing, arrival)
+        for stream, reason in decoded.refused:
+            self._refuse(message, arrival, "value", f"{stream}: {reason}")
+        self.state.counters.add("absent", decoded.absent)
+
+    def _latest(self, arrival: int) -> int:
+        future = self.config.guard.future
+        return arrival + future if future and arrival >= CLOCK_NEVER_SET else 1 << 61
+
+    def _fold(self, message: Message, stream: str, time_us: int, value: float, missing: int, arrival: int) -> None:
+        self.state.streams[stream].add(value, time_us, missing)
+        self._readings += 1
+        self.state.counters.add("accepted")
+        for window in self.windows[stream]:
+            try:
+                window.insert(value, time_us)
+            except SluicegateError as error:
+                self._refuse(message, arrival, "window", f"{stream}, window {window.name}: {error}")
+            else:
+                self._touched[stream, window.name] = None
+
+    # commits
+
+    def flush(self) -> None:
+        """Close every open bucket, so that the next commit hands all readings to the outbox: at an orderly end."""
+        for stream in self.state.streams.values():
+            stream.close()
+
+    def commit(self) -> list[int]:
+        """Make all that waits durable in one transaction; the packet ids that may be acknowledged, in order of arrival.
+
+        Raises sqlite3.OperationalError where the store refuses (a full disk): nothing is acknowledged then, what waits
+        keeps waiting, and the next commit tries again. Raises StoreDamaged: then end, and start again.
+        """
+        if not self._has_changes():
+            return []
+        faults.step("commit: begin")
+        with self.state.transaction() as connection:
+            self._save(connection)
+        self._saved()
+        acknowledged = list(dict.fromkeys(self._unacknowledged))
+        self._unacknowledged.clear()
+        faults.step("commit: durable, not acknowledged")
+        return acknowledged
+
+    def _has_changes(self) -> bool:
+        return self._messages > 0 or any(stream.changed for stream in self.state.streams.values())
+
+    def _save(self, connection: sqlite3.Connection) -> None:
+        state = self.state
+        changed = [stream for stream in state.streams.values() if stream.changed]
+        for stream in changed:
+            self._save_stream(connection, stream)
+        faults.step("commit: streams")
+        for window in self._all_windows():
+            window.save(connection)
+        faults.step("commit: windows")
+        for identity in self._identities():
+            identity.save(connection)
+        faults.step("commit: identities")
+        state.dead_letters.save(connection)
+        before = state.outbox.merges
+        state.outbox.squeeze(connection)
+        state.counters.save(connection)
+        faults.step("commit: squeezed" if state.outbox.merges > before else "commit: counters")
+
+    def _save_stream(self, connection: sqlite3.Connection, stream: Stream) -> None:
+        self.state.outbox.insert(connection, stream.number, stream.closed)
+        connection.execute("UPDATE stream SET row = ? WHERE id = ?", (stream.pack(), stream.number))
+
+    def _saved(self) -> None:
+        """The transaction is durable: nothing waits any more."""
+        for stream in self.state.streams.values():
+            stream.saved()
+        for window in self._all_windows():
+            window.saved()
+        for identity in self._identities():
+            identity.saved()
+        self.state.dead_letters.saved()
+        self.state.counters.saved()
+        self._messages = self._readings = 0
+
+    def _all_windows(self) -> list[StoredWindow]:
+        return [window for of_stream in self.windows.values() for window in of_stream]
+
+    def _identities(self) -> list[Sequences | Contents | Deliveries]:
+        return [*self._sequences.values(), *self._contents.values(), self._deliveries]
+
+    # answers out
+
+    def results(self) -> list[Result]:
+        """The answers of every window that took a reading since the last call."""
+        touched, self._touched = self._touched, {}
+        return [result for stream, name in touched for result in self.answers(stream, name)]
+
+    def answers(self, stream: str, name: str) -> list[Result]:
+        """One window's answers, one an aggregate, as of its stream's newest time; none before its first reading."""
+        stored = next(window for window in self.windows[stream] if window.name == name)
+        newest = self.state.streams[stream].builder
+        if newest is None:
+            return []
+        ordinal, time_us, size = newest.next - 1, newest.newest or 0, (stored.count, len(stored.window))
+        return [
+            Result(stream, name, aggregate, ordinal, time_us, *bounded, *size)
+            for aggregate, bounded in stored.answers().items()
+        ]
+
+
+_EXPLAINED = {
+    Verdict.BEYOND_HORIZON: "older than identity.horizon, so it cannot be told whether it was counted; a sender that "
+    "begins again needs an epoch",
+    Verdict.SEQUENCE_JUMP: "too far ahead of the last one to be a loss",
+}

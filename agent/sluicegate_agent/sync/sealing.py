@@ -1,0 +1,87 @@
+"""From outbox rows to a document that never changes: just before it is sent, so that a backlog can still shrink."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sluicegate import chunks
+from sluicegate.buckets import Bucket
+from sluicegate_agent import faults
+from sluicegate_agent.outbox import DOCUMENT_COST, Sealed
+from sluicegate_agent.state import State
+from sluicegate_agent.streams import Stream, unpack_readings
+
+#: Chunks sealed and not acknowledged, at most: these cannot be merged while the target is away.
+IN_FLIGHT = 4
+#: About the most bytes of rows in one document, whatever `outbox.chunk_buckets` says.
+CHUNK_BYTES = 512 << 10
+
+
+class Sealer:
+    """Decides which streams have a chunk due, and seals them."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        config = state.config.outbox
+        self.rows = config.chunk_buckets
+        self.age_seconds = config.chunk_age.seconds
+        self.cost = min(CHUNK_BYTES, config.bytes // (2 * IN_FLIGHT))
+        self._since: dict[int, float] = {}
+
+    def due(self, now: float, *, flush: bool) -> list[Stream]:
+        """The streams with a full chunk, or rows that have waited long enough; all with rows where `flush`."""
+        found = []
+        for stream in self.state.streams.values():
+            lane = self.state.outbox.lanes.get(stream.number)
+            if not lane:
+                self._since.pop(stream.number, None)
+                continue
+            waited = now - self._since.setdefault(stream.number, now)
+            full = len(lane) >= self.rows or lane.cost >= self.cost
+            if flush or full or waited >= self.age_seconds:
+                found.append(stream)
+        return found
+
+    def seal(self, due: list[Stream], now: float) -> int:
+        """Seal up to IN_FLIGHT chunks of the streams that are due, in one transaction; how many.
+
+        Raises sqlite3.Error where the store refuses: nothing is sealed then.
+        """
+        faults.step("seal: begin")
+        sealed = 0
+        with self.state.transaction() as connection:
+            for stream in due[: IN_FLIGHT - self.state.outbox.sealed]:
+                if self._has_room():
+                    self._seal(connection, stream)
+                    sealed += 1
+            self.state.outbox.squeeze(connection)
+        for stream in due[:sealed]:
+            self._since[stream.number] = now
+        return sealed
+
+    def _has_room(self) -> bool:
+        """The first document always has: what is left shrinks; further ones only where the budget stays kept."""
+        outbox = self.state.outbox
+        return outbox.sealed == 0 or outbox.bytes_held + DOCUMENT_COST <= outbox.bytes_most
+
+    def _seal(self, connection: sqlite3.Connection, stream: Stream) -> None:
+        rows = self.state.outbox.oldest(connection, stream.number, self.rows, self.cost)
+        chunk = self._chunk(stream, rows)
+        document = chunks.encode(chunk)
+        faults.step("seal: encoded")
+        first, readings = chunk.buckets[0].first, sum(bucket.n for bucket in chunk.buckets)
+        number = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM chunk").fetchone()[0]
+        sealed = Sealed(number, chunks.document_id(chunk), readings, document)
+        self.state.outbox.seal(connection, stream.number, len(rows), sealed, first)
+        faults.step("seal: rows replaced")
+
+    def _chunk(self, stream: Stream, rows: list[tuple[bytes, bytes | None]]) -> chunks.Chunk:
+        if stream.builder is None:
+            raise sqlite3.DatabaseError(
+                f"database disk image is malformed: stream {stream.name} has buckets, no center"
+            )
+        buckets = [Bucket.unpack(bucket) for bucket, _ in rows]
+        readings = [unpack_readings(singles) if singles else None for _, singles in rows]
+        state = self.state
+        named = (state.config.device.id, stream.name, state.incarnation, stream.builder.center)
+        return chunks.Chunk(*named, buckets, readings, state.health())

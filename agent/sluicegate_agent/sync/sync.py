@@ -1,0 +1,124 @@
+"""From the outbox to the target: seal, put, delete what is acknowledged; one bounded step at a time.
+
+A chunk is durable in the store before it is first sent, and deleted only after the target has it durably. A process
+that ends anywhere in between sends the same bytes under the same id again, which is success.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from typing import TYPE_CHECKING
+
+from sluicegate_agent import faults
+from sluicegate_agent.state import State
+from sluicegate_agent.sync.contract import Document, Outcome, Target
+from sluicegate_agent.sync.directory import DirectoryTarget
+from sluicegate_agent.sync.link import Link
+from sluicegate_agent.sync.sealing import IN_FLIGHT, Sealer
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import Config
+
+log = logging.getLogger("sluicegate.sync")
+STEP_SECONDS = 0.25
+
+
+class Sync:
+    """Moves chunks from a state's outbox to a target; call `step` again and again from the thread that commits."""
+
+    def __init__(self, config: Config, state: State, target: Target | None = None) -> None:
+        """Without `target`, the one of the configuration."""
+        self.state = state
+        self.every_seconds = config.sync.every.seconds
+        self.target = target if target is not None else target_of(config)
+        self.link = Link(config.sync.target if target is None else type(target).__name__)
+        self.sealer = Sealer(state)
+
+    def step(self, now: float, *, flush: bool = False) -> None:
+        """Send what is due, for about STEP_SECONDS at most; `now` in monotonic seconds. `flush` sends short chunks too.
+
+        A target that fails is tried again later, twice as long each time, and so is a store that refuses.
+
+        Raises StoreDamaged.
+        """
+        if self.target is not None and (flush or self.link.is_due(now)):
+            try:
+                self._rounds(self.target, now, flush)
+            except sqlite3.Error as error:
+                self.state.counters.add("sync.store_refused")
+                self.link.failed(now, f"store: {error}", 0.0)
+        self._note_link()
+
+    def is_done(self) -> bool:
+        """Whether nothing is left that a target could take."""
+        return self.target is None or (self.state.outbox.rows == 0 and self.state.outbox.sealed == 0)
+
+    def close(self) -> None:
+        """Let the target go."""
+        if self.target is not None:
+            self.target.close()
+
+    def _rounds(self, target: Target, now: float, flush: bool) -> None:
+        end = time.monotonic() + STEP_SECONDS
+        while self._seal_if_due(now, flush):
+            if not self._send(target, now) or time.monotonic() >= end:
+                return
+        self.link.rest(now, self.every_seconds)
+
+    def _seal_if_due(self, now: float, flush: bool) -> bool:
+        """Whether there is something to send; nothing new is sealed while older chunks wait."""
+        if self.state.outbox.sealed:
+            return True
+        due = self.sealer.due(now, flush=flush)
+        return bool(due) and self.sealer.seal(due, now) > 0
+
+    def _send(self, target: Target, now: float) -> bool:
+        """Put what is sealed and delete what the target has; whether to go on."""
+        waiting = self.state.outbox.waiting(self.state.store.connection, IN_FLIGHT)
+        faults.step("put: before")
+        outcome = target.put([Document(chunk.id, chunk.document) for chunk in waiting])
+        faults.step("put: after")
+        if outcome.accepted or outcome.rejected:
+            self._settle(outcome, {chunk.id: len(chunk.document) for chunk in waiting})
+        if outcome.retry_after is not None:
+            self.state.counters.add("sync.retries")
+            self.link.failed(now, outcome.error, outcome.retry_after)
+            return False
+        self.link.succeeded(now)
+        return True
+
+    def _settle(self, outcome: Outcome, sizes: dict[str, int]) -> None:
+        """Forget what the target has, set aside what it refuses, and count both, in one transaction."""
+        counts = {
+            "sync.chunks": len(outcome.accepted),
+            "sync.bytes": sum(sizes.get(name, 0) for name in outcome.accepted),
+            "sync.rejected": len(outcome.rejected),
+        }
+        with self.state.transaction() as connection:
+            self.state.outbox.acknowledge(connection, outcome.accepted)
+            faults.step("settle: deleted")
+            counts["sync.readings_dropped"] = self.state.outbox.reject(connection, outcome.rejected)
+            self.state.counters.add_now(connection, counts)
+        self.state.counters.noted(counts)
+        for name, reason in outcome.rejected.items():
+            log.error("%s: refused for good by the target: %s; kept in the state directory", name, reason)
+
+    def _note_link(self) -> None:
+        """Keep a change of the link for `status`; a store that refuses has said so elsewhere."""
+        if not self.link.changed:
+            return
+        try:
+            with self.state.transaction() as connection:
+                self.state.write_link(connection, self.link.as_dict())
+            self.link.changed = False
+        except sqlite3.Error:
+            self.state.counters.add("sync.store_refused")
+
+
+def target_of(config: Config) -> Target | None:
+    """The target that the configuration names."""
+    if config.sync.target == "directory" and config.sync.path is not None:
+        return DirectoryTarget(config.sync.path)
+    return None

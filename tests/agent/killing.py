@@ -1,0 +1,220 @@
+"""Runs Pipeline and Sync in a child process as a broker would feed them, and kills it; the parent is the broker.
+
+The broker sends messages in order, at most Receive Maximum of them unacknowledged, and after a restart again whatever
+it does not know to be acknowledged. Its knowledge is a file of 8 bytes, written where the child would send PUBACKs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import struct
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+from durable_agent import BARE, NOON, SECOND, SEQUENCED, TIMED, configured
+
+from sluicegate import chunks
+from sluicegate_agent import faults
+from sluicegate_agent.messages import Message
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.state import State
+from sluicegate_agent.sync import DirectoryTarget, Document, Outcome, Sync
+
+Reading = tuple[int, float]
+RECEIVE_MAXIMUM = 40
+_ACKNOWLEDGED = struct.Struct("<q")
+
+
+@dataclass
+class Work:
+    """What the broker has to send, and which readings that makes when each counts once."""
+
+    messages: list[tuple[str, bytes]] = field(default_factory=list)
+    readings: dict[str, list[Reading]] = field(default_factory=dict)
+    missing: int = 0
+    away: range = range(0)
+
+
+def work(count: int, seed: int) -> Work:
+    """`count` messages of three sources: repeats, gaps, late arrivals, reboots, times going back, honest repeats."""
+    rng = random.Random(seed)
+    made = Work(away=range(count // 3, 2 * count // 3))
+    number, boot, sent, held = -1, 0, [], None
+    for position in range(count):
+        kind = rng.choice("sssttb")
+        if kind == "b":
+            value, arrival = rng.randrange(4) / 8, NOON + len(made.messages) * SECOND
+            _take(made, BARE, str(value), [("door", arrival, value)])
+        elif sent and rng.random() < 0.1:
+            made.messages.append(rng.choice(sent[-30:]))
+        elif kind == "t":
+            at, value = NOON + position * SECOND - rng.choice((0, 0, 0, 5 * SECOND)), rng.randrange(999) / 8
+            _take(made, TIMED, json.dumps({"t": at, "heat": value}), [("heat", at, value)])
+            sent.append(made.messages[-1])
+        else:
+            boot, number = (boot + 1, 0) if rng.random() < 0.02 else (boot, number + 1)
+            lost = rng.choice((0, 0, 0, 0, 3)) if number else 0
+            number, made.missing = number + lost, made.missing + lost
+            at, level, flow = NOON + position * SECOND, rng.randrange(99) / 8, rng.randrange(99) / 8
+            fields = {"n": number, "boot": boot, "t": at, "level": level, "flow": flow}
+            message = SEQUENCED, json.dumps(fields), [("level", at, level), ("flow", at, flow)]
+            if held is None and rng.random() < 0.1:
+                held = message
+                continue
+            _take(made, *message)
+            sent.append(made.messages[-1])
+            if held is not None:
+                _take(made, *held)
+                held = None
+    if held is not None:
+        _take(made, *held)
+    return made
+
+
+def _take(made: Work, topic: str, payload: str, readings: list[tuple[str, int, float]]) -> None:
+    made.messages.append((topic, payload.encode()))
+    for stream, at, value in readings:
+        made.readings.setdefault(stream, []).append((at, value))
+
+
+class SometimesAway:
+    """The directory target, away while the broker's position is within the outage."""
+
+    def __init__(self, path: Path, made: Work) -> None:
+        self.directory, self.made = DirectoryTarget(path), made
+        self.position = 0
+
+    def put(self, documents: Sequence[Document]) -> Outcome:
+        """As the directory, or away."""
+        if self.position in self.made.away:
+            return Outcome(retry_after=0.0, error="away")
+        return self.directory.put(documents)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def live(folder: Path, made: Work, at: int = 0, trace: list[str] | None = None, outbox_rows: int = 40) -> None:
+    """One life of an agent, in this process: from what the broker has to send to the end, unless a fault ends it."""
+    if at or trace is not None:
+        faults.arm(at, trace)
+    config = configured(
+        folder, mqtt={"receive_maximum": RECEIVE_MAXIMUM}, outbox={"rows": outbox_rows, "bytes": "64KiB"}
+    )
+    acks = os.open(folder / "acknowledged", os.O_RDWR | os.O_CREAT)
+    with State(config) as state:
+        position = 0
+        pipeline = Pipeline(config, state, clock=lambda: NOON + position * SECOND)
+        target = SometimesAway(folder / "chunks", made)
+        sync = Sync(config, state, target)
+        acknowledged = first = known(folder)
+        for position in range(first, len(made.messages)):
+            topic, payload = made.messages[position]
+            pipeline.accept(Message(topic, payload, position % 65535 + 1, 1))
+            if pipeline.pending >= config.commit_messages:
+                acknowledged = _acknowledge(acks, acknowledged, pipeline.commit())
+                target.position = position
+                sync.step(time.monotonic() + 1000.0 * position)
+        pipeline.flush()
+        _acknowledge(acks, acknowledged, pipeline.commit())
+        target.position = len(made.messages)
+        while not sync.is_done():
+            sync.step(time.monotonic(), flush=True)
+        (folder / "answers").write_text(json.dumps(answers(pipeline)))
+    os.close(acks)
+
+
+def _acknowledge(acks: int, before: int, packet_ids: list[int]) -> int:
+    expected = [position % 65535 + 1 for position in range(before, before + len(packet_ids))]
+    assert packet_ids == expected, "PUBACKs go out in the order of the messages"
+    os.pwrite(acks, _ACKNOWLEDGED.pack(before + len(packet_ids)), 0)
+    return before + len(packet_ids)
+
+
+def known(folder: Path) -> int:
+    """How many messages the broker knows to be acknowledged."""
+    path = folder / "acknowledged"
+    written = path.read_bytes() if path.exists() else b""
+    return int(_ACKNOWLEDGED.unpack(written)[0]) if written else 0
+
+
+def lose_pubacks(folder: Path, before: int, lost: int) -> None:
+    """The last PUBACKs never reached the broker; what it knew earlier, it knows still."""
+    written = known(folder)
+    with (folder / "acknowledged").open("r+b" if written else "wb") as file:
+        file.write(_ACKNOWLEDGED.pack(max(before, written - lost)))
+
+
+def answers(pipeline: Pipeline) -> dict[str, Any]:
+    """All that every window says, and every closed leaf it holds, exactly."""
+    found: dict[str, Any] = {}
+    for stream, windows in pipeline.windows.items():
+        for stored in windows:
+            changes = stored.window.changes()
+            leaves = [stored.window.leaf(i).hex() for i in range(changes.head, changes.open)]
+            said = [
+                repr(tuple(getattr(r, f) for f in r.__struct_fields__)) for r in pipeline.answers(stream, stored.name)
+            ]
+            found[f"{stream}/{stored.name}"] = [said, changes.level, changes.head, changes.open, leaves]
+    return found
+
+
+def in_child(folder: Path, made: Work, at: int = 0, seconds: float | None = None) -> bool:
+    """One life in a forked child that is killed at step `at`, or after `seconds`; whether it reached its end.
+
+    Raises AssertionError where the child failed in another way: its traceback is on stderr.
+    """
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            live(folder, made, at)
+            status = 0
+        except BaseException:  # a forked child must never return into pytest
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    if seconds is not None:
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL), f"the child ended with {status}"
+    return status == 0
+
+
+def check_target(folder: Path, made: Work) -> None:
+    """Each reading is in exactly one bucket of exactly one document, in its place; losses are told of."""
+    found: dict[str, list[Any]] = {}
+    centers: dict[str, float] = {}
+    for path in sorted((folder / "chunks").rglob("*")):
+        assert path.is_dir() or path.suffix in (".json", ".partial"), path
+        if path.suffix == ".json":
+            chunk = chunks.decode(path.read_bytes())
+            found.setdefault(chunk.stream, []).extend(chunk.buckets)
+            centers[chunk.stream] = chunk.center
+    assert found.keys() == made.readings.keys()
+    for stream, readings in made.readings.items():
+        following = 0
+        for bucket in sorted(found[stream], key=lambda bucket: bucket.first):
+            assert bucket.first == following, f"{stream}: ordinal {following} is missing or double"
+            following += bucket.n
+            _check_bucket(bucket, readings[bucket.first : following], centers[stream])
+        assert following == len(readings), f"{stream}: {following} readings of {len(readings)}"
+    assert sum(bucket.gap for bucket in found["level"]) == made.missing
+
+
+def _check_bucket(bucket: Any, readings: list[Reading], center: float) -> None:
+    times, values = [time for time, _ in readings], [value for _, value in readings]
+    assert bucket.n == len(readings)
+    assert bucket.total == fsum(value - center for value in values)
+    assert (bucket.low, bucket.high) == (min(values), max(values))
+    assert (bucket.t_first, bucket.t_last) == (min(times), max(times))
+    assert (bucket.x_first, bucket.x_last) == (values[0], values[-1])
