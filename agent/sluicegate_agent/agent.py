@@ -17,7 +17,7 @@ from typing import Self
 
 from sluicegate_agent import health
 from sluicegate_agent.config import Config
-from sluicegate_agent.handover import drained
+from sluicegate_agent.handover import hand_over
 from sluicegate_agent.messages import Message
 from sluicegate_agent.mqtt import Link
 from sluicegate_agent.pipeline import Pipeline
@@ -63,17 +63,19 @@ class Agent:
         self.sync.step(now)
         self._show_health(now)
 
-    def finish(self, *, drain: bool = False) -> bool:
+    def finish(self, *, drain: bool = False) -> None:
         """Commit what was accepted, acknowledge it, leave the broker politely; `drain`: hand everything on first.
 
-        Whether nothing is left that the target could take, where it was asked for.
+        Raises EnvironmentRefused where the target does not take it.
         """
         self._commit(time.monotonic())
         self.link.close()
-        done = drained(self.pipeline, self.sync) if drain else True
-        self.sync.close()
         self._write_health()
-        return done
+        try:
+            if drain:
+                hand_over(self.pipeline, self.sync)
+        finally:
+            self.sync.close()
 
     def _polled(self) -> list[Message]:
         room = self.config.mqtt.receive_maximum - self.pipeline.pending
@@ -138,11 +140,11 @@ class Signals:
         self.received = True
 
 
-def run(config: Config, *, drain: bool = False, idle: float | None = None) -> bool:
+def run(config: Config, *, drain: bool = False, idle: float | None = None) -> None:
     """Open the state, turn until a signal (or no message for `idle` seconds), leave everything durable, close.
 
-    Whether everything was handed on, where `drain` asks for it. Raises what State raises, and EnvironmentRefused for a
-    missing secret.
+    Raises what State raises, and EnvironmentRefused for a missing secret, or a target that does not take what `drain`
+    hands over.
     """
     with Signals() as signals, State(config) as state:
         agent = Agent(config, state, signals.wake)
@@ -150,4 +152,4 @@ def run(config: Config, *, drain: bool = False, idle: float | None = None) -> bo
         while not signals.received and (idle is None or agent.idle < idle):
             agent.turn()
         log.info("told to stop: finishing" if signals.received else "no messages: finishing")
-        return agent.finish(drain=drain)
+        agent.finish(drain=drain)

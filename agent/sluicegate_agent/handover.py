@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import time
 
+from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.sync import Sync
 
 SECONDS = 30.0
 
 
-def drained(pipeline: Pipeline, sync: Sync, seconds: float = SECONDS) -> bool:
-    """Close every open bucket and send all there is; whether nothing was left when it ended, at the latest by then."""
+def hand_over(pipeline: Pipeline, sync: Sync, seconds: float = SECONDS) -> None:
+    """Close every open bucket, commit, and send all there is.
+
+    Raises EnvironmentRefused where the target does not take it in time: what it lacks is kept.
+    """
     pipeline.flush()
     pipeline.commit()
     end = time.monotonic() + seconds
-    while not sync.is_done() and time.monotonic() < end:
-        sync.step(time.monotonic(), flush=True)
-        time.sleep(0 if sync.link.is_due(time.monotonic()) else 0.05)
-    return sync.is_done()
+    while not sync.is_done():
+        now = time.monotonic()
+        if now >= end:
+            why = sync.link.error or "there is more than it took"
+            raise EnvironmentRefused(
+                f"not everything was handed on in {seconds:.0f} s: {why}; it is kept for the next start"
+            )
+        if sync.link.is_due(now) or sync.link.state == "unknown":
+            sync.step(now, flush=True)
+        else:
+            time.sleep(0.05)

@@ -13,7 +13,7 @@ import msgspec
 
 from sluicegate_agent.config import Config, SourceConfig
 from sluicegate_agent.errors import InputRefused
-from sluicegate_agent.handover import drained
+from sluicegate_agent.handover import hand_over
 from sluicegate_agent.messages import Message, Result
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
@@ -45,7 +45,7 @@ class Replay:
         """Commit; with `drain`, close the open buckets and send everything, as far as the target takes it."""
         self._commit()
         if drain:
-            drained(self.pipeline, self.sync)
+            hand_over(self.pipeline, self.sync)
         self.sync.close()
 
     def _commit(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -44,7 +45,8 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
     process = found["process"] or {}
     state = "running" if found["running"] else "not running"
     if found["running"] and process:
-        state += f" for {show_duration(process['uptime_s'] * 1_000_000)}, resident {show_size(process['rss_bytes'])}"
+        up_us = process["uptime_s"] * 1_000_000 + time.time_ns() // 1000 - process["clock_us"]
+        state += f" for {show_duration(max(up_us, 0))}, resident {show_size(process['rss_bytes'])}"
         state += f" (at most {show_size(process['peak_rss_bytes'])})"
     yield f"{found['device']}: {state}"
     yield f"  incarnation {found['incarnation']}, {show_size(found['bytes_on_disk'])} on disk"
@@ -57,8 +59,9 @@ def _links(found: dict[str, Any]) -> Iterator[str]:
     running = found["running"]
     if mqtt:
         yield f"  broker {mqtt['broker']}{' (TLS)' if mqtt['tls'] else ''}: {mqtt['state'] if running else 'no agent'}"
-    for key, value in found["link"].items():
-        yield f"  sync {key}: {_time(value) if key.endswith('_us') else value}"
+    if sync := found["link"]:
+        error = f": {sync['error']}" if sync.get("error") else ""
+        yield f"  sync to {sync.get('target')}: {sync.get('state')} since {_time(sync.get('since_us'))}{error}"
 
 
 def _streams(found: dict[str, Any]) -> Iterator[str]:
@@ -101,8 +104,9 @@ def _outbox(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _counters(found: dict[str, Any]) -> Iterator[str]:
+    counted = [(name, count) for name, count in found["counters"].items() if count]
     yield ""
-    yield from table([("counter", "count"), *sorted(found["counters"].items())])
+    yield from table([("counter", "count"), *sorted(counted)])
 
 
 def _dead_letters(found: dict[str, Any]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -58,7 +59,7 @@ def replay(
 
 def _feed(run: Replay, readings: Path, payloads: Callable[[Callable[[int], None]], Iterator[bytes]]) -> None:
     size = readings.stat().st_size if readings.exists() else 0
-    with click.progressbar(length=size, label=readings.name, file=click.get_text_stream("stderr")) as bar:
+    with click.progressbar(length=size, label=readings.name, file=sys.stderr) as bar:
         for payload in payloads(bar.update):
             run.feed(payload)
 

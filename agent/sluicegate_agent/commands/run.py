@@ -30,12 +30,8 @@ def run(file: Path, level: str, drain: bool, idle: float | None) -> None:
     refuse_over_budget(config)
 
     from sluicegate_agent.agent import run as run_agent
-    from sluicegate_agent.errors import EnvironmentRefused
 
-    if not run_agent(config, drain=drain, idle=idle):
-        raise EnvironmentRefused(
-            "the sync target did not take everything in time: it is kept and goes on at the next start"
-        )
+    run_agent(config, drain=drain, idle=idle)
 
 
 def _log_to_stderr(level: str) -> None:

@@ -33,7 +33,7 @@ class StateConfig(Table, frozen=True):
     """[state]: where everything durable lives, and the budgets `run` refuses to exceed."""
 
     path: Path
-    memory: Size = Size(40 * 2**20)
+    memory: Size = Size(48 * 2**20)
     disk: Size = Size(64 * 2**20)
 
 
@@ -152,7 +152,7 @@ class OutboxConfig(Table, frozen=True):
     """[outbox]: the bound of what waits for the cloud, and the size and age at which a chunk is sealed."""
 
     rows: int = 20_000
-    bytes: Size = Size(16 * 2**20)
+    bytes: Size = Size(5 * 2**20)
     chunk_buckets: int = 256
     chunk_age: Duration = Duration(3600 * _SECOND)
 
@@ -183,7 +183,7 @@ class LimitsConfig(Table, frozen=True):
     """[limits]: what one message may ask of the agent."""
 
     payload: Size = Size(64 * 2**10)
-    readings: int = 4096
+    readings: int = 1024
 
 
 class Config(Table, frozen=True):
