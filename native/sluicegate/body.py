@@ -64,8 +64,8 @@ class Body:
             at = following
 
 
-def pack_body(buckets: Sequence[Bucket], readings: Sequence[Readings | None]) -> bytes:
-    """The payload of buckets, those with readings stored as readings. One of n = 1 must have them."""
+def pack_body(buckets: Sequence[Bucket], readings: Sequence[Readings | None]) -> list[bytes]:
+    """The columns of buckets, those with readings stored as readings. One of n = 1 must have them."""
     kinds = [b.flags | (AS_READINGS if r else 0) for b, r in zip(buckets, readings, strict=True)]
     out = [pack_ints(kinds), pack_ints([b.n for b in buckets]), pack_ints([b.gap for b in buckets])]
     singles = [r for r in readings if r]
@@ -73,15 +73,14 @@ def pack_body(buckets: Sequence[Bucket], readings: Sequence[Readings | None]) ->
         out.append(pack_ints([time for times, _ in singles for time in times]))
         out.append(pack_floats([value for _, values in singles for value in values]))
     whole = [b for b, r in zip(buckets, readings, strict=True) if not r]
-    return b"".join(out) + (_pack_whole(whole) if whole else b"")
+    return out + (_pack_whole(whole) if whole else [])
 
 
-def _pack_whole(buckets: list[Bucket]) -> bytes:
+def _pack_whole(buckets: list[Bucket]) -> list[bytes]:
     fields = {name: [getattr(b, name) for b in buckets] for name in FIELDS}
     out = [pack_ints(fields["t_first"])]
     out += [pack_ints(list(map(sub, fields[name], fields[base]))) for name, base in _OFFSETS.items()]
-    out += [_pack_float_field(name, fields[name]) for name in _FLOATS]
-    return b"".join(out)
+    return out + [_pack_float_field(name, fields[name]) for name in _FLOATS]
 
 
 def _pack_float_field(name: str, values: list[float]) -> bytes:

@@ -78,7 +78,7 @@ def encode(chunk: Chunk) -> bytes:
     only = [singles if bucket.n == 1 else None for bucket, singles in zip(chunk.buckets, at_hand, strict=True)]
     choices = [at_hand, only] if at_hand != only else [only]
     payloads = [body.pack_body(chunk.buckets, singles) for singles in choices if _row_count(singles) <= MAX_ROWS]
-    payload, data = min(((payload, _deflate(payload)) for payload in payloads), key=lambda pair: len(pair[1]))
+    payload, data = min(((b"".join(parts), _deflate(parts)) for parts in payloads), key=lambda pair: len(pair[1]))
     header = _header(chunk)
     header["crc32"] = _crc32(header, payload)
     header["data"] = base64.b64encode(data).decode("ascii")
@@ -154,10 +154,15 @@ def _row_count(singles: list[Readings | None]) -> int:
     return sum(len(readings[0]) if readings else 1 for readings in singles)
 
 
-def _deflate(payload: bytes) -> bytes:
-    """Raw deflate (RFC 1951) by the strategy that gives the fewest bytes."""
-    packers = (zlib.compressobj(9, zlib.DEFLATED, -15, 9, strategy) for strategy in _STRATEGIES)
-    return min((packer.compress(payload) + packer.flush() for packer in packers), key=len)
+def _deflate(columns: list[bytes]) -> bytes:
+    """Raw deflate (RFC 1951) by what gives the fewest bytes: one strategy or another, a block for each column or not."""
+    layouts = [b"".join(columns)], columns
+    return min((_packed(parts, strategy) for parts in layouts for strategy in _STRATEGIES), key=len)
+
+
+def _packed(parts: list[bytes], strategy: int) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15, 9, strategy)
+    return b"".join(packer.compress(part) + packer.flush(zlib.Z_BLOCK) for part in parts) + packer.flush()
 
 
 def _header(chunk: Chunk) -> Header:

@@ -117,17 +117,28 @@ def pack_ints(values: Ints) -> bytes:
         candidates.append(_residue(DELTA, column[:1], differences))
     if len(column) > 2:
         candidates.append(_residue(DELTA2, (column[0], differences[0]), list(map(sub, differences[1:], differences))))
-    return _best(candidates)
+    return _best(candidate for candidate in candidates if candidate)
 
 
 def _residue(mode: int, start: Ints, rest: list[int]) -> bytes:
-    """Layout and width, the starting numbers, base and scale, then (rest − base) / scale in planes."""
+    """Layout and width, the starting numbers, base and scale, (rest − base) / scale in planes; empty if too wide."""
     base = min(rest)
     scale = math.gcd(*[x - base for x in rest]) or 1
     steps = [(x - base) // scale for x in rest]
     width = (max(steps).bit_length() + 7) // 8
+    if width > 8:
+        return b""
+    if width > 1 and (pad := _centering(steps, width)):
+        base, steps = base - pad * scale, [step + pad for step in steps]
     head = bytes([mode | width << 2]) + b"".join(map(number, (*start, base, scale)))
     return head if not width else head + _split(_little(array("Q", steps)).tobytes(), 8, width)
+
+
+def _centering(steps: list[int], width: int) -> int:
+    """What to add so that the middle number has 0x80 in every plane but the highest, which then hardly changes."""
+    middle, below = sorted(steps)[len(steps) // 2], 256 ** (width - 1)
+    pad = (0x8080808080808080 - middle) % below
+    return pad if max(steps) + pad < 256**width else 0
 
 
 def unpack_ints(reader: Reader, n: int) -> array[int]:

@@ -1,0 +1,346 @@
+"""Chunks promise exact buckets in few bytes, the same bytes each time, and one error for whatever is not a chunk."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import random
+import zlib
+from array import array
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from sluicegate import chunks
+from sluicegate.buckets import FIELDS, LATE, ORDERED, Bucket, Builder, merge
+from sluicegate.chunks import Chunk, ChunkError, Readings, columns, decode, encode
+
+ROOT = Path(__file__).parents[2]
+CASES = ROOT / "tests/cases/chunks"
+SCHEMA = json.loads((ROOT / "docs/schema/chunk-1.schema.json").read_text())
+INCARNATION = "0006282d3d4b8c00"
+ROUNDED = ("pre_low", "pre_high")
+
+
+def stream(
+    seed: int, count: int, *, mean: int = 6, at_hand: float = 1.0, first: int = 0, back: float = 0.05, decimals: int = 2
+) -> Chunk:
+    """Random buckets with gaps, repeated and backward times; with probability `at_hand` with their single readings."""
+    rng = random.Random(seed)
+    time, value = 1_600_000_000_000_000, 20.0
+    builder = Builder(value, first)
+    buckets: list[Bucket] = []
+    readings: list[Readings | None] = []
+    for _ in range(count):
+        times, values = array("q"), array("d")
+        for _ in range(1 + int(rng.expovariate(1 / mean))):
+            time += -7_000_000 if rng.random() < back else rng.choice([0, 60_000_000, 60_000_000, 61_000_001])
+            value = round(value + rng.gauss(0, 0.3), decimals)
+            builder.add(value, time, rng.choice([0, 0, 0, 0, 3, -1]))
+            times.append(time)
+            values.append(value)
+        buckets.append(builder.close())
+        readings.append((times, values) if rng.random() < at_hand else None)
+    return Chunk("edge/1", "weather.temp", INCARNATION, 20.0, buckets, readings, {"uptime_s": 12, "a": "ß"})
+
+
+def fields(bucket: Bucket) -> dict[str, Any]:
+    """A bucket's fields by name."""
+    return {name: getattr(bucket, name) for name in FIELDS}
+
+
+def same_bucket(got: Bucket, want: Bucket) -> bool:
+    """Equal in every field, the prefix sums rounded outward by at most a float32's step."""
+    exact = all(getattr(got, name) == getattr(want, name) for name in FIELDS if name not in ROUNDED)
+    step = 2.0**-22 * max(abs(want.pre_low), abs(want.pre_high)) if want.n > 1 else 0.0
+    outward = want.n == 1 or (
+        want.pre_low - step <= got.pre_low <= want.pre_low and want.pre_high <= got.pre_high <= want.pre_high + step
+    )
+    return exact and outward
+
+
+@pytest.mark.parametrize("at_hand", [0.0, 0.5, 1.0])
+def test_every_bucket_comes_back(at_hand: float) -> None:
+    """Fields to the bit, P⁻ and P⁺ outward, gap and flags also where the bucket is stored as its readings."""
+    for seed in range(40):
+        chunk = stream(seed, 1 + seed, at_hand=at_hand, mean=1 + seed % 9, first=seed * 1000, decimals=seed % 16)
+        back = decode(encode(chunk))
+        assert (back.device, back.stream, back.incarnation) == (chunk.device, chunk.stream, chunk.incarnation)
+        assert (back.center, back.health) == (chunk.center, chunk.health)
+        assert all(same_bucket(g, w) for g, w in zip(back.buckets, chunk.buckets, strict=True))
+        for got, want, bucket in zip(back.readings, chunk.readings, chunk.buckets, strict=True):
+            assert got is None or got == want or bucket.n == 1
+
+
+def test_the_flags_and_gaps_of_the_sample_are_worth_the_name() -> None:
+    """The random chunks above do hold late and unordered buckets and gaps of both signs."""
+    buckets = [bucket for seed in range(40) for bucket in stream(seed, 1 + seed).buckets]
+    assert {bucket.flags for bucket in buckets} == {0, ORDERED, LATE, ORDERED | LATE}
+    assert min(bucket.gap for bucket in buckets) < 0 < max(bucket.gap for bucket in buckets)
+
+
+def test_columns_are_what_decode_gives_with_readings_as_rows() -> None:
+    """Row by row: a bucket stored whole is its fields, one stored as readings is its readings folded one by one."""
+    for seed in range(30):
+        document = encode(stream(seed, 20, at_hand=seed % 3 / 2, mean=3))
+        got = columns(document)
+        chunk = decode(document)
+        rows = []
+        for bucket, singles in zip(chunk.buckets, chunk.readings, strict=True):
+            if singles is None:
+                rows.append(fields(bucket))
+                continue
+            for i, (time, value) in enumerate(zip(*singles, strict=True)):
+                gap, flags = bucket.gap if i == 0 else 0, ORDERED | bucket.flags & LATE
+                rows.append(fields(Bucket.single(value, time, chunk.center, bucket.first + i, gap, flags)))
+        for name in FIELDS:
+            assert got[name] == array(got[name].typecode, [row[name] for row in rows]), name
+        assert got["id"] == chunks.document_id(chunk)
+        assert got["readings"] == sum(bucket.n for bucket in chunk.buckets)
+
+
+def test_singles_are_stored_where_they_are_smaller_and_buckets_where_not() -> None:
+    """Few decimal readings a bucket: as readings; many a bucket: as buckets; a single reading is always one."""
+    assert all(decode(encode(stream(1, 40, mean=2))).readings)
+    large = decode(encode(stream(2, 20, mean=400)))
+    assert not any(singles for singles, bucket in zip(large.readings, large.buckets, strict=True) if bucket.n > 1)
+    alone = stream(3, 9, mean=1, at_hand=0.0)
+    assert [r is not None for r in decode(encode(alone)).readings] == [b.n == 1 for b in alone.buckets]
+
+
+def test_readings_that_are_not_the_bucket_s_are_not_stored() -> None:
+    """Where the readings at hand do not fold into the bucket the bucket is what counts."""
+    chunk = stream(4, 6, mean=5, back=0.0)
+    for singles in chunk.readings:
+        assert singles is not None
+        singles[1][-1] += 1.0
+    back = decode(encode(chunk))
+    assert all(same_bucket(g, w) for g, w in zip(back.buckets, chunk.buckets, strict=True))
+
+
+def test_readings_of_a_bucket_merged_in_another_order_still_are() -> None:
+    """A bucket merged from two differs from its fold only in the rounding of sums; its readings are taken."""
+    chunk = stream(5, 2, mean=20, back=0.0, decimals=6)
+    merged = merge(*chunk.buckets)
+    assert chunk.readings[0] is not None
+    assert chunk.readings[1] is not None
+    (times, values), (more_times, more_values) = chunk.readings
+    both = times + more_times, values + more_values
+    whole = Chunk(chunk.device, chunk.stream, INCARNATION, 20.0, [merged], [both])
+    back = decode(encode(whole)).buckets[0]
+    assert (back.n, back.low, back.high, back.gap) == (merged.n, merged.low, merged.high, merged.gap)
+    assert back.total == pytest.approx(merged.total, abs=1e-9)
+
+
+def test_the_same_chunk_gives_the_same_bytes() -> None:
+    """Sending again is harmless: encode is a function of the chunk, and of what decode makes of it."""
+    for seed in range(10):
+        chunk = stream(seed, 30, at_hand=0.5)
+        assert encode(chunk) == encode(stream(seed, 30, at_hand=0.5))
+        assert encode(decode(encode(chunk))) == encode(chunk)
+
+
+def test_extreme_values_and_negative_zero_come_back() -> None:
+    """±2^960, subnormals and −0.0, times at ±2^61 µs."""
+    values = [2.0**960, -(2.0**960), 5e-324, -0.0, 0.0, 1.0]
+    times = [-(2**61), -1, 0, 1, 2, 2**61]
+    builder = Builder(-(2.0**960), 7)
+    for value, time in zip(values, times, strict=True):
+        builder.add(value, time)
+    bucket = builder.close()
+    for readings in (None, (array("q", times), array("d", values))):
+        back = decode(encode(Chunk("d", "s", INCARNATION, -(2.0**960), [bucket], [readings])))
+        assert same_bucket(back.buckets[0], bucket)
+
+
+def document(chunk: Chunk | None = None, **changes: Any) -> bytes:
+    """A real document with header fields changed; None removes one."""
+    parsed = json.loads(encode(chunk or stream(6, 12)))
+    parsed.update(changes)
+    return json.dumps({key: value for key, value in parsed.items() if value is not None}).encode()
+
+
+REFUSED = [
+    (b"", "no JSON"),
+    (b"\xff\xfe", "no JSON"),
+    (b"[1, 2]", "no chunk of Sluicegate"),
+    (b"[" * 100_000, "no JSON"),
+    (b'{"type":"sluicegate.chunk","format":NaN}', "no JSON"),
+    (document(type="other"), "no chunk of Sluicegate"),
+    (document(format=2), "newer"),
+    (document(format=0), "expected 1"),
+    (document(format="1"), "expected 1"),
+    (document(format=True), "expected 1"),
+    (document(codec="columns-2"), "codec"),
+    (document(gap=None), "missing"),
+    (document(colour="red"), "unknown"),
+    (document(first="0"), "type"),
+    (document(readings=1.0), "type"),
+    (document(health=[1]), "type"),
+    (document(center=math.inf), "no JSON"),
+    (document(center=1e300), "out of range"),
+    (document(t_first=2**200), "out of range"),
+    (document(buckets=0), "buckets"),
+    (document(buckets=2**16 + 1, readings=2**20), "buckets"),
+    (document(buckets=10_000, readings=9_999), "buckets"),
+    (document(device="other"), "id"),
+    (document(device="a::b"), "printable"),
+    (document(incarnation="0" * 15), "incarnation"),
+    (document(first=1, id="edge/1::weather.temp::0006282d3d4b8c00::0000000000000001"), "crc32"),
+    (document(crc32=1), "crc32"),
+    (document(center=20.5), "crc32"),
+    (document(gap=99), "crc32"),
+    (document(data="***"), "damaged"),
+    (document(data=""), "cut short"),
+    (document(data=base64.b64encode(b"no deflate").decode()), "damaged|cut short"),
+    (b" " * (8 * 2**20 + 1), "at most"),
+]
+
+
+@pytest.mark.parametrize(("data", "reason"), REFUSED, ids=[f"{i}-{reason}" for i, (_, reason) in enumerate(REFUSED)])
+def test_what_is_no_chunk_is_refused_with_its_reason(data: bytes, reason: str) -> None:
+    """Foreign, newer, incomplete, contradicting or oversized: ChunkError names what is wrong, for both readers."""
+    for read in (decode, columns):
+        with pytest.raises(ChunkError, match=reason):
+            read(data)
+
+
+def forged(payload: bytes, **changes: Any) -> bytes:
+    """A document around any payload, with a crc32 that matches."""
+    header = json.loads(encode(stream(6, 1))) | changes
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    header["data"] = base64.b64encode(packer.compress(payload) + packer.flush()).decode()
+    header["crc32"] = chunks._crc32(header, payload)
+    return json.dumps(header).encode()
+
+
+def test_a_bomb_is_not_inflated() -> None:
+    """Data that inflates beyond the limit is refused after the limit, not after the memory."""
+    with pytest.raises(ChunkError, match="inflates to more than"):
+        decode(forged(bytes(chunks.MAX_PAYLOAD + 1)))
+
+
+def test_a_row_bomb_is_not_unpacked() -> None:
+    """A payload that declares billions of single readings in a few bytes is refused by its row count."""
+    huge = bytes([0, 10, 2]) + bytes([0]) + b"\x80\x80\x80\x80\x20" + b"\x02" + bytes([0, 0, 2]) + bytes([0, 0, 2]) * 2
+    with pytest.raises(ChunkError, match="rows"):
+        columns(forged(huge, readings=2**32))
+
+
+def test_a_well_formed_lie_is_refused() -> None:
+    """A payload that unpacks but contradicts its header or itself, or has bytes left over."""
+    chunk = stream(8, 1, mean=1, back=0.0)
+    kind, n, gap = bytes([0, 10, 2]), bytes([0, 2, 2]), bytes([0, 0, 2])
+    single = bytes([0, 0, 2]) + bytes([3]) + bytes(8)
+    right: dict[str, Any] = {"readings": 1, "buckets": 1, "t_first": 0, "t_last": 0, "gap": 0}
+    assert columns(forged(kind + n + gap + single, **right))["n"] == array("q", [1])
+    for payload, changes in [
+        (kind + n + gap + single, {"t_last": 5}),
+        (kind + n + gap + single + b"\x00", {}),
+        (bytes([0, 2, 2]) + n + gap + single, {}),
+        (bytes([0, 40, 2]) + n + gap + single, {}),
+        (kind + bytes([0, 0, 2]) + gap + single, {}),
+    ]:
+        with pytest.raises(ChunkError):
+            columns(forged(payload, **(right | changes)))
+    assert chunk.buckets
+
+
+def test_damage_anywhere_is_found() -> None:
+    """Every truncation, and ten thousand flipped bytes: ChunkError, or a document that means the very same."""
+    rng = random.Random(9)
+    for chunk in (stream(6, 12), stream(7, 12, at_hand=0.0, mean=9)):
+        whole = document(chunk, health=None)
+        want = columns(whole)
+        for cut in range(len(whole)):
+            with pytest.raises(ChunkError):
+                columns(whole[:cut])
+        for _ in range(5_000):
+            at = rng.randrange(len(whole))
+            damaged = whole[:at] + bytes([whole[at] ^ (1 << rng.randrange(8))]) + whole[at + 1 :]
+            try:
+                assert columns(damaged) == want
+            except ChunkError:
+                continue
+
+
+def test_what_cannot_be_a_chunk_is_not_encoded() -> None:
+    """No buckets, a hole in the ordinals, bad names, a center that is no number, health that is no JSON."""
+    chunk = stream(1, 3)
+    broken: list[dict[str, Any]] = [
+        {"buckets": []},
+        {"readings": []},
+        {"buckets": [chunk.buckets[0], chunk.buckets[2], chunk.buckets[1]]},
+        {"device": ""},
+        {"device": "a::b"},
+        {"stream": "line\nbreak"},
+        {"stream": "s" * 300},
+        {"incarnation": "xyz"},
+        {"center": math.nan},
+        {"health": {"load": math.nan}},
+        {"health": {"load": object()}},
+    ]
+    for change in broken:
+        names = ("device", "stream", "incarnation", "center", "buckets", "readings", "health")
+        with pytest.raises(ChunkError):
+            encode(Chunk(**({name: getattr(chunk, name) for name in names} | change)))
+
+
+def test_a_database_s_own_keys_and_number_forms_do_no_harm() -> None:
+    """Keys that begin with an underscore are ignored; 20.0 may come back as 20, in any order of keys."""
+    parsed = json.loads(encode(stream(6, 12)))
+    changed = {"_rev": "1-a", "_id": "x"} | dict(sorted(parsed.items(), reverse=True)) | {"center": 20}
+    assert columns(json.dumps(changed).encode())["center"] == 20.0
+
+
+@pytest.mark.parametrize("at_hand", [0.0, 1.0])
+def test_real_documents_fit_the_schema(at_hand: float) -> None:
+    """The JSON Schema 2020-12 accepts what encode writes, and refuses it without a field or with a wrong one."""
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    validator.check_schema(SCHEMA)
+    parsed = json.loads(encode(stream(1, 20, at_hand=at_hand)))
+    validator.validate(parsed)
+    for key in parsed:
+        if key != "health":
+            assert not validator.is_valid({k: v for k, v in parsed.items() if k != key}), key
+            assert not validator.is_valid(parsed | {key: []}), key
+
+
+GOLDEN = {
+    "readings": lambda: stream(21, 12, mean=3),
+    "buckets": lambda: stream(22, 6, mean=40, at_hand=0.0),
+    "mixed": lambda: stream(23, 10, mean=3, at_hand=0.5, first=5_000_000),
+    "one": lambda: Chunk("d", "s", INCARNATION, 1.5, [Bucket.single(1.5, 1, 1.5, 0)], [None]),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_format_1_is_frozen(name: str) -> None:
+    """The committed documents are read as ever, and written again byte for byte; another deflate may pack otherwise."""
+    golden = (CASES / f"{name}.json").read_bytes()
+    chunk = GOLDEN[name]()
+    back = decode(golden)
+    assert all(same_bucket(g, w) for g, w in zip(back.buckets, chunk.buckets, strict=True))
+    assert (CASES / f"{name}.columns").read_text() == listed(columns(golden))
+    if "ng" not in zlib.ZLIB_RUNTIME_VERSION:
+        assert encode(chunk) == golden
+
+
+def listed(got: dict[str, Any]) -> str:
+    """The columns as text, floats in hexadecimal."""
+    lines = []
+    for name in FIELDS:
+        values = [x.hex() if isinstance(x, float) else str(x) for x in got[name]]
+        lines.append(f"{name} {' '.join(values)}\n")
+    return "".join(lines)
+
+
+def test_the_page_s_example_is_a_real_document() -> None:
+    """docs/format.md shows a document that is read as it says: one reading of 1.5 at 1 µs."""
+    page = (ROOT / "docs/format.md").read_text()
+    example = page.split("```json\n")[1].split("```")[0].strip()
+    got = columns(example.encode())
+    assert (list(got["t_first"]), list(got["x_first"])) == ([1], [1.5])

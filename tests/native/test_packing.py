@@ -1,0 +1,136 @@
+"""Packed columns promise to come back bit for bit, in few bytes, and to refuse whatever is not a column."""
+
+from __future__ import annotations
+
+import math
+import struct
+from array import array
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluicegate import packing
+from sluicegate.packing import PackingError, Reader
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+DECIMALS = st.integers(-(10**6), 10**6).map(lambda k: k / 100)
+
+
+def bits(values: Any) -> bytes:
+    """Float64 values as bytes: −0.0 is not 0.0."""
+    return array("d", values).tobytes()
+
+
+def ints_back(values: list[int]) -> list[int]:
+    """The column after packing and unpacking."""
+    reader = Reader(packing.pack_ints(values))
+    back = packing.unpack_ints(reader, len(values))
+    reader.finish()
+    return list(back)
+
+
+def floats_back(values: list[float]) -> Any:
+    """The column after packing and unpacking."""
+    reader = Reader(packing.pack_floats(values))
+    back = packing.unpack_floats(reader, len(values))
+    reader.finish()
+    return back
+
+
+@given(st.lists(INT64, min_size=1, max_size=60))
+def test_any_integers_come_back(values: list[int]) -> None:
+    """Every int64, whatever the differences between them."""
+    assert ints_back(values) == values
+
+
+@given(st.lists(st.integers(-300, 300), min_size=1, max_size=300), st.integers(1, 10**10), INT64)
+def test_scaled_and_shifted_integers_come_back(values: list[int], scale: int, base: int) -> None:
+    """Columns with a common divisor and offset, as times have."""
+    shifted = [min(max(base // 2 + scale * x, -(2**63)), 2**63 - 1) for x in values]
+    assert ints_back(shifted) == shifted
+
+
+@given(st.lists(st.one_of(FINITE, DECIMALS, st.sampled_from([0.0, -0.0, 5e-324, 1.7e308])), min_size=1, max_size=80))
+def test_any_finite_floats_come_back_bit_for_bit(values: list[float]) -> None:
+    """Whatever layout is chosen."""
+    assert bits(floats_back(values)) == bits(values)
+
+
+@given(st.lists(DECIMALS, min_size=1, max_size=300))
+def test_decimals_come_back_bit_for_bit(values: list[float]) -> None:
+    """Readings with two places, with and without repetition."""
+    assert bits(floats_back(values)) == bits(values)
+
+
+def test_even_times_cost_a_few_bytes() -> None:
+    """A thousand hours need no more than a start and a step."""
+    assert len(packing.pack_ints([1_357_020_000_000_000 + i * 3_600_000_000 for i in range(1000)])) < 20
+
+
+def test_decimal_readings_cost_little_more_than_their_digits() -> None:
+    """Two-place readings that move slowly deflate to about a byte each."""
+    values = [round(20 + 5 * math.sin(i / 50), 2) for i in range(1000)]
+    assert packing.deflated(packing.pack_floats(values)) < 1_000
+
+
+@given(st.lists(FINITE, min_size=1, max_size=40), st.booleans())
+def test_bounds_are_rounded_outward(values: list[float], up: bool) -> None:
+    """A rounded bound is still a bound, and within a float32's step of the value."""
+    packed = packing.pack_singles(values, up=up)
+    for x, bound in zip(values, packing.unpack_floats(Reader(packed), len(values)), strict=True):
+        assert bound >= x if up else bound <= x
+        assert abs(bound - x) <= max(abs(x) * 2.0**-22, 2.0**-148)
+
+
+def test_outward_of_zero_and_of_exact_values_is_themselves() -> None:
+    """What a float32 holds is not moved; zero least of all."""
+    for x in (0.0, 1.5, -2.25, struct.unpack("<f", b"\x01\x00\x00\x00")[0]):
+        assert packing.outward(x, up=True) == packing.outward(x, up=False) == x
+    assert packing.outward(1e-60, up=False) == 0.0
+    assert packing.outward(1e-60, up=True) > 0.0
+    assert packing.outward(1e60, up=True) == math.inf
+
+
+def test_the_layout_is_little_endian_planes() -> None:
+    """The bytes of one small column, written out: the format is frozen."""
+    assert packing.pack_ints([7]) == bytes([0, 14, 2])
+    assert packing.number(-1) == b"\x01"
+    assert packing.number(300) == b"\xd8\x04"
+    assert packing.pack_floats([1.0]) == bytes([3]) + struct.pack("<d", 1.0)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x03\x00\x02", b"\x00", b"\x24\x00\x02", b"\x04\x00\x02", b"\x00" + b"\xff" * 11, b"\x01\x00\x00\x02"],
+)
+def test_what_is_no_integer_column_is_refused(data: bytes) -> None:
+    """Cut short, of an unknown layout or width, with an endless number, or too short for its layout."""
+    with pytest.raises(PackingError):
+        packing.unpack_ints(Reader(data), 1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bytes([9]),
+        bytes([0]) + b"1234",
+        bytes([1, 99]),
+        bytes([3]) + struct.pack("<d", math.nan),
+        bytes([2]) + packing.number(5),
+        bytes([2]) + packing.number(1) + bytes([3]) + struct.pack("<d", 1.0),
+        bytes([2]) + packing.number(1) + bytes([0]) + struct.pack("<d", 1.0) + packing.pack_ints([1]),
+    ],
+)
+def test_what_is_no_float_column_is_refused(data: bytes) -> None:
+    """Unknown layouts, missing bytes, too many digits, NaN, and dictionaries that do not fit."""
+    with pytest.raises(PackingError):
+        packing.unpack_floats(Reader(data), 1)
+
+
+def test_an_integer_beyond_64_bits_is_refused() -> None:
+    """A base and steps that add up to more than an int64."""
+    with pytest.raises(PackingError, match="64 bits"):
+        packing.unpack_ints(Reader(bytes([0]) + packing.number(2**64) + packing.number(1)), 3)
