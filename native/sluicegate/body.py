@@ -172,7 +172,7 @@ def _single_rows(body: Body, run: range, first: int, at: slice, center: float) -
     times, values = body.times[at], body.values[at]
     count = len(times)
     ordinals = array("q", range(first, first + count))
-    sums = array("d", map(sub, values, repeat(center)))
+    sums = array("d", [x - center for x in values])
     bounds = array("d", [math.inf]) * count, array("d", [-math.inf]) * count
     places = times, times, ordinals, ordinals
     columns = (ordinals, array("q", [1]) * count, times, times, sums, *bounds, values, *places, values, *places)

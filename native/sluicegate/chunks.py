@@ -155,7 +155,7 @@ def _row_count(singles: list[Readings | None]) -> int:
 
 
 def _deflate(columns: list[bytes]) -> bytes:
-    """Raw deflate (RFC 1951) by what gives the fewest bytes: one strategy or another, a block for each column or not."""
+    """Raw deflate (RFC 1951) by what gives the fewest bytes: a strategy, and a block a column or one for all."""
     layouts = [b"".join(columns)], columns
     return min((_packed(parts, strategy) for parts in layouts for strategy in _STRATEGIES), key=len)
 

@@ -13,7 +13,7 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, repeat
 from operator import add, mul, sub, truediv
 
 PLAIN, DELTA, DELTA2 = 0, 1, 2
@@ -143,6 +143,14 @@ def _centering(steps: list[int], width: int) -> int:
 
 def unpack_ints(reader: Reader, n: int) -> array[int]:
     """A column of n ≥ 1 int64."""
+    try:
+        return array("q", _unpack_ints(reader, n))
+    except OverflowError:
+        raise PackingError("an integer beyond 64 bits") from None
+
+
+def _unpack_ints(reader: Reader, n: int) -> list[int]:
+    """The same as a list, whose numbers may be beyond 64 bits."""
     mode, width = (head := reader.byte()) & 3, head >> 2
     if mode > DELTA2 or width > 8 or n <= mode:
         raise PackingError(f"integers of layout {mode}, width {width} and length {n}")
@@ -150,18 +158,17 @@ def unpack_ints(reader: Reader, n: int) -> array[int]:
     base, scale = reader.number(), reader.number()
     rest = _steps(reader, n - mode, width, base, scale)
     for first in reversed(start):
-        rest = accumulate(chain((first,), rest))
-    try:
-        return array("q", rest)
-    except OverflowError:
-        raise PackingError("an integer beyond 64 bits") from None
+        rest = accumulate(rest, initial=first)
+    return list(rest)
 
 
 def _steps(reader: Reader, n: int, width: int, base: int, scale: int) -> Iterable[int]:
     if width == 0:
         return repeat(base, n)
-    steps: Iterable[int] = array("Q", _joined(reader.take(n * width), n, 8, width))
-    _little(steps)  # type: ignore[arg-type]
+    data = reader.take(n * width)
+    if width == 1:
+        return map([base + scale * step for step in range(256)].__getitem__, data)
+    steps: Iterable[int] = _little(array("Q", _joined(data, n, 8, width)))  # type: ignore[assignment]
     if scale != 1:
         steps = map(mul, steps, repeat(scale))
     return map(add, steps, repeat(base)) if base else steps
@@ -248,40 +255,39 @@ def _next_single(x: float, *, up: bool) -> float:
 
 def unpack_floats(reader: Reader, n: int) -> array[float]:
     """A column of n ≥ 1 finite float64."""
-    values = _unpack_floats(reader, n, nested=False)
-    if not all(map(math.isfinite, values)):
-        raise PackingError("a number that is not finite")
-    return values
-
-
-def _unpack_floats(reader: Reader, n: int, *, nested: bool) -> array[float]:
     mode = reader.byte()
-    if mode == RAW:
-        return _little(array("d", _joined(reader.take(8 * n), n, 8, 8)))  # type: ignore[return-value]
-    if mode == DECIMAL:
-        return _unpack_decimal(reader, n)
-    if mode == CONSTANT and not nested:
-        return array("d", _DOUBLE.unpack(reader.take(8))) * n
-    if mode == SINGLE and not nested:
-        singles = array("f", _joined(reader.take(4 * n), n, 4, 4))
-        return array("d", _little(singles))
-    if mode == DICTIONARY and not nested:
+    if mode in (RAW, DECIMAL):
+        return array("d", _unpack_table(reader, n, mode))
+    if mode == CONSTANT:
+        return _finite(array("d", _DOUBLE.unpack(reader.take(8)))) * n
+    if mode == SINGLE:
+        return array("d", _finite(_little(array("f", _joined(reader.take(4 * n), n, 4, 4)))))  # type: ignore[arg-type]
+    if mode == DICTIONARY:
         return _unpack_dictionary(reader, n)
     raise PackingError(f"floats of layout {mode}")
 
 
-def _unpack_decimal(reader: Reader, n: int) -> array[float]:
+def _unpack_table(reader: Reader, n: int, mode: int) -> Iterable[float]:
+    """Floats of layout 0 or 1."""
+    if mode == RAW:
+        return _finite(_little(array("d", _joined(reader.take(8 * n), n, 8, 8))))  # type: ignore[arg-type]
     if (digits := reader.byte()) > _DIGITS:
         raise PackingError(f"{digits} decimal places, at most {_DIGITS} are known")
-    return array("d", map(truediv, unpack_ints(reader, n), repeat(10.0**digits)))
+    return list(map(truediv, unpack_ints(reader, n), repeat(10.0**digits)))
 
 
 def _unpack_dictionary(reader: Reader, n: int) -> array[float]:
     size = reader.number()
-    if not 0 < size <= n:
-        raise PackingError(f"a dictionary of {size} for {n} numbers")
-    table = _unpack_floats(reader, size, nested=True)
-    ranks = unpack_ints(reader, n)
+    if not 0 < size <= n or (mode := reader.byte()) not in (RAW, DECIMAL):
+        raise PackingError(f"a dictionary of {size} for {n} numbers, or of an unknown layout")
+    table = list(_unpack_table(reader, size, mode))
+    ranks = _unpack_ints(reader, n)
     if min(ranks) < 0 or max(ranks) >= size:
         raise PackingError(f"a rank outside its dictionary of {size}")
-    return array("d", map(table.__getitem__, ranks))
+    return array("d", list(map(table.__getitem__, ranks)))
+
+
+def _finite(values: array[float]) -> array[float]:
+    if not all(map(math.isfinite, values)):
+        raise PackingError("a number that is not finite")
+    return values
