@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 
 pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
 import paho.mqtt.client as mqtt
+from brokers import free_port, mosquitto, until
 from paho.mqtt.enums import CallbackAPIVersion
 
 from sluicegate_agent.config import Config, build
@@ -43,39 +44,6 @@ def config(port: int, **mqtt_table: Any) -> Config:
         "source": [{"topic": "w", "streams": {"temp": "t"}}, {"topic": "v", "streams": {"hum": "h"}}],
     }
     return build(raw, Path("/tmp/agent.toml"))  # noqa: S108  only relative paths are taken from it
-
-
-def free_port() -> int:
-    """A port nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
-@contextlib.contextmanager
-def mosquitto(folder: Path, port: int, *lines: str) -> Iterator[int]:
-    """A Mosquitto of this machine, with more lines in its configuration."""
-    if shutil.which("mosquitto") is None:
-        pytest.skip("Mosquitto is not on PATH")
-    file = folder / f"mosquitto-{port}.conf"
-    file.write_text("\n".join([f"listener {port} 127.0.0.1", "allow_anonymous true", "max_queued_messages 0", *lines]))
-    process = subprocess.Popen(["mosquitto", "-c", str(file)], stderr=subprocess.DEVNULL)
-    try:
-        until(lambda: socket.create_connection(("127.0.0.1", port), 1).close() is None)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(5)
-
-
-def until(true: Callable[[], Any], seconds: float = 5.0) -> None:
-    """Wait for something to become true, or fail."""
-    end = time.monotonic() + seconds
-    while True:
-        with contextlib.suppress(OSError):
-            if true():
-                return
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.01)
 
 
 @pytest.fixture
