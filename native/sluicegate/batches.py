@@ -14,10 +14,10 @@ _LONGS = ("q", "l", "@q", "@l", "=q")
 
 
 class Values(NamedTuple):
-    """A flat view of `count` readings of `dimensions` float64 each."""
+    """A flat view of `readings` readings of `dimensions` float64 each."""
 
-    view: memoryview
-    count: int
+    view: memoryview[float]
+    readings: int
     dimensions: int
 
 
@@ -25,13 +25,13 @@ class Batch(NamedTuple):
     """Values and, where given, the times of a batch."""
 
     values: Values
-    times: memoryview | None
+    times: memoryview[int] | None
 
     def rows(self, ordinal: int) -> Iterator[tuple[tuple[float, ...], int]]:
         """Each reading's values and time; without times its ordinal, counted from `ordinal`."""
         view, count, size = self.values
         for i in range(count):
-            row = tuple(view[i * size : (i + 1) * size].tolist())
+            row = tuple(view[k] for k in range(i * size, (i + 1) * size))
             yield row, ordinal + i if self.times is None else self.times[i]
 
 
@@ -47,7 +47,7 @@ def flat_values(values: Any, dimensions: int) -> Values:
             f"values: of shape {view.shape}, expected (n, {dimensions})" + (" or (n,)" if dimensions == 1 else "")
         )
     count = view.shape[0]
-    flat = view.cast("B").cast("d") if count else memoryview(array("d"))
+    flat: memoryview[float] = view.cast("B").cast("d") if count else memoryview(array("d"))
     refused = first_refused(flat)
     if refused >= 0:
         place = f"values[{refused}]" if dimensions == 1 else f"values[{refused // dimensions}, {refused % dimensions}]"
@@ -57,7 +57,7 @@ def flat_values(values: Any, dimensions: int) -> Values:
     return Values(flat, count, dimensions)
 
 
-def flat_times(times: Any, count: int) -> memoryview:
+def flat_times(times: Any, count: int) -> memoryview[int]:
     """View int64 times as one run. Raises InputError for another type, length, or a time beyond ±2^61."""
     view = _view(times, "q", "times")
     if view.format not in _LONGS or view.itemsize != 8:
@@ -68,14 +68,14 @@ def flat_times(times: Any, count: int) -> memoryview:
         raise InputError(f"times: of shape {view.shape}, expected ({count},) and contiguous")
     if len(view) != count:
         raise InputError(f"times: {len(view)} of them for {count} readings; expected one each")
-    flat = view.cast("B").cast("q") if count else memoryview(array("q"))
+    flat: memoryview[int] = view.cast("B").cast("q") if count else memoryview(array("q"))
     late = first_late(flat)
     if late >= 0:
         raise InputError(f"times[{late}]: {flat[late]}, expected microseconds within ±2^61; nothing was inserted")
     return flat
 
 
-def _view(given: Any, code: str, name: str) -> memoryview:
+def _view(given: Any, code: str, name: str) -> memoryview[Any]:
     try:
         return memoryview(given)
     except (TypeError, ValueError):

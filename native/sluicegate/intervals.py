@@ -41,7 +41,7 @@ class Window(NamedTuple):
     @property
     def whole(self) -> bool:
         """Whether the edge cuts no bucket."""
-        return self.cut.least == self.oldest[COUNT]
+        return bool(self.cut.least == self.oldest[COUNT])
 
 
 def bounded(window: Window, values: list[Any]) -> list[Bounded]:
@@ -106,12 +106,18 @@ def _bucket(layout: Layout, leaf: Slots, dimension: int, certain_sum: bool) -> B
     """One dimension of a leaf as the record that the error algebra reads."""
     at, low, high = (layout.slot(op, dimension) for op in (Op.PREFIX, Op.LOW, Op.HIGH))
     sums = leaf[at : at + 3] if certain_sum else (0.0, -inf, inf)
-    ends = (leaf[layout.slot(op, dimension)] for op in (Op.FIRST, Op.LAST))
+    ends = [leaf[layout.slot(op, dimension)] for op in (Op.FIRST, Op.LAST)]
     flags = ORDERED_FLAG if leaf[ORDERED] else 0
-    times = leaf[T_FIRST], leaf[T_LAST]
-    return Bucket(
-        leaf[O_FIRST], leaf[COUNT], *times, *sums, *leaf[low : low + 5], *leaf[high : high + 5], *ends, 0, flags
-    )
+    fields = [
+        leaf[O_FIRST],
+        leaf[COUNT],
+        leaf[T_FIRST],
+        leaf[T_LAST],
+        *sums,
+        *leaf[low : low + 5],
+        *leaf[high : high + 5],
+    ]
+    return Bucket(*[*fields, *ends, 0, flags])
 
 
 def _first(window: Window, dimension: int) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Rebuilds a window's closed leaves from rows written at this and at lower levels, exactly as its level evictions did."""
+"""Rebuilds a window's closed leaves from rows written at this and lower levels, exactly as its level evictions did."""
 
 from __future__ import annotations
 

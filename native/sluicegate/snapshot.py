@@ -75,7 +75,8 @@ def pack_state(saved: Saved) -> bytes:
         len(saved.heads), len(saved.centers), *(bool(partial) for partial in partials),
     )  # fmt: skip
     return b"".join([
-        fixed, struct.pack(f"<{len(saved.heads)}q", *saved.heads), struct.pack(f"<{len(saved.centers)}d", *saved.centers),
+        fixed, struct.pack(f"<{len(saved.heads)}q", *saved.heads),
+        struct.pack(f"<{len(saved.centers)}d", *saved.centers),
         *(portable(partial) for partial in partials),
     ])  # fmt: skip
 
@@ -98,7 +99,7 @@ def unpack_state(payload: memoryview, width: int) -> tuple[Saved, memoryview]:
     for present in (has_left, has_right, has_leaf):
         partials.append(portable(bytes(payload[at : at + 8 * width * present])))
         at += 8 * width * present
-    return Saved(*numbers, heads, centers, *partials), payload[at:]
+    return Saved._make([*numbers, heads, centers, *partials]), payload[at:]
 
 
 def portable(slots: bytes) -> bytes:

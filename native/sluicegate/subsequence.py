@@ -26,7 +26,8 @@ class Subsequence:
         self.t_last: int | None = header[T_LAST] if header else None
         self.ordinal: int | None = header[O_FIRST] if header else None
         self.ordered: bool | None = header[ORDERED] == 1 if header else None
-        self._names, self._packed, self._lower, self._results = layout.names, packed, lower, None
+        self._names, self._packed, self._lower = layout.names, packed, lower
+        self._results: dict[str, Any] | None = None
 
     @property
     def results(self) -> dict[str, Any]:

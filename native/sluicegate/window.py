@@ -37,7 +37,7 @@ class Footprint(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What was not told before: the level (level evictions so far), the first leaf, the open one, and the leaves closed since.
+    """What was not told before: level (level evictions so far), first leaf, open leaf, and the leaves closed since.
 
     `head` and `open` are absolute indices at `level`; leaves head … open − 1 are closed. `closed`: (index, partial)
     of those closed since the last call and still inside.
@@ -121,12 +121,12 @@ class Window:
         flat = flat_values(values, len(self._layout.dimensions))
         if times is None:
             self._ordinal()
-        batch = Batch(flat, None if times is None else flat_times(times, flat.count))
-        columns = [array("d", bytes(8 * flat.count)) for _ in self._layout.names] if results else None
+        batch = Batch(flat, None if times is None else flat_times(times, flat.readings))
+        columns = [array("d", bytes(8 * flat.readings)) for _ in self._layout.names] if results else None
         if isinstance(self._policy, Custom):
             self._insert_each(batch, columns, self._policy)
-        elif flat.count:
-            self._core.insert_many(batch.values.view, batch.times, flat.count, columns)
+        elif flat.readings:
+            self._core.insert_many(batch.values.view, batch.times, flat.readings, columns)
         return None if columns is None else dict(zip(self._layout.names, columns, strict=True))
 
     def _insert_each(self, batch: Batch, columns: list[array[float]] | None, policy: Custom) -> None:
@@ -214,8 +214,8 @@ class Window:
         head, tail, unpack = self._core.head, self._core.tail, self._layout.format.unpack
         if self._limit and not (self._policy.monotone and self._policy.remaining):
             raise BoundsError(
-                f"policy {self._policy.name}: not declared monotone and dependent only on what remains, so over buckets no interval "
-                "is certain; declare it (policies.custom) if it is so, or run without histograms"
+                f"policy {self._policy.name}: not declared monotone and dependent only on what remains, so over "
+                "buckets no interval is certain; declare it (policies.custom) if it is so, or run without histograms"
             )
         if head == tail:
             return [Bounded(value, value, value, True) for value in values]
@@ -255,7 +255,7 @@ class Window:
     @property
     def footprint(self) -> Footprint:
         """Leaves created and held, and bytes of partials."""
-        return Footprint(self._core.created, self._core.tail - self._core.head, self._core.bytes)
+        return Footprint(self._core.created, self._core.tail - self._core.head, self._core.allocated)
 
     @property
     def accepted(self) -> int:
@@ -280,7 +280,7 @@ class Window:
         return Changes(len(self._core.heads), head, end, closed)
 
     def leaf(self, index: int) -> bytes:
-        """The partial of a closed leaf now in the window, by its absolute index at the current level. Raises IndexError."""
+        """The partial of a closed leaf now inside, by its absolute index at the current level. Raises IndexError."""
         if not self._core.head <= index < self._open():
             raise IndexError(f"leaf {index}: the closed leaves are {self._core.head} to {self._open() - 1}")
         return self._stored(index)
@@ -301,7 +301,7 @@ class Window:
         histograms: Sequence[Constrained] = (),
         center: Centers | None = None,
     ) -> Self:
-        """The window that `state` was taken from, with rows (level, index, partial) of its closed leaves from `changes`.
+        """The window that `state` was taken from, with the rows (level, index, partial) that `changes` gave out.
 
         Rows of lower levels are combined as the level evictions did; rows of leaves that have left are ignored. Raises
         SnapshotError where a leaf is missing or bytes are damaged, ForeignSnapshotError for another configuration.

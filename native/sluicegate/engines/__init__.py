@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from sluicegate.reference.core import LARGEST, LATEST, Core, Saved, first_late, first_refused
+import os
+from typing import TYPE_CHECKING
+
+from sluicegate.reference.core import LARGEST, LATEST, Saved
+
+if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
+    from sluicegate.engines.core import Core, first_late, first_refused
+else:
+    from sluicegate.reference.core import Core, first_late, first_refused
 
 ENGINES = ("recalc", "amta")
 """`recalc`: the oracle, recalculates every answer; `amta`: Amortized Monoid Tree Aggregator, O(1) amortised."""

@@ -52,7 +52,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """Evict the oldest subsequence `old` while `rule(total, old)` holds; both are a `Subsequence`: count, times, results."""
+    """Evict the oldest subsequence `old` while `rule(total, old)` holds; both are of class `Subsequence`."""
 
     rule: Callable[[Any, Any], Any]
     monotone: bool = False

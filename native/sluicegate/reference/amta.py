@@ -88,7 +88,7 @@ class Amta:
         self.left = self._before(self._node(0, self.head), self.stack[-1] if self.stack else None)
 
     def _compute_right(self) -> None:
-        """R1 from the last pair of each level but the topmost, which is the leftmost tree (Algorithm 5, R1 reset first)."""
+        """R1 from the last pair of each level but the topmost, the leftmost tree (Algorithm 5, R1 reset first)."""
         self.right = None
         for level in range(self.depth() - 1):
             last = self.end(level) - 1
@@ -136,7 +136,7 @@ class Amta:
     # Algorithm 2 on each tree of the forest: bulk eviction
 
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
-        """Evict the longest prefix for which `leaves(prefix)` holds: each tree whole first, then down the first that stays."""
+        """Evict the longest prefix for which `leaves(prefix)` holds: whole trees, then down the first that stays."""
         self._refresh_spine()
         self._drop_to(self._first_kept(leaves))
         self._rebuild()
@@ -208,7 +208,7 @@ class Amta:
         self.left, self.right = left, right
 
     def verify(self) -> None:
-        """Raise InvariantError where a node that may be read, the stack or the result pair is not what the leaves give."""
+        """Raise InvariantError where a node that may be read, or the stack, is not what the leaves give."""
         if (self.left is None) != (self.head == self.tail):
             raise InvariantError(f"R0 is {self.left!r} with leaves {self.head} … {self.tail - 1}")
         for level in range(1, self.depth()):

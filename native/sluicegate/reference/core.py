@@ -15,6 +15,7 @@ from sluicegate.errors import InvariantError
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_LAST, Layout, Op
 from sluicegate.reference import estimate
 from sluicegate.reference.amta import Amta
+from sluicegate.reference.engine import Engine
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, Cut, Edge, Value
 from sluicegate.reference.program import Partial, combiner, lift
 from sluicegate.reference.recalc import Recalc
@@ -22,7 +23,7 @@ from sluicegate.reference.recalc import Recalc
 NEVER = -(2**62)
 LATEST = 2**61  # a time plus or minus a span of 2^62 still fits an int64
 LARGEST = 2.0**960  # 2^62 such values still add up to a finite float64
-ENGINES = {"recalc": Recalc, "amta": Amta}
+ENGINES: dict[str, Callable[[Callable[[Partial, Partial], Partial]], Engine]] = {"recalc": Recalc, "amta": Amta}
 
 
 class Saved(NamedTuple):
@@ -42,12 +43,12 @@ class Saved(NamedTuple):
     newest_leaf: bytes  # the open leaf of a window of buckets, else empty
 
 
-def first_refused(values: memoryview) -> int:
+def first_refused(values: memoryview[float]) -> int:
     """Index of the first value that is not finite or whose magnitude exceeds 2^960; −1 where all may enter."""
     return next((i for i, x in enumerate(values) if not abs(x) <= LARGEST), -1)
 
 
-def first_late(times: memoryview) -> int:
+def first_late(times: memoryview[int]) -> int:
     """Index of the first time beyond ±2^61 µs; −1 where all may enter."""
     return next((i for i, time in enumerate(times) if not -LATEST <= time <= LATEST), -1)
 
@@ -60,7 +61,7 @@ class Core:
     ) -> None:
         self._layout, self._limit, self._policy, self._value = layout, limit, policy, value
         self._combine = combiner(layout)
-        self._engine = ENGINES[engine](self._combine)
+        self._engine: Engine = ENGINES[engine](self._combine)
         self._newest_slot = T_LAST if layout.header else layout.slot(Op.T_LAST)
         self.centers: tuple[float, ...] | None = None if centers is None else tuple(centers)
         self.accepted, self.newest, self.edge, self.created, self.mark = 0, NEVER, -1, 0, 0
@@ -78,12 +79,12 @@ class Core:
         self._enforce()
 
     def insert_many(
-        self, values: memoryview, times: memoryview | None, count: int, out: list[array[float]] | None
+        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None
     ) -> None:
-        """Take a batch of readings in a flat buffer, one after the other; each result column gets one value a reading."""
+        """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
         dimensions = len(self._layout.dimensions)
         for i in range(count):
-            row = values[i * dimensions : (i + 1) * dimensions].tolist()
+            row = [values[k] for k in range(i * dimensions, (i + 1) * dimensions)]
             self.insert(row, times[i] if times is not None else self.accepted)
             if out is not None:
                 for column, value in zip(out, self.results(), strict=True):
@@ -103,10 +104,10 @@ class Core:
 
     def _joins(self, time: int) -> bool:
         """Whether the newest bucket takes a reading of this time: only after a level eviction, while it is not full."""
-        newest, total = self._engine.leaf(self._engine.tail - 1), self._engine.total()
-        if not self.heads or time < newest[T_LAST] or total is None:
+        newest, oldest = self._engine.leaf(self._engine.tail - 1), self._engine.leaf(self._engine.head)
+        if not self.heads or time < newest[T_LAST]:
             return False
-        return newest[COUNT] * (self._limit - 2) < total[COUNT] + 1
+        return newest[COUNT] * (self._limit - 2) < self.accepted - oldest[O_FIRST] + 1
 
     def _evict_level(self) -> None:
         engine, leaf = self._engine, self._engine.leaf(self._engine.head)
@@ -119,7 +120,7 @@ class Core:
 
     def _enforce(self) -> None:
         if self._policy == BY_COUNT:
-            while self._inside() - self._leaf_count(self._engine.head) >= self._value:
+            while self._after_oldest() >= self._value:
                 self._engine.pop()
         elif self._policy == BY_TIME:
             cutoff = self.newest - self._value
@@ -160,14 +161,13 @@ class Core:
         if self._policy == BY_COUNT:
             self.edge = max(self.edge, self.accepted - 1 - self._value)
 
-    def _inside(self) -> int:
-        total = self._engine.total()
-        if total is None:
-            return 0
-        return int(total[COUNT]) if self._limit else self._engine.tail - self._engine.head
-
-    def _leaf_count(self, index: int) -> int:
-        return int(self._engine.leaf(index)[COUNT]) if self._limit and index < self._engine.tail else 1
+    def _after_oldest(self) -> int:
+        """How many readings the leaves after the oldest hold: ordinals have no gaps."""
+        engine = self._engine
+        if not self._limit:
+            return engine.tail - engine.head - 1
+        oldest = engine.leaf(engine.head)
+        return self.accepted - int(oldest[O_FIRST] + oldest[COUNT])
 
     # answers
 
@@ -223,7 +223,7 @@ class Core:
         return self._engine.tail
 
     @property
-    def bytes(self) -> int:
+    def allocated(self) -> int:
         """Bytes of the partials held, about twice the leaves'."""
         return 16 * self._layout.width * (self._engine.tail - self._engine.head)
 

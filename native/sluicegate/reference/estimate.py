@@ -18,7 +18,7 @@ Value = float | int | None
 
 
 class Cut(NamedTuple):
-    """How many of the oldest leaf's newest readings are inside: at least `least`, at most `most`; `taken` is the estimate."""
+    """How many of the oldest leaf's newest readings are inside: `least` to `most`, and `taken` by the estimate."""
 
     least: int
     most: int
@@ -26,7 +26,7 @@ class Cut(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """What tells where a window begins: its policy, the greatest time seen, the greatest ordinal known to be evicted."""
+    """What tells where a window begins: policy, cutoff in time, and the greatest ordinal known to be evicted."""
 
     policy: int
     cutoff: int  # newest − span, for a time policy
@@ -95,7 +95,8 @@ def _exact(layout: Layout, kind: str, dimension: int, total: Partial | None, lea
 
 
 _SLOTS = {
-    "min": (Op.LOW, 0), "max": (Op.HIGH, 0), "argmin": (Op.LOW, 1), "argmax": (Op.HIGH, 1), "first": (Op.FIRST, 0), "last": (Op.LAST, 0)
+    "min": (Op.LOW, 0), "max": (Op.HIGH, 0), "argmin": (Op.LOW, 1), "argmax": (Op.HIGH, 1),
+    "first": (Op.FIRST, 0), "last": (Op.LAST, 0),
 }  # fmt: skip
 
 
@@ -192,7 +193,7 @@ def _possible(sums: Sums, where: Cut) -> int:
 
 
 def _extreme(leaf: Partial, own: int, last: int, rest: Partial | None, where: Cut, sign: int) -> tuple[Value, Value]:
-    """Value and time: the cut leaf's extreme where a place of it is certainly inside, else its last reading, which is."""
+    """Value and time: the cut leaf's extreme where it is certainly inside, else its last reading, which is."""
     kept = leaf[O_FIRST] + leaf[COUNT] - where.least  # ordinals from here on are certainly inside
     if leaf[own + 4] >= kept:
         value, time = leaf[own], leaf[own + 1 if leaf[own + 3] >= kept else own + 2]

@@ -115,6 +115,7 @@ def _ordered(s: int, out: Partial, a: Partial, b: Partial) -> None:
 
 _COMBINE: dict[Op, Callable[[int, Partial, Partial, Partial], None]] = {
     Op.SUM: _sum, Op.MIN: _min, Op.MAX: _max, Op.ARGMIN: _argmin, Op.ARGMAX: _argmax, Op.FIRST: _first, Op.LAST: _last,
-    Op.PREFIX: _prefix, Op.LOW: _low, Op.HIGH: _high, Op.ORDERED: _ordered, Op.COUNT: _sum, Op.T_FIRST: _min, Op.T_LAST: _max,
+    Op.PREFIX: _prefix, Op.LOW: _low, Op.HIGH: _high, Op.ORDERED: _ordered, Op.COUNT: _sum,
+    Op.T_FIRST: _min, Op.T_LAST: _max,
     Op.O_FIRST: _first,
 }  # fmt: skip

@@ -1,0 +1,51 @@
+"""What a window answers, in compiled code: exact where leaves are readings, interpolated where the edge cuts a bucket.
+
+The twin is sluicegate.reference.estimate, with the same bits. Kinds are places in sluicegate.monoids.KINDS.
+"""
+
+from libc.stdint cimport int64_t
+
+from sluicegate.engines.program cimport Program, Slot
+
+cdef enum:  # sluicegate.monoids.KINDS
+    K_COUNT = 0
+    K_SUM = 1
+    K_MEAN = 2
+    K_MIN = 3
+    K_MAX = 4
+    K_ARGMIN = 5
+    K_ARGMAX = 6
+    K_FIRST = 7
+    K_LAST = 8
+
+cdef enum:  # sluicegate.reference.estimate
+    CUSTOM = 0
+    BY_COUNT = 1
+    BY_TIME = 2
+
+ctypedef struct Output:
+    int kind
+    int dimension
+    int slot  # of a window of single readings
+    int prefix  # of a window of buckets, −1 where the partial lacks it
+    int low
+    int high
+    int first
+    int last
+
+ctypedef struct Cut:
+    int64_t least
+    int64_t most
+    int64_t taken
+
+
+cdef inline bint is_time(int kind) noexcept nogil:
+    """Whether the answer is an integer that is no count."""
+    return kind == K_ARGMIN or kind == K_ARGMAX
+
+
+cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil
+cdef Slot exact_answer(const Output* o, const Slot* total, int64_t leaves) noexcept nogil
+cdef Slot bucket_answer(
+    const Output* o, const Slot* total, const Slot* rest, const Slot* leaf, Cut where, double center
+) noexcept nogil

@@ -1,0 +1,188 @@
+"""What a window answers; see answers.pxd."""
+
+from libc.stdint cimport int64_t
+
+from sluicegate.engines.program cimport (
+    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH, LOW, Program, Slot, greatest, least,
+)
+
+ctypedef struct Sums:  # what is known of the sum of x − center over the c newest readings of a cut bucket
+    double low
+    double high
+    double least
+    double most
+    double last
+    double others
+    int64_t n
+    bint first_is_out
+
+
+cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil:
+    """How many of the oldest leaf's newest readings are inside."""
+    cdef int64_t n = leaf[H_COUNT].i, end = leaf[H_O_FIRST].i + leaf[H_COUNT].i - 1
+    cdef double share
+    cdef Cut where
+    where.most = min(n, end - evicted)
+    where.least = where.most
+    where.taken = where.most
+    if policy == CUSTOM:
+        where.least = 1
+    if policy != BY_TIME or leaf[H_T_FIRST].i > cutoff:
+        return where
+    where.least = 1
+    narrow(p, leaf, cutoff, end, &where)
+    share = (<double> (leaf[H_T_LAST].i - cutoff)) / (<double> (leaf[H_T_LAST].i - leaf[H_T_FIRST].i))
+    where.taken = min(max(<int64_t> (n * share + 0.5), where.least), where.most)
+    return where
+
+
+cdef void narrow(const Program* p, const Slot* leaf, int64_t cutoff, int64_t end, Cut* where) noexcept nogil:
+    """Narrow the count by the readings whose time and ordinal the bucket knows: its first, and its extremes."""
+    cdef bint ordered = leaf[H_ORDERED].i == 1
+    cdef const Slot* s
+    cdef int k
+    if ordered:
+        where.most = min(where.most, leaf[H_COUNT].i - 1)
+    for k in range(p.steps):
+        if p.step[k].op != LOW and p.step[k].op != HIGH:
+            continue
+        s = leaf + p.step[k].slot
+        if s[2].i > cutoff:
+            where.least = max(where.least, end - (s[3].i if s[1].i > cutoff else s[4].i) + 1)
+        if ordered and s[1].i <= cutoff:
+            where.most = min(where.most, end - (s[4].i if s[2].i <= cutoff else s[3].i))
+
+
+cdef Slot exact_answer(const Output* o, const Slot* total, int64_t leaves) noexcept nogil:
+    """A window of single readings, not empty."""
+    cdef Slot out
+    if o.kind == K_COUNT:
+        out.i = leaves
+    elif o.kind == K_MEAN:
+        out.f = total[o.slot].f / leaves
+    else:
+        out = total[o.slot + is_time(o.kind)]
+    return out
+
+
+cdef Slot bucket_answer(
+    const Output* o, const Slot* total, const Slot* rest, const Slot* leaf, Cut where, double center
+) noexcept nogil:
+    """A window of buckets, not empty; `rest` is NULL where the oldest leaf is the only one."""
+    if where.taken == leaf[H_COUNT].i and where.least == where.taken:
+        return whole(o, total, center)
+    return partly(o, total, rest, leaf, where, center)
+
+
+cdef Slot whole(const Output* o, const Slot* total, double center) noexcept nogil:
+    cdef Slot out
+    if o.kind == K_COUNT:
+        out.i = total[H_COUNT].i
+    elif o.kind == K_SUM:
+        out.f = center * total[H_COUNT].i + total[o.prefix].f
+    elif o.kind == K_MEAN:
+        out.f = center + total[o.prefix].f / total[H_COUNT].i
+    elif o.kind == K_FIRST:
+        out = total[o.first]
+    elif o.kind == K_LAST:
+        out = total[o.last]
+    elif o.kind == K_MIN or o.kind == K_ARGMIN:
+        out = total[o.low + is_time(o.kind)]
+    else:
+        out = total[o.high + is_time(o.kind)]
+    return out
+
+
+cdef Slot partly(
+    const Output* o, const Slot* total, const Slot* rest, const Slot* leaf, Cut where, double center
+) noexcept nogil:
+    cdef int64_t inside = 0 if rest == NULL else rest[H_COUNT].i
+    cdef Slot out
+    if o.kind == K_COUNT:
+        out.i = inside + where.taken
+    elif o.kind == K_SUM or o.kind == K_MEAN:
+        out.f = partial_sum(o, rest, leaf, where, center, inside)
+    elif o.kind == K_LAST:
+        out = total[o.last]
+    elif o.kind == K_FIRST:
+        out = leaf[o.last if where.taken == 1 else o.first]
+    elif o.kind == K_MIN or o.kind == K_ARGMIN:
+        out = extreme(o, o.low, -1.0, rest, leaf, where)
+    else:
+        out = extreme(o, o.high, 1.0, rest, leaf, where)
+    return out
+
+
+cdef double partial_sum(
+    const Output* o, const Slot* rest, const Slot* leaf, Cut where, double center, int64_t inside
+) noexcept nogil:
+    """Sum or mean with the cut leaf's count and sum interpolated, then moved to what the leaf allows."""
+    cdef double s = 0.0 if rest == NULL else rest[o.prefix].f
+    cdef int64_t c = where.taken
+    cdef Sums sums = known_sums(o, leaf, where, center)
+    if gap(&sums, c) > 0:
+        c = possible(&sums, where)
+    s = s + least(greatest(leaf[o.prefix].f * c / sums.n, lower(&sums, c)), upper(&sums, c))
+    return center * (inside + c) + s if o.kind == K_SUM else center + s / (inside + c)
+
+
+cdef Sums known_sums(const Output* o, const Slot* leaf, Cut where, double center) noexcept nogil:
+    cdef double total = leaf[o.prefix].f
+    cdef Sums sums
+    sums.n = leaf[H_COUNT].i
+    sums.first_is_out = where.most < sums.n
+    sums.low = total - leaf[o.prefix + 2].f
+    sums.high = total - leaf[o.prefix + 1].f
+    if not sums.first_is_out:
+        sums.low = least(sums.low, total)
+        sums.high = greatest(sums.high, total)
+    sums.least = leaf[o.low].f - center
+    sums.most = leaf[o.high].f - center
+    sums.last = leaf[o.last].f - center
+    sums.others = total - (leaf[o.first].f - center)
+    return sums
+
+
+cdef double lower(const Sums* sums, int64_t c) noexcept nogil:
+    cdef double bound = greatest(sums.low, sums.last + (c - 1) * sums.least)
+    return greatest(bound, sums.others - (sums.n - 1 - c) * sums.most) if sums.first_is_out else bound
+
+
+cdef double upper(const Sums* sums, int64_t c) noexcept nogil:
+    cdef double bound = least(sums.high, sums.last + (c - 1) * sums.most)
+    return least(bound, sums.others - (sums.n - 1 - c) * sums.least) if sums.first_is_out else bound
+
+
+cdef double gap(const Sums* sums, int64_t c) noexcept nogil:
+    """Convex in c; no more than 0 where c readings are possible."""
+    return lower(sums, c) - upper(sums, c)
+
+
+cdef int64_t possible(const Sums* sums, Cut where) noexcept nogil:
+    """The count with the least gap: one that is possible, since the true one is."""
+    cdef int64_t low = where.least, high = where.most, middle
+    while low < high:
+        middle = (low + high) >> 1
+        if gap(sums, middle) <= gap(sums, middle + 1):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+cdef Slot extreme(
+    const Output* o, int own, double sign, const Slot* rest, const Slot* leaf, Cut where
+) noexcept nogil:
+    """The cut leaf's extreme where a place of it is certainly inside, else its last reading, which is."""
+    cdef int64_t kept = leaf[H_O_FIRST].i + leaf[H_COUNT].i - where.least
+    cdef Slot value, time
+    value = leaf[o.last]
+    time = leaf[H_T_LAST]
+    if leaf[own + 4].i >= kept:
+        value = leaf[own]
+        time = leaf[own + 1 if leaf[own + 3].i >= kept else own + 2]
+    if rest != NULL and not sign * value.f > sign * rest[own].f:
+        if value.f != rest[own].f or rest[own + 1].i < time.i:
+            time = rest[own + 1]
+        value = rest[own]
+    return time if is_time(o.kind) else value

@@ -1,0 +1,68 @@
+"""The contract of an engine, for subclasses; no engine itself."""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+
+from sluicegate.engines.program cimport Program, Slot
+
+
+cdef class Engine:
+    """What every engine promises; see base.pxd."""
+
+    def __dealloc__(self):
+        free(self.spare)
+
+    cdef int setup(self, Program* p, int64_t limit) except -1:
+        self.p = p
+        self.head = self.tail = 0
+        self.spare = <Slot*> calloc(5 * p.width, sizeof(Slot))
+        if self.spare == NULL:
+            raise MemoryError(f"engine: no memory for 5 partials of {p.width} slots")
+        return 0
+
+    cdef int push(self, const Slot* leaf) except -1 nogil:
+        return 0
+
+    cdef void join(self, const Slot* reading) noexcept nogil:
+        pass
+
+    cdef void pop(self) noexcept nogil:
+        pass
+
+    cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
+        """One by one, for engines that know no better."""
+        cdef int answer
+        while self.head < self.tail:
+            answer = leaves(context, self.leaf(self.head))
+            if answer != 1:
+                return answer
+            self.pop()
+        return 0
+
+    cdef int coarsen(self) except -1 nogil:
+        return 0
+
+    cdef const Slot* total(self) noexcept nogil:
+        return NULL
+
+    cdef const Slot* rest(self) noexcept nogil:
+        return NULL
+
+    cdef Slot* leaf(self, int64_t index) noexcept nogil:
+        return NULL
+
+    cdef int64_t bytes(self) noexcept nogil:
+        return 5 * self.p.width * <int64_t> sizeof(Slot)
+
+    cdef const Slot* result(self, int side) noexcept nogil:
+        return NULL
+
+    cdef int begin(self, int64_t head) except -1:
+        self.head = self.tail = head
+        return 0
+
+    cdef int finish(self, const Slot* left, const Slot* right) except -1:
+        return 0
+
+    cdef int check(self) except -1:
+        return 0

@@ -1,0 +1,54 @@
+"""One window's evolution in compiled code: lift, open or join a leaf, evict, note the edge, answer.
+
+`engine` keeps the leaves; `limit` = 0: every reading is a leaf. Partials cross to Python as bytes in the machine's order.
+"""
+
+from libc.stdint cimport int64_t
+
+from sluicegate.engines.answers cimport Cut, Output
+from sluicegate.engines.base cimport Engine
+from sluicegate.engines.program cimport Program, Slot
+
+
+cdef class Core:
+    cdef readonly object _layout
+    cdef Engine engine
+    cdef Program p
+    cdef Output* outputs
+    cdef int answers
+    cdef int policy
+    cdef int newest_slot  # where a partial keeps its greatest time, −1 where it does not
+    cdef int64_t value  # of the policy: readings or µs
+    cdef int64_t limit
+    cdef double* center
+    cdef bint centered
+    cdef Slot* reading
+    cdef double* row
+    cdef readonly int64_t accepted
+    cdef readonly int64_t newest
+    cdef readonly int64_t edge
+    cdef readonly int64_t created
+    cdef public int64_t mark
+    cdef int levels  # level evictions so far
+    cdef int64_t level_heads[64]
+    cdef object rule
+    cdef object raised
+
+    cdef int allocate(self) except -1
+    cdef int accept(self, const double* values, int64_t time) except -1 nogil
+    cdef int place(self, int64_t time) except -1 nogil
+    cdef bint joins(self, int64_t time) noexcept nogil
+    cdef int evict_level(self) except -1 nogil
+    cdef void enforce(self) noexcept nogil
+    cdef int64_t after_oldest(self) noexcept nogil
+    cdef int evict_while(self, bint monotone) noexcept nogil
+    cdef void note_edge(self) noexcept nogil
+    cdef Cut cut_oldest_leaf(self) noexcept nogil
+    cdef int answer_all(self, Slot* out) noexcept nogil
+    cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
+    cdef int leaves(self, const Slot* old) noexcept nogil
+    cdef int ask_rule(self, const Slot* old) noexcept
+    cdef int center_on(self, centers) except -1
+    cdef const Slot* unpack(self, bytes packed) except NULL
+    cdef bytes pack(self, const Slot* partial)
+    cdef list as_values(self, const Slot* out)

@@ -1,0 +1,462 @@
+"""One window's evolution, from a reading to the evicted edge, compiled; the twin is sluicegate.reference.core."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.math cimport NAN, fabs
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from sluicegate.engines.amta cimport Amta
+from sluicegate.engines.answers cimport (
+    BY_COUNT, BY_TIME, K_COUNT, K_SUM, Cut, Output, bucket_answer, cut_leaf, exact_answer, is_time,
+)
+from sluicegate.engines.base cimport Engine
+from sluicegate.engines.program cimport (
+    H_COUNT, H_O_FIRST, H_T_LAST, Program, Slot, Step, combine, lift,
+)
+from sluicegate.engines.recalc cimport Recalc
+
+from sluicegate.errors import InvariantError
+from sluicegate.monoids import KINDS as _KINDS
+from sluicegate.monoids.layout import EXACT_OPS as _EXACT_OPS
+from sluicegate.monoids.layout import Op
+from sluicegate.reference.core import LARGEST as _LARGEST
+from sluicegate.reference.core import LATEST as _LATEST
+from sluicegate.reference.core import NEVER as _NEVER
+from sluicegate.reference.core import Saved
+from sluicegate.reference.estimate import Cut as CutTuple
+
+cdef double MAGNITUDE = _LARGEST
+cdef int64_t TIMES = _LATEST
+
+
+def first_refused(const double[::1] values not None):
+    """Index of the first value that is not finite or whose magnitude exceeds 2^960; −1 where all may enter."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(values.shape[0]):
+            if not fabs(values[i]) <= MAGNITUDE:
+                break
+        else:
+            i = -1
+    return i
+
+
+def first_late(const int64_t[::1] times not None):
+    """Index of the first time beyond ±2^61 µs; −1 where all may enter."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(times.shape[0]):
+            if not -TIMES <= times[i] <= TIMES:
+                break
+        else:
+            i = -1
+    return i
+
+
+@cython.final
+cdef class Core:
+    """A window's leaves, their engine, and what has been evicted."""
+
+    def __init__(self, layout, str engine, int policy, int64_t value, int64_t limit, centers):
+        self._layout = layout
+        self.policy, self.value, self.limit = policy, value, limit
+        self.accepted = self.created = self.mark = 0
+        self.newest, self.edge, self.levels = _NEVER, -1, 0
+        self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
+        self.p.width, self.p.steps = layout.width, len(layout.components)
+        self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
+        self.allocate()
+        fill_program(&self.p, layout)
+        fill_outputs(self.outputs, layout)
+        self.engine = Amta() if engine == "amta" else Recalc()
+        self.engine.setup(&self.p, limit)
+        self.center_on(centers)
+
+    def __dealloc__(self):
+        free(self.p.step)
+        free(self.outputs)
+        free(self.center)
+        free(self.row)
+        free(self.reading)
+
+    cdef int allocate(self) except -1:
+        if self.p.step != NULL:
+            raise RuntimeError("Core: initialised twice")
+        self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
+        self.outputs = <Output*> calloc(self.answers, sizeof(Output))
+        self.center = <double*> calloc(self.p.dimensions, sizeof(double))
+        self.row = <double*> calloc(self.p.dimensions, sizeof(double))
+        self.reading = <Slot*> calloc(self.p.width + self.answers, sizeof(Slot))
+        if self.p.step == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
+            raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
+        return 0
+
+    # readings
+
+    def insert(self, values, int64_t time):
+        """Take one reading and enforce a built-in policy."""
+        cdef int i
+        for i in range(self.p.dimensions):
+            self.row[i] = values[i]
+        self.accept(self.row, time)
+
+    def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out):
+        """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
+        cdef const int64_t* when = NULL if times is None else &times[0]
+        cdef double** columns = NULL
+        cdef double[::1] column
+        cdef int k
+        if values.shape[0] < count * self.p.dimensions or (times is not None and times.shape[0] < count):
+            raise ValueError(f"insert_many: {values.shape[0]} values for {count} readings of {self.p.dimensions}")
+        if out is not None:
+            columns = <double**> calloc(self.answers, sizeof(double*))
+            if columns == NULL:
+                raise MemoryError("insert_many: no memory for the columns")
+        try:
+            for k in range(self.answers if out is not None else 0):
+                column = out[k]
+                if column.shape[0] < count:
+                    raise ValueError(f"insert_many: a column of {column.shape[0]} for {count} readings")
+                columns[k] = &column[0]
+            with nogil:
+                self.run(&values[0], when, count, columns)
+        finally:
+            free(columns)
+
+    cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil:
+        cdef int64_t i
+        cdef int k, kind
+        cdef Slot* answer = self.reading + self.p.width
+        for i in range(count):
+            self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
+            if out == NULL:
+                continue
+            if self.answer_all(answer) < 0:
+                for k in range(self.answers):
+                    out[k][i] = 0.0 if self.outputs[k].kind <= K_SUM else NAN
+                continue
+            for k in range(self.answers):
+                kind = self.outputs[k].kind
+                out[k][i] = <double> answer[k].i if kind == K_COUNT or is_time(kind) else answer[k].f
+        return 0
+
+    cdef int accept(self, const double* values, int64_t time) except -1 nogil:
+        if not self.centered:
+            if self.limit:
+                memcpy(self.center, values, self.p.dimensions * sizeof(double))
+            self.centered = True
+        lift(&self.p, self.reading, values, time, self.accepted, self.center)
+        if self.limit:
+            self.place(time)
+        else:
+            self.engine.push(self.reading)
+            self.created += 1
+        self.accepted += 1
+        if time > self.newest:
+            self.newest = time
+        self.enforce()
+        return 0
+
+    cdef int place(self, int64_t time) except -1 nogil:
+        """Join the newest bucket or open one, evicting a level where there would be one too many."""
+        while True:
+            if self.engine.head < self.engine.tail and self.joins(time):
+                self.engine.join(self.reading)
+                return 0
+            if self.engine.tail - self.engine.head < self.limit:
+                self.engine.push(self.reading)
+                self.created += 1
+                return 0
+            self.evict_level()
+
+    cdef bint joins(self, int64_t time) noexcept nogil:
+        """Whether the newest bucket takes a reading of this time: only after a level eviction, while it is not full."""
+        cdef const Slot* newest = self.engine.leaf(self.engine.tail - 1)
+        if self.levels == 0 or time < newest[H_T_LAST].i:
+            return False
+        return newest[H_COUNT].i * (self.limit - 2) < self.accepted - self.engine.leaf(self.engine.head)[H_O_FIRST].i + 1
+
+    cdef int evict_level(self) except -1 nogil:
+        cdef const Slot* leaf = self.engine.leaf(self.engine.head)
+        cdef int64_t out = leaf[H_O_FIRST].i + leaf[H_COUNT].i - 1 - self.cut_oldest_leaf().most
+        cdef int64_t head = self.engine.head
+        if self.levels >= 62:
+            with gil:
+                raise OverflowError("window: 62 levels were evicted")
+        self.engine.coarsen()
+        self.edge = max(self.edge, out)
+        self.level_heads[self.levels] = head
+        self.levels += 1
+        self.mark >>= 1
+        return 0
+
+    # eviction
+
+    cdef void enforce(self) noexcept nogil:
+        if self.policy == BY_COUNT and self.limit == 0:
+            while self.engine.tail - self.engine.head > self.value:
+                self.engine.pop()
+        elif self.policy == BY_COUNT:
+            while self.after_oldest() >= self.value:
+                self.engine.pop()
+        elif self.policy == BY_TIME:
+            self.evict_while(True)
+        self.note_edge()
+
+    cdef int64_t after_oldest(self) noexcept nogil:
+        """How many readings the buckets after the oldest hold: ordinals have no gaps."""
+        cdef const Slot* oldest = self.engine.leaf(self.engine.head)
+        return self.accepted - oldest[H_O_FIRST].i - oldest[H_COUNT].i
+
+    cdef int evict_while(self, bint monotone) noexcept nogil:
+        """Single evictions first, then, after a log n of them, a bulk one where the policy is monotone."""
+        cdef int64_t singles = self.engine.tail - self.engine.head, k = 0
+        cdef int answer
+        while monotone and singles >> k:
+            k += 1
+        k = k + 1 if monotone else singles
+        while k > 0:
+            if self.engine.head == self.engine.tail:
+                return 0
+            answer = self.leaves(self.engine.leaf(self.engine.head))
+            if answer != 1:
+                return answer
+            self.engine.pop()
+            k -= 1
+        return self.engine.bulk(ask, <void*> self) if self.engine.head < self.engine.tail else 0
+
+    cdef int leaves(self, const Slot* old) noexcept nogil:
+        """Whether a prefix leaves: by time, or by the user's rule."""
+        if self.policy == BY_TIME:
+            return old[self.newest_slot].i <= self.newest - self.value
+        with gil:
+            return self.ask_rule(old)
+
+    cdef int ask_rule(self, const Slot* old) noexcept:
+        try:
+            return 1 if self.rule(self.pack(self.engine.total()), self.pack(old)) else 0
+        except BaseException as error:
+            self.raised = error
+            return -1
+
+    def evict(self, leaves, bint monotone):
+        """Evict by a user's rule of (total, old); what it raises leaves a consistent window."""
+        self.rule, self.raised = leaves, None
+        with nogil:
+            self.evict_while(monotone)
+            self.note_edge()
+        raised, self.rule, self.raised = self.raised, None, None
+        if raised is not None:
+            raise raised
+
+    cdef void note_edge(self) noexcept nogil:
+        cdef int64_t out
+        if not (self.limit or self.newest_slot == H_T_LAST):
+            out = self.engine.head - 1
+        elif self.engine.head == self.engine.tail:
+            out = self.accepted - 1
+        else:
+            out = self.engine.leaf(self.engine.head)[H_O_FIRST].i - 1
+        self.edge = max(self.edge, out)
+        if self.policy == BY_COUNT:
+            self.edge = max(self.edge, self.accepted - 1 - self.value)
+
+    # answers
+
+    cdef Cut cut_oldest_leaf(self) noexcept nogil:
+        cdef const Slot* leaf = self.engine.leaf(self.engine.head)
+        return cut_leaf(&self.p, leaf, self.policy, self.newest - self.value, self.edge)
+
+    def cut_oldest(self):
+        """Where the edge cuts the oldest leaf of a window of buckets, None for an empty window."""
+        if self.engine.head == self.engine.tail:
+            return None
+        cdef Cut where = self.cut_oldest_leaf()
+        return CutTuple(where.least, where.most, where.taken)
+
+    cdef int answer_all(self, Slot* out) noexcept nogil:
+        """One answer per aggregate; −1 for an empty window."""
+        cdef const Slot* total = self.engine.total()
+        cdef const Slot* rest
+        cdef const Slot* leaf
+        cdef Cut where
+        cdef int k
+        if total == NULL:
+            return -1
+        if self.limit == 0:
+            for k in range(self.answers):
+                out[k] = exact_answer(&self.outputs[k], total, self.engine.tail - self.engine.head)
+            return 0
+        rest, leaf, where = self.engine.rest(), self.engine.leaf(self.engine.head), self.cut_oldest_leaf()
+        for k in range(self.answers):
+            out[k] = bucket_answer(&self.outputs[k], total, rest, leaf, where, self.center[self.outputs[k].dimension])
+        return 0
+
+    def results(self):
+        """One answer per aggregate."""
+        cdef Slot* out = self.reading + self.p.width
+        return self.as_values(NULL if self.answer_all(out) < 0 else out)
+
+    def lower(self, bytes packed not None):
+        """The answers for a partial by itself."""
+        cdef Slot* out = self.reading + self.p.width
+        cdef const Slot* partial = self.unpack(packed)
+        cdef Cut where
+        cdef int k
+        cdef int64_t n = partial[H_COUNT].i if self._layout.header else 1
+        where.least = where.most = where.taken = n
+        for k in range(self.answers):
+            if self.limit == 0:
+                out[k] = exact_answer(&self.outputs[k], partial, n)
+            else:
+                out[k] = bucket_answer(
+                    &self.outputs[k], partial, NULL, partial, where, self.center[self.outputs[k].dimension]
+                )
+        return self.as_values(out)
+
+    cdef list as_values(self, const Slot* out):
+        cdef int k, kind
+        values = []
+        for k in range(self.answers):
+            kind = self.outputs[k].kind
+            if out == NULL:
+                values.append(0 if kind == K_COUNT else 0.0 if kind == K_SUM else None)
+            else:
+                values.append(out[k].i if kind == K_COUNT or is_time(kind) else out[k].f)
+        return values
+
+    def total(self):
+        """The partial of all leaves, empty for an empty window."""
+        return self.pack(self.engine.total())
+
+    def rest(self):
+        """The partial of all leaves but the oldest, empty where there is none."""
+        return self.pack(self.engine.rest())
+
+    def leaf(self, int64_t index):
+        """A leaf of the window, head ≤ index < tail."""
+        if not self.engine.head <= index < self.engine.tail:
+            raise IndexError(f"leaf {index}: the window holds {self.engine.head} to {self.engine.tail - 1}")
+        return self.pack(self.engine.leaf(index))
+
+    def combine(self, bytes a not None, bytes b not None):
+        """Two neighbouring leaves as one."""
+        cdef const Slot* right = self.unpack(b)
+        cdef bytes out = PyBytes_FromStringAndSize(NULL, self.p.width * sizeof(Slot))
+        combine(&self.p, <Slot*> PyBytes_AS_STRING(out), self.unpack(a), right)
+        return out
+
+    @property
+    def head(self):
+        """Absolute index of the oldest leaf, at the current level."""
+        return self.engine.head
+
+    @property
+    def tail(self):
+        """Absolute index after the newest leaf."""
+        return self.engine.tail
+
+    @property
+    def heads(self):
+        """The head of each lower level when that level was evicted."""
+        cdef int level
+        return [self.level_heads[level] for level in range(self.levels)]
+
+    @property
+    def centers(self):
+        """μ₀ per dimension, None until the first reading decides it."""
+        cdef int k
+        return tuple([self.center[k] for k in range(self.p.dimensions)]) if self.centered else None
+
+    @property
+    def allocated(self):
+        """Bytes of partials allocated."""
+        return self.engine.bytes()
+
+    # storage
+
+    def save(self):
+        """All but the closed leaves."""
+        cdef Engine engine = self.engine
+        newest = self.pack(engine.leaf(engine.tail - 1)) if self.limit and engine.head < engine.tail else b""
+        return Saved(
+            self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, tuple(self.heads),
+            self.centers or (), self.pack(engine.result(0)), self.pack(engine.result(1)), newest,
+        )
+
+    def load(self, saved, leaves):
+        """Take over a saved window whose leaves, oldest first, include the open one."""
+        cdef int level
+        cdef bytes leaf
+        self.accepted, self.newest, self.edge = saved.accepted, saved.newest, saved.edge
+        self.created, self.mark = saved.created, saved.mark
+        self.levels = len(saved.heads)
+        for level in range(self.levels):
+            self.level_heads[level] = saved.heads[level]
+        self.center_on(saved.centers or None)
+        self.engine.begin(saved.head)
+        for leaf in leaves:
+            self.engine.push(self.unpack(leaf))
+        left, right = saved.left, saved.right
+        self.engine.finish(self.unpack(left) if left else NULL, self.unpack(right) if right else NULL)
+
+    cdef int center_on(self, centers) except -1:
+        cdef int k
+        self.centered = centers is not None
+        for k in range(self.p.dimensions if self.centered else 0):
+            self.center[k] = centers[k]
+        return 0
+
+    def verify(self):
+        """Raise InvariantError where the window contradicts itself."""
+        cdef Engine engine = self.engine
+        cdef int64_t index, after = -1
+        engine.check()
+        if not self.limit:
+            return
+        if engine.tail - engine.head > self.limit:
+            raise InvariantError(f"{engine.tail - engine.head} buckets, the limit is {self.limit}")
+        for index in range(engine.head, engine.tail):
+            leaf = engine.leaf(index)
+            if after >= 0 and leaf[H_O_FIRST].i != after:
+                raise InvariantError(f"leaf {index} begins at ordinal {leaf[H_O_FIRST].i}, expected {after}")
+            after = leaf[H_O_FIRST].i + leaf[H_COUNT].i
+        if after >= 0 and after != self.accepted:
+            raise InvariantError(f"the newest leaf ends before ordinal {after}, expected {self.accepted}")
+
+    cdef bytes pack(self, const Slot* partial):
+        if partial == NULL:
+            return b""
+        return PyBytes_FromStringAndSize(<const char*> partial, self.p.width * sizeof(Slot))
+
+    cdef const Slot* unpack(self, bytes packed) except NULL:
+        if len(packed) != self.p.width * <int64_t> sizeof(Slot):
+            raise ValueError(f"partial: {len(packed)} bytes, expected {self.p.width * sizeof(Slot)}")
+        return <const Slot*> PyBytes_AS_STRING(packed)
+
+
+cdef int ask(void* core, const Slot* prefix) noexcept nogil:
+    """The core's rule, as an engine calls it."""
+    return (<Core> core).leaves(prefix)
+
+
+cdef int fill_program(Program* p, layout) except -1:
+    cdef int k
+    for k, component in enumerate(layout.components):
+        p.step[k].op, p.step[k].dimension, p.step[k].slot = component.op, component.dimension, component.slot
+    p.alone = p.step[0].op if p.width == 1 else -1
+    return 0
+
+
+cdef int fill_outputs(Output* outputs, layout) except -1:
+    cdef int k, d
+    for k, monoid in enumerate(layout.monoids):
+        d = layout.dimension_of(monoid)
+        outputs[k].kind, outputs[k].dimension = _KINDS.index(monoid.kind), d
+        outputs[k].slot = layout.slot(_EXACT_OPS[monoid.kind], d) if monoid.kind != "count" else -1
+        outputs[k].prefix, outputs[k].low = layout.slot(Op.PREFIX, d), layout.slot(Op.LOW, d)
+        outputs[k].high = layout.slot(Op.HIGH, d)
+        outputs[k].first, outputs[k].last = layout.slot(Op.FIRST, d), layout.slot(Op.LAST, d)
+    return 0

@@ -1,0 +1,183 @@
+"""What a partial is in compiled code, and the operation on it: a small program of components over 8-byte slots.
+
+`combine(p, out, a, b)`: a's readings precede b's; `out` may be a or b. It is associative up to rounding, and neither
+allocates nor needs the GIL. The twin is sluicegate.reference.program; the numbers of the operations are sluicegate.monoids.layout.Op.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+ctypedef union Slot:
+    double f
+    int64_t i
+
+ctypedef struct Step:
+    int op
+    int dimension
+    int slot
+
+ctypedef struct Program:
+    int width
+    int steps
+    int dimensions
+    int alone  # the operation of a partial of one slot, −1 where there are more
+    Step* step
+
+cdef enum:  # sluicegate.monoids.layout.Op
+    SUM = 0
+    MIN = 1
+    MAX = 2
+    ARGMIN = 3
+    ARGMAX = 4
+    FIRST = 5
+    LAST = 6
+    PREFIX = 7
+    LOW = 8
+    HIGH = 9
+    ORDERED = 10
+    COUNT = 11
+    T_FIRST = 12
+    T_LAST = 13
+    O_FIRST = 14
+
+cdef enum:  # the slots of a partial that has a header
+    H_COUNT = 0
+    H_T_FIRST = 1
+    H_T_LAST = 2
+    H_O_FIRST = 3
+    H_ORDERED = 4
+
+
+cdef inline void copy(const Program* p, Slot* out, const Slot* a) noexcept nogil:
+    """A partial as it is; most are one slot, for which a call to memcpy costs more than the rest of an insertion."""
+    if p.width == 1:
+        out[0] = a[0]
+    else:
+        memcpy(out, a, p.width * sizeof(Slot))
+
+
+cdef inline double least(double a, double b) noexcept nogil:
+    return b if b < a else a
+
+
+cdef inline double greatest(double a, double b) noexcept nogil:
+    return b if b > a else a
+
+
+cdef inline void lift(
+    const Program* p, Slot* out, const double* values, int64_t time, int64_t ordinal, const double* centers
+) noexcept nogil:
+    """One reading as a partial."""
+    cdef int k, op
+    cdef Slot* s
+    for k in range(p.steps):
+        op = p.step[k].op
+        s = out + p.step[k].slot
+        if op <= MAX or op == FIRST or op == LAST:
+            s.f = values[p.step[k].dimension]
+        elif op == ARGMIN or op == ARGMAX:
+            s[0].f = values[p.step[k].dimension]
+            s[1].i = time
+        elif op == PREFIX:
+            s[0].f = values[p.step[k].dimension] - centers[p.step[k].dimension]
+            s[1].f = INFINITY
+            s[2].f = -INFINITY
+        elif op == LOW or op == HIGH:
+            s[0].f = values[p.step[k].dimension]
+            s[1].i = time
+            s[2].i = time
+            s[3].i = ordinal
+            s[4].i = ordinal
+        elif op == T_FIRST or op == T_LAST:
+            s.i = time
+        elif op == O_FIRST:
+            s.i = ordinal
+        else:
+            s.i = 1
+
+
+cdef inline void combine_arg(Slot* o, const Slot* a, const Slot* b, bint b_wins) noexcept nogil:
+    cdef int64_t time = a[1].i
+    if a[0].f == b[0].f:
+        if b[1].i < time:
+            time = b[1].i
+        o[0] = a[0]
+        o[1].i = time
+    elif b_wins:
+        o[0] = b[0]
+        o[1] = b[1]
+    else:
+        o[0] = a[0]
+        o[1] = a[1]
+
+
+cdef inline void combine_prefix(Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    cdef double total = a[0].f
+    cdef double low = least(least(a[1].f, total), total + b[1].f)
+    cdef double high = greatest(greatest(a[2].f, total), total + b[2].f)
+    o[0].f = total + b[0].f
+    o[1].f = low
+    o[2].f = high
+
+
+cdef inline void combine_extreme(Slot* o, const Slot* a, const Slot* b, bint b_wins) noexcept nogil:
+    cdef int64_t t_first, t_last
+    if a[0].f == b[0].f:
+        t_first = b[1].i if b[1].i < a[1].i else a[1].i
+        t_last = b[2].i if b[2].i > a[2].i else a[2].i
+        o[4] = b[4]
+        o[3] = a[3]
+        o[0] = a[0]
+        o[1].i = t_first
+        o[2].i = t_last
+    elif b_wins:
+        if o != b:
+            memcpy(o, b, 5 * sizeof(Slot))
+    elif o != a:
+        memcpy(o, a, 5 * sizeof(Slot))
+
+
+cdef inline void combine(const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
+    """The monoid's operation; a partial of one sum or one extreme takes the short way."""
+    cdef int k, op, s
+    if p.alone == SUM:
+        out.f = a.f + b.f
+        return
+    if p.alone == MAX:
+        out.f = greatest(a.f, b.f)
+        return
+    if p.alone == MIN:
+        out.f = least(a.f, b.f)
+        return
+    for k in range(p.steps):
+        op = p.step[k].op
+        s = p.step[k].slot
+        if op == SUM:
+            out[s].f = a[s].f + b[s].f
+        elif op == MIN:
+            out[s].f = least(a[s].f, b[s].f)
+        elif op == MAX:
+            out[s].f = greatest(a[s].f, b[s].f)
+        elif op == PREFIX:
+            combine_prefix(out + s, a + s, b + s)
+        elif op == LOW:
+            combine_extreme(out + s, a + s, b + s, b[s].f < a[s].f)
+        elif op == HIGH:
+            combine_extreme(out + s, a + s, b + s, b[s].f > a[s].f)
+        elif op == ARGMIN:
+            combine_arg(out + s, a + s, b + s, b[s].f < a[s].f)
+        elif op == ARGMAX:
+            combine_arg(out + s, a + s, b + s, b[s].f > a[s].f)
+        elif op == FIRST or op == O_FIRST:
+            out[s] = a[s]
+        elif op == LAST:
+            out[s] = b[s]
+        elif op == COUNT:
+            out[s].i = a[s].i + b[s].i
+        elif op == T_FIRST:
+            out[s].i = b[s].i if b[s].i < a[s].i else a[s].i
+        elif op == T_LAST:
+            out[s].i = b[s].i if b[s].i > a[s].i else a[s].i
+        else:  # ORDERED, before the header's times change
+            out[s].i = a[H_ORDERED].i == 1 and b[H_ORDERED].i == 1 and b[H_T_FIRST].i >= a[H_T_LAST].i
