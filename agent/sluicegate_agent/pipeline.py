@@ -247,10 +247,10 @@ class Pipeline:
             identity.save(connection)
         faults.step("commit: identities")
         state.dead_letters.save(connection)
-        before = state.outbox.merges
-        state.outbox.squeeze(connection)
         state.counters.save(connection)
-        faults.step("commit: squeezed" if state.outbox.merges > before else "commit: counters")
+        faults.step("commit: counters")
+        if state.squeeze(connection):
+            faults.step("commit: squeezed")
 
     def _save_stream(self, connection: sqlite3.Connection, stream: Stream) -> None:
         self.state.outbox.insert(connection, stream.number, stream.closed)

@@ -10,7 +10,7 @@ from sluicegate_agent.config import Config
 from sluicegate_agent.config.load import build
 from sluicegate_agent.messages import Message
 
-NOON = 1_700_000_000_000_000
+NOON = 1_750_000_000_000_000
 SECOND = 1_000_000
 SEQUENCED, TIMED, BARE = "plant/sequenced", "plant/timed", "plant/bare"
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from sluicegate_agent import health
 from sluicegate_agent.dead_letters import DeadLetters
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lock import Lock
@@ -60,6 +61,7 @@ class State:
         with self.store.transaction():
             self.streams = self._load_streams()
         self._index_is_stale = False
+        self._counted: dict[str, int] = {}
         self.outbox = Outbox(connection, config.outbox.rows, config.outbox.bytes)
         self._check_budget()
         while self.outbox.is_over and self._squeezed():
@@ -90,7 +92,7 @@ class State:
     def _squeezed(self) -> int:
         """Bring an outbox into a budget that became smaller, a bounded transaction at a time; the steps taken."""
         with self.transaction() as connection:
-            return self.outbox.squeeze(connection, _SQUEEZED_AT_ONCE)
+            return self.squeeze(connection, _SQUEEZED_AT_ONCE)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -98,9 +100,26 @@ class State:
         if self._index_is_stale:
             self.outbox.load(self.store.connection)
         self._index_is_stale = True
+        self._counted = {}
         with self.store.transaction() as connection:
             yield connection
         self._index_is_stale = False
+        self.counters.noted(self._counted)
+
+    def count(self, connection: sqlite3.Connection, amounts: dict[str, int]) -> None:
+        """Count what the open transaction does, as part of it: not at all where it fails."""
+        self.counters.add_now(connection, amounts)
+        for name, amount in amounts.items():
+            self._counted[name] = self._counted.get(name, 0) + amount
+
+    def squeeze(self, connection: sqlite3.Connection, most: int | None = None) -> int:
+        """Bring the outbox into its budget and count the detail that is lost; the steps taken."""
+        outbox = self.outbox
+        merges, singles = outbox.merges, outbox.singles_dropped
+        steps = outbox.squeeze(connection, most)
+        lost = {"outbox.merges": outbox.merges - merges, "outbox.single_readings": outbox.singles_dropped - singles}
+        self.count(connection, lost)
+        return steps
 
     @property
     def incarnation(self) -> str:
@@ -114,6 +133,7 @@ class State:
     def health(self) -> dict[str, Any]:
         """A small summary that travels with each chunk: counters, and how full the outbox is."""
         return {
+            **health.brief(),
             "counters": self.counters.as_dict(),
             "outbox_rows": self.outbox.rows,
             "outbox_bytes": self.outbox.bytes_held,

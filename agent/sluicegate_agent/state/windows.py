@@ -43,7 +43,7 @@ class StoredWindow:
         self.begun_anew = False
         self._leaves: dict[tuple[int, int], bytes] = {}
         self._level = self._head = self._open = 0
-        self._untidy = True
+        self._untidy = self._left_untidy = True
         self.number, self.window = self._restored(connection, stream, config) or self._begun(connection, stream, config)
 
     def _restored(
@@ -104,6 +104,7 @@ class StoredWindow:
     def _tidy(self, connection: sqlite3.Connection, most: int) -> None:
         """Delete rows of leaves that left, and fold rows of lower levels, at most about `most` rows."""
         if not self._untidy:
+            self._left_untidy = False
             return
         stale = self._stale(connection, most)
         folded: set[int] = set()
@@ -114,7 +115,7 @@ class StoredWindow:
             elif target not in folded:
                 self._fold(connection, target)
                 folded.add(target)
-        self._untidy = len(stale) == most
+        self._left_untidy = len(stale) == most
 
     def _stale(self, connection: sqlite3.Connection, most: int) -> list[tuple[int, int]]:
         """Rows before the window's head, then rows of lower levels, by level."""
@@ -141,7 +142,7 @@ class StoredWindow:
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""
         self._leaves.clear()
-        self.changed = False
+        self._untidy, self.changed = self._left_untidy, False
 
 
 def forget(connection: sqlite3.Connection, where: str, values: tuple[object, ...]) -> None:

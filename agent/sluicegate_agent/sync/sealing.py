@@ -54,7 +54,7 @@ class Sealer:
                 if self._has_room():
                     self._seal(connection, stream)
                     sealed += 1
-            self.state.outbox.squeeze(connection)
+            self.state.squeeze(connection)
         for stream in due[:sealed]:
             self._since[stream.number] = now
         return sealed

@@ -100,8 +100,7 @@ class Sync:
             self.state.outbox.acknowledge(connection, outcome.accepted)
             faults.step("settle: deleted")
             counts["sync.readings_dropped"] = self.state.outbox.reject(connection, outcome.rejected)
-            self.state.counters.add_now(connection, counts)
-        self.state.counters.noted(counts)
+            self.state.count(connection, counts)
         for name, reason in outcome.rejected.items():
             log.error("%s: refused for good by the target: %s; kept in the state directory", name, reason)
 

@@ -1,0 +1,392 @@
+"""From message to commit: each reading counts once, whatever the message, the clock, the disk or the broker does."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from durable_agent import BARE, NOON, SECOND, SEQUENCED, bare, configured, sequenced, timed
+
+from sluicegate.buckets import Bucket
+from sluicegate_agent import dead_letters
+from sluicegate_agent.config import Config
+from sluicegate_agent.messages import Message
+from sluicegate_agent.pipeline import BACKLOG, CLOCK_NEVER_SET, Pipeline
+from sluicegate_agent.state import State, StoreDamaged
+
+
+class Board:
+    """An agent's inner half on a folder, with a clock that stands at noon."""
+
+    def __init__(self, folder: Path, **tables: Any) -> None:
+        self.config: Config = configured(folder, **tables)
+        self.now = NOON
+        self.state = State(self.config)
+        self.pipeline = Pipeline(self.config, self.state, clock=lambda: self.now)
+
+    def take(self, *messages: Message) -> list[int]:
+        """Accept and commit; what may be acknowledged."""
+        for message in messages:
+            self.pipeline.accept(message)
+        return self.pipeline.commit()
+
+    def restart(self) -> None:
+        """As after kill -9: memory is gone, what was committed is there."""
+        self.state.close()
+        self.state = State(self.config)
+        self.pipeline = Pipeline(self.config, self.state, clock=lambda: self.now)
+
+    def accepted(self) -> dict[str, int]:
+        """Readings counted, by stream."""
+        return {name: stream.accepted for name, stream in self.state.streams.items() if stream.accepted}
+
+    def outbox(self, stream: str) -> list[Bucket]:
+        """A stream's rows, with the open bucket closed."""
+        self.pipeline.flush()
+        self.pipeline.commit()
+        query = "SELECT bucket FROM outbox WHERE stream = ? ORDER BY first"
+        number = self.state.streams[stream].number
+        return [Bucket.unpack(row) for (row,) in self.state.store.connection.execute(query, (number,))]
+
+    def letters(self) -> list[dead_letters.DeadLetter]:
+        """The dead letters, newest first."""
+        return dead_letters.read(self.state.store.connection)
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Iterator[Callable[..., Board]]:
+    """Makes a board; closes it."""
+    made: list[Board] = []
+
+    def make(**tables: Any) -> Board:
+        made.append(Board(tmp_path, **tables))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.state.close()
+
+
+def test_packet_ids_come_after_the_commit_in_order(board: Callable[..., Board]) -> None:
+    """Everything with QoS 1 is acknowledged once, duplicates and dead letters too, in the order of arrival."""
+    one = board()
+    messages = [sequenced(1, 7), sequenced(1, 8), Message(BARE, b"no number", 9, 1), bare(1, 0, qos=0), timed(1, 3)]
+    assert one.take(*messages) == [7, 8, 9, 3]
+    assert one.take() == []
+    assert one.pipeline.pending == 0
+
+
+def test_what_was_committed_and_not_acknowledged_is_known_when_it_comes_again(board: Callable[..., Board]) -> None:
+    """The process dies between commit and PUBACK: each kind of identity knows the redelivery."""
+    one = board()
+    messages = [sequenced(1, 1), timed(1, 2), bare(4, 3), bare(4, 4)]
+    one.take(*messages)
+    before = one.accepted()
+    one.restart()
+    assert one.take(*messages) == [1, 2, 3, 4]
+    assert one.accepted() == before == {"level": 1, "flow": 1, "heat": 1, "door": 2}
+    assert one.state.counters["duplicates"] == 4
+    assert one.state.counters["duplicate_readings"] == 5
+
+
+def test_what_was_not_committed_comes_again_and_counts(board: Callable[..., Board]) -> None:
+    """The process dies before the commit: nothing of it is left, so the redelivery is new."""
+    one = board()
+    one.pipeline.accept(sequenced(1, 1))
+    one.restart()
+    assert one.accepted() == {}
+    one.take(sequenced(1, 1))
+    assert one.accepted() == {"level": 1, "flow": 1}
+    assert one.state.counters["duplicates"] == 0
+
+
+def test_a_new_connection_forgets_packet_ids_and_not_readings(board: Callable[..., Board]) -> None:
+    """Ids of the old connection are never acknowledged on the new one; what waits is known when it comes again."""
+    one = board()
+    for message in (sequenced(1, 1), bare(4, 2)):
+        one.pipeline.accept(message)
+    one.pipeline.connected(session_present=True)
+    assert one.take(bare(4, 2)) == [2]
+    assert one.accepted() == {"level": 1, "flow": 1, "door": 1}
+
+
+def test_losses_are_told_by_the_next_bucket_of_each_stream(board: Callable[..., Board]) -> None:
+    """A lost message is a gap in every stream of its source, also in one whose value was missing when it showed."""
+    one = board()
+    one.take(sequenced(1, 1), sequenced(4, 2, flow=None), sequenced(5, 3), sequenced(3, 4))
+    assert sum(bucket.gap for bucket in one.outbox("level")) == 1
+    assert sum(bucket.gap for bucket in one.outbox("flow")) == 1
+    assert [bucket.n for bucket in one.outbox("level")] == [3, 1], "the late one has a bucket of its own"
+    assert one.state.counters["absent"] == 1
+
+
+def test_too_old_a_number_is_a_dead_letter(board: Callable[..., Board]) -> None:
+    """Beyond the horizon it cannot be told whether it was counted: refused, counted, kept, acknowledged."""
+    one = board(identity={"horizon": 50})
+    one.take(sequenced(1, 1), sequenced(100, 2))
+    assert one.take(sequenced(50, 3)) == [3]
+    assert one.accepted()["level"] == 2
+    assert one.state.counters["refused.beyond_horizon"] == 1
+    assert "identity.horizon" in one.letters()[0].reason
+
+
+@pytest.mark.parametrize(
+    ("message", "counter"),
+    [
+        (Message(SEQUENCED, b"\xff\xfe{", 1, 1), "unreadable"),
+        (Message("somewhere/else", b"1", 1, 1), "unknown_topic"),
+        (sequenced(1, 1, t=NOON + 7200 * SECOND), "future"),
+        (sequenced(1, 1, level=1e300), "value"),
+        (sequenced(1, 1, level="warm"), "value"),
+    ],
+)
+def test_what_cannot_count_is_kept_with_its_reason(board: Callable[..., Board], message: Message, counter: str) -> None:
+    """Acknowledged, counted by reason, kept with topic, reason and first bytes; the rest of a message still counts."""
+    one = board(guard={"future": "1h"})
+    assert one.take(message) == [1]
+    letter = one.letters()[0]
+    assert one.state.counters[f"refused.{counter}"] >= 1
+    assert (letter.topic, letter.payload, letter.size) == (message.topic, message.payload[:16], len(message.payload))
+    assert letter.reason
+    assert one.accepted() == ({"flow": 1} if counter == "value" else {})
+
+
+def test_dead_letters_are_a_ring(board: Callable[..., Board]) -> None:
+    """Of a flood of rubbish the newest are kept, over a restart too, and all are counted."""
+    one = board()
+    for number in range(35):
+        one.pipeline.accept(Message(BARE, f"rubbish {number}".encode(), 1, 1))
+        if number % 9 == 8:
+            one.pipeline.commit()
+            one.restart()
+    one.pipeline.commit()
+    assert [letter.payload for letter in one.letters()] == [f"rubbish {n}".encode() for n in range(34, 24, -1)]
+    assert one.state.counters["refused.unreadable"] == 35
+
+
+def test_a_clock_that_was_never_set_judges_nothing(board: Callable[..., Board]) -> None:
+    """A board without a battery starts in 1970: its readings count, though all are later than its clock."""
+    one = board(guard={"future": "1h"})
+    one.now = CLOCK_NEVER_SET - 1
+    one.take(timed(0, 1))
+    assert one.accepted() == {"heat": 1}
+
+
+def test_a_commit_is_due_by_number_or_by_time(board: Callable[..., Board]) -> None:
+    """At half of Receive Maximum, or when the oldest has waited `commit.every`; never for nothing."""
+    one = board(commit={"every": "10s"})
+    now = time.monotonic()
+    assert not one.pipeline.due(now + 1000)
+    one.pipeline.accept(bare(1, 1))
+    assert not one.pipeline.due(now)
+    assert one.pipeline.due(now + 11)
+    for packet in range(2, 21):
+        one.pipeline.accept(bare(1, packet))
+    assert one.pipeline.due(now)
+
+
+def test_a_stream_that_was_taken_out_is_still_handed_on(board: Callable[..., Board], tmp_path: Path) -> None:
+    """Its open bucket closes, its rows wait for the target, its windows are gone."""
+    one = board()
+    one.take(timed(1, 1), bare(5, 2))
+    one.state.close()
+    kept = [source for source in one.config.sources if source.topic != BARE]
+    raw = [{"topic": s.topic, "streams": s.streams, "time": s.time, "time_format": "us"} for s in kept]
+    two = board(source=raw)
+    two.pipeline.commit()
+    assert two.state.outbox.rows == 1
+    assert [bucket.n for bucket in two.outbox("door")] == [1]
+    assert "door" not in {window["stream"] for window in two.state.status()["windows"]}
+
+
+def test_a_window_whose_question_changed_begins_anew(board: Callable[..., Board]) -> None:
+    """The same name over another length is another window; the others go on."""
+    one = board()
+    one.take(*(timed(minute, minute + 1) for minute in range(4)))
+    one.state.close()
+    windows = [
+        {"name": "recent", "policy": {"time": "9min"}, "aggregate": ["count"], "buckets": 6},
+        {"name": "last9", "policy": {"count": 9}, "aggregate": ["min", "first"], "buckets": 0},
+    ]
+    two = board(window=windows)
+    assert two.pipeline.windows["heat"][0].count == 0
+    assert two.pipeline.windows["heat"][1].count == 4
+
+
+def test_answers_are_those_of_the_windows_that_took_a_reading(board: Callable[..., Board]) -> None:
+    """One result a window and aggregate, once; value, bounds and count agree with the readings."""
+    one = board()
+    one.take(*(timed(minute, minute + 1, value=float(minute)) for minute in range(4)))
+    found = {(r.window, r.aggregate): r for r in one.pipeline.results()}
+    assert found["recent", "sum"].value == 6.0
+    assert found["recent", "max"].exact
+    assert (found["last9", "first"].value, found["last9", "first"].count, found["last9", "first"].ordinal) == (
+        0.0,
+        4,
+        3,
+    )
+    assert found["last9", "first"].time_us == NOON + 180 * SECOND
+    assert len(found) == 5
+    assert one.pipeline.results() == []
+
+
+class Refusing:
+    """A connection whose n-th statement from now fails as on a dying or full disk."""
+
+    def __init__(self, connection: sqlite3.Connection, at: int) -> None:
+        self._connection, self.left = connection, at
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise sqlite3.OperationalError("database or disk is full")
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        """The statement, or the failure; ROLLBACK always works."""
+        if statement != "ROLLBACK":
+            self._count()
+        return self._connection.execute(statement, *values)
+
+    def executemany(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        """The statements, or the failure."""
+        self._count()
+        return self._connection.executemany(statement, *values)
+
+
+def batch(start: int) -> list[Message]:
+    """Twelve messages of all kinds, enough for level evictions and a squeeze over a few batches."""
+    numbers = range(start, start + 4)
+    return [m for n in numbers for m in (sequenced(n, 3 * n + 1), timed(n, 3 * n + 2), bare(n % 3, 3 * n + 3))]
+
+
+def content(one: Board) -> dict[str, Any]:
+    """All tables but the incarnation."""
+    tables = ("stream", "outbox", "window", "window_leaf", "sequence", "identity", "counter")
+    found = {t: sorted(one.state.store.connection.execute(f"SELECT * FROM {t}")) for t in tables}  # noqa: S608
+    return found | {
+        "answers": [str(r) for w in one.pipeline.windows["heat"] for r in one.pipeline.answers("heat", w.name)]
+    }
+
+
+def test_a_commit_refused_at_any_statement_is_tried_again_whole(tmp_path: Path) -> None:
+    """Wherever the disk refuses, nothing is acknowledged and the store is as before; then it is as if nothing had been.
+
+    In between the broker sends everything again, which is known although no commit has told the disk.
+    """
+    straight = Board(tmp_path / "straight", outbox={"rows": 12, "chunk_buckets": 4})
+    for start in (0, 4, 8, 12):
+        straight.take(*batch(start))
+    expected = content(straight)
+    straight.state.close()
+    statements = 1
+    while True:
+        one = Board(tmp_path / f"refused-{statements}", outbox={"rows": 12, "chunk_buckets": 4})
+        for start in (0, 4, 8):
+            one.take(*batch(start))
+        for message in batch(12):
+            one.pipeline.accept(message)
+        before = content(one)
+        real = one.state.store.connection
+        one.state.store.connection = Refusing(real, statements)  # type: ignore[assignment]
+        try:
+            acknowledged = one.pipeline.commit()
+        except sqlite3.OperationalError:
+            acknowledged = []
+        one.state.store.connection = real
+        if acknowledged:
+            one.state.close()
+            break
+        assert content(one) == before
+        one.pipeline.connected(session_present=True)
+        for message in batch(12):
+            one.pipeline.accept(message)
+        assert one.pipeline.commit() == [message.packet_id for message in batch(12)]
+        found = content(one)
+        counted = dict(found.pop("counter"))
+        assert counted["duplicates"] == 12
+        assert counted["accepted"] == dict(expected["counter"])["accepted"]
+        assert found == {name: rows for name, rows in expected.items() if name != "counter"}, statements
+        one.state.close()
+        statements += 1
+    assert statements > 30, "the test has to reach every statement of a commit"
+
+
+def test_a_full_disk_stops_acknowledging_and_nothing_else(board: Callable[..., Board]) -> None:
+    """SQLite's own "disk is full": no PUBACK while it lasts, all of them when there is room, each reading once."""
+    one = board(mqtt={"receive_maximum": 60000})
+    one.take(timed(0, 1))
+    connection = one.state.store.connection
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    payloads = [timed(minute, minute + 1, value=minute / 8) for minute in range(1, 2000)]
+    for message in payloads:
+        one.pipeline.accept(message)
+    for _ in range(3):
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            one.pipeline.commit()
+    assert one.pipeline.pending == 1999
+    connection.execute("PRAGMA max_page_count = 1000000")
+    assert len(one.pipeline.commit()) == 1999
+    one.restart()
+    assert one.accepted() == {"heat": 2000}
+    assert sum(bucket.n for bucket in one.outbox("heat")) == 2000
+
+
+def test_memory_is_bounded_while_commits_fail(board: Callable[..., Board]) -> None:
+    """Beyond twice Receive Maximum nothing more is taken, nor acknowledged later: the broker still has it."""
+    one = board()
+    most = BACKLOG * 40
+    for minute in range(most + 5):
+        one.pipeline.accept(timed(minute, minute + 1))
+    assert one.pipeline.is_full
+    assert one.pipeline.commit() == list(range(1, most + 1))
+    assert one.accepted() == {"heat": most}
+    assert one.state.counters["refused.backlog"] == 5
+
+
+def test_damage_while_running_ends_the_agent_and_the_next_start_sets_it_aside(board: Callable[..., Board]) -> None:
+    """The next incarnation begins from zero with what the broker still has, and says what happened."""
+    one = board()
+    one.take(*batch(0))
+    incarnation = one.state.incarnation
+    one.state.store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    path = one.state.store.path
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\xa5" * (len(data) - 4096)
+    path.write_bytes(bytes(data))
+    one.state.store.connection.close()
+    one.state.store.connection = sqlite3.connect(path, isolation_level=None)
+    for message in batch(4):
+        one.pipeline.accept(message)
+    with pytest.raises(StoreDamaged):
+        one.pipeline.commit()
+    one.restart()
+    one.take(*batch(4))
+    assert one.accepted() == {"level": 4, "flow": 4, "heat": 4, "door": 4}
+    assert one.state.incarnation > incarnation
+    assert one.state.status()["stores_set_aside"] == 1
+
+
+def test_status_tells_what_is_there(board: Callable[..., Board]) -> None:
+    """Streams, windows, outbox, counters and dead letters; all of it plain JSON."""
+    one = board()
+    one.take(sequenced(1, 1), sequenced(3, 2), timed(5, 3), Message(BARE, b"\xff", 4, 1))
+    found = json.loads(json.dumps(one.state.status()))
+    assert found["streams"]["level"]["accepted"] == 2
+    assert found["streams"]["level"]["missing"] == 1
+    assert found["streams"]["heat"]["newest_us"] == NOON + 300 * SECOND
+    assert found["streams"]["door"]["newest_us"] is None
+    assert {"stream": "heat", "window": "last9"}.items() <= found["windows"][-3].items()
+    assert found["outbox"]["rows"] == 0
+    assert found["counters"]["messages"] == 4
+    assert found["dead_letters"][0]["payload"] == "\\xff"

@@ -1,0 +1,145 @@
+"""A stored window continues to the bit from append-only rows, however often it starts, and its rows stay few."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from durable_agent import configured
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluicegate_agent.config import WindowConfig
+from sluicegate_agent.state import schema
+from sluicegate_agent.state.windows import TIDIED, StoredWindow, forget
+
+WINDOWS = configured(
+    Path("/"),
+    window=[
+        {"name": "time", "policy": {"time": "100us"}, "aggregate": ["sum", "max", "first"], "buckets": 5},
+        {"name": "count", "policy": {"count": 40}, "aggregate": ["mean", "argmin"], "buckets": 8},
+        {"name": "exact", "policy": {"count": 30}, "aggregate": ["mean", "last"], "buckets": 0},
+    ],
+).windows
+
+
+def empty() -> sqlite3.Connection:
+    """An empty store in memory."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    schema.create(connection)
+    return connection
+
+
+def commit(store: sqlite3.Connection, window: StoredWindow) -> None:
+    """What the pipeline does with a window in a commit."""
+    window.save(store)
+    window.saved()
+
+
+def whole(window: StoredWindow) -> tuple[object, ...]:
+    """Everything a window says and holds."""
+    buckets = [repr(bucket) for bucket in window.window.buckets()]
+    return window.window.query(bounds=True) if len(window.window) else None, buckets, window.count
+
+
+@pytest.mark.parametrize("config", WINDOWS, ids=lambda config: config.name)
+@settings(max_examples=60, deadline=None)
+@given(
+    readings=st.lists(st.tuples(st.integers(-80, 80), st.integers(-5, 30)), min_size=1, max_size=150),
+    every=st.integers(1, 12),
+    restarts=st.sets(st.integers(0, 30)),
+)
+def test_a_restart_after_any_commit_changes_no_bit(
+    config: WindowConfig, readings: list[tuple[int, int]], every: int, restarts: set[int]
+) -> None:
+    """Through evictions, level evictions and times that go back: the restarted window is the one that went on."""
+    store, other = empty(), empty()
+    straight, stored = StoredWindow(other, 1, config), StoredWindow(store, 1, config)
+    time = 0
+    for i, (eighths, step) in enumerate(readings):
+        time += step
+        straight.insert(eighths / 8, time)
+        stored.insert(eighths / 8, time)
+        if i % every == 0:
+            commit(store, stored)
+            if i // every in restarts:
+                stored = StoredWindow(store, 1, config)
+                stored.window.verify()
+                assert whole(stored) == whole(straight)
+    assert whole(stored) == whole(straight)
+    store.close()
+    other.close()
+
+
+@pytest.mark.parametrize("config", WINDOWS, ids=lambda config: config.name)
+def test_rows_are_few_and_written_once(config: WindowConfig) -> None:
+    """After every commit at most the window's leaves and a bounded rest are stored; no commit writes a whole window."""
+    store = empty()
+    window = StoredWindow(store, 1, config)
+    most_changed = 0
+    for i in range(5000):
+        window.insert(i % 13 / 4, i * (1 + i // 1000))
+        before = store.total_changes
+        commit(store, window)
+        most_changed = max(most_changed, store.total_changes - before)
+        held = store.execute("SELECT count(*) FROM window_leaf").fetchone()[0]
+        assert held <= len(window.window) + 1
+    assert most_changed <= 2 * TIDIED
+    store.close()
+
+
+def test_tidying_is_bounded_and_ends() -> None:
+    """A gap of days empties a large window: its rows go a few a commit, and a restart in between is the same window."""
+    config = configured(
+        Path("/"), window=[{"name": "w", "policy": {"time": "1000us"}, "aggregate": "sum", "buckets": 2000}]
+    ).windows[0]
+    store = empty()
+    window = StoredWindow(store, 1, config)
+    for time in range(1000):
+        window.insert(1.0, time)
+    commit(store, window)
+    window.insert(1.0, 10**6)
+    held = []
+    for time in range(20):
+        before = store.total_changes
+        commit(store, window)
+        assert store.total_changes - before <= 3 * TIDIED
+        held.append(store.execute("SELECT count(*) FROM window_leaf").fetchone()[0])
+        assert whole(StoredWindow(store, 1, config)) == whole(window)
+        window.insert(1.0, 10**6 + 1 + time)
+    assert held[0] > 800
+    assert held[-1] <= 21
+    store.close()
+
+
+def test_damaged_rows_cost_one_window_and_say_so() -> None:
+    """A leaf is gone: that window begins anew and is counted; nothing else is touched."""
+    store = empty()
+    windows = [StoredWindow(store, 1, config) for config in WINDOWS]
+    for window in windows:
+        for time in range(60):
+            window.insert(1.0, time)
+        commit(store, window)
+    lost = windows[1].number
+    store.execute("DELETE FROM window_leaf WHERE window = ?", (lost,))
+    again = [StoredWindow(store, 1, config) for config in WINDOWS]
+    assert [window.begun_anew for window in again] == [False, True, False]
+    assert [len(window.window) > 0 for window in again] == [True, False, True]
+    store.close()
+
+
+def test_forgetting_takes_the_leaves_along() -> None:
+    """A window that is not asked for any more leaves no row behind."""
+    store = empty()
+    kept, gone = (StoredWindow(store, 1, config) for config in WINDOWS[1:])
+    for window in (kept, gone):
+        for time in range(60):
+            window.insert(1.0, time)
+        commit(store, window)
+    forget(store, "id NOT IN (SELECT ?)", (kept.number,))
+    assert store.execute("SELECT DISTINCT window FROM window_leaf").fetchall() == [(kept.number,)]
+    assert store.execute("SELECT id FROM window").fetchall() == [(kept.number,)]
+    store.close()
