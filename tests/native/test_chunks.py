@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import random
+import tracemalloc
 import zlib
 from array import array
 from pathlib import Path
@@ -215,10 +216,16 @@ def forged(payload: bytes, **changes: Any) -> bytes:
     return json.dumps(header).encode()
 
 
-def test_a_bomb_is_not_inflated() -> None:
-    """Data that inflates beyond the limit is refused after the limit, not after the memory."""
+def test_a_bomb_is_not_inflated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data that inflates beyond the limit is refused at the limit, before the memory is taken."""
+    bomb = forged(bytes(64 * 2**20))
+    monkeypatch.setattr(chunks, "MAX_PAYLOAD", 2**20)
+    tracemalloc.start()
     with pytest.raises(ChunkError, match="inflates to more than"):
-        decode(forged(bytes(chunks.MAX_PAYLOAD + 1)))
+        decode(bomb)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 2**20
 
 
 def test_a_row_bomb_is_not_unpacked() -> None:
