@@ -25,15 +25,20 @@ _VERSIONS = {
 }
 
 
-def process() -> dict[str, Any]:
-    """Uptime in seconds, resident bytes now and at most, the clock in µs since 1970, versions."""
+def brief() -> dict[str, Any]:
+    """What travels with a chunk: uptime in seconds, resident bytes now and at most, the clock in µs, the version."""
     return {
         "uptime_s": round(time.monotonic() - _STARTED),
         "rss_bytes": resident(),
         "peak_rss_bytes": peak(),
         "clock_us": time.time_ns() // 1000,
-        "versions": _VERSIONS,
+        "version": _VERSIONS["sluicegate"],
     }
+
+
+def process() -> dict[str, Any]:
+    """The same with the versions of what the agent stands on."""
+    return brief() | {"versions": _VERSIONS}
 
 
 def resident() -> int:
