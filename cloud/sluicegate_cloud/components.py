@@ -22,8 +22,8 @@ SLAB = 1 << 17
 #: The components of a window, by how they combine over devices. `ref`: the mean's estimate, to which `total`,
 #: `part_low` and `part_high` are relative; `n`, `total`: the readings of the buckets inside; `part_*`: of the cut
 #: buckets, pooled (`part_n`: all their readings, `part_count`: interpolated); `raw_*`: their sum of x itself;
-#: `*_possible`, `*_certain`: the extremes; `scale`: greatest |x| plus |center|; `missing`: readings known to be lost;
-#: `span_us`: summed time that the `buckets` cover.
+#: `*_possible`, `*_certain`: the extremes; `scale`: greatest |x| of any bucket touched, plus |center|; `missing`:
+#: readings known to be lost; `span_us`: summed time that the `buckets` cover.
 INTEGERS = ("n", "part_n", "count_low", "count_high", "buckets", "span_us")
 SUMS = (*INTEGERS, "part_count", "raw_low", "raw_high", "raw_part", "missing")
 LEAST = ("part_min", "min_possible", "min_certain")
@@ -79,7 +79,9 @@ class _Stream:
         out["total"] += out["n"] * (self.center - out["ref"])
         self._add_parts(out)
         out["missing"] = np.maximum(out["missing"], 0.0)
-        reach = np.maximum(np.abs(_finite(out["min_possible"])), np.abs(_finite(out["max_possible"])))
+        # The whole of a cut bucket, not what of it may be inside: its S and P± were rounded at that size.
+        ends = ("min_possible", "max_possible", "part_min", "part_max")
+        reach = np.max([np.abs(_finite(out[name])) for name in ends], axis=0)
         out["scale"] = reach + np.abs(self.rows["center"]).max()
         return out
 

@@ -36,12 +36,12 @@ def sliding_windows(
 
     `frames` as `merge_frames` gives them. Windows are [window_start, window_end) in µs on the grid of the frames, from
     the first that holds a reading of the stream to the last, so those at both ends are partial; empty ones between are
-    rows of count 0, unless more than `grid.MAX_EMPTY` stand in a row. Columns: `window_schema(aggregates)`. Raises
+    rows of count 0, unless more than `grid.MAX_EMPTY` stand in a row. Columns: `window_columns(aggregates)`. Raises
     ValueError for frames that are not frames, a width below 1 or an unknown aggregate.
     """
     if frames_per_window < 1:
         raise ValueError(f"frames_per_window is {frames_per_window}: a window holds at least 1 frame")
-    schema = window_schema(aggregates)
+    schema = ddl(window_columns(aggregates))
     slide_us, origin_us = frame_times(frames)
     grid = Grid(slide_us, frames_per_window, origin_us)
     parts = frames.groupBy("device", "stream").applyInArrow(_stream_function(grid), ddl(_HEAD, _PARTS))
@@ -50,8 +50,8 @@ def sliding_windows(
     return parts.mapInArrow(_lower_function(tuple(aggregates)), schema)
 
 
-def window_schema(aggregates: Sequence[str] = AGGREGATES) -> str:
-    """The SQL schema of window rows: each aggregate's value, `_low`, `_high` and `_exact`, then the quality.
+def window_columns(aggregates: Sequence[str] = AGGREGATES) -> dict[str, str]:
+    """The columns of window rows and their SQL types: each aggregate, `_low`, `_high` and `_exact`, then the quality.
 
     Raises ValueError for an unknown aggregate.
     """
@@ -61,7 +61,7 @@ def window_schema(aggregates: Sequence[str] = AGGREGATES) -> str:
     for name in aggregates:
         kind = "bigint" if name == "count" else "double"
         columns |= {name: kind, f"{name}_low": kind, f"{name}_high": kind, f"{name}_exact": "boolean"}
-    return ddl(columns, {"completeness": "double", "resolution_us": "double", "buckets": "bigint"})
+    return columns | {"completeness": "double", "resolution_us": "double", "buckets": "bigint"}
 
 
 def _stream_function(grid: Grid) -> Callable[[pa.Table], pa.Table]:
@@ -139,7 +139,7 @@ def _lower_function(aggregates: tuple[str, ...]) -> Callable[[Iterable[pa.Record
 
 
 def _arrow(answers: Columns, aggregates: tuple[str, ...]) -> dict[str, Any]:
-    """Arrow columns in the order of `window_schema`; NaN, which means that there is no such number, becomes null."""
+    """Arrow columns in the order of `window_columns`; NaN, which means that there is no such number, becomes null."""
     names = [f"{name}{end}" for name in aggregates for end in ("", "_low", "_high", "_exact")]
     return {
         name: pa.array(answers[name], from_pandas=True) for name in (*names, "completeness", "resolution_us", "buckets")

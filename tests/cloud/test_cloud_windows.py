@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from cloud_streams import Readings, Row, Stream, fold, frame_rows, random_stream, violations
 
+from sluicegate.buckets import FIELDS, Builder, merge
 from sluicegate_cloud.components import components
 from sluicegate_cloud.grid import MAX_EMPTY, Grid, window_axis
 from sluicegate_cloud.lower import AGGREGATES, lower
@@ -160,3 +161,23 @@ def test_the_order_of_rows_does_not_change_a_bit() -> None:
     _, one = components(rows, grid)
     _, two = components({name: column[mixed] for name, column in rows.items()}, grid)
     assert all(np.array_equal(one[name], two[name], equal_nan=True) for name in one)
+
+
+def test_zeros_beside_rare_values_stay_inside() -> None:
+    """A window of zeros that a merged bucket with rain overlaps: the bucket's sums were rounded at the rain's size."""
+    for seed in range(60):
+        rng = random.Random(seed)
+        readings = [(i * 40, rng.choice([0.0] * 9 + [0.01, 0.02, 0.13, 0.31])) for i in range(240)]
+        builder = Builder(readings[0][1])
+        leaves = []
+        for number, (time, value) in enumerate(readings, 1):
+            builder.add(value, time)
+            if number % 4 == 0:
+                leaves.append(builder.close())
+        while len(leaves) > 8:
+            at = rng.randrange(len(leaves) - 1)
+            leaves[at : at + 2] = [merge(*leaves[at : at + 2])]
+        head = {"device": "d", "stream": "s", "incarnation": "0", "center": readings[0][1], "chunk": ""}
+        raw = Readings(readings)
+        for row in answers([head | {name: getattr(leaf, name) for name in FIELDS} for leaf in leaves], Grid(40, 24)):
+            assert violations(row, raw.window(row["start"], row["start"] + 24 * 40)) == [], f"seed {seed}"

@@ -1,0 +1,68 @@
+"""The commands `sluicegate cloud merge` and `sluicegate cloud report`. Imports only click at the top."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def cloud() -> None:
+    """Merge the buckets of all devices into windows, and report on them."""
+
+
+def length(context: click.Context, option: click.Parameter, value: str) -> int:
+    """The µs of a length of time such as "24h"."""
+    from sluicegate import policies
+
+    try:
+        return policies.time(value).span
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r}: expected a positive length such as 24h, 90s, 15min or 7d") from error
+
+
+@cloud.command()
+@click.argument("source", nargs=-1, required=True)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the windows and their summary.")
+@click.option("--window", default="24h", callback=length, show_default=True, help="Length of a window.")
+@click.option(
+    "--slide", default="1h", callback=length, show_default=True, help="From one window's start to the next's."
+)
+@click.option("--master", default="local[*]", show_default=True, help="Spark master; all cores of this machine.")
+@click.option("--strict", is_flag=True, help="End with exit code 1 when any document is unreadable or in conflict.")
+def merge(source: tuple[str, ...], out: Path, window: int, slide: int, master: str, strict: bool) -> None:
+    """Merge chunk documents into sliding windows, per device and fleet-wide.
+
+    SOURCE: folders of chunk documents (searched to any depth), files or globs. Running it again, with documents
+    sent twice or late, replaces OUT by corrected rows.
+
+    \b
+    Writes:
+      OUT/windows/stream=NAME/*.parquet   a row a window: value, low, high, exact
+      OUT/summary.json                    documents, completeness, exact shares
+    """
+    if window % slide:
+        raise click.UsageError(f"--window must be a whole number of --slide: {window} us is not one of {slide} us")
+    from sluicegate_cloud import job
+
+    summary = job.merge(source, out, window, slide, master=master, strict=strict)
+    for line in job.table(summary):
+        click.echo(line)
+    click.echo(f"\nWindows in {out / 'windows'}, summary in {out / 'summary.json'}")
+    click.echo(f"Next: sluicegate cloud report {out} --out report.html")
+
+
+@cloud.command()
+@click.argument("merged", type=click.Path(path_type=Path))
+@click.option("--out", default="report.html", show_default=True, type=click.Path(path_type=Path), help="The page.")
+@click.option("--summary", type=click.Path(path_type=Path), help="A demo's summary.json: adds bytes sent and saved.")
+def report(merged: Path, out: Path, summary: Path | None) -> None:
+    """Draw what `cloud merge` wrote as one self-contained HTML page.
+
+    MERGED: the folder given to `cloud merge --out`. Needs neither Spark nor a network, nor does the page.
+    """
+    from sluicegate_cloud.report import write_report
+
+    size = write_report(merged, out, summary)
+    click.echo(f"{out} ({size / 1024:.0f} KiB): open it in any browser")

@@ -1,0 +1,96 @@
+"""The merge as one job: documents → buckets → frames → windows → Parquet and a summary, each step shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluicegate_cloud import quality, sinks
+from sluicegate_cloud.dedupe import PROBLEMS, catalogue
+from sluicegate_cloud.errors import SourceError
+from sluicegate_cloud.frames import merge_frames
+from sluicegate_cloud.lower import AGGREGATES
+from sluicegate_cloud.progress import step
+from sluicegate_cloud.session import spark_session
+from sluicegate_cloud.sources import buckets_of, list_sources, read_documents, require_no_problems
+from sluicegate_cloud.windows import sliding_windows
+
+
+def merge(
+    sources: Sequence[str], out: Path, window_us: int, slide_us: int, *, master: str = "local[*]", strict: bool = False
+) -> dict[str, Any]:
+    """Merge `sources` into OUT and return the summary (docs/cloud.md, "summary.json").
+
+    `window_us` is a multiple of `slide_us`. Raises SourceError, SinkError, JavaError and, when `strict`, StrictError.
+    """
+    list_sources(sources)
+    sinks.prepare(out)
+    with step("starting Spark"):
+        spark = spark_session(master)
+    documents = catalogue(read_documents(spark, sources)).persist()
+    try:
+        return _merged(spark, documents, out, window_us, slide_us, strict)
+    finally:
+        documents.unpersist()
+
+
+def _merged(
+    spark: SparkSession, documents: DataFrame, out: Path, window_us: int, slide_us: int, strict: bool
+) -> dict[str, Any]:
+    with step("reading documents", spark.sparkContext):
+        tallied = quality.tally(documents)
+    counts = quality.document_counts(tallied)
+    named = quality.problems(documents) if any(counts[fate] for fate in PROBLEMS) else []
+    if strict:
+        require_no_problems(documents)
+    if counts["used"] == 0:
+        raise SourceError(
+            f"none of the {counts['files']} files is a chunk document; {named[0]['path']}: {named[0]['reason']}"
+        )
+    with step("merging windows", spark.sparkContext):
+        frames = merge_frames(buckets_of(documents), slide_us)
+        sinks.write_windows(sliding_windows(frames, window_us // slide_us), out)
+    times = {"window_us": window_us, "slide_us": slide_us, "origin_us": 0}
+    summary = {"format": 1, **times, **_summary(tallied, counts, out), "problems": named}
+    sinks.write_summary(summary, out)
+    return summary
+
+
+def _summary(tallied: list[dict[str, Any]], counts: dict[str, int], out: Path) -> dict[str, Any]:
+    streams = list(quality.completeness(tallied))
+    windows = sinks.read_windows(out, ["count_high", *(f"{name}_exact" for name in AGGREGATES)])
+    shares = quality.exact_shares(windows, AGGREGATES)
+    return {"documents": counts, "windows": shares, "devices": quality.by_device(streams), "streams": streams}
+
+
+def table(summary: dict[str, Any]) -> Iterator[str]:
+    """The summary in a few lines for a terminal."""
+    yield f"{'device':<24}{'readings':>12}{'missing':>10}{'complete':>11}"
+    for device in summary["devices"][:40]:
+        name, complete = _short(device["device"]), _percent(device["completeness"])
+        yield f"{name:<24}{device['readings']:>12,}{device['missing']:>10,}{complete:>11}"
+    if (more := len(summary["devices"]) - 40) > 0:
+        yield f"… and {more} more devices"
+    windows, documents = summary["windows"], summary["documents"]
+    shares = ", ".join(f"{name} {_percent(share)}" for name, share in windows["exact"].items())
+    yield f"\nWindows: {windows['rows']:,} ({windows['with_readings']:,} with readings); exact: {shares}"
+    yield (
+        f"Documents: {documents['files']:,} files, {documents['used']:,} used, {documents['copy']:,} copies, "
+        f"{documents['refused']:,} unreadable, {documents['conflict']:,} in conflict, "
+        f"{documents['overlap']:,} overlapping"
+    )
+    for problem in summary["problems"][:5]:
+        yield f"  {problem['fate']}: {problem['path']}: {problem['reason']}"
+    if (more := sum(documents[kind] for kind in PROBLEMS) - 5) > 0:
+        yield f"  … and {more:,} more, see summary.json"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 22 else name[:21] + "…"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.2f} %"

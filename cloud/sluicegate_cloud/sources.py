@@ -1,0 +1,108 @@
+"""Chunk documents in folders, files, globs or at URIs → one row a document → one row a bucket, each reading once."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from sluicegate_cloud.dedupe import USED, catalogue
+from sluicegate_cloud.documents import DOCUMENTS, PATHS, decode_contents, decode_files, unpack
+from sluicegate_cloud.errors import SourceError, StrictError
+from sluicegate_cloud.quality import problems
+from sluicegate_cloud.schema import BUCKETS
+
+Source = str | Path | Sequence[str | Path]
+
+#: An agent that is writing a document gives it this ending until it is whole.
+UNFINISHED = ".partial"
+#: Documents that one task reads.
+_PER_TASK = 256
+
+
+def read_buckets(spark: SparkSession, source: Source, *, strict: bool = False) -> DataFrame:
+    """One row per bucket of every chunk document of `source`, and one of n = 0 per hole in a stream's ordinals.
+
+    `source`: a folder (searched to any depth), a file, a glob, a URI that Spark can list, or several of these. Columns:
+    `schema.BUCKETS`, times in µs. Documents are told apart by their id, so re-sent and reordered ones change nothing;
+    see `dedupe` for what happens to conflicting and unreadable ones. Raises SourceError when there is nothing to read,
+    StrictError when `strict` and any document is refused, in conflict or overlapping.
+    """
+    documents = catalogue(read_documents(spark, source))
+    if strict:
+        require_no_problems(documents)
+    return buckets_of(documents)
+
+
+def read_documents(spark: SparkSession, source: Source) -> DataFrame:
+    """One row per document (`documents.DOCUMENTS`), refused ones with a reason. Raises SourceError."""
+    files, uris = list_sources(source)
+    frames = [_read_uri(spark, uri) for uri in uris] + ([_read_files(spark, files)] if files else [])
+    return reduce(DataFrame.unionByName, frames)
+
+
+def list_sources(source: Source) -> tuple[list[str], list[str]]:
+    """The whole files and the URIs that `source` names. Raises SourceError when there are none or one is not there."""
+    named = [str(source)] if isinstance(source, str | Path) else [str(item) for item in source]
+    uris = [name for name in named if _is_remote(name)]
+    files = sorted({path for name in named if not _is_remote(name) for path in _files(name)})
+    if not files and not uris:
+        raise SourceError(f"there are no files in {', '.join(map(repr, named)) or 'an empty list of sources'}")
+    return files, uris
+
+
+def buckets_of(documents: DataFrame) -> DataFrame:
+    """The documents in use (`dedupe.catalogue`) as rows of buckets and holes (`schema.BUCKETS`)."""
+    return documents.where(sf.col("fate") == USED).mapInArrow(unpack, BUCKETS)
+
+
+def require_no_problems(documents: DataFrame) -> None:
+    """Raise StrictError, which names the first, when any document of `dedupe.catalogue` is refused or in conflict."""
+    if found := problems(documents, 3):
+        listed = "; ".join(f"{row['path']}: {row['reason']}" for row in found)
+        raise StrictError(
+            f"strict: {listed}{' …' if len(found) == 3 else ''}. Remove these files, or run without strict"
+        )
+
+
+def _is_remote(source: str) -> bool:
+    return "://" in source and not source.startswith("file://")
+
+
+def _files(source: str) -> Iterator[str]:
+    """Every file that `source` names, whole ones only. Raises SourceError when it is not there or cannot be listed."""
+    source = source.removeprefix("file://")
+    roots = [source] if Path(source).exists() else sorted(glob.glob(source, recursive=True))  # noqa: PTH207 - Path.glob wants a folder to begin in
+    if not roots:
+        raise SourceError(f"source {source!r} is not there: give a folder of chunk documents, a file or a glob")
+    for root in map(os.path.realpath, roots):
+        yield from [root] if Path(root).is_file() else _below(root)
+
+
+def _below(root: str) -> Iterator[str]:
+    """Files below a folder to any depth; hidden ones too, for a device may be called `.a` or `_b`."""
+    for folder, _, names in os.walk(root, onerror=_cannot_list):
+        yield from (str(Path(folder, name)) for name in names if not name.endswith(UNFINISHED))
+
+
+def _cannot_list(error: OSError) -> None:
+    raise SourceError(f"source {error.filename!r} cannot be listed: {error.strerror}") from error
+
+
+def _read_files(spark: SparkSession, paths: list[str]) -> DataFrame:
+    """Files that every worker can open, read where they are decoded."""
+    table = pa.table({"path": pa.array(paths, pa.string())})
+    tasks = min(max(len(paths) // _PER_TASK, spark.sparkContext.defaultParallelism), len(paths))
+    return spark.createDataFrame(table, PATHS).repartition(tasks).mapInArrow(decode_files, DOCUMENTS)
+
+
+def _read_uri(spark: SparkSession, uri: str) -> DataFrame:
+    """Objects that Spark fetches. It leaves out names that begin with `_` or `.`."""
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(uri)
+    return files.select("path", "content").mapInArrow(decode_contents, DOCUMENTS)

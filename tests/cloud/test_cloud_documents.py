@@ -1,0 +1,90 @@
+"""Decoding promises Arrow columns with the same bits, and a reason for each document it refuses. No Spark here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from cloud_streams import fold
+
+from sluicegate.buckets import Bucket
+from sluicegate.chunks import Chunk, decode, encode
+from sluicegate_cloud.documents import decode_files, unpack
+from sluicegate_cloud.schema import BUCKET_FIELDS
+
+
+def chunk(first: int = 0, buckets: int = 3, value: float = 1.0) -> Chunk:
+    """A chunk of small buckets, ten readings each, one a second."""
+    rows = []
+    for at in range(first, first + 10 * buckets, 10):
+        readings = [(1_000_000 * (at + i), value + 0.25 * ((at + i) % 7)) for i in range(10)]
+        rows.append(Bucket(**fold(readings, 1.0, at)))
+    return Chunk("board", "temp", f"{1:016x}", 1.0, rows, [None] * buckets)
+
+
+def decoded(*paths: Path) -> list[dict[str, Any]]:
+    """The document rows of files."""
+    batch = pa.RecordBatch.from_pydict({"path": [str(path) for path in paths]})
+    return [row for out in decode_files([batch]) for row in out.to_pylist()]
+
+
+def test_a_documents_buckets_come_out_with_the_same_bits(tmp_path: Path) -> None:
+    """Encoded, decoded and unpacked, every field of every bucket is what the chunk held."""
+    path = tmp_path / "a.json"
+    path.write_bytes(encode(chunk()))
+    row = decoded(path)[0]
+    assert (row["reason"], row["readings"], row["first"], row["t_last"]) == (None, 30, 0, 29_000_000)
+    batch = pa.RecordBatch.from_pylist([row | {"hole": 0, "hole_from": 0, "hole_to": 0}])
+    holes, buckets = list(unpack([batch]))
+    assert holes.num_rows == 0
+    got = [Bucket(**{name: got[name] for name in BUCKET_FIELDS}) for got in buckets.to_pylist()]
+    assert [bucket.pack() for bucket in got] == [bucket.pack() for bucket in decode(path.read_bytes()).buckets]
+    assert set(buckets.column("chunk").to_pylist()) == {row["id"]}
+
+
+def test_a_hole_becomes_a_row_of_no_readings(tmp_path: Path) -> None:
+    """Ten ordinals missing before a document: n = 0, gap = 10, its times in order even where a clock went back."""
+    path = tmp_path / "a.json"
+    path.write_bytes(encode(chunk(first=10)))
+    batch = pa.RecordBatch.from_pylist([decoded(path)[0] | {"hole": 10, "hole_from": 900, "hole_to": 100}])
+    hole = next(iter(unpack([batch]))).to_pylist()[0]
+    assert (hole["n"], hole["gap"], hole["first"], hole["t_first"], hole["t_last"]) == (0, 10, 0, 100, 900)
+    assert hole["low"] is None
+    assert hole["device"] == "board"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("empty.json", b"", "JSON"),
+        ("binary.json", bytes(range(256)), ""),
+        ("list.json", b"[1, 2]", ""),
+        ("foreign.json", b'{"type": "something else"}', ""),
+        ("deep.json", b"[" * 100_000, ""),
+        ("notes.txt", b"hello", "does not end in .json"),
+    ],
+)
+def test_what_is_no_chunk_gets_a_reason(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+    """Foreign, empty and binary files are rows with a reason, never an exception."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    row = decoded(path)[0]
+    assert row["reason"]
+    assert said in row["reason"]
+    assert row["packed"] is None
+
+
+def test_a_damaged_document_gets_a_reason(tmp_path: Path) -> None:
+    """One flipped character in the data is found by the checksum or the decoder."""
+    data = bytearray(encode(chunk()))
+    data[data.index(b'"data":"') + 40] ^= 1
+    path = tmp_path / "damaged.json"
+    path.write_bytes(bytes(data))
+    assert decoded(path)[0]["reason"]
+
+
+def test_a_file_that_is_not_there_any_more_gets_a_reason(tmp_path: Path) -> None:
+    """Deleted between listing and reading: reported like the others."""
+    assert decoded(tmp_path / "gone.json")[0]["reason"] == "No such file or directory"
