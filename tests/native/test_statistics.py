@@ -1,4 +1,4 @@
-"""The histograms' statistics: quantiles to tabulated and integrated values, moments and GEV fits, the same bits compiled and pure."""
+"""The histograms' statistics: quantiles as tabulated and integrated, moments, GEV fits; compiled and pure alike."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_student_quantile_agrees_with_printed_tables(module: Any, key: tuple[flo
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.9999])
 @pytest.mark.parametrize("freedom", [3, 4, 17, 126, 127, 128, 129, 5000])
 def test_student_quantile_encloses_its_confidence(module: Any, confidence: float, freedom: int) -> None:
-    """The density integrated over ±t gives the confidence back, also where the finite sum hands over to the expansion."""
+    """The density integrated over ±t gives the confidence back, also where the sum hands over to the expansion."""
     t = module.student_quantile(confidence, freedom)
     scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
     inside = 2 * simpson(lambda x: scale * (1 + x * x / freedom) ** (-(freedom + 1) / 2), 0.0, t)
@@ -117,7 +117,7 @@ def test_fit_uses_the_unbiased_moments(module: Any) -> None:
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e12, -1e-12, 1e300])
 def test_a_plateau_is_told_and_keeps_its_value(module: Any, value: float) -> None:
-    """Thirty equal maxima: scale 0, and the lower bound is that value exactly, so that the plateau stays a candidate."""
+    """Thirty equal maxima: scale 0, the lower bound is that value exactly: the plateau stays a candidate."""
     fit = module.fit_gev([value] * 30)
     assert tuple(fit) == (value, 0.0, 0.0)
     assert module.recommended_range(fit, 0.95) == (value, math.inf)
@@ -140,16 +140,10 @@ def test_compiled_and_pure_give_the_same_bits() -> None:
     rng = random.Random(3)
 
     def same(name: str, *arguments: Any) -> None:
-        boxed = [
-            pure.Moments(*a) if name in ("merge", "prediction_interval") and isinstance(a, tuple) else a
-            for a in arguments
-        ]
-        boxed = [
-            pure.Gev(*a) if name in ("gev_quantile", "recommended_range", "paper_range") and isinstance(a, tuple) else a
-            for a in boxed
-        ]
-        ours, twins = getattr(compiled, name)(*arguments), getattr(pure, name)(*boxed)
-        ours, twins = ((x,) if isinstance(x, float) else tuple(x) for x in (ours, twins))
+        box = {3: gev if "gev" in name or "range" in name else moments}
+        boxed = [box[len(a)](pure, a) if isinstance(a, tuple) else a for a in arguments]
+        both = getattr(compiled, name)(*arguments), getattr(pure, name)(*boxed)
+        ours, twins = ((x,) if isinstance(x, float) else tuple(x) for x in both)
         assert struct.pack(f"{len(ours)}d", *ours) == struct.pack(f"{len(twins)}d", *twins), (name, arguments)
 
     for _ in range(2000):

@@ -1,6 +1,6 @@
-"""The readable twin of sluicegate.histograms._statistics: quantiles, prediction intervals and extreme values, with the same bits.
+"""The readable twin of sluicegate.histograms._statistics: quantiles, prediction intervals, extreme values.
 
-Nothing here asks for more than the C library's log, exp, pow and atan, so both sides agree to the last bit on one machine.
+Nothing here asks for more than the C library's log, exp, pow and atan: both sides agree to the last bit on one machine.
 Sources: Wichura, AS 241 (normal quantile); Abramowitz & Stegun 26.7.3, 26.7.4 (Student's t) and 26.7.5 (many degrees of
 freedom); Chan, Golub & LeVeque (merge of moments); Hosking, Wallis & Wood 1985 (GEV by probability-weighted moments).
 """
@@ -8,7 +8,7 @@ freedom); Chan, Golub & LeVeque (merge of moments); Hosking, Wallis & Wood 1985 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import atan, exp, expm1, inf, isfinite, log, pi, sqrt
+from math import atan, exp, expm1, inf, isfinite, log, pi, pow, sqrt
 from typing import NamedTuple
 
 MOST_SUMMED = 128  # degrees of freedom from which Fisher's expansion is exact to 1e-9
@@ -56,7 +56,7 @@ def normal_quantile(p: float) -> float:
 
 
 def student_probability(t: float, freedom: int) -> float:
-    """Probability that Student's t with so many degrees of freedom lies within ±t, as a finite sum (A&S 26.7.3, 26.7.4)."""
+    """Probability that Student's t with so many degrees of freedom lies within ±t: a finite sum (A&S 26.7.3 and 4)."""
     cos2, sin = freedom / (freedom + t * t), t / sqrt(freedom + t * t)
     odd = freedom & 1
     term, total = sqrt(cos2) if odd else 1.0, 0.0
@@ -72,7 +72,7 @@ def _student_density(t: float, freedom: int) -> float:
     ratio = 1.0 / sqrt(pi) if freedom & 1 else sqrt(pi) / 2.0  # Γ((ν + 1)/2) / Γ(ν/2), from ν = 1 or 2 upwards
     for i in range(2 - (freedom & 1), freedom, 2):
         ratio *= (i + 1.0) / i
-    return ratio / sqrt(freedom * pi) * (1.0 + t * t / freedom) ** (-(freedom + 1.0) / 2.0)
+    return ratio / sqrt(freedom * pi) * pow(1.0 + t * t / freedom, -(freedom + 1.0) / 2.0)
 
 
 def student_quantile(confidence: float, freedom: int) -> float:
@@ -129,7 +129,7 @@ def least_magnitude(low: float, high: float) -> float:
 
 
 class Gev(NamedTuple):
-    """A generalized extreme value distribution; Hosking's shape k is −ξ. Scale 0: a plateau, all of it at `location`."""
+    """A generalized extreme value distribution; Hosking's shape k is −ξ. Scale 0: a plateau at `location`."""
 
     location: float
     scale: float
@@ -144,7 +144,7 @@ def _gamma(z: float) -> float:
     total, base = _LANCZOS[0], z + 7.5
     for i in range(1, 9):
         total += _LANCZOS[i] / (z + i)
-    return float(sqrt(2.0 * pi) * base ** (z + 0.5) * exp(-base) * total)
+    return sqrt(2.0 * pi) * pow(base, z + 0.5) * exp(-base) * total
 
 
 def fit_gev(maxima: Sequence[float]) -> Gev:
@@ -184,13 +184,13 @@ def gev_quantile(fit: Gev, p: float) -> float:
 
 
 def recommended_range(fit: Gev, confidence: float) -> tuple[float, float]:
-    """Candidates to become the window's result: from the lower quantile upwards; a value above any quantile is one all the more."""
+    """Candidates to become the window's result: all from the lower quantile upwards."""
     low = gev_quantile(fit, 1.0 - confidence)
     return (low if isfinite(low) else fit.location), inf
 
 
 def paper_range(fit: Gev, confidence: float) -> tuple[float, float]:
-    """The paper's range: ξ ≥ 0: from the end point (−∞ at 0) to the upper quantile; ξ < 0: from the lower quantile to the end point."""
+    """The paper's: ξ ≥ 0: end point (−∞ at 0) to upper quantile; ξ < 0: lower quantile to end point."""
     if fit.scale == 0.0:
         return fit.location, inf
     if fit.shape > 0.0:
