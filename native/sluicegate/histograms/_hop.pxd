@@ -1,0 +1,33 @@
+# The contract of the compiled hop histogram: O(1) a reading, O(256) an eviction; no allocation, no GIL.
+from libc.stdint cimport int64_t
+
+cdef enum:
+    MOST_SIZES = 256
+
+cdef enum:  # sluicegate.reference.hop.Verdict
+    JOIN = 0
+    OPEN = 1
+    OTHER = 2
+
+
+cdef class HopRule:
+    cdef double confidence
+    cdef double mean  # of the sizes, 0: no prediction
+    cdef double spread  # t·s
+    cdef int n  # size of the sample, 0: the hint
+    cdef int held
+    cdef double sizes[MOST_SIZES]  # oldest first
+    cdef readonly int64_t boundary
+    cdef int64_t following  # the next ordinal
+    cdef int64_t k
+    cdef readonly int64_t first  # the zone: low − 1 … high of the predicted boundary
+    cdef readonly int64_t last
+    cdef readonly int64_t failures
+
+    cdef int c_verdict(self, int64_t ordinal) noexcept nogil
+    cdef void c_took(self, int64_t ordinal) noexcept nogil
+    cdef void c_evicted(self, int64_t start, int64_t uncertain) noexcept nogil
+    cdef void advance(self) noexcept nogil
+    cdef void predict(self) noexcept nogil
+    cdef void place(self) noexcept nogil
+    cdef void resample(self) noexcept nogil

@@ -1,0 +1,123 @@
+# cython: language_level=3
+"""Where the readings stand to predicted evictions (A2MTA, II-C), compiled; the readable twin is sluicegate.reference.hop."""
+from libc.math cimport ceil, fabs, floor, sqrt
+from libc.stdint cimport int64_t
+from libc.string cimport memmove
+
+import struct
+
+from sluicegate.histograms._statistics cimport c_normal_quantile, c_student_quantile
+
+cdef int _LEAST_SIZES = 3
+cdef int _LEAST_SAMPLE = 30
+
+
+cdef class HopRule:
+    """Sizes of past evictions, the last known boundary, and the next predicted zone of boundaries."""
+
+    def __cinit__(self, double confidence, double mean, double deviation):
+        self.confidence, self.mean = confidence, mean
+        self.spread = c_normal_quantile(0.5 + confidence / 2.0) * deviation
+        self.predict()
+
+    cdef int c_verdict(self, int64_t ordinal) noexcept nogil:
+        if self.mean == 0.0:
+            return OTHER
+        if ordinal == self.first or ordinal == self.last + 1:
+            return OPEN
+        return OTHER if self.first < ordinal and ordinal <= self.last else JOIN
+
+    cdef void c_took(self, int64_t ordinal) noexcept nogil:
+        self.following = ordinal + 1
+        if self.mean > 0.0:
+            self.advance()
+
+    cdef void advance(self) noexcept nogil:
+        while self.last + 1 < self.following:
+            self.k += 1
+            self.place()
+
+    cdef void predict(self) noexcept nogil:
+        if self.mean == 0.0:
+            return
+        self.k = max(1, <int64_t> (<double> (self.following - self.boundary) / self.mean))
+        self.place()
+        self.advance()
+
+    cdef void place(self) noexcept nogil:
+        cdef double k = <double> self.k
+        cdef double middle = self.boundary + k * self.mean
+        cdef double half = self.spread * sqrt(k + k * k / self.n if self.n else k)
+        self.first, self.last = <int64_t> floor(middle - half) - 1, <int64_t> ceil(middle + half)
+
+    cdef void c_evicted(self, int64_t start, int64_t uncertain) noexcept nogil:
+        cdef int64_t least = start - self.boundary, most = start + uncertain - self.boundary, size
+        if most < 1:
+            return
+        least = max(least, 1)
+        size = least
+        if uncertain and not fabs(least - self.mean) > fabs(most - self.mean):
+            size = most
+        self.failures += uncertain > 0
+        self.boundary += size
+        if self.held == MOST_SIZES:
+            memmove(self.sizes, self.sizes + 1, (MOST_SIZES - 1) * sizeof(double))
+            self.held -= 1
+        self.sizes[self.held] = <double> size
+        self.held += 1
+        self.resample()
+        self.predict()
+
+    cdef void resample(self) noexcept nogil:
+        cdef double total = 0.0, squares = 0.0
+        cdef int64_t fitting = 0
+        cdef int i, n
+        if self.held < _LEAST_SIZES:
+            return
+        if self.mean > 0.0:
+            fitting = <int64_t> (<double> (self.following - self.boundary) / self.mean)
+        n = <int> min(self.held, max(_LEAST_SAMPLE, fitting))
+        for i in range(self.held - n, self.held):
+            total += self.sizes[i]
+        self.mean = total / n
+        for i in range(self.held - n, self.held):
+            squares += (self.sizes[i] - self.mean) * (self.sizes[i] - self.mean)
+        self.n = n
+        self.spread = c_student_quantile(self.confidence, n - 1) * sqrt(squares / (n - 1)) if squares > 0.0 else 0.0
+
+    # for Python
+
+    def verdict(self, int64_t ordinal):
+        """Where the next reading stands: 0 joins the block, 1 opens a bucket, 2 another histogram decides."""
+        return self.c_verdict(ordinal)
+
+    def took(self, int64_t ordinal):
+        """Note a reading."""
+        self.c_took(ordinal)
+
+    def evicted(self, int64_t start, int64_t uncertain):
+        """The window now begins at ordinal `start`, or up to `uncertain` readings later, within its oldest bucket."""
+        self.c_evicted(start, uncertain)
+
+    def state(self):
+        """What a restart needs, 8 bytes little-endian each; a fixed length."""
+        cdef int i
+        held = [self.sizes[i] for i in range(self.held)] + [0.0] * (MOST_SIZES - self.held)
+        numbers = (self.boundary, self.following, self.k, self.first, self.last, self.failures, self.n, self.held)
+        return struct.pack(f"<8q2d{MOST_SIZES}d", *numbers, self.mean, self.spread, *held)
+
+    def load(self, bytes data not None):
+        """Take over a state of this length. Raises ValueError for numbers that cannot be."""
+        cdef int i
+        *numbers, held, mean, spread = struct.unpack_from("<8q2d", data)
+        if not 0 <= held <= MOST_SIZES or not 0 <= numbers[6] <= held or not 0.0 <= mean <= 2.0**62 or not spread >= 0.0:
+            raise ValueError(f"{held} eviction sizes of mean {mean}, expected at most {MOST_SIZES}")
+        self.boundary, self.following, self.k, self.first, self.last, self.failures, self.n = numbers
+        self.held, self.mean, self.spread = held, mean, spread
+        for i, size in enumerate(struct.unpack_from(f"<{MOST_SIZES}d", data, 80)):
+            self.sizes[i] = size
+
+    @property
+    def size(self):
+        """Bytes of a state."""
+        return 80 + 8 * MOST_SIZES

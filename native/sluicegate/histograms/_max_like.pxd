@@ -1,0 +1,35 @@
+# The contract of the compiled max-like histogram: O(1) a reading and extreme, a refit when a block ends; no allocation, no GIL.
+from libc.stdint cimport int64_t
+
+cdef enum:
+    MAXIMA = 30
+
+
+cdef struct Peak:
+    int dimension
+    int sign  # +1: the greatest value, −1: the least
+    bint strict  # an equal value opens a bucket too
+    int held  # block maxima, at most MAXIMA
+    double low  # the range of candidates
+    double high
+    double opened  # the open bucket's greatest value
+    double height  # the open block's
+    double maxima[MAXIMA]  # oldest first
+
+
+cdef class MaxRule:
+    cdef Peak* peaks
+    cdef readonly int m
+    cdef int64_t block  # 0: automatic
+    cdef int64_t block_size
+    cdef int64_t n  # readings of the open block
+    cdef int64_t longest  # the longest window so far
+    cdef readonly int64_t fits
+    cdef double confidence
+    cdef bint paper
+
+    cdef bint c_joins(self, const double* values) noexcept nogil
+    cdef void c_took(self, const double* values, bint joined, int64_t count) noexcept nogil
+    cdef void c_coarsened(self) noexcept nogil
+    cdef void end_block(self) noexcept nogil
+    cdef void refit(self, Peak* p) noexcept nogil

@@ -1,0 +1,33 @@
+# The contract of the compiled sum-like histogram: O(1) a reading and control, no allocation, no GIL.
+from libc.stdint cimport int64_t
+
+from sluicegate.histograms._statistics cimport Moments
+
+
+cdef struct Sum:
+    int dimension  # whose values are added, −1: the count
+    int mean  # −1, or the sum of the mean that is served
+    double error
+    double atol
+    double limit  # what a cut of the open bucket may cost
+    double sum  # of the open bucket
+    double low  # the least and greatest sum of a proper, non-empty prefix of it
+    double high
+    double result  # the current sum, set before a refresh
+    Moments sample  # of past results, set before a refresh
+
+
+cdef class SumRule:
+    cdef Sum* sums
+    cdef readonly int m
+    cdef int64_t n  # readings of the open bucket
+    cdef double confidence
+    cdef double t  # Student's quantile for `freedom`
+    cdef int freedom
+
+    cdef bint c_joins(self, const double* values) noexcept nogil
+    cdef void c_took(self, const double* values, bint joined) noexcept nogil
+    cdef void c_coarsened(self) noexcept nogil
+    cdef void c_refresh(self, int64_t count, bint full) noexcept nogil
+    cdef double base(self, int j, bint full) noexcept nogil
+    cdef double floor(self, int j, int64_t count) noexcept nogil

@@ -1,0 +1,96 @@
+"""Which histograms go together and what they ask of a window; what makes no sense is refused with the reason."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from sluicegate.errors import ConfigurationError
+from sluicegate.histograms.constrained import Constrained
+from sluicegate.histograms.hop import Hop
+from sluicegate.histograms.max_like import Extreme, MaxLike, extremes
+from sluicegate.histograms.sum_like import Control, SumLike, controls
+
+if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
+    from sluicegate.histograms._hop import HopRule
+    from sluicegate.histograms._max_like import MaxRule
+    from sluicegate.histograms._rules import Rules
+    from sluicegate.histograms._sum_like import SumRule
+else:
+    from sluicegate.reference.hop import HopRule
+    from sluicegate.reference.max_like import MaxRule
+    from sluicegate.reference.rules import Rules
+    from sluicegate.reference.sum_like import SumRule
+
+Histogram = SumLike | MaxLike | Hop | Constrained
+_NONE_DUE = 1
+One = TypeVar("One", SumLike, MaxLike, Hop, Constrained)
+
+
+class Composition(NamedTuple):
+    """The histograms of one window, checked; each kind at most once."""
+
+    histograms: tuple[Histogram, ...]
+    limit: int  # of a constrained footprint, 0: none
+    sum_like: SumLike | None
+    max_like: MaxLike | None
+    hop: Hop | None
+    controls: tuple[Control, ...]  # of the sum-like histogram
+    extremes: tuple[Extreme, ...]  # of the max-like histogram
+
+    @property
+    def name(self) -> str:
+        """What a stored window is checked against."""
+        return "+".join(sorted(histogram.name for histogram in self.histograms)) or "none"
+
+    @property
+    def bucketed(self) -> bool:
+        """Whether leaves are buckets of many readings."""
+        return bool(self.histograms)
+
+    def rules(self) -> Rules | None:
+        """The rule that decides for each reading, None where at most the constrained footprint does."""
+        if not (self.sum_like or self.max_like or self.hop):
+            return None
+        sums = SumRule(self.controls, self.sum_like.confidence) if self.sum_like else None
+        hop = HopRule(self.hop.confidence, *self.hop.expected) if self.hop else None
+        refresh = self.sum_like.refresh if self.sum_like else _NONE_DUE
+        return Rules(sums, _max_rule(self.max_like, self.extremes), hop, refresh)
+
+
+def _max_rule(histogram: MaxLike | None, kept: Sequence[Extreme]) -> MaxRule | None:
+    if histogram is None:
+        return None
+    return MaxRule(kept, histogram.block or 0, histogram.confidence, histogram.candidates == "paper")
+
+
+def compose(histograms: Sequence[Histogram], kinds: Sequence[tuple[str, str, int]], hops: bool) -> Composition:
+    """Check the histograms of a window against each other, its aggregates (name, kind, dimension) and its policy.
+
+    `hops`: the policy may evict many readings at once. Raises ConfigurationError with the reason.
+    """
+    kind = (SumLike, MaxLike, Hop, Constrained)
+    strangers = [histogram for histogram in histograms if not isinstance(histogram, kind)]
+    if strangers:
+        raise ConfigurationError(f"histograms: {strangers[0]!r}, expected SumLike, MaxLike, Hop or Constrained")
+    if len({type(histogram) for histogram in histograms}) < len(histograms):
+        raise ConfigurationError(f"histograms: {list(histograms)}, expected each kind at most once; two contradict")
+    sum_like, max_like = _find(histograms, SumLike), _find(histograms, MaxLike)
+    hop, constrained = _find(histograms, Hop), _find(histograms, Constrained)
+    if sum_like and max_like:
+        raise ConfigurationError(
+            "histograms: SumLike and MaxLike each decide alone where a bucket ends; take two windows"
+        )
+    if hop and not hops:
+        raise ConfigurationError(
+            "histograms: Hop, but the policy evicts reading by reading; give it a hop, or use SumLike or MaxLike"
+        )
+    return Composition(
+        tuple(histograms), constrained.limit if constrained else 0, sum_like, max_like, hop,
+        tuple(controls(sum_like, kinds)) if sum_like else (), tuple(extremes(kinds)) if max_like else (),
+    )  # fmt: skip
+
+
+def _find(histograms: Sequence[Histogram], kind: type[One]) -> One | None:
+    return next((histogram for histogram in histograms if isinstance(histogram, kind)), None)
