@@ -57,7 +57,7 @@ streams = {{ {streams} }}
 name = "mean_24h"
 policy = {{ time = "24h" }}
 aggregate = "mean"
-buckets = 16
+buckets = 8
 
 [[window]]
 name = "max_7d"
@@ -70,7 +70,7 @@ readings = {BUCKET_READINGS}
 
 [outbox]
 rows = {rows}
-bytes = "1MiB"
+bytes = "480KiB"
 chunk_buckets = {CHUNK_BUCKETS}
 chunk_age = "5min"
 
@@ -84,7 +84,7 @@ every = "100ms"
 """
 
 
-BUCKET_READINGS, OUTBOX_ROWS, CHUNK_BUCKETS = 24, 48, 48
+BUCKET_READINGS, OUTBOX_ROWS, CHUNK_BUCKETS = 4, 240, 128
 
 
 def topic(feed: Feed) -> str:
@@ -114,7 +114,8 @@ class AgentProcess:
 
     def start(self) -> None:
         """Start the process, limited to the plan."""
-        command = [sys.executable, "-m", "sluicegate_demo.limited", str(self.limit_bytes), "run", str(self.config_file)]
+        command = [sys.executable, "-m", "sluicegate_demo.limited", str(self.limit_bytes), "run"]
+        command += ["--drain", str(self.config_file)]
         with self._log.open("ab") as log, self._lock:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 

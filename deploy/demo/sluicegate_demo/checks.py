@@ -88,7 +88,11 @@ def _window_checks(windows: dict[str, Any], tally: Tally, *, whole: bool) -> Ite
     yield Check("windows checked", enough, exact)
     yield Check("windows outside their bounds", windows["outside_bounds"] == 0, f"{windows['outside_bounds']:,}")
     yield Check("windows missing", tally.missing == 0, f"{tally.missing:,}")
-    yield Check("largest error of a value", None, f"{windows['max_relative_error']:.3g} of its size")
+    yield Check(
+        "largest error of a value",
+        None,
+        f"{windows['max_relative_error']:.3g} of the truth or of the stream's largest reading",
+    )
 
 
 def _cost_checks(said: dict[str, Any], *, whole: bool) -> Iterator[Check]:

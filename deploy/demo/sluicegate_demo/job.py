@@ -22,7 +22,7 @@ from sluicegate_demo.truth import Streams
 
 MARK = ".sluicegate-demo"
 LENGTH, SLIDE = 24 * HOUR, HOUR
-SHOWN_UNREADABLE = 3
+SHOWN_UNREADABLE, SHOWN_PROBLEMS = 3, 12
 
 
 class JobError(Exception):
@@ -125,16 +125,22 @@ class Job:
         """Merge, report, compare, and judge. Raises CheckFailedError."""
         began = time.monotonic()
         run, source = self._edge_run(source)
-        from sluicegate_demo.merge import merge, windows
+        from sluicegate_demo.merge import merge, report, windows
 
-        report = merge(run.target, self.out, LENGTH, SLIDE, self._say)
+        merge(run.target, self.out, LENGTH, SLIDE)
         self._say("comparing every window with a recomputation from the raw rows")
         streams = Streams(source.feeds())
         found = proof.custody(run.target, streams)
         tally = proof.agents(run.results, streams, WINDOWS)
         tally.add(proof.cloud(windows(self.out), streams, LENGTH, SLIDE))
         said = checks.summary(run, found, tally, streams, run.seconds + time.monotonic() - began)
-        self._judge(source, run, found, tally, said, report)
+        summary = self.out / "summary.json"
+        summary.write_text(json.dumps(said, indent=2) + "\n")
+        page = report(self.out, summary)
+        verdict = list(checks.checks(said, run, found, tally, whole=source.whole_weather))
+        self._show(verdict, found.problems + tally.problems, page, summary)
+        if failed := [check.name for check in verdict if check.passed is False]:
+            raise CheckFailedError(f"the demo failed: {', '.join(failed)}")
 
     def _edge_run(self, source: Source | None) -> tuple[EdgeRun, Source]:
         try:
@@ -147,18 +153,11 @@ class Job:
             raise JobError(f"{self.out}: the edge run there had other readings; leave out --csv and its columns", 2)
         return run, kept
 
-    def _judge(
-        self, source: Source, run: EdgeRun, found: proof.Custody, tally: proof.Tally, said: dict[str, Any], report: Path
-    ) -> None:
-        (self.out / "summary.json").write_text(json.dumps(said, indent=2) + "\n")
-        results = list(checks.checks(said, run, found, tally, whole=source.whole_weather))
+    def _show(self, verdict: list[checks.Check], problems: list[str], page: Path, summary: Path) -> None:
         click.echo()
-        for line in (*checks.table(results), *(f"          {problem}" for problem in found.problems + tally.problems)):
+        for line in (*checks.table(verdict), *(f"          {problem}" for problem in problems[:SHOWN_PROBLEMS])):
             click.echo(line)
-        click.echo(f"\n  report   {report}\n  summary  {self.out / 'summary.json'}\n  took     {said['seconds']:.0f} s")
-        failed = [check.name for check in results if check.passed is False]
-        if failed:
-            raise CheckFailedError(f"the demo failed: {', '.join(failed)}")
+        click.echo(f"\n  report   {page}\n  summary  {summary}")
 
     def _say(self, line: str) -> None:
         click.secho(f"[{time.monotonic() - self._began:5.1f} s] ", dim=True, nl=False)
@@ -175,7 +174,7 @@ def _describe(feeds: list[Feed]) -> Iterator[str]:
         yield f"{absent:,} cells have no value (NA): published as null, no reading"
     if unreadable:
         more = " …" if len(unreadable) > SHOWN_UNREADABLE else ""
-        shown = '; '.join(unreadable[:SHOWN_UNREADABLE]) + more
+        shown = "; ".join(unreadable[:SHOWN_UNREADABLE]) + more
         yield f"{len(unreadable):,} cells cannot be read and are left out: {shown}"
 
 
@@ -194,6 +193,5 @@ def _answers(run: EdgeRun) -> Iterator[str]:
 def _band(result: dict[str, Any] | None) -> str:
     if result is None or result["value"] is None:
         return "-"
-    if result["exact"]:
-        return f"{result['value']:.2f} exactly"
-    return f"{result['value']:.2f} in [{result['low']:.2f}, {result['high']:.2f}]"
+    value, low, high = (f"{round(result[key], 2) + 0.0:.2f}" for key in ("value", "low", "high"))  # + 0.0: never -0.00
+    return f"{value} exactly" if result["exact"] else f"{value} in [{low}, {high}]"

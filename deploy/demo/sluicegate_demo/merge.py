@@ -1,30 +1,46 @@
-"""The cloud half's work: chunks → windows as Parquet → the report, and the windows read back for the comparison."""
+"""The cloud half's work through the cloud's own calls, and its windows read back as rows for the comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from sluicegate_demo.truth import AGGREGATES
 
-WINDOWS = "windows"
-BATCH = 20_000
+FOLDER = "merged"
+_BATCH = 20_000
 
 
-def merge(chunks: Path, out: Path, length_us: int, slide_us: int, say: Callable[[str], None]) -> Path:
-    """Merge the chunks into windows, per device and fleet-wide, and write the report; the report's path."""
-    from sluicegate_cloud.commands import cloud as _commands  # noqa: F401
+def merge(chunks: Path, out: Path, length_us: int, slide_us: int) -> None:
+    """Merge the chunks into windows, per device and fleet-wide, in `out/merged`. Raises the cloud's errors."""
+    from pyspark.sql import SparkSession
 
-    raise NotImplementedError
+    from sluicegate_cloud import job
+
+    job.merge([str(chunks)], out / FOLDER, length_us, slide_us)
+    if (session := SparkSession.getActiveSession()) is not None:
+        session.stop()
+
+
+def report(out: Path, summary: Path) -> Path:
+    """Write `out/report.html` of the merged windows and the demo's summary; its path."""
+    from sluicegate_cloud.report import write_report
+
+    page = out / "report.html"
+    write_report(out / FOLDER, page, summary)
+    return page
 
 
 def windows(out: Path) -> Iterator[dict[str, Any]]:
-    """Every window row of the Parquet table, a batch in memory at a time."""
+    """Every window row of the Parquet tables, some thousands in memory at a time."""
+    import pyarrow as pa
     import pyarrow.dataset as dataset
 
     ends = ("", "_low", "_high", "_exact")
     columns = ["device", "stream", "window_start", "window_end"]
     columns += [aggregate + end for aggregate in AGGREGATES for end in ends]
-    for batch in dataset.dataset(out / WINDOWS, format="parquet").to_batches(columns=columns, batch_size=BATCH):
+    by_stream = dataset.partitioning(pa.schema([("stream", pa.string())]), flavor="hive")
+    table = dataset.dataset(out / FOLDER / "windows", format="parquet", partitioning=by_stream)
+    for batch in table.to_batches(columns=columns, batch_size=_BATCH):
         yield from batch.to_pylist()

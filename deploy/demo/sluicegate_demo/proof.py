@@ -31,14 +31,17 @@ class Tally:
         if len(self.problems) < SHOWN:
             self.problems.append(problem)
 
-    def window(self, name: str, truth: Truth, answers: Mapping[str, Answer]) -> None:
-        """Count one window: outside when any aggregate's interval misses the truth, or "exact" is not."""
+    def window(self, name: str, truth: Truth, answers: Mapping[str, Answer], reach: float) -> None:
+        """Count one window: outside when any aggregate's interval misses the truth, or "exact" is not.
+
+        `reach` is the greatest magnitude of a reading in the stream: what an error is measured by.
+        """
         faults = [fault for aggregate, answer in answers.items() if (fault := answer.fault(aggregate, truth))]
         self.checked += 1
         self.outside += bool(faults)
         self.exact += all(answer.exact for answer in answers.values())
         for aggregate, answer in answers.items():
-            self.max_relative_error = max(self.max_relative_error, answer.relative_error(aggregate, truth))
+            self.max_relative_error = max(self.max_relative_error, answer.relative_error(aggregate, truth, reach))
         for fault in faults:
             self.note(f"{name}: {fault}")
 
@@ -75,12 +78,12 @@ class Answer:
             return f"{aggregate} is called exact and says {self.value}, the truth is {true}"
         return ""
 
-    def relative_error(self, aggregate: str, truth: Truth) -> float:
-        """|value − truth| over the greater of |truth| and the largest reading's magnitude (a mean may be near 0)."""
+    def relative_error(self, aggregate: str, truth: Truth, reach: float) -> float:
+        """|value − truth| over the greater of |truth| and the stream's largest reading: a mean or sum may be near 0."""
         true: float = getattr(truth, aggregate)
         if self.value is None or truth.count == 0:
             return 0.0
-        size = max(abs(true), truth.scale if aggregate != "count" else 1.0)
+        size = max(abs(true), reach if aggregate != "count" else 1.0)
         return abs(self.value - true) / size if size else abs(self.value - true)
 
 
@@ -197,7 +200,9 @@ def agents(results: Iterable[Mapping[str, Any]], streams: Streams, windows: Mapp
             tally.note(f"{stream} {name}: as of {result['time_us']}, the reading is from {times[-1]}")
             tally.outside += 1
         answer = Answer(result["value"], result["low"], result["high"], result["exact"])
-        tally.window(f"{stream} {name} at {ordinal}", Truth.of(values), {result["aggregate"]: answer})
+        tally.window(
+            f"{stream} {name} at {ordinal}", Truth.of(values), {result["aggregate"]: answer}, streams.reach(stream)
+        )
     return tally
 
 
@@ -212,7 +217,7 @@ def cloud(rows: Iterable[Mapping[str, Any]], streams: Streams, length: int, slid
             tally.outside += 1
             tally.note(f"{name} to {row['window_end']}: twice, or not a window of {length} sliding by {slide} us")
         expected[key].discard(start)
-        tally.window(name, truth, {aggregate: _answer(row, aggregate) for aggregate in AGGREGATES})
+        tally.window(name, truth, {aggregate: _answer(row, aggregate) for aggregate in AGGREGATES}, streams.reach(key))
     for key, starts in expected.items():
         tally.missing += len(starts)
         if starts:

@@ -93,6 +93,16 @@ def from_csv(
     Raises UnfitFileError for a file, header or content that cannot be used.
     """
     _check_text(path)
+    try:
+        feeds = _parse(path, time, values, device, rows)
+    except UnicodeDecodeError:
+        raise UnfitFileError(f"{path}, line {_undecodable(path)}: is not UTF-8 text; save the file as UTF-8") from None
+    if not any(feed.readings for feed in feeds):
+        raise _nothing_readable(path, feeds, time, values)
+    return [feed for feed in feeds if feed.readings]
+
+
+def _parse(path: Path, time: str, values: Sequence[str], device: str | None, rows: int | None) -> list[Feed]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         delimiter = _delimiter(file.readline(_HEAD))
         file.seek(0)
@@ -100,10 +110,18 @@ def from_csv(
         header = [name.strip() for name in next(reader)]
         columns = [_column(path, header, name) for name in (time, *values)]
         by = _column(path, header, device) if device else None
-        feeds = _read(path, reader, columns, [_name(value) for value in values], by, rows)
-    if not any(feed.readings for feed in feeds):
-        raise _nothing_readable(path, feeds, time, values)
-    return [feed for feed in feeds if feed.readings]
+        return _read(path, reader, columns, [_name(value) for value in values], by, rows)
+
+
+def _undecodable(path: Path) -> int:
+    """The first line that is not UTF-8; 0 where there is none."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 0
 
 
 def _check_text(path: Path) -> None:
@@ -145,6 +163,7 @@ def _read(
     path: Path, reader: Iterator[list[str]], columns: list[int], metrics: list[str], by: int | None, most: int | None
 ) -> list[Feed]:
     feeds: dict[str, Feed] = {}
+    number = 1
     try:
         for number, cells in enumerate(islice(reader, MOST_ROWS + 1), 2):
             if number - 1 > MOST_ROWS:
@@ -153,11 +172,8 @@ def _read(
             feed = feeds.setdefault(name, Feed(name, tuple(metrics)))
             if cells and (most is None or len(feed.rows) < most):
                 _take(feed, cells, columns, number)
-    except UnicodeDecodeError as error:
-        remedy = "save the file as UTF-8"
-        raise UnfitFileError(f"{path}: is not UTF-8 text (byte 0x{error.object[error.start]:02x}); {remedy}") from None
     except csv.Error as error:
-        raise UnfitFileError(f"{path}, line {len(feeds) and number + 1}: {error}; is this a CSV file?") from None
+        raise UnfitFileError(f"{path}, line {number + 1}: {error}; is this a CSV file?") from None
     return list(feeds.values())
 
 

@@ -46,6 +46,7 @@ class Streams:
             for metric in feed.metrics:
                 self.published[feed.device, metric] = feed.series(metric)
         self._sorted: dict[Key, tuple[list[int], list[float]]] = {}
+        self._reach: dict[Key, float] = {}
         for metric in {metric for _, metric in self.published}:
             self._sort(metric)
 
@@ -58,11 +59,17 @@ class Streams:
                 self._sorted[device, metric] = [time for time, _ in pairs], [value for _, value in pairs]
         fleet.sort()
         self._sorted[None, metric] = [time for time, _ in fleet], [value for _, value in fleet]
+        for key in [key for key in self._sorted if key[1] == metric]:
+            self._reach[key] = max((abs(value) for value in self._sorted[key][1]), default=0.0)
 
     @property
     def readings(self) -> int:
         """Readings of all streams."""
         return sum(len(times) for times, _ in self.published.values())
+
+    def reach(self, key: Key) -> float:
+        """The greatest magnitude of a reading of a stream, or of the fleet's."""
+        return self._reach[key]
 
     def between(self, key: Key, start: int, end: int) -> Truth:
         """The truth about the readings of a stream (device None: the fleet) with start ≤ time < end."""

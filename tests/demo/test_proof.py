@@ -1,0 +1,159 @@
+"""The proof can fail: the truth is right by brute force, and every kind of wrong answer is caught."""
+
+from __future__ import annotations
+
+import ast
+import random
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sluicegate_demo
+from sluicegate_demo import proof
+from sluicegate_demo.proof import Answer, Tally
+from sluicegate_demo.publish import schedule
+from sluicegate_demo.readings import Feed
+from sluicegate_demo.truth import Streams, Truth
+
+HOUR = 3_600_000_000
+
+
+def feed(device: str, times: list[int], values: list[float]) -> Feed:
+    """One device with the stream `x`."""
+    return Feed(device, ("x",), [(time, (value,)) for time, value in zip(times, values, strict=True)])
+
+
+def random_streams(seed: int) -> Streams:
+    """Two devices with repeated times, times that go back, and values of both signs."""
+    rng = random.Random(seed)
+    feeds = []
+    for device in "ab":
+        size = rng.randrange(1, 40)
+        times = [rng.randrange(0, 30) * HOUR // 2 for _ in range(size)]
+        feeds.append(feed(device, times, [rng.gauss(0, 9) for _ in times]))
+    return Streams(feeds)
+
+
+@pytest.mark.parametrize("name", ["truth", "readings"])
+def test_the_truth_shares_no_code_with_the_product(name: str) -> None:
+    """The independent path imports nothing of sluicegate, the agent or the cloud."""
+    source = Path(sluicegate_demo.__file__).with_name(f"{name}.py").read_text()
+    found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    modules = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in found}
+    assert not [m for m in modules if m and m.startswith("sluicegate") and not m.startswith("sluicegate_demo")]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_windows_are_what_a_plain_loop_says(seed: int) -> None:
+    """Bisection over sorted lists gives what filtering all readings gives, and no occupied window is forgotten."""
+    streams = random_streams(seed)
+    everything = [(d, t, x) for (d, _), (ts, xs) in streams.published.items() for t, x in zip(ts, xs, strict=True)]
+    occupied = streams.occupied(3 * HOUR, HOUR)
+    for device in ("a", "b", None):
+        for start in range(-5 * HOUR, 20 * HOUR, HOUR):
+            inside = [x for d, t, x in everything if device in (None, d) and start <= t < start + 3 * HOUR]
+            truth = streams.between((device, "x"), start, start + 3 * HOUR)
+            assert truth.count == len(inside)
+            assert (start in occupied[device, "x"]) == bool(inside)
+            if inside:
+                assert (truth.sum, truth.min, truth.max) == (fsum(inside), min(inside), max(inside))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fifo_window_is_what_a_plain_loop_says(seed: int) -> None:
+    """The head of a device's window moves as the contract says, also when the clock goes back."""
+    streams = random_streams(seed)
+    times, _ = streams.published["a", "x"]
+    held: list[int] = []
+    for ordinal, head in enumerate(streams.window_heads(("a", "x"), 4 * HOUR)):
+        held.append(ordinal)
+        while held and times[held[0]] <= max(times[: ordinal + 1]) - 4 * HOUR:
+            held.pop(0)
+        assert head == (held[0] if held else ordinal + 1)
+
+
+def tally_of(answer: Answer, aggregate: str = "mean") -> Tally:
+    """The tally of one window that holds 1, 2 and 6."""
+    tally = Tally()
+    tally.window("w", Truth.of([1.0, 2.0, 6.0]), {aggregate: answer}, 6.0)
+    return tally
+
+
+@pytest.mark.parametrize(
+    ("answer", "outside"),
+    [
+        (Answer(3.0, 3.0, 3.0, True), 0),
+        (Answer(2.5, 2.0, 3.0, False), 0),
+        (Answer(2.5, 2.0, 2.9, False), 1),
+        (Answer(3.5, 3.1, 4.0, False), 1),
+        (Answer(2.9, 2.0, 4.0, True), 1),
+        (Answer(None, None, None, False), 1),
+    ],
+)
+def test_a_wrong_interval_is_caught(answer: Answer, outside: int) -> None:
+    """An interval that misses the truth, an "exact" that is not, and no answer at all, each count as outside."""
+    assert tally_of(answer).outside == outside
+
+
+def test_counts_and_extremes_are_held_to_the_bit() -> None:
+    """An exact maximum may not be off by the smallest step; an exact sum may, by rounding."""
+    step = 2.0**-50
+    assert tally_of(Answer(6.0 + 4 * step, 5.0, 7.0, True), "max").outside == 1
+    assert tally_of(Answer(9.0 + 8 * step, 8.0, 10.0, True), "sum").outside == 0
+    assert tally_of(Answer(9.0 + 1e-6, 8.0, 10.0, True), "sum").outside == 1
+
+
+def row(start: int, truth: Truth, **changed: Any) -> dict[str, Any]:
+    """A cloud window that answers rightly, but for what is changed."""
+    found: dict[str, Any] = {"device": "a", "stream": "x", "window_start": start, "window_end": start + 2 * HOUR}
+    for name in ("count", "sum", "mean", "min", "max"):
+        value = getattr(truth, name)
+        found |= {name: value, f"{name}_low": value, f"{name}_high": value, f"{name}_exact": True}
+    return found | changed
+
+
+def test_missing_doubled_and_wrong_cloud_windows_are_caught() -> None:
+    """Every window that holds a reading is there once and right, or it is counted against the run."""
+    streams = Streams([feed("a", [0, HOUR, 3 * HOUR], [1.0, 5.0, 2.0])])
+    starts = sorted(streams.occupied(2 * HOUR, HOUR)["a", "x"])
+    right = [row(start, streams.between(("a", "x"), start, start + 2 * HOUR)) for start in starts]
+    fleet = [{**one, "device": None} for one in right]
+    clean = proof.cloud(right + fleet, streams, 2 * HOUR, HOUR)
+    assert (clean.checked, clean.outside, clean.missing) == (2 * len(starts), 0, 0)
+    assert clean.exact == clean.checked
+    assert proof.cloud(right[1:] + fleet, streams, 2 * HOUR, HOUR).missing == 1
+    assert proof.cloud(right + right[:1] + fleet, streams, 2 * HOUR, HOUR).outside == 1
+    wrong = [{**right[0], "count": 7, "count_low": 7, "count_high": 7}, *right[1:], *fleet]
+    assert proof.cloud(wrong, streams, 2 * HOUR, HOUR).outside == 1
+
+
+def result(ordinal: int, value: float, **changed: Any) -> dict[str, Any]:
+    """An agent's answer about the stream `x` of `a`."""
+    base = {"device": "a", "stream": "x", "window": "w", "aggregate": "max", "ordinal": ordinal}
+    return {**base, "time_us": ordinal * HOUR, "value": value, "low": value, "high": value, "exact": True, **changed}
+
+
+def test_an_agents_wrong_answers_are_caught() -> None:
+    """A maximum that has left the window, and an ordinal that was never published."""
+    streams = Streams([feed("a", [0, HOUR, 2 * HOUR], [9.0, 1.0, 2.0])])
+    windows = {"w": 2 * HOUR}
+    assert proof.agents([result(1, 9.0), result(2, 2.0)], streams, windows).outside == 0
+    assert proof.agents([result(2, 9.0)], streams, windows).outside == 1
+    assert proof.agents([result(3, 2.0)], streams, windows).outside == 1
+
+
+def test_repeats_come_after_their_originals() -> None:
+    """A tenth is sent again, each after its original; originals keep their order; the seed decides which."""
+    order = schedule(5_000, 0.1)
+    assert len(order) == 5_500
+    seen: set[int] = set()
+    originals = []
+    for number in order:
+        if number not in seen:
+            originals.append(number)
+            seen.add(number)
+    assert originals == list(range(5_000))
+    assert schedule(5_000, 0.1) == order
+    assert schedule(3, 0.0) == [0, 1, 2]
