@@ -15,7 +15,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from sluicegate import chunks
+from sluicegate import bounds, chunks
 from sluicegate.buckets import FIELDS, LATE, ORDERED, Bucket, Builder, merge
 from sluicegate.chunks import Chunk, ChunkError, Readings, columns, decode, encode
 
@@ -74,6 +74,19 @@ def test_every_bucket_comes_back(at_hand: float) -> None:
         assert all(same_bucket(g, w) for g, w in zip(back.buckets, chunk.buckets, strict=True))
         for got, want, bucket in zip(back.readings, chunk.readings, chunk.buckets, strict=True):
             assert got is None or got == want or bucket.n == 1
+
+
+def test_a_window_over_decoded_buckets_still_holds_the_exact_result() -> None:
+    """Prefix sums rounded outward only widen an interval: every cut of a sent bucket still contains its readings."""
+    for seed in range(60):
+        whole = stream(seed, 1, mean=12, back=0.0, decimals=seed % 12)
+        bucket, singles = whole.buckets[0], whole.readings[0]
+        assert singles is not None
+        sent = decode(encode(Chunk("d", "s", INCARNATION, 20.0, [bucket], [None]))).buckets[0]
+        for begin in range(bucket.t_first, bucket.t_last + 1, 10_000_000):
+            held = [x for t, x in zip(*singles, strict=True) if t >= begin]
+            got = bounds.mean_interval(bounds.Inside(), bounds.cut_by_time(sent, 20.0, begin, None), 20.0)
+            assert got.low <= math.fsum(held) / len(held) <= got.high
 
 
 def test_the_flags_and_gaps_of_the_sample_are_worth_the_name() -> None:
