@@ -172,11 +172,15 @@ cdef class Core:
             self.evict_level()
 
     cdef bint joins(self, int64_t time) noexcept nogil:
-        """Whether the newest bucket takes a reading of this time: only after a level eviction, while it is not full."""
+        """Whether the newest bucket takes a reading of this time: only after a level eviction, while it is not full.
+
+        Late readings open buckets of their own while levels are in proportion to the window: see the twin.
+        """
         cdef const Slot* newest = self.engine.leaf(self.engine.tail - 1)
-        if self.levels == 0 or time < newest[H_T_LAST].i:
+        cdef int64_t inside = self.accepted - self.engine.leaf(self.engine.head)[H_O_FIRST].i + 1
+        if self.levels == 0 or (time < newest[H_T_LAST].i and (4 * inside) >> self.levels >= self.limit):
             return False
-        return newest[H_COUNT].i * (self.limit - 2) < self.accepted - self.engine.leaf(self.engine.head)[H_O_FIRST].i + 1
+        return newest[H_COUNT].i * (self.limit - 2) < inside
 
     cdef int evict_level(self) except -1 nogil:
         cdef const Slot* leaf = self.engine.leaf(self.engine.head)

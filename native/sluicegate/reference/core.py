@@ -103,11 +103,16 @@ class Core:
             self._evict_level()
 
     def _joins(self, time: int) -> bool:
-        """Whether the newest bucket takes a reading of this time: only after a level eviction, while it is not full."""
+        """Whether the newest bucket takes a reading of this time: only after a level eviction, while it is not full.
+
+        A late reading opens a bucket of its own while levels are in proportion to what the window holds; beyond, many late
+        readings would evict a level each few of them, for ever.
+        """
         newest, oldest = self._engine.leaf(self._engine.tail - 1), self._engine.leaf(self._engine.head)
-        if not self.heads or time < newest[T_LAST]:
+        inside = self.accepted - oldest[O_FIRST] + 1
+        if not self.heads or (time < newest[T_LAST] and (4 * inside) >> len(self.heads) >= self._limit):
             return False
-        return newest[COUNT] * (self._limit - 2) < self.accepted - oldest[O_FIRST] + 1
+        return newest[COUNT] * (self._limit - 2) < inside
 
     def _evict_level(self) -> None:
         engine, leaf = self._engine, self._engine.leaf(self._engine.head)
