@@ -106,7 +106,8 @@ class Epoch:
     @classmethod
     def unpack(cls, row: bytes, horizon: int) -> tuple[Epoch, int]:
         """The epoch of a row, its bits moved to another horizon where the setting changed; and what it carried."""
-        magic, order, base, high, missing, carried, stored = _EPOCH_ROW.unpack_from(row)
+        head = row[: _EPOCH_ROW.size].ljust(_EPOCH_ROW.size, b"\0")
+        magic, order, base, high, missing, carried, stored = _EPOCH_ROW.unpack(head)
         if magic != _MAGIC or len(row) != _EPOCH_ROW.size + (stored + 7) // 8:
             raise sqlite3.DatabaseError("a row of the table sequence is malformed")
         kept = cls(order, stored, high)

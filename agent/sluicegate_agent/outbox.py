@@ -249,12 +249,20 @@ def _merge_rows(connection: sqlite3.Connection, stream: int, first: int, second:
     """Make one row of two neighbours; its readings and how many single ones it still has."""
     query = "SELECT bucket, readings FROM outbox WHERE stream = ? AND first = ?"
     (a, singles_a), (b, singles_b) = (connection.execute(query, (stream, at)).fetchone() for at in (first, second))
-    bucket = merge(Bucket.unpack(a), Bucket.unpack(b))
+    bucket = merge(unpacked(a), unpacked(b))
     singles = _joined(singles_a, singles_b)
     update = "UPDATE outbox SET bucket = ?, readings = ? WHERE stream = ? AND first = ?"
     connection.execute(update, (bucket.pack(), singles, stream, first))
     connection.execute("DELETE FROM outbox WHERE stream = ? AND first = ?", (stream, second))
     return bucket.n, len(singles) // 16 if singles else 0
+
+
+def unpacked(row: bytes) -> Bucket:
+    """A stored bucket. Raises sqlite3.DatabaseError for bytes that are none: the store is damaged."""
+    try:
+        return Bucket.unpack(row)
+    except ValueError as error:
+        raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
 
 
 def _joined(a: bytes | None, b: bytes | None) -> bytes | None:

@@ -48,19 +48,20 @@ class Pipeline:
         """
         self.config, self.state, self.clock = config, state, clock
         self._sources = {source.topic: source for source in config.sources}
-        self._identify()
+        with state.transaction() as connection:
+            self._identify(connection)
+            self.windows = self._open_windows(connection)
         self._most = BACKLOG * config.mqtt.receive_maximum
         self._unacknowledged: list[int] = []
         self._messages = self._readings = 0
         self._since = 0.0
         self._touched: dict[tuple[str, str], None] = {}
-        with state.transaction() as connection:
-            self.windows = self._open_windows(connection)
+        self._heard = dict.fromkeys(state.streams, time.monotonic())
         self._close_retired()
 
-    def _identify(self) -> None:
+    def _identify(self, connection: sqlite3.Connection) -> None:
         """One memory of what was seen for each source, by what its messages tell of themselves."""
-        connection, config = self.state.store.connection, self.config
+        config = self.config
         horizon = max(config.identity.horizon, config.mqtt.receive_maximum)
         self._sequences: dict[str, Sequences] = {}
         self._contents: dict[str, Contents] = {}
@@ -103,11 +104,20 @@ class Pipeline:
         return self._messages >= self._most
 
     def due(self, now: float) -> bool:
-        """Whether to commit now, in monotonic seconds: enough waits, or long enough."""
+        """Whether to commit now, in monotonic seconds: enough waits, or long enough, or a stream has fallen silent."""
         if not self._messages:
-            return False
+            return self._close_silent(now)
         enough = self._messages >= self.config.commit_messages or self._readings >= READINGS_MOST
         return enough or now - self._since >= self.config.commit.every.seconds
+
+    def _close_silent(self, now: float) -> bool:
+        """Close open buckets of streams that have said nothing for `outbox.chunk_age`: their last readings go too."""
+        age = self.config.outbox.chunk_age.seconds
+        silent = [name for name, heard in self._heard.items() if now - heard >= age]
+        for name in silent:
+            self._heard[name] = now
+            self.state.streams[name].close()
+        return any(self.state.streams[name].closed for name in silent)
 
     def connected(self, *, session_present: bool) -> None:
         """A new connection to the broker: packet ids of the old one mean nothing now.
@@ -197,6 +207,7 @@ class Pipeline:
 
     def _fold(self, message: Message, stream: str, time_us: int, value: float, missing: int, arrival: int) -> None:
         self.state.streams[stream].add(value, time_us, missing)
+        self._heard[stream] = self._since
         self._readings += 1
         self.state.counters.add("accepted")
         for window in self.windows[stream]:

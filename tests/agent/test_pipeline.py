@@ -377,6 +377,37 @@ def test_damage_while_running_ends_the_agent_and_the_next_start_sets_it_aside(bo
     assert one.state.status()["stores_set_aside"] == 1
 
 
+@pytest.mark.parametrize("table", ["stream SET row", "sequence SET row", "outbox SET bucket", "identity SET entries"])
+def test_rows_that_say_nonsense_are_damage_too(board: Callable[..., Board], table: str) -> None:
+    """The pages are whole, a row is not: at most one start fails, then the store is set aside and the agent goes on."""
+    one = board(outbox={"rows": 10, "chunk_buckets": 4})
+    for start in range(0, 40, 4):
+        one.take(*batch(start))
+    one.state.store.connection.execute(f"UPDATE {table} = x'0102'")
+    one.state.close()
+    for _ in range(2):
+        try:
+            one.restart()
+            for start in range(0, 80, 4):
+                one.take(*batch(start))
+        except StoreDamaged:
+            one.state.close()
+    assert one.state.status()["stores_set_aside"] == 1
+    assert {"level": 80, "flow": 80, "heat": 80}.items() <= one.accepted().items()
+
+
+def test_the_last_readings_of_a_silent_stream_are_handed_on(board: Callable[..., Board]) -> None:
+    """Its bucket is not full and never will be: after `outbox.chunk_age` without a reading it closes."""
+    one = board(outbox={"chunk_age": "10s"})
+    one.take(timed(1, 1))
+    now = time.monotonic()
+    assert not one.pipeline.due(now + 9)
+    assert one.pipeline.due(now + 11)
+    assert one.pipeline.commit() == []
+    assert one.state.outbox.rows == 1
+    assert not one.pipeline.due(now + 100)
+
+
 def test_status_tells_what_is_there(board: Callable[..., Board]) -> None:
     """Streams, windows, outbox, counters and dead letters; all of it plain JSON."""
     one = board()

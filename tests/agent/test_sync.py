@@ -119,6 +119,7 @@ def test_a_chunk_carries_readings_and_health(sender: Callable[..., Sender]) -> N
     assert [value for _, values in singles for value in values] == [n / 8 for n in range(1, 33)]
     assert chunk.health is not None
     assert chunk.health["counters"]["accepted"] == 32
+    assert chunk.health["peak_rss_bytes"] > 0
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -159,7 +160,7 @@ def test_a_long_outage_never_exceeds_the_budget_and_loses_nothing(sender: Callab
         assert length + documents <= outbox.bytes_held <= 24 * 1024
         assert outbox.sealed <= IN_FLIGHT
         on_disk.append(one.state.store.path.stat().st_size)
-    assert max(on_disk[250:]) == on_disk[250], "once the horizon of identities is full, the file stops growing"
+    assert max(on_disk[250:]) <= on_disk[250] + 2 * 4096, "with the horizon of identities full, the file stops growing"
     one.target.away = False
     one.drain()
     one.check(100 + 400 * 20)

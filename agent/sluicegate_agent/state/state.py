@@ -17,7 +17,7 @@ from sluicegate_agent.lock import Lock
 from sluicegate_agent.outbox import Outbox, least_bytes
 from sluicegate_agent.state.counters import Counters
 from sluicegate_agent.state.status import collect
-from sluicegate_agent.state.store import Store
+from sluicegate_agent.state.store import Store, StoreDamaged
 from sluicegate_agent.streams import Stream
 
 if TYPE_CHECKING:
@@ -42,13 +42,21 @@ class State:
         except OSError as error:
             raise EnvironmentRefused(f"[state] path {config.state.path}: {error.strerror}: {_REMEDY}") from error
         try:
-            self._open()
+            self._open_or_begin_anew()
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise EnvironmentRefused(f"[state] path {config.state.path}: {error}: {_REMEDY}") from error
         except BaseException:
             self.close()
             raise
+
+    def _open_or_begin_anew(self) -> None:
+        """Open; where rows say nonsense the store is condemned by that, and the second try begins a new one."""
+        try:
+            self._open()
+        except StoreDamaged:
+            self.store.close()
+            self._open()
 
     def _open(self) -> None:
         config = self.config
@@ -60,9 +68,9 @@ class State:
         self.dead_letters = DeadLetters(connection, config.dead_letters.rows, config.dead_letters.bytes_each)
         with self.store.transaction():
             self.streams = self._load_streams()
+            self.outbox = Outbox(connection, config.outbox.rows, config.outbox.bytes)
         self._index_is_stale = False
         self._counted: dict[str, int] = {}
-        self.outbox = Outbox(connection, config.outbox.rows, config.outbox.bytes)
         self._check_budget()
         while self.outbox.is_over and self._squeezed():
             pass

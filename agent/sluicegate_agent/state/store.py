@@ -21,6 +21,7 @@ from sluicegate_agent.state import schema
 
 DATABASE = "state.db"
 PROVENANCE = "incarnation.json"
+CONDEMNED = "damaged"
 SET_ASIDE_KEPT = 2
 CACHE_KIB = 512
 WAL_PAGES = 256
@@ -44,12 +45,14 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         self.set_aside = 0
         self.moved: Path | None = None
+        if (folder / CONDEMNED).exists():
+            self._move((folder / CONDEMNED).read_text(errors="replace").strip() or "condemned")
         try:
             self.connection = self._open()
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
-            self._move(error)
+            self._move(str(error))
             self.connection = self._open()
 
     @property
@@ -91,7 +94,13 @@ class Store:
         connection.execute("INSERT INTO meta VALUES ('incarnation', ?)", (incarnation,))
         connection.execute("INSERT INTO meta VALUES ('set_aside', ?)", (before["set_aside"],))
 
-    def _move(self, error: sqlite3.DatabaseError) -> None:
+    def condemn(self, reason: str) -> None:
+        """Have the store set aside when it is next opened: its pages are whole and what they say is not."""
+        with contextlib.suppress(OSError):
+            (self.folder / CONDEMNED).write_text(f"{reason}\n")
+            sync_folder(self.folder)
+
+    def _move(self, reason: str) -> None:
         """Rename the damaged store; at most SET_ASIDE_KEPT of them stay, so that damage cannot fill the disk."""
         stamp = f"{time.time_ns() // 1000:016x}"
         before = _provenance(self.folder)
@@ -101,7 +110,8 @@ class Store:
             with contextlib.suppress(FileNotFoundError):
                 (self.folder / (DATABASE + suffix)).rename(self.folder / f"damaged-{stamp}.db{suffix}")
         self.moved = self.folder / f"damaged-{stamp}.db"
-        (self.folder / f"damaged-{stamp}.txt").write_text(f"{error}\n")
+        (self.folder / f"damaged-{stamp}.txt").write_text(f"{reason}\n")
+        (self.folder / CONDEMNED).unlink(missing_ok=True)
         for stale in sorted({p.name[:24] for p in self.folder.glob("damaged-*")})[:-SET_ASIDE_KEPT]:
             for path in self.folder.glob(f"{stale}*"):
                 path.unlink()
@@ -124,6 +134,7 @@ class Store:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
+                self.condemn(str(error))
                 raise StoreDamaged(f"{self.path}: {error}; start again: the file will be set aside") from error
             raise
 

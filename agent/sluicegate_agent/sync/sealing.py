@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 from sluicegate import chunks
-from sluicegate.buckets import Bucket
 from sluicegate_agent import faults
-from sluicegate_agent.outbox import DOCUMENT_COST, Sealed
+from sluicegate_agent.outbox import DOCUMENT_COST, Sealed, unpacked
 from sluicegate_agent.state import State
 from sluicegate_agent.streams import Stream, unpack_readings
 
@@ -52,7 +52,8 @@ class Sealer:
         with self.state.transaction() as connection:
             for stream in due[: IN_FLIGHT - self.state.outbox.sealed]:
                 if self._has_room():
-                    self._seal(connection, stream)
+                    # The first of a round carries the agent's health: saying it in all of them would only cost bytes.
+                    self._seal(connection, stream, None if sealed else self.state.health())
                     sealed += 1
             self.state.squeeze(connection)
         for stream in due[:sealed]:
@@ -64,9 +65,9 @@ class Sealer:
         outbox = self.state.outbox
         return outbox.sealed == 0 or outbox.bytes_held + DOCUMENT_COST <= outbox.bytes_most
 
-    def _seal(self, connection: sqlite3.Connection, stream: Stream) -> None:
+    def _seal(self, connection: sqlite3.Connection, stream: Stream, health: dict[str, Any] | None) -> None:
         rows = self.state.outbox.oldest(connection, stream.number, self.rows, self.cost)
-        chunk = self._chunk(stream, rows)
+        chunk = self._chunk(stream, rows, health)
         document = chunks.encode(chunk)
         faults.step("seal: encoded")
         first, readings = chunk.buckets[0].first, sum(bucket.n for bucket in chunk.buckets)
@@ -75,13 +76,15 @@ class Sealer:
         self.state.outbox.seal(connection, stream.number, len(rows), sealed, first)
         faults.step("seal: rows replaced")
 
-    def _chunk(self, stream: Stream, rows: list[tuple[bytes, bytes | None]]) -> chunks.Chunk:
+    def _chunk(
+        self, stream: Stream, rows: list[tuple[bytes, bytes | None]], health: dict[str, Any] | None
+    ) -> chunks.Chunk:
         if stream.builder is None:
             raise sqlite3.DatabaseError(
                 f"database disk image is malformed: stream {stream.name} has buckets, no center"
             )
-        buckets = [Bucket.unpack(bucket) for bucket, _ in rows]
+        buckets = [unpacked(bucket) for bucket, _ in rows]
         readings = [unpack_readings(singles) if singles else None for _, singles in rows]
         state = self.state
         named = (state.config.device.id, stream.name, state.incarnation, stream.builder.center)
-        return chunks.Chunk(*named, buckets, readings, state.health())
+        return chunks.Chunk(*named, buckets, readings, health)
