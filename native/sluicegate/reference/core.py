@@ -105,8 +105,8 @@ class Core:
     def _joins(self, time: int) -> bool:
         """Whether the newest bucket takes a reading of this time: only after a level eviction, while it is not full.
 
-        A late reading opens a bucket of its own while levels are in proportion to what the window holds; beyond that, many
-        late readings would evict a level each few of them, for ever.
+        A late reading opens a bucket of its own while levels are in proportion to what the window holds; beyond
+        that, many late readings would evict a level each few of them, for ever.
         """
         newest, oldest = self._engine.leaf(self._engine.tail - 1), self._engine.leaf(self._engine.head)
         inside = self.accepted - oldest[O_FIRST] + 1
