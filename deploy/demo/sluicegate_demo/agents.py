@@ -36,8 +36,8 @@ id = "{feed.device}"
 
 [state]
 path = "{folder / "state"}"
-memory = "40MiB"
-disk = "32MiB"
+memory = "48MiB"
+disk = "64MiB"
 
 [mqtt]
 host = "127.0.0.1"

@@ -65,6 +65,10 @@ class Broker:
         session = self._sessions.get(client)
         return session.waiting if session else 0
 
+    def is_online(self, client: str) -> bool:
+        """Whether a client is connected now."""
+        return client in self._online
+
     # what a connection calls
 
     def admit(self, connection: Connection) -> bool:

@@ -1,0 +1,90 @@
+"""The demo as a user runs it, on a part of the readings: every zero is zero, and the summary has its shape."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from sluicegate_demo import proof
+from sluicegate_demo.agents import WINDOWS
+from sluicegate_demo.edge import EdgeRun
+from sluicegate_demo.readings import weather
+from sluicegate_demo.truth import Streams
+
+COUNT = {"type": "integer", "minimum": 0}
+
+
+def shape(**members: Any) -> dict[str, Any]:
+    """A JSON object with exactly these members."""
+    return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
+
+
+AGENT = shape(device={"type": "string"}, kills=COUNT, peak_rss_mib={"type": "number"})
+SUMMARY = shape(
+    readings=shape(**dict.fromkeys(("published", "accepted", "duplicates", "lost", "double_counted"), COUNT)),
+    windows=shape(
+        **dict.fromkeys(("checked", "outside_bounds", "exact"), COUNT), max_relative_error={"type": "number"}
+    ),
+    agents={"type": "array", "items": AGENT},
+    bytes=shape(**dict.fromkeys(("mqtt_payload", "raw_columns_deflated", "synced"), COUNT)),
+    seconds={"type": "number"},
+)
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+@pytest.mark.parametrize("broker", ["builtin", "auto"])
+def test_edge_half_keeps_every_reading_once(sluicegate: Any, tmp_path: Path, broker: str) -> None:
+    """An outage, two kills and repeats: every reading in exactly one bucket, every answer of an agent in its bounds."""
+    ran = sluicegate("demo", "--edge-only", "--rows", 1500, "--broker", broker, "--out", tmp_path / "demo")
+    assert ran.returncode == 0, ran.stderr
+    run, streams = EdgeRun.load(tmp_path / "demo"), Streams(weather(1500))
+    found = proof.custody(run.target, streams)
+    assert (found.lost, found.double_counted, found.wrong, found.problems) == (0, 0, 0, [])
+    assert found.merged == found.published == streams.readings
+    answers = proof.agents(run.results, streams, WINDOWS)
+    assert answers.outside == 0, answers.problems
+    assert answers.checked > 100
+    assert [agent["kills"] for agent in run.agents] == [0, 2, 0]
+    assert all(0 < agent["peak_rss_mib"] <= 48 for agent in run.agents)
+    assert run.counters["duplicates"] >= 100
+    assert "mean of 24 hours" in ran.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+@pytest.mark.spark
+def test_whole_path_in_two_halves(sluicegate: Any, tmp_path: Path) -> None:
+    """`--edge-only`, then `--cloud-only`, as `make demo` does: checks pass, report and summary are there."""
+    pytest.importorskip("pyspark", reason="needs the extra `cloud`")
+    out = tmp_path / "demo"
+    edge = sluicegate("demo", "--edge-only", "--rows", 400, "--broker", "builtin", "--out", out)
+    assert edge.returncode == 0, edge.stderr
+    cloud = sluicegate("demo", "--cloud-only", "--out", out)
+    assert cloud.returncode == 0, cloud.stdout + cloud.stderr
+    summary = json.loads((out / "summary.json").read_text())
+    jsonschema.validate(summary, SUMMARY)
+    assert (summary["readings"]["lost"], summary["readings"]["double_counted"]) == (0, 0)
+    assert summary["windows"]["outside_bounds"] == 0
+    assert summary["windows"]["checked"] > 5_000
+    assert (out / "report.html").stat().st_size > 1_000
+    assert "FAILED" not in cloud.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+@pytest.mark.spark
+def test_a_tampered_chunk_fails_the_demo(sluicegate: Any, tmp_path: Path) -> None:
+    """The verdict can fail: with one chunk taken away the demo ends with exit code 1 and says what is lost."""
+    pytest.importorskip("pyspark", reason="needs the extra `cloud`")
+    out = tmp_path / "demo"
+    assert sluicegate("demo", "--edge-only", "--rows", 200, "--broker", "builtin", "--out", out).returncode == 0
+    min((out / "chunks").rglob("*.json")).unlink()
+    cloud = sluicegate("demo", "--cloud-only", "--out", out)
+    assert cloud.returncode == 1, cloud.stdout + cloud.stderr
+    assert "lost" in cloud.stderr
+    assert json.loads((out / "summary.json").read_text())["readings"]["lost"] > 0
