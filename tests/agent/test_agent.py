@@ -291,6 +291,7 @@ def test_a_full_disk_is_waited_out(setting: tuple[Path, int], monkeypatch: pytes
         assert "disk is full" in agent.link.state
         failing = False
         until(lambda: agent.turn() or (agent.pipeline.pending == 0 and agent.link.connected), 10)
+        assert state.counters["duplicates"] > 0, "the broker should have sent again what was not acknowledged"
         publisher.send(range(30, 40))
         until(lambda: agent.turn() or state.counters["accepted"] == 80, 10)
         until(lambda: agent.turn() or agent.link.status()["unacknowledged"] == 0, 10)

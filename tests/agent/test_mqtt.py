@@ -279,6 +279,23 @@ def test_bytes_cut_anywhere_mean_the_same(start: int) -> None:
             assert _shown(client.inbox) == EXPECTED, offset
 
 
+def test_a_new_connection_starts_with_nothing_of_the_old() -> None:
+    """Half a message of a connection that is gone is forgotten: the broker sends all of it again."""
+    with fed() as (client, ours):
+        ours.sendall(CONNACK + publish(b"w", b"1", 1) + publish(b"w", b"lost", 2)[:-2])
+        while client._at < len(client._buffer) or len(client.inbox) < 1:
+            client.loop_read()
+        ours.sendall(publish(b"w", b"3", 3))
+        client._sock_recv(1)
+        again, theirs = socket.socketpair()
+        client._create_socket = lambda: theirs  # type: ignore[method-assign, return-value]
+        client.reconnect()
+        again.sendall(CONNACK + publish(b"w", b"whole", 2))
+        until(lambda: client.loop_read() == 0 and len(client.inbox) == 2)
+        assert _shown(client.inbox) == [(b"1", 1, 0), (b"whole", 2, 0)]
+        again.close()
+
+
 def test_a_packet_that_breaks_the_protocol_ends_the_connection() -> None:
     """Malformed packets are refused, never guessed at, and never raise."""
     good = publish(b"w", b"1", 1)[2:]
