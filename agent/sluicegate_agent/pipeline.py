@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from array import array
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sluicegate.buckets import LARGEST
-from sluicegate.errors import SluicegateError
 from sluicegate_agent import faults
 from sluicegate_agent.decode import decode
 from sluicegate_agent.identity import Contents, Deliveries, Sequences, Verdict
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: A commit is due at so many readings, however few messages brought them.
 READINGS_MOST = 4_096
-#: While commits fail, so many times Receive Maximum messages are taken into memory, then no more.
+#: While commits fail, so many times Receive Maximum (and READINGS_MOST) are taken into memory, then no more.
 BACKLOG = 2
 #: 2024-01-01: a clock that is earlier was never set, and judges no reading.
 CLOCK_NEVER_SET = 1_704_067_200_000_000
@@ -56,6 +56,7 @@ class Pipeline:
         self._messages = self._readings = 0
         self._since = 0.0
         self._touched: dict[tuple[str, str], None] = {}
+        self._waiting = {name: (array("d"), array("q")) for name in config.streams}
         self._heard = dict.fromkeys(state.streams, time.monotonic())
         self._close_retired()
 
@@ -101,7 +102,7 @@ class Pipeline:
     @property
     def is_full(self) -> bool:
         """Whether commits have failed for so long that no more is taken: stop reading from the broker, and commit."""
-        return self._messages >= self._most
+        return self._messages >= self._most or self._readings >= BACKLOG * READINGS_MOST
 
     def due(self, now: float) -> bool:
         """Whether to commit now, in monotonic seconds: enough waits, or long enough, or a stream has fallen silent."""
@@ -187,7 +188,7 @@ class Pipeline:
         """Fold the readings of a message that was never counted."""
         sequences = self._sequences.get(message.topic)
         missing = sequences.missing if sequences else 0
-        latest = self._latest(arrival)
+        latest, accepted = self._latest(arrival), 0
         for stream, time_us, value in decoded.readings:
             if time_us > latest:
                 self._refuse(
@@ -196,27 +197,33 @@ class Pipeline:
             elif abs(value) > LARGEST:
                 self._refuse(message, arrival, "value", f"{stream}: {value!r} is too large to be summed")
             else:
-                self._fold(message, stream, time_us, value, missing, arrival)
+                self._fold(stream, time_us, value, missing)
+                accepted += 1
         for stream, reason in decoded.refused:
             self._refuse(message, arrival, "value", f"{stream}: {reason}")
+        self.state.counters.add("accepted", accepted)
         self.state.counters.add("absent", decoded.absent)
 
     def _latest(self, arrival: int) -> int:
         future = self.config.guard.future
         return arrival + future if future and arrival >= CLOCK_NEVER_SET else 1 << 61
 
-    def _fold(self, message: Message, stream: str, time_us: int, value: float, missing: int, arrival: int) -> None:
+    def _fold(self, stream: str, time_us: int, value: float, missing: int) -> None:
         self.state.streams[stream].add(value, time_us, missing)
+        values, times = self._waiting[stream]
+        values.append(value)
+        times.append(time_us)
         self._heard[stream] = self._since
         self._readings += 1
-        self.state.counters.add("accepted")
-        for window in self.windows[stream]:
-            try:
-                window.insert(value, time_us)
-            except SluicegateError as error:
-                self._refuse(message, arrival, "window", f"{stream}, window {window.name}: {error}")
-            else:
-                self._touched[stream, window.name] = None
+
+    def _feed_windows(self) -> None:
+        """Hand the windows what came since, in one compiled batch a stream: the same bits as one after the other."""
+        for stream, (values, times) in self._waiting.items():
+            if values:
+                for window in self.windows[stream]:
+                    self.state.counters.add("refused.window", window.insert_many(values, times))
+                    self._touched[stream, window.name] = None
+                self._waiting[stream] = array("d"), array("q")
 
     # commits
 
@@ -233,6 +240,7 @@ class Pipeline:
         """
         if not self._has_changes():
             return []
+        self._feed_windows()
         faults.step("commit: begin")
         with self.state.transaction() as connection:
             self._save(connection)
@@ -289,11 +297,13 @@ class Pipeline:
 
     def results(self) -> list[Result]:
         """The answers of every window that took a reading since the last call."""
+        self._feed_windows()
         touched, self._touched = self._touched, {}
         return [result for stream, name in touched for result in self.answers(stream, name)]
 
     def answers(self, stream: str, name: str) -> list[Result]:
         """One window's answers, one an aggregate, as of its stream's newest time; none before its first reading."""
+        self._feed_windows()
         stored = next(window for window in self.windows[stream] if window.name == name)
         newest = self.state.streams[stream].builder
         if newest is None:

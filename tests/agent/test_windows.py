@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from array import array
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,11 @@ def commit(store: sqlite3.Connection, window: StoredWindow) -> None:
     window.saved()
 
 
+def insert(window: StoredWindow, value: float, time: int) -> None:
+    """One reading."""
+    assert window.insert_many(array("d", [value]), array("q", [time])) == 0
+
+
 def whole(window: StoredWindow) -> tuple[object, ...]:
     """Everything a window says and holds."""
     buckets = [repr(bucket) for bucket in window.window.buckets()]
@@ -61,8 +67,8 @@ def test_a_restart_after_any_commit_changes_no_bit(
     time = 0
     for i, (eighths, step) in enumerate(readings):
         time += step
-        straight.insert(eighths / 8, time)
-        stored.insert(eighths / 8, time)
+        insert(straight, eighths / 8, time)
+        insert(stored, eighths / 8, time)
         if i % every == 0:
             commit(store, stored)
             if i // every in restarts:
@@ -81,7 +87,7 @@ def test_rows_are_few_and_written_once(config: WindowConfig) -> None:
     window = StoredWindow(store, 1, config)
     most_changed = 0
     for i in range(5000):
-        window.insert(i % 13 / 4, i * (1 + i // 1000))
+        insert(window, i % 13 / 4, i * (1 + i // 1000))
         before = store.total_changes
         commit(store, window)
         most_changed = max(most_changed, store.total_changes - before)
@@ -99,9 +105,9 @@ def test_tidying_is_bounded_and_ends() -> None:
     store = empty()
     window = StoredWindow(store, 1, config)
     for time in range(1000):
-        window.insert(1.0, time)
+        insert(window, 1.0, time)
     commit(store, window)
-    window.insert(1.0, 10**6)
+    insert(window, 1.0, 10**6)
     held = []
     for time in range(20):
         before = store.total_changes
@@ -109,7 +115,7 @@ def test_tidying_is_bounded_and_ends() -> None:
         assert store.total_changes - before <= 3 * TIDIED
         held.append(store.execute("SELECT count(*) FROM window_leaf").fetchone()[0])
         assert whole(StoredWindow(store, 1, config)) == whole(window)
-        window.insert(1.0, 10**6 + 1 + time)
+        insert(window, 1.0, 10**6 + 1 + time)
     assert held[0] > 800
     assert held[-1] <= 21
     store.close()
@@ -121,7 +127,7 @@ def test_damaged_rows_cost_one_window_and_say_so() -> None:
     windows = [StoredWindow(store, 1, config) for config in WINDOWS]
     for window in windows:
         for time in range(60):
-            window.insert(1.0, time)
+            insert(window, 1.0, time)
         commit(store, window)
     lost = windows[1].number
     store.execute("DELETE FROM window_leaf WHERE window = ?", (lost,))
@@ -131,13 +137,20 @@ def test_damaged_rows_cost_one_window_and_say_so() -> None:
     store.close()
 
 
+def test_one_reading_that_a_window_refuses_costs_one_reading() -> None:
+    """What came with it in the same batch still counts."""
+    window = StoredWindow(empty(), 1, WINDOWS[2])
+    assert window.insert_many(array("d", [1.0, 1e300, 2.0]), array("q", [1, 2, 3])) == 1
+    assert window.count == 2
+
+
 def test_forgetting_takes_the_leaves_along() -> None:
     """A window that is not asked for any more leaves no row behind."""
     store = empty()
     kept, gone = (StoredWindow(store, 1, config) for config in WINDOWS[1:])
     for window in (kept, gone):
         for time in range(60):
-            window.insert(1.0, time)
+            insert(window, 1.0, time)
         commit(store, window)
     forget(store, "id NOT IN (SELECT ?)", (kept.number,))
     assert store.execute("SELECT DISTINCT window FROM window_leaf").fetchall() == [(kept.number,)]

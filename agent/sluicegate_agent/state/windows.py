@@ -7,10 +7,11 @@ that left the window are deleted the same way. Whatever of that is still undone 
 from __future__ import annotations
 
 import sqlite3
+from array import array
 from typing import TYPE_CHECKING, Any
 
 import sluicegate as sg
-from sluicegate.errors import SnapshotError
+from sluicegate.errors import InputError, SnapshotError
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import WindowConfig
@@ -69,10 +70,22 @@ class StoredWindow:
         values = (stream, config.name, config.definition, window.state())
         return int(connection.execute(insert, values).lastrowid or 0), window
 
-    def insert(self, value: float, time: int) -> None:
-        """Fold one reading; the window's policy is applied."""
-        self.window.insert(value, time=time)
+    def insert_many(self, values: array[float], times: array[int]) -> int:
+        """Fold readings in their order, the policy applied after each; how many the window refused."""
         self.changed = True
+        try:
+            self.window.insert_many(values, times, results=False)
+        except InputError:
+            # Refused as a whole: one of them is beyond what a window takes; the others count.
+            return sum(not self._inserted(value, time) for value, time in zip(values, times, strict=True))
+        return 0
+
+    def _inserted(self, value: float, time: int) -> bool:
+        try:
+            self.window.insert(value, time=time)
+        except InputError:
+            return False
+        return True
 
     def answers(self) -> dict[str, sg.Bounded]:
         """Value, low, high and exact of each aggregate of the configuration, by name."""
