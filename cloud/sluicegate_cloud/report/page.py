@@ -1,0 +1,59 @@
+"""Put numbers, style and script into one HTML page, every name escaped, and write it by rename."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from sluicegate_cloud.errors import SinkError, SourceError
+from sluicegate_cloud.report.series import all_series
+from sluicegate_cloud.sinks import SUMMARY, read_windows
+
+
+def write_report(merged: Path, out: Path, demo_summary: Path | None = None) -> int:
+    """Write the report on the folder `merged` to `out`; return its size in bytes.
+
+    `demo_summary`: a JSON file whose "bytes" say what MQTT carried and what was synced. Raises SourceError or SinkError
+    when `merged` or the summary is not what it should be, SinkError when `out` cannot be written.
+    """
+    text = render(page_data(merged, demo_summary)).encode()
+    new = out.with_name(f".{out.name}-new")
+    try:
+        new.write_bytes(text)
+        new.replace(out)
+    except OSError as error:
+        raise SinkError(f"cannot write {str(out)!r}: {error.strerror}; choose another place with --out") from error
+    return len(text)
+
+
+def page_data(merged: Path, demo_summary: Path | None = None) -> dict[str, Any]:
+    """All that the page shows, as JSON."""
+    summary = _read_json(merged / SUMMARY, "give the folder that `sluicegate cloud merge --out` wrote")
+    series, in_all = all_series(read_windows(merged))
+    sent = _read_json(demo_summary, "give a demo's summary.json").get("bytes", {}) if demo_summary else {}
+    return {"summary": summary, "series": series, "seriesInAll": in_all, "bytes": sent}
+
+
+def render(data: dict[str, Any]) -> str:
+    """The page of `data`."""
+    here = files("sluicegate_cloud.report")
+    page = (here / "page.html").read_text(encoding="utf-8")
+    for mark, text in (("style", "style.css"), ("script", "page.js")):
+        page = page.replace(f"/*{mark}*/", (here / text).read_text(encoding="utf-8"))
+    # `<` never stands in the JSON, so no name of a device can end the script element
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return page.replace('"data"', text)
+
+
+def _read_json(path: Path, remedy: str) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise SourceError(f"cannot read {str(path)!r}: {error.strerror}; {remedy}") from error
+    except ValueError as error:
+        raise SourceError(f"{str(path)!r} is no JSON ({error}); {remedy}") from error
+    if not isinstance(found, dict):
+        raise SourceError(f"{str(path)!r} holds no JSON object; {remedy}")
+    return found
