@@ -16,7 +16,7 @@ from sluicegate_agent.config import Config, WindowConfig
 from sluicegate_agent.config.units import show_size
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.mqtt import HELD, RECEIVE
-from sluicegate_agent.pipeline import READINGS_MOST
+from sluicegate_agent.pipeline import BACKLOG, READINGS_MOST
 from sluicegate_agent.state import store, windows
 from sluicegate_agent.sync import sealing
 
@@ -190,12 +190,12 @@ def _row(config: Config) -> int:
 
 
 def _batch(config: Config) -> tuple[int, int]:
-    """Readings that one commit may bring, each closing a bucket at worst; and bytes of their single readings."""
+    """Readings that one commit may bring, after others failed, each closing a bucket at worst; and their bytes."""
     message = max(
         config.limits.readings if source.format == "array" else len(source.streams) for source in config.sources
     )
-    readings = min(config.commit_messages * message, READINGS_MOST + message)
-    return readings, 16 * readings
+    readings = min(config.mqtt.receive_maximum * message, BACKLOG * READINGS_MOST + message)
+    return readings, 32 * readings
 
 
 def _batch_rows(config: Config) -> int:

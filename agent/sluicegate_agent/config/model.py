@@ -34,7 +34,7 @@ class StateConfig(Table, frozen=True):
 
     path: Path
     memory: Size = Size(48 * 2**20)
-    disk: Size = Size(64 * 2**20)
+    disk: Size = Size(80 * 2**20)
 
 
 class TlsConfig(Table, frozen=True):

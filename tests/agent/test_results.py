@@ -1,0 +1,108 @@
+"""Answers leave in bounded messages, the newest of each window, none twice, and wait while the link takes none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from sluicegate_agent import health
+from sluicegate_agent.config import build
+from sluicegate_agent.messages import Result
+from sluicegate_agent.results import PER_MESSAGE, Results
+
+
+class Sender:
+    """Takes messages while `room` lasts."""
+
+    def __init__(self) -> None:
+        self.room = 1 << 30
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+
+    def publish(self, topic: str, payload: bytes) -> bool:
+        """Take one, or not."""
+        if self.room <= 0:
+            return False
+        self.room -= 1
+        self.sent.append((topic, json.loads(payload)))
+        return True
+
+
+def answer(stream: str, ordinal: int, low: float = 0.0) -> Result:
+    """An answer of one window."""
+    return Result(stream, "w", "mean", ordinal, 10 * ordinal, 1.5, low, 2.0, False, 3, 2)
+
+
+def publisher(sender: Sender, **results: Any) -> Results:
+    """Results of a device `d`."""
+    raw = {
+        "device": {"id": "d"},
+        "state": {"path": "s"},
+        "source": [{"topic": "t", "streams": {"x": "x"}}],
+        "results": results,
+    }
+    return Results(build(raw, Path("agent.toml")), sender)
+
+
+def test_an_answer_as_it_is_published() -> None:
+    """Topic with the device's name; every field by name; a bound that is none is null."""
+    sender = Sender()
+    publisher(sender).offer([answer("x", 7, low=float("-inf"))], now=0.0)
+    topic, body = sender.sent[0]
+    assert topic == "sluicegate/d/results"
+    assert body["device"] == "d"
+    expected = {"stream": "x", "window": "w", "aggregate": "mean", "ordinal": 7, "time_us": 70, "value": 1.5}
+    expected |= {"low": None, "high": 2.0, "exact": False, "count": 3, "buckets": 2}
+    assert body["results"] == [expected]
+
+
+def test_the_rate_is_bounded() -> None:
+    """Answers are asked for at most once every `results.every`, and never where no topic is wanted."""
+    results = publisher(Sender(), every="2s")
+    assert results.due(5.0)
+    results.offer([], now=5.0)
+    assert not results.due(6.9)
+    assert results.due(7.0)
+    assert not publisher(Sender(), topic="").due(1e9)
+
+
+def test_answers_wait_and_only_the_newest_leaves() -> None:
+    """While the link takes nothing, older answers of a window are replaced: what waits is bounded by the windows."""
+    sender = Sender()
+    results = publisher(sender)
+    sender.room = 0
+    for ordinal in range(100):
+        results.offer([answer("x", ordinal)], now=0.0)
+    sender.room = 1
+    results.offer([], now=0.0)
+    assert [result["ordinal"] for _, body in sender.sent for result in body["results"]] == [99]
+    results.offer([], now=0.0)
+    assert len(sender.sent) == 1
+
+
+def test_messages_are_bounded_and_none_is_lost_between_them() -> None:
+    """Many answers leave in several messages; those the link did not take leave later."""
+    sender = Sender()
+    results = publisher(sender)
+    sender.room = 2
+    results.offer([answer(f"s{i}", i) for i in range(3 * PER_MESSAGE)], now=0.0)
+    sender.room = 9
+    results.offer([], now=0.0)
+    assert [len(body["results"]) for _, body in sender.sent] == [PER_MESSAGE] * 3
+    assert sorted(r["ordinal"] for _, body in sender.sent for r in body["results"]) == list(range(3 * PER_MESSAGE))
+
+
+def test_health_beside_the_state(tmp_path: Path) -> None:
+    """Written whole or not at all; what is no health is read as none."""
+    assert health.read(tmp_path) is None
+    health.write(tmp_path, health.process())
+    found = health.read(tmp_path)
+    assert found is not None
+    assert 0 < found["rss_bytes"] <= found["peak_rss_bytes"] + (1 << 20)
+    assert set(found["versions"]) == {"sluicegate", "python", "sqlite", "machine"}
+    for damaged in (b"", b"[1]", b"\xff", b'{"a":'):
+        (tmp_path / health.FILE).write_bytes(damaged)
+        assert health.read(tmp_path) is None
