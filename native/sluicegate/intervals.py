@@ -16,6 +16,7 @@ from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, 
 from sluicegate.reference.estimate import Cut
 
 Slots = tuple[Any, ...]
+Known = dict[int, tuple[bounds.Inside, bounds.Part]]  # by dimension
 
 
 class Bounded(NamedTuple):
@@ -46,10 +47,11 @@ class Window(NamedTuple):
 
 def bounded(window: Window, values: list[Any]) -> list[Bounded]:
     """Each aggregate's certain interval, its value clamped into it."""
-    return [_bounded(window, i, value) for i, value in enumerate(values)]
+    known: Known = {}
+    return [_bounded(window, i, value, known) for i, value in enumerate(values)]
 
 
-def _bounded(window: Window, i: int, value: Any) -> Bounded:
+def _bounded(window: Window, i: int, value: Any, known: Known) -> Bounded:
     monoid = window.layout.monoids[i]
     if monoid.kind == "last" or (window.whole and monoid.kind not in ("sum", "mean")):
         return Bounded(value, value, value, True)
@@ -62,7 +64,9 @@ def _bounded(window: Window, i: int, value: Any) -> Bounded:
     elif monoid.kind.startswith("arg"):
         low, high = _time_of_extreme(window, dimension, 1 if monoid.kind == "argmax" else -1)
     else:
-        return _of_values(window, monoid.kind, dimension, value)
+        if dimension not in known:
+            known[dimension] = _inside(window, dimension), _cut_part(window, dimension)
+        return _of_interval(_interval(monoid.kind, *known[dimension], window.centers[dimension]), value)
     return _clamped(value, low, high, low == high)
 
 
@@ -70,14 +74,13 @@ def _clamped(value: Any, low: Any, high: Any, exact: bool) -> Bounded:
     return Bounded(min(max(value, low), high), low, high, exact)
 
 
-def _of_values(window: Window, kind: str, dimension: int, value: float) -> Bounded:
-    center = window.centers[dimension]
-    inside, part = _inside(window, dimension), bounds.NOTHING
-    if not window.whole:
-        bucket = _bucket(window.layout, window.oldest, dimension, certain_sum=kind in ("sum", "mean"))
-        end = bucket.first + bucket.n
-        part = bounds.run(bucket, center, (end - window.cut.most, end - window.cut.least), (end, end))
-    return _of_interval(_interval(kind, inside, part, center), value)
+def _cut_part(window: Window, dimension: int) -> bounds.Part:
+    """What the cut bucket may add, of one dimension."""
+    if window.whole:
+        return bounds.NOTHING
+    bucket = _bucket(window.layout, window.oldest, dimension)
+    end = bucket.first + bucket.n
+    return bounds.run(bucket, window.centers[dimension], (end - window.cut.most, end - window.cut.least), (end, end))
 
 
 def _interval(kind: str, inside: bounds.Inside, part: bounds.Part, center: float) -> bounds.Interval:
@@ -102,10 +105,10 @@ def _inside(window: Window, dimension: int) -> bounds.Inside:
     return bounds.Inside(slots[COUNT], slots[at] if at >= 0 else 0.0, low, high)
 
 
-def _bucket(layout: Layout, leaf: Slots, dimension: int, certain_sum: bool) -> Bucket:
+def _bucket(layout: Layout, leaf: Slots, dimension: int) -> Bucket:
     """One dimension of a leaf as the record that the error algebra reads."""
     at, low, high = (layout.slot(op, dimension) for op in (Op.PREFIX, Op.LOW, Op.HIGH))
-    sums = leaf[at : at + 3] if certain_sum else (0.0, -inf, inf)
+    sums = leaf[at : at + 3] if at >= 0 else (0.0, -inf, inf)
     ends = [leaf[layout.slot(op, dimension)] for op in (Op.FIRST, Op.LAST)]
     flags = ORDERED_FLAG if leaf[ORDERED] else 0
     fields = [

@@ -11,35 +11,39 @@ Row = tuple[int, int, bytes]
 Combine = Callable[[bytes, bytes], bytes]
 
 
-def gather(heads: Sequence[int], closed: range, rows: Iterable[Row], width: int, combine: Combine) -> list[bytes]:
-    """The closed leaves at the level `len(heads)`, oldest first, from rows (level, index, little-endian partial).
+def gather(
+    base: int, heads: Sequence[int], closed: range, rows: Iterable[Row], width: int, combine: Combine
+) -> list[bytes]:
+    """The closed leaves at level `base + len(heads)`, oldest first, from rows (level, index, little-endian partial).
 
-    `heads`: the first leaf of each lower level when that level was evicted; earlier rows had left by then. A row of a
-    higher level supersedes what lower ones make of the same leaf: it was written later. Raises SnapshotError where a
-    leaf is missing.
+    `heads`: the first leaf of each level from `base` on when it was evicted; earlier rows had left by then, and rows
+    below `base` were all given out again. A row of a higher level supersedes what lower ones make of the same leaf:
+    it was written later. Raises SnapshotError where a leaf is missing.
     """
-    levels = _by_level(rows, len(heads), 8 * width)
+    levels = _by_level(rows, base, len(heads), 8 * width)
     leaves: dict[int, bytes] = {}
-    for level, head in enumerate((*heads, closed.start)):
-        leaves = {**_raised(leaves, combine), **levels[level]}
+    for written, head in zip(levels, (*heads, closed.start), strict=True):
+        leaves = {**_raised(leaves, combine), **written}
         leaves = {index: partial for index, partial in leaves.items() if index >= head}
     missing = [index for index in closed if index not in leaves]
     if missing:
-        raise SnapshotError(
-            f"leaves: {missing[0]} of level {len(heads)} is missing ({len(missing)} in all), rows are incomplete"
-        )
+        place = f"leaves: {missing[0]} of level {base + len(heads)}"
+        raise SnapshotError(f"{place} is missing ({len(missing)} in all), rows are incomplete")
     return [leaves[index] for index in closed]
 
 
-def _by_level(rows: Iterable[Row], top: int, size: int) -> list[dict[int, bytes]]:
-    levels: list[dict[int, bytes]] = [{} for _ in range(top + 1)]
+def _by_level(rows: Iterable[Row], base: int, levels: int, size: int) -> list[dict[int, bytes]]:
+    found: list[dict[int, bytes]] = [{} for _ in range(levels + 1)]
     for level, index, partial in rows:
-        if not 0 <= level <= top:
-            raise SnapshotError(f"leaves: row ({level}, {index}), expected a level from 0 to the state's {top}")
+        if not 0 <= level <= base + levels:
+            raise SnapshotError(
+                f"leaves: row ({level}, {index}), expected a level from 0 to {base + levels}, the state's"
+            )
         if len(partial) != size:
             raise SnapshotError(f"leaves: row ({level}, {index}) of {len(partial)} bytes, expected {size}")
-        levels[level][index] = portable(bytes(partial))
-    return levels
+        if level >= base:
+            found[level - base][index] = portable(bytes(partial))
+    return found
 
 
 def _raised(leaves: dict[int, bytes], combine: Combine) -> dict[int, bytes]:

@@ -15,17 +15,16 @@ import zlib
 from array import array
 from collections.abc import Sequence
 
-from sluicegate.engines import Saved
+from sluicegate.engines import KEPT_LEVELS, Saved
 from sluicegate.errors import ForeignSnapshotError, NewerSnapshotError, SnapshotError
 
 VERSION = 1
 STATE, SNAPSHOT = 1, 2
 LARGEST = 2**40
-MOST_LEVELS = 62
 _MAGIC = b"SGW\x1a"
 _HEAD = struct.Struct("<4sHH16sQ")
 _CRC = struct.Struct("<I")
-_FIXED = struct.Struct("<7q2H3B")
+_FIXED = struct.Struct("<8q2H3B")
 _NAMES = {STATE: "window state", SNAPSHOT: "window snapshot"}
 
 
@@ -71,7 +70,7 @@ def pack_state(saved: Saved) -> bytes:
     """All of a window but its closed leaves."""
     partials = (saved.left, saved.right, saved.newest_leaf)
     fixed = _FIXED.pack(
-        saved.accepted, saved.newest, saved.edge, saved.created, saved.head, saved.tail, saved.mark,
+        saved.accepted, saved.newest, saved.edge, saved.created, saved.head, saved.tail, saved.mark, saved.level,
         len(saved.heads), len(saved.centers), *(bool(partial) for partial in partials),
     )  # fmt: skip
     return b"".join([
@@ -87,8 +86,8 @@ def unpack_state(payload: memoryview, width: int) -> tuple[Saved, memoryview]:
         raise SnapshotError(f"window state: {len(payload)} bytes, expected at least {_FIXED.size}")
     *numbers, levels, dimensions, has_left, has_right, has_leaf = _FIXED.unpack_from(payload)
     need = _FIXED.size + 8 * (levels + dimensions + width * (has_left + has_right + has_leaf))
-    accepted, _, _, _, head, tail, _ = numbers
-    if levels > MOST_LEVELS or len(payload) < need or not 0 <= head <= tail <= accepted:
+    accepted, _, _, _, head, tail, _, level = numbers
+    if levels != level % KEPT_LEVELS or len(payload) < need or not 0 <= head <= tail <= accepted:
         raise SnapshotError(
             f"window state: {levels} levels, leaves {head} to {tail}, {accepted} readings do not fit together"
         )

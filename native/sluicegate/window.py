@@ -14,7 +14,14 @@ from typing import Any, Literal, NamedTuple, Self, overload
 from sluicegate import intervals, snapshot
 from sluicegate.batches import Batch, flat_times, flat_values
 from sluicegate.engines import ENGINES, LARGEST, LATEST, Core, Saved
-from sluicegate.errors import BoundsError, ConfigurationError, InputError, PolicyError, SnapshotError
+from sluicegate.errors import (
+    BoundsError,
+    ConfigurationError,
+    InputError,
+    InvariantError,
+    PolicyError,
+    SnapshotError,
+)
 from sluicegate.histograms import Constrained
 from sluicegate.intervals import Bounded
 from sluicegate.monoids import Monoid
@@ -37,16 +44,18 @@ class Footprint(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What was not told before: level (level evictions so far), first leaf, open leaf, and the leaves closed since.
+    """What was not told before: level (level evictions so far), first leaf, open leaf, leaves closed since, base level.
 
     `head` and `open` are absolute indices at `level`; leaves head … open − 1 are closed. `closed`: (index, partial)
-    of those closed since the last call and still inside.
+    of those closed since the last call and still inside. Rows of a level below `base`, or of leaves before `head`, are
+    of no use any more: at every 16th level all closed leaves are given out again.
     """
 
     level: int
     head: int
     open: int
     closed: list[tuple[int, bytes]]
+    base: int
 
 
 class Window:
@@ -277,7 +286,7 @@ class Window:
         head, end = self._core.head, self._open()
         closed = [(i, self._stored(i)) for i in range(max(self._core.mark, head), end)]
         self._core.mark = end
-        return Changes(len(self._core.heads), head, end, closed)
+        return Changes(self._core.level, head, end, closed, self._core.level - len(self._core.heads))
 
     def leaf(self, index: int) -> bytes:
         """The partial of a closed leaf now inside, by its absolute index at the current level. Raises IndexError."""
@@ -287,7 +296,8 @@ class Window:
 
     def state(self) -> bytes:
         """All but the closed leaves: small and bounded, whatever the window holds."""
-        return snapshot.seal(snapshot.STATE, self._owner(), snapshot.pack_state(self._core.save()))
+        saved = self._core.save()._replace(mark=0)  # a rebuilt window has given out what it was rebuilt from
+        return snapshot.seal(snapshot.STATE, self._owner(), snapshot.pack_state(saved))
 
     @classmethod
     def rebuild(
@@ -312,7 +322,15 @@ class Window:
         if len(after):
             raise SnapshotError(f"window state: {len(after)} bytes too many")
         window._take(
-            saved, gather(saved.heads, window._closed(saved), leaves, window._layout.width, window._core.combine)
+            saved,
+            gather(
+                saved.level - len(saved.heads),
+                saved.heads,
+                window._closed(saved),
+                leaves,
+                window._layout.width,
+                window._core.combine,
+            ),
         )
         window._core.mark = window._open()
         return window
@@ -369,6 +387,10 @@ class Window:
         if self._limit and len(leaves) > self._limit:
             raise SnapshotError(f"window state: {len(leaves)} buckets, the limit is {self._limit}")
         self._core.load(saved, leaves)
+        try:
+            self._core.verify()
+        except InvariantError as error:
+            raise SnapshotError(f"window state: its leaves do not fit together: {error}") from None
 
     def _owner(self) -> bytes:
         layout = self._layout

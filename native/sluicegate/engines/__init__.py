@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from sluicegate.reference.core import LARGEST, LATEST, Saved
+from sluicegate.reference.core import KEPT_LEVELS, LARGEST, LATEST, Saved
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
     from sluicegate.engines.core import Core, first_late, first_refused
@@ -15,4 +15,4 @@ else:
 ENGINES = ("recalc", "amta")
 """`recalc`: the oracle, recalculates every answer; `amta`: Amortized Monoid Tree Aggregator, O(1) amortised."""
 
-__all__ = ["ENGINES", "LARGEST", "LATEST", "Core", "Saved", "first_late", "first_refused"]
+__all__ = ["ENGINES", "KEPT_LEVELS", "LARGEST", "LATEST", "Core", "Saved", "first_late", "first_refused"]

@@ -29,8 +29,8 @@ cdef class Core:
     cdef readonly int64_t edge
     cdef readonly int64_t created
     cdef public int64_t mark
-    cdef int levels  # level evictions so far
-    cdef int64_t level_heads[64]
+    cdef readonly int64_t level  # level evictions so far
+    cdef int64_t level_heads[16]  # the head of level l when it was evicted, at l % 16; since the last multiple of 16
     cdef object rule
     cdef object raised
 

@@ -15,6 +15,7 @@ class Core:
     newest: int
     edge: int
     created: int
+    level: int
     mark: int
     def __init__(
         self, layout: Layout, engine: str, policy: int, value: int, limit: int, centers: Sequence[float] | None

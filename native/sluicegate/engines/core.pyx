@@ -29,6 +29,8 @@ from sluicegate.reference.estimate import Cut as CutTuple
 
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
+cdef enum:
+    KEPT_LEVELS = 16  # sluicegate.reference.core.KEPT_LEVELS
 
 
 def first_refused(const double[::1] values not None):
@@ -63,7 +65,7 @@ cdef class Core:
         self._layout = layout
         self.policy, self.value, self.limit = policy, value, limit
         self.accepted = self.created = self.mark = 0
-        self.newest, self.edge, self.levels = _NEVER, -1, 0
+        self.newest, self.edge, self.level = _NEVER, -1, 0
         self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
         self.p.width, self.p.steps = layout.width, len(layout.components)
         self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
@@ -178,7 +180,7 @@ cdef class Core:
         """
         cdef const Slot* newest = self.engine.leaf(self.engine.tail - 1)
         cdef int64_t inside = self.accepted - self.engine.leaf(self.engine.head)[H_O_FIRST].i + 1
-        if self.levels == 0 or (time < newest[H_T_LAST].i and (4 * inside) >> self.levels >= self.limit):
+        if self.level == 0 or (time < newest[H_T_LAST].i and (4 * inside) >> min(self.level, 62) >= self.limit):
             return False
         return newest[H_COUNT].i * (self.limit - 2) < inside
 
@@ -186,14 +188,11 @@ cdef class Core:
         cdef const Slot* leaf = self.engine.leaf(self.engine.head)
         cdef int64_t out = leaf[H_O_FIRST].i + leaf[H_COUNT].i - 1 - self.cut_oldest_leaf().most
         cdef int64_t head = self.engine.head
-        if self.levels >= 62:
-            with gil:
-                raise OverflowError("window: 62 levels were evicted")
         self.engine.coarsen()
         self.edge = max(self.edge, out)
-        self.level_heads[self.levels] = head
-        self.levels += 1
-        self.mark >>= 1
+        self.level_heads[self.level % KEPT_LEVELS] = head
+        self.level += 1
+        self.mark = self.mark >> 1 if self.level % KEPT_LEVELS else 0
         return 0
 
     # eviction
@@ -364,9 +363,9 @@ cdef class Core:
 
     @property
     def heads(self):
-        """The head of each lower level when that level was evicted."""
+        """The head of each lower level when it was evicted, since the last multiple of 16."""
         cdef int level
-        return [self.level_heads[level] for level in range(self.levels)]
+        return [self.level_heads[level] for level in range(self.level % KEPT_LEVELS)]
 
     @property
     def centers(self):
@@ -386,8 +385,8 @@ cdef class Core:
         cdef Engine engine = self.engine
         newest = self.pack(engine.leaf(engine.tail - 1)) if self.limit and engine.head < engine.tail else b""
         return Saved(
-            self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, tuple(self.heads),
-            self.centers or (), self.pack(engine.result(0)), self.pack(engine.result(1)), newest,
+            self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
+            tuple(self.heads), self.centers or (), self.pack(engine.result(0)), self.pack(engine.result(1)), newest,
         )
 
     def load(self, saved, leaves):
@@ -396,8 +395,8 @@ cdef class Core:
         cdef bytes leaf
         self.accepted, self.newest, self.edge = saved.accepted, saved.newest, saved.edge
         self.created, self.mark = saved.created, saved.mark
-        self.levels = len(saved.heads)
-        for level in range(self.levels):
+        self.level = saved.level
+        for level in range(self.level % KEPT_LEVELS):
             self.level_heads[level] = saved.heads[level]
         self.center_on(saved.centers or None)
         self.engine.begin(saved.head)

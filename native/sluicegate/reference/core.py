@@ -21,6 +21,7 @@ from sluicegate.reference.program import Partial, combiner, lift
 from sluicegate.reference.recalc import Recalc
 
 NEVER = -(2**62)
+KEPT_LEVELS = 16
 LATEST = 2**61  # a time plus or minus a span of 2^62 still fits an int64
 LARGEST = 2.0**960  # 2^62 such values still add up to a finite float64
 ENGINES: dict[str, Callable[[Callable[[Partial, Partial], Partial]], Engine]] = {"recalc": Recalc, "amta": Amta}
@@ -36,7 +37,8 @@ class Saved(NamedTuple):
     head: int  # absolute indices at the current level
     tail: int
     mark: int  # leaves from here on have not been given out by `changes`
-    heads: tuple[int, ...]  # the head of each level when that level was evicted; its length is the level
+    level: int  # level evictions so far
+    heads: tuple[int, ...]  # the head of each lower level when it was evicted, since the last multiple of KEPT_LEVELS
     centers: tuple[float, ...]
     left: bytes  # R0 and R1, empty where absent
     right: bytes
@@ -66,6 +68,7 @@ class Core:
         self.centers: tuple[float, ...] | None = None if centers is None else tuple(centers)
         self.accepted, self.newest, self.edge, self.created, self.mark = 0, NEVER, -1, 0, 0
         self.heads: list[int] = []
+        self.level = 0
 
     # readings
 
@@ -105,12 +108,12 @@ class Core:
     def _joins(self, time: int) -> bool:
         """Whether the newest bucket takes a reading of this time: only after a level eviction, while it is not full.
 
-        A late reading opens a bucket of its own while levels are in proportion to what the window holds; beyond
-        that, many late readings would evict a level each few of them, for ever.
+        A late reading opens a bucket of its own while levels are in proportion to what the window holds; beyond that,
+        many late readings would evict a level each few of them, for ever.
         """
         newest, oldest = self._engine.leaf(self._engine.tail - 1), self._engine.leaf(self._engine.head)
-        inside = self.accepted - oldest[O_FIRST] + 1
-        if not self.heads or (time < newest[T_LAST] and (4 * inside) >> len(self.heads) >= self._limit):
+        inside = self.accepted - int(oldest[O_FIRST]) + 1
+        if not self.level or (time < newest[T_LAST] and (4 * inside) >> min(self.level, 62) >= self._limit):
             return False
         return newest[COUNT] * (self._limit - 2) < inside
 
@@ -119,7 +122,12 @@ class Core:
         self.edge = max(self.edge, int(leaf[O_FIRST] + leaf[COUNT]) - 1 - self.cut(leaf).most)
         self.heads.append(engine.head)
         engine.coarsen()
+        self.level += 1
         self.mark >>= 1
+        if (
+            self.level % KEPT_LEVELS == 0
+        ):  # every leaf is given out again, so that rows of lower levels can be forgotten
+            self.mark, self.heads = 0, []
 
     # eviction
 
@@ -240,14 +248,15 @@ class Core:
         newest = self.leaf(engine.tail - 1) if self._limit and engine.head < engine.tail else b""
         pair = (engine.left, engine.right) if isinstance(engine, Amta) else (None, None)
         return Saved(
-            self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, tuple(self.heads),
-            self.centers or (), self._pack(pair[0]), self._pack(pair[1]), newest,
+            self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
+            tuple(self.heads), self.centers or (), self._pack(pair[0]), self._pack(pair[1]), newest,
         )  # fmt: skip
 
     def load(self, saved: Saved, leaves: Sequence[bytes]) -> None:
         """Take over a saved window whose leaves, oldest first, include the open one."""
         self.accepted, self.newest, self.edge, self.created = saved[:4]
-        self.mark, self.heads, self.centers = saved.mark, list(saved.heads), saved.centers or None
+        self.mark, self.level, self.heads = saved.mark, saved.level, list(saved.heads)
+        self.centers = saved.centers or None
         unpacked = [self._unpack(leaf) for leaf in leaves]
         if isinstance(self._engine, Amta):
             pair = (self._unpack(side) if side else None for side in (saved.left, saved.right))

@@ -1,0 +1,20 @@
+"""Runs the window suites over the compiled core and its readable twin."""
+
+from __future__ import annotations
+
+import pytest
+
+import sluicegate.window
+from sluicegate import batches
+from sluicegate.engines import core as compiled
+from sluicegate.reference import core as pure
+
+
+@pytest.fixture(params=["compiled", "pure"])
+def implementation_of_window(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The promise holds for the compiled window and for its twin."""
+    module = compiled if request.param == "compiled" else pure
+    monkeypatch.setattr(sluicegate.window, "Core", module.Core)
+    for name in ("first_refused", "first_late"):
+        monkeypatch.setattr(batches, name, getattr(module, name))
+    return str(request.param)

@@ -1,0 +1,80 @@
+"""query(bounds=True) always contains the exact result: a million windows against the plain readings themselves."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from exact_windows import ALL, CLOCKS, SHAPES, Exact, readings
+
+import sluicegate as sg
+
+WINDOWS = int(os.environ.get("SLUICEGATE_WINDOWS", "1000000"))
+AT_ONCE = 500
+
+
+def some_policy(rng: random.Random) -> sg.policies.Policy:
+    """A count or a time policy of a length that the streams reach."""
+    limit = rng.choice([1, 2, 3, 5, 8, 17, 40, 64, 100, 150])
+    return sg.policies.count(limit) if rng.random() < 0.5 else sg.policies.time(limit * rng.choice([1, 3, 5]))
+
+
+def outside(shape: Callable[[random.Random, int], float], clock: str, names: tuple[str, ...], seed: int) -> list[str]:
+    """Run one stream; every result that is not inside its interval, every value that is not, every false `exact`."""
+    rng, found = random.Random(seed), []
+    policy, limit = some_policy(rng), rng.choice([4, 5, 6, 8, 16, 33, 64])
+    window = sg.Window({name: ALL[name] for name in names}, policy=policy, histograms=[sg.Constrained(limit)])
+    exact = Exact(policy)
+    for value, time in readings(rng, shape, clock, AT_ONCE):
+        window.insert(value, time)
+        exact.insert(value, time)
+        inside = exact.values[exact.begin :]
+        for name, (answer, low, high, sure) in window.query(bounds=True).items():
+            true = _result(exact, name, inside)
+            if not inside:
+                continue
+            if not low <= true <= high or not low <= answer <= high:
+                found.append(
+                    f"{name} {true!r} or {answer!r} outside [{low!r}, {high!r}], {policy}, {limit}, seed {seed}"
+                )
+            elif sure and name in ("count", "min", "max", "argmin", "argmax", "first", "last") and answer != true:
+                found.append(f"{name} {answer!r} said to be exact, is {true!r}, {policy}, {limit}, seed {seed}")
+    return found
+
+
+def _result(exact: Exact, name: str, inside: list[float]) -> Any:
+    if not inside:
+        return None
+    if name == "mean":
+        return math.fsum(inside) / len(inside)
+    if name in ("min", "max"):
+        return max(inside) if name == "max" else min(inside)
+    return exact.results()[name]
+
+
+def _seed(text: str) -> int:
+    return zlib.crc32(text.encode()) * 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_a_million_windows_lie_inside(shape: Callable[[random.Random, int], float], clock: str) -> None:
+    """Over all shapes and clocks together a million windows: exact means, sums and extremes lie inside, always."""
+    runs = -(-WINDOWS // (AT_ONCE * len(SHAPES) * len(CLOCKS)))
+    for run in range(runs):
+        name = ("mean", "max", "sum", "min")[run % 4]
+        assert outside(shape, clock, (name,), _seed(shape.__name__ + clock) + run) == []
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+@pytest.mark.usefixtures("implementation_of_window")
+def test_every_aggregate_lies_inside(shape: Callable[[random.Random, int], float], clock: str) -> None:
+    """A few streams with all nine aggregates at once, compiled and pure."""
+    assert outside(shape, clock, tuple(ALL), len(clock) * 31) == []
