@@ -1,0 +1,127 @@
+"""A real agent on a real Mosquitto, killed again and again, counts bare numbers once: no sequence, no time.
+
+This is the hardest identity there is (docs/decisions/0005): it leans on the broker repeating in order and before
+anything new, which is what is tried here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
+import paho.mqtt.client as mqtt
+from brokers import free_port, mosquitto, until
+from paho.mqtt.enums import CallbackAPIVersion
+
+from sluicegate.buckets import Bucket
+from sluicegate_agent.faults import VARIABLE
+from sluicegate_agent.state import read_status
+
+pytestmark = [pytest.mark.faults, pytest.mark.slow]
+MESSAGES, KILLS = 3000, 14
+FAULTS = ("{1}", "{0}@commit: durable, not acknowledged", "{0}@transaction: before commit")
+CONFIGURATION = """
+[device]
+id = "gate"
+[state]
+path = "state"
+[mqtt]
+port = {port}
+version = {version}
+receive_maximum = 100
+[commit]
+every = "20ms"
+[[source]]
+topic = "door"
+format = "number"
+streams = {{ door = "" }}
+[[window]]
+name = "all"
+policy = {{ count = 1000000 }}
+aggregate = "sum"
+"""
+
+
+@pytest.fixture(params=["5", '"3.1.1"'])
+def setting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """A broker and a folder with a configuration for it."""
+    with mosquitto(tmp_path, free_port(), "max_inflight_messages 100") as port:
+        (tmp_path / "agent.toml").write_text(CONFIGURATION.format(port=port, version=request.param))
+        yield tmp_path, port
+
+
+def start(folder: Path, fault: str = "") -> subprocess.Popen[bytes]:
+    """An agent; with `fault` it dies as it passes that step."""
+    environment = os.environ | ({VARIABLE: fault} if fault else {})
+    with (folder / "log").open("a") as log:
+        command = [sys.executable, "-m", "sluicegate", "run", str(folder / "agent.toml"), "--drain"]
+        return subprocess.Popen(command, stderr=log, env=environment)
+
+
+def accepted(folder: Path) -> int:
+    """Readings counted as of the last commit."""
+    return int(read_status(folder / "state")["counters"].get("accepted", 0))
+
+
+def total(folder: Path) -> float:
+    """The sum of all readings in the outbox, where nothing takes them away."""
+    store = sqlite3.connect(folder / "state/state.db")
+    buckets = [Bucket.unpack(row) for (row,) in store.execute("SELECT bucket FROM outbox ORDER BY first")]
+    store.close()
+    return sum(b.total + b.n * buckets[0].x_first for b in buckets)
+
+
+def publish(port: int, values: list[float], end: threading.Event) -> None:
+    """All values, a little apart, so that they arrive before, between and after the kills."""
+    client = mqtt.Client(CallbackAPIVersion.VERSION2)
+    client.connect("127.0.0.1", port)
+    client.loop_start()
+    for value in values:
+        client.publish("door", str(value), 1).wait_for_publish(20)
+        end.wait(0.004)
+    client.disconnect()
+    client.loop_stop()
+
+
+def test_bare_numbers_count_once(setting: tuple[Path, int]) -> None:
+    """Killed fourteen times at steps of accept and commit: as many readings as were published, and their exact sum."""
+    folder, port = setting
+    rng, end = random.Random(5), threading.Event()
+    values = [rng.choice((0.0, 0.0, 0.0, 1.0, 0.5)) for _ in range(MESSAGES)]
+    agent = start(folder)
+    until(lambda: json.loads((folder / "state/agent.json").read_text())["mqtt"]["state"] == "connected", 20)
+    publisher = threading.Thread(target=publish, args=(port, values, end))
+    publisher.start()
+    until(lambda: accepted(folder) > 20, 20)
+    agent.send_signal(signal.SIGKILL)
+    agent.wait()
+    deaths = 0
+    for _ in range(KILLS):
+        agent = start(folder, rng.choice(FAULTS).format(rng.randint(1, 6), rng.randint(5, 260)))
+        try:
+            deaths += agent.wait(10) == -signal.SIGKILL
+        except subprocess.TimeoutExpired:
+            break
+    if agent.returncode is not None:
+        agent = start(folder)
+    end.set()
+    publisher.join()
+    until(lambda: accepted(folder) >= MESSAGES, 30)
+    agent.send_signal(signal.SIGTERM)
+    assert agent.wait(20) == 0
+    found = read_status(folder / "state")
+    assert found["streams"]["door"]["accepted"] == MESSAGES
+    assert total(folder) == sum(values)
+    assert deaths >= KILLS // 2
+    assert found["counters"]["duplicates"] > 0, "some PUBACK should have been lost"
