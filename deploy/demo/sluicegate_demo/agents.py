@@ -70,21 +70,21 @@ readings = {BUCKET_READINGS}
 
 [outbox]
 rows = {rows}
-bytes = "480KiB"
+bytes = "320KiB"
 chunk_buckets = {CHUNK_BUCKETS}
 chunk_age = "5min"
 
 [sync]
 target = "directory"
 path = "{target}"
-every = "200ms"
+every = "50ms"
 
 [results]
 every = "100ms"
 """
 
 
-BUCKET_READINGS, OUTBOX_ROWS, CHUNK_BUCKETS = 4, 240, 128
+BUCKET_READINGS, OUTBOX_ROWS, CHUNK_BUCKETS = 4, 120, 96
 
 
 def topic(feed: Feed) -> str:

@@ -36,7 +36,7 @@ class Tally:
 
         `reach` is the greatest magnitude of a reading in the stream: what an error is measured by.
         """
-        faults = [fault for aggregate, answer in answers.items() if (fault := answer.fault(aggregate, truth))]
+        faults = [fault for aggregate, answer in answers.items() if (fault := answer.fault(aggregate, truth, reach))]
         self.checked += 1
         self.outside += bool(faults)
         self.exact += all(answer.exact for answer in answers.values())
@@ -64,7 +64,7 @@ class Answer:
     high: float | None
     exact: bool
 
-    def fault(self, aggregate: str, truth: Truth) -> str:
+    def fault(self, aggregate: str, truth: Truth, reach: float) -> str:
         """What is wrong with this answer; empty when nothing is."""
         true = getattr(truth, aggregate)
         if truth.count == 0 and aggregate not in ("count", "sum"):
@@ -74,7 +74,7 @@ class Answer:
         slack = _rounding(aggregate, truth)
         if not self.low - slack <= true <= self.high + slack:
             return f"{aggregate} is {true}, outside [{self.low}, {self.high}]"
-        if self.exact and abs(self.value - true) > _allowed(aggregate, truth):
+        if self.exact and abs(self.value - true) > _allowed(aggregate, truth.count, reach):
             return f"{aggregate} is called exact and says {self.value}, the truth is {true}"
         return ""
 
@@ -92,10 +92,13 @@ def _rounding(aggregate: str, truth: Truth) -> float:
     return nextafter(abs(truth.mean), inf) - abs(truth.mean) if aggregate == "mean" else 0.0
 
 
-def _allowed(aggregate: str, truth: Truth) -> float:
-    """What rounding may do to an exact answer: counts and extremes equal to the bit, sums by their n additions."""
-    sums = {"sum": truth.count, "mean": 1}
-    return sums.get(aggregate, 0) * 4 * (truth.count + 8) * _EPSILON * 2 * truth.scale
+def _allowed(aggregate: str, count: int, reach: float) -> float:
+    """What rounding may do to an exact answer: counts and extremes equal to the bit, sums by their additions.
+
+    They were rounded at the size of the stream's readings, which may be far above those of a window of zeros.
+    """
+    sums = {"sum": count, "mean": 1}
+    return sums.get(aggregate, 0) * 4 * (count + 8) * _EPSILON * 2 * reach
 
 
 # custody: every reading in exactly one bucket

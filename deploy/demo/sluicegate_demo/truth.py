@@ -19,22 +19,21 @@ AGGREGATES = ("count", "sum", "mean", "min", "max")
 
 @dataclass(frozen=True)
 class Truth:
-    """What a window really holds; `scale` is the greatest magnitude of a reading in it."""
+    """What a window really holds."""
 
     count: int
     sum: float
     mean: float
     min: float
     max: float
-    scale: float
 
     @classmethod
     def of(cls, values: list[float]) -> Truth:
         """The truth about the readings `values`, perhaps none."""
         if not values:
-            return cls(0, 0.0, nan, nan, nan, 0.0)
-        total, low, high = fsum(values), min(values), max(values)
-        return cls(len(values), total, total / len(values), low, high, max(abs(low), abs(high)))
+            return cls(0, 0.0, nan, nan, nan)
+        total = fsum(values)
+        return cls(len(values), total, total / len(values), min(values), max(values))
 
 
 class Streams:

@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
 
     def _work(self) -> None:
         try:
-            while not self._held and not self._closed and (frame := self._pending or packets.split(self._buffer)):
+            while not self._held and not self._gone and (frame := self._pending or packets.split(self._buffer)):
                 self._pending = None
                 self._handle(*frame)
             self.pump()
@@ -198,7 +198,7 @@ class Connection(asyncio.Protocol):
         if session is None or hello is None:
             return
         try:
-            while not (self._choked or self._closed or "stall" in self._held):
+            while not (self._choked or self._gone or "stall" in self._held):
                 if (entry := session.take(hello.receive_maximum)) is None:
                     break
                 self._deliver(hello, *entry)
@@ -220,6 +220,10 @@ class Connection(asyncio.Protocol):
             self._transport.write(packets.publish(message, packet, hello.version, dup=True))
 
     # holding, watching, failing
+
+    @property
+    def _gone(self) -> bool:
+        return self._closed or self._transport.is_closing()
 
     @property
     def _version(self) -> int:
