@@ -26,9 +26,11 @@ MIB = 1 << 20
 #: measured; the rest is margin.
 BASE_RESIDENT = 33 * MIB
 BASE_DATA = 22 * MIB
-#: Python objects of a stream and of a window beside their readings; of a digest in a deque, a list and a set.
+#: Python objects of a stream and of a window beside their readings (5 KiB measured); chunks that a window's queues
+#: begin and have not filled, beyond those of the probe; a digest in a deque, a list and a set.
 STREAM_OBJECTS = 4096
-WINDOW_OBJECTS = 24 * 1024
+WINDOW_OBJECTS = 8 * 1024
+WINDOW_CHUNKS = 8 * 1024
 DIGEST_OBJECTS = 160
 #: A closed bucket, a message, a dead letter, a result on their way; JSON's objects per byte of payload ("{},{},").
 CLOSED_OBJECTS = 400
@@ -143,7 +145,7 @@ def _window(asked: WindowConfig) -> Line:
     held, leaf, state = _probe(asked, probed)
     scale = leaves / probed
     changed = (leaf + 120) * min(leaves, READINGS_MOST)
-    memory = WINDOW_OBJECTS + int(held * scale) + changed
+    memory = WINDOW_OBJECTS + WINDOW_CHUNKS + int(held * scale) + changed
     # Rows of leaves that left are deleted a bounded number a commit: at most as many again may be waiting.
     return Line(asked.name, memory, int((2 * leaves * (leaf + LEAF_ROW) + state) * PAGE_FILL))
 

@@ -66,6 +66,15 @@ def test_a_wrong_key(file: Path) -> None:
     assert "give a configuration FILE" in refused(2, "check")
 
 
+def test_encryption_turned_off_is_said(file: Path) -> None:
+    """`check` reads the file only, and says where anyone could read along."""
+    file.write_text(CONFIGURATION + '[mqtt]\nhost = "broker.example"\ntls = { enabled = false }\n')
+    done = sluicegate("check", file)
+    assert done.returncode == 0
+    assert "broker broker.example:1883" in done.stdout
+    assert "anyone between can read along" in done.stdout
+
+
 def test_a_state_directory_that_cannot_be_written(file: Path) -> None:
     """A file in its place, and a place where nobody may make one: exit code 4, the key and the remedy."""
     (file.parent / "state").write_text("I am a file")

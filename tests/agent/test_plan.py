@@ -1,0 +1,112 @@
+"""The plan is an upper bound: what windows hold and what the store writes never exceeds its lines."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+import sluicegate as sg
+from sluicegate_agent.config import Config, build
+from sluicegate_agent.messages import Message
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.plan import WINDOW_OBJECTS, _window, plan
+from sluicegate_agent.state import State
+from sluicegate_agent.state.windows import build_arguments
+
+
+def config(folder: Path, streams: int = 1, **tables: Any) -> Config:
+    """A configuration with sequence numbers and times of its own."""
+    raw = {
+        "device": {"id": "d"},
+        "state": {"path": "state"},
+        "mqtt": {"receive_maximum": 200},
+        "source": [
+            {
+                "topic": "w",
+                "time": "t",
+                "time_format": "s",
+                "sequence": "n",
+                "streams": {f"s{i}": f"s{i}" for i in range(streams)},
+            }
+        ],
+    }
+    return build(raw | tables, folder / "agent.toml")
+
+
+@pytest.mark.parametrize("disorder", [0, 50, 100_000], ids=["in order", "a little late", "no order"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"policy": {"time": "1min"}, "buckets": 4},
+        {"policy": {"time": "1h"}, "buckets": 64, "aggregate": ["mean", "min", "argmax", "first"]},
+        {"policy": {"count": 700}, "buckets": 0, "aggregate": ["sum", "max"]},
+        {"policy": {"count": 3000}, "buckets": 33, "aggregate": ["sum", "count"]},
+    ],
+)
+def test_a_window_holds_no_more_than_planned(asked: dict[str, Any], disorder: int, tmp_path: Path) -> None:
+    """Whatever the order of times, at every moment: bytes of partials in memory, of leaves and state in the store."""
+    window = config(tmp_path, window=[{"name": "w"} | asked]).windows[0]
+    line = _window(window)
+    subject, source = sg.Window(**build_arguments(window)), random.Random(5)
+    rows: dict[int, int] = {}
+    for i in range(4000):
+        subject.insert(source.gauss(0, 1), time=1_000_000 * (i + (source.randrange(disorder) if disorder else 0)))
+        if i % 40 == 0:
+            changes = subject.changes()
+            rows.update({index: len(leaf) for index, leaf in changes.closed})
+            leaf = max(rows.values(), default=0)
+            assert subject.footprint.bytes <= line.memory - WINDOW_OBJECTS
+            assert (changes.open - changes.head) * leaf + len(subject.state()) <= line.disk
+
+
+@pytest.mark.parametrize(
+    ("streams", "bucket", "outbox"),
+    [
+        (1, 16, {"rows": 200, "bytes": "96KiB", "chunk_buckets": 9}),
+        (6, 16, {"rows": 1000, "bytes": "512KiB", "chunk_buckets": 9}),
+        (6, 64, {"rows": 4000, "bytes": "256KiB", "chunk_buckets": 9}),
+        (3, 1, {"rows": 4000, "bytes": "512KiB", "chunk_buckets": 9}),
+    ],
+)
+def test_the_store_stays_below_its_plan(streams: int, bucket: int, outbox: dict[str, Any], tmp_path: Path) -> None:
+    """A target that never comes, an outbox that overflows again and again: the files stay below the plan's bytes."""
+    settled = config(tmp_path, streams, bucket={"readings": bucket}, outbox=outbox)
+    worst = plan(settled)
+    aside = next(line.disk for line in worst.lines if line.part.startswith("damaged"))
+    most, source = 0, random.Random(2)
+    with State(settled) as state:
+        pipeline = Pipeline(settled, state)
+        for i in range(8000 if bucket == 64 else 4000):
+            values = {f"s{k}": source.random() for k in range(streams)}
+            pipeline.accept(Message("w", json.dumps({"n": i, "t": 1_300_000_000 + i} | values).encode(), 0, 0))
+            if pipeline.pending >= settled.commit_messages:
+                pipeline.commit()
+                most = max(most, sum(file.stat().st_size for file in settled.state.path.iterdir()))
+    assert state.outbox.merges + state.outbox.singles_dropped > 0
+    assert most <= worst.disk - aside
+
+
+def test_more_asked_is_never_planned_as_less(tmp_path: Path) -> None:
+    """Each knob that keeps more costs more."""
+
+    def memory_and_disk(**tables: Any) -> tuple[int, int]:
+        worst = plan(config(tmp_path, **tables))
+        return worst.memory, worst.disk
+
+    base = memory_and_disk()
+    for more in (
+        {"streams": 9},
+        {"window": [{"name": "w", "policy": {"time": "1h"}}]},
+        {"identity": {"horizon": 1 << 20}},
+        {"mqtt": {"receive_maximum": 9000}},
+        {"outbox": {"rows": 200_000, "bytes": "20MiB"}},
+        {"limits": {"payload": "1MiB"}, "dead_letters": {"rows": 9000}},
+    ):
+        memory, disk = memory_and_disk(**more)
+        assert memory > base[0], more
+        assert disk >= base[1], more
