@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 READINGS_MOST = 4_096
 #: While commits fail, so many times Receive Maximum (and READINGS_MOST) are taken into memory, then no more.
 BACKLOG = 2
+#: Seconds between two looks for streams that have fallen silent.
+SILENCE_LOOKED_FOR = 1.0
 #: 2024-01-01: a clock that is earlier was never set, and judges no reading.
 CLOCK_NEVER_SET = 1_704_067_200_000_000
 
@@ -55,6 +57,7 @@ class Pipeline:
         self._unacknowledged: list[int] = []
         self._messages = self._readings = 0
         self._since = 0.0
+        self._look_for_silence, self._silence_waits = float("-inf"), False
         self._touched: dict[tuple[str, str], None] = {}
         self._waiting = {name: (array("d"), array("q")) for name in config.streams}
         self._heard = dict.fromkeys(state.streams, time.monotonic())
@@ -106,19 +109,23 @@ class Pipeline:
 
     def due(self, now: float) -> bool:
         """Whether to commit now, in monotonic seconds: enough waits, or long enough, or a stream has fallen silent."""
+        self._close_silent(now)
         if not self._messages:
-            return self._close_silent(now)
+            return self._silence_waits
         enough = self._messages >= self.config.commit_messages or self._readings >= READINGS_MOST
         return enough or now - self._since >= self.config.commit.every.seconds
 
-    def _close_silent(self, now: float) -> bool:
+    def _close_silent(self, now: float) -> None:
         """Close open buckets of streams that have said nothing for `outbox.chunk_age`: their last readings go too."""
+        if now < self._look_for_silence:
+            return
+        self._look_for_silence = now + SILENCE_LOOKED_FOR
         age = self.config.outbox.chunk_age.seconds
         silent = [name for name, heard in self._heard.items() if now - heard >= age]
         for name in silent:
             self._heard[name] = now
             self.state.streams[name].close()
-        return any(self.state.streams[name].closed for name in silent)
+            self._silence_waits |= bool(self.state.streams[name].closed)
 
     def connected(self, *, session_present: bool) -> None:
         """A new connection to the broker: packet ids of the old one mean nothing now.
@@ -286,6 +293,7 @@ class Pipeline:
         self.state.dead_letters.saved()
         self.state.counters.saved()
         self._messages = self._readings = 0
+        self._silence_waits = False
 
     def _all_windows(self) -> list[StoredWindow]:
         return [window for of_stream in self.windows.values() for window in of_stream]

@@ -403,9 +403,22 @@ def test_the_last_readings_of_a_silent_stream_are_handed_on(board: Callable[...,
     now = time.monotonic()
     assert not one.pipeline.due(now + 9)
     assert one.pipeline.due(now + 11)
+    assert one.pipeline.due(now + 11), "until it is committed"
     assert one.pipeline.commit() == []
     assert one.state.outbox.rows == 1
     assert not one.pipeline.due(now + 100)
+
+
+def test_a_silent_stream_is_noticed_beside_a_busy_one(board: Callable[..., Board]) -> None:
+    """Also where messages always wait for a commit when the agent looks."""
+    one = board(outbox={"chunk_age": "10s"})
+    one.take(timed(1, 1))
+    now = time.monotonic()
+    for second in range(15):
+        one.pipeline.accept(bare(second, second + 2))
+        one.pipeline.due(now + second)
+        one.pipeline.commit()
+    assert one.state.outbox.lanes[one.state.streams["heat"].number].firsts.tolist() == [0]
 
 
 def test_status_tells_what_is_there(board: Callable[..., Board]) -> None:

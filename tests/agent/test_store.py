@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from durable_agent import configured
+from durable_agent import configured, timed
+from target_suite.memory import MemoryTarget
 
+from sluicegate import chunks
 from sluicegate.buckets import Builder
 from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import NewerStore, State, StoreDamaged, read_status, schema
-from sluicegate_agent.state.store import DATABASE, SET_ASIDE_KEPT, Store
+from sluicegate_agent.state.store import CONDEMNED, DATABASE, SET_ASIDE_KEPT, Store
+from sluicegate_agent.sync import Sync
 
 # The tables of version 1, frozen: never edit these lines, they stand for stores that are out there.
 VERSION_1 = """
@@ -89,6 +93,53 @@ def test_version_1_is_migrated_with_all_it_holds(tmp_path: Path) -> None:
     again.close()
 
 
+def downgraded(path: Path) -> None:
+    """The same content in the tables of version 1, as its program would have left it."""
+    new = path.with_name("version-1.db")
+    connection = sqlite3.connect(new)
+    connection.executescript(VERSION_1[: VERSION_1.index("INSERT INTO")])
+    connection.execute("ATTACH ? AS now", (str(path),))
+    for table in ("meta", "counter", "stream", "window", "window_leaf", "sequence", "identity", "dead_letter"):
+        connection.execute(f"INSERT INTO main.{table} SELECT * FROM now.{table}")  # noqa: S608
+    connection.execute("INSERT INTO main.outbox SELECT stream, first, bucket FROM now.outbox")
+    connection.execute("INSERT INTO main.chunk SELECT number, id, stream, first, readings, document FROM now.chunk")
+    connection.execute("UPDATE main.meta SET value = 1 WHERE key = 'schema'")
+    connection.commit()
+    connection.close()
+    new.replace(path)
+
+
+def test_an_agent_goes_on_from_version_1(tmp_path: Path) -> None:
+    """Updated in the middle of an outage: what waited is sent, what comes again is known, each reading arrives once."""
+    config, target = configured(tmp_path), MemoryTarget()
+    target.away = True
+    with State(config) as state:
+        pipeline, sync = Pipeline(config, state), Sync(config, state, target)
+        for minute in range(100):
+            pipeline.accept(timed(minute, minute % 30 + 1, value=minute / 8))
+            pipeline.commit()
+        sync.step(0.0)
+        assert state.outbox.sealed == 1
+        answers = [str(answer) for answer in pipeline.answers("heat", "recent")]
+    downgraded(config.state.path / DATABASE)
+    target.away = False
+    with State(config) as state:
+        pipeline, sync = Pipeline(config, state), Sync(config, state, target)
+        assert [str(answer) for answer in pipeline.answers("heat", "recent")] == answers
+        for minute in range(80, 180):
+            pipeline.accept(timed(minute, minute % 30 + 1, value=minute / 8))
+            pipeline.commit()
+        pipeline.flush()
+        pipeline.commit()
+        while not sync.is_done():
+            sync.step(0.0, flush=True)
+        assert state.counters["duplicates"] == 20
+    arrived = [chunks.decode(target.documents[name]) for name in sorted(target.documents)]
+    firsts = [bucket.first for chunk in arrived for bucket in chunk.buckets]
+    assert firsts == list(range(0, 180, 4))
+    assert sum(bucket.total + bucket.n * c.center for c in arrived for bucket in c.buckets) == sum(range(180)) / 8
+
+
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Halfway through, the power goes: the old version is still there, whole, and is migrated at the next start."""
     version_1(tmp_path / "old")
@@ -162,6 +213,31 @@ def test_a_damaged_store_is_set_aside_and_a_new_one_begins(tmp_path: Path, damag
     assert second.moved.exists()
     second.close()
     assert read_status(tmp_path)["stores_set_aside"] == 1
+
+
+def test_setting_aside_survives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ended between two renames, the next start does not take the database without its log for a whole one."""
+    Store(tmp_path).close()
+    garbage(tmp_path / DATABASE)
+    (tmp_path / "state.db-wal").write_bytes(b"log")
+    rename, renamed = Path.rename, []
+
+    def once(self: Path, to: Path) -> Path:
+        renamed.append(self)
+        if len(renamed) > 1:
+            raise KeyboardInterrupt
+        return rename(self, to)
+
+    with monkeypatch.context() as dying:
+        dying.setattr(Path, "rename", once)
+        with pytest.raises(KeyboardInterrupt):
+            Store(tmp_path)
+    assert renamed[0].name == "state.db-wal"
+    assert (tmp_path / CONDEMNED).exists()
+    store = Store(tmp_path)
+    assert store.moved is not None
+    assert not (tmp_path / CONDEMNED).exists()
+    store.close()
 
 
 def test_set_aside_stores_cannot_fill_the_disk(tmp_path: Path) -> None:

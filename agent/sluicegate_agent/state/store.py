@@ -101,7 +101,11 @@ class Store:
             sync_folder(self.folder)
 
     def _move(self, reason: str) -> None:
-        """Rename the damaged store; at most SET_ASIDE_KEPT of them stay, so that damage cannot fill the disk."""
+        """Rename the damaged store; at most SET_ASIDE_KEPT of them stay, so that damage cannot fill the disk.
+
+        Condemned first: a process that ends between two renames must not open the database without its log.
+        """
+        self.condemn(reason)
         stamp = f"{time.time_ns() // 1000:016x}"
         before = _provenance(self.folder)
         before["set_aside"] += 1
