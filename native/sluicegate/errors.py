@@ -23,6 +23,10 @@ class PolicyError(SluicegateError):
     """A user's policy raised. The reading is in, what was allowed to leave has left, the window is usable."""
 
 
+class BusyError(SluicegateError, RuntimeError):
+    """The window is in the middle of a batch in another thread, or of evicting by the policy that called it."""
+
+
 class SnapshotError(SluicegateError, ValueError):
     """Stored bytes are refused: damaged, truncated, larger than stated, or not what the window needs."""
 

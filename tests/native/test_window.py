@@ -302,16 +302,36 @@ def test_bounds_under_a_declared_policy() -> None:
             assert answer.low <= true <= answer.high
 
 
+def test_a_policy_may_not_change_its_own_window() -> None:
+    """Inserting from within a policy is refused by name, and the window is whole after it."""
+    windows: list[sg.Window] = []
+
+    def rule(total: Any, old: Any) -> bool:
+        windows[0].insert(1.0)
+        return False
+
+    windows.append(sg.Window(sg.sum(), policy=rule))
+    with pytest.raises(errors.PolicyError, match="busy"):
+        windows[0].insert(2.0)
+    windows[0].verify()
+    assert windows[0].query() == {"sum": 2.0}
+
+
 def test_other_threads_run_beside_a_batch(implementation_of_window: str) -> None:
-    """A compiled batch gives up the GIL: another thread counts on while it runs."""
+    """A compiled batch gives up the GIL: another thread goes on, but not in the same window."""
     if implementation_of_window == "pure":
         pytest.skip("the readable twin holds the GIL")
     window, values = sg.Window(sg.max(), policy=sg.policies.count(1000)), array("d", bytes(8 * 2_000_000))
     thread = threading.Thread(target=window.insert_many, args=(values,), kwargs={"results": False})
-    beside = 0
+    beside = refused = 0
     thread.start()
     while thread.is_alive():
         beside += 1
+        try:
+            window.query()
+        except errors.BusyError:
+            refused += 1
     thread.join()
     assert beside > 100
+    assert refused > 0
     assert window.accepted == 2_000_000

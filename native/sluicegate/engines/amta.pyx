@@ -10,7 +10,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from sluicegate.engines.base cimport Engine, Leaves
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, release, reserve
+from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, has_room, release, reserve
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
@@ -84,8 +84,10 @@ cdef class Amta(Engine):
     cdef int make_room(self, int level, int64_t index) except -1 nogil:
         """Reserve whatever appending this node may need, so that nothing fails half-way."""
         cdef int64_t pair
+        cdef Queue* queue
         while True:
-            if reserve(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], index) < 0:
+            queue = &self.level[(self.base + level) & (LEVELS - 1)]
+            if not has_room(&self.pool, queue, index) and reserve(&self.pool, queue, index) < 0:
                 with gil:
                     raise MemoryError(f"amta: no memory for node {index} of level {level}")
             pair = (index >> 1) - 1

@@ -24,6 +24,10 @@ cdef inline Slot* at(const Pool* pool, const Queue* queue, int width, int64_t in
     return queue.chunk[(index >> pool.shift) & queue.mask] + (index & ((1 << pool.shift) - 1)) * width
 
 
+cdef inline bint has_room(const Pool* pool, const Queue* queue, int64_t index) noexcept nogil:
+    return queue.begin < queue.end and (index >> pool.shift) < queue.end
+
+
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # makes room for `index`; −1: no memory
 cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # gives back what lies wholly before `index`
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil

@@ -31,9 +31,11 @@ cdef class Core:
     cdef public int64_t mark
     cdef readonly int64_t level  # level evictions so far
     cdef int64_t level_heads[16]  # the head of level l when it was evicted, at l % 16; since the last multiple of 16
+    cdef bint busy  # a batch or an eviction is under way
     cdef object rule
     cdef object raised
 
+    cdef int enter(self) except -1
     cdef int allocate(self) except -1
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
     cdef int place(self, int64_t time) except -1 nogil

@@ -13,11 +13,11 @@ from sluicegate.engines.answers cimport (
 )
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.program cimport (
-    H_COUNT, H_O_FIRST, H_T_LAST, Program, Slot, Step, combine, lift,
+    H_COUNT, H_O_FIRST, H_T_LAST, MAX, MIN, SUM, Program, Slot, Step, combine, lift,
 )
 from sluicegate.engines.recalc cimport Recalc
 
-from sluicegate.errors import InvariantError
+from sluicegate.errors import BusyError, InvariantError
 from sluicegate.monoids import KINDS as _KINDS
 from sluicegate.monoids.layout import EXACT_OPS as _EXACT_OPS
 from sluicegate.monoids.layout import Op
@@ -100,9 +100,18 @@ cdef class Core:
     def insert(self, values, int64_t time):
         """Take one reading and enforce a built-in policy."""
         cdef int i
+        if self.busy:
+            self.enter()
         for i in range(self.p.dimensions):
             self.row[i] = values[i]
         self.accept(self.row, time)
+
+    cdef int enter(self) except -1:
+        """Refuse what would meet a batch that runs in another thread, or a policy's own window half-way."""
+        if self.busy:
+            raise BusyError("window: busy with a batch or an eviction; use one thread a window, and none of it in a policy")
+        self.busy = True
+        return 0
 
     def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out):
         """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
@@ -112,11 +121,12 @@ cdef class Core:
         cdef int k
         if values.shape[0] < count * self.p.dimensions or (times is not None and times.shape[0] < count):
             raise ValueError(f"insert_many: {values.shape[0]} values for {count} readings of {self.p.dimensions}")
-        if out is not None:
-            columns = <double**> calloc(self.answers, sizeof(double*))
-            if columns == NULL:
-                raise MemoryError("insert_many: no memory for the columns")
+        self.enter()
         try:
+            if out is not None:
+                columns = <double**> calloc(self.answers, sizeof(double*))
+                if columns == NULL:
+                    raise MemoryError("insert_many: no memory for the columns")
             for k in range(self.answers if out is not None else 0):
                 column = out[k]
                 if column.shape[0] < count:
@@ -125,6 +135,7 @@ cdef class Core:
             with nogil:
                 self.run(&values[0], when, count, columns)
         finally:
+            self.busy = False
             free(columns)
 
     cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil:
@@ -149,7 +160,10 @@ cdef class Core:
             if self.limit:
                 memcpy(self.center, values, self.p.dimensions * sizeof(double))
             self.centered = True
-        lift(&self.p, self.reading, values, time, self.accepted, self.center)
+        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+            self.reading.f = values[0]
+        else:
+            lift(&self.p, self.reading, values, time, self.accepted, self.center)
         if self.limit:
             self.place(time)
         else:
@@ -246,10 +260,12 @@ cdef class Core:
 
     def evict(self, leaves, bint monotone):
         """Evict by a user's rule of (total, old); what it raises leaves a consistent window."""
+        self.enter()
         self.rule, self.raised = leaves, None
         with nogil:
             self.evict_while(monotone)
             self.note_edge()
+        self.busy = False
         raised, self.rule, self.raised = self.raised, None, None
         if raised is not None:
             raise raised
@@ -299,6 +315,8 @@ cdef class Core:
 
     def results(self):
         """One answer per aggregate."""
+        if self.busy and self.rule is None:
+            self.enter()
         cdef Slot* out = self.reading + self.p.width
         return self.as_values(NULL if self.answer_all(out) < 0 else out)
 

@@ -138,18 +138,8 @@ cdef inline void combine_extreme(Slot* o, const Slot* a, const Slot* b, bint b_w
         memcpy(o, a, 5 * sizeof(Slot))
 
 
-cdef inline void combine(const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
-    """The monoid's operation; a partial of one sum or one extreme takes the short way."""
+cdef inline void combine_steps(const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
     cdef int k, op, s
-    if p.alone == SUM:
-        out.f = a.f + b.f
-        return
-    if p.alone == MAX:
-        out.f = greatest(a.f, b.f)
-        return
-    if p.alone == MIN:
-        out.f = least(a.f, b.f)
-        return
     for k in range(p.steps):
         op = p.step[k].op
         s = p.step[k].slot
@@ -181,3 +171,15 @@ cdef inline void combine(const Program* p, Slot* out, const Slot* a, const Slot*
             out[s].i = b[s].i if b[s].i > a[s].i else a[s].i
         else:  # ORDERED, before the header's times change
             out[s].i = a[H_ORDERED].i == 1 and b[H_ORDERED].i == 1 and b[H_T_FIRST].i >= a[H_T_LAST].i
+
+
+cdef inline void combine(const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
+    """The monoid's operation; a partial of one sum or one extreme takes the short way."""
+    if p.alone == SUM:
+        out.f = a.f + b.f
+    elif p.alone == MAX:
+        out.f = greatest(a.f, b.f)
+    elif p.alone == MIN:
+        out.f = least(a.f, b.f)
+    else:
+        combine_steps(p, out, a, b)

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from sluicegate.errors import InvariantError
+from sluicegate.errors import BusyError, InvariantError
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_LAST, Layout, Op
 from sluicegate.reference import estimate
 from sluicegate.reference.amta import Amta
@@ -69,11 +69,14 @@ class Core:
         self.accepted, self.newest, self.edge, self.created, self.mark = 0, NEVER, -1, 0, 0
         self.heads: list[int] = []
         self.level = 0
+        self._evicting = False
 
     # readings
 
     def insert(self, values: Sequence[float], time: int) -> None:
         """Take one reading and enforce a built-in policy."""
+        if self._evicting:
+            raise BusyError("window: busy with an eviction; a policy may not insert into its own window")
         if self.centers is None:
             self.centers = tuple(values) if self._limit else (0.0,) * len(values)
         self._place(lift(self._layout, values, time, self.accepted, self.centers), time)
@@ -147,9 +150,13 @@ class Core:
         def rule(old: Partial) -> bool:
             return leaves(self._pack(engine.total()), self._pack(old))
 
+        if self._evicting:
+            raise BusyError("window: busy with an eviction; a policy may not evict from its own window")
+        self._evicting = True
         try:
             self._evict(rule, monotone)
         finally:
+            self._evicting = False
             self._note_edge()
 
     def _evict(self, leaves: Callable[[Partial], bool], monotone: bool) -> None:
