@@ -36,6 +36,15 @@ class Cut:
     max_low: Floats
     max_high: Floats
 
+    def likely(self) -> tuple[Floats, Floats]:
+        """The expected least and greatest inside, were the readings spread evenly between the bucket's extremes."""
+        rows = self.rows
+        inward = (rows["high"] - rows["low"]) / (self.count + 1)
+        least = np.clip(rows["low"] + inward, self.min_low, np.maximum(self.min_high, self.min_low))
+        greatest = np.clip(rows["high"] - inward, np.minimum(self.max_low, self.max_high), self.max_high)
+        some = self.count >= 0.5
+        return np.where(some, least, np.inf), np.where(some, greatest, -np.inf)
+
     def sums(self, around: Floats | float) -> tuple[Floats, Floats]:
         """Least and greatest Σ (x − around) of the readings inside, over every count that is possible."""
         low, high = _lines(self.rows, self.start, self.end, around)

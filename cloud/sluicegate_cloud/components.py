@@ -22,12 +22,12 @@ SLAB = 1 << 17
 #: The components of a window, by how they combine over devices. `ref`: the mean's estimate, to which `total`,
 #: `part_low` and `part_high` are relative; `n`, `total`: the readings of the buckets inside; `part_*`: of the cut
 #: buckets, pooled (`part_n`: all their readings, `part_count`: interpolated); `raw_*`: their sum of x itself;
-#: `*_possible`, `*_certain`: the extremes; `scale`: greatest |x| of any bucket touched, plus |center|; `missing`:
-#: readings known to be lost; `span_us`: summed time that the `buckets` cover.
+#: `*_possible`, `*_certain`, `*_likely`: the extremes; `scale`: greatest |x| plus |center|; `missing`: readings known
+#: to be lost; `span_us`: summed time that the `buckets` cover.
 INTEGERS = ("n", "part_n", "count_low", "count_high", "buckets", "span_us")
 SUMS = (*INTEGERS, "part_count", "raw_low", "raw_high", "raw_part", "missing")
-LEAST = ("part_min", "min_possible", "min_certain")
-GREATEST = ("part_max", "max_possible", "max_certain", "scale")
+LEAST = ("part_min", "min_possible", "min_certain", "min_likely")
+GREATEST = ("part_max", "max_possible", "max_certain", "max_likely", "scale")
 SHIFTED = ("ref", "total", "part_low", "part_high")
 COMPONENTS = (*SUMS, *LEAST, *GREATEST, *SHIFTED)
 
@@ -105,7 +105,8 @@ class _Stream:
         out["missing"] += Slide(positions, positions, self.grid.width, missing.size).fold(missing, np.add, 0.0)
         out["min_possible"] = self._fold(rows["low"], np.minimum, np.inf)
         out["max_possible"] = self._fold(rows["high"], np.maximum, -np.inf)
-        out["min_certain"], out["max_certain"] = out["min_possible"].copy(), out["max_possible"].copy()
+        for name in ("certain", "likely"):
+            out[f"min_{name}"], out[f"max_{name}"] = out["min_possible"].copy(), out["max_possible"].copy()
         out["part_min"], out["part_max"] = np.full(self.axis.size, np.inf), np.full(self.axis.size, -np.inf)
         return out
 
@@ -180,6 +181,9 @@ def _add_extremes(out: Columns, at: Ints, part: Cut) -> None:
     least_at(out["min_certain"], at, part.min_high)
     greatest_at(out["max_possible"], at, part.max_high)
     greatest_at(out["max_certain"], at, part.max_low)
+    least, greatest = part.likely()
+    least_at(out["min_likely"], at, least)
+    greatest_at(out["max_likely"], at, greatest)
 
 
 def _finite(values: Floats) -> Floats:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluicegate import chunks
 from sluicegate_cloud.grid import Columns
@@ -109,7 +110,7 @@ def _decoded(data: bytes) -> dict[str, Any]:
 
 def _holes(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A row of n = 0 for every document that does not follow the one before: `gap` readings between two times."""
-    batch = batch.filter(pa.compute.greater(batch["hole"], 0))
+    batch = batch.filter(pc.greater(batch["hole"], 0))
     zero, none = np.zeros(batch.num_rows, np.int64), pa.nulls(batch.num_rows, pa.float64())
     low, high = (np.asarray(batch[name]) for name in ("hole_from", "hole_to"))
     columns: dict[str, Any] = {name: zero if kind == "bigint" else none for name, kind in BUCKET_FIELDS.items()}

@@ -27,6 +27,12 @@ class SinkError(CloudError):
     exit_code = 4
 
 
+class SparkError(CloudError):
+    """Spark began the work and stopped; the message is its own first line, or that of a worker."""
+
+    exit_code = 4
+
+
 class StrictError(CloudError):
     """`strict` was asked for, and a document is unreadable, foreign or in conflict with another."""
 

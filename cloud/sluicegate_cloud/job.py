@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sluicegate_cloud import quality, sinks
 from sluicegate_cloud.dedupe import PROBLEMS, catalogue
-from sluicegate_cloud.errors import SourceError
+from sluicegate_cloud.errors import SourceError, SparkError
 from sluicegate_cloud.frames import merge_frames
 from sluicegate_cloud.lower import AGGREGATES
 from sluicegate_cloud.progress import step
@@ -24,7 +27,8 @@ def merge(
 ) -> dict[str, Any]:
     """Merge `sources` into OUT and return the summary (docs/cloud.md, "summary.json").
 
-    `window_us` is a multiple of `slide_us`. Raises SourceError, SinkError, JavaError and, when `strict`, StrictError.
+    `window_us` is a multiple of `slide_us`. Raises SourceError, SinkError, JavaError, SparkError and, when `strict`,
+    StrictError.
     """
     list_sources(sources)
     sinks.prepare(out)
@@ -33,6 +37,8 @@ def merge(
     documents = catalogue(read_documents(spark, sources)).persist()
     try:
         return _merged(spark, documents, out, window_us, slide_us, strict)
+    except (PySparkException, Py4JJavaError) as error:
+        raise _explained(error) from error
     finally:
         documents.unpersist()
 
@@ -64,6 +70,13 @@ def _summary(tallied: list[dict[str, Any]], counts: dict[str, int], out: Path) -
     windows = sinks.read_windows(out, ["count_high", *(f"{name}_exact" for name in AGGREGATES)])
     shares = quality.exact_shares(windows, AGGREGATES)
     return {"documents": counts, "windows": shares, "devices": quality.by_device(streams), "streams": streams}
+
+
+def _explained(error: Exception) -> SparkError:
+    """What Spark said, without its stack: a worker's own message where one failed, else the first line."""
+    said = str(error)
+    worker = re.findall(r"^\s*(?:\w+\.)*\w*Error: (.+)$", said, flags=re.MULTILINE)
+    return SparkError(f"the merge stopped: {(worker or said.splitlines() or ['no reason given'])[0]}")
 
 
 def table(summary: dict[str, Any]) -> Iterator[str]:

@@ -77,12 +77,12 @@ def _sum(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:
 
 def _min(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:
     certain = np.where(np.isfinite(parts["min_certain"]), parts["min_certain"], parts["part_max"])
-    return certain, parts["min_possible"], certain, np.zeros(certain.shape)
+    return np.minimum(certain, parts["min_likely"]), parts["min_possible"], certain, np.zeros(certain.shape)
 
 
 def _max(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:
     certain = np.where(np.isfinite(parts["max_certain"]), parts["max_certain"], parts["part_min"])
-    return certain, certain, parts["max_possible"], np.zeros(certain.shape)
+    return np.maximum(certain, parts["max_likely"]), certain, parts["max_possible"], np.zeros(certain.shape)
 
 
 def _mean(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:

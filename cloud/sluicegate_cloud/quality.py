@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
@@ -65,8 +66,8 @@ def by_device(streams: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def exact_shares(windows: pa.Table, aggregates: Sequence[str]) -> dict[str, Any]:
     """`rows`, how many hold a reading, and for each aggregate the share of these whose answer is exact."""
-    held = windows.filter(pa.compute.greater(windows["count_high"], 0))
-    shares = {name: pa.compute.mean(held[f"{name}_exact"].cast(pa.int8())).as_py() for name in aggregates}
+    held = windows.filter(pc.greater(windows["count_high"], 0))
+    shares = {name: pc.mean(held[f"{name}_exact"].cast(pa.int8())).as_py() for name in aggregates}
     return {"rows": windows.num_rows, "with_readings": held.num_rows, "exact": shares}
 
 

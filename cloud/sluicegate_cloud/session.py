@@ -7,22 +7,23 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from sluicegate_cloud.errors import JavaError
+from sluicegate_cloud.errors import JavaError, SparkError
 from sluicegate_cloud.java import java_home, private_folder
 
 _LOG4J = """status = error
-rootLogger.level = error
+rootLogger.level = {level}
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%throwable{short.message}
+appender.stderr.layout.pattern = spark: %p %c{{1}}: %m%n%throwable{{short.message}}
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
+logger.gateway.level = {level}
 """
 
 #: Settings that a merge of buckets wants; any of them can be overridden.
@@ -62,6 +63,8 @@ def _started(builder: SparkSession.Builder) -> SparkSession:
         return builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise JavaError(f"Spark did not start with JAVA_HOME {os.environ['JAVA_HOME']}: {error}") from error
+    except Py4JJavaError as error:
+        raise SparkError(f"Spark did not start: {error.java_exception.getMessage()}") from error
 
 
 @contextmanager
@@ -79,7 +82,8 @@ def _java_home(home: str) -> Iterator[None]:
 
 
 def _quiet() -> dict[str, str]:
-    """Spark's own log at level error: a user sees Sluicegate's messages, and Spark's only when something broke."""
-    path = private_folder("spark") / "log4j2.properties"
-    path.write_text(_LOG4J)
+    """Spark's own log off: what stops a job comes as one message. SLUICEGATE_DEBUG=1 shows its errors and stacks."""
+    level = "error" if os.environ.get("SLUICEGATE_DEBUG") == "1" else "fatal"
+    path = private_folder("spark") / f"log4j2-{level}.properties"
+    path.write_text(_LOG4J.format(level=level))
     return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={path.as_uri()}"}
