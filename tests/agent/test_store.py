@@ -290,7 +290,7 @@ def test_the_store_is_durable_and_small(tmp_path: Path) -> None:
         for name in ("journal_mode", "synchronous", "cache_size", "wal_autocheckpoint")
     }
     assert found == {"journal_mode": "wal", "synchronous": 2, "cache_size": -512, "wal_autocheckpoint": 256}
-    for number in range(3000):
+    for number in range(800):
         with store.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO counter VALUES (?, ?)", (f"c{number % 50}", number))
     assert (tmp_path / "state.db-wal").stat().st_size < 2 << 20
