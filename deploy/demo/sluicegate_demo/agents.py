@@ -84,7 +84,7 @@ every = "100ms"
 """
 
 
-BUCKET_READINGS, OUTBOX_ROWS, CHUNK_BUCKETS = 4, 120, 96
+BUCKET_READINGS, OUTBOX_ROWS, CHUNK_BUCKETS = 16, 96, 48
 
 
 def topic(feed: Feed) -> str:

@@ -12,6 +12,7 @@ from sluicegate.chunks import Chunk, decode
 from sluicegate_demo.truth import AGGREGATES, Streams, Truth
 
 SHOWN = 10
+ROUNDING = 1e-11  # relative; n·ε of a bucket of ten thousand readings
 _EPSILON = 2.0**-52
 
 
@@ -93,12 +94,12 @@ def _rounding(aggregate: str, truth: Truth) -> float:
 
 
 def _allowed(aggregate: str, count: int, reach: float) -> float:
-    """What rounding may do to an exact answer: counts and extremes equal to the bit, sums by their additions.
+    """What rounding may do to an exact answer: counts and extremes equal to the bit, sums and means nearly.
 
-    They were rounded at the size of the stream's readings, which may be far above those of a window of zeros.
+    A sum was rounded at the size of the stream's largest readings, and as often as the buckets that the window cuts have
+    readings: both may be far above what is in a window of one reading, or of zeros.
     """
-    sums = {"sum": count, "mean": 1}
-    return sums.get(aggregate, 0) * 4 * (count + 8) * _EPSILON * 2 * reach
+    return {"sum": count, "mean": 1}.get(aggregate, 0) * ROUNDING * reach
 
 
 # custody: every reading in exactly one bucket
