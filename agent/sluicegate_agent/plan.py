@@ -48,6 +48,8 @@ PAGE_FILL = 1.4
 OUTBOX_FILL = 3.0
 LETTER_ROW = 560
 LEAF_ROW = 32
+#: Tables with nothing in them, and the small files beside.
+SCHEMA = 256 * 1024
 PROBED = 4096
 
 
@@ -181,7 +183,7 @@ def _shared(config: Config) -> Iterator[Line]:
     document = min(sealing.CHUNK_BYTES, size // (2 * sealing.IN_FLIGHT), config.outbox.chunk_buckets * _row(config))
     yield Line("documents on their way", document * (ENCODING_GROWTH + sealing.IN_FLIGHT), 0)
     log = max(store.WAL_LIMIT, MIB + int(1.5 * _batch_rows(config)))
-    yield Line("SQLite", store.CACHE_KIB * 1024 + SQLITE_BESIDE, log + 256 * 1024)
+    yield Line("SQLite", store.CACHE_KIB * 1024 + SQLITE_BESIDE, log + SCHEMA)
     answers = sum(len(asked.aggregates) for stream in config.streams for asked in config.windows_of(stream))
     yield Line("results", answers * RESULT_OBJECTS, 0)
 
