@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 import sluicegate as sg
+from sluicegate_agent.commands.check import sample_text
 from sluicegate_agent.config import Config, build
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
@@ -112,3 +114,22 @@ def test_more_asked_is_never_planned_as_less(tmp_path: Path) -> None:
         memory, disk = memory_and_disk(**more)
         assert memory > base[0], more
         assert disk >= base[1], more
+
+
+def written_in_the_docs() -> list[Any]:
+    """Every whole configuration that the README and the documents show."""
+    root = Path(__file__).parents[2]
+    pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    blocks = [(page.name, text.split("```")[0]) for page in pages for text in page.read_text().split("```toml\n")[1:]]
+    return [pytest.param(text, id=f"{name}-{i}") for i, (name, text) in enumerate(blocks) if "[device]" in text]
+
+
+@pytest.mark.parametrize("text", written_in_the_docs())
+def test_what_the_documents_show_can_be_run(text: str) -> None:
+    """A newcomer who copies a configuration gets one that is right and within its budgets."""
+    assert plan(build(tomllib.loads(text), Path("/etc/agent.toml"))).fits
+
+
+def test_the_sample_fits_its_default_budgets() -> None:
+    """So does the sample, whose budgets are the defaults."""
+    assert plan(build(tomllib.loads(sample_text()), Path("/etc/agent.toml"))).fits
