@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import shutil
 import socket
 import subprocess
@@ -316,3 +317,16 @@ def test_a_topic_that_is_not_text_is_kept() -> None:
     message = parse_publish(0x32, publish(b"\xff", b"1", 9)[2:], True, 8)
     assert message is not None
     assert message.topic == "�"
+
+
+def test_no_bytes_of_a_broker_raise() -> None:
+    """Whatever a broken broker sends ends the connection at most: nothing escapes into the agent's loop."""
+    source = random.Random(1)
+    kinds = (0x20, 0x30, 0x32, 0x40, 0x50, 0x62, 0x90, 0xB0, 0xD0, 0xE0, 0xF0)
+    for _ in range(600):
+        body = bytes(source.randrange(256 if source.random() < 0.5 else 4) for _ in range(source.randrange(30)))
+        with fed() as (client, ours):
+            ours.sendall(source.choice((CONNACK, b"")) + bytes([source.choice(kinds), len(body)]) + body)
+            for _ in range(4):
+                client.loop_read()
+            assert all(isinstance(message, Message) for message in client.inbox)
