@@ -142,12 +142,6 @@ class Sequences:
         """Messages that the sequence numbers say exist and that have not come."""
         return min(MISSING_MOST, self._carried + sum(epoch.missing for epoch in self._epochs.values()))
 
-    @property
-    def high(self) -> int | None:
-        """The greatest number of the newest epoch."""
-        newest = max(self._epochs.values(), key=lambda epoch: epoch.order, default=None)
-        return newest.high if newest else None
-
     def check(self, number: int, epoch: str | int | None) -> Verdict:
         """The verdict on a number, which is marked as seen where it is new."""
         key = _epoch_key(epoch)

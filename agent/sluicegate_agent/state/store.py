@@ -142,10 +142,6 @@ class Store:
                 raise StoreDamaged(f"{self.path}: {error}; start again: the file will be set aside") from error
             raise
 
-    def bytes_on_disk(self) -> int:
-        """The database and its log, as they are now."""
-        return bytes_on_disk(self.folder)
-
     def close(self) -> None:
         """Fold the log into the database and let it go; again is harmless."""
         self.connection.close()
