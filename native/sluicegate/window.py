@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from operator import index
 from typing import Any, Literal, NamedTuple, Self, overload
 
 from sluicegate import intervals, snapshot
@@ -105,9 +106,7 @@ class Window:
         values = self._values(value)
         if time is None:
             time = self._ordinal()
-        elif type(time) is not int or not -LATEST <= time <= LATEST:
-            raise InputError(f"time: {time!r}, expected microseconds as an int within ±2^61")
-        self._core.insert(values, time)
+        self._core.insert(values, time if type(time) is int and -LATEST <= time <= LATEST else _time(time))
         if isinstance(self._policy, Custom):
             self._enforce(self._policy)
 
@@ -399,6 +398,13 @@ class Window:
             for name, monoid in zip(layout.names, layout.monoids, strict=True)
         ]
         return snapshot.fingerprint([self._engine, self._policy.name, f"buckets:{self._limit}", *aggregates])
+
+
+def _time(time: Any) -> int:
+    """Any integer in range but a bool, numpy's too."""
+    if not isinstance(time, bool) and hasattr(time, "__index__") and -LATEST <= index(time) <= LATEST:
+        return index(time)
+    raise InputError(f"time: {time!r}, expected microseconds as an int within ±2^61")
 
 
 def _limit(histograms: Sequence[Constrained]) -> int:

@@ -1,6 +1,6 @@
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, Self, final
 
 from sluicegate.monoids.layout import Layout
 from sluicegate.reference.core import Saved
@@ -17,9 +17,9 @@ class Core:
     created: int
     level: int
     mark: int
-    def __init__(
-        self, layout: Layout, engine: str, policy: int, value: int, limit: int, centers: Sequence[float] | None
-    ) -> None: ...
+    def __new__(
+        cls, layout: Layout, engine: str, policy: int, value: int, limit: int, centers: Sequence[float] | None
+    ) -> Self: ...
     def insert(self, values: Sequence[float], time: int) -> None: ...
     def insert_many(
         self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None

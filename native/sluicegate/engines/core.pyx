@@ -61,7 +61,7 @@ def first_late(const int64_t[::1] times not None):
 cdef class Core:
     """A window's leaves, their engine, and what has been evicted."""
 
-    def __init__(self, layout, str engine, int policy, int64_t value, int64_t limit, centers):
+    def __cinit__(self, layout, str engine, int policy, int64_t value, int64_t limit, centers):
         self._layout = layout
         self.policy, self.value, self.limit = policy, value, limit
         self.accepted = self.created = self.mark = 0
@@ -84,8 +84,6 @@ cdef class Core:
         free(self.reading)
 
     cdef int allocate(self) except -1:
-        if self.p.step != NULL:
-            raise RuntimeError("Core: initialised twice")
         self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
         self.outputs = <Output*> calloc(self.answers, sizeof(Output))
         self.center = <double*> calloc(self.p.dimensions, sizeof(double))
@@ -218,8 +216,9 @@ cdef class Core:
         elif self.policy == BY_COUNT:
             while self.after_oldest() >= self.value:
                 self.engine.pop()
-        elif self.policy == BY_TIME:
-            self.evict_while(True)
+        elif self.policy == BY_TIME and self.engine.head < self.engine.tail:
+            if self.leaves(self.engine.leaf(self.engine.head)) == 1:
+                self.evict_while(True)
         self.note_edge()
 
     cdef int64_t after_oldest(self) noexcept nogil:
@@ -272,7 +271,7 @@ cdef class Core:
 
     cdef void note_edge(self) noexcept nogil:
         cdef int64_t out
-        if not (self.limit or self.newest_slot == H_T_LAST):
+        if self.limit == 0:
             out = self.engine.head - 1
         elif self.engine.head == self.engine.tail:
             out = self.accepted - 1

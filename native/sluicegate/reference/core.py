@@ -172,7 +172,7 @@ class Core:
 
     def _note_edge(self) -> None:
         engine = self._engine
-        if not self._layout.header:
+        if not self._limit:
             self.edge = max(self.edge, engine.head - 1)
         elif engine.head == engine.tail:
             self.edge = self.accepted - 1
