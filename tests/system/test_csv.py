@@ -17,32 +17,24 @@ from sluicegate_demo.truth import Streams
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
-FILES: dict[str, tuple[str, list[str], list[str]]] = {
-    "machine_temperature.csv": ("timestamp", ["value"], []),
-    "ambient_temperature.csv": ("timestamp", ["value"], []),
-    "road_speed.csv": ("timestamp", ["value"], []),
-    "weather_3stations.csv": ("time_hour", ["temp"], []),
-    "weather_3stations.csv by station": ("time_hour", ["temp", "wind_gust"], ["--device", "origin"]),
+COLUMNS = {
+    "machine_temperature.csv": ("timestamp", "value"),
+    "ambient_temperature.csv": ("timestamp", "value"),
+    "road_speed.csv": ("timestamp", "value"),
+    "weather_3stations.csv": ("time_hour", "temp"),
 }
 
 
-@pytest.fixture(params=FILES)
-def ran(request: pytest.FixtureRequest, data: Callable[[str], Path], sluicegate: Any, tmp_path: Path) -> Any:
-    """The edge half on one file: (folder, streams)."""
-    time, values, device = FILES[request.param]
-    path = data(request.param.split()[0])
-    columns = [word for value in values for word in ("--value", value)]
-    options = ["--csv", path, "--time", time, *columns, *device, "--broker", "builtin", "--out", tmp_path / "demo"]
-    done = sluicegate("demo", "--edge-only", *options)
+def edge_half(sluicegate: Any, path: Path, out: Path, *options: str) -> None:
+    """Run `demo --csv … --edge-only` on a file."""
+    time, value = COLUMNS[path.name]
+    columns = ["--csv", path, "--time", time, "--value", value, *options]
+    done = sluicegate("demo", "--edge-only", *columns, "--broker", "builtin", "--out", out)
     assert done.returncode == 0, done.stderr
-    feeds = from_csv(path, time, values, device=device[1] if device else None)
-    return tmp_path / "demo", Streams(feeds)
 
 
-@pytest.mark.spark
-def test_the_same_zeros(ran: Any) -> None:
-    """Each reading is in one bucket, and the agent's and the cloud's windows hold the truth, whatever the times do."""
-    out, streams = ran
+def kept_every_reading_once(out: Path, streams: Streams) -> None:
+    """Each reading is in one bucket, and the agents' own windows hold the truth."""
     run = EdgeRun.load(out)
     found = proof.custody(run.target, streams)
     assert (found.lost, found.double_counted, found.wrong, found.problems) == (0, 0, 0, [])
@@ -50,16 +42,32 @@ def test_the_same_zeros(ran: Any) -> None:
     assert (answers.outside, answers.problems) == (0, [])
     assert answers.checked > 0
     assert sum(agent["kills"] for agent in run.agents) == 2
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_the_same_zeros(data: Callable[[str], Path], sluicegate: Any, tmp_path: Path) -> None:
+    """Each file through its agent, then all in one merge: per file and as one fleet no window is outside its bounds."""
+    feeds = []
+    for name, (time, value) in COLUMNS.items():
+        path, out = data(name), tmp_path / name
+        edge_half(sluicegate, path, out)
+        feeds += from_csv(path, time, [value])
+        kept_every_reading_once(out, Streams(feeds[-1:]))
     pytest.importorskip("pyspark", reason="the edge half passed; the cloud half needs the extra `cloud`")
-    windows_hold_the_truth(out, streams)
-
-
-def windows_hold_the_truth(out: Path, streams: Streams) -> None:
-    """The cloud's half, in one Spark session for all files: no window outside, none missing."""
     from sluicegate_cloud import job
     from sluicegate_demo.merge import FOLDER, windows
 
-    job.merge([str(out / "chunks")], out / FOLDER, LENGTH, SLIDE)
-    tally = proof.cloud(windows(out), streams, LENGTH, SLIDE)
+    job.merge([str(tmp_path / name / "chunks") for name in COLUMNS], tmp_path / FOLDER, LENGTH, SLIDE)
+    tally = proof.cloud(windows(tmp_path), Streams(feeds), LENGTH, SLIDE)
     assert (tally.outside, tally.missing, tally.problems) == (0, 0, [])
-    assert tally.checked > 200
+    assert tally.checked > 20_000
+
+
+def test_a_column_tells_devices_apart(data: Callable[[str], Path], sluicegate: Any, tmp_path: Path) -> None:
+    """With `--device origin` the weather file is three devices, each with its own agent."""
+    path = data("weather_3stations.csv")
+    edge_half(sluicegate, path, tmp_path / "demo", "--device", "origin", "--rows", "800")
+    feeds = from_csv(path, "time_hour", ["temp"], device="origin", rows=800)
+    assert len(feeds) == 3
+    kept_every_reading_once(tmp_path / "demo", Streams(feeds))

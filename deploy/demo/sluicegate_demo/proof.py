@@ -96,8 +96,8 @@ def _rounding(aggregate: str, truth: Truth) -> float:
 def _allowed(aggregate: str, count: int, reach: float) -> float:
     """What rounding may do to an exact answer: counts and extremes equal to the bit, sums and means nearly.
 
-    A sum was rounded at the size of the stream's largest readings, and as often as the buckets that the window cuts have
-    readings: both may be far above what is in a window of one reading, or of zeros.
+    A sum was rounded at the size of the stream's largest readings, and as often as the cut buckets have readings: both
+    may be far above what is in a window of one reading, or of zeros.
     """
     return {"sum": count, "mean": 1}.get(aggregate, 0) * ROUNDING * reach
 
