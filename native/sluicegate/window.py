@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from operator import index
 from typing import Any, Literal, NamedTuple, Self, overload
 
 from sluicegate import intervals, snapshot
 from sluicegate.batches import Batch, flat_times, flat_values
-from sluicegate.engines import ENGINES, LARGEST, LATEST, Core, Saved
+from sluicegate.engines import ENGINES, LARGEST, Core, Saved
 from sluicegate.errors import (
     BoundsError,
     ConfigurationError,
@@ -28,6 +27,7 @@ from sluicegate.intervals import Bounded
 from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import Layout, lay_out
 from sluicegate.policies import Count, Custom, Policy, Time, as_policy
+from sluicegate.readings import Reader, in_range
 from sluicegate.rebuilding import Row, gather
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM
 from sluicegate.subsequence import Subsequence
@@ -92,7 +92,7 @@ class Window:
         centers = None if center is None else _centers(center, self._layout.dimensions)
         kind, value = _rule(self._policy)
         self._core = Core(self._layout, engine, kind, value, self._limit, centers)
-        self._single = len(self._layout.dimensions) == 1
+        self._reader = Reader(self._layout.dimensions)
 
     # readings
 
@@ -103,10 +103,10 @@ class Window:
         without it the reading's ordinal, which a time policy refuses. Raises InputError (nothing changed) for what is
         not finite or does not fit; PolicyError where the policy raised (the reading is in).
         """
-        values = self._values(value)
+        values = self._reader.row(value)
         if time is None:
             time = self._ordinal()
-        self._core.insert(values, time if type(time) is int and -LATEST <= time <= LATEST else _time(time))
+        self._core.insert(values, in_range(time))
         if isinstance(self._policy, Custom):
             self._enforce(self._policy)
 
@@ -143,42 +143,6 @@ class Window:
             self._enforce(policy)
             for column, value in zip(columns or (), self._core.results(), strict=bool(columns)):
                 column[i] = float("nan") if value is None else value
-
-    def _values(self, value: Any) -> tuple[float, ...]:
-        if self._single and isinstance(value, int | float):
-            row: tuple[Any, ...] = (value,)
-        elif isinstance(value, Mapping):
-            row = self._by_name(value)
-        elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-            row = tuple(value)
-        else:
-            row = (value,)
-        if len(row) != len(self._layout.dimensions):
-            raise InputError(f"reading: {len(row)} values, expected {self._shape()}")
-        return tuple(self._finite(i, x) for i, x in enumerate(row))
-
-    def _by_name(self, value: Mapping[str, float]) -> tuple[Any, ...]:
-        missing = [name for name in self._layout.dimensions if name not in value]
-        if missing:
-            raise InputError(f"reading: {missing} missing among {list(value)}, expected {self._shape()}")
-        return tuple(value[name] for name in self._layout.dimensions if name is not None)
-
-    def _finite(self, i: int, x: Any) -> float:
-        try:
-            number = float(x)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(f"reading{self._which(i)}: {x!r} is no number; expected {self._shape()}") from None
-        if not abs(number) <= LARGEST:
-            raise InputError(f"reading{self._which(i)}: {number!r}; expected a finite value of magnitude up to 2^960")
-        return number
-
-    def _which(self, i: int) -> str:
-        return "" if self._layout.dimensions == (None,) else f"[{self._layout.dimensions[i]!r}]"
-
-    def _shape(self) -> str:
-        return (
-            "one number" if self._layout.dimensions == (None,) else f"one value each of {list(self._layout.dimensions)}"
-        )
 
     def _ordinal(self) -> int:
         if isinstance(self._policy, Time):
@@ -398,13 +362,6 @@ class Window:
             for name, monoid in zip(layout.names, layout.monoids, strict=True)
         ]
         return snapshot.fingerprint([self._engine, self._policy.name, f"buckets:{self._limit}", *aggregates])
-
-
-def _time(time: Any) -> int:
-    """Any integer in range but a bool, numpy's too."""
-    if not isinstance(time, bool) and hasattr(time, "__index__") and -LATEST <= index(time) <= LATEST:
-        return index(time)
-    raise InputError(f"time: {time!r}, expected microseconds as an int within ±2^61")
 
 
 def _limit(histograms: Sequence[Constrained]) -> int:
