@@ -22,7 +22,7 @@ from sluicegate.errors import (
     PolicyError,
     SnapshotError,
 )
-from sluicegate.histograms import Constrained
+from sluicegate.histograms.composition import Histogram, compose
 from sluicegate.intervals import Bounded
 from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import Layout, lay_out
@@ -63,10 +63,10 @@ class Window:
     """The newest readings of a stream under a policy, and what the aggregates say of them.
 
     `aggregates`: name → aggregate, or a single one (then named by its kind). `policy`: `sg.policies.count(n)`,
-    `.time("24h")`, or `policy(total, old) -> bool`. `engine`: a name of `sg.ENGINES`. `histograms`: none, or one
-    `Constrained(limit)`. `center`: the μ₀ that sums of buckets are taken around (one number, or one per dimension),
-    by default the first reading. Raises ConfigurationError, naming what is wrong. Source: papers AMTA (Algorithms 1
-    to 7) and A2MTA (II-D).
+    `.time("24h")`, or `policy(total, old) -> bool`. `engine`: a name of `sg.ENGINES`. `histograms`: none, or `SumLike`
+    or `MaxLike`, with `Hop`, with `Constrained`. `center`: the μ₀ that sums of buckets are taken around (one number, or
+    one per dimension), by default the first reading. Raises ConfigurationError, naming what is wrong. Source: papers
+    AMTA (Algorithms 1 to 7) and A2MTA (II).
     """
 
     def __init__(
@@ -75,24 +75,26 @@ class Window:
         *,
         policy: Any,
         engine: str = "amta",
-        histograms: Sequence[Constrained] = (),
+        histograms: Sequence[Histogram] = (),
         center: Centers | None = None,
     ) -> None:
         if engine not in ENGINES:
             raise ConfigurationError(f"engine: {engine!r}, expected one of {', '.join(ENGINES)}")
         self._policy: Policy = as_policy(policy)
-        self._limit = _limit(histograms)
-        self._layout: Layout = lay_out(
-            aggregates,
-            header=isinstance(self._policy, Custom),
-            times=isinstance(self._policy, Time),
-            bucketed=self._limit > 0,
-        )
+        plain = self._lay_out(aggregates, bool(histograms), 0)
+        self._histograms = compose(histograms, _kinds(plain), isinstance(self._policy, Custom) or self._policy.hop > 1)
+        self._limit, self._bucketed = self._histograms.limit, self._histograms.bucketed
+        self._layout: Layout = self._lay_out(aggregates, self._bucketed, len(self._histograms.controls))
         self._engine = engine
         centers = None if center is None else _centers(center, self._layout.dimensions)
-        kind, value = _rule(self._policy)
-        self._core = Core(self._layout, engine, kind, value, self._limit, centers)
+        kind, value, hop = _rule(self._policy)
+        rules, up_to = self._histograms.rules(), _up_to(self._policy, self._layout)
+        self._core = Core(self._layout, engine, kind, value, self._limit, centers, rules, hop, up_to)
         self._reader = Reader(self._layout.dimensions)
+
+    def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
+        header, times = isinstance(self._policy, Custom), isinstance(self._policy, Time)
+        return lay_out(aggregates, header=header, times=times, bucketed=bucketed, samples=samples)
 
     # readings
 
@@ -184,19 +186,19 @@ class Window:
 
     def _bounded(self, values: list[Any]) -> list[Bounded]:
         head, tail, unpack = self._core.head, self._core.tail, self._layout.format.unpack
-        if self._limit and not (self._policy.monotone and self._policy.remaining):
+        if self._bucketed and not (self._policy.monotone and self._policy.remaining):
             raise BoundsError(
                 f"policy {self._policy.name}: not declared monotone and dependent only on what remains, so over "
                 "buckets no interval is certain; declare it (policies.custom) if it is so, or run without histograms"
             )
         if head == tail:
             return [Bounded(value, value, value, True) for value in values]
-        if not self._limit:
+        if not self._bucketed:
             return intervals.exactly(self._layout, values, self._leaves_of_sums(head, tail))
         cut, rest = self._core.cut_oldest(), self._core.rest()
         assert cut is not None  # noqa: S101  there is an oldest leaf
         total, oldest = unpack(self._core.total()), unpack(self._core.leaf(head))
-        cutoff = self._core.newest - self._policy.span if isinstance(self._policy, Time) else None
+        cutoff = self._core.cutoff if isinstance(self._policy, Time) else None
         centers = tuple(self._core.centers or ())
         seen = intervals.Window(self._layout, total, unpack(rest) if rest else None, oldest, cut, cutoff, centers)
         return intervals.bounded(seen, values)
@@ -271,7 +273,7 @@ class Window:
         state: bytes,
         leaves: Iterable[Row],
         engine: str = "amta",
-        histograms: Sequence[Constrained] = (),
+        histograms: Sequence[Histogram] = (),
         center: Centers | None = None,
     ) -> Self:
         """The window that `state` was taken from, with the rows (level, index, partial) that `changes` gave out.
@@ -280,8 +282,8 @@ class Window:
         SnapshotError where a leaf is missing or bytes are damaged, ForeignSnapshotError for another configuration.
         """
         window = cls(aggregates, policy=policy, engine=engine, histograms=histograms, center=center)
-        payload = snapshot.unseal(snapshot.STATE, window._owner(), state)
-        saved, after = snapshot.unpack_state(payload, window._layout.width)
+        version, payload = snapshot.unseal(snapshot.STATE, window._owner(), state)
+        saved, after = snapshot.unpack_state(version, payload, window._layout.width)
         if len(after):
             raise SnapshotError(f"window state: {len(after)} bytes too many")
         window._take(
@@ -312,7 +314,7 @@ class Window:
         *,
         policy: Any,
         engine: str = "amta",
-        histograms: Sequence[Constrained] = (),
+        histograms: Sequence[Histogram] = (),
         center: Centers | None = None,
     ) -> Self:
         """The window that `data` is a snapshot of, given the same configuration.
@@ -321,8 +323,8 @@ class Window:
         configuration.
         """
         window = cls(aggregates, policy=policy, engine=engine, histograms=histograms, center=center)
-        payload = snapshot.unseal(snapshot.SNAPSHOT, window._owner(), data)
-        saved, after = snapshot.unpack_state(payload, window._layout.width)
+        version, payload = snapshot.unseal(snapshot.SNAPSHOT, window._owner(), data)
+        saved, after = snapshot.unpack_state(version, payload, window._layout.width)
         size, closed = 8 * window._layout.width, window._closed(saved)
         if len(after) != size * len(closed):
             raise SnapshotError(
@@ -334,7 +336,7 @@ class Window:
 
     def _open(self) -> int:
         """Index after the last closed leaf."""
-        return self._core.tail - (1 if self._limit and self._core.head < self._core.tail else 0)
+        return self._core.tail - (1 if self._bucketed and self._core.head < self._core.tail else 0)
 
     def _closed(self, saved: Saved) -> range:
         return range(saved.head, saved.tail - bool(saved.newest_leaf))
@@ -349,7 +351,10 @@ class Window:
         leaves = [*closed, saved.newest_leaf] if saved.newest_leaf else closed
         if self._limit and len(leaves) > self._limit:
             raise SnapshotError(f"window state: {len(leaves)} buckets, the limit is {self._limit}")
-        self._core.load(saved, leaves)
+        try:
+            self._core.load(saved, leaves)
+        except ValueError as error:
+            raise SnapshotError(f"window state: {error}; use an older one or start the window anew") from error
         try:
             self._core.verify()
         except InvariantError as error:
@@ -361,19 +366,31 @@ class Window:
             f"{name}:{monoid.kind}:{monoid.dimension}"
             for name, monoid in zip(layout.names, layout.monoids, strict=True)
         ]
-        return snapshot.fingerprint([self._engine, self._policy.name, f"buckets:{self._limit}", *aggregates])
+        kept = [f"buckets:{self._limit}"] + [each.name for each in self._histograms.deciding]
+        return snapshot.fingerprint([self._engine, self._policy.name, *kept, *aggregates])
 
 
-def _limit(histograms: Sequence[Constrained]) -> int:
-    if len(histograms) > 1 or any(not isinstance(histogram, Constrained) for histogram in histograms):
-        raise ConfigurationError(f"histograms: {list(histograms)}, expected none or one Constrained(limit)")
-    return histograms[0].limit if histograms else 0
+def _kinds(layout: Layout) -> list[tuple[str, str, int]]:
+    pairs = zip(layout.names, layout.monoids, strict=True)
+    return [(name, monoid.kind, layout.dimension_of(monoid)) for name, monoid in pairs]
 
 
-def _rule(policy: Policy) -> tuple[int, int]:
+def _rule(policy: Policy) -> tuple[int, int, int]:
     if isinstance(policy, Count):
-        return BY_COUNT, policy.limit
-    return (BY_TIME, policy.span) if isinstance(policy, Time) else (CUSTOM, 0)
+        return BY_COUNT, policy.limit, policy.hop
+    return (BY_TIME, policy.span, policy.hop) if isinstance(policy, Time) else (CUSTOM, 0, 1)
+
+
+def _up_to(policy: Policy, layout: Layout) -> int:
+    """1 (−1) where the policy evicts up to the current maximum (minimum), 0 where it does not."""
+    if isinstance(policy, Custom) or policy.up_to is None:
+        return 0
+    if len(layout.dimensions) > 1 or any(monoid.kind != policy.up_to for monoid in layout.monoids):
+        raise ConfigurationError(
+            f"policy {policy.name}: evicts up to the current {policy.up_to}, which must be the only aggregate, "
+            f"of one dimension; the aggregates are {list(layout.names)}"
+        )
+    return 1 if policy.up_to == "max" else -1
 
 
 def _centers(center: Centers, dimensions: tuple[str | None, ...]) -> tuple[float, ...]:

@@ -8,6 +8,8 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from sluicegate.histograms._statistics cimport Moments, c_merge
+
 ctypedef union Slot:
     double f
     int64_t i
@@ -40,6 +42,7 @@ cdef enum:  # sluicegate.monoids.layout.Op
     T_FIRST = 12
     T_LAST = 13
     O_FIRST = 14
+    SAMPLE = 15
 
 cdef enum:  # the slots of a partial that has a header
     H_COUNT = 0
@@ -93,6 +96,8 @@ cdef inline void lift(
             s.i = time
         elif op == O_FIRST:
             s.i = ordinal
+        elif op == SAMPLE:
+            s[0].f = s[1].f = s[2].f = 0.0
         else:
             s.i = 1
 
@@ -138,6 +143,25 @@ cdef inline void combine_extreme(Slot* o, const Slot* a, const Slot* b, bint b_w
         memcpy(o, a, 5 * sizeof(Slot))
 
 
+cdef inline void combine_sample(Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    """Most readings carry no sample: then nothing is computed."""
+    if b.f != 0.0:
+        if o == b:
+            merge_before(o, a)
+            return
+        if o != a:
+            memcpy(o, a, 3 * sizeof(Slot))
+        c_merge(<Moments*> o, <const Moments*> b)
+    elif o != a:
+        memcpy(o, a, 3 * sizeof(Slot))
+
+
+cdef inline void merge_before(Slot* o, const Slot* a) noexcept nogil:
+    cdef Moments first = (<const Moments*> a)[0]
+    c_merge(&first, <const Moments*> o)
+    (<Moments*> o)[0] = first
+
+
 cdef inline void combine_steps(const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
     cdef int k, op, s
     for k in range(p.steps):
@@ -169,6 +193,8 @@ cdef inline void combine_steps(const Program* p, Slot* out, const Slot* a, const
             out[s].i = b[s].i if b[s].i < a[s].i else a[s].i
         elif op == T_LAST:
             out[s].i = b[s].i if b[s].i > a[s].i else a[s].i
+        elif op == SAMPLE:
+            combine_sample(out + s, a + s, b + s)
         else:  # ORDERED, before the header's times change
             out[s].i = a[H_ORDERED].i == 1 and b[H_ORDERED].i == 1 and b[H_T_FIRST].i >= a[H_T_LAST].i
 
