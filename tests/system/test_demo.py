@@ -73,18 +73,3 @@ def test_whole_path_in_two_halves(sluicegate: Any, tmp_path: Path) -> None:
     assert summary["windows"]["checked"] > 5_000
     assert (out / "report.html").stat().st_size > 1_000
     assert "FAILED" not in cloud.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.faults
-@pytest.mark.spark
-def test_a_tampered_chunk_fails_the_demo(sluicegate: Any, tmp_path: Path) -> None:
-    """The verdict can fail: with one chunk taken away the demo ends with exit code 1 and says what is lost."""
-    pytest.importorskip("pyspark", reason="needs the extra `cloud`")
-    out = tmp_path / "demo"
-    assert sluicegate("demo", "--edge-only", "--rows", 200, "--broker", "builtin", "--out", out).returncode == 0
-    min((out / "chunks").rglob("*.json")).unlink()
-    cloud = sluicegate("demo", "--cloud-only", "--out", out)
-    assert cloud.returncode == 1, cloud.stdout + cloud.stderr
-    assert "lost" in cloud.stderr
-    assert json.loads((out / "summary.json").read_text())["readings"]["lost"] > 0
