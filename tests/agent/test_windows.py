@@ -159,7 +159,7 @@ def test_forgetting_takes_the_leaves_along() -> None:
 
 
 def test_levels_are_evicted_without_end() -> None:
-    """Bursts and silences evict a level again and again: past level 64 the rows are few and a restart changes no bit."""
+    """Bursts and silences evict levels again and again: past level 64 rows are few and a restart changes no bit."""
     store, config = empty(), WINDOWS[0]
     stored, time = StoredWindow(store, 1, config), 0
     for burst in range(150):
