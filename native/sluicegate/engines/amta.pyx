@@ -12,6 +12,7 @@ from libc.string cimport memcmp, memcpy, memset
 from sluicegate.engines.base cimport Engine, Leaves
 from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, has_room, release, reserve
 from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.engines.runs cimport Run, fold
 
 from sluicegate.errors import InvariantError
 
@@ -166,6 +167,17 @@ cdef class Amta(Engine):
         else:
             copy(self.p, self.right, reading)
             self.has_right = True
+
+    cdef bint runs(self) noexcept nogil:
+        return self.depth == 1 or self.has_right
+
+    cdef void join_run(self, const Run* run) noexcept nogil:
+        """Fold a run of readings into the newest leaf and what holds it."""
+        fold(self.p, run, self.node(0, self.tail - 1))
+        if self.depth == 1:
+            self.compute_left()
+        else:
+            fold(self.p, run, self.right)
 
     # Algorithms 6 and 7: single eviction
 

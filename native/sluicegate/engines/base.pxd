@@ -6,6 +6,7 @@ No method keeps a pointer it was given. Those that may allocate raise MemoryErro
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.program cimport Program, Slot
+from sluicegate.engines.runs cimport Run
 
 # Whether a prefix of the window leaves: 1 yes, 0 no, −1 an error was noted in the context.
 ctypedef int (*Leaves)(void* context, const Slot* prefix) noexcept nogil
@@ -20,6 +21,8 @@ cdef class Engine:
     cdef int setup(self, Program* p, int64_t limit) except -1
     cdef int push(self, const Slot* leaf) except -1 nogil
     cdef void join(self, const Slot* reading) noexcept nogil  # folds into the newest leaf
+    cdef bint runs(self) noexcept nogil  # whether join_run may be called now
+    cdef void join_run(self, const Run* run) noexcept nogil  # as join of one reading after the other
     cdef void pop(self) noexcept nogil  # evicts the oldest leaf
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil  # evicts the longest prefix that leaves; −1 as `Leaves`
     cdef int coarsen(self) except -1 nogil  # level eviction: leaf i becomes part of leaf i >> 1

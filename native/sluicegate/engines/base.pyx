@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.program cimport Program, Slot
+from sluicegate.engines.runs cimport Run
 
 
 cdef class Engine:
@@ -24,6 +25,12 @@ cdef class Engine:
         return 0
 
     cdef void join(self, const Slot* reading) noexcept nogil:
+        pass
+
+    cdef bint runs(self) noexcept nogil:
+        return False
+
+    cdef void join_run(self, const Run* run) noexcept nogil:
         pass
 
     cdef void pop(self) noexcept nogil:
