@@ -32,6 +32,7 @@ cdef class Core:
     cdef double* center
     cdef bint centered
     cdef Slot* reading
+    cdef double latest  # the first value of the newest reading
     cdef double* row
     cdef readonly int64_t accepted
     cdef readonly int64_t newest
@@ -48,6 +49,8 @@ cdef class Core:
     cdef int allocate(self) except -1
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
     cdef int place(self, const double* values, int64_t time) except -1 nogil
+    cdef void lift_reading(self, const double* values, int64_t time) noexcept nogil
+    cdef void join(self, const double* values, int64_t time) noexcept nogil
     cdef bint joins(self, const double* values, int64_t time) noexcept nogil
     cdef bint forced(self, bint late, const Slot* newest) noexcept nogil
     cdef void refresh_rules(self) noexcept nogil

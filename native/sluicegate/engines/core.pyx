@@ -13,7 +13,8 @@ from sluicegate.engines.answers cimport (
 )
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.program cimport (
-    H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, MAX, MIN, SUM, Program, Slot, Step, combine, lift,
+    FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOW, MAX, MIN, ORDERED, PREFIX, SUM, Program, Slot, Step,
+    combine, fold, lift,
 )
 from sluicegate.engines.recalc cimport Recalc
 from sluicegate.histograms._rules cimport Rules
@@ -88,6 +89,7 @@ cdef class Core:
 
     def __dealloc__(self):
         free(self.p.step)
+        free(self.p.fold)
         free(self.outputs)
         free(self.center)
         free(self.row)
@@ -97,11 +99,12 @@ cdef class Core:
 
     cdef int allocate(self) except -1:
         self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
+        self.p.fold = <Step*> calloc(self.p.steps, sizeof(Step))
         self.outputs = <Output*> calloc(self.answers, sizeof(Output))
         self.center = <double*> calloc(self.p.dimensions, sizeof(double))
         self.row = <double*> calloc(self.p.dimensions, sizeof(double))
         self.reading = <Slot*> calloc(self.p.width + self.answers, sizeof(Slot))
-        if self.p.step == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
+        if self.p.step == NULL or self.p.fold == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
             raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
         return 0
 
@@ -172,15 +175,11 @@ cdef class Core:
             self.centered = True
         if self.ruled and self.accepted >= self.rules.due_at:
             self.refresh_rules()
-        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
-            self.reading.f = values[0]
-        else:
-            lift(&self.p, self.reading, values, time, self.accepted, self.center)
-        if self.ruled and self.rules.sampling:
-            self.carry_sample()
+        self.latest = values[0]
         if self.bucketed:
             self.place(values, time)
         else:
+            self.lift_reading(values, time)
             self.engine.push(self.reading)
             self.created += 1
         self.accepted += 1
@@ -191,6 +190,23 @@ cdef class Core:
         else:
             self.enforce()
         return 0
+
+    cdef inline void lift_reading(self, const double* values, int64_t time) noexcept nogil:
+        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+            self.reading.f = values[0]
+            return
+        lift(&self.p, self.reading, values, time, self.accepted, self.center)
+        if self.ruled and self.rules.sampling:
+            self.carry_sample()
+
+    cdef inline void join(self, const double* values, int64_t time) noexcept nogil:
+        """Fold the reading into the newest bucket: in place, unless it carries a sample."""
+        if self.p.folds < 0 or (self.ruled and self.rules.sampling):
+            self.lift_reading(values, time)
+            self.engine.join(self.reading)
+            return
+        fold(&self.p, self.engine.leaf(self.engine.tail - 1), values, time, self.accepted, self.center)
+        self.engine.touched()
 
     cdef void refresh_rules(self) noexcept nogil:
         """Give the sum-like histogram the current results and their sample, which the buckets carry."""
@@ -218,8 +234,9 @@ cdef class Core:
         while True:
             joined = self.engine.head < self.engine.tail and self.joins(values, time)
             if joined:
-                self.engine.join(self.reading)
+                self.join(values, time)
             elif self.limit == 0 or self.engine.tail - self.engine.head < self.limit:
+                self.lift_reading(values, time)
                 self.engine.push(self.reading)
                 self.created += 1
             else:
@@ -299,7 +316,7 @@ cdef class Core:
         cdef double oldest
         while self.engine.tail - self.engine.head > 1:
             oldest = self.up_to * self.engine.leaf(self.engine.head)[self.extreme_slot].f
-            if head == self.engine.head and self.up_to * self.reading[self.extreme_slot].f < oldest:
+            if head == self.engine.head and self.up_to * self.latest < oldest:
                 return
             rest = self.engine.rest()
             if rest == NULL or self.up_to * rest[self.extreme_slot].f < oldest:
@@ -311,6 +328,10 @@ cdef class Core:
         cdef int64_t start = self.edge + 1, uncertain = 0
         cdef const Slot* leaf
         cdef Cut where
+        if not self.rules.has_hop:
+            if start > self.rules.start:
+                self.rules.start, self.rules.full = start, True
+            return
         if self.engine.head == self.engine.tail:
             self.rules.c_settled(self.accepted, 0)
             return
@@ -573,6 +594,14 @@ cdef int fill_program(Program* p, layout) except -1:
     for k, component in enumerate(layout.components):
         p.step[k].op, p.step[k].dimension, p.step[k].slot = component.op, component.dimension, component.slot
     p.alone = p.step[0].op if p.width == 1 else -1
+    p.folds = 0
+    for k in range(p.steps):
+        if p.step[k].op == PREFIX or p.step[k].op == LOW or p.step[k].op == HIGH or p.step[k].op == LAST:
+            p.fold[p.folds] = p.step[k]
+            p.folds += 1
+        elif p.step[k].op != FIRST and p.step[k].op < ORDERED:
+            p.folds = -1
+            return 0
     return 0
 
 
