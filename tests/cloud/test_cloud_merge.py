@@ -123,10 +123,12 @@ def test_sent_again_and_reordered_gives_the_same_rows(
     for number, file in enumerate(files):
         shutil.copy(file, again / f"{number:03d}.json")
     (again / "000.json.partial").write_text("an agent was writing")
+    (again / ".listing").write_text("left by a file manager")
     before = digest(merged[0])
     summary = merge(again, source, again / "*.json", out=tmp_path / "out")
     assert digest(tmp_path / "out") == before
     assert summary["documents"]["copy"] == 18
+    assert summary["problems"] == []
     merge(source, out=tmp_path / "out")
     assert digest(tmp_path / "out") == before
 

@@ -4,7 +4,6 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.program cimport Program, Slot
-from sluicegate.engines.runs cimport Run
 
 
 cdef class Engine:
@@ -27,10 +26,7 @@ cdef class Engine:
     cdef void join(self, const Slot* reading) noexcept nogil:
         pass
 
-    cdef bint runs(self) noexcept nogil:
-        return False
-
-    cdef void join_run(self, const Run* run) noexcept nogil:
+    cdef void touched(self) noexcept nogil:
         pass
 
     cdef void pop(self) noexcept nogil:

@@ -13,11 +13,11 @@ from sluicegate.engines.answers cimport (
 )
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.program cimport (
-    H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, MAX, MIN, SUM, Program, Slot, Step, combine, lift,
+    FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOW, MAX, MIN, ORDERED, PREFIX, SUM, Program, Slot, Step,
+    combine, fold, lift,
 )
 from sluicegate.engines.recalc cimport Recalc
-from sluicegate.engines.runs cimport Run
-from sluicegate.histograms._rules cimport Rules, run_joins, run_took
+from sluicegate.histograms._rules cimport Rules
 from sluicegate.histograms._statistics cimport Moments
 from sluicegate.histograms._sum_like cimport Sum
 
@@ -35,7 +35,6 @@ cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
 cdef enum:
     KEPT_LEVELS = 16  # sluicegate.reference.core.KEPT_LEVELS
-    MOST_RUN = 1024  # readings folded at once: they stay in the processor's first cache
 
 
 def first_refused(const double[::1] values not None):
@@ -76,6 +75,7 @@ cdef class Core:
         self.extreme_slot = layout.extreme_slot(up_to)
         self.accepted = self.created = self.mark = 0
         self.newest, self.edge, self.level = _NEVER, -1, 0
+        self.known_head = -1
         self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
         self.p.width, self.p.steps = layout.width, len(layout.components)
         self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
@@ -90,6 +90,7 @@ cdef class Core:
 
     def __dealloc__(self):
         free(self.p.step)
+        free(self.p.fold)
         free(self.outputs)
         free(self.center)
         free(self.row)
@@ -99,11 +100,12 @@ cdef class Core:
 
     cdef int allocate(self) except -1:
         self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
+        self.p.fold = <Step*> calloc(self.p.steps, sizeof(Step))
         self.outputs = <Output*> calloc(self.answers, sizeof(Output))
         self.center = <double*> calloc(self.p.dimensions, sizeof(double))
         self.row = <double*> calloc(self.p.dimensions, sizeof(double))
         self.reading = <Slot*> calloc(self.p.width + self.answers, sizeof(Slot))
-        if self.p.step == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
+        if self.p.step == NULL or self.p.fold == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
             raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
         return 0
 
@@ -151,17 +153,13 @@ cdef class Core:
             free(columns)
 
     cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil:
-        cdef int64_t i = 0
+        cdef int64_t i
         cdef int k, kind
         cdef Slot* answer = self.reading + self.p.width
-        while out == NULL and i < count:
-            if self.bucketed:
-                i += self.join_run(values + i * self.p.dimensions, times + (0 if times == NULL else i), count - i)
-            if i < count:
-                self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
-                i += 1
-        for i in range(i, count):
+        for i in range(count):
             self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
+            if out == NULL:
+                continue
             if self.answer_all(answer) < 0:
                 for k in range(self.answers):
                     out[k][i] = 0.0 if self.outputs[k].kind <= K_SUM else NAN
@@ -178,15 +176,11 @@ cdef class Core:
             self.centered = True
         if self.ruled and self.accepted >= self.rules.due_at:
             self.refresh_rules()
-        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
-            self.reading.f = values[0]
-        else:
-            lift(&self.p, self.reading, values, time, self.accepted, self.center)
-        if self.ruled and self.rules.sampling:
-            self.carry_sample()
+        self.latest = values[0]
         if self.bucketed:
             self.place(values, time)
         else:
+            self.lift_reading(values, time)
             self.engine.push(self.reading)
             self.created += 1
         self.accepted += 1
@@ -197,6 +191,23 @@ cdef class Core:
         else:
             self.enforce()
         return 0
+
+    cdef inline void lift_reading(self, const double* values, int64_t time) noexcept nogil:
+        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+            self.reading.f = values[0]
+            return
+        lift(&self.p, self.reading, values, time, self.accepted, self.center)
+        if self.ruled and self.rules.sampling:
+            self.carry_sample()
+
+    cdef inline void join(self, const double* values, int64_t time) noexcept nogil:
+        """Fold the reading into the newest bucket: in place, unless it carries a sample."""
+        if self.p.folds < 0 or (self.ruled and self.rules.sampling):
+            self.lift_reading(values, time)
+            self.engine.join(self.reading)
+            return
+        fold(&self.p, self.open_leaf, values, time, self.accepted, self.center)
+        self.engine.touched()
 
     cdef void refresh_rules(self) noexcept nogil:
         """Give the sum-like histogram the current results and their sample, which the buckets carry."""
@@ -218,87 +229,15 @@ cdef class Core:
             s = self.reading + self.sample_slot[j]
             s[0].f, s[1].f, s[2].f = 1.0, self.rules.sums.sums[j].result, 0.0
 
-    # a run of readings that join: the same bits as one after the other, without touching the tree for each
-
-    cdef int64_t join_run(self, const double* values, const int64_t* times, int64_t count) noexcept nogil:
-        """Let the newest bucket take all readings up to the first that may do anything but join; how many."""
-        cdef bint hopping = self.ruled and self.rules.has_hop
-        cdef int64_t most = self.longest_run(count)
-        cdef Run run
-        if hopping and most > 0:
-            most = min(most, self.rules.hop.first - self.accepted) if self.rules.hop.mean > 0.0 else 0
-        if most <= 0:
-            return 0
-        run.values, run.times, run.ordinal = values, times, self.accepted
-        run.centers, run.one = self.center, self.reading
-        run.n = self.scan_run(values, times, most, hopping)
-        if run.n == 0:
-            return 0
-        self.engine.join_run(&run)
-        self.accepted += run.n
-        self.newest = max(self.newest, self.accepted - 1 if times == NULL else times[run.n - 1])
-        if hopping:
-            self.rules.hop.c_took(self.accepted - 1)
-        self.note_edge()
-        return run.n
-
-    cdef int64_t longest_run(self, int64_t count) noexcept nogil:
-        """For so many readings at most no limit is refreshed and nothing leaves by count; 0: take them one by one."""
-        cdef int64_t most = min(count, MOST_RUN)
-        if self.policy == CUSTOM or self.engine.tail - self.engine.head < 2 or not self.engine.runs():
-            return 0
-        if self.ruled:
-            if self.rules.sampling:
-                return 0
-            most = min(most, self.rules.due_at - self.accepted)
-        if self.policy == BY_COUNT and self.hop > 1:
-            return min(most, self.hop - 1 - self.accepted % self.hop)
-        if self.policy == BY_COUNT:
-            return min(most, self.end_of_oldest() + self.value - self.accepted - 1)
-        return most
-
-    cdef int64_t leaves_at(self) noexcept nogil:
-        """By time: when the oldest bucket leaves or the window hops."""
-        cdef int64_t over
-        if self.hop > 1:
-            over = self.newest % self.hop
-            return self.newest - over + (0 if over < 0 else self.hop)
-        return self.engine.leaf(self.engine.head)[self.newest_slot].i + self.value
-
-    cdef int64_t scan_run(self, const double* values, const int64_t* times, int64_t most, bint hopping) noexcept nogil:
-        """How many readings join, as the histograms say or because of the limit; the histograms take note of each."""
-        cdef const Slot* newest = self.engine.leaf(self.engine.tail - 1)
-        cdef const Slot* oldest = self.engine.leaf(self.engine.head)
-        cdef int64_t leaves = self.engine.tail - self.engine.head, late = newest[H_T_LAST].i, time, n
-        cdef int64_t until = self.leaves_at() if self.policy == BY_TIME else 0
-        cdef bint counted = self.policy == BY_COUNT and self.hop == 1
-        cdef bint forced = self.level > 0 and not (self.ruled and 2 * leaves <= self.limit)
-        for n in range(most):
-            time = self.accepted + n if times == NULL else times[n]
-            if time < late or (self.policy == BY_TIME and time >= until):
-                return n
-            if self.up_to and self.up_to * values[0] >= self.up_to * oldest[self.extreme_slot].f:
-                return n
-            if not (self.ruled and run_joins(self.rules, hopping, values)) and not (
-                forced and (newest[H_COUNT].i + n) * (self.limit - 2) < self.accepted + n - oldest[H_O_FIRST].i + 1
-            ):
-                return n
-            if self.ruled:
-                run_took(self.rules, values, self.accepted + n)
-                if counted and self.accepted + n + 1 - self.value > self.rules.start:
-                    self.rules.c_settled(self.accepted + n + 1 - self.value, 0)
-            late = time
-            values += self.p.dimensions
-        return most
-
     cdef int place(self, const double* values, int64_t time) except -1 nogil:
         """Join the newest bucket or open one, evicting a level where there would be one too many."""
         cdef bint joined
         while True:
             joined = self.engine.head < self.engine.tail and self.joins(values, time)
             if joined:
-                self.engine.join(self.reading)
+                self.join(values, time)
             elif self.limit == 0 or self.engine.tail - self.engine.head < self.limit:
+                self.lift_reading(values, time)
                 self.engine.push(self.reading)
                 self.created += 1
             else:
@@ -310,8 +249,9 @@ cdef class Core:
 
     cdef bint joins(self, const double* values, int64_t time) noexcept nogil:
         """Whether the newest bucket takes a reading: as the histograms say, or because of the limit; see the twin."""
-        cdef const Slot* newest = self.engine.leaf(self.engine.tail - 1)
+        cdef Slot* newest = self.engine.leaf(self.engine.tail - 1)
         cdef bint late = time < newest[H_T_LAST].i
+        self.open_leaf = newest
         if self.ruled:
             if not late and self.rules.c_joins(values, self.accepted):
                 return True
@@ -330,6 +270,7 @@ cdef class Core:
         cdef int64_t out = leaf[H_O_FIRST].i + leaf[H_COUNT].i - 1 - self.cut_oldest_leaf().most
         cdef int64_t head = self.engine.head
         self.engine.coarsen()
+        self.known_head = -1
         if self.ruled:
             self.rules.c_coarsened()
         self.edge = max(self.edge, out)
@@ -356,11 +297,17 @@ cdef class Core:
             self.settle()
 
     cdef int64_t end_of_oldest(self) noexcept nogil:
-        """The ordinal after the oldest leaf's last reading."""
+        """The ordinal after the oldest leaf's last reading; a closed leaf is looked at once."""
         cdef const Slot* oldest
+        cdef int64_t head = self.engine.head
         if not self.bucketed:
-            return self.engine.head + 1
-        oldest = self.engine.leaf(self.engine.head)
+            return head + 1
+        if head == self.known_head:
+            return self.known_end
+        oldest = self.engine.leaf(head)
+        if head < self.engine.tail - 1:
+            self.known_head, self.known_first = head, oldest[H_O_FIRST].i
+            self.known_end = oldest[H_O_FIRST].i + oldest[H_COUNT].i
         return oldest[H_O_FIRST].i + oldest[H_COUNT].i
 
     cdef int64_t cut_off(self) noexcept nogil:
@@ -378,7 +325,7 @@ cdef class Core:
         cdef double oldest
         while self.engine.tail - self.engine.head > 1:
             oldest = self.up_to * self.engine.leaf(self.engine.head)[self.extreme_slot].f
-            if head == self.engine.head and self.up_to * self.reading[self.extreme_slot].f < oldest:
+            if head == self.engine.head and self.up_to * self.latest < oldest:
                 return
             rest = self.engine.rest()
             if rest == NULL or self.up_to * rest[self.extreme_slot].f < oldest:
@@ -390,6 +337,10 @@ cdef class Core:
         cdef int64_t start = self.edge + 1, uncertain = 0
         cdef const Slot* leaf
         cdef Cut where
+        if not self.rules.has_hop:
+            if start > self.rules.start:
+                self.rules.start, self.rules.full = start, True
+            return
         if self.engine.head == self.engine.tail:
             self.rules.c_settled(self.accepted, 0)
             return
@@ -452,6 +403,8 @@ cdef class Core:
             out = self.engine.head - 1
         elif self.engine.head == self.engine.tail:
             out = self.accepted - 1
+        elif self.engine.head == self.known_head:
+            out = self.known_first - 1
         else:
             out = self.engine.leaf(self.engine.head)[H_O_FIRST].i - 1
         self.edge = max(self.edge, out)
@@ -602,6 +555,7 @@ cdef class Core:
         if self.ruled:
             self.rules.load(saved.rules)
         self.engine.begin(saved.head)
+        self.known_head = -1
         for leaf in leaves:
             self.engine.push(self.unpack(leaf))
         left, right = saved.left, saved.right
@@ -652,6 +606,14 @@ cdef int fill_program(Program* p, layout) except -1:
     for k, component in enumerate(layout.components):
         p.step[k].op, p.step[k].dimension, p.step[k].slot = component.op, component.dimension, component.slot
     p.alone = p.step[0].op if p.width == 1 else -1
+    p.folds = 0
+    for k in range(p.steps):
+        if p.step[k].op == PREFIX or p.step[k].op == LOW or p.step[k].op == HIGH or p.step[k].op == LAST:
+            p.fold[p.folds] = p.step[k]
+            p.folds += 1
+        elif p.step[k].op != FIRST and p.step[k].op < ORDERED:
+            p.folds = -1
+            return 0
     return 0
 
 

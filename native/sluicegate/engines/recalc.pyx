@@ -11,8 +11,6 @@ from libc.string cimport memcpy, memset
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, release, reserve
 from sluicegate.engines.program cimport Program, Slot, combine, copy
-from sluicegate.engines.runs cimport Run
-from sluicegate.engines.runs cimport fold as fold_run
 
 
 @cython.final
@@ -43,12 +41,6 @@ cdef class Recalc(Engine):
     cdef void join(self, const Slot* reading) noexcept nogil:
         cdef Slot* newest = self.leaf(self.tail - 1)
         combine(self.p, newest, newest, reading)
-
-    cdef bint runs(self) noexcept nogil:
-        return True
-
-    cdef void join_run(self, const Run* run) noexcept nogil:
-        fold_run(self.p, run, self.leaf(self.tail - 1))
 
     cdef void pop(self) noexcept nogil:
         self.head += 1

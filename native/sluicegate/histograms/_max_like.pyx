@@ -1,5 +1,6 @@
 # cython: language_level=3
 """Whether a reading may become the window's extreme (A2MTA, II-B), compiled; the readable twin is sluicegate.reference.max_like."""
+cimport cython
 from cpython.array cimport array
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
@@ -15,6 +16,7 @@ cdef int _LEAST_MAXIMA = 5
 cdef int64_t _LEAST_AUTOMATIC = 64
 
 
+@cython.final
 cdef class MaxRule:
     """The last block maxima of each extreme, the range of candidates they give, and the open bucket's greatest value."""
 
@@ -35,10 +37,26 @@ cdef class MaxRule:
         free(self.peaks)
 
     cdef bint c_joins(self, const double* values) noexcept nogil:
-        return peaks_join(self.peaks, self.m, self.paper, values)
+        cdef Peak* p
+        cdef double x
+        cdef int j
+        for j in range(self.m):
+            p = &self.peaks[j]
+            x = p.sign * values[p.dimension]
+            if p.low <= x and x <= p.high:
+                if self.paper or not (x > p.opened or (x == p.opened and not p.strict)):
+                    return False
+        return True
 
     cdef void c_took(self, const double* values, bint joined, int64_t count) noexcept nogil:
-        peaks_took(self.peaks, self.m, values, joined)
+        cdef Peak* p
+        cdef double x
+        cdef int j
+        for j in range(self.m):
+            p = &self.peaks[j]
+            x = p.sign * values[p.dimension]
+            p.opened = max(p.opened, x) if joined else x
+            p.height = max(p.height, x)
         self.n += 1
         self.longest = max(self.longest, count)
         if self.n >= self.block_size:

@@ -1,5 +1,6 @@
 # cython: language_level=3
 """Whether a reading may join without endangering a sum (A2MTA, II-A), compiled; the twin is sluicegate.reference.sum_like."""
+cimport cython
 from cpython.array cimport array
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
@@ -13,6 +14,7 @@ from sluicegate.histograms.sum_like import Control
 cdef double _LEAST_SAMPLE = 30.0
 
 
+@cython.final
 cdef class SumRule:
     """The open bucket's prefix extremes of each controlled sum, and the limits they are held to."""
 
@@ -31,10 +33,34 @@ cdef class SumRule:
         free(self.sums)
 
     cdef bint c_joins(self, const double* values) noexcept nogil:
-        return sums_join(self.sums, self.m, self.n, values)
+        cdef Sum* s
+        cdef double low, high, total
+        cdef int j
+        for j in range(self.m):
+            s = &self.sums[j]
+            if s.dimension < 0:
+                if <double> self.n > s.limit:
+                    return False
+                continue
+            low, high = min(s.low, s.sum), max(s.high, s.sum)
+            total = s.sum + values[s.dimension]
+            if not (fabs(low) <= s.limit and fabs(high) <= s.limit and fabs(total - low) <= s.limit
+                    and fabs(total - high) <= s.limit and high - low <= s.limit):
+                return False
+        return True
 
     cdef void c_took(self, const double* values, bint joined) noexcept nogil:
-        sums_took(self.sums, self.m, values, joined)
+        cdef Sum* s
+        cdef int j
+        for j in range(self.m):
+            s = &self.sums[j]
+            if s.dimension < 0:
+                continue
+            if joined:
+                s.low, s.high = min(s.low, s.sum), max(s.high, s.sum)
+                s.sum += values[s.dimension]
+            else:
+                s.sum, s.low, s.high = values[s.dimension], INFINITY, -INFINITY
         self.n = self.n + 1 if joined else 1
 
     cdef void c_coarsened(self) noexcept nogil:
