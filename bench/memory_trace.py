@@ -1,8 +1,9 @@
-"""A seeded trace of a server's used memory, in place of the paper's, which is not public: the same two years, a tenth as dense.
+"""A seeded trace of a server's used memory in place of the paper's, which is not public: two years, a tenth as dense.
 
-One reading every 10 s in whole KB of 64 GiB, so that sums are exact in float64. What is in it, each at its own time scale: a working day and
-a working week; batch jobs that take memory for minutes to hours; caches that fill slowly and leak until the server is restarted (some weeks
-apart); plateaus, where a monitor repeats its last value for up to hours; noise of some MB.
+One reading every 10 s in whole KB of 64 GiB, so that sums are exact in float64. What is in it, each at its own time
+scale: a working day and a working week; batch jobs that take memory for minutes to hours; caches that fill slowly and
+leak until the server is restarted, some weeks apart; plateaus, where a monitor repeats its last value for up to hours;
+noise of some MB.
 """
 
 from __future__ import annotations
