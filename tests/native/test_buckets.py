@@ -244,7 +244,9 @@ def test_a_record_of_168_bytes_is_read_and_what_it_lacks_stays_unknown(implement
         parts = [folded(implementation, readings[:cut]), folded(implementation, readings[cut:], cut)]
         old = rng.randrange(2)
         parts[old] = implementation.Bucket.unpack(older(parts[old]))
-        assert all(getattr(parts[old], name) == pytest.approx(value, nan_ok=True) for name, value in pure.UNKNOWN.items())
+        assert all(
+            getattr(parts[old], name) == pytest.approx(value, nan_ok=True) for name, value in pure.UNKNOWN.items()
+        )
         got = implementation.Bucket.unpack(implementation.merge(*parts).pack())
         for name, value in expected(readings, 0, 1.5).items():
             if name in pure.UNKNOWN and getattr(got, name) == pytest.approx(pure.UNKNOWN[name], nan_ok=True):
@@ -253,7 +255,8 @@ def test_a_record_of_168_bytes_is_read_and_what_it_lacks_stays_unknown(implement
             known += name in pure.UNKNOWN
             near = pytest.approx(value, abs=1e-9, nan_ok=True) if name in SUMS else value
             assert getattr(got, name) == near, (seed, name)
-        assert math.isnan(got.m2) and math.isnan(got.log_total)
+        assert math.isnan(got.m2)
+        assert math.isnan(got.log_total)
     assert known > 300
 
 

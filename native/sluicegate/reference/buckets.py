@@ -3,8 +3,8 @@
 What a bucket does not know is part of it (docs/architecture.md, "Bucket"): the least and greatest sum of a proper,
 non-empty prefix, where its extremes lie and what stands before and after them. All of it is a monoid, so it survives
 any merge tree: on the device, on disk or in Spark. P⁻ and P⁺ are the errors of the papers' sum-like histogram, kept as
-one monoid; m2 is merged after Chan, Golub and LeVeque (1979). Records of 168 bytes, which end before m2, are still read:
-what they lack is not known (NaN, −1), and merging keeps it so.
+one monoid; m2 is merged after Chan, Golub and LeVeque (1979). Records of 168 bytes, which end before m2, are still
+read: what they lack is not known (NaN, −1), and merging keeps it so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 import struct
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ORDERED = 1
 LATE = 2
@@ -54,15 +54,15 @@ class Extreme(NamedTuple):
     t_last: int
     o_first: int
     o_last: int
-    count: int
+    often: int
     pre: float
     suf: float
 
     def joined(self, other: Extreme) -> Extreme:
         """Both places of one value, `other`'s readings being the later ones."""
         t_first, t_last = min(self.t_first, other.t_first), max(self.t_last, other.t_last)
-        count = -1 if self.count < 0 or other.count < 0 else self.count + other.count
-        return Extreme(self.value, t_first, t_last, self.o_first, other.o_last, count, self.pre, other.suf)
+        often = -1 if self.often < 0 or other.often < 0 else self.often + other.often
+        return Extreme(self.value, t_first, t_last, self.o_first, other.o_last, often, self.pre, other.suf)
 
     def followed(self, sign: int, other: float) -> Extreme:
         """Where lesser readings (sign 1), or greater ones (−1), of extreme `other` follow."""
@@ -118,9 +118,10 @@ class Bucket:
         value = _accepted(value)
         place = (_whole(time, "time"), time, first, first)
         sums = (value - center, math.inf, -math.inf)
-        known = (0.0, 1, 1, math.inf, math.inf, -math.inf, -math.inf, *_single_logs(value, center))
         ends = (value, value, _whole(gap, "gap"), flags)
-        return cls(first, 1, time, time, *sums, value, *place, value, *place, *ends, *known)
+        sides, logs = (math.inf, math.inf, -math.inf, -math.inf), _single_logs(value, center)
+        known: tuple[Any, ...] = (*ends, 0.0, 1, 1, *sides, *logs)
+        return cls(first, 1, time, time, *sums, value, *place, value, *place, *known)
 
     @classmethod
     def unpack(cls, data: bytes) -> Bucket:
@@ -171,19 +172,25 @@ def merge(a: Bucket, b: Bucket) -> Bucket:
         a.total + b.total,
         min(a.pre_low, a.total, a.total + b.pre_low),
         max(a.pre_high, a.total, a.total + b.pre_high),
-        *low[:5],
-        *high[:5],
+        *_place(low),
+        *_place(high),
         a.x_first,
         b.x_last,
         _whole(a.gap + b.gap, "gap"),
         ordered | (a.flags | b.flags) & LATE,
         _merged_squares(a, b),
-        low.count,
-        high.count,
-        *low[6:],
-        *high[6:],
+        low.often,
+        high.often,
+        low.pre,
+        low.suf,
+        high.pre,
+        high.suf,
         *_merged_logs(a, b),
     )
+
+
+def _place(e: Extreme) -> tuple[float, int, int, int, int]:
+    return e.value, e.t_first, e.t_last, e.o_first, e.o_last
 
 
 def _merged_squares(a: Bucket, b: Bucket) -> float:
@@ -368,8 +375,8 @@ def _broken_squares_and_logs(b: Bucket) -> Iterator[str]:
 def _broken_sides(b: Bucket, sign: int, e: Extreme, last: int) -> Iterator[str]:
     """An extreme's count, and what stands before and after it; −1 and NaN are not known."""
     places = e.o_last - e.o_first + 1
-    if e.count != -1 and not (min(2, places) <= e.count <= places and (b.low < b.high or e.count == b.n)):
-        yield f"{e.count} occurrences between ordinals {e.o_first} and {e.o_last}"
+    if e.often != -1 and not (min(2, places) <= e.often <= places and (b.low < b.high or e.often == b.n)):
+        yield f"{e.often} occurrences between ordinals {e.o_first} and {e.o_last}"
     other = b.high if sign < 0 else b.low
     for name, value, readings, beside in (
         ("before", e.pre, e.o_first - b.first, b.x_first),
