@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from sluicegate.engines import ENGINES as ENGINES
     from sluicegate.errors import SluicegateError as SluicegateError
     from sluicegate.histograms import Constrained as Constrained
+    from sluicegate.histograms import Hop as Hop
+    from sluicegate.histograms import MaxLike as MaxLike
+    from sluicegate.histograms import SumLike as SumLike
     from sluicegate.intervals import Bounded as Bounded
     from sluicegate.monoids import Monoid as Monoid
     from sluicegate.monoids import argmax as argmax
@@ -37,7 +40,7 @@ _HOMES = {
     **dict.fromkeys(("Changes", "Footprint", "Window"), "window"),
     **dict.fromkeys(("Bucket", "Builder", "merge"), "buckets"),
     "Bounded": "intervals",
-    "Constrained": "histograms",
+    **dict.fromkeys(("Constrained", "Hop", "MaxLike", "SumLike"), "histograms"),
     "ENGINES": "engines",
     "SluicegateError": "errors",
 }

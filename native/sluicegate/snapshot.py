@@ -18,12 +18,13 @@ from collections.abc import Sequence
 from sluicegate.engines import KEPT_LEVELS, Saved
 from sluicegate.errors import ForeignSnapshotError, NewerSnapshotError, SnapshotError
 
-VERSION = 1
+VERSION = 2  # 1: R1 whole, nothing of the histograms; still read
 STATE, SNAPSHOT = 1, 2
 LARGEST = 2**40
 _MAGIC = b"SGW\x1a"
 _HEAD = struct.Struct("<4sHH16sQ")
 _CRC = struct.Struct("<I")
+_LENGTH = struct.Struct("<I")
 _FIXED = struct.Struct("<8q2H3B")
 _NAMES = {STATE: "window state", SNAPSHOT: "window snapshot"}
 
@@ -39,8 +40,8 @@ def seal(kind: int, owner: bytes, payload: bytes) -> bytes:
     return head + _CRC.pack(zlib.crc32(head))
 
 
-def unseal(kind: int, owner: bytes, data: bytes) -> memoryview:
-    """The payload of an envelope.
+def unseal(kind: int, owner: bytes, data: bytes) -> tuple[int, memoryview]:
+    """The version and the payload of an envelope.
 
     Raises SnapshotError for damaged or truncated bytes, NewerSnapshotError for a later version, ForeignSnapshotError
     for another window's.
@@ -63,7 +64,7 @@ def unseal(kind: int, owner: bytes, data: bytes) -> memoryview:
         raise ForeignSnapshotError(
             f"{name}: of another configuration (aggregates, policy, engine or histograms differ)"
         )
-    return view[_HEAD.size : -_CRC.size]
+    return version, view[_HEAD.size : -_CRC.size]
 
 
 def pack_state(saved: Saved) -> bytes:
@@ -76,11 +77,11 @@ def pack_state(saved: Saved) -> bytes:
     return b"".join([
         fixed, struct.pack(f"<{len(saved.heads)}q", *saved.heads),
         struct.pack(f"<{len(saved.centers)}d", *saved.centers),
-        *(portable(partial) for partial in partials),
+        *(portable(partial) for partial in partials), _LENGTH.pack(len(saved.rules)), saved.rules,
     ])  # fmt: skip
 
 
-def unpack_state(payload: memoryview, width: int) -> tuple[Saved, memoryview]:
+def unpack_state(version: int, payload: memoryview, width: int) -> tuple[Saved, memoryview]:
     """A state and the bytes after it. Raises SnapshotError where its parts contradict each other."""
     if len(payload) < _FIXED.size:
         raise SnapshotError(f"window state: {len(payload)} bytes, expected at least {_FIXED.size}")
@@ -98,7 +99,21 @@ def unpack_state(payload: memoryview, width: int) -> tuple[Saved, memoryview]:
     for present in (has_left, has_right, has_leaf):
         partials.append(portable(bytes(payload[at : at + 8 * width * present])))
         at += 8 * width * present
-    return Saved._make([*numbers, heads, centers, *partials]), payload[at:]
+    if version < 2:  # R1 was stored with the newest leaf in it: both are taken from the leaves anew
+        partials[:2] = b"", b""
+    rules, at = _rules(version, payload, at)
+    return Saved._make([*numbers, heads, centers, *partials, rules]), payload[at:]
+
+
+def _rules(version: int, payload: memoryview, at: int) -> tuple[bytes, int]:
+    if version < 2:
+        return b"", at
+    if len(payload) < at + _LENGTH.size:
+        raise SnapshotError(f"window state: {len(payload)} bytes, expected the histograms' state after {at}")
+    end = at + _LENGTH.size + int(_LENGTH.unpack_from(payload, at)[0])
+    if len(payload) < end:
+        raise SnapshotError(f"window state: {len(payload)} bytes, the histograms' state ends at {end}")
+    return bytes(payload[at + _LENGTH.size : end]), end
 
 
 def portable(slots: bytes) -> bytes:

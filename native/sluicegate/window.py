@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from operator import index
 from typing import Any, Literal, NamedTuple, Self, overload
 
 from sluicegate import intervals, snapshot
 from sluicegate.batches import Batch, flat_times, flat_values
-from sluicegate.engines import ENGINES, LARGEST, LATEST, Core, Saved
+from sluicegate.engines import ENGINES, LARGEST, Core, Saved
 from sluicegate.errors import (
     BoundsError,
     ConfigurationError,
@@ -23,11 +22,12 @@ from sluicegate.errors import (
     PolicyError,
     SnapshotError,
 )
-from sluicegate.histograms import Constrained
+from sluicegate.histograms.composition import Histogram, compose
 from sluicegate.intervals import Bounded
 from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import Layout, lay_out
 from sluicegate.policies import Count, Custom, Policy, Time, as_policy
+from sluicegate.readings import Reader, in_range
 from sluicegate.rebuilding import Row, gather
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM
 from sluicegate.subsequence import Subsequence
@@ -63,10 +63,10 @@ class Window:
     """The newest readings of a stream under a policy, and what the aggregates say of them.
 
     `aggregates`: name → aggregate, or a single one (then named by its kind). `policy`: `sg.policies.count(n)`,
-    `.time("24h")`, or `policy(total, old) -> bool`. `engine`: a name of `sg.ENGINES`. `histograms`: none, or one
-    `Constrained(limit)`. `center`: the μ₀ that sums of buckets are taken around (one number, or one per dimension),
-    by default the first reading. Raises ConfigurationError, naming what is wrong. Source: papers AMTA (Algorithms 1
-    to 7) and A2MTA (II-D).
+    `.time("24h")`, or `policy(total, old) -> bool`. `engine`: a name of `sg.ENGINES`. `histograms`: none, or `SumLike`
+    or `MaxLike`, with `Hop`, with `Constrained`. `center`: the μ₀ that sums of buckets are taken around (one number, or
+    one per dimension), by default the first reading. Raises ConfigurationError, naming what is wrong. Source: papers
+    AMTA (Algorithms 1 to 7) and A2MTA (II).
     """
 
     def __init__(
@@ -75,24 +75,26 @@ class Window:
         *,
         policy: Any,
         engine: str = "amta",
-        histograms: Sequence[Constrained] = (),
+        histograms: Sequence[Histogram] = (),
         center: Centers | None = None,
     ) -> None:
         if engine not in ENGINES:
             raise ConfigurationError(f"engine: {engine!r}, expected one of {', '.join(ENGINES)}")
         self._policy: Policy = as_policy(policy)
-        self._limit = _limit(histograms)
-        self._layout: Layout = lay_out(
-            aggregates,
-            header=isinstance(self._policy, Custom),
-            times=isinstance(self._policy, Time),
-            bucketed=self._limit > 0,
-        )
+        plain = self._lay_out(aggregates, bool(histograms), 0)
+        self._histograms = compose(histograms, _kinds(plain), isinstance(self._policy, Custom) or self._policy.hop > 1)
+        self._limit, self._bucketed = self._histograms.limit, self._histograms.bucketed
+        self._layout: Layout = self._lay_out(aggregates, self._bucketed, len(self._histograms.controls))
         self._engine = engine
         centers = None if center is None else _centers(center, self._layout.dimensions)
-        kind, value = _rule(self._policy)
-        self._core = Core(self._layout, engine, kind, value, self._limit, centers)
-        self._single = len(self._layout.dimensions) == 1
+        kind, value, hop = _rule(self._policy)
+        rules, up_to = self._histograms.rules(), _up_to(self._policy, self._layout)
+        self._core = Core(self._layout, engine, kind, value, self._limit, centers, rules, hop, up_to)
+        self._reader = Reader(self._layout.dimensions)
+
+    def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
+        header, times = isinstance(self._policy, Custom), isinstance(self._policy, Time)
+        return lay_out(aggregates, header=header, times=times, bucketed=bucketed, samples=samples)
 
     # readings
 
@@ -103,10 +105,10 @@ class Window:
         without it the reading's ordinal, which a time policy refuses. Raises InputError (nothing changed) for what is
         not finite or does not fit; PolicyError where the policy raised (the reading is in).
         """
-        values = self._values(value)
+        values = self._reader.row(value)
         if time is None:
             time = self._ordinal()
-        self._core.insert(values, time if type(time) is int and -LATEST <= time <= LATEST else _time(time))
+        self._core.insert(values, in_range(time))
         if isinstance(self._policy, Custom):
             self._enforce(self._policy)
 
@@ -143,42 +145,6 @@ class Window:
             self._enforce(policy)
             for column, value in zip(columns or (), self._core.results(), strict=bool(columns)):
                 column[i] = float("nan") if value is None else value
-
-    def _values(self, value: Any) -> tuple[float, ...]:
-        if self._single and isinstance(value, int | float):
-            row: tuple[Any, ...] = (value,)
-        elif isinstance(value, Mapping):
-            row = self._by_name(value)
-        elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-            row = tuple(value)
-        else:
-            row = (value,)
-        if len(row) != len(self._layout.dimensions):
-            raise InputError(f"reading: {len(row)} values, expected {self._shape()}")
-        return tuple(self._finite(i, x) for i, x in enumerate(row))
-
-    def _by_name(self, value: Mapping[str, float]) -> tuple[Any, ...]:
-        missing = [name for name in self._layout.dimensions if name not in value]
-        if missing:
-            raise InputError(f"reading: {missing} missing among {list(value)}, expected {self._shape()}")
-        return tuple(value[name] for name in self._layout.dimensions if name is not None)
-
-    def _finite(self, i: int, x: Any) -> float:
-        try:
-            number = float(x)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(f"reading{self._which(i)}: {x!r} is no number; expected {self._shape()}") from None
-        if not abs(number) <= LARGEST:
-            raise InputError(f"reading{self._which(i)}: {number!r}; expected a finite value of magnitude up to 2^960")
-        return number
-
-    def _which(self, i: int) -> str:
-        return "" if self._layout.dimensions == (None,) else f"[{self._layout.dimensions[i]!r}]"
-
-    def _shape(self) -> str:
-        return (
-            "one number" if self._layout.dimensions == (None,) else f"one value each of {list(self._layout.dimensions)}"
-        )
 
     def _ordinal(self) -> int:
         if isinstance(self._policy, Time):
@@ -220,19 +186,19 @@ class Window:
 
     def _bounded(self, values: list[Any]) -> list[Bounded]:
         head, tail, unpack = self._core.head, self._core.tail, self._layout.format.unpack
-        if self._limit and not (self._policy.monotone and self._policy.remaining):
+        if self._bucketed and not (self._policy.monotone and self._policy.remaining):
             raise BoundsError(
                 f"policy {self._policy.name}: not declared monotone and dependent only on what remains, so over "
                 "buckets no interval is certain; declare it (policies.custom) if it is so, or run without histograms"
             )
         if head == tail:
             return [Bounded(value, value, value, True) for value in values]
-        if not self._limit:
+        if not self._bucketed:
             return intervals.exactly(self._layout, values, self._leaves_of_sums(head, tail))
         cut, rest = self._core.cut_oldest(), self._core.rest()
         assert cut is not None  # noqa: S101  there is an oldest leaf
         total, oldest = unpack(self._core.total()), unpack(self._core.leaf(head))
-        cutoff = self._core.newest - self._policy.span if isinstance(self._policy, Time) else None
+        cutoff = self._core.cutoff if isinstance(self._policy, Time) else None
         centers = tuple(self._core.centers or ())
         seen = intervals.Window(self._layout, total, unpack(rest) if rest else None, oldest, cut, cutoff, centers)
         return intervals.bounded(seen, values)
@@ -307,7 +273,7 @@ class Window:
         state: bytes,
         leaves: Iterable[Row],
         engine: str = "amta",
-        histograms: Sequence[Constrained] = (),
+        histograms: Sequence[Histogram] = (),
         center: Centers | None = None,
     ) -> Self:
         """The window that `state` was taken from, with the rows (level, index, partial) that `changes` gave out.
@@ -316,8 +282,8 @@ class Window:
         SnapshotError where a leaf is missing or bytes are damaged, ForeignSnapshotError for another configuration.
         """
         window = cls(aggregates, policy=policy, engine=engine, histograms=histograms, center=center)
-        payload = snapshot.unseal(snapshot.STATE, window._owner(), state)
-        saved, after = snapshot.unpack_state(payload, window._layout.width)
+        version, payload = snapshot.unseal(snapshot.STATE, window._owner(), state)
+        saved, after = snapshot.unpack_state(version, payload, window._layout.width)
         if len(after):
             raise SnapshotError(f"window state: {len(after)} bytes too many")
         window._take(
@@ -348,7 +314,7 @@ class Window:
         *,
         policy: Any,
         engine: str = "amta",
-        histograms: Sequence[Constrained] = (),
+        histograms: Sequence[Histogram] = (),
         center: Centers | None = None,
     ) -> Self:
         """The window that `data` is a snapshot of, given the same configuration.
@@ -357,8 +323,8 @@ class Window:
         configuration.
         """
         window = cls(aggregates, policy=policy, engine=engine, histograms=histograms, center=center)
-        payload = snapshot.unseal(snapshot.SNAPSHOT, window._owner(), data)
-        saved, after = snapshot.unpack_state(payload, window._layout.width)
+        version, payload = snapshot.unseal(snapshot.SNAPSHOT, window._owner(), data)
+        saved, after = snapshot.unpack_state(version, payload, window._layout.width)
         size, closed = 8 * window._layout.width, window._closed(saved)
         if len(after) != size * len(closed):
             raise SnapshotError(
@@ -370,7 +336,7 @@ class Window:
 
     def _open(self) -> int:
         """Index after the last closed leaf."""
-        return self._core.tail - (1 if self._limit and self._core.head < self._core.tail else 0)
+        return self._core.tail - (1 if self._bucketed and self._core.head < self._core.tail else 0)
 
     def _closed(self, saved: Saved) -> range:
         return range(saved.head, saved.tail - bool(saved.newest_leaf))
@@ -385,7 +351,10 @@ class Window:
         leaves = [*closed, saved.newest_leaf] if saved.newest_leaf else closed
         if self._limit and len(leaves) > self._limit:
             raise SnapshotError(f"window state: {len(leaves)} buckets, the limit is {self._limit}")
-        self._core.load(saved, leaves)
+        try:
+            self._core.load(saved, leaves)
+        except ValueError as error:
+            raise SnapshotError(f"window state: {error}; use an older one or start the window anew") from error
         try:
             self._core.verify()
         except InvariantError as error:
@@ -397,26 +366,31 @@ class Window:
             f"{name}:{monoid.kind}:{monoid.dimension}"
             for name, monoid in zip(layout.names, layout.monoids, strict=True)
         ]
-        return snapshot.fingerprint([self._engine, self._policy.name, f"buckets:{self._limit}", *aggregates])
+        kept = [f"buckets:{self._limit}"] + [each.name for each in self._histograms.deciding]
+        return snapshot.fingerprint([self._engine, self._policy.name, *kept, *aggregates])
 
 
-def _time(time: Any) -> int:
-    """Any integer in range but a bool, numpy's too."""
-    if not isinstance(time, bool) and hasattr(time, "__index__") and -LATEST <= index(time) <= LATEST:
-        return index(time)
-    raise InputError(f"time: {time!r}, expected microseconds as an int within ±2^61")
+def _kinds(layout: Layout) -> list[tuple[str, str, int]]:
+    pairs = zip(layout.names, layout.monoids, strict=True)
+    return [(name, monoid.kind, layout.dimension_of(monoid)) for name, monoid in pairs]
 
 
-def _limit(histograms: Sequence[Constrained]) -> int:
-    if len(histograms) > 1 or any(not isinstance(histogram, Constrained) for histogram in histograms):
-        raise ConfigurationError(f"histograms: {list(histograms)}, expected none or one Constrained(limit)")
-    return histograms[0].limit if histograms else 0
-
-
-def _rule(policy: Policy) -> tuple[int, int]:
+def _rule(policy: Policy) -> tuple[int, int, int]:
     if isinstance(policy, Count):
-        return BY_COUNT, policy.limit
-    return (BY_TIME, policy.span) if isinstance(policy, Time) else (CUSTOM, 0)
+        return BY_COUNT, policy.limit, policy.hop
+    return (BY_TIME, policy.span, policy.hop) if isinstance(policy, Time) else (CUSTOM, 0, 1)
+
+
+def _up_to(policy: Policy, layout: Layout) -> int:
+    """1 (−1) where the policy evicts up to the current maximum (minimum), 0 where it does not."""
+    if isinstance(policy, Custom) or policy.up_to is None:
+        return 0
+    if len(layout.dimensions) > 1 or any(monoid.kind != policy.up_to for monoid in layout.monoids):
+        raise ConfigurationError(
+            f"policy {policy.name}: evicts up to the current {policy.up_to}, which must be the only aggregate, "
+            f"of one dimension; the aggregates are {list(layout.names)}"
+        )
+    return 1 if policy.up_to == "max" else -1
 
 
 def _centers(center: Centers, dimensions: tuple[str | None, ...]) -> tuple[float, ...]:

@@ -91,7 +91,7 @@ def _window_checks(windows: dict[str, Any], tally: Tally, *, whole: bool) -> Ite
     yield Check(
         "largest error of a value",
         None,
-        f"{windows['max_relative_error']:.3g} of the truth or of the stream's largest reading",
+        f"{windows['max_relative_error']:.3g} of what the stream's largest readings would give",
     )
 
 

@@ -24,6 +24,7 @@ AGAIN = 0.1
 SETTLE_SECONDS = 120.0
 BROKERS = ("auto", "mosquitto", "builtin")
 Say = Callable[[str], None]
+Draw = Callable[[int, int], None]
 
 
 class BrokerError(Exception):
@@ -128,8 +129,11 @@ class Gate:
 class Edge:
     """One edge run in the folder `out`, which must be empty of an earlier one."""
 
-    def __init__(self, feeds: list[Feed], out: Path, *, broker: str = "auto", say: Say = print) -> None:
-        self.feeds, self.out, self.say = feeds, out, say
+    def __init__(
+        self, feeds: list[Feed], out: Path, *, broker: str = "auto", say: Say = print, draw: Draw = lambda *_: None
+    ) -> None:
+        self.feeds, self.out, self.say, self.draw = feeds, out, say, draw
+        self._publishers: list[Publisher] = []
         self.target, self.away = out / "chunks", out / "chunks-away"
         self._broker = broker
         self._faults = threading.Lock()
@@ -170,13 +174,16 @@ class Edge:
             Publisher(port, feed.device, topic(feed), list(feed.payloads()), order, step)
             for feed, order, step in zip(self.feeds, orders, steps, strict=True)
         ]
+        self._publishers = publishers
         for publisher in publishers:
             publisher.start()
         try:
             self._pass_gate(gates[0], publishers, self._take_target_away)
             self._pass_gate(gates[1], publishers, self._bring_target_back)
             for publisher in publishers:
-                publisher.join()
+                while publisher.is_alive():
+                    self._observe()
+                    publisher.join(0.05)
                 self._check(publisher)
         finally:
             for gate in gates:
@@ -218,6 +225,7 @@ class Edge:
             raise publisher.error
 
     def _observe(self) -> None:
+        self.draw(sum(one.sent for one in self._publishers), sum(len(one.order) for one in self._publishers))
         with self._faults:
             for agent in self.agents:
                 agent.observe()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 
@@ -97,7 +99,8 @@ class Job:
         (self.out / "source.json").write_text(json.dumps(asdict(source)) + "\n")
         for line in _describe(feeds):
             self._say(line)
-        run = Edge(feeds, self.out.resolve(), broker=self.broker, say=self._say).run()
+        signal.signal(signal.SIGTERM, _stop)
+        run = Edge(feeds, self.out.resolve(), broker=self.broker, say=self._say, draw=_draw).run()
         run.save(self.out)
         sent = f"{run.messages_sent:,} messages in {run.seconds:.1f} s"
         self._say(f"{sent}; {len(run.results):,} answers of the agents' own windows, the last of each:")
@@ -125,14 +128,15 @@ class Job:
         """Merge, report, compare, and judge. Raises CheckFailedError."""
         began = time.monotonic()
         run, source = self._edge_run(source)
-        from sluicegate_demo.merge import merge, report, windows
+        from sluicegate_demo.merge import merge, report, window_count, windows
 
         merge(run.target, self.out, LENGTH, SLIDE)
         self._say("comparing every window with a recomputation from the raw rows")
         streams = Streams(source.feeds())
         found = proof.custody(run.target, streams)
         tally = proof.agents(run.results, streams, WINDOWS)
-        tally.add(proof.cloud(windows(self.out), streams, LENGTH, SLIDE))
+        with click.progressbar(windows(self.out), window_count(self.out), "comparing", file=sys.stderr) as rows:
+            tally.add(proof.cloud(rows, streams, LENGTH, SLIDE))
         said = checks.summary(run, found, tally, streams, run.seconds + time.monotonic() - began)
         summary = self.out / "summary.json"
         summary.write_text(json.dumps(said, indent=2) + "\n")
@@ -160,9 +164,23 @@ class Job:
         click.echo(f"\n  report   {page}\n  summary  {summary}")
 
     def _say(self, line: str) -> None:
+        if sys.stderr.isatty():
+            click.echo("\033[K", nl=False, err=True)
         click.secho(f"[{time.monotonic() - self._began:5.1f} s] ", dim=True, nl=False)
         click.echo(line)
         sys.stdout.flush()
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    """Told to end: unwind, so that no agent and no broker is left behind."""
+    raise SystemExit(128 + number)
+
+
+def _draw(sent: int, messages: int) -> None:
+    """How far the publishers are, on one line of a terminal that the next line overwrites."""
+    if sys.stderr.isatty():
+        bar = "█" * (24 * sent // max(messages, 1))
+        click.echo(f"\r\033[K  publishing ▕{bar:<24}▏ {sent:,} of {messages:,} messages\r", nl=False, err=True)
 
 
 def _describe(feeds: list[Feed]) -> Iterator[str]:

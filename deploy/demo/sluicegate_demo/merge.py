@@ -32,15 +32,23 @@ def report(out: Path, summary: Path) -> Path:
     return page
 
 
+def window_count(out: Path) -> int:
+    """How many rows `windows` has."""
+    return int(_table(out).count_rows())
+
+
 def windows(out: Path) -> Iterator[dict[str, Any]]:
     """Every window row of the Parquet tables, some thousands in memory at a time."""
-    import pyarrow as pa
-    import pyarrow.dataset as dataset
-
     ends = ("", "_low", "_high", "_exact")
     columns = ["device", "stream", "window_start", "window_end"]
     columns += [aggregate + end for aggregate in AGGREGATES for end in ends]
-    by_stream = dataset.partitioning(pa.schema([("stream", pa.string())]), flavor="hive")
-    table = dataset.dataset(out / FOLDER / "windows", format="parquet", partitioning=by_stream)
-    for batch in table.to_batches(columns=columns, batch_size=_BATCH):
+    for batch in _table(out).to_batches(columns=columns, batch_size=_BATCH):
         yield from batch.to_pylist()
+
+
+def _table(out: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.dataset as dataset
+
+    by_stream = dataset.partitioning(pa.schema([("stream", pa.string())]), flavor="hive")
+    return dataset.dataset(out / FOLDER / "windows", format="parquet", partitioning=by_stream)

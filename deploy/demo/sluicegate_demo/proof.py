@@ -80,11 +80,14 @@ class Answer:
         return ""
 
     def relative_error(self, aggregate: str, truth: Truth, reach: float) -> float:
-        """|value − truth| over the greater of |truth| and the stream's largest reading: a mean or sum may be near 0."""
+        """|value − truth| over the greater of |truth| and what readings of magnitude `reach` would give.
+
+        Not over |truth| alone: a mean, a sum of rain, may be near 0.
+        """
         true: float = getattr(truth, aggregate)
         if self.value is None or truth.count == 0:
             return 0.0
-        size = max(abs(true), reach if aggregate != "count" else 1.0)
+        size = max(abs(true), {"count": 1.0, "sum": reach * truth.count}.get(aggregate, reach))
         return abs(self.value - true) / size if size else abs(self.value - true)
 
 

@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t
 from sluicegate.engines.answers cimport Cut, Output
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.program cimport Program, Slot
+from sluicegate.histograms._rules cimport Rules
 
 
 cdef class Core:
@@ -20,9 +21,18 @@ cdef class Core:
     cdef int newest_slot  # where a partial keeps its greatest time, −1 where it does not
     cdef int64_t value  # of the policy: readings or µs
     cdef int64_t limit
+    cdef int64_t hop
+    cdef int up_to  # 1 (−1): what the greatest (least) value makes irrelevant leaves too
+    cdef int extreme_slot
+    cdef bint bucketed
+    cdef bint ruled
+    cdef Rules rules
+    cdef int* sample_slot  # of each controlled sum
+    cdef int* prefix_slot
     cdef double* center
     cdef bint centered
     cdef Slot* reading
+    cdef double latest  # the first value of the newest reading
     cdef double* row
     cdef readonly int64_t accepted
     cdef readonly int64_t newest
@@ -38,11 +48,19 @@ cdef class Core:
     cdef int enter(self) except -1
     cdef int allocate(self) except -1
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
-    cdef int place(self, int64_t time) except -1 nogil
-    cdef bint joins(self, int64_t time) noexcept nogil
+    cdef int place(self, const double* values, int64_t time) except -1 nogil
+    cdef void lift_reading(self, const double* values, int64_t time) noexcept nogil
+    cdef void join(self, const double* values, int64_t time) noexcept nogil
+    cdef bint joins(self, const double* values, int64_t time) noexcept nogil
+    cdef bint forced(self, bint late, const Slot* newest) noexcept nogil
+    cdef void refresh_rules(self) noexcept nogil
+    cdef void carry_sample(self) noexcept nogil
+    cdef void settle(self) noexcept nogil
+    cdef int64_t cut_off(self) noexcept nogil
+    cdef void evict_irrelevant(self, int64_t head) noexcept nogil
     cdef int evict_level(self) except -1 nogil
     cdef void enforce(self) noexcept nogil
-    cdef int64_t after_oldest(self) noexcept nogil
+    cdef int64_t end_of_oldest(self) noexcept nogil
     cdef int evict_while(self, bint monotone) noexcept nogil
     cdef void note_edge(self) noexcept nogil
     cdef Cut cut_oldest_leaf(self) noexcept nogil

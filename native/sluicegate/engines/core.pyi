@@ -2,6 +2,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Self, final
 
+from sluicegate.histograms._rules import Rules
 from sluicegate.monoids.layout import Layout
 from sluicegate.reference.core import Saved
 from sluicegate.reference.estimate import Cut
@@ -18,7 +19,16 @@ class Core:
     level: int
     mark: int
     def __new__(
-        cls, layout: Layout, engine: str, policy: int, value: int, limit: int, centers: Sequence[float] | None
+        cls,
+        layout: Layout,
+        engine: str,
+        policy: int,
+        value: int,
+        limit: int,
+        centers: Sequence[float] | None,
+        rules: Rules | None = None,
+        hop: int = 1,
+        up_to: int = 0,
     ) -> Self: ...
     def insert(self, values: Sequence[float], time: int) -> None: ...
     def insert_many(
@@ -32,6 +42,8 @@ class Core:
     def rest(self) -> bytes: ...
     def leaf(self, index: int) -> bytes: ...
     def combine(self, a: bytes, b: bytes) -> bytes: ...
+    @property
+    def cutoff(self) -> int: ...
     @property
     def head(self) -> int: ...
     @property

@@ -9,13 +9,17 @@ from libc.string cimport memcpy
 
 from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answers cimport (
-    BY_COUNT, BY_TIME, K_COUNT, K_SUM, Cut, Output, bucket_answer, cut_leaf, exact_answer, is_time,
+    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_SUM, Cut, Output, bucket_answer, cut_leaf, exact_answer, is_time,
 )
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.program cimport (
-    H_COUNT, H_O_FIRST, H_T_LAST, MAX, MIN, SUM, Program, Slot, Step, combine, lift,
+    FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOW, MAX, MIN, ORDERED, PREFIX, SUM, Program, Slot, Step,
+    combine, fold, lift,
 )
 from sluicegate.engines.recalc cimport Recalc
+from sluicegate.histograms._rules cimport Rules
+from sluicegate.histograms._statistics cimport Moments
+from sluicegate.histograms._sum_like cimport Sum
 
 from sluicegate.errors import BusyError, InvariantError
 from sluicegate.monoids import KINDS as _KINDS
@@ -61,9 +65,14 @@ def first_late(const int64_t[::1] times not None):
 cdef class Core:
     """A window's leaves, their engine, and what has been evicted."""
 
-    def __cinit__(self, layout, str engine, int policy, int64_t value, int64_t limit, centers):
+    def __cinit__(
+        self, layout, str engine, int policy, int64_t value, int64_t limit, centers, Rules rules=None, int64_t hop=1,
+        int up_to=0,
+    ):
         self._layout = layout
-        self.policy, self.value, self.limit = policy, value, limit
+        self.policy, self.value, self.limit, self.hop, self.up_to = policy, value, limit, hop, up_to
+        self.bucketed, self.rules, self.ruled = layout.bucketed, rules, rules is not None
+        self.extreme_slot = layout.extreme_slot(up_to)
         self.accepted = self.created = self.mark = 0
         self.newest, self.edge, self.level = _NEVER, -1, 0
         self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
@@ -72,24 +81,30 @@ cdef class Core:
         self.allocate()
         fill_program(&self.p, layout)
         fill_outputs(self.outputs, layout)
+        if self.ruled and self.rules.has_sums:
+            fill_slots(self, layout)
         self.engine = Amta() if engine == "amta" else Recalc()
         self.engine.setup(&self.p, limit)
         self.center_on(centers)
 
     def __dealloc__(self):
         free(self.p.step)
+        free(self.p.fold)
         free(self.outputs)
         free(self.center)
         free(self.row)
         free(self.reading)
+        free(self.sample_slot)
+        free(self.prefix_slot)
 
     cdef int allocate(self) except -1:
         self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
+        self.p.fold = <Step*> calloc(self.p.steps, sizeof(Step))
         self.outputs = <Output*> calloc(self.answers, sizeof(Output))
         self.center = <double*> calloc(self.p.dimensions, sizeof(double))
         self.row = <double*> calloc(self.p.dimensions, sizeof(double))
         self.reading = <Slot*> calloc(self.p.width + self.answers, sizeof(Slot))
-        if self.p.step == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
+        if self.p.step == NULL or self.p.fold == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
             raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
         return 0
 
@@ -155,44 +170,96 @@ cdef class Core:
 
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:
         if not self.centered:
-            if self.limit:
+            if self.bucketed:
                 memcpy(self.center, values, self.p.dimensions * sizeof(double))
             self.centered = True
-        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
-            self.reading.f = values[0]
+        if self.ruled and self.accepted >= self.rules.due_at:
+            self.refresh_rules()
+        self.latest = values[0]
+        if self.bucketed:
+            self.place(values, time)
         else:
-            lift(&self.p, self.reading, values, time, self.accepted, self.center)
-        if self.limit:
-            self.place(time)
-        else:
+            self.lift_reading(values, time)
             self.engine.push(self.reading)
             self.created += 1
         self.accepted += 1
         if time > self.newest:
             self.newest = time
-        self.enforce()
+        if self.policy == CUSTOM:
+            self.note_edge()
+        else:
+            self.enforce()
         return 0
 
-    cdef int place(self, int64_t time) except -1 nogil:
+    cdef inline void lift_reading(self, const double* values, int64_t time) noexcept nogil:
+        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+            self.reading.f = values[0]
+            return
+        lift(&self.p, self.reading, values, time, self.accepted, self.center)
+        if self.ruled and self.rules.sampling:
+            self.carry_sample()
+
+    cdef inline void join(self, const double* values, int64_t time) noexcept nogil:
+        """Fold the reading into the newest bucket: in place, unless it carries a sample."""
+        if self.p.folds < 0 or (self.ruled and self.rules.sampling):
+            self.lift_reading(values, time)
+            self.engine.join(self.reading)
+            return
+        fold(&self.p, self.engine.leaf(self.engine.tail - 1), values, time, self.accepted, self.center)
+        self.engine.touched()
+
+    cdef void refresh_rules(self) noexcept nogil:
+        """Give the sum-like histogram the current results and their sample, which the buckets carry."""
+        cdef const Slot* total = self.engine.total()
+        cdef Sum* s
+        cdef int j
+        for j in range(self.rules.sums.m if total != NULL else 0):
+            s = &self.rules.sums.sums[j]
+            s.result = <double> total[H_COUNT].i
+            if s.dimension >= 0:
+                s.result = self.center[s.dimension] * total[H_COUNT].i + total[self.prefix_slot[j]].f
+            s.sample = (<const Moments*> (total + self.sample_slot[j]))[0]
+        self.rules.c_refresh(self.accepted)
+
+    cdef void carry_sample(self) noexcept nogil:
+        cdef Slot* s
+        cdef int j
+        for j in range(self.rules.sums.m):
+            s = self.reading + self.sample_slot[j]
+            s[0].f, s[1].f, s[2].f = 1.0, self.rules.sums.sums[j].result, 0.0
+
+    cdef int place(self, const double* values, int64_t time) except -1 nogil:
         """Join the newest bucket or open one, evicting a level where there would be one too many."""
+        cdef bint joined
         while True:
-            if self.engine.head < self.engine.tail and self.joins(time):
-                self.engine.join(self.reading)
-                return 0
-            if self.engine.tail - self.engine.head < self.limit:
+            joined = self.engine.head < self.engine.tail and self.joins(values, time)
+            if joined:
+                self.join(values, time)
+            elif self.limit == 0 or self.engine.tail - self.engine.head < self.limit:
+                self.lift_reading(values, time)
                 self.engine.push(self.reading)
                 self.created += 1
-                return 0
-            self.evict_level()
+            else:
+                self.evict_level()
+                continue
+            if self.ruled:
+                self.rules.c_took(values, self.accepted, joined)
+            return 0
 
-    cdef bint joins(self, int64_t time) noexcept nogil:
-        """Whether the newest bucket takes a reading of this time: only after a level eviction, while it is not full.
-
-        Late readings open buckets of their own while levels are in proportion to the window: see the twin.
-        """
+    cdef bint joins(self, const double* values, int64_t time) noexcept nogil:
+        """Whether the newest bucket takes a reading: as the histograms say, or because of the limit; see the twin."""
         cdef const Slot* newest = self.engine.leaf(self.engine.tail - 1)
+        cdef bint late = time < newest[H_T_LAST].i
+        if self.ruled:
+            if not late and self.rules.c_joins(values, self.accepted):
+                return True
+            if 2 * (self.engine.tail - self.engine.head) <= self.limit:
+                return False
+        return self.level > 0 and self.forced(late, newest)
+
+    cdef bint forced(self, bint late, const Slot* newest) noexcept nogil:
         cdef int64_t inside = self.accepted - self.engine.leaf(self.engine.head)[H_O_FIRST].i + 1
-        if self.level == 0 or (time < newest[H_T_LAST].i and (4 * inside) >> min(self.level, 62) >= self.limit):
+        if late and (4 * inside) >> min(self.level, 62) >= self.limit:
             return False
         return newest[H_COUNT].i * (self.limit - 2) < inside
 
@@ -201,6 +268,8 @@ cdef class Core:
         cdef int64_t out = leaf[H_O_FIRST].i + leaf[H_COUNT].i - 1 - self.cut_oldest_leaf().most
         cdef int64_t head = self.engine.head
         self.engine.coarsen()
+        if self.ruled:
+            self.rules.c_coarsened()
         self.edge = max(self.edge, out)
         self.level_heads[self.level % KEPT_LEVELS] = head
         self.level += 1
@@ -210,21 +279,69 @@ cdef class Core:
     # eviction
 
     cdef void enforce(self) noexcept nogil:
-        if self.policy == BY_COUNT and self.limit == 0:
-            while self.engine.tail - self.engine.head > self.value:
-                self.engine.pop()
-        elif self.policy == BY_COUNT:
-            while self.after_oldest() >= self.value:
+        cdef int64_t cutoff, head = self.engine.head
+        if self.policy == BY_COUNT:
+            cutoff = self.cut_off()
+            while self.end_of_oldest() <= cutoff:
                 self.engine.pop()
         elif self.policy == BY_TIME and self.engine.head < self.engine.tail:
             if self.leaves(self.engine.leaf(self.engine.head)) == 1:
                 self.evict_while(True)
+        if self.up_to:
+            self.evict_irrelevant(head)
         self.note_edge()
+        if self.ruled:
+            self.settle()
 
-    cdef int64_t after_oldest(self) noexcept nogil:
-        """How many readings the buckets after the oldest hold: ordinals have no gaps."""
-        cdef const Slot* oldest = self.engine.leaf(self.engine.head)
-        return self.accepted - oldest[H_O_FIRST].i - oldest[H_COUNT].i
+    cdef int64_t end_of_oldest(self) noexcept nogil:
+        """The ordinal after the oldest leaf's last reading."""
+        cdef const Slot* oldest
+        if not self.bucketed:
+            return self.engine.head + 1
+        oldest = self.engine.leaf(self.engine.head)
+        return oldest[H_O_FIRST].i + oldest[H_COUNT].i
+
+    cdef int64_t cut_off(self) noexcept nogil:
+        """By time: readings of this time or earlier leave. By count: the ordinal of the first reading inside."""
+        cdef int64_t last = self.accepted if self.policy == BY_COUNT else self.newest
+        cdef int64_t over
+        if self.hop > 1:
+            over = last % self.hop
+            last -= over + self.hop if over < 0 else over
+        return last - self.value
+
+    cdef void evict_irrelevant(self, int64_t head) noexcept nogil:
+        """Drop the oldest leaves whose extreme a later reading reaches; only a new extreme or a new oldest leaf makes any."""
+        cdef const Slot* rest
+        cdef double oldest
+        while self.engine.tail - self.engine.head > 1:
+            oldest = self.up_to * self.engine.leaf(self.engine.head)[self.extreme_slot].f
+            if head == self.engine.head and self.up_to * self.latest < oldest:
+                return
+            rest = self.engine.rest()
+            if rest == NULL or self.up_to * rest[self.extreme_slot].f < oldest:
+                return
+            self.engine.pop()
+
+    cdef void settle(self) noexcept nogil:
+        """Tell the histograms where the window begins now, and how uncertain that is within the oldest bucket."""
+        cdef int64_t start = self.edge + 1, uncertain = 0
+        cdef const Slot* leaf
+        cdef Cut where
+        if not self.rules.has_hop:
+            if start > self.rules.start:
+                self.rules.start, self.rules.full = start, True
+            return
+        if self.engine.head == self.engine.tail:
+            self.rules.c_settled(self.accepted, 0)
+            return
+        leaf = self.engine.leaf(self.engine.head)
+        if self.policy == CUSTOM:
+            uncertain = leaf[H_COUNT].i - 1
+        elif self.policy == BY_TIME and self.rules.has_hop and leaf[H_T_FIRST].i <= self.cut_off():
+            where = self.cut_oldest_leaf()
+            start, uncertain = leaf[H_O_FIRST].i + leaf[H_COUNT].i - where.most, where.most - where.least
+        self.rules.c_settled(start, uncertain)
 
     cdef int evict_while(self, bint monotone) noexcept nogil:
         """Single evictions first, then, after a log n of them, a bulk one where the policy is monotone."""
@@ -246,7 +363,7 @@ cdef class Core:
     cdef int leaves(self, const Slot* old) noexcept nogil:
         """Whether a prefix leaves: by time, or by the user's rule."""
         if self.policy == BY_TIME:
-            return old[self.newest_slot].i <= self.newest - self.value
+            return old[self.newest_slot].i <= self.cut_off()
         with gil:
             return self.ask_rule(old)
 
@@ -264,6 +381,8 @@ cdef class Core:
         with nogil:
             self.evict_while(monotone)
             self.note_edge()
+            if self.ruled:
+                self.settle()
         self.busy = False
         raised, self.rule, self.raised = self.raised, None, None
         if raised is not None:
@@ -271,7 +390,7 @@ cdef class Core:
 
     cdef void note_edge(self) noexcept nogil:
         cdef int64_t out
-        if self.limit == 0:
+        if not self.bucketed:
             out = self.engine.head - 1
         elif self.engine.head == self.engine.tail:
             out = self.accepted - 1
@@ -279,13 +398,13 @@ cdef class Core:
             out = self.engine.leaf(self.engine.head)[H_O_FIRST].i - 1
         self.edge = max(self.edge, out)
         if self.policy == BY_COUNT:
-            self.edge = max(self.edge, self.accepted - 1 - self.value)
+            self.edge = max(self.edge, self.cut_off() - 1)
 
     # answers
 
     cdef Cut cut_oldest_leaf(self) noexcept nogil:
         cdef const Slot* leaf = self.engine.leaf(self.engine.head)
-        return cut_leaf(&self.p, leaf, self.policy, self.newest - self.value, self.edge)
+        return cut_leaf(&self.p, leaf, self.policy, self.cut_off(), self.edge)
 
     def cut_oldest(self):
         """Where the edge cuts the oldest leaf of a window of buckets, None for an empty window."""
@@ -303,7 +422,7 @@ cdef class Core:
         cdef int k
         if total == NULL:
             return -1
-        if self.limit == 0:
+        if not self.bucketed:
             for k in range(self.answers):
                 out[k] = exact_answer(&self.outputs[k], total, self.engine.tail - self.engine.head)
             return 0
@@ -328,7 +447,7 @@ cdef class Core:
         cdef int64_t n = partial[H_COUNT].i if self._layout.header else 1
         where.least = where.most = where.taken = n
         for k in range(self.answers):
-            if self.limit == 0:
+            if not self.bucketed:
                 out[k] = exact_answer(&self.outputs[k], partial, n)
             else:
                 out[k] = bucket_answer(
@@ -369,6 +488,11 @@ cdef class Core:
         return out
 
     @property
+    def cutoff(self):
+        """By time: readings of this time or earlier leave. By count: the ordinal of the first reading inside."""
+        return self.cut_off()
+
+    @property
     def head(self):
         """Absolute index of the oldest leaf, at the current level."""
         return self.engine.head
@@ -400,10 +524,11 @@ cdef class Core:
     def save(self):
         """All but the closed leaves."""
         cdef Engine engine = self.engine
-        newest = self.pack(engine.leaf(engine.tail - 1)) if self.limit and engine.head < engine.tail else b""
+        newest = self.pack(engine.leaf(engine.tail - 1)) if self.bucketed and engine.head < engine.tail else b""
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self.pack(engine.result(0)), self.pack(engine.result(1)), newest,
+            self.rules.state() if self.ruled else b"",
         )
 
     def load(self, saved, leaves):
@@ -416,6 +541,8 @@ cdef class Core:
         for level in range(self.level % KEPT_LEVELS):
             self.level_heads[level] = saved.heads[level]
         self.center_on(saved.centers or None)
+        if self.ruled:
+            self.rules.load(saved.rules)
         self.engine.begin(saved.head)
         for leaf in leaves:
             self.engine.push(self.unpack(leaf))
@@ -434,9 +561,9 @@ cdef class Core:
         cdef Engine engine = self.engine
         cdef int64_t index, after = -1
         engine.check()
-        if not self.limit:
+        if not self.bucketed:
             return
-        if engine.tail - engine.head > self.limit:
+        if self.limit and engine.tail - engine.head > self.limit:
             raise InvariantError(f"{engine.tail - engine.head} buckets, the limit is {self.limit}")
         for index in range(engine.head, engine.tail):
             leaf = engine.leaf(index)
@@ -467,6 +594,27 @@ cdef int fill_program(Program* p, layout) except -1:
     for k, component in enumerate(layout.components):
         p.step[k].op, p.step[k].dimension, p.step[k].slot = component.op, component.dimension, component.slot
     p.alone = p.step[0].op if p.width == 1 else -1
+    p.folds = 0
+    for k in range(p.steps):
+        if p.step[k].op == PREFIX or p.step[k].op == LOW or p.step[k].op == HIGH or p.step[k].op == LAST:
+            p.fold[p.folds] = p.step[k]
+            p.folds += 1
+        elif p.step[k].op != FIRST and p.step[k].op < ORDERED:
+            p.folds = -1
+            return 0
+    return 0
+
+
+cdef int fill_slots(Core core, layout) except -1:
+    """Where a partial keeps each controlled sum and its sample."""
+    cdef int j
+    core.sample_slot = <int*> calloc(core.rules.sums.m, sizeof(int))
+    core.prefix_slot = <int*> calloc(core.rules.sums.m, sizeof(int))
+    if core.sample_slot == NULL or core.prefix_slot == NULL:
+        raise MemoryError("window: no memory for the histograms' slots")
+    for j in range(core.rules.sums.m):
+        core.sample_slot[j] = layout.slot(Op.SAMPLE, j)
+        core.prefix_slot[j] = layout.slot(Op.PREFIX, max(core.rules.sums.sums[j].dimension, 0))
     return 0
 
 

@@ -8,6 +8,8 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from sluicegate.histograms._statistics cimport Moments, c_merge
+
 ctypedef union Slot:
     double f
     int64_t i
@@ -23,6 +25,8 @@ ctypedef struct Program:
     int dimensions
     int alone  # the operation of a partial of one slot, −1 where there are more
     Step* step
+    int folds  # steps of `fold`; −1 where a component asks for the long way
+    Step* fold
 
 cdef enum:  # sluicegate.monoids.layout.Op
     SUM = 0
@@ -40,6 +44,7 @@ cdef enum:  # sluicegate.monoids.layout.Op
     T_FIRST = 12
     T_LAST = 13
     O_FIRST = 14
+    SAMPLE = 15
 
 cdef enum:  # the slots of a partial that has a header
     H_COUNT = 0
@@ -93,8 +98,56 @@ cdef inline void lift(
             s.i = time
         elif op == O_FIRST:
             s.i = ordinal
+        elif op == SAMPLE:
+            s[0].f = s[1].f = s[2].f = 0.0
         else:
             s.i = 1
+
+
+cdef inline void fold_extreme(Slot* s, bint wins, double x, int64_t time, int64_t ordinal) noexcept nogil:
+    if wins:
+        s[0].f = x
+        s[1].i = time
+        s[2].i = time
+        s[3].i = ordinal
+        s[4].i = ordinal
+    elif s[0].f == x:
+        if time < s[1].i:
+            s[1].i = time
+        if time > s[2].i:
+            s[2].i = time
+        s[4].i = ordinal
+
+
+cdef inline void fold(
+    const Program* p, Slot* o, const double* values, int64_t time, int64_t ordinal, const double* centers
+) noexcept nogil:
+    """What combine(o, o, lift(reading)) gives for a bucket's partial, to the bit, where p.folds ≥ 0 and no sample rides along."""
+    cdef int k, op
+    cdef double x, total
+    cdef Slot* s
+    if time < o[H_T_LAST].i:
+        o[H_ORDERED].i = 0
+        if time < o[H_T_FIRST].i:
+            o[H_T_FIRST].i = time
+    else:
+        o[H_T_LAST].i = time
+    o[H_COUNT].i += 1
+    for k in range(p.folds):
+        op = p.fold[k].op
+        s = o + p.fold[k].slot
+        x = values[p.fold[k].dimension]
+        if op == PREFIX:
+            total = s[0].f
+            s[1].f = least(s[1].f, total)
+            s[2].f = greatest(s[2].f, total)
+            s[0].f = total + (x - centers[p.fold[k].dimension])
+        elif op == LOW:
+            fold_extreme(s, x < s[0].f, x, time, ordinal)
+        elif op == HIGH:
+            fold_extreme(s, x > s[0].f, x, time, ordinal)
+        else:  # LAST
+            s[0].f = x
 
 
 cdef inline void combine_arg(Slot* o, const Slot* a, const Slot* b, bint b_wins) noexcept nogil:
@@ -138,6 +191,25 @@ cdef inline void combine_extreme(Slot* o, const Slot* a, const Slot* b, bint b_w
         memcpy(o, a, 5 * sizeof(Slot))
 
 
+cdef inline void combine_sample(Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    """Most readings carry no sample: then nothing is computed."""
+    if b.f != 0.0:
+        if o == b:
+            merge_before(o, a)
+            return
+        if o != a:
+            memcpy(o, a, 3 * sizeof(Slot))
+        c_merge(<Moments*> o, <const Moments*> b)
+    elif o != a:
+        memcpy(o, a, 3 * sizeof(Slot))
+
+
+cdef inline void merge_before(Slot* o, const Slot* a) noexcept nogil:
+    cdef Moments first = (<const Moments*> a)[0]
+    c_merge(&first, <const Moments*> o)
+    (<Moments*> o)[0] = first
+
+
 cdef inline void combine_steps(const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
     cdef int k, op, s
     for k in range(p.steps):
@@ -169,6 +241,8 @@ cdef inline void combine_steps(const Program* p, Slot* out, const Slot* a, const
             out[s].i = b[s].i if b[s].i < a[s].i else a[s].i
         elif op == T_LAST:
             out[s].i = b[s].i if b[s].i > a[s].i else a[s].i
+        elif op == SAMPLE:
+            combine_sample(out + s, a + s, b + s)
         else:  # ORDERED, before the header's times change
             out[s].i = a[H_ORDERED].i == 1 and b[H_ORDERED].i == 1 and b[H_T_FIRST].i >= a[H_T_LAST].i
 

@@ -45,13 +45,18 @@ class Composition(NamedTuple):
         return "+".join(sorted(histogram.name for histogram in self.histograms)) or "none"
 
     @property
+    def deciding(self) -> tuple[Histogram, ...]:
+        """Those that decide by rule, always in one order; all but the constrained footprint."""
+        return tuple(each for each in (self.sum_like, self.max_like, self.hop) if each is not None)
+
+    @property
     def bucketed(self) -> bool:
         """Whether leaves are buckets of many readings."""
         return bool(self.histograms)
 
     def rules(self) -> Rules | None:
         """The rule that decides for each reading, None where at most the constrained footprint does."""
-        if not (self.sum_like or self.max_like or self.hop):
+        if not self.deciding:
             return None
         sums = SumRule(self.controls, self.sum_like.confidence) if self.sum_like else None
         hop = HopRule(self.hop.confidence, *self.hop.expected) if self.hop else None

@@ -37,12 +37,13 @@ class Op(IntEnum):
     T_FIRST = 12  # the least time
     T_LAST = 13  # the greatest time
     O_FIRST = 14  # the ordinal of the first reading
+    SAMPLE = 15  # size, mean and squared deviations of results that rode in with the readings (sum-like histogram)
 
 
 FORMATS = {
     Op.SUM: "d", Op.MIN: "d", Op.MAX: "d", Op.ARGMIN: "dq", Op.ARGMAX: "dq", Op.FIRST: "d", Op.LAST: "d",
     Op.PREFIX: "ddd", Op.LOW: "dqqqq", Op.HIGH: "dqqqq",
-    Op.ORDERED: "q", Op.COUNT: "q", Op.T_FIRST: "q", Op.T_LAST: "q", Op.O_FIRST: "q",
+    Op.ORDERED: "q", Op.COUNT: "q", Op.T_FIRST: "q", Op.T_LAST: "q", Op.O_FIRST: "q", Op.SAMPLE: "ddd",
 }  # fmt: skip
 HEADER = (Op.COUNT, Op.T_FIRST, Op.T_LAST, Op.O_FIRST, Op.ORDERED)  # slots 0 … 4 of a partial that has a header
 COUNT, T_FIRST, T_LAST, O_FIRST, ORDERED = range(5)
@@ -85,12 +86,19 @@ class Layout:
         """The first slot of a component, −1 where the partial lacks it."""
         return self.slots.get((op, dimension), -1)
 
+    def extreme_slot(self, sign: int) -> int:
+        """Where a partial keeps the greatest (sign 1) or least value (−1) of its only dimension; −1: it does not."""
+        ops = (Op.HIGH, Op.MAX) if sign > 0 else (Op.LOW, Op.MIN)
+        return max(self.slot(op) for op in ops)
+
     def dimension_of(self, monoid: Monoid) -> int:
         """The index of the dimension an aggregate reads (0 for a count, which reads none)."""
         return self.dimensions.index(monoid.dimension) if monoid.kind != "count" else 0
 
 
-def lay_out(aggregates: Mapping[str, Monoid] | Monoid, *, header: bool, times: bool, bucketed: bool) -> Layout:
+def lay_out(
+    aggregates: Mapping[str, Monoid] | Monoid, *, header: bool, times: bool, bucketed: bool, samples: int = 0
+) -> Layout:
     """Lay out a partial for these aggregates.
 
     `header`: keep count, times, first ordinal and order (a callable policy reads them); `times`: keep the greatest
@@ -100,7 +108,7 @@ def lay_out(aggregates: Mapping[str, Monoid] | Monoid, *, header: bool, times: b
     named = {aggregates.kind: aggregates} if isinstance(aggregates, Monoid) else dict(aggregates)
     _check(named)
     dimensions = _dimensions(named)
-    wanted = _wanted(named, dimensions, bucketed)
+    wanted = _wanted(named, dimensions, bucketed) + [(Op.SAMPLE, control) for control in range(samples)]
     head = HEADER if header or bucketed else (Op.T_LAST,) if times else ()
     components, width = _place(head, wanted)
     by_slot = sorted(components, key=lambda component: component.slot)

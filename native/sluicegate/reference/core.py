@@ -12,13 +12,15 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sluicegate.errors import BusyError, InvariantError
-from sluicegate.monoids.layout import COUNT, O_FIRST, T_LAST, Layout, Op
+from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST, Layout, Op
 from sluicegate.reference import estimate
 from sluicegate.reference.amta import Amta
 from sluicegate.reference.engine import Engine
-from sluicegate.reference.estimate import BY_COUNT, BY_TIME, Cut, Edge, Value
+from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM, Cut, Edge, Value
 from sluicegate.reference.program import Partial, combiner, lift
 from sluicegate.reference.recalc import Recalc
+from sluicegate.reference.rules import Rules
+from sluicegate.reference.statistics import Moments
 
 NEVER = -(2**62)
 KEPT_LEVELS = 16
@@ -40,9 +42,10 @@ class Saved(NamedTuple):
     level: int  # level evictions so far
     heads: tuple[int, ...]  # the head of each lower level when it was evicted, since the last multiple of KEPT_LEVELS
     centers: tuple[float, ...]
-    left: bytes  # R0 and R1, empty where absent
+    left: bytes  # R0 and, less the newest leaf, R1; empty where absent
     right: bytes
     newest_leaf: bytes  # the open leaf of a window of buckets, else empty
+    rules: bytes = b""  # what the histograms keep, empty where none does
 
 
 def first_refused(values: memoryview[float]) -> int:
@@ -56,12 +59,28 @@ def first_late(times: memoryview[int]) -> int:
 
 
 class Core:
-    """A window's leaves, their engine, and what has been evicted. `limit` = 0: every reading is a leaf."""
+    """A window's leaves, their engine, and what has been evicted.
+
+    `limit`: the greatest number of buckets, 0: none. `rules`: the histograms that decide whether a reading joins. With
+    neither, every reading is a leaf. `hop`: the window moves on by so much at once (readings or µs). `up_to` 1 (−1):
+    what the greatest (least) value makes irrelevant leaves too.
+    """
 
     def __init__(
-        self, layout: Layout, engine: str, policy: int, value: int, limit: int, centers: Sequence[float] | None
+        self,
+        layout: Layout,
+        engine: str,
+        policy: int,
+        value: int,
+        limit: int,
+        centers: Sequence[float] | None,
+        rules: Rules | None = None,
+        hop: int = 1,
+        up_to: int = 0,
     ) -> None:
         self._layout, self._limit, self._policy, self._value = layout, limit, policy, value
+        self._bucketed, self._rules, self._hop, self._up_to = layout.bucketed, rules, hop, up_to
+        self._extreme_slot = layout.extreme_slot(up_to)
         self._combine = combiner(layout)
         self._engine: Engine = ENGINES[engine](self._combine)
         self._newest_slot = T_LAST if layout.header else layout.slot(Op.T_LAST)
@@ -78,11 +97,19 @@ class Core:
         if self._evicting:
             raise BusyError("window: busy with an eviction; a policy may not insert into its own window")
         if self.centers is None:
-            self.centers = tuple(values) if self._limit else (0.0,) * len(values)
-        self._place(lift(self._layout, values, time, self.accepted, self.centers), time)
+            self.centers = tuple(values) if self._bucketed else (0.0,) * len(values)
+        if self._rules is not None and self._rules.due(self.accepted):
+            self._refresh(self._rules)
+        reading = lift(self._layout, values, time, self.accepted, self.centers)
+        if self._rules is not None and self._rules.sampling:
+            self._carry(self._rules, reading)
+        self._place(values, reading, time)
         self.accepted += 1
         self.newest = max(self.newest, time)
-        self._enforce()
+        if self._policy != CUSTOM:
+            self._enforce()
+        else:
+            self._note_edge()
 
     def insert_many(
         self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None
@@ -96,27 +123,57 @@ class Core:
                 for column, value in zip(out, self.results(), strict=True):
                     column[i] = float("nan") if value is None else value
 
-    def _place(self, reading: Partial, time: int) -> None:
+    def _refresh(self, rules: Rules) -> None:
+        """Give the sum-like histogram the current results and their sample, which the buckets carry."""
+        total = self._engine.total()
+        if rules.sums is not None and total is not None:
+            rules.sums.results = [self._raw(control.dimension, total) for control in rules.sums.controls]
+            slots = [self._layout.slot(Op.SAMPLE, j) for j in range(rules.controls)]
+            rules.sums.samples = [Moments(*total[slot : slot + 3]) for slot in slots]
+        rules.refresh(self.accepted)
+
+    def _raw(self, dimension: int, total: Partial) -> float:
+        if dimension < 0:
+            return float(total[COUNT])
+        return (self.centers or ())[dimension] * total[COUNT] + total[self._layout.slot(Op.PREFIX, dimension)]
+
+    def _carry(self, rules: Rules, reading: Partial) -> None:
+        for j, result in enumerate(rules.sums.results if rules.sums else ()):
+            slot = self._layout.slot(Op.SAMPLE, j)
+            reading[slot : slot + 3] = 1.0, result, 0.0
+
+    def _place(self, values: Sequence[float], reading: Partial, time: int) -> None:
         engine = self._engine
         while True:
-            if self._limit and engine.head < engine.tail and self._joins(time):
+            joined = self._bucketed and engine.head < engine.tail and self._joins(values, time)
+            if joined:
                 engine.join(reading)
-                return
-            if not self._limit or engine.tail - engine.head < self._limit:
+            elif not self._limit or engine.tail - engine.head < self._limit:
                 engine.push(reading)
                 self.created += 1
-                return
-            self._evict_level()
+            else:
+                self._evict_level()
+                continue
+            if self._rules is not None:
+                self._rules.took(values, self.accepted, joined)
+            return
 
-    def _joins(self, time: int) -> bool:
-        """Whether the newest bucket takes a reading of this time: only after a level eviction, while it is not full.
+    def _joins(self, values: Sequence[float], time: int) -> bool:
+        """Whether the newest bucket takes a reading: as the histograms say, or because of the limit.
 
-        A late reading opens a bucket of its own while levels are in proportion to what the window holds; beyond that,
-        many late readings would evict a level each few of them, for ever.
+        The limit forces it only after a level eviction, while the bucket is not full, and, where histograms decide,
+        while more than half of the limit is in use. A late reading opens a bucket of its own while levels are in
+        proportion to what the window holds; beyond, many late readings would evict a level each few of them, for ever.
         """
         newest, oldest = self._engine.leaf(self._engine.tail - 1), self._engine.leaf(self._engine.head)
+        late = time < newest[T_LAST]
+        if self._rules is not None:
+            if not late and self._rules.joins(values, self.accepted):
+                return True
+            if 2 * (self._engine.tail - self._engine.head) <= self._limit:
+                return False
         inside = self.accepted - int(oldest[O_FIRST]) + 1
-        if not self.level or (time < newest[T_LAST] and (4 * inside) >> min(self.level, 62) >= self._limit):
+        if not self.level or (late and (4 * inside) >> min(self.level, 62) >= self._limit):
             return False
         return newest[COUNT] * (self._limit - 2) < inside
 
@@ -125,23 +182,57 @@ class Core:
         self.edge = max(self.edge, int(leaf[O_FIRST] + leaf[COUNT]) - 1 - self.cut(leaf).most)
         self.heads.append(engine.head)
         engine.coarsen()
+        if self._rules is not None:
+            self._rules.coarsened()
         self.level += 1
         self.mark >>= 1
-        if (
-            self.level % KEPT_LEVELS == 0
-        ):  # every leaf is given out again, so that rows of lower levels can be forgotten
+        if self.level % KEPT_LEVELS == 0:  # every leaf is given out again: rows of lower levels can be forgotten
             self.mark, self.heads = 0, []
 
     # eviction
 
     def _enforce(self) -> None:
+        cutoff = self.cutoff
         if self._policy == BY_COUNT:
-            while self._after_oldest() >= self._value:
+            while self._end_of_oldest() <= cutoff:
                 self._engine.pop()
-        elif self._policy == BY_TIME:
-            cutoff = self.newest - self._value
+        else:
             self._evict(lambda old: old[self._newest_slot] <= cutoff, True)
+        if self._up_to:
+            self._evict_irrelevant()
         self._note_edge()
+        self._settle()
+
+    @property
+    def cutoff(self) -> int:
+        """By time: readings of this time or earlier leave. By count: the ordinal of the first reading inside."""
+        last = self.accepted if self._policy == BY_COUNT else self.newest
+        return last // self._hop * self._hop - self._value
+
+    def _evict_irrelevant(self) -> None:
+        """Drop the oldest leaves whose extreme a later reading reaches: they can no longer become the answer."""
+        engine, slot, sign = self._engine, self._extreme_slot, self._up_to
+        while engine.tail - engine.head > 1:
+            oldest, rest = engine.leaf(engine.head), engine.rest()
+            if rest is None or sign * rest[slot] < sign * oldest[slot]:
+                return
+            engine.pop()
+
+    def _settle(self) -> None:
+        """Tell the histograms where the window begins now, and how uncertain that is within the oldest bucket."""
+        rules, engine = self._rules, self._engine
+        if rules is None:
+            return
+        if engine.head == engine.tail:
+            rules.settled(self.accepted, 0)
+            return
+        leaf, start, uncertain = engine.leaf(engine.head), self.edge + 1, 0
+        if self._policy == CUSTOM:
+            uncertain = int(leaf[COUNT]) - 1
+        elif self._policy == BY_TIME and rules.hop is not None and leaf[T_FIRST] <= self.cutoff:
+            where = self.cut(leaf)
+            start, uncertain = int(leaf[O_FIRST] + leaf[COUNT]) - where.most, where.most - where.least
+        rules.settled(start, uncertain)
 
     def evict(self, leaves: Callable[[bytes, bytes], bool], monotone: bool) -> None:
         """Evict by a user's rule of (total, old); what it raises leaves a consistent window."""
@@ -158,6 +249,7 @@ class Core:
         finally:
             self._evicting = False
             self._note_edge()
+            self._settle()
 
     def _evict(self, leaves: Callable[[Partial], bool], monotone: bool) -> None:
         """Single evictions first, then, after a log n of them, a bulk one where the policy is monotone."""
@@ -172,28 +264,27 @@ class Core:
 
     def _note_edge(self) -> None:
         engine = self._engine
-        if not self._limit:
+        if not self._bucketed:
             self.edge = max(self.edge, engine.head - 1)
         elif engine.head == engine.tail:
             self.edge = self.accepted - 1
         else:
             self.edge = max(self.edge, int(engine.leaf(engine.head)[O_FIRST]) - 1)
         if self._policy == BY_COUNT:
-            self.edge = max(self.edge, self.accepted - 1 - self._value)
+            self.edge = max(self.edge, self.cutoff - 1)
 
-    def _after_oldest(self) -> int:
-        """How many readings the leaves after the oldest hold: ordinals have no gaps."""
-        engine = self._engine
-        if not self._limit:
-            return engine.tail - engine.head - 1
-        oldest = engine.leaf(engine.head)
-        return self.accepted - int(oldest[O_FIRST] + oldest[COUNT])
+    def _end_of_oldest(self) -> int:
+        """The ordinal after the oldest leaf's last reading."""
+        if not self._bucketed:
+            return self._engine.head + 1
+        oldest = self._engine.leaf(self._engine.head)
+        return int(oldest[O_FIRST] + oldest[COUNT])
 
     # answers
 
     def cut(self, leaf: Partial) -> Cut:
         """Where the edge cuts the oldest leaf of a window of buckets."""
-        return estimate.cut(self._layout, leaf, Edge(self._policy, self.newest - self._value, self.edge))
+        return estimate.cut(self._layout, leaf, Edge(self._policy, self.cutoff, self.edge))
 
     def cut_oldest(self) -> Cut | None:
         """The same for the oldest leaf there is, None for an empty window."""
@@ -203,7 +294,7 @@ class Core:
         """One answer per aggregate."""
         engine = self._engine
         total = engine.total()
-        if not self._limit or total is None:
+        if not self._bucketed or total is None:
             return estimate.exact_results(self._layout, total, engine.tail - engine.head)
         leaf = engine.leaf(engine.head)
         return estimate.results(self._layout, total, engine.rest(), leaf, self.cut(leaf), self.centers or ())
@@ -227,7 +318,7 @@ class Core:
     def lower(self, packed: bytes) -> list[Value]:
         """The answers for a partial by itself."""
         partial = self._unpack(packed)
-        if not self._limit:
+        if not self._bucketed:
             return estimate.exact_results(self._layout, partial, int(partial[COUNT]) if self._layout.header else 1)
         n = int(partial[COUNT])
         return estimate.results(self._layout, partial, None, partial, Cut(n, n, n), self.centers or ())
@@ -252,11 +343,12 @@ class Core:
     def save(self) -> Saved:
         """All but the closed leaves."""
         engine = self._engine
-        newest = self.leaf(engine.tail - 1) if self._limit and engine.head < engine.tail else b""
-        pair = (engine.left, engine.right) if isinstance(engine, Amta) else (None, None)
+        newest = self.leaf(engine.tail - 1) if self._bucketed and engine.head < engine.tail else b""
+        pair = (engine.left, engine.base) if isinstance(engine, Amta) else (None, None)
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self._pack(pair[0]), self._pack(pair[1]), newest,
+            self._rules.state() if self._rules is not None else b"",
         )  # fmt: skip
 
     def load(self, saved: Saved, leaves: Sequence[bytes]) -> None:
@@ -264,6 +356,8 @@ class Core:
         self.accepted, self.newest, self.edge, self.created = saved[:4]
         self.mark, self.level, self.heads = saved.mark, saved.level, list(saved.heads)
         self.centers = saved.centers or None
+        if self._rules is not None:
+            self._rules.load(saved.rules)
         unpacked = [self._unpack(leaf) for leaf in leaves]
         if isinstance(self._engine, Amta):
             pair = (self._unpack(side) if side else None for side in (saved.left, saved.right))
@@ -280,7 +374,7 @@ class Core:
             engine.verify()
         if self._limit and engine.tail - engine.head > self._limit:
             raise InvariantError(f"{engine.tail - engine.head} buckets, the limit is {self._limit}")
-        if self._limit:
+        if self._bucketed:
             self._verify_chain()
 
     def _verify_chain(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 from sluicegate.monoids.layout import ORDERED, T_FIRST, T_LAST, Layout, Op
+from sluicegate.reference.statistics import Moments, merge
 
 Slot = float | int
 Partial = list[Slot]
@@ -20,7 +21,7 @@ def lift(layout: Layout, values: Sequence[float], time: int, ordinal: int, cente
     """One reading as a partial."""
     out: Partial = [0] * layout.width
     for component in layout.components:
-        slot, x = component.slot, values[component.dimension]
+        slot, x = component.slot, 0.0 if component.op == Op.SAMPLE else values[component.dimension]
         match component.op:
             case Op.SUM | Op.MIN | Op.MAX | Op.FIRST | Op.LAST:
                 out[slot] = x
@@ -30,6 +31,8 @@ def lift(layout: Layout, values: Sequence[float], time: int, ordinal: int, cente
                 out[slot : slot + 3] = x - centers[component.dimension], inf, -inf
             case Op.LOW | Op.HIGH:
                 out[slot : slot + 5] = x, time, time, ordinal, ordinal
+            case Op.SAMPLE:
+                out[slot : slot + 3] = 0.0, 0.0, 0.0
             case Op.ORDERED | Op.COUNT:
                 out[slot] = 1
             case Op.T_FIRST | Op.T_LAST:
@@ -113,9 +116,13 @@ def _ordered(s: int, out: Partial, a: Partial, b: Partial) -> None:
     out[s] = int(a[ORDERED] == 1 and b[ORDERED] == 1 and b[T_FIRST] >= a[T_LAST])
 
 
+def _sample(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    out[s : s + 3] = merge(Moments(*a[s : s + 3]), Moments(*b[s : s + 3]))
+
+
 _COMBINE: dict[Op, Callable[[int, Partial, Partial, Partial], None]] = {
     Op.SUM: _sum, Op.MIN: _min, Op.MAX: _max, Op.ARGMIN: _argmin, Op.ARGMAX: _argmax, Op.FIRST: _first, Op.LAST: _last,
     Op.PREFIX: _prefix, Op.LOW: _low, Op.HIGH: _high, Op.ORDERED: _ordered, Op.COUNT: _sum,
     Op.T_FIRST: _min, Op.T_LAST: _max,
-    Op.O_FIRST: _first,
+    Op.O_FIRST: _first, Op.SAMPLE: _sample,
 }  # fmt: skip
