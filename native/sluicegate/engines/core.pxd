@@ -33,6 +33,10 @@ cdef class Core:
     cdef bint centered
     cdef Slot* reading
     cdef double latest  # the first value of the newest reading
+    cdef Slot* open_leaf  # the newest leaf, while a reading is placed
+    cdef int64_t known_head  # the oldest leaf, closed, of which the next two are known; −1: not
+    cdef int64_t known_first
+    cdef int64_t known_end
     cdef double* row
     cdef readonly int64_t accepted
     cdef readonly int64_t newest

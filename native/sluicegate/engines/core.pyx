@@ -75,6 +75,7 @@ cdef class Core:
         self.extreme_slot = layout.extreme_slot(up_to)
         self.accepted = self.created = self.mark = 0
         self.newest, self.edge, self.level = _NEVER, -1, 0
+        self.known_head = -1
         self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
         self.p.width, self.p.steps = layout.width, len(layout.components)
         self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
@@ -205,7 +206,7 @@ cdef class Core:
             self.lift_reading(values, time)
             self.engine.join(self.reading)
             return
-        fold(&self.p, self.engine.leaf(self.engine.tail - 1), values, time, self.accepted, self.center)
+        fold(&self.p, self.open_leaf, values, time, self.accepted, self.center)
         self.engine.touched()
 
     cdef void refresh_rules(self) noexcept nogil:
@@ -248,8 +249,9 @@ cdef class Core:
 
     cdef bint joins(self, const double* values, int64_t time) noexcept nogil:
         """Whether the newest bucket takes a reading: as the histograms say, or because of the limit; see the twin."""
-        cdef const Slot* newest = self.engine.leaf(self.engine.tail - 1)
+        cdef Slot* newest = self.engine.leaf(self.engine.tail - 1)
         cdef bint late = time < newest[H_T_LAST].i
+        self.open_leaf = newest
         if self.ruled:
             if not late and self.rules.c_joins(values, self.accepted):
                 return True
@@ -268,6 +270,7 @@ cdef class Core:
         cdef int64_t out = leaf[H_O_FIRST].i + leaf[H_COUNT].i - 1 - self.cut_oldest_leaf().most
         cdef int64_t head = self.engine.head
         self.engine.coarsen()
+        self.known_head = -1
         if self.ruled:
             self.rules.c_coarsened()
         self.edge = max(self.edge, out)
@@ -294,11 +297,17 @@ cdef class Core:
             self.settle()
 
     cdef int64_t end_of_oldest(self) noexcept nogil:
-        """The ordinal after the oldest leaf's last reading."""
+        """The ordinal after the oldest leaf's last reading; a closed leaf is looked at once."""
         cdef const Slot* oldest
+        cdef int64_t head = self.engine.head
         if not self.bucketed:
-            return self.engine.head + 1
-        oldest = self.engine.leaf(self.engine.head)
+            return head + 1
+        if head == self.known_head:
+            return self.known_end
+        oldest = self.engine.leaf(head)
+        if head < self.engine.tail - 1:
+            self.known_head, self.known_first = head, oldest[H_O_FIRST].i
+            self.known_end = oldest[H_O_FIRST].i + oldest[H_COUNT].i
         return oldest[H_O_FIRST].i + oldest[H_COUNT].i
 
     cdef int64_t cut_off(self) noexcept nogil:
@@ -394,6 +403,8 @@ cdef class Core:
             out = self.engine.head - 1
         elif self.engine.head == self.engine.tail:
             out = self.accepted - 1
+        elif self.engine.head == self.known_head:
+            out = self.known_first - 1
         else:
             out = self.engine.leaf(self.engine.head)[H_O_FIRST].i - 1
         self.edge = max(self.edge, out)
@@ -544,6 +555,7 @@ cdef class Core:
         if self.ruled:
             self.rules.load(saved.rules)
         self.engine.begin(saved.head)
+        self.known_head = -1
         for leaf in leaves:
             self.engine.push(self.unpack(leaf))
         left, right = saved.left, saved.right
