@@ -19,7 +19,11 @@ from sluicegate.engines import KEPT_LEVELS, Saved
 from sluicegate.errors import ForeignSnapshotError, NewerSnapshotError, SnapshotError
 from sluicegate.histograms.constrained import LEAST
 
+<<<<<<< HEAD
 VERSION = 3  # 1: without what the histograms keep, 2: without the limit of buckets now; both still read
+=======
+VERSION = 2  # 1: R1 whole, nothing of the histograms; still read
+>>>>>>> main
 STATE, SNAPSHOT = 1, 2
 LARGEST = 2**40
 _MAGIC = b"SGW\x1a"
@@ -105,6 +109,8 @@ def unpack_state(version: int, payload: memoryview, width: int, limit: int) -> t
     for present in (has_left, has_right, has_leaf):
         partials.append(portable(bytes(payload[at : at + 8 * width * present])))
         at += 8 * width * present
+    if version < 2:  # R1 was stored with the newest leaf in it: both are taken from the leaves anew
+        partials[:2] = b"", b""
     rules, at = _rules(version, payload, at)
     now, at = _limit(version, payload, at, limit)
     return Saved._make([*numbers, heads, centers, *partials, rules, now]), payload[at:]
