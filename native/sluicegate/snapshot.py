@@ -19,11 +19,7 @@ from sluicegate.engines import KEPT_LEVELS, Saved
 from sluicegate.errors import ForeignSnapshotError, NewerSnapshotError, SnapshotError
 from sluicegate.histograms.constrained import LEAST
 
-<<<<<<< HEAD
-VERSION = 3  # 1: without what the histograms keep, 2: without the limit of buckets now; both still read
-=======
-VERSION = 2  # 1: R1 whole, nothing of the histograms; still read
->>>>>>> main
+VERSION = 3  # 1: R1 whole, nothing of the histograms; 2: without the limit of buckets now; both still read
 STATE, SNAPSHOT = 1, 2
 LARGEST = 2**40
 _MAGIC = b"SGW\x1a"
