@@ -1,7 +1,7 @@
 """How coarse the windows are while the target is away: fewer buckets step by step, and back again after (A2MTA, I).
 
 Two thresholds apart and a pause between steps keep a link that flickers from squeezing and freeing windows for ever.
-Nothing is lost by a step but resolution: counts, sums and extremes stay exact and every interval still holds the result.
+A step costs resolution alone: counts, sums and extremes stay exact, and every interval still holds the result.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def pipeline_of(folder: Path) -> Callable[[], tuple[State, Pipeline]]:
 
 
 def test_squeezed_windows_lose_no_reading_and_survive_a_restart(tmp_path: Path) -> None:
-    """Limits change at random between commits and restarts: counts, intervals and the limit itself are as they must be."""
+    """Limits change at random between commits and restarts: counts, intervals and limits are as they must be."""
     opened, rng = pipeline_of(tmp_path), random.Random(3)
     state, pipeline = opened()
     values, times = array("d"), array("q")
