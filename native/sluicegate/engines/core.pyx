@@ -20,7 +20,7 @@ from sluicegate.engines.recalc cimport Recalc
 from sluicegate.engines.runs cimport Run, fold_run
 from sluicegate.histograms._rules cimport Rules, run_joins, run_took
 from sluicegate.histograms._statistics cimport Moments
-from sluicegate.histograms._sum_like cimport Sum
+from sluicegate.histograms._sum_like cimport Sum, sums_run
 
 from sluicegate.errors import BusyError, InvariantError
 from sluicegate.monoids import KINDS as _KINDS
@@ -248,7 +248,10 @@ cdef class Core:
             return 0
         run.values, run.times, run.ordinal = values, times, self.accepted
         run.centers, run.one = self.center, self.reading
-        run.n = self.scan_run(values, times, most, hopping)
+        if self.ruled and self.rules.has_sums and not (hopping or self.up_to or self.may_force()):
+            run.n = self.sum_run(values, times, most)
+        else:
+            run.n = self.scan_run(values, times, most, hopping)
         if run.n == 0:
             return 0
         fold_run(&self.p, &run, self.engine.leaf(self.engine.tail - 1))
@@ -275,6 +278,10 @@ cdef class Core:
             return min(most, self.end_of_oldest() + self.value - self.accepted - 1)
         return most
 
+    cdef bint may_force(self) noexcept nogil:
+        """Whether a reading may have to join because of the limit."""
+        return self.level > 0 and not (self.ruled and 2 * (self.engine.tail - self.engine.head) <= self.limit)
+
     cdef int64_t leaves_at(self) noexcept nogil:
         """By time: when the oldest bucket leaves or the window hops."""
         cdef int64_t over
@@ -283,14 +290,32 @@ cdef class Core:
             return self.newest - over + (0 if over < 0 else self.hop)
         return self.engine.leaf(self.engine.head)[self.newest_slot].i + self.value
 
+    cdef int64_t sum_run(self, const double* values, const int64_t* times, int64_t most) noexcept nogil:
+        """As scan_run, where a sum-like histogram alone decides: one sum after the other, in the processor's registers."""
+        cdef int64_t late = self.engine.leaf(self.engine.tail - 1)[H_T_LAST].i, n, start
+        cdef int64_t until = self.leaves_at() if self.policy == BY_TIME else 0
+        if times == NULL and self.accepted < late:
+            return 0
+        for n in range(most if times != NULL else 0):
+            if times[n] < late or (self.policy == BY_TIME and times[n] >= until):
+                most = n
+                break
+            late = times[n]
+        most = sums_run(self.rules.sums.sums, self.rules.sums.m, self.rules.sums.n, values, self.p.dimensions, most)
+        self.rules.sums.n += most
+        start = self.accepted + most - self.value
+        if most > 0 and self.policy == BY_COUNT and self.hop == 1 and start > self.rules.start:
+            self.rules.start, self.rules.full = start, True
+        return most
+
     cdef int64_t scan_run(self, const double* values, const int64_t* times, int64_t most, bint hopping) noexcept nogil:
         """How many readings join, as the histograms say or because of the limit; the histograms take note of each."""
         cdef const Slot* newest = self.engine.leaf(self.engine.tail - 1)
         cdef const Slot* oldest = self.engine.leaf(self.engine.head)
-        cdef int64_t leaves = self.engine.tail - self.engine.head, late = newest[H_T_LAST].i, time, n
+        cdef int64_t late = newest[H_T_LAST].i, time, n
         cdef int64_t until = self.leaves_at() if self.policy == BY_TIME else 0
         cdef bint counted = self.policy == BY_COUNT and self.hop == 1
-        cdef bint forced = self.level > 0 and not (self.ruled and 2 * leaves <= self.limit)
+        cdef bint forced = self.may_force()
         for n in range(most):
             time = self.accepted + n if times == NULL else times[n]
             if time < late or (self.policy == BY_TIME and time >= until):

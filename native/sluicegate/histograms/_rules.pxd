@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 
 from sluicegate.histograms._hop cimport HopRule
 from sluicegate.histograms._max_like cimport MaxRule, peaks_join, peaks_took
-from sluicegate.histograms._sum_like cimport SumRule, sums_join, sums_took
+from sluicegate.histograms._sum_like cimport SumRule, sums_join, sums_run, sums_took
 
 
 @cython.final

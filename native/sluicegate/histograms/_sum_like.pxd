@@ -52,6 +52,39 @@ cdef inline void sums_took(Sum* sums, int m, const double* values, bint joined) 
             s.sum, s.low, s.high = values[s.dimension], INFINITY, -INFINITY
 
 
+cdef inline int64_t sum_run(Sum* s, const double* x, int step, int64_t most, bint take) noexcept nogil:
+    """How many readings one sum allows to join one after the other; with `take` it takes note of them."""
+    cdef double low = s.low, high = s.high, total = s.sum, least, greatest, following, limit = s.limit
+    cdef int64_t n
+    for n in range(most):
+        least, greatest, following = min(low, total), max(high, total), total + x[n * step]
+        if not (fabs(least) <= limit and fabs(greatest) <= limit and fabs(following - least) <= limit
+                and fabs(following - greatest) <= limit and greatest - least <= limit):
+            most = n
+            break
+        low, high, total = least, greatest, following
+    if take:
+        s.low, s.high, s.sum = low, high, total
+    return most
+
+
+cdef inline int64_t sums_run(Sum* sums, int m, int64_t held, const double* values, int step, int64_t most) noexcept nogil:
+    """How many readings join an open bucket of `held`; the sums take note of them, the caller of how many they are."""
+    cdef int j, others = 0
+    for j in range(m):
+        if sums[j].dimension >= 0:
+            others += 1
+        elif sums[j].limit < <double> (held + most - 1):
+            most = max(0, <int64_t> sums[j].limit + 1 - held)
+    for j in range(m if others > 1 else 0):
+        if sums[j].dimension >= 0:
+            most = sum_run(&sums[j], values + sums[j].dimension, step, most, False)
+    for j in range(m):
+        if sums[j].dimension >= 0:
+            most = sum_run(&sums[j], values + sums[j].dimension, step, most, True)
+    return most
+
+
 @cython.final
 cdef class SumRule:
     cdef Sum* sums
