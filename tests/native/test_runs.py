@@ -20,14 +20,15 @@ MORE: dict[str, tuple[Any, list[Any]]] = {
     "constrained, hopping": (time(700, hop=50), [sg.Constrained(9)]),
     "up to the maximum": (count(90, up_to="max"), [sg.MaxLike(block=8)]),
     "up to the minimum": (time(200, up_to="min"), [sg.MaxLike(block=8), sg.Constrained(7)]),
-    "sum-like, up to": (count(90, up_to="max"), [sg.SumLike(0.1)]),
-    "sum-like by time": (time(250), [sg.SumLike(0.1)]),
-    "sum-like by time, hopping": (time(250, hop=40), [sg.SumLike(0.1)]),
-    "sum-like, hopping": (count(90, hop=20), [sg.SumLike(0.1, atol=0.2)]),
-    "sum-like, more buckets than it needs": (count(90), [sg.SumLike(0.2), sg.Constrained(24)]),
+    "sum-like, up to": (count(1900, up_to="max"), [sg.SumLike(0.1)]),
+    "sum-like by time": (time(4000), [sg.SumLike(0.1)]),
+    "sum-like by time, hopping": (time(4000, hop=300), [sg.SumLike(0.1)]),
+    "sum-like, hopping": (count(900, hop=200), [sg.SumLike(0.1, atol=0.2)]),
+    "sum-like, more buckets than it needs": (count(1900), [sg.SumLike(0.2), sg.Constrained(24)]),
     "never full": (count(10**6), [sg.SumLike(0.2)]),
     "paper's candidates, up to": (count(90, up_to="max"), [sg.MaxLike(block=5, candidates="paper")]),
 }
+#: Large windows where a sum-like histogram decides: it looks at its limits each 1/64 of the window, which ends a run.
 EACH = {**COMPOSITIONS, **MORE}
 
 
