@@ -2,14 +2,15 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.math cimport NAN, fabs
+from libc.math cimport NAN, fabs, isnan
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answers cimport (
-    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_SUM, Cut, Output, bucket_answer, cut_leaf, exact_answer, is_time,
+    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_STD, K_SUM, K_VARIANCE, Cut, Output, bucket_answer, cut_leaf, exact_answer,
+    is_whole,
 )
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.program cimport (
@@ -42,6 +43,18 @@ def first_refused(const double[::1] values not None):
     with nogil:
         for i in range(values.shape[0]):
             if not fabs(values[i]) <= MAGNITUDE:
+                break
+        else:
+            i = -1
+    return i
+
+
+def first_not_positive(const double[::1] values not None, int64_t dimensions, int64_t dimension):
+    """Index of the first row whose value of this dimension is not greater than 0; −1 where there is none."""
+    cdef int64_t i
+    with nogil:
+        for i in range(values.shape[0] // dimensions):
+            if not values[i * dimensions + dimension] > 0.0:
                 break
         else:
             i = -1
@@ -162,7 +175,7 @@ cdef class Core:
                 continue
             for k in range(self.answers):
                 kind = self.outputs[k].kind
-                out[k][i] = <double> answer[k].i if kind == K_COUNT or is_time(kind) else answer[k].f
+                out[k][i] = <double> answer[k].i if is_whole(kind) else answer[k].f
         return 0
 
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:
@@ -442,7 +455,8 @@ cdef class Core:
             if out == NULL:
                 values.append(0 if kind == K_COUNT else 0.0 if kind == K_SUM else None)
             else:
-                values.append(out[k].i if kind == K_COUNT or is_time(kind) else out[k].f)
+                spread = kind == K_VARIANCE or kind == K_STD
+                values.append(out[k].i if is_whole(kind) else None if spread and isnan(out[k].f) else out[k].f)
         return values
 
     def total(self):
@@ -594,8 +608,12 @@ cdef int fill_outputs(Output* outputs, layout) except -1:
     for k, monoid in enumerate(layout.monoids):
         d = layout.dimension_of(monoid)
         outputs[k].kind, outputs[k].dimension = _KINDS.index(monoid.kind), d
-        outputs[k].slot = layout.slot(_EXACT_OPS[monoid.kind], d) if monoid.kind != "count" else -1
-        outputs[k].prefix, outputs[k].low = layout.slot(Op.PREFIX, d), layout.slot(Op.LOW, d)
+        outputs[k].ddof, exact = monoid.ddof, _EXACT_OPS.get(monoid.kind, (Op.COUNT,))
+        outputs[k].slot, outputs[k].second = layout.slot(exact[0], d), layout.slot(exact[len(exact) - 1], d)
+        outputs[k].moments = layout.slot(Op.MOMENTS, d)
+        outputs[k].low_count, outputs[k].high_count = layout.slot(Op.LOW_COUNT, d), layout.slot(Op.HIGH_COUNT, d)
+        outputs[k].prefix = layout.slot(Op.LOG_PREFIX if monoid.kind == "geometric_mean" else Op.PREFIX, d)
+        outputs[k].low = layout.slot(Op.LOW, d)
         outputs[k].high = layout.slot(Op.HIGH, d)
         outputs[k].first, outputs[k].last = layout.slot(Op.FIRST, d), layout.slot(Op.LAST, d)
     return 0

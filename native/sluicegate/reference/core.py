@@ -53,6 +53,11 @@ def first_refused(values: memoryview[float]) -> int:
     return next((i for i, x in enumerate(values) if not abs(x) <= LARGEST), -1)
 
 
+def first_not_positive(values: memoryview[float], dimensions: int, dimension: int) -> int:
+    """Index of the first row whose value of this dimension is not greater than 0; −1 where there is none."""
+    return next((i for i, x in enumerate(values[dimension::dimensions]) if not x > 0.0), -1)
+
+
 def first_late(times: memoryview[int]) -> int:
     """Index of the first time beyond ±2^61 µs; −1 where all may enter."""
     return next((i for i, time in enumerate(times) if not -LATEST <= time <= LATEST), -1)
