@@ -1,15 +1,17 @@
 """Between which values a window's variance certainly lies, when its edges cut buckets.
 
 Of the readings wholly inside count C, mean μ and squared deviations M₂ are known; the cut part adds c readings of mean
-ν and squared deviations q, so the window's are M₂ + q + (C·c/N)·(ν − μ)², N = C + c. The least q is 0. The greatest is
+ν and squared deviations q, so the window's are M₂ + q + (C·c/N)·(ν − μ)², N = C + c. Not less than 0, q obeys
 
     q ≤ c·(M − ν)·(ν − m)                        values in [m, M]; a little less, as c is whole
     q ≤ M₂ᴮ − (n·c/(n − c))·(ν − μᴮ)²            a single cut bucket: its own n, mean and deviations
+    q ≥ the same − (n − c)·(M − m)²/4            what the readings left out can have of them
 
-(the second: the readings left out differ from ν as well). Both are quadratics of ν, so the greatest is at an end of
-ν's range, at a vertex, or where they cross. ν's range comes from the sums that `bounds` knows. Many counts are taken in
-at most 64 geometric runs, each with its worse end. All is relative to the center; what rounding may have done is added:
-a mean is wrong by less than N·ε·D, D the greatest |x − center|, and M₂ by that times the spread, for each merge.
+(the last two: the readings left out have a mean that differs from ν as well). All are quadratics of ν, so the greatest
+is at an end of ν's range, at a vertex, or, for the lesser of two, at the vertex of a mixture. ν's range comes from the
+sums that `bounds` knows. Many counts are taken in at most 64 geometric runs, each with its worse end. All is relative to
+the center; what rounding may have done is added: a mean is wrong by less than 4·N·ε·D, D the greatest |x − center|, and
+M₂ by a few times that times the spread, for each level of a merge.
 """
 
 from __future__ import annotations
@@ -79,8 +81,17 @@ def variance_interval(
     slack += 64 * _EPSILON * high + (inside.n + part.size) * 4 * _TINY
     low = max(0.0, math.nextafter(low - slack, -_INFINITE)) if high < _INFINITE else 0.0
     high = math.nextafter(high + slack, _INFINITE)
-    exact = part.count_high in (0, part.n_in) and part.n_in <= 1
+    exact = part.count_high == 0 or (bucket is not None and _known(part, int(bucket.n)))
     return Interval((low + high) / 2, low, high, exact, first > part.count_low)
+
+
+def _known(part: Part, size: int) -> bool:
+    """Whether what a bucket of `size` adds is its last reading, or all but its first."""
+    return (
+        part.count_low == part.count_high
+        and part.count_low in (part.n_in, part.n_any)
+        and part.count_low in (1, size - 1)
+    )
 
 
 def std_interval(variance: Interval) -> Interval:
@@ -140,9 +151,30 @@ def _of_run(p: _Problem, first: int, last: int, ddof: int) -> tuple[float, float
         return _INFINITE, -_INFINITE
     apart = max(0.0, least - p.inside.mean, p.inside.mean - most)
     weight = min(_weight(n, first), _weight(n, last))
-    low = (m2 / (n + last) + weight * apart * apart) * ((n + last) / (n + last - ddof))
+    low = m2 / (n + last) + weight * apart * apart
+    low = max(low, _least(p, first, least, most) if first == last else 0.0) * ((n + last) / (n + last - ddof))
     high = max(_greatest(p, first, last, c, least, most) for c in {first, last})
     return low, high * ((n + first) / (n + first - ddof))
+
+
+def _least(p: _Problem, c: int, least: float, most: float) -> float:
+    """The least variance (ddof 0) of one count, by what the readings left out can have of the bucket's deviations."""
+    if p.bucket is None or c >= p.bucket.n:
+        return 0.0
+    n, size, total = p.inside.n, p.bucket.n, p.inside.n + c
+    out = size - c
+    others = out * (p.bucket.high - p.bucket.low) ** 2 / 4.0 if out > 1 else 0.0
+    bend = size * c / out
+    known = p.inside.m2 + p.bucket.m2 - others - _blur(p, bend)
+    own = _square(-bend / total, p.bucket.mean, known / total)
+    return -_highest(_negated(_add(own, _square(_weight(n, c), p.inside.mean, 0.0))), least, most)
+
+
+def _blur(p: _Problem, bend: float) -> float:
+    """What rounding may have done to M₂ᴮ − bend·(ν − μᴮ)², where that is not negative."""
+    assert p.bucket is not None  # noqa: S101
+    own = p.bucket.m2 + p.m2_error
+    return p.m2_error + 2.0 * p.mean_error * math.sqrt(bend * own) + bend * p.mean_error * p.mean_error
 
 
 def _weight(n: float, c: float) -> float:
@@ -174,7 +206,7 @@ def _greatest(p: _Problem, first: int, last: int, c: int, least: float, most: fl
     size, own = p.bucket.n, p.bucket.m2
     bend = size * first / (size - first) if first < size else 0.0
     total = n + first
-    by_bucket = _add(_square(-bend / total, p.bucket.mean, (m2 + own) / total), apart)
+    by_bucket = _add(_square(-bend / total, p.bucket.mean, (m2 + own + _blur(p, bend)) / total), apart)
     high = min(_highest(by_value, least, most), _highest(by_bucket, least, most))
     for share in _shares(by_value, by_bucket, least, most):
         high = min(high, _highest(_mixed(by_value, by_bucket, share), least, most))
@@ -213,6 +245,10 @@ def _within(k: float, low: float, high: float) -> Quadratic:
 
 def _add(*terms: Quadratic) -> Quadratic:
     return sum(t[0] for t in terms), sum(t[1] for t in terms), sum(t[2] for t in terms)
+
+
+def _negated(q: Quadratic) -> Quadratic:
+    return -q[0], -q[1], -q[2]
 
 
 def _at(q: Quadratic, nu: float) -> float:
