@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sluicegate_cloud.frames import merge_frames
-from sluicegate_cloud.schema import BUCKET_FIELDS, BUCKETS, OWNER
+from sluicegate_cloud.schema import BUCKET_FIELDS, BUCKETS
 from sluicegate_cloud.session import spark_session
 from sluicegate_cloud.windows import sliding_windows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -51,6 +52,12 @@ def resident() -> int:
 
 def peak() -> int:
     """Bytes resident at most since the start."""
+    # Not ru_maxrss on Linux: it is kept across exec, so it may be the size of whoever started the agent.
+    with (
+        contextlib.suppress(OSError, ValueError, IndexError, StopIteration),
+        Path("/proc/self/status").open("rb") as lines,
+    ):
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"VmHWM:"))
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
 

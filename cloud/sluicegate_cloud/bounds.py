@@ -1,8 +1,9 @@
 """What a bucket cut by a window's edge certainly adds to it: count, sum and extremes, vectorised.
 
 A row of every array is one (bucket, window) pair in which the window's start, its end or both fall inside the bucket.
-Beyond the prefix sums P⁻ and P⁺ two things that a bucket carries narrow the interval: the ordinals of its extremes say
-how many readings stand before a time, and the readings outside too lie between the least and the greatest. The scalar
+Beyond the prefix sums P⁻ and P⁺ three things that a bucket carries narrow the interval: the ordinals of its extremes
+say how many readings stand before a time, its first and last value are known to be inside or outside, and all readings
+outside, too, lie between the least and the greatest. The scalar
 twin for a device's own window is `sluicegate.bounds`.
 """
 
@@ -54,7 +55,7 @@ class Cut:
 
 def cut(rows: Columns, start: Ints, end: Ints) -> Cut:
     """Bounds for buckets `rows` (fields of the contract, one entry a pair) cut by the windows [start, end) in µs."""
-    ordered = (rows["flags"].astype(np.int64) & ORDERED).astype(bool)
+    ordered = _ordered(rows)
     times, ordinals, values = _known_points(rows, ordered)
     low, high, estimate = _counts(rows, ordered, times, ordinals, start, end)
     extremes = _extremes(rows, times, values, start, end, low, high)
@@ -79,16 +80,25 @@ def _counts(
 ) -> tuple[Ints, Ints, Floats]:
     """Least, greatest and interpolated number of readings inside. In order: both edges are bracketed by known ordinals.
 
-    Out of order only that the reading at `t_first` or `t_last` is outside, or inside, is certain.
+    Out of order it is certain only that the readings at `t_first` and `t_last` are inside or outside, and the extremes
+    whose own times are inside.
     """
     a_low, a_high, a = _edge(rows, times, ordinals, start)
     b_low, b_high, b = _edge(rows, times, ordinals, end)
     n = rows["n"].astype(np.int64)
     before, after = rows["t_first"] < start, rows["t_last"] >= end
     both = (before & after).astype(np.int64)
-    low = np.where(ordered, np.maximum(b_low - a_high, 0), 1 - both)
+    extremes = _extremes_inside(rows, times, start, end)
+    low = np.where(ordered, np.maximum(b_low - a_high, 0), np.maximum(1 - both, extremes))
     high = np.where(ordered, b_high - a_low, n - 1 - both)
     return low, high, np.where(ordered, b - a, n * _share(rows, start, end))
+
+
+def _extremes_inside(rows: Columns, times: Ints, start: Ints, end: Ints) -> Ints:
+    """How many of a bucket's two extremes are certainly inside; its only value counts once."""
+    inside = (times >= start) & (times < end)
+    low, high = inside[1] | inside[2], inside[3] | inside[4]
+    return np.asarray(np.where(rows["low"] < rows["high"], low.astype(np.int64) + high, low | high))
 
 
 def _edge(rows: Columns, times: Ints, ordinals: Ints, edge: Ints) -> tuple[Ints, Ints, Floats]:
@@ -135,16 +145,33 @@ def _lines(
 ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
     """(intercepts, slopes) of the three lines in the count c that bound Σ (x − around) from below, and from above.
 
-    The lines: the prefix sums; c readings of at least the least value; the total less n − c of at most the greatest.
+    The lines: the prefix sums; the known readings and c less these of at least the least value; the total without the
+    readings known to be outside, less the others of at most the greatest.
     """
     low, high = _prefix_interval(rows, start, end)
-    n, total, center = rows["n"].astype(np.float64), rows["total"], rows["center"]
-    least, greatest = rows["low"], rows["high"]
-    zero = np.zeros_like(total)
+    n_in, s_in, n_any, s_any = _known_ends(rows, start, end)
+    center, least, greatest = rows["center"], rows["low"], rows["high"]
     slopes = np.stack([center - around, least - around, greatest - around])
-    below = np.stack([low, zero, total - n * (greatest - center)])
-    above = np.stack([high, zero, total - n * (least - center)])
+    below = np.stack([low, s_in - n_in * (least - center), s_any - n_any * (greatest - center)])
+    above = np.stack([high, s_in - n_in * (greatest - center), s_any - n_any * (least - center)])
     return (below, slopes), (above, slopes[[0, 2, 1]])
+
+
+def _known_ends(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+    """(n_in, s_in, n_any, s_any): the end readings of an ordered bucket that are inside, and all but those outside."""
+    n_in, s_in = np.zeros(start.size), np.zeros(start.size)
+    n_any, s_any = rows["n"].astype(np.float64), rows["total"].copy()
+    ordered = _ordered(rows)
+    for time, value in ((rows["t_first"], rows["x_first"]), (rows["t_last"], rows["x_last"])):
+        inside = ordered & (time >= start) & (time < end)
+        outside = ordered & ~inside
+        n_in, s_in = n_in + inside, s_in + np.where(inside, value - rows["center"], 0.0)
+        n_any, s_any = n_any - outside, s_any - np.where(outside, value - rows["center"], 0.0)
+    return n_in, s_in, n_any, s_any
+
+
+def _ordered(rows: Columns) -> NDArray[np.bool_]:
+    return np.asarray((rows["flags"].astype(np.int64) & ORDERED).astype(bool))
 
 
 def _prefix_interval(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Floats]:
@@ -154,7 +181,7 @@ def _prefix_interval(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Flo
     kinds = [at_start & at_end, at_start, at_end]
     low = np.select(kinds, [p_low - p_high, total - p_high, p_low], total)
     high = np.select(kinds, [p_high - p_low, total - p_low, p_high], total)
-    ordered = (rows["flags"].astype(np.int64) & ORDERED).astype(bool)
+    ordered = _ordered(rows)
     return np.where(ordered, low, -np.inf), np.where(ordered, high, np.inf)
 
 

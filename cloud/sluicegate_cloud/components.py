@@ -79,10 +79,7 @@ class _Stream:
         out["total"] += out["n"] * (self.center - out["ref"])
         self._add_parts(out)
         out["missing"] = np.maximum(out["missing"], 0.0)
-        # The whole of a cut bucket, not what of it may be inside: its S and P± were rounded at that size.
-        ends = ("min_possible", "max_possible", "part_min", "part_max")
-        reach = np.max([np.abs(_finite(out[name])) for name in ends], axis=0)
-        out["scale"] = reach + np.abs(self.rows["center"]).max()
+        out["scale"] += np.abs(self.rows["center"]).max()
         return out
 
     def _inside_pairs(self) -> tuple[Ints, Ints]:
@@ -105,6 +102,7 @@ class _Stream:
         out["missing"] += Slide(positions, positions, self.grid.width, missing.size).fold(missing, np.add, 0.0)
         out["min_possible"] = self._fold(rows["low"], np.minimum, np.inf)
         out["max_possible"] = self._fold(rows["high"], np.maximum, -np.inf)
+        out["scale"] = np.maximum(np.abs(_finite(out["min_possible"])), np.abs(_finite(out["max_possible"])))
         for name in ("certain", "likely"):
             out[f"min_{name}"], out[f"max_{name}"] = out["min_possible"].copy(), out["max_possible"].copy()
         out["part_min"], out["part_max"] = np.full(self.axis.size, np.inf), np.full(self.axis.size, -np.inf)
@@ -174,6 +172,8 @@ def _slabs(counts: Ints) -> Iterator[slice]:
 
 
 def _add_extremes(out: Columns, at: Ints, part: Cut) -> None:
+    # the whole bucket, not what of it may be inside: its S and P± were rounded at that size
+    greatest_at(out["scale"], at, np.maximum(np.abs(part.rows["low"]), np.abs(part.rows["high"])))
     some = part.count_high > 0
     least_at(out["part_min"], at[some], part.rows["low"][some])
     greatest_at(out["part_max"], at[some], part.rows["high"][some])

@@ -17,9 +17,12 @@ from sluicegate_cloud.errors import SourceError, SparkError
 from sluicegate_cloud.frames import merge_frames
 from sluicegate_cloud.lower import AGGREGATES
 from sluicegate_cloud.progress import step
-from sluicegate_cloud.session import spark_session
+from sluicegate_cloud.session import QUICK, spark_session
 from sluicegate_cloud.sources import buckets_of, list_sources, read_documents, require_no_problems
 from sluicegate_cloud.windows import sliding_windows
+
+#: Documents up to which a merge is a job of seconds.
+_FEW = 2_000
 
 
 def merge(
@@ -30,10 +33,10 @@ def merge(
     `window_us` is a multiple of `slide_us`. Raises SourceError, SinkError, JavaError, SparkError and, when `strict`,
     StrictError.
     """
-    list_sources(sources)
+    files, uris = list_sources(sources)
     sinks.prepare(out)
     with step("starting Spark"):
-        spark = spark_session(master)
+        spark = spark_session(master, QUICK if len(files) < _FEW and not uris else None)
     documents = catalogue(read_documents(spark, sources)).persist()
     try:
         return _merged(spark, documents, out, window_us, slide_us, strict)

@@ -36,6 +36,8 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     "spark.sql.parquet.compression.codec": "zstd",
 }
+#: For a job of seconds: compiling its code to the last degree takes longer than running it (a third of all CPU time).
+QUICK = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1", "spark.sql.shuffle.partitions": "4"}
 _LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 

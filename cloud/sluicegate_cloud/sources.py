@@ -86,9 +86,11 @@ def _files(source: str) -> Iterator[str]:
 
 
 def _below(root: str) -> Iterator[str]:
-    """Files below a folder to any depth; hidden ones too, for a device may be called `.a` or `_b`."""
+    """Whole files below a folder to any depth; in hidden folders too, for a device may be called `.a` or `_b`."""
     for folder, _, names in os.walk(root, onerror=_cannot_list):
-        yield from (str(Path(folder, name)) for name in names if not name.endswith(UNFINISHED))
+        yield from (
+            str(Path(folder, name)) for name in names if not name.startswith(".") and not name.endswith(UNFINISHED)
+        )
 
 
 def _cannot_list(error: OSError) -> None:

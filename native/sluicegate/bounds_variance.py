@@ -9,9 +9,9 @@ Of the readings wholly inside count C, mean μ and squared deviations M₂ are k
 
 (the last two: the readings left out have a mean that differs from ν as well). All are quadratics of ν, so the greatest
 is at an end of ν's range, at a vertex, or, for the lesser of two, at the vertex of a mixture. ν's range comes from the
-sums that `bounds` knows. Many counts are taken in at most 64 geometric runs, each with its worse end. All is relative to
-the center; what rounding may have done is added: a mean is wrong by less than 4·N·ε·D, D the greatest |x − center|, and
-M₂ by a few times that times the spread, for each level of a merge.
+sums that `bounds` knows. Many counts are taken in at most 64 geometric runs, each with its worse end. All is relative
+to the center; what rounding may have done is added: a mean is wrong by less than 4·N·ε·D, D the greatest |x − center|,
+and M₂ by a few times that times the spread, for each level of a merge.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from sluicegate.engines import KEPT_LEVELS, Saved
 from sluicegate.errors import ForeignSnapshotError, NewerSnapshotError, SnapshotError
 
-VERSION = 2  # 1: without what the histograms keep; still read
+VERSION = 2  # 1: R1 whole, nothing of the histograms; still read
 STATE, SNAPSHOT = 1, 2
 LARGEST = 2**40
 _MAGIC = b"SGW\x1a"
@@ -100,6 +100,8 @@ def unpack_state(version: int, payload: memoryview, width: int) -> tuple[Saved, 
     for present in (has_left, has_right, has_leaf):
         partials.append(portable(bytes(payload[at : at + 8 * width * present])))
         at += 8 * width * present
+    if version < 2:  # R1 was stored with the newest leaf in it: both are taken from the leaves anew
+        partials[:2] = b"", b""
     rules, at = _rules(version, payload, at)
     return Saved._make([*numbers, heads, centers, *partials, rules]), payload[at:]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +108,11 @@ def test_health_beside_the_state(tmp_path: Path) -> None:
     for damaged in (b"", b"[1]", b"\xff", b'{"a":'):
         (tmp_path / health.FILE).write_bytes(damaged)
         assert health.read(tmp_path) is None
+
+
+def test_the_peak_is_the_process_own() -> None:
+    """A small process that a large one started does not report the large one's peak as its own."""
+    large = bytearray(b"x" * (96 << 20))
+    code = "from sluicegate_agent import health; print(health.peak())"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert len(large) > int(shown.stdout) > 4 << 20

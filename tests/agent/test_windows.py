@@ -156,3 +156,24 @@ def test_forgetting_takes_the_leaves_along() -> None:
     assert store.execute("SELECT DISTINCT window FROM window_leaf").fetchall() == [(kept.number,)]
     assert store.execute("SELECT id FROM window").fetchall() == [(kept.number,)]
     store.close()
+
+
+def test_levels_are_evicted_without_end() -> None:
+    """Bursts and silences evict levels again and again: past level 64 rows are few and a restart changes no bit."""
+    store, config = empty(), WINDOWS[0]
+    stored, time = StoredWindow(store, 1, config), 0
+    for burst in range(150):
+        time += 500
+        for i in range(30):
+            time += 3
+            insert(stored, float((burst * 7 + i * i) % 31), time)
+            if i % 9 == 0:
+                commit(store, stored)
+    commit(store, stored)
+    level, rows = store.execute("SELECT max(level), count(*) FROM window_leaf").fetchone()
+    assert level > 64, "the stream was meant to evict more levels than an integer has bits"
+    assert rows <= 4 * config.buckets
+    again = StoredWindow(store, 1, config)
+    again.window.verify()
+    assert whole(again) == whole(stored)
+    store.close()

@@ -11,8 +11,8 @@ import pytest
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A local session on two cores, stopped at the end."""
-    from sluicegate_cloud.session import spark_session
+    from sluicegate_cloud.session import QUICK, spark_session
 
-    session = spark_session("local[2]", {"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1g"})
+    session = spark_session("local[2]", {**QUICK, "spark.driver.memory": "1g"})
     yield session
     session.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -122,10 +123,12 @@ def test_sent_again_and_reordered_gives_the_same_rows(
     for number, file in enumerate(files):
         shutil.copy(file, again / f"{number:03d}.json")
     (again / "000.json.partial").write_text("an agent was writing")
+    (again / ".listing").write_text("left by a file manager")
     before = digest(merged[0])
     summary = merge(again, source, again / "*.json", out=tmp_path / "out")
     assert digest(tmp_path / "out") == before
     assert summary["documents"]["copy"] == 18
+    assert summary["problems"] == []
     merge(source, out=tmp_path / "out")
     assert digest(tmp_path / "out") == before
 
@@ -198,3 +201,17 @@ def test_only_foreign_files_are_an_error_that_names_one(spark: Any, tmp_path: Pa
     (tmp_path / "a.txt").write_text("hello")
     with pytest.raises(SourceError, match=r"none of the 1 files is a chunk document.*a\.txt"):
         merge(tmp_path, out=tmp_path / "out")
+
+
+def test_the_examples_of_the_documentation_run(
+    merged: tuple[Path, dict[str, Any]], source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both Python examples of docs/cloud.md, as they stand, on real chunks."""
+    text = (Path(__file__).parents[2] / "docs" / "cloud.md").read_text()
+    examples = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(examples) == 2
+    (tmp_path / "chunks").symlink_to(source)
+    (tmp_path / "merged").symlink_to(merged[0])
+    monkeypatch.chdir(tmp_path)
+    for example in examples:
+        exec(compile(example, "docs/cloud.md", "exec"), {})  # noqa: S102 - the documentation's own text

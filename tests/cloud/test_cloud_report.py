@@ -72,6 +72,7 @@ def test_short_series_are_drawn_window_by_window() -> None:
     assert series["t"] == [hour * 3_600_000 for hour in range(30)]
     assert series["mean"]["from"][-1] is None
     assert series["facts"]["exact"]["mean"] == pytest.approx(8 / 29)
+    assert series["facts"]["half_width"] == pytest.approx(0.5)
 
 
 def test_the_page_is_bounded_however_many_series_there_are() -> None:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from cloud_streams import Readings, Row, Stream, fold, frame_rows, random_stream, violations
 
-from sluicegate.buckets import FIELDS, Builder, merge
+from sluicegate import bounds
+from sluicegate.buckets import FIELDS, Bucket, Builder, merge
+from sluicegate_cloud.bounds import cut
 from sluicegate_cloud.components import components
 from sluicegate_cloud.grid import MAX_EMPTY, Grid, window_axis
 from sluicegate_cloud.lower import AGGREGATES, lower
@@ -151,6 +153,38 @@ def test_van_herk_equals_a_plain_fold(width: int) -> None:
         for start in range(slide.size):
             inside = values[kept & (first >= start) & (last < start + width)].tolist()
             assert got[start] == (plain(inside) if inside else neutral)
+
+
+def test_cut_buckets_are_bounded_as_by_the_scalar_twin() -> None:
+    """Counts and extremes as in `sluicegate.bounds` to the bit; sums overlap and are as narrow."""
+    ratios = []
+    for seed in range(400):
+        rng = random.Random(seed)
+        stream = random_stream(seed, incarnations=1, readings=40)
+        _, center, rows = stream.incarnations[0]
+        row = max(rows, key=lambda bucket: bucket["n"])
+        if row["t_last"] - row["t_first"] < 3:
+            continue
+        start, end = sorted(rng.sample(range(row["t_first"] - 5, row["t_last"] + 6), 2))
+        if not (row["t_first"] < start <= row["t_last"] or row["t_first"] < end <= row["t_last"]):
+            continue
+        if row["t_last"] < start or row["t_first"] >= end:
+            continue
+        pair = {name: np.array([value]) for name, value in {**row, "center": center}.items()}
+        mine = cut(pair, np.array([start]), np.array([end]))
+        part = bounds.cut_by_time(Bucket(**row), center, start, end)
+        assert (mine.count_low[0], mine.count_high[0]) == (part.count_low, part.count_high)
+        if part.count_high:
+            assert mine.min_high[0] == part.min_high
+            assert mine.max_low[0] == part.max_low
+        low, high = (float(side[0]) for side in mine.sums(center))
+        slack = 1e-9 * max(1.0, part.magnitude) * row["n"]
+        assert low <= part.sum_high + slack
+        assert high >= part.sum_low - slack
+        ratios.append((high - low + slack) / (part.sum_high - part.sum_low + slack))
+    assert len(ratios) > 200
+    assert max(ratios) < 1.5
+    assert sum(ratios) / len(ratios) < 1.02
 
 
 def test_the_order_of_rows_does_not_change_a_bit() -> None:

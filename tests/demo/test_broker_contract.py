@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -259,12 +260,9 @@ def test_garbage_ends_only_its_connection(port: int, client: Make, garbage: byte
     with socket.create_connection(("127.0.0.1", port)) as raw:
         raw.settimeout(5)
         raw.sendall(garbage)
-        raw.shutdown(socket.SHUT_WR)
-        while True:
-            try:
-                if not raw.recv(1000):
-                    break
-            except ConnectionResetError:
-                break
+        with contextlib.suppress(OSError):  # the broker may have hung up before
+            raw.shutdown(socket.SHUT_WR)
+            while raw.recv(1000):
+                pass
     giver.send("t", "still here")
     assert until(lambda: taker.payloads() == ["still here"])

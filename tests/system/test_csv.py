@@ -71,3 +71,14 @@ def test_a_column_tells_devices_apart(data: Callable[[str], Path], sluicegate: A
     feeds = from_csv(path, "time_hour", ["temp"], device="origin", rows=800)
     assert len(feeds) == 3
     kept_every_reading_once(tmp_path / "demo", Streams(feeds))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_hardly_any_readings(sluicegate: Any, tmp_path: Path, rows: int) -> None:
+    """A file of one, two or three rows goes through the outage and both kills as well; so does a folder of odd name."""
+    path = tmp_path / "few rows.csv"
+    path.write_text("t,v\n" + "".join(f"2020-01-0{n + 1},{n}\n" for n in range(rows)))
+    out = tmp_path / 'a "b" ü'
+    done = sluicegate("demo", "--edge-only", "--csv", path, "--time", "t", "--value", "v", "--out", out)
+    assert done.returncode == 0, done.stderr
+    kept_every_reading_once(out, Streams(from_csv(path, "t", ["v"])))

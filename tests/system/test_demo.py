@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -75,16 +79,19 @@ def test_whole_path_in_two_halves(sluicegate: Any, tmp_path: Path) -> None:
     assert "FAILED" not in cloud.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.faults
-@pytest.mark.spark
-def test_a_tampered_chunk_fails_the_demo(sluicegate: Any, tmp_path: Path) -> None:
-    """The verdict can fail: with one chunk taken away the demo ends with exit code 1 and says what is lost."""
-    pytest.importorskip("pyspark", reason="needs the extra `cloud`")
-    out = tmp_path / "demo"
-    assert sluicegate("demo", "--edge-only", "--rows", 200, "--broker", "builtin", "--out", out).returncode == 0
-    min((out / "chunks").rglob("*.json")).unlink()
-    cloud = sluicegate("demo", "--cloud-only", "--out", out)
-    assert cloud.returncode == 1, cloud.stdout + cloud.stderr
-    assert "lost" in cloud.stderr
-    assert json.loads((out / "summary.json").read_text())["readings"]["lost"] > 0
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupted_demo_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    """Told to end in the middle, the demo ends its agents and its broker, and says so without a traceback."""
+    command = [sys.executable, "-m", "sluicegate", "demo", "--edge-only", "--out", str(tmp_path / "demo")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as demo:
+        assert demo.stdout is not None
+        while "one agent a station" not in (line := demo.stdout.readline()):
+            assert line, "the demo ended early"
+        time.sleep(0.7)
+        demo.send_signal(number)
+        rest = demo.stdout.read()
+    assert demo.returncode in (130, 143)
+    assert "Traceback" not in rest
+    processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path) not in processes

@@ -43,7 +43,7 @@ class StoredWindow:
         self.changed = False
         self.begun_anew = False
         self._leaves: dict[tuple[int, int], bytes] = {}
-        self._level = self._head = self._open = 0
+        self._level = self._base = self._head = self._open = 0
         self._untidy = self._left_untidy = True
         self.number, self.window = self._restored(connection, stream, config) or self._begun(connection, stream, config)
 
@@ -111,7 +111,8 @@ class StoredWindow:
         """Take over what changed; a commit that fails leaves it here for the next."""
         changes = self.window.changes()
         self._untidy |= changes.level != self._level or changes.head != self._head
-        self._level, self._head, self._open = changes.level, changes.head, changes.open
+        self._level, self._base = changes.level, changes.base
+        self._head, self._open = changes.head, changes.open
         self._leaves.update(((changes.level, number), leaf) for number, leaf in changes.closed)
 
     def _tidy(self, connection: sqlite3.Connection, most: int) -> None:
@@ -123,7 +124,7 @@ class StoredWindow:
         folded: set[int] = set()
         for level, number in stale:
             target = number >> (self._level - level)
-            if level == self._level or not self._head <= target < self._open:
+            if not self._base <= level < self._level or not self._head <= target < self._open:
                 self._delete(connection, level, number)
             elif target not in folded:
                 self._fold(connection, target)
@@ -131,20 +132,18 @@ class StoredWindow:
         self._left_untidy = len(stale) == most
 
     def _stale(self, connection: sqlite3.Connection, most: int) -> list[tuple[int, int]]:
-        """Rows before the window's head, then rows of lower levels, by level."""
-        found: list[tuple[int, int]] = []
-        for level in range(self._level, -1, -1):
-            bound = self._head << (self._level - level) if level == self._level else 1 << 62
-            query = "SELECT level, number FROM window_leaf WHERE window = ? AND level = ? AND number < ? LIMIT ?"
-            found += connection.execute(query, (self.number, level, bound, most - len(found))).fetchall()
-        return found
+        """Rows before the window's head, then rows of lower levels, the lowest first."""
+        query = "SELECT level, number FROM window_leaf WHERE window = ? AND level = ? AND number < ? LIMIT ?"
+        left = connection.execute(query, (self.number, self._level, self._head, most)).fetchall()
+        query = "SELECT level, number FROM window_leaf WHERE window = ? AND level < ? ORDER BY level LIMIT ?"
+        return left + connection.execute(query, (self.number, self._level, most - len(left))).fetchall()
 
     def _fold(self, connection: sqlite3.Connection, target: int) -> None:
         """Write the leaf `target` of the present level and delete the rows of lower levels that belong to it."""
         row = (self.number, self._level, target, self.window.leaf(target))
         connection.execute("INSERT OR REPLACE INTO window_leaf VALUES (?, ?, ?, ?)", row)
         delete = "DELETE FROM window_leaf WHERE window = ? AND level = ? AND number >= ? AND number < ?"
-        for level in range(self._level):
+        for level in range(self._base, self._level):
             shift = self._level - level
             connection.execute(delete, (self.number, level, target << shift, (target + 1) << shift))
 

@@ -223,7 +223,7 @@ function row(cells, tag = "td", text = [0, 1]) {
 function drawTable() {
   const head = row(["Stream", "Device", "Windows", "Exact means", "Band ±", "Exact max", "Complete", "Resolution"], "th");
   const body = series.map((s) => {
-    const made = row([s.stream, s.device ?? FLEET, whole.format(s.facts.windows), percent(s.facts.exact.mean), number(s.facts.half_width), percent(s.facts.exact.max), percent(s.facts.completeness), span(s.facts.resolution)]);
+    const made = row([s.stream, s.device ?? FLEET, whole.format(s.facts.windows), percent(s.facts.exact.mean), s.facts.half_width === null ? "–" : String(+s.facts.half_width.toPrecision(3)), percent(s.facts.exact.max), percent(s.facts.completeness), span(s.facts.resolution)]);
     made.className = "pick";
     made.tabIndex = 0;
     const pick = () => { choose(s.stream, s.device); $("windows-title").scrollIntoView({ behavior: "smooth" }); };
@@ -232,7 +232,7 @@ function drawTable() {
     return made;
   });
   $("table").replaceChildren(element("thead", {}, head), element("tbody", {}, ...body));
-  $("table-note").textContent = "Band ±: half the width of the mean's band, in the middle of all windows. Choose a row to see its windows."
+  $("table-note").textContent = "Band ±: half the width of the mean's band, the median of the windows that are not exact. Choose a row to see its windows."
     + (seriesInAll > series.length ? ` Shown: ${series.length} of ${whole.format(seriesInAll)} series; all are in the Parquet files.` : "");
 }
 function drawDocuments() {

@@ -51,14 +51,16 @@ def one_series(rows: pa.Table, key: dict[str, Any], points: int) -> dict[str, An
 
 
 def facts(rows: pa.Table) -> dict[str, Any]:
-    """What the table says of a series: windows that hold a reading, exact shares, the mean's usual half-width."""
+    """What the table says of a series: windows that hold a reading, exact shares, the usual half-width of means not exact."""
     held = rows.filter(pc.greater(rows["count_high"], 0))
     exact = {name: _mean(held[f"{name}_exact"].cast(pa.float64())) for name in AGGREGATES}
-    half = pc.divide(pc.subtract(held["mean_high"], held["mean_low"]), 2.0)
+    uncertain = held.filter(pc.invert(held["mean_exact"]))
+    half = pc.divide(pc.subtract(uncertain["mean_high"], uncertain["mean_low"]), 2.0)
+    middle = _rounded(pc.quantile(half, 0.5)[0].as_py()) if uncertain.num_rows else None
     return {
         "windows": held.num_rows,
         "exact": exact,
-        "half_width": _rounded(pc.quantile(half, 0.5)[0].as_py()) if held.num_rows else None,
+        "half_width": middle,
         "completeness": _mean(rows["completeness"]),
         "resolution": _scaled(_mean(held["resolution_us"]), 1e-6),
     }

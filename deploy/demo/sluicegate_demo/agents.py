@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ def configuration(feed: Feed, port: int, folder: Path, target: Path) -> str:
 id = "{feed.device}"
 
 [state]
-path = "{folder / "state"}"
+path = {_quoted(folder / "state")}
 memory = "48MiB"
 disk = "64MiB"
 
@@ -76,15 +77,20 @@ chunk_age = "5min"
 
 [sync]
 target = "directory"
-path = "{target}"
+path = {_quoted(target)}
 every = "50ms"
 
 [results]
-every = "100ms"
+every = "0s"
 """
 
 
 BUCKET_READINGS, OUTBOX_ROWS, CHUNK_BUCKETS = 16, 96, 48
+
+
+def _quoted(path: Path) -> str:
+    """A path as a TOML string, whatever characters its folders have."""
+    return json.dumps(str(path), ensure_ascii=False)
 
 
 def topic(feed: Feed) -> str:
@@ -129,12 +135,20 @@ class AgentProcess:
             self.kills += 1
 
     def stop(self) -> None:
-        """SIGTERM, and wait until the agent has left everything durable. Raises AgentError when it fails or hangs."""
-        self.observe()
+        """SIGTERM, and wait until the agent has handed everything on. Raises AgentError when it fails or hangs."""
+        self._wait_until_up()
         with self._lock:
             process = self._running()
             process.terminate()
             self._wait(process)
+
+    def _wait_until_up(self) -> None:
+        """An agent that was only just started does not yet know what SIGTERM asks for; one that has its lock does."""
+        end = time.monotonic() + _STOP_SECONDS
+        self.observe()
+        while not self.status().get("running") and time.monotonic() < end:
+            time.sleep(0.02)
+            self.observe()
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
         end = time.monotonic() + _STOP_SECONDS

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 
@@ -97,6 +99,7 @@ class Job:
         (self.out / "source.json").write_text(json.dumps(asdict(source)) + "\n")
         for line in _describe(feeds):
             self._say(line)
+        signal.signal(signal.SIGTERM, _stop)
         run = Edge(feeds, self.out.resolve(), broker=self.broker, say=self._say, draw=_draw).run()
         run.save(self.out)
         sent = f"{run.messages_sent:,} messages in {run.seconds:.1f} s"
@@ -166,6 +169,11 @@ class Job:
         click.secho(f"[{time.monotonic() - self._began:5.1f} s] ", dim=True, nl=False)
         click.echo(line)
         sys.stdout.flush()
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    """Told to end: unwind, so that no agent and no broker is left behind."""
+    raise SystemExit(128 + number)
 
 
 def _draw(sent: int, messages: int) -> None:

@@ -23,8 +23,11 @@ cdef class Amta(Engine):
     cdef int room  # elements the stack can hold
     cdef int stacked  # elements on the stack
     cdef bint has_right
+    cdef bint has_base
+    cdef bint stale  # the newest leaf has changed since R0 and R1 were taken
     cdef Slot* left  # R0, the leftmost tree
-    cdef Slot* right  # R1, the other trees
+    cdef Slot* right  # R1, the other trees: always base and then the newest leaf
+    cdef Slot* base_of_right
     cdef Slot* stack  # R0 without the first element of each level, the topmost level first
 
     cdef Slot* node(self, int level, int64_t index) noexcept nogil
@@ -33,6 +36,8 @@ cdef class Amta(Engine):
     cdef int make_room(self, int level, int64_t index) except -1 nogil
     cdef int raise_node(self, const Slot* node) noexcept nogil
     cdef void measure(self) noexcept nogil
+    cdef void freshen(self) noexcept nogil
+    cdef void add_newest(self) noexcept nogil
     cdef void compute_left(self) noexcept nogil
     cdef void compute_right(self) noexcept nogil
     cdef void stack_head(self, int level) noexcept nogil

@@ -35,11 +35,12 @@ cdef class Amta(Engine):
         self.pool.shift = chunk_shift(limit)
         self.pool.chunk = (<int64_t> p.width) << self.pool.shift
         self.room = stack_room(limit)
-        self.left = <Slot*> calloc((2 + self.room) * p.width, sizeof(Slot))
+        self.left = <Slot*> calloc((3 + self.room) * p.width, sizeof(Slot))
         if self.left == NULL:
-            raise MemoryError(f"amta: no memory for {2 + self.room} partials of {p.width} slots")
+            raise MemoryError(f"amta: no memory for {3 + self.room} partials of {p.width} slots")
         self.right = self.left + p.width
-        self.stack = self.right + p.width
+        self.base_of_right = self.right + p.width
+        self.stack = self.base_of_right + p.width
         return 0
 
     # the shape
@@ -65,6 +66,7 @@ cdef class Amta(Engine):
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Insert a leaf (Algorithm 3): a pair gets its parent when the next pair of its level begins."""
         cdef int before = self.depth, level
+        self.freshen()
         self.make_room(0, self.tail)
         level = self.raise_node(leaf)
         self.measure()
@@ -74,12 +76,31 @@ cdef class Amta(Engine):
         if self.depth == before and level == before - 1:  # the leftmost tree has grown
             self.compute_left()
             self.compute_right()
-        elif self.has_right:
-            combine(self.p, self.right, self.right, leaf)
         else:
-            copy(self.p, self.right, leaf)
-            self.has_right = True
+            self.has_base = self.has_right
+            if self.has_base:
+                copy(self.p, self.base_of_right, self.right)
+            self.add_newest()
         return 0
+
+    cdef void add_newest(self) noexcept nogil:
+        """R1 from its base and the newest leaf."""
+        cdef Slot* newest = self.node(0, self.tail - 1)
+        if self.has_base:
+            combine(self.p, self.right, self.base_of_right, newest)
+        else:
+            copy(self.p, self.right, newest)
+        self.has_right = True
+
+    cdef inline void freshen(self) noexcept nogil:
+        """Take R0 and R1 anew where readings have joined the newest leaf since."""
+        if not self.stale:
+            return
+        self.stale = False
+        if self.depth == 1:
+            self.compute_left()
+        else:
+            self.add_newest()
 
     cdef int make_room(self, int level, int64_t index) except -1 nogil:
         """Reserve whatever appending this node may need, so that nothing fails half-way."""
@@ -127,22 +148,32 @@ cdef class Amta(Engine):
             copy(self.p, self.left, self.node(0, self.head))
 
     cdef void compute_right(self) noexcept nogil:
-        """R1 from the last pair of each level but the topmost, the leftmost tree (Algorithm 5, R1 reset first)."""
+        """R1 from the last pair of each level but the topmost, the leftmost tree (Algorithm 5, R1 reset first).
+
+        The newest leaf, which readings may still join, comes last by itself.
+        """
         cdef int level
-        cdef int64_t last
+        cdef int64_t last = self.tail - 1
         cdef Slot* pair = self.spare + 3 * self.p.width
-        self.has_right = False
-        for level in range(self.depth - 1):
+        self.stale = False
+        self.has_right = self.depth > 1
+        self.has_base = self.has_right and last & 1
+        if not self.has_right:
+            return
+        if self.has_base:
+            copy(self.p, self.base_of_right, self.node(0, last - 1))
+        for level in range(1, self.depth - 1):
             last = self.end(level) - 1
             if last & 1:
                 combine(self.p, pair, self.node(level, last - 1), self.node(level, last))
             else:
                 copy(self.p, pair, self.node(level, last))
-            if self.has_right:
-                combine(self.p, self.right, pair, self.right)
+            if self.has_base:
+                combine(self.p, self.base_of_right, pair, self.base_of_right)
             else:
-                copy(self.p, self.right, pair)
-                self.has_right = True
+                copy(self.p, self.base_of_right, pair)
+                self.has_base = True
+        self.add_newest()
 
     cdef inline void stack_head(self, int level) noexcept nogil:
         cdef int64_t index = self.first(level)
@@ -159,19 +190,17 @@ cdef class Amta(Engine):
         """Fold a reading into the newest leaf, which has no parent yet."""
         cdef Slot* newest = self.node(0, self.tail - 1)
         combine(self.p, newest, newest, reading)
-        if self.depth == 1:
-            self.compute_left()
-        elif self.has_right:
-            combine(self.p, self.right, self.right, reading)
-        else:
-            copy(self.p, self.right, reading)
-            self.has_right = True
+        self.stale = True
+
+    cdef void touched(self) noexcept nogil:
+        self.stale = True
 
     # Algorithms 6 and 7: single eviction
 
     cdef void pop(self) noexcept nogil:
         """Evict the oldest leaf (Algorithms 6 and 7)."""
         cdef int before = self.depth, level = 0
+        self.freshen()
         self.drop_to(self.head + 1)
         self.measure()
         if self.depth < before:
@@ -188,7 +217,7 @@ cdef class Amta(Engine):
     cdef void rebuild(self) noexcept nogil:
         if self.head == self.tail:
             self.stacked = 0
-            self.has_right = False
+            self.has_right = self.has_base = self.stale = False
             return
         self.compute_left()
         self.compute_right()
@@ -211,6 +240,7 @@ cdef class Amta(Engine):
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
         """Evict the longest prefix that leaves: each tree whole first, then down the first that stays."""
         cdef int64_t head
+        self.freshen()
         self.refresh_spine()
         head = self.first_kept(leaves, context)
         if head < 0:
@@ -307,13 +337,16 @@ cdef class Amta(Engine):
     cdef const Slot* total(self) noexcept nogil:
         if self.head == self.tail:
             return NULL
+        self.freshen()
         if not self.has_right:
             return self.left
         combine(self.p, self.spare, self.left, self.right)
         return self.spare
 
     cdef const Slot* rest(self) noexcept nogil:
-        cdef Slot* top = self.stack + (self.stacked - 1) * self.p.width
+        cdef Slot* top
+        self.freshen()
+        top = self.stack + (self.stacked - 1) * self.p.width
         if not self.stacked:
             return self.right if self.has_right else NULL
         if not self.has_right:
@@ -325,7 +358,7 @@ cdef class Amta(Engine):
         return self.node(0, index)
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t slots = (2 + self.room) * self.p.width + self.pool.chunks * self.pool.chunk, rings = 0
+        cdef int64_t slots = (3 + self.room) * self.p.width + self.pool.chunks * self.pool.chunk, rings = 0
         cdef int level
         for level in range(LEVELS):
             if self.level[level].chunk != NULL:
@@ -333,31 +366,36 @@ cdef class Amta(Engine):
         return Engine.bytes(self) + slots * <int64_t> sizeof(Slot) + rings * <int64_t> sizeof(void*)
 
     cdef const Slot* result(self, int side) noexcept nogil:
-        if self.head == self.tail or (side == 1 and not self.has_right):
+        if self.head == self.tail or (side == 1 and not self.has_base):
             return NULL
-        return self.left if side == 0 else self.right
+        self.freshen()
+        return self.left if side == 0 else self.base_of_right
 
     cdef int begin(self, int64_t head) except -1:
         cdef int level
         for level in range(LEVELS):
             clear(&self.pool, &self.level[level])
         self.depth = self.stacked = 0
-        self.has_right = False
+        self.has_right = self.has_base = self.stale = False
         return Engine.begin(self, head)
 
     cdef int finish(self, const Slot* left, const Slot* right) except -1:
         """The stack is a function of the leaves; R0 and R1 depend on how the window came to be."""
         self.rebuild()
-        if left != NULL:
-            copy(self.p, self.left, left)
-        self.has_right = right != NULL
+        if left == NULL:
+            return 0
+        copy(self.p, self.left, left)
+        self.has_base = right != NULL
         if right != NULL:
-            copy(self.p, self.right, right)
+            copy(self.p, self.base_of_right, right)
+        if self.has_right:
+            self.add_newest()
         return 0
 
     # invariants
 
     cdef int check(self) except -1:
+        self.freshen()
         self.check_nodes()
         return self.check_stack()
 

@@ -20,6 +20,7 @@ cdef class Engine:
     cdef int setup(self, Program* p, int64_t limit) except -1
     cdef int push(self, const Slot* leaf) except -1 nogil
     cdef void join(self, const Slot* reading) noexcept nogil  # folds into the newest leaf
+    cdef void touched(self) noexcept nogil  # the caller has changed the newest leaf
     cdef void pop(self) noexcept nogil  # evicts the oldest leaf
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil  # evicts the longest prefix that leaves; −1 as `Leaves`
     cdef int coarsen(self) except -1 nogil  # level eviction: leaf i becomes part of leaf i >> 1
@@ -27,7 +28,7 @@ cdef class Engine:
     cdef const Slot* rest(self) noexcept nogil  # without the oldest leaf; NULL: nothing; valid until the next call
     cdef Slot* leaf(self, int64_t index) noexcept nogil
     cdef int64_t bytes(self) noexcept nogil
-    cdef const Slot* result(self, int side) noexcept nogil  # 0: R0, 1: R1 where the engine keeps them, else NULL
+    cdef const Slot* result(self, int side) noexcept nogil  # 0: R0, 1: R1 less the newest leaf, where kept, else NULL
     cdef int begin(self, int64_t head) except -1  # empty, the next leaf's index is `head`
     cdef int finish(self, const Slot* left, const Slot* right) except -1  # after loading leaves by push: take over R0, R1
     cdef int check(self) except -1  # raises InvariantError

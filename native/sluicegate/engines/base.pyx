@@ -26,6 +26,9 @@ cdef class Engine:
     cdef void join(self, const Slot* reading) noexcept nogil:
         pass
 
+    cdef void touched(self) noexcept nogil:
+        pass
+
     cdef void pop(self) noexcept nogil:
         pass
 

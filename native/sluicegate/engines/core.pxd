@@ -31,7 +31,13 @@ cdef class Core:
     cdef int* prefix_slot
     cdef double* center
     cdef bint centered
+    cdef bint centers_itself  # on the first reading
     cdef Slot* reading
+    cdef double latest  # the first value of the newest reading
+    cdef Slot* open_leaf  # the newest leaf, while a reading is placed
+    cdef int64_t known_head  # the oldest leaf, closed, of which the next two are known; −1: not
+    cdef int64_t known_first
+    cdef int64_t known_end
     cdef double* row
     cdef readonly int64_t accepted
     cdef readonly int64_t newest
@@ -48,6 +54,8 @@ cdef class Core:
     cdef int allocate(self) except -1
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
     cdef int place(self, const double* values, int64_t time) except -1 nogil
+    cdef void lift_reading(self, const double* values, int64_t time) noexcept nogil
+    cdef void join(self, const double* values, int64_t time) noexcept nogil
     cdef bint joins(self, const double* values, int64_t time) noexcept nogil
     cdef bint forced(self, bint late, const Slot* newest) noexcept nogil
     cdef void refresh_rules(self) noexcept nogil

@@ -14,7 +14,8 @@ from sluicegate.engines.answers cimport (
 )
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.program cimport (
-    H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, MAX, MIN, SUM, Program, Slot, Step, combine, lift,
+    FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOW, MAX, MIN, MOMENTS, ORDERED, PREFIX, SUM, Program,
+    Slot, Step, combine, fold, lift,
 )
 from sluicegate.engines.recalc cimport Recalc
 from sluicegate.histograms._rules cimport Rules
@@ -84,9 +85,11 @@ cdef class Core:
         self._layout = layout
         self.policy, self.value, self.limit, self.hop, self.up_to = policy, value, limit, hop, up_to
         self.bucketed, self.rules, self.ruled = layout.bucketed, rules, rules is not None
+        self.centers_itself = layout.centered
         self.extreme_slot = layout.extreme_slot(up_to)
         self.accepted = self.created = self.mark = 0
         self.newest, self.edge, self.level = _NEVER, -1, 0
+        self.known_head = -1
         self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
         self.p.width, self.p.steps = layout.width, len(layout.components)
         self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
@@ -101,6 +104,7 @@ cdef class Core:
 
     def __dealloc__(self):
         free(self.p.step)
+        free(self.p.fold)
         free(self.outputs)
         free(self.center)
         free(self.row)
@@ -110,11 +114,12 @@ cdef class Core:
 
     cdef int allocate(self) except -1:
         self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
+        self.p.fold = <Step*> calloc(self.p.steps, sizeof(Step))
         self.outputs = <Output*> calloc(self.answers, sizeof(Output))
         self.center = <double*> calloc(self.p.dimensions, sizeof(double))
         self.row = <double*> calloc(self.p.dimensions, sizeof(double))
         self.reading = <Slot*> calloc(self.p.width + self.answers, sizeof(Slot))
-        if self.p.step == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
+        if self.p.step == NULL or self.p.fold == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
             raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
         return 0
 
@@ -180,20 +185,16 @@ cdef class Core:
 
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:
         if not self.centered:
-            if self.bucketed:
+            if self.centers_itself:
                 memcpy(self.center, values, self.p.dimensions * sizeof(double))
             self.centered = True
         if self.ruled and self.accepted >= self.rules.due_at:
             self.refresh_rules()
-        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
-            self.reading.f = values[0]
-        else:
-            lift(&self.p, self.reading, values, time, self.accepted, self.center)
-        if self.ruled and self.rules.sampling:
-            self.carry_sample()
+        self.latest = values[0]
         if self.bucketed:
             self.place(values, time)
         else:
+            self.lift_reading(values, time)
             self.engine.push(self.reading)
             self.created += 1
         self.accepted += 1
@@ -204,6 +205,23 @@ cdef class Core:
         else:
             self.enforce()
         return 0
+
+    cdef inline void lift_reading(self, const double* values, int64_t time) noexcept nogil:
+        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+            self.reading.f = values[0]
+            return
+        lift(&self.p, self.reading, values, time, self.accepted, self.center)
+        if self.ruled and self.rules.sampling:
+            self.carry_sample()
+
+    cdef inline void join(self, const double* values, int64_t time) noexcept nogil:
+        """Fold the reading into the newest bucket: in place, unless it carries a sample."""
+        if self.p.folds < 0 or (self.ruled and self.rules.sampling):
+            self.lift_reading(values, time)
+            self.engine.join(self.reading)
+            return
+        fold(&self.p, self.open_leaf, values, time, self.accepted, self.center)
+        self.engine.touched()
 
     cdef void refresh_rules(self) noexcept nogil:
         """Give the sum-like histogram the current results and their sample, which the buckets carry."""
@@ -231,8 +249,9 @@ cdef class Core:
         while True:
             joined = self.engine.head < self.engine.tail and self.joins(values, time)
             if joined:
-                self.engine.join(self.reading)
+                self.join(values, time)
             elif self.limit == 0 or self.engine.tail - self.engine.head < self.limit:
+                self.lift_reading(values, time)
                 self.engine.push(self.reading)
                 self.created += 1
             else:
@@ -244,8 +263,9 @@ cdef class Core:
 
     cdef bint joins(self, const double* values, int64_t time) noexcept nogil:
         """Whether the newest bucket takes a reading: as the histograms say, or because of the limit; see the twin."""
-        cdef const Slot* newest = self.engine.leaf(self.engine.tail - 1)
+        cdef Slot* newest = self.engine.leaf(self.engine.tail - 1)
         cdef bint late = time < newest[H_T_LAST].i
+        self.open_leaf = newest
         if self.ruled:
             if not late and self.rules.c_joins(values, self.accepted):
                 return True
@@ -264,6 +284,7 @@ cdef class Core:
         cdef int64_t out = leaf[H_O_FIRST].i + leaf[H_COUNT].i - 1 - self.cut_oldest_leaf().most
         cdef int64_t head = self.engine.head
         self.engine.coarsen()
+        self.known_head = -1
         if self.ruled:
             self.rules.c_coarsened()
         self.edge = max(self.edge, out)
@@ -290,11 +311,17 @@ cdef class Core:
             self.settle()
 
     cdef int64_t end_of_oldest(self) noexcept nogil:
-        """The ordinal after the oldest leaf's last reading."""
+        """The ordinal after the oldest leaf's last reading; a closed leaf is looked at once."""
         cdef const Slot* oldest
+        cdef int64_t head = self.engine.head
         if not self.bucketed:
-            return self.engine.head + 1
-        oldest = self.engine.leaf(self.engine.head)
+            return head + 1
+        if head == self.known_head:
+            return self.known_end
+        oldest = self.engine.leaf(head)
+        if head < self.engine.tail - 1:
+            self.known_head, self.known_first = head, oldest[H_O_FIRST].i
+            self.known_end = oldest[H_O_FIRST].i + oldest[H_COUNT].i
         return oldest[H_O_FIRST].i + oldest[H_COUNT].i
 
     cdef int64_t cut_off(self) noexcept nogil:
@@ -312,7 +339,7 @@ cdef class Core:
         cdef double oldest
         while self.engine.tail - self.engine.head > 1:
             oldest = self.up_to * self.engine.leaf(self.engine.head)[self.extreme_slot].f
-            if head == self.engine.head and self.up_to * self.reading[self.extreme_slot].f < oldest:
+            if head == self.engine.head and self.up_to * self.latest < oldest:
                 return
             rest = self.engine.rest()
             if rest == NULL or self.up_to * rest[self.extreme_slot].f < oldest:
@@ -324,6 +351,10 @@ cdef class Core:
         cdef int64_t start = self.edge + 1, uncertain = 0
         cdef const Slot* leaf
         cdef Cut where
+        if not self.rules.has_hop:
+            if start > self.rules.start:
+                self.rules.start, self.rules.full = start, True
+            return
         if self.engine.head == self.engine.tail:
             self.rules.c_settled(self.accepted, 0)
             return
@@ -386,6 +417,8 @@ cdef class Core:
             out = self.engine.head - 1
         elif self.engine.head == self.engine.tail:
             out = self.accepted - 1
+        elif self.engine.head == self.known_head:
+            out = self.known_first - 1
         else:
             out = self.engine.leaf(self.engine.head)[H_O_FIRST].i - 1
         self.edge = max(self.edge, out)
@@ -537,6 +570,7 @@ cdef class Core:
         if self.ruled:
             self.rules.load(saved.rules)
         self.engine.begin(saved.head)
+        self.known_head = -1
         for leaf in leaves:
             self.engine.push(self.unpack(leaf))
         left, right = saved.left, saved.right
@@ -583,10 +617,19 @@ cdef int ask(void* core, const Slot* prefix) noexcept nogil:
 
 
 cdef int fill_program(Program* p, layout) except -1:
-    cdef int k
+    cdef int k, op
     for k, component in enumerate(layout.components):
         p.step[k].op, p.step[k].dimension, p.step[k].slot = component.op, component.dimension, component.slot
     p.alone = p.step[0].op if p.width == 1 else -1
+    p.folds = 0
+    for k in range(p.steps):
+        op = p.step[k].op
+        if op == PREFIX or op == LOW or op == HIGH or op == LAST or op >= MOMENTS:
+            p.fold[p.folds] = p.step[k]
+            p.folds += 1
+        elif op != FIRST and op < ORDERED:
+            p.folds = -1
+            return 0
     return 0
 
 

@@ -1,4 +1,5 @@
 # The contract of the compiled hop histogram: O(1) a reading, O(256) an eviction; no allocation, no GIL.
+cimport cython
 from libc.stdint cimport int64_t
 
 cdef enum:
@@ -10,6 +11,7 @@ cdef enum:  # sluicegate.reference.hop.Verdict
     OTHER = 2
 
 
+@cython.final
 cdef class HopRule:
     cdef double confidence
     cdef double mean  # of the sizes, 0: no prediction

@@ -1,5 +1,8 @@
+from typing import Self, final
+
+@final
 class HopRule:
-    def __init__(self, confidence: float, mean: float, deviation: float) -> None: ...
+    def __new__(cls, confidence: float, mean: float, deviation: float) -> Self: ...
     @property
     def boundary(self) -> int: ...
     @property

@@ -1,5 +1,6 @@
 # cython: language_level=3
 """Where the readings stand to predicted evictions (A2MTA, II-C), compiled; the readable twin is sluicegate.reference.hop."""
+cimport cython
 from libc.math cimport ceil, fabs, floor, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memmove
@@ -12,6 +13,7 @@ cdef int _LEAST_SIZES = 3
 cdef int _LEAST_SAMPLE = 30
 
 
+@cython.final
 cdef class HopRule:
     """Sizes of past evictions, the last known boundary, and the next predicted zone of boundaries."""
 

@@ -1,4 +1,5 @@
 # The contract of the compiled max-like histogram: O(1) a reading and extreme, a refit when a block ends; no allocation, no GIL.
+cimport cython
 from libc.stdint cimport int64_t
 
 cdef enum:
@@ -17,9 +18,10 @@ cdef struct Peak:
     double maxima[MAXIMA]  # oldest first
 
 
+@cython.final
 cdef class MaxRule:
     cdef Peak* peaks
-    cdef readonly int m
+    cdef int m
     cdef int64_t block  # 0: automatic
     cdef int64_t block_size
     cdef int64_t n  # readings of the open block

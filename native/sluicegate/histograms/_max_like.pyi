@@ -1,9 +1,11 @@
 from collections.abc import Sequence
+from typing import Self, final
 
 from sluicegate.histograms.max_like import Extreme
 
+@final
 class MaxRule:
-    def __init__(self, extremes: Sequence[Extreme], block: int, confidence: float, paper: bool) -> None: ...
+    def __new__(cls, extremes: Sequence[Extreme], block: int, confidence: float, paper: bool) -> Self: ...
     @property
     def extremes(self) -> tuple[Extreme, ...]: ...
     @property

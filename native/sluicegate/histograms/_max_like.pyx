@@ -1,5 +1,6 @@
 # cython: language_level=3
 """Whether a reading may become the window's extreme (A2MTA, II-B), compiled; the readable twin is sluicegate.reference.max_like."""
+cimport cython
 from cpython.array cimport array
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
@@ -15,6 +16,7 @@ cdef int _LEAST_MAXIMA = 5
 cdef int64_t _LEAST_AUTOMATIC = 64
 
 
+@cython.final
 cdef class MaxRule:
     """The last block maxima of each extreme, the range of candidates they give, and the open bucket's greatest value."""
 

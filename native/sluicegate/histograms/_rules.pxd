@@ -1,4 +1,5 @@
 # How the histograms of a window decide together, as the window's core calls it: no allocation, no GIL.
+cimport cython
 from libc.stdint cimport int64_t
 
 from sluicegate.histograms._hop cimport HopRule
@@ -6,6 +7,7 @@ from sluicegate.histograms._max_like cimport MaxRule
 from sluicegate.histograms._sum_like cimport SumRule
 
 
+@cython.final
 cdef class Rules:
     cdef readonly SumRule sums  # None where absent, as the others
     cdef readonly MaxRule most

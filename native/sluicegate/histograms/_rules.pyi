@@ -1,11 +1,13 @@
 from collections.abc import Sequence
+from typing import Self, final
 
 from sluicegate.histograms._hop import HopRule
 from sluicegate.histograms._max_like import MaxRule
 from sluicegate.histograms._sum_like import SumRule
 
+@final
 class Rules:
-    def __init__(self, sums: SumRule | None, most: MaxRule | None, hop: HopRule | None, refresh: int) -> None: ...
+    def __new__(cls, sums: SumRule | None, most: MaxRule | None, hop: HopRule | None, refresh: int) -> Self: ...
     @property
     def sums(self) -> SumRule | None: ...
     @property

@@ -1,5 +1,6 @@
 # cython: language_level=3
 """How the histograms of a window decide together, compiled; the readable twin is sluicegate.reference.rules."""
+cimport cython
 from cpython.array cimport array
 from libc.stdint cimport int64_t
 
@@ -12,6 +13,7 @@ from sluicegate.histograms._sum_like cimport SumRule
 _head = struct.Struct("<3q2B")
 
 
+@cython.final
 cdef class Rules:
     """What a window's core asks for each reading; any part may be absent (None), not all."""
 

@@ -1,4 +1,5 @@
 # The contract of the compiled sum-like histogram: O(1) a reading and control, no allocation, no GIL.
+cimport cython
 from libc.stdint cimport int64_t
 
 from sluicegate.histograms._statistics cimport Moments
@@ -17,9 +18,10 @@ cdef struct Sum:
     Moments sample  # of past results, set before a refresh
 
 
+@cython.final
 cdef class SumRule:
     cdef Sum* sums
-    cdef readonly int m
+    cdef int m
     cdef int64_t n  # readings of the open bucket
     cdef double confidence
     cdef double t  # Student's quantile for `freedom`

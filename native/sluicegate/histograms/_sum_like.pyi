@@ -1,12 +1,14 @@
 from collections.abc import Sequence
+from typing import Self, final
 
 from sluicegate.histograms.sum_like import Control
 
+@final
 class SumRule:
     limits: list[float]
     results: list[float]
     samples: list[tuple[float, float, float]]
-    def __init__(self, controls: Sequence[Control], confidence: float) -> None: ...
+    def __new__(cls, controls: Sequence[Control], confidence: float) -> Self: ...
     @property
     def controls(self) -> tuple[Control, ...]: ...
     def joins(self, values: Sequence[float]) -> bool: ...

@@ -1,5 +1,6 @@
 # cython: language_level=3
 """Whether a reading may join without endangering a sum (A2MTA, II-A), compiled; the twin is sluicegate.reference.sum_like."""
+cimport cython
 from cpython.array cimport array
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
@@ -13,6 +14,7 @@ from sluicegate.histograms.sum_like import Control
 cdef double _LEAST_SAMPLE = 30.0
 
 
+@cython.final
 cdef class SumRule:
     """The open bucket's prefix extremes of each controlled sum, and the limits they are held to."""
 

@@ -114,6 +114,11 @@ class Layout:
         return self.dimensions.index(monoid.dimension) if monoid.kind != "count" else 0
 
     @property
+    def centered(self) -> bool:
+        """Whether sums are of x − center: in buckets, and for moments, which so keep the digits of values far from 0."""
+        return self.bucketed or any(component.op == Op.MOMENTS for component in self.components)
+
+    @property
     def positive(self) -> tuple[int, ...]:
         """The dimensions whose values must be greater than 0: a geometric mean reads them."""
         found = {self.dimension_of(monoid) for monoid in self.monoids if monoid.kind == "geometric_mean"}

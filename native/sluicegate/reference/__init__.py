@@ -1,0 +1,1 @@
+"""The readable pure-Python twin of every compiled algorithm, and the recalculating oracle."""

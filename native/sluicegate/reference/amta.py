@@ -31,6 +31,7 @@ class Amta:
         self.head = self.tail = 0
         self.left: Partial | None = None
         self.right: Partial | None = None
+        self.base: Partial | None = None
         self.stack: list[Partial] = []
 
     # the shape, from head and tail alone
@@ -58,10 +59,12 @@ class Amta:
         if before == 0:
             self._compute_left()
             return
-        self.right = leaf if self.right is None else self._combine(self.right, leaf)
         if self.depth() == before and level == before - 1:  # the leftmost tree has grown
             self._compute_left()
             self._compute_right()
+            return
+        self.base = self.right
+        self.right = self._after(self.base, leaf)
 
     def _raise(self, node: Partial) -> int:
         """Append a node to the leaves and the parents this completes; the highest level that grew."""
@@ -89,15 +92,20 @@ class Amta:
 
     def _compute_right(self) -> None:
         """R1 from the last pair of each level but the topmost, the leftmost tree (Algorithm 5, R1 reset first)."""
-        self.right = None
-        for level in range(self.depth() - 1):
+        self.base = self.right = None
+        if self.depth() < 2:
+            return
+        newest = self.tail - 1
+        self.base = self._node(0, newest - 1) if newest & 1 else None
+        for level in range(1, self.depth() - 1):
             last = self.end(level) - 1
             pair = (
                 self._combine(self._node(level, last - 1), self._node(level, last))
                 if last & 1
                 else self._node(level, last)
             )
-            self.right = self._before(pair, self.right)
+            self.base = self._before(pair, self.base)
+        self.right = self._after(self.base, self._node(0, newest))
 
     def _stack_head(self, level: int) -> None:
         index = self.first(level)
@@ -111,7 +119,7 @@ class Amta:
         if self.depth() == 1:
             self._compute_left()
         else:
-            self.right = reading if self.right is None else self._combine(self.right, reading)
+            self.right = self._after(self.base, self._node(0, newest))
 
     # Algorithms 6 and 7: single eviction
 
@@ -128,7 +136,7 @@ class Amta:
 
     def _rebuild(self) -> None:
         if self.head == self.tail:
-            self.left, self.right, self.stack = None, None, []
+            self.left, self.right, self.base, self.stack = None, None, None, []
             return
         self._compute_left()
         self._compute_right()
@@ -199,13 +207,17 @@ class Amta:
         """A leaf of the window, head ≤ index < tail."""
         return self._node(0, index)
 
-    def load(self, head: int, leaves: list[Partial], left: Partial | None, right: Partial | None) -> None:
+    def load(self, head: int, leaves: list[Partial], left: Partial | None, base: Partial | None) -> None:
         """Take over leaves head … and the result pair of a stored window; everything else follows from them."""
         self._levels, self.head, self.tail = [{}], head, head
         for leaf in leaves:
             self._raise(leaf)
         self._rebuild()
-        self.left, self.right = left, right
+        if left is None:
+            return
+        self.left, self.base = left, base
+        if self.right is not None:
+            self.right = self._after(base, self._node(0, self.tail - 1))
 
     def verify(self) -> None:
         """Raise InvariantError where a node that may be read, or the stack, is not what the leaves give."""

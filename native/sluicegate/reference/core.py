@@ -42,7 +42,7 @@ class Saved(NamedTuple):
     level: int  # level evictions so far
     heads: tuple[int, ...]  # the head of each lower level when it was evicted, since the last multiple of KEPT_LEVELS
     centers: tuple[float, ...]
-    left: bytes  # R0 and R1, empty where absent
+    left: bytes  # R0 and, less the newest leaf, R1; empty where absent
     right: bytes
     newest_leaf: bytes  # the open leaf of a window of buckets, else empty
     rules: bytes = b""  # what the histograms keep, empty where none does
@@ -102,7 +102,7 @@ class Core:
         if self._evicting:
             raise BusyError("window: busy with an eviction; a policy may not insert into its own window")
         if self.centers is None:
-            self.centers = tuple(values) if self._bucketed else (0.0,) * len(values)
+            self.centers = tuple(values) if self._layout.centered else (0.0,) * len(values)
         if self._rules is not None and self._rules.due(self.accepted):
             self._refresh(self._rules)
         reading = lift(self._layout, values, time, self.accepted, self.centers)
@@ -349,7 +349,7 @@ class Core:
         """All but the closed leaves."""
         engine = self._engine
         newest = self.leaf(engine.tail - 1) if self._bucketed and engine.head < engine.tail else b""
-        pair = (engine.left, engine.right) if isinstance(engine, Amta) else (None, None)
+        pair = (engine.left, engine.base) if isinstance(engine, Amta) else (None, None)
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self._pack(pair[0]), self._pack(pair[1]), newest,
