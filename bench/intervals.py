@@ -198,9 +198,7 @@ def stream(seed: int, kinds: dict[str, Any]) -> Iterator[tuple[dict[str, Any], d
             yield answers, held, f"seed {seed}, reading {i}, {shape}, {policy}, {histograms}"
 
 
-def attack(
-    windows: int, seed: int, kinds: dict[str, Any]
-) -> tuple[Counter[str], Counter[str], Widths]:
+def attack(windows: int, seed: int, kinds: dict[str, Any]) -> tuple[Counter[str], Counter[str], Widths]:
     """Windows asked and those outside by aggregate, and the widths of those that are cut."""
     asked, outside = Counter[str](), Counter[str]()
     widths: Widths = defaultdict(lambda: array("d"))

@@ -115,7 +115,7 @@ class Layout:
 
     @property
     def centered(self) -> bool:
-        """Whether sums are of x − center: in buckets, and for moments, which so keep the digits of values far from 0."""
+        """Whether sums are of x − center: in buckets, and for moments, which so keep the digits of far values."""
         return self.bucketed or any(component.op == Op.MOMENTS for component in self.components)
 
     @property
