@@ -30,8 +30,9 @@ def length(context: click.Context, option: click.Parameter, value: str) -> int:
     "--slide", default="1h", callback=length, show_default=True, help="From one window's start to the next's."
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark master; all cores of this machine.")
+@click.option("--memory", default="2g", show_default=True, help="What Spark's Java may take of this machine.")
 @click.option("--strict", is_flag=True, help="End with exit code 1 when any document is unreadable or in conflict.")
-def merge(source: tuple[str, ...], out: Path, window: int, slide: int, master: str, strict: bool) -> None:
+def merge(source: tuple[str, ...], out: Path, window: int, slide: int, master: str, memory: str, strict: bool) -> None:
     """Merge chunk documents into sliding windows, per device and fleet-wide.
 
     SOURCE: folders of chunk documents (searched to any depth), files or globs. Running it again, with documents
@@ -46,7 +47,7 @@ def merge(source: tuple[str, ...], out: Path, window: int, slide: int, master: s
         raise click.UsageError(f"--window must be a whole number of --slide: {window} us is not one of {slide} us")
     from sluicegate_cloud import job
 
-    summary = job.merge(source, out, window, slide, master=master, strict=strict)
+    summary = job.merge(source, out, window, slide, master=master, memory=memory, strict=strict)
     for line in job.table(summary):
         click.echo(line)
     click.echo(f"\nWindows in {out / 'windows'}, summary in {out / 'summary.json'}")

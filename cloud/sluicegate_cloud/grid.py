@@ -14,8 +14,8 @@ Columns = dict[str, NDArray[Any]]
 
 #: An empty stretch longer than this many windows is left out: one reading dated 1970 must not make millions of rows.
 MAX_EMPTY = 10_000
-#: More windows than this for one stream are refused before they are allocated.
-MAX_WINDOWS = 20_000_000
+#: More windows than this for one stream are refused before they are allocated: they would need some 2 GB.
+MAX_WINDOWS = 4_000_000
 
 
 @dataclass(frozen=True)

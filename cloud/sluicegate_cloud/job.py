@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -26,24 +27,33 @@ _FEW = 2_000
 
 
 def merge(
-    sources: Sequence[str], out: Path, window_us: int, slide_us: int, *, master: str = "local[*]", strict: bool = False
+    sources: Sequence[str],
+    out: Path,
+    window_us: int,
+    slide_us: int,
+    *,
+    master: str = "local[*]",
+    memory: str = "2g",
+    strict: bool = False,
 ) -> dict[str, Any]:
     """Merge `sources` into OUT and return the summary (docs/cloud.md, "summary.json").
 
-    `window_us` is a multiple of `slide_us`. Raises SourceError, SinkError, JavaError, SparkError and, when `strict`,
-    StrictError.
+    `window_us` is a multiple of `slide_us`; `memory` is what Spark's Java may take. Raises SourceError, SinkError,
+    JavaError, SparkError and, when `strict`, StrictError.
     """
     files, uris = list_sources(sources)
     sinks.prepare(out)
     with step("starting Spark"):
-        spark = spark_session(master, QUICK if len(files) < _FEW and not uris else None)
+        quick = QUICK if len(files) < _FEW and not uris else {}
+        spark = spark_session(master, {**quick, "spark.driver.memory": memory})
     documents = catalogue(read_documents(spark, sources)).persist()
     try:
         return _merged(spark, documents, out, window_us, slide_us, strict)
-    except (PySparkException, Py4JJavaError) as error:
+    except (PySparkException, Py4JError) as error:
         raise _explained(error) from error
     finally:
-        documents.unpersist()
+        with suppress(Py4JError):  # where the JVM is gone, so is what it held
+            documents.unpersist()
 
 
 def _merged(
@@ -78,6 +88,10 @@ def _summary(tallied: list[dict[str, Any]], counts: dict[str, int], out: Path) -
 def _explained(error: Exception) -> SparkError:
     """What Spark said, without its stack: a worker's own message where one failed, else the first line."""
     said = str(error)
+    if isinstance(error, Py4JError) and "Exception:" not in said:
+        return SparkError(
+            "Spark's Java has ended, most often for want of memory: give more (--memory 4g) or choose a longer --slide"
+        )
     worker = re.findall(r"^\s*(?:\w+\.)*\w*Error: (.+)$", said, flags=re.MULTILINE)
     return SparkError(f"the merge stopped: {(worker or said.splitlines() or ['no reason given'])[0]}")
 

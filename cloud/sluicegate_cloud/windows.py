@@ -23,6 +23,8 @@ from sluicegate_cloud.schema import ddl
 _HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
 _PARTS = {name: "bigint" if name in INTEGERS else "double" for name in COMPONENTS}
 _NOT_READ = ("device", "stream")
+#: Windows that travel to the JVM at a time, about 8 MB: it takes them one batch after the other.
+_BATCH_ROWS = 1 << 15
 
 
 def sliding_windows(
@@ -77,7 +79,8 @@ def _stream_function(grid: Grid) -> Callable[[pa.Table], pa.Table]:
         start = grid.start_us(axis)
         owner = {name: pa.repeat(table.column(name)[0], axis.size) for name in _NOT_READ}
         times = {"window_start": start, "window_end": start + grid.width * grid.slide_us}
-        return pa.table({**owner, **times, **{name: parts[name] for name in COMPONENTS}})
+        whole = pa.table({**owner, **times, **{name: parts[name] for name in COMPONENTS}})
+        return pa.Table.from_batches(whole.to_batches(_BATCH_ROWS), whole.schema)
 
     return answer
 

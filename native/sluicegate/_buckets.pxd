@@ -9,6 +9,9 @@ cdef struct Extreme:
     int64_t t_last
     int64_t o_first
     int64_t o_last
+    int64_t count  # occurrences; -1: not known
+    double pre  # the extreme of what stands before its first and after its last occurrence; NaN: not known
+    double suf
 
 
 cdef struct Record:
@@ -25,9 +28,13 @@ cdef struct Record:
     double x_last
     int64_t gap
     int64_t flags
+    double m2
+    double log_total
+    double log_pre_low
+    double log_pre_high
 
 
-cdef void single(Record* r, double value, int64_t time, double center, int64_t first, int64_t gap, int64_t flags) noexcept nogil
+cdef void single(Record* r, double value, int64_t time, double center, double log_center, int64_t first, int64_t gap, int64_t flags) noexcept nogil
 cdef void fold(Record* a, const Record* b) noexcept nogil  # a ← a then b; b.first is a.first + a.n
 
 
@@ -39,6 +46,7 @@ cdef class Bucket:
 @cython.final
 cdef class Builder:
     cdef readonly double center
+    cdef double log_center
     cdef int64_t following
     cdef int64_t latest
     cdef bint seen

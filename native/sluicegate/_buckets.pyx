@@ -1,54 +1,100 @@
 # cython: language_level=3
-"""Consecutive readings of one stream folded into one record of 168 bytes; the readable twin is sluicegate.reference.buckets."""
+"""Consecutive readings of one stream folded into one record of 248 bytes; the readable twin is sluicegate.reference.buckets."""
 cimport cython
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, NAN, fabs, log
 from libc.stdint cimport int64_t
 
 import struct
 
-from sluicegate.reference.buckets import broken
+from sluicegate.reference.buckets import broken, comparable
 
 cdef int64_t _ORDERED = 1
 cdef int64_t _LATE = 2
 cdef double _LARGEST = 2.0**960
 cdef int64_t _WHOLE = 1LL << 61  # times and gaps: their sums and differences fit an int64
 
-_record = struct.Struct("<4q3dd4qd4q2d2q")
+_old_record = struct.Struct("<4q3dd4qd4q2d2q")
+_record = struct.Struct("<4q3dd4qd4q2d2q" + "d2q7d")
 _state = struct.Struct("<4sdq?q")
 
 
-cdef void single(Record* r, double value, int64_t time, double center, int64_t first, int64_t gap, int64_t flags) noexcept nogil:
+cdef double log_of(double center) noexcept nogil:
+    """What is taken off every logarithm: ln center, where there is one."""
+    return log(center) if center > 0.0 else 0.0
+
+
+cdef void single(Record* r, double value, int64_t time, double center, double log_center, int64_t first, int64_t gap, int64_t flags) noexcept nogil:
     cdef Extreme here
     here.value = value
     here.t_first = here.t_last = time
     here.o_first = here.o_last = first
+    here.count = 1
+    here.pre = here.suf = INFINITY
     r.first, r.n = first, 1
     r.t_first = r.t_last = time
     r.total, r.pre_low, r.pre_high = value - center, INFINITY, -INFINITY
     r.low = r.high = here
+    r.high.pre = r.high.suf = -INFINITY
     r.x_first = r.x_last = value
     r.gap, r.flags = gap, flags
+    r.m2 = 0.0
+    if value > 0.0:
+        r.log_total, r.log_pre_low, r.log_pre_high = log(value) - log_center, INFINITY, -INFINITY
+    else:
+        r.log_total = r.log_pre_low = r.log_pre_high = NAN
 
 
 cdef inline void join(Extreme* a, const Extreme* b) noexcept nogil:
     """Both places of one value, b's readings being the later ones."""
     a.t_first, a.t_last = min(a.t_first, b.t_first), max(a.t_last, b.t_last)
     a.o_last = b.o_last
+    a.count = -1 if a.count < 0 or b.count < 0 else a.count + b.count
+    a.suf = b.suf
+
+
+cdef inline void win(Extreme* a, const Extreme* b, double sign) noexcept nogil:
+    """The greater one (sign 1) or the less (-1), b's readings being the later ones; comparisons keep NaN."""
+    cdef double before = a.value
+    if a.value == b.value:
+        join(a, b)
+    elif sign * a.value > sign * b.value:
+        if sign * b.value > sign * a.suf:
+            a.suf = b.value
+    else:
+        a[0] = b[0]
+        if sign * before > sign * a.pre:
+            a.pre = before
+
+
+cdef inline void fold_squares(Record* a, const Record* b) noexcept nogil:
+    """Chan, Golub and LeVeque (1979); before a's count and total change."""
+    cdef double n = <double>a.n
+    cdef double m = <double>b.n
+    cdef double apart = b.total / m - a.total / n
+    a.m2 = a.m2 + b.m2 + apart * apart * (n * (m / (n + m)))
+    if not a.m2 < INFINITY:
+        a.m2 = NAN
+
+
+cdef inline void fold_logs(Record* a, const Record* b) noexcept nogil:
+    cdef double total = a.log_total + b.log_total
+    if total != total:
+        a.log_total = a.log_pre_low = a.log_pre_high = NAN
+        return
+    a.log_pre_low = min(min(a.log_pre_low, a.log_total), a.log_total + b.log_pre_low)
+    a.log_pre_high = max(max(a.log_pre_high, a.log_total), a.log_total + b.log_pre_high)
+    a.log_total = total
 
 
 cdef void fold(Record* a, const Record* b) noexcept nogil:
     cdef bint ordered = a.flags & b.flags & _ORDERED and b.t_first >= a.t_last
+    fold_squares(a, b)
+    fold_logs(a, b)
     a.pre_low = min(min(a.pre_low, a.total), a.total + b.pre_low)
     a.pre_high = max(max(a.pre_high, a.total), a.total + b.pre_high)
     a.total += b.total
-    if a.low.value == b.low.value:
-        join(&a.low, &b.low)
-    elif b.low.value < a.low.value:
-        a.low = b.low
-    if a.high.value == b.high.value:
-        join(&a.high, &b.high)
-    elif b.high.value > a.high.value:
-        a.high = b.high
+    win(&a.low, &b.low, -1.0)
+    win(&a.high, &b.high, 1.0)
     a.t_first, a.t_last = min(a.t_first, b.t_first), max(a.t_last, b.t_last)
     a.n += b.n
     a.x_last = b.x_last
@@ -84,7 +130,9 @@ cdef class Bucket:
         double pre_low, double pre_high, double low, int64_t low_t_first, int64_t low_t_last,
         int64_t low_o_first, int64_t low_o_last, double high, int64_t high_t_first, int64_t high_t_last,
         int64_t high_o_first, int64_t high_o_last, double x_first, double x_last, int64_t gap,
-        int64_t flags,
+        int64_t flags, double m2=NAN, int64_t low_n=-1, int64_t high_n=-1, double low_pre=NAN,
+        double low_suf=NAN, double high_pre=NAN, double high_suf=NAN, double log_total=NAN,
+        double log_pre_low=NAN, double log_pre_high=NAN,
     ):
         cdef Record* r = &self.r
         r.first = first
@@ -108,6 +156,16 @@ cdef class Bucket:
         r.x_last = x_last
         r.gap = gap
         r.flags = flags
+        r.m2 = m2
+        r.low.count = low_n
+        r.high.count = high_n
+        r.low.pre = low_pre
+        r.low.suf = low_suf
+        r.high.pre = high_pre
+        r.high.suf = high_suf
+        r.log_total = log_total
+        r.log_pre_low = log_pre_low
+        r.log_pre_high = log_pre_high
 
     @classmethod
     def single(cls, double value, int64_t time, double center, int64_t first, int64_t gap=0, int64_t flags=1):
@@ -119,15 +177,20 @@ cdef class Bucket:
         accept(value)
         whole(time, "time")
         whole(gap, "gap")
-        single(&bucket.r, value, time, center, first, gap, flags)
+        single(&bucket.r, value, time, center, log_of(center), first, gap, flags)
         return bucket
 
     @classmethod
     def unpack(cls, bytes data):
-        """The bucket of 168 packed bytes, verified. Raises ValueError for another length or a broken invariant."""
-        if len(data) != _record.size:
-            raise ValueError(f"a packed bucket has {_record.size} bytes, these are {len(data)}")
-        cdef Bucket bucket = Bucket(*_record.unpack(data))
+        """The bucket of 248 packed bytes, or of 168 older ones, verified.
+
+        Raises ValueError for another length or a broken invariant.
+        """
+        if len(data) not in (_record.size, _old_record.size):
+            raise ValueError(
+                f"a packed bucket has {_record.size} bytes, older ones {_old_record.size}; these are {len(data)}"
+            )
+        cdef Bucket bucket = Bucket(*(_record if len(data) == _record.size else _old_record).unpack(data))
         bucket.verify()
         return bucket
 
@@ -146,13 +209,16 @@ cdef class Bucket:
             r.first, r.n, r.t_first, r.t_last, r.total, r.pre_low, r.pre_high,
             r.low.value, r.low.t_first, r.low.t_last, r.low.o_first, r.low.o_last, r.high.value, r.high.t_first,
             r.high.t_last, r.high.o_first, r.high.o_last, r.x_first, r.x_last, r.gap, r.flags,
+            r.m2, r.low.count, r.high.count, r.low.pre, r.low.suf, r.high.pre, r.high.suf,
+            r.log_total, r.log_pre_low, r.log_pre_high,
         )
 
     def __eq__(self, other):
-        return isinstance(other, Bucket) and self._fields() == (<Bucket>other)._fields()
+        """Field by field; what is not known equals what is not known."""
+        return isinstance(other, Bucket) and comparable(self._fields()) == comparable((<Bucket>other)._fields())
 
     def __hash__(self):
-        return hash(self._fields())
+        return hash(comparable(self._fields()))
 
     def __repr__(self):
         return f"Bucket({', '.join(f'{name}={getattr(self, name)!r}' for name in FIELDS)})"
@@ -244,11 +310,53 @@ cdef class Bucket:
     def flags(self):
         return self.r.flags
 
+    @property
+    def m2(self):
+        return self.r.m2
+
+    @property
+    def low_n(self):
+        return self.r.low.count
+
+    @property
+    def high_n(self):
+        return self.r.high.count
+
+    @property
+    def low_pre(self):
+        return self.r.low.pre
+
+    @property
+    def low_suf(self):
+        return self.r.low.suf
+
+    @property
+    def high_pre(self):
+        return self.r.high.pre
+
+    @property
+    def high_suf(self):
+        return self.r.high.suf
+
+    @property
+    def log_total(self):
+        return self.r.log_total
+
+    @property
+    def log_pre_low(self):
+        return self.r.log_pre_low
+
+    @property
+    def log_pre_high(self):
+        return self.r.log_pre_high
+
 
 FIELDS = (
     "first", "n", "t_first", "t_last", "total", "pre_low", "pre_high",
     "low", "low_t_first", "low_t_last", "low_o_first", "low_o_last", "high", "high_t_first",
     "high_t_last", "high_o_first", "high_o_last", "x_first", "x_last", "gap", "flags",
+    "m2", "low_n", "high_n", "low_pre", "low_suf", "high_pre", "high_suf",
+    "log_total", "log_pre_low", "log_pre_high",
 )
 
 
@@ -278,6 +386,7 @@ cdef class Builder:
         if first < 0:
             raise ValueError(f"first ordinal {first} is outside 0 … 2⁶³ − 1")
         self.center, self.following, self.seen = center, first, False
+        self.log_center = log_of(center)
         self.r.n = 0
 
     @property
@@ -302,7 +411,7 @@ cdef class Builder:
         accept(value)
         whole(time, "time")
         whole(gap, "gap")
-        single(&reading, value, time, self.center, self.following, gap, _ORDERED | (_LATE if late else 0))
+        single(&reading, value, time, self.center, self.log_center, self.following, gap, _ORDERED | (_LATE if late else 0))
         if self.r.n:
             whole(self.r.gap + gap, "gap")
             fold(&self.r, &reading)
@@ -321,14 +430,15 @@ cdef class Builder:
         return closed
 
     def state(self):
-        """Everything `restore` needs, little-endian: 29 bytes, and 168 more while a bucket is open."""
-        head = _state.pack(b"SGB1", self.center, self.following, self.seen, self.latest if self.seen else 0)
+        """Everything `restore` needs, little-endian: 29 bytes, and 248 more while a bucket is open."""
+        head = _state.pack(b"SGB2", self.center, self.following, self.seen, self.latest if self.seen else 0)
         return head + (wrap(&self.r).pack() if self.r.n else b"")
 
     @classmethod
     def restore(cls, bytes state):
-        """The builder that `state()` was taken of. Raises ValueError for bytes that are damaged or not a builder's."""
-        if len(state) not in (_state.size, _state.size + _record.size) or state[:4] != b"SGB1":
+        """The builder that `state()` was taken of, now or with the older record. Raises ValueError for other bytes."""
+        size = {b"SGB2": _record.size, b"SGB1": _old_record.size}.get(state[:4], -1)
+        if size < 0 or len(state) not in (_state.size, _state.size + size):
             raise ValueError(f"not a builder's state of this version: {len(state)} bytes beginning {state[:4]!r}")
         _, center, following, seen, newest = _state.unpack_from(state)
         cdef Builder builder = Builder(center, following)

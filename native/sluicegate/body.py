@@ -1,8 +1,8 @@
 """The columns inside a chunk's `data`: which fields, in which order, as what offsets (docs/format.md, "Payload").
 
-A bucket is either stored whole, or as its single readings. Ordinals are contiguous and therefore not stored; times and
-ordinals of extremes are offsets, so that most columns are small numbers. P⁻ and P⁺ are bounds, rounded outward to
-float32. Standard library only.
+A bucket is either stored whole, or as its single readings; what format 2 adds to the former is sluicegate.columns_2.
+Ordinals are contiguous and therefore not stored; times and ordinals of extremes are offsets, so that most columns are
+small numbers. P⁻ and P⁺ are bounds, rounded outward to float32. Standard library only.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate, chain, compress, groupby, pairwise, repeat
 from operator import add, le, sub
 
+from sluicegate import columns_2
 from sluicegate.buckets import FIELDS, LARGEST, LATE, ORDERED, Bucket
 from sluicegate.packing import PackingError, Reader, pack_floats, pack_ints, pack_singles, unpack_floats, unpack_ints
 
@@ -22,7 +23,9 @@ AS_READINGS = 4  # the bit beside ORDERED and LATE
 Readings = tuple["array[int]", "array[float]"]  # times µs, values
 Column = Sequence[int] | Sequence[float]
 Rows = dict[str, "array[int] | array[float]"]
+_TYPES = dict.fromkeys(FIELDS, "q")
 _FLOATS = ("total", "pre_low", "pre_high", "low", "high", "x_first", "x_last")
+_TYPES |= {name: "d" for name in (*_FLOATS, *columns_2.NAMES) if not name.endswith("_n")}
 # Each integer field of a bucket stored whole is the offset from another one.
 _OFFSETS = {
     "t_last": "t_first",
@@ -80,7 +83,8 @@ def _pack_whole(buckets: list[Bucket]) -> list[bytes]:
     fields = {name: [getattr(b, name) for b in buckets] for name in FIELDS}
     out = [pack_ints(fields["t_first"])]
     out += [pack_ints(list(map(sub, fields[name], fields[base]))) for name, base in _OFFSETS.items()]
-    return out + [_pack_float_field(name, fields[name]) for name in _FLOATS]
+    out += [_pack_float_field(name, fields[name]) for name in _FLOATS]
+    return out + columns_2.pack_known(fields)
 
 
 def _pack_float_field(name: str, values: list[float]) -> bytes:
@@ -89,7 +93,13 @@ def _pack_float_field(name: str, values: list[float]) -> bytes:
     return pack_floats(values)
 
 
-def unpack_body(payload: bytes, buckets: int, first: int) -> Body:
+def format_of(buckets: Sequence[Bucket], readings: Sequence[Readings | None]) -> int:
+    """The format that `pack_body` of the same makes: 2 where a bucket stored whole knows what format 1 cannot say."""
+    whole = (b for b, r in zip(buckets, readings, strict=True) if not r)
+    return 2 if any(columns_2.knows(b) for b in whole) else 1
+
+
+def unpack_body(payload: bytes, buckets: int, first: int, version: int) -> Body:
     """The columns of a payload of `buckets` buckets from ordinal `first`. Raises PackingError for anything else."""
     reader = Reader(payload)
     kinds, n, gap = (unpack_ints(reader, buckets) for _ in range(3))
@@ -105,6 +115,8 @@ def unpack_body(payload: bytes, buckets: int, first: int) -> Body:
     body = Body(first, kinds, n, gap, times, values, {})
     if count:
         body.whole = _unpack_whole(reader, body, count)
+        known = columns_2.unpack_known(reader, body.whole) if version > 1 else columns_2.unknown(count)
+        body.whole |= known
     reader.finish()
     _check_ranges(body)
     return body
@@ -152,7 +164,7 @@ def _check_whole(fields: Rows) -> None:
 
 def rows(body: Body, center: float) -> Rows:
     """One array a field of Bucket; a single reading is a row of n = 1. Arrays may be shared between fields."""
-    out: Rows = {name: array("d" if name in _FLOATS else "q") for name in FIELDS}
+    out: Rows = {name: array(_TYPES[name]) for name in FIELDS}
     ordinals = list(accumulate(body.n, initial=body.first))
     single = stored = 0
     for as_readings, run in body.runs():
@@ -176,7 +188,8 @@ def _single_rows(body: Body, run: range, first: int, at: slice, center: float) -
     bounds = array("d", [math.inf]) * count, array("d", [-math.inf]) * count
     places = times, times, ordinals, ordinals
     columns = (ordinals, array("q", [1]) * count, times, times, sums, *bounds, values, *places, values, *places)
-    return dict(zip(FIELDS, (*columns, values, values, *_single_marks(body, run, count)), strict=True))
+    fields = (*columns, values, values, *_single_marks(body, run, count))
+    return dict(zip(FIELDS, fields + columns_2.single(values, center), strict=True))
 
 
 def _single_marks(body: Body, run: range, count: int) -> tuple[array[int], array[int]]:

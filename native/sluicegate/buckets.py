@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from sluicegate.reference.buckets import FIELDS, LARGEST, LATE, ORDERED, PACKED
+from sluicegate.reference.buckets import FIELDS, LARGEST, LATE, ORDERED, PACKED, UNKNOWN
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
     from sluicegate._buckets import Bucket, Builder, merge
 else:
     from sluicegate.reference.buckets import Bucket, Builder, merge
 
-__all__ = ["FIELDS", "LARGEST", "LATE", "ORDERED", "PACKED", "Bucket", "Builder", "merge"]
+__all__ = ["FIELDS", "LARGEST", "LATE", "ORDERED", "PACKED", "UNKNOWN", "Bucket", "Builder", "merge"]

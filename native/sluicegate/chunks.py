@@ -1,8 +1,9 @@
-"""A run of buckets of one stream as one compact, write-once JSON document: docs/format.md, format 1.
+"""A run of buckets of one stream as one compact, write-once JSON document: docs/format.md.
 
 Each field is a column (sluicegate.packing), all of them deflated, base64 in `data`. A bucket whose single readings are
-still at hand is stored as those where that is smaller. Nothing damaged, foreign, newer or over the limits below is
-decoded: that is one error, ChunkError, raised before memory is taken for it. Standard library only.
+still at hand is stored as those where that is smaller. A document is of the oldest format that can say what it holds.
+Nothing damaged, foreign, newer or over the limits below is decoded: that is one error, ChunkError, raised before memory
+is taken for it. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from typing import Any
 
 from sluicegate import body
 from sluicegate.body import AS_READINGS, MAX_ROWS, Body, Readings
-from sluicegate.buckets import FIELDS, LARGEST, LATE, Bucket, Builder
+from sluicegate.buckets import FIELDS, LARGEST, LATE, UNKNOWN, Bucket, Builder
 
-TYPE, FORMAT, CODEC = "sluicegate.chunk", 1, "columns-1"
+TYPE = "sluicegate.chunk"
+CODECS = {1: "columns-1", 2: "columns-2"}  # by format
+NEWEST = max(CODECS)
 MAX_DOCUMENT = 8 * 2**20  # bytes of JSON
 MAX_PAYLOAD = 32 * 2**20  # bytes once inflated
 MAX_BUCKETS = 2**16
@@ -31,6 +34,7 @@ MAX_ID = 250  # bytes: Couchbase's limit of a key
 _TOTALS = ("first", "readings", "buckets", "t_first", "t_last", "gap")
 _KEYS = ("type", "format", "id", "device", "stream", "incarnation", "center", *_TOTALS, "codec", "crc32", "data")
 _CHECKED = struct.Struct("<d6q")
+_LOGARITHM = 2048.0  # no ln x − ln center is greater
 _INCARNATION = re.compile("[0-9a-f]{16}")
 _STRATEGIES = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY)
 Header = dict[str, Any]
@@ -77,14 +81,20 @@ def encode(chunk: Chunk) -> bytes:
     at_hand = [_usable(chunk, i) for i in range(len(chunk.buckets))]
     only = [singles if bucket.n == 1 else None for bucket, singles in zip(chunk.buckets, at_hand, strict=True)]
     choices = [at_hand, only] if at_hand != only else [only]
-    payloads = [body.pack_body(chunk.buckets, singles) for singles in choices if _row_count(singles) <= MAX_ROWS]
-    payload, data = min(((b"".join(parts), _deflate(parts)) for parts in payloads), key=lambda pair: len(pair[1]))
-    header = _header(chunk)
+    packed = [_payload(chunk.buckets, singles) for singles in choices if _row_count(singles) <= MAX_ROWS]
+    version, payload, data = min(packed, key=lambda one: len(one[2]))
+    header = _header(chunk, version)
     header["crc32"] = _crc32(header, payload)
     header["data"] = base64.b64encode(data).decode("ascii")
     if chunk.health is not None:
         header["health"] = dict(sorted(chunk.health.items()))
     return _document(header)
+
+
+def _payload(buckets: list[Bucket], singles: list[Readings | None]) -> tuple[int, bytes, bytes]:
+    """Format, payload, and the payload deflated."""
+    parts = body.pack_body(buckets, singles)
+    return body.format_of(buckets, singles), b"".join(parts), _deflate(parts)
 
 
 def _document(header: Header) -> bytes:
@@ -142,12 +152,18 @@ def _folded(readings: Readings, center: float, first: int, gap: int, flags: int)
     return Bucket(**{**{name: getattr(closed, name) for name in FIELDS}, "flags": closed.flags | LATE})
 
 
-def _alike(a: Bucket, b: Bucket, center: float) -> bool:
-    """Equal, but for sums that were added in another order."""
-    slack = 4.0 * a.n * a.n * sys.float_info.epsilon * max(abs(a.low), abs(a.high), abs(center))
-    sums = ("total", "pre_low", "pre_high")
-    near = all(abs(getattr(a, name) - getattr(b, name)) <= slack for name in sums)
-    return near and all(getattr(a, name) == getattr(b, name) for name in FIELDS if name not in sums)
+def _alike(folded: Bucket, bucket: Bucket, center: float) -> bool:
+    """Equal in all that the bucket knows, but for sums that were added in another order."""
+    reach = max(abs(folded.low), abs(folded.high), abs(center))
+    step = 4.0 * folded.n * folded.n * sys.float_info.epsilon
+    slack = dict.fromkeys(("total", "pre_low", "pre_high"), step * reach) | {"m2": 4.0 * step * reach * reach}
+    slack |= dict.fromkeys(("log_total", "log_pre_low", "log_pre_high"), step * _LOGARITHM)
+    for name in FIELDS:
+        mine, its = getattr(folded, name), getattr(bucket, name)
+        known = name not in UNKNOWN or not (its != its or (its == -1 and name.endswith("_n")))
+        if known and mine != its and not abs(mine - its) <= slack.get(name, 0.0):
+            return False
+    return True
 
 
 def _row_count(singles: list[Readings | None]) -> int:
@@ -165,11 +181,11 @@ def _packed(parts: list[bytes], strategy: int) -> bytes:
     return b"".join(packer.compress(part) + packer.flush(zlib.Z_BLOCK) for part in parts) + packer.flush()
 
 
-def _header(chunk: Chunk) -> Header:
+def _header(chunk: Chunk, version: int) -> Header:
     buckets = chunk.buckets
     return {
         "type": TYPE,
-        "format": FORMAT,
+        "format": version,
         "id": document_id(chunk),
         "device": chunk.device,
         "stream": chunk.stream,
@@ -181,7 +197,7 @@ def _header(chunk: Chunk) -> Header:
         "t_first": min(bucket.t_first for bucket in buckets),
         "t_last": max(bucket.t_last for bucket in buckets),
         "gap": sum(bucket.gap for bucket in buckets),
-        "codec": CODEC,
+        "codec": CODECS[version],
     }
 
 
@@ -241,7 +257,7 @@ def _opened(data: bytes) -> tuple[Header, Body]:
     if _crc32(header, payload) != header["crc32"]:
         raise ChunkError(f"chunk {header['id']}: its crc32 does not match: the document is damaged")
     try:
-        content = body.unpack_body(payload, header["buckets"], header["first"])
+        content = body.unpack_body(payload, header["buckets"], header["first"], header["format"])
     except (ValueError, OverflowError) as error:
         raise ChunkError(f"chunk {header['id']}: {error}") from error
     if content.totals() != tuple(header[name] for name in _TOTALS):
@@ -271,12 +287,12 @@ def _refused_constant(name: str) -> float:
 
 def _check_version(header: Header) -> None:
     version = header.get("format")
-    if type(version) is int and version > FORMAT:
-        raise ChunkError(f"format {version} is newer than {FORMAT}, the newest this Sluicegate reads: upgrade it")
-    if type(version) is not int or version != FORMAT:
-        raise ChunkError(f"format {version!r}: expected {FORMAT}")
-    if header.get("codec") != CODEC:
-        raise ChunkError(f"codec {header.get('codec')!r}: expected {CODEC!r}")
+    if type(version) is int and version > NEWEST:
+        raise ChunkError(f"format {version} is newer than {NEWEST}, the newest this Sluicegate reads: upgrade it")
+    if type(version) is not int or version not in CODECS:
+        raise ChunkError(f"format {version!r}: expected 1 … {NEWEST}")
+    if header.get("codec") != CODECS[version]:
+        raise ChunkError(f"codec {header.get('codec')!r}: expected {CODECS[version]!r}")
 
 
 def _check_keys(header: Header) -> None:

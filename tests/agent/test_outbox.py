@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluicegate.buckets import Bucket
-from sluicegate_agent.outbox import REJECTED_KEPT, Outbox, Sealed
+from sluicegate_agent.outbox import REJECTED_KEPT, ROW_COST, Outbox, Sealed
 from sluicegate_agent.state import schema
 from sluicegate_agent.streams import Closed, Stream, unpack_readings
 
@@ -130,7 +130,7 @@ def test_the_stream_with_most_rows_gives_way(store: sqlite3.Connection) -> None:
 def test_single_readings_go_before_buckets_merge(store: sqlite3.Connection) -> None:
     """Bytes short, rows not: all buckets stay, the oldest lose their single readings."""
     everything = closed(20, 8)
-    outbox = Outbox(store, 100, 20 * 300 + 10 * 8 * 22)
+    outbox = Outbox(store, 100, 20 * (ROW_COST + 12) + 10 * 8 * 22)
     outbox.insert(store, 1, everything)
     outbox.squeeze(store)
     kept = [readings is not None for _, readings in rows(store)]

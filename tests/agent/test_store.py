@@ -53,6 +53,9 @@ INSERT INTO meta VALUES ('schema', 1), ('incarnation', '00060a24181e4000'), ('se
 INSERT INTO counter VALUES ('accepted', 4);
 """
 
+# A store as the program of version 2 left it: 18 rows, some merged, some without single readings, an open bucket.
+VERSION_2 = Path(__file__).parents[1] / "cases/agent_stores/version-2.sql"
+
 
 def version_1(folder: Path) -> bytes:
     """A store of version 1 with a bucket and a sealed chunk; the bucket."""
@@ -138,6 +141,39 @@ def test_an_agent_goes_on_from_version_1(tmp_path: Path) -> None:
     firsts = [bucket.first for chunk in arrived for bucket in chunk.buckets]
     assert firsts == list(range(0, 180, 4))
     assert sum(bucket.total + bucket.n * c.center for c in arrived for bucket in c.buckets) == sum(range(180)) / 8
+
+
+def test_an_agent_goes_on_from_a_store_of_version_2(tmp_path: Path) -> None:
+    """A store that version 2 wrote in an outage, kept as it was: its shorter records are read, sent and built upon.
+
+    What format 1 did not know stays unknown where the single readings are gone, and is known where they are there.
+    """
+    config, target = configured(tmp_path, window=[], outbox={"rows": 18}), MemoryTarget()
+    config.state.path.mkdir()
+    frozen = sqlite3.connect(config.state.path / DATABASE)
+    frozen.executescript(VERSION_2.read_text())
+    lengths = {row[0] for row in frozen.execute("SELECT length(bucket) FROM outbox")}
+    assert (schema.version(frozen), lengths) == (2, {168})
+    frozen.close()
+    with State(config) as state:
+        assert schema.version(state.store.connection) == schema.VERSION
+        pipeline, sync = Pipeline(config, state), Sync(config, state, target)
+        for minute in range(120, 180):
+            pipeline.accept(timed(minute, minute % 30 + 1, value=minute / 8))
+            pipeline.commit()
+        assert {row[0] for row in state.store.connection.execute("SELECT length(bucket) FROM outbox")} == {248, 168}
+        pipeline.flush()
+        pipeline.commit()
+        while not sync.is_done():
+            sync.step(0.0, flush=True)
+        assert state.counters["duplicates"] == 21
+    arrived = [chunks.decode(target.documents[name]) for name in sorted(target.documents)]
+    buckets = [bucket for chunk in arrived for bucket in chunk.buckets]
+    assert [a.first + a.n for a in buckets] == [*(b.first for b in buckets[1:]), 180]
+    assert sum(b.total for b in buckets) == sum(range(180)) / 8
+    lacking = {bucket.first for bucket in buckets if bucket.low_n < 0}
+    assert lacking
+    assert all(120 <= first < 140 for first in lacking)
 
 
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

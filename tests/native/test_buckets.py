@@ -33,6 +33,7 @@ def stream(seed: int, n: int, *, back: float = 0.0) -> list[Reading]:
     for _ in range(n):
         time += rng.choice([0, 1, 5]) if rng.random() >= back else -rng.randrange(1, 9)
         value = rng.choice([rng.uniform(-5, 5), float(rng.randrange(-3, 4)), 0.0, -0.0])
+        value = abs(value) + 0.5 if seed % 3 else value  # else no geometric mean
         readings.append((value, time, rng.choice([0, 0, 0, 2, -1])))
     return readings
 
@@ -76,10 +77,25 @@ def expected(readings: list[Reading], first: int, center: float) -> dict[str, An
         at = [i for i, x in enumerate(values) if x == extreme]
         record |= {name: extreme, f"{name}_o_first": first + at[0], f"{name}_o_last": first + at[-1]}
         record |= {f"{name}_t_first": min(times[i] for i in at), f"{name}_t_last": max(times[i] for i in at)}
-    return record
+        pick, none = (min, math.inf) if name == "low" else (max, -math.inf)
+        record |= {f"{name}_n": len(at), f"{name}_pre": pick(values[: at[0]], default=none)}
+        record |= {f"{name}_suf": pick(values[at[-1] + 1 :], default=none)}
+    mean = math.fsum(values) / len(values)
+    return record | {"m2": math.fsum((x - mean) ** 2 for x in values)} | expected_logs(values, center)
 
 
-SUMS = {"total", "pre_low", "pre_high"}
+def expected_logs(values: list[float], center: float) -> dict[str, Any]:
+    """The logarithms' fields by their definition."""
+    if min(values) <= 0.0:
+        return dict.fromkeys(("log_total", "log_pre_low", "log_pre_high"), math.nan)
+    logs = [math.log(x) - (math.log(center) if center > 0 else 0.0) for x in values]
+    prefixes = [math.fsum(logs[:k]) for k in range(1, len(logs))]
+    low, high = min(prefixes, default=math.inf), max(prefixes, default=-math.inf)
+    return {"log_total": math.fsum(logs), "log_pre_low": low, "log_pre_high": high}
+
+
+LOGS = {"log_total", "log_pre_low", "log_pre_high"}
+SUMS = {"total", "pre_low", "pre_high", "m2"} | LOGS
 
 
 @pytest.mark.parametrize("back", [0.0, 0.2])
@@ -87,17 +103,18 @@ def test_a_folded_bucket_is_its_definition(implementation: ModuleType, back: flo
     """Every field is what the page defines, for in-order and out-of-order readings, built or merged in any tree."""
     rng = random.Random(7)
     for seed in range(150):
-        readings = stream(seed, rng.randrange(1, 24), back=back)
-        want = expected(readings, 40, 1.5)
-        for got in (folded(implementation, readings, 40), tree(implementation, readings, rng, 40)):
+        readings, center = stream(seed, rng.randrange(1, 24), back=back), rng.choice([1.5, -2.0])
+        want = expected(readings, 40, center)
+        assert set(want) == set(pure.FIELDS)
+        for got in (folded(implementation, readings, 40, center), tree(implementation, readings, rng, 40, center)):
             got.verify()
             for name, value in want.items():
-                near = pytest.approx(value, abs=1e-9) if name in SUMS else value
+                near = pytest.approx(value, abs=1e-9, nan_ok=True) if name in SUMS else value
                 assert getattr(got, name) == near, (seed, name)
 
 
 def test_compiled_and_pure_agree_to_the_bit() -> None:
-    """The same calls give the same 168 bytes, built and merged in the same tree."""
+    """The same calls give the same 248 bytes, built and merged in the same tree."""
     for seed in range(200):
         readings = stream(seed, 1 + seed % 40, back=0.1 * (seed % 2))
         assert folded(compiled, readings).pack() == folded(pure, readings).pack()
@@ -105,11 +122,11 @@ def test_compiled_and_pure_agree_to_the_bit() -> None:
         assert trees[0] == trees[1]
 
 
-def test_pack_is_168_little_endian_bytes_and_comes_back(implementation: ModuleType) -> None:
+def test_pack_is_248_little_endian_bytes_and_comes_back(implementation: ModuleType) -> None:
     """The layout is the page's, whatever the machine, and unpack and pickle restore it."""
     bucket = folded(implementation, stream(3, 9), first=2)
     data = bucket.pack()
-    assert len(data) == 168
+    assert len(data) == 248
     assert data[:16] == (2).to_bytes(8, "little") + (9).to_bytes(8, "little")
     assert implementation.Bucket.unpack(data) == bucket
     assert pickle.loads(pickle.dumps(bucket)) == bucket  # noqa: S301 - our own bytes
@@ -191,7 +208,7 @@ def test_misuse_is_told(implementation: ModuleType) -> None:
         implementation.merge(bucket, bucket)
     with pytest.raises(ValueError, match="no bucket is open"):
         builder.close()
-    with pytest.raises(ValueError, match="168 bytes"):
+    with pytest.raises(ValueError, match="248 bytes, older ones 168"):
         implementation.Bucket.unpack(b"short")
     for state in (b"", b"JUNK" + builder.state()[4:], builder.state() + b"x"):
         with pytest.raises(ValueError, match="not a builder's state"):
@@ -204,10 +221,80 @@ def test_verify_finds_every_damaged_field(implementation: ModuleType) -> None:
     damage = {"first": -1, "n": 0, "t_first": 41, "t_last": 9, "total": math.nan, "pre_low": math.inf, "flags": 4}
     damage |= {"low": 2.0, "high": 0.75, "x_first": 9.0, "x_last": -9.0, "pre_high": -math.inf, "gap": 2**62}
     damage |= {"low_o_first": 3, "low_o_last": 8, "high_o_first": 0, "low_t_first": 5, "high_t_last": 99}
+    damage |= {"m2": -1.0, "low_n": 2, "high_n": 0, "log_total": 1.0, "log_pre_low": 0.0, "log_pre_high": math.inf}
+    damage |= {"low_pre": -2.0, "low_suf": 0.75, "high_pre": 1.5, "high_suf": -3.0}
+    assert set(damage) >= set(pure.UNKNOWN)
     for name, value in damage.items():
         fields = {field: getattr(bucket, field) for field in pure.FIELDS} | {name: value}
         with pytest.raises(ValueError, match="bucket at ordinal"):
             implementation.Bucket.unpack(pure.Bucket(**fields).pack())
+
+
+def older(bucket: Any) -> bytes:
+    """The record of 168 bytes, as it was before m2."""
+    return bytes(bucket.pack()[:168])
+
+
+def test_a_record_of_168_bytes_is_read_and_what_it_lacks_stays_unknown(implementation: ModuleType) -> None:
+    """Old rows and old builders go on; merged, nothing is made up: a field is right or not known."""
+    rng, known = random.Random(2), 0
+    for seed in range(300):
+        readings = [(round(value), time, gap) for value, time, gap in stream(seed, rng.randrange(2, 24))]
+        cut = rng.randrange(1, len(readings))
+        parts = [folded(implementation, readings[:cut]), folded(implementation, readings[cut:], cut)]
+        old = rng.randrange(2)
+        parts[old] = implementation.Bucket.unpack(older(parts[old]))
+        assert all(
+            getattr(parts[old], name) == pytest.approx(value, nan_ok=True) for name, value in pure.UNKNOWN.items()
+        )
+        got = implementation.Bucket.unpack(implementation.merge(*parts).pack())
+        for name, value in expected(readings, 0, 1.5).items():
+            if name in pure.UNKNOWN and getattr(got, name) == pytest.approx(pure.UNKNOWN[name], nan_ok=True):
+                assert name.startswith(("low_", "high_", "log_")) or name == "m2"
+                continue
+            known += name in pure.UNKNOWN
+            near = pytest.approx(value, abs=1e-9, nan_ok=True) if name in SUMS else value
+            assert getattr(got, name) == near, (seed, name)
+        assert math.isnan(got.m2)
+        assert math.isnan(got.log_total)
+    assert known > 300
+
+
+def test_compiled_and_pure_agree_on_older_records() -> None:
+    """The twin keeps the same things unknown, to the bit."""
+    for seed in range(100):
+        readings = stream(seed, 2 + seed % 20)
+        packed = []
+        for module in (compiled, pure):
+            a = module.Bucket.unpack(older(folded(module, readings[:1])))
+            b = folded(module, readings[1:], 1)
+            c = folded(module, readings, 1 + len(readings[1:]))
+            merged = module.merge(module.merge(a, b), c), module.merge(c, folded(module, readings, c.first + c.n))
+            packed.append([fields.pack() for fields in merged])
+        assert packed[0] == packed[1]
+
+
+def test_a_builder_s_older_state_goes_on(implementation: ModuleType) -> None:
+    """A state with a record of 168 bytes is restored; another length of record is refused."""
+    builder = implementation.Builder(1.5)
+    builder.add(2.0, 10)
+    state = builder.state()
+    old = b"SGB1" + state[4:-80]
+    again = implementation.Builder.restore(old)
+    assert (again.next, again.bucket.n, again.bucket.low_n) == (1, 1, -1)
+    for wrong in (b"SGB1" + state[4:], b"SGB2" + old[4:]):
+        with pytest.raises(ValueError, match="not a builder's state"):
+            implementation.Builder.restore(wrong)
+
+
+def test_squares_beyond_a_float_are_not_known(implementation: ModuleType) -> None:
+    """Values of ±2^960 have no m2; a constant stream's is 0, and a tiny spread far from 0 is not lost."""
+    bucket = folded(implementation, [(2.0**960, 1, 0), (-(2.0**960), 2, 0), (1.0, 3, 0)])
+    bucket.verify()
+    assert math.isnan(bucket.m2)
+    assert folded(implementation, [(7.25, i, 0) for i in range(50)]).m2 == 0.0
+    far = [(1e9 + i % 2, i, 0) for i in range(100)]
+    assert folded(implementation, far, center=1e9).m2 == pytest.approx(25.0, rel=1e-12)
 
 
 @pytest.mark.parametrize(("value", "module"), [("1", "sluicegate.reference.buckets"), ("0", "sluicegate._buckets")])

@@ -9,6 +9,7 @@ import random
 import tracemalloc
 import zlib
 from array import array
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,15 @@ import jsonschema
 import pytest
 
 from sluicegate import bounds, chunks
-from sluicegate.buckets import FIELDS, LATE, ORDERED, Bucket, Builder, merge
+from sluicegate.buckets import FIELDS, LATE, ORDERED, UNKNOWN, Bucket, Builder, merge
 from sluicegate.chunks import Chunk, ChunkError, Readings, columns, decode, encode
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests/cases/chunks"
-SCHEMA = json.loads((ROOT / "docs/schema/chunk-1.schema.json").read_text())
+SCHEMAS = {n: json.loads((ROOT / f"docs/schema/chunk-{n}.schema.json").read_text()) for n in (1, 2)}
 INCARNATION = "0006282d3d4b8c00"
-ROUNDED = ("pre_low", "pre_high")
+ROUNDED = ("pre_low", "pre_high"), ("log_pre_low", "log_pre_high")
+OLD_FIELDS = tuple(name for name in FIELDS if name not in UNKNOWN)
 
 
 def stream(
@@ -55,12 +57,30 @@ def fields(bucket: Bucket) -> dict[str, Any]:
 
 def same_bucket(got: Bucket, want: Bucket) -> bool:
     """Equal in every field, the prefix sums rounded outward by at most a float32's step."""
-    exact = all(getattr(got, name) == getattr(want, name) for name in FIELDS if name not in ROUNDED)
-    step = 2.0**-22 * max(abs(want.pre_low), abs(want.pre_high)) if want.n > 1 else 0.0
-    outward = want.n == 1 or (
-        want.pre_low - step <= got.pre_low <= want.pre_low and want.pre_high <= got.pre_high <= want.pre_high + step
-    )
-    return exact and outward
+    exact = all(alike(getattr(got, name), getattr(want, name)) for name in FIELDS if name not in sum(ROUNDED, ()))
+    return exact and all(outward(got, want, low, high) for low, high in ROUNDED)
+
+
+def alike(a: float, b: float) -> bool:
+    """Equal, or both not known."""
+    return a == b or (math.isnan(a) and math.isnan(b))
+
+
+def outward(got: Bucket, want: Bucket, low: str, high: str) -> bool:
+    """Bounds that are as wide or a little wider, or not known in both."""
+    (a, b), (c, d) = ((getattr(bucket, low), getattr(bucket, high)) for bucket in (want, got))
+    step = 2.0**-22 * max(abs(a), abs(b)) + 2.0**-148 if want.n > 1 else 0.0
+    return alike(a, c) and alike(b, d) if want.n == 1 or math.isnan(a) else a - step <= c <= a and b <= d <= b + step
+
+
+def older(bucket: Bucket) -> Bucket:
+    """A bucket as it was before format 2: what that added is not known."""
+    return Bucket.unpack(bucket.pack()[:168])
+
+
+def older_chunk(chunk: Chunk) -> Chunk:
+    """A chunk of such buckets."""
+    return replace(chunk, buckets=[older(bucket) for bucket in chunk.buckets])
 
 
 @pytest.mark.parametrize("at_hand", [0.0, 0.5, 1.0])
@@ -111,7 +131,7 @@ def test_columns_are_what_decode_gives_with_readings_as_rows() -> None:
                 gap, flags = bucket.gap if i == 0 else 0, ORDERED | bucket.flags & LATE
                 rows.append(fields(Bucket.single(value, time, chunk.center, bucket.first + i, gap, flags)))
         for name in FIELDS:
-            assert got[name] == array(got[name].typecode, [row[name] for row in rows]), name
+            assert all(alike(a, b) for a, b in zip(got[name], [row[name] for row in rows], strict=True)), name
         assert got["id"] == chunks.document_id(chunk)
         assert got["readings"] == sum(bucket.n for bucket in chunk.buckets)
 
@@ -145,6 +165,41 @@ def test_readings_of_a_bucket_merged_in_another_order_still_are() -> None:
     back = decode(encode(whole)).buckets[0]
     assert (back.n, back.low, back.high, back.gap) == (merged.n, merged.low, merged.high, merged.gap)
     assert back.total == pytest.approx(merged.total, abs=1e-9)
+
+
+def test_a_document_is_of_the_oldest_format_that_can_say_what_it_holds() -> None:
+    """Readings, and buckets of which nothing more is known, stay format 1; whole buckets are format 2."""
+    chunk = stream(22, 6, mean=40, at_hand=0.0)
+    for one, version in ((chunk, 2), (older_chunk(chunk), 1), (stream(1, 40, mean=2), 1)):
+        parsed = json.loads(encode(one))
+        assert (parsed["format"], parsed["codec"]) == (version, f"columns-{version}")
+
+
+def test_what_is_known_of_some_buckets_only_comes_back() -> None:
+    """Old buckets, new ones and those merged from both travel in one document, each with what it knows."""
+    for seed in range(60):
+        rng, whole = random.Random(seed), stream(seed, 24, mean=5, at_hand=0.3, back=0.02)
+        mixed = [older(bucket) if rng.random() < 0.5 else bucket for bucket in whole.buckets]
+        pairs = [merge(a, b) for a, b in zip(mixed[::2], mixed[1::2], strict=True)]
+        chunk = replace(whole, buckets=pairs, readings=[None] * len(pairs))
+        back = decode(encode(chunk)).buckets
+        assert all(same_bucket(g, w) for g, w in zip(back, pairs, strict=True))
+        some = [name for name in UNKNOWN for bucket in back if not alike(getattr(bucket, name), UNKNOWN[name])]
+        assert 0 < len(some) < len(UNKNOWN) * len(back)
+
+
+def test_readings_at_hand_make_an_old_bucket_known() -> None:
+    """A bucket of an older store, stored as its readings, comes back as their fold with nothing unknown."""
+    chunk = stream(1, 40, mean=2, back=0.0)
+    back = decode(encode(older_chunk(chunk)))
+    assert all(same_bucket(g, w) for g, w in zip(back.buckets, chunk.buckets, strict=True))
+
+
+def test_no_document_says_of_a_single_reading_what_the_reading_says() -> None:
+    """A bucket of one has no columns of format 2: it costs what it cost."""
+    chunk = stream(3, 9, mean=0.01, at_hand=0.0)
+    assert all(bucket.n == 1 for bucket in chunk.buckets)
+    assert encode(chunk) == encode(older_chunk(chunk))
 
 
 def test_the_same_chunk_gives_the_same_bytes() -> None:
@@ -182,7 +237,10 @@ REFUSED = [
     (b"[" * 100_000, "no JSON"),
     (b'{"type":"sluicegate.chunk","format":NaN}', "no JSON"),
     (document(type="other"), "no chunk of Sluicegate"),
-    (document(format=2), "newer"),
+    (document(format=3, codec="columns-3"), "newer"),
+    (document(format=2), "codec"),
+    (document(older_chunk(stream(22, 6, mean=40, at_hand=0.0)), format=2, codec="columns-2"), "ends at byte"),
+    (document(stream(22, 6, mean=40, at_hand=0.0), format=1, codec="columns-1"), "bytes too many"),
     (document(format=0), "expected 1"),
     (document(format="1"), "expected 1"),
     (document(format=True), "expected 1"),
@@ -267,12 +325,17 @@ def test_a_well_formed_lie_is_refused() -> None:
     assert chunk.buckets
 
 
+def bits(got: dict[str, Any]) -> dict[str, Any]:
+    """Columns with their arrays as bytes: NaN equals itself."""
+    return {name: of.tobytes() if isinstance(of, array) else of for name, of in got.items()}
+
+
 def test_damage_anywhere_is_found() -> None:
     """Every truncation, and ten thousand flipped bytes: ChunkError, or a document that means the very same."""
     rng = random.Random(9)
-    for chunk in (stream(6, 12), stream(7, 12, at_hand=0.0, mean=9)):
+    for chunk in (stream(6, 12), older_chunk(stream(7, 12, at_hand=0.0, mean=9)), stream(7, 12, at_hand=0.0, mean=9)):
         whole = document(chunk, health=None)
-        want = columns(whole)
+        want = bits(columns(whole))
         for cut in range(len(whole)):
             with pytest.raises(ChunkError):
                 columns(whole[:cut])
@@ -280,9 +343,30 @@ def test_damage_anywhere_is_found() -> None:
             at = rng.randrange(len(whole))
             damaged = whole[:at] + bytes([whole[at] ^ (1 << rng.randrange(8))]) + whole[at + 1 :]
             try:
-                assert columns(damaged) == want
+                assert bits(columns(damaged)) == want
             except ChunkError:
                 continue
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_forged_payload_does_no_harm(seed: int) -> None:
+    """Bytes changed below a crc32 that matches: ChunkError, never another error, and no bucket that breaks its laws."""
+    rng = random.Random(seed)
+    chunk = stream(seed, 10, at_hand=0.2, mean=7)
+    header = json.loads(encode(older_chunk(chunk) if seed == 3 else chunk))
+    payload = zlib.decompress(base64.b64decode(header["data"]), -15)
+    kept = {key: header[key] for key in header if key not in ("data", "crc32")}
+    refused = 0
+    for _ in range(300):
+        at = rng.randrange(len(payload))
+        changed = payload[:at] + rng.randbytes(1) + payload[at + rng.randrange(2) :]
+        document = forged(changed, **kept)
+        for read in (columns, decode):
+            try:
+                read(document)
+            except ChunkError:
+                refused += 1
+    assert 200 < refused < 600
 
 
 def test_what_cannot_be_a_chunk_is_not_encoded() -> None:
@@ -317,10 +401,13 @@ def test_a_database_s_own_keys_and_number_forms_do_no_harm() -> None:
 @pytest.mark.parametrize("at_hand", [0.0, 1.0])
 def test_real_documents_fit_the_schema(at_hand: float) -> None:
     """The JSON Schema 2020-12 accepts what encode writes, and refuses it without a field or with a wrong one."""
-    validator = jsonschema.Draft202012Validator(SCHEMA)
-    validator.check_schema(SCHEMA)
     parsed = json.loads(encode(stream(1, 20, at_hand=at_hand)))
+    assert parsed["format"] == (1 if at_hand else 2)
+    schema, other = SCHEMAS[parsed["format"]], SCHEMAS[3 - parsed["format"]]
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.check_schema(schema)
     validator.validate(parsed)
+    assert not jsonschema.Draft202012Validator(other).is_valid(parsed)
     for key in parsed:
         if key != "health":
             assert not validator.is_valid({k: v for k, v in parsed.items() if k != key}), key
@@ -341,16 +428,43 @@ def test_format_1_is_frozen(name: str) -> None:
     golden = (CASES / f"{name}.json").read_bytes()
     chunk = GOLDEN[name]()
     back = decode(golden)
-    assert all(same_bucket(g, w) for g, w in zip(back.buckets, chunk.buckets, strict=True))
-    assert (CASES / f"{name}.columns").read_text() == listed(columns(golden))
+    whole = [older(b) if r is None and b.n > 1 else b for b, r in zip(chunk.buckets, back.readings, strict=True)]
+    assert all(same_bucket(g, w) for g, w in zip(back.buckets, whole, strict=True))
+    assert (CASES / f"{name}.columns").read_text() == listed(columns(golden), OLD_FIELDS)
     if "ng" not in zlib.ZLIB_RUNTIME_VERSION:
-        assert encode(chunk) == golden
+        assert encode(back) == encode(older_chunk(chunk)) == golden
 
 
-def listed(got: dict[str, Any]) -> str:
+GOLDEN_2 = {
+    "buckets": lambda: stream(22, 6, mean=40, at_hand=0.0),
+    "mixed": lambda: stream(23, 10, mean=12, at_hand=0.5, first=5_000_000),
+    "merged": lambda: merged_with_older(stream(24, 12, mean=9, at_hand=0.0)),
+}
+
+
+def merged_with_older(chunk: Chunk) -> Chunk:
+    """Pairs of an old bucket and a new one, made one."""
+    pairs = [merge(older(a), b) for a, b in zip(chunk.buckets[::2], chunk.buckets[1::2], strict=True)]
+    return replace(chunk, buckets=pairs, readings=[None] * len(pairs))
+
+
+@pytest.mark.parametrize("name", GOLDEN_2)
+def test_format_2_is_frozen(name: str) -> None:
+    """The same promise for the committed documents of format 2."""
+    golden = (CASES / f"format-2/{name}.json").read_bytes()
+    chunk = GOLDEN_2[name]()
+    back = decode(golden)
+    assert json.loads(golden)["format"] == 2
+    assert all(same_bucket(g, w) for g, w in zip(back.buckets, chunk.buckets, strict=True))
+    assert (CASES / f"format-2/{name}.columns").read_text() == listed(columns(golden), FIELDS)
+    if "ng" not in zlib.ZLIB_RUNTIME_VERSION:
+        assert encode(back) == encode(chunk) == golden
+
+
+def listed(got: dict[str, Any], names: tuple[str, ...]) -> str:
     """The columns as text, floats in hexadecimal."""
     lines = []
-    for name in FIELDS:
+    for name in names:
         values = [x.hex() if isinstance(x, float) else str(x) for x in got[name]]
         lines.append(f"{name} {' '.join(values)}\n")
     return "".join(lines)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sluicegate_agent.errors import EnvironmentRefused
 
-VERSION = 2
+VERSION = 3
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -93,4 +93,8 @@ def _from_1(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE chunk_1")
 
 
-_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1}
+def _from_2(connection: sqlite3.Connection) -> None:
+    """Version 2 knew records of 168 bytes alone: they stay and are read; an older program cannot read ours."""
+
+
+_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1, 2: _from_2}

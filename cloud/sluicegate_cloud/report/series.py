@@ -51,7 +51,7 @@ def one_series(rows: pa.Table, key: dict[str, Any], points: int) -> dict[str, An
 
 
 def facts(rows: pa.Table) -> dict[str, Any]:
-    """What the table says of a series: windows that hold a reading, exact shares, the usual half-width of means not exact."""
+    """What the table says of a series: windows with readings, exact shares, the usual half-width of the other means."""
     held = rows.filter(pc.greater(rows["count_high"], 0))
     exact = {name: _mean(held[f"{name}_exact"].cast(pa.float64())) for name in AGGREGATES}
     uncertain = held.filter(pc.invert(held["mean_exact"]))

@@ -1,8 +1,10 @@
-"""The readable twin of sluicegate.buckets: consecutive readings of one stream folded into one record of 168 bytes.
+"""The readable twin of sluicegate.buckets: consecutive readings of one stream folded into one record of 248 bytes.
 
 What a bucket does not know is part of it (docs/architecture.md, "Bucket"): the least and greatest sum of a proper,
-non-empty prefix and where its extremes lie. All of it is a monoid, so it survives any merge tree: on the device, on
-disk or in Spark. P⁻ and P⁺ are the errors of the papers' sum-like histogram, kept as one monoid.
+non-empty prefix, where its extremes lie and what stands before and after them. All of it is a monoid, so it survives
+any merge tree: on the device, on disk or in Spark. P⁻ and P⁺ are the errors of the papers' sum-like histogram, kept as
+one monoid; m2 is merged after Chan, Golub and LeVeque (1979). Records of 168 bytes, which end before m2, are still
+read: what they lack is not known (NaN, −1), and merging keeps it so.
 """
 
 from __future__ import annotations
@@ -11,37 +13,67 @@ import math
 import struct
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ORDERED = 1
 LATE = 2
 LARGEST = 2.0**960
 """Greatest magnitude of a value: 2⁶² such differences still add up to a finite float64."""
 
-_RECORD = struct.Struct("<4q3dd4qd4q2d2q")
+_OLD_RECORD = struct.Struct("<4q3dd4qd4q2d2q")
+_RECORD = struct.Struct("<4q3dd4qd4q2d2q" + "d2q7d")
 _STATE = struct.Struct("<4sdq?q")
-_MAGIC = b"SGB1"
+_OLD_MAGIC, _MAGIC = b"SGB1", b"SGB2"
 _INT64 = 2**63
 _WHOLE = 2**61  # times and gaps: their sums and differences fit an int64
 PACKED = _RECORD.size
+OLD_PACKED = _OLD_RECORD.size
+#: The fields that records of 168 bytes lack, as they are where nothing is known of them.
+UNKNOWN = {
+    "m2": math.nan,
+    "low_n": -1,
+    "high_n": -1,
+    "low_pre": math.nan,
+    "low_suf": math.nan,
+    "high_pre": math.nan,
+    "high_suf": math.nan,
+    "log_total": math.nan,
+    "log_pre_low": math.nan,
+    "log_pre_high": math.nan,
+}
 
 
 class Extreme(NamedTuple):
-    """A minimum or maximum and the earliest and latest time and ordinal at which it occurs."""
+    """A minimum or maximum, the earliest and latest time and ordinal at which it occurs, and how often.
+
+    `pre` and `suf`: the extreme of what stands before its first and after its last occurrence.
+    """
 
     value: float
     t_first: int
     t_last: int
     o_first: int
     o_last: int
+    often: int
+    pre: float
+    suf: float
 
     def joined(self, other: Extreme) -> Extreme:
         """Both places of one value, `other`'s readings being the later ones."""
         t_first, t_last = min(self.t_first, other.t_first), max(self.t_last, other.t_last)
-        return Extreme(self.value, t_first, t_last, self.o_first, other.o_last)
+        often = -1 if self.often < 0 or other.often < 0 else self.often + other.often
+        return Extreme(self.value, t_first, t_last, self.o_first, other.o_last, often, self.pre, other.suf)
+
+    def followed(self, sign: int, other: float) -> Extreme:
+        """Where lesser readings (sign 1), or greater ones (−1), of extreme `other` follow."""
+        return self._replace(suf=other) if sign * other > sign * self.suf else self
+
+    def preceded(self, sign: int, other: float) -> Extreme:
+        """Where lesser readings (sign 1), or greater ones (−1), of extreme `other` stand before."""
+        return self._replace(pre=other) if sign * other > sign * self.pre else self
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Bucket:
     """Readings first … first + n − 1 of a stream; the fields, units and order of docs/architecture.md."""
 
@@ -66,6 +98,16 @@ class Bucket:
     x_last: float
     gap: int
     flags: int
+    m2: float = math.nan
+    low_n: int = -1
+    high_n: int = -1
+    low_pre: float = math.nan
+    low_suf: float = math.nan
+    high_pre: float = math.nan
+    high_suf: float = math.nan
+    log_total: float = math.nan
+    log_pre_low: float = math.nan
+    log_pre_high: float = math.nan
 
     @classmethod
     def single(cls, value: float, time: int, center: float, first: int, gap: int = 0, flags: int = ORDERED) -> Bucket:
@@ -76,14 +118,20 @@ class Bucket:
         value = _accepted(value)
         place = (_whole(time, "time"), time, first, first)
         sums = (value - center, math.inf, -math.inf)
-        return cls(first, 1, time, time, *sums, value, *place, value, *place, value, value, _whole(gap, "gap"), flags)
+        ends = (value, value, _whole(gap, "gap"), flags)
+        sides, logs = (math.inf, math.inf, -math.inf, -math.inf), _single_logs(value, center)
+        known: tuple[Any, ...] = (*ends, 0.0, 1, 1, *sides, *logs)
+        return cls(first, 1, time, time, *sums, value, *place, value, *place, *known)
 
     @classmethod
     def unpack(cls, data: bytes) -> Bucket:
-        """The bucket of 168 packed bytes, verified. Raises ValueError for another length or a broken invariant."""
-        if len(data) != PACKED:
-            raise ValueError(f"a packed bucket has {PACKED} bytes, these are {len(data)}")
-        bucket = cls(*_RECORD.unpack(data))
+        """The bucket of 248 packed bytes, or of 168 older ones, verified.
+
+        Raises ValueError for another length or a broken invariant.
+        """
+        if len(data) not in (PACKED, OLD_PACKED):
+            raise ValueError(f"a packed bucket has {PACKED} bytes, older ones {OLD_PACKED}; these are {len(data)}")
+        bucket = cls(*(_RECORD if len(data) == PACKED else _OLD_RECORD).unpack(data))
         bucket.verify()
         return bucket
 
@@ -96,6 +144,13 @@ class Bucket:
         for reason in broken(self):
             raise ValueError(f"bucket at ordinal {self.first} of {self.n} readings: {reason}")
 
+    def __eq__(self, other: object) -> bool:
+        """Field by field; what is not known equals what is not known."""
+        return isinstance(other, Bucket) and comparable(astuple(self)) == comparable(astuple(other))
+
+    def __hash__(self) -> int:
+        return hash(comparable(astuple(self)))
+
 
 FIELDS = tuple(field.name for field in fields(Bucket))
 
@@ -107,7 +162,7 @@ def merge(a: Bucket, b: Bucket) -> Bucket:
     """
     if b.first != a.first + a.n:
         raise ValueError(f"bucket at ordinal {b.first} does not follow: expected ordinal {a.first + a.n}")
-    low, high = _merged(_least(a), _least(b), a.low < b.low), _merged(_greatest(a), _greatest(b), a.high > b.high)
+    low, high = _merged(-1, _least(a), _least(b)), _merged(1, _greatest(a), _greatest(b))
     ordered = a.flags & b.flags & ORDERED if b.t_first >= a.t_last else 0
     return Bucket(
         a.first,
@@ -117,27 +172,71 @@ def merge(a: Bucket, b: Bucket) -> Bucket:
         a.total + b.total,
         min(a.pre_low, a.total, a.total + b.pre_low),
         max(a.pre_high, a.total, a.total + b.pre_high),
-        *low,
-        *high,
+        *_place(low),
+        *_place(high),
         a.x_first,
         b.x_last,
         _whole(a.gap + b.gap, "gap"),
         ordered | (a.flags | b.flags) & LATE,
+        _merged_squares(a, b),
+        low.often,
+        high.often,
+        low.pre,
+        low.suf,
+        high.pre,
+        high.suf,
+        *_merged_logs(a, b),
     )
 
 
+def _place(e: Extreme) -> tuple[float, int, int, int, int]:
+    return e.value, e.t_first, e.t_last, e.o_first, e.o_last
+
+
+def _merged_squares(a: Bucket, b: Bucket) -> float:
+    """Σ (x − mean)² of both; NaN where one is not known or the squares are beyond float64."""
+    n, m = float(a.n), float(b.n)
+    apart = b.total / m - a.total / n
+    squares = a.m2 + b.m2 + apart * apart * (n * (m / (n + m)))
+    return squares if squares < math.inf else math.nan
+
+
+def _merged_logs(a: Bucket, b: Bucket) -> tuple[float, float, float]:
+    """As total, pre_low and pre_high, of the logarithms."""
+    total = a.log_total + b.log_total
+    if math.isnan(total):
+        return math.nan, math.nan, math.nan
+    low = min(a.log_pre_low, a.log_total, a.log_total + b.log_pre_low)
+    return total, low, max(a.log_pre_high, a.log_total, a.log_total + b.log_pre_high)
+
+
+def _single_logs(value: float, center: float) -> tuple[float, float, float]:
+    """Of one reading: ln x − ln center (center > 0) or ln x; no geometric mean where x ≤ 0."""
+    if value <= 0.0:
+        return math.nan, math.nan, math.nan
+    return math.log(value) - (math.log(center) if center > 0.0 else 0.0), math.inf, -math.inf
+
+
 def _least(b: Bucket) -> Extreme:
-    return Extreme(b.low, b.low_t_first, b.low_t_last, b.low_o_first, b.low_o_last)
+    places = b.low_t_first, b.low_t_last, b.low_o_first, b.low_o_last
+    return Extreme(b.low, *places, b.low_n, b.low_pre, b.low_suf)
 
 
 def _greatest(b: Bucket) -> Extreme:
-    return Extreme(b.high, b.high_t_first, b.high_t_last, b.high_o_first, b.high_o_last)
+    places = b.high_t_first, b.high_t_last, b.high_o_first, b.high_o_last
+    return Extreme(b.high, *places, b.high_n, b.high_pre, b.high_suf)
 
 
-def _merged(a: Extreme, b: Extreme, a_wins: bool) -> Extreme:
+def _merged(sign: int, a: Extreme, b: Extreme) -> Extreme:
+    """The greater one (sign 1) or the less (−1), b's readings being the later ones."""
     if a.value == b.value:
         return a.joined(b)
-    return a if a_wins else b
+    return a.followed(sign, b.value) if sign * a.value > sign * b.value else b.preceded(sign, a.value)
+
+
+def comparable(fields: tuple[float, ...]) -> tuple[float | None, ...]:
+    """A record's fields, None for NaN: what is not known is alike."""
+    return tuple(None if x != x else x for x in fields)
 
 
 class Builder:
@@ -179,14 +278,15 @@ class Builder:
         return closed
 
     def state(self) -> bytes:
-        """Everything `restore` needs, little-endian: 29 bytes, and 168 more while a bucket is open."""
+        """Everything `restore` needs, little-endian: 29 bytes, and 248 more while a bucket is open."""
         head = _STATE.pack(_MAGIC, self.center, self.next, self.newest is not None, self.newest or 0)
         return head + (self._open.pack() if self._open else b"")
 
     @classmethod
     def restore(cls, state: bytes) -> Builder:
-        """The builder that `state()` was taken of. Raises ValueError for bytes that are damaged or not a builder's."""
-        if len(state) not in (_STATE.size, _STATE.size + PACKED) or state[:4] != _MAGIC:
+        """The builder that `state()` was taken of, now or with the older record. Raises ValueError for other bytes."""
+        size = {_MAGIC: PACKED, _OLD_MAGIC: OLD_PACKED}.get(state[:4], -1)
+        if size < 0 or len(state) not in (_STATE.size, _STATE.size + size):
             raise ValueError(f"not a builder's state of this version: {len(state)} bytes beginning {state[:4]!r}")
         _, center, following, seen, newest = _STATE.unpack_from(state)
         builder = cls(center, following)
@@ -231,8 +331,10 @@ def broken(b: Bucket) -> Iterator[str]:
     if b.flags & ~(ORDERED | LATE):
         yield f"flags {b.flags} has unknown bits"
     yield from _broken_sums(b)
-    for name, extreme in (("low", _least(b)), ("high", _greatest(b))):
+    yield from _broken_squares_and_logs(b)
+    for sign, name, extreme in ((-1, "low", _least(b)), (1, "high", _greatest(b))):
         yield from (f"{name}: {text}" for text in _broken_extreme(b, extreme, last))
+        yield from (f"{name}: {text}" for text in _broken_sides(b, sign, extreme, last))
 
 
 def _broken_sums(b: Bucket) -> Iterator[str]:
@@ -254,3 +356,38 @@ def _broken_extreme(b: Bucket, e: Extreme, last: int) -> Iterator[str]:
         yield "its ordinals disagree with the first or last value"
     if e.o_first == e.o_last and e.t_first != e.t_last:
         yield "one occurrence has two times"
+
+
+def _broken_squares_and_logs(b: Bucket) -> Iterator[str]:
+    """What is not known is NaN; a bucket of one has no proper prefix and no spread."""
+    if not math.isnan(b.m2) and not (b.m2 == 0.0 if b.n == 1 else 0.0 <= b.m2 < math.inf):
+        yield f"m2 {b.m2!r} is no sum of squares"
+    logs = b.log_pre_low, b.log_pre_high
+    if math.isnan(b.log_total):
+        if not all(map(math.isnan, logs)):
+            yield "log_pre_low and log_pre_high without a log_total"
+    elif b.low <= 0.0 or not math.isfinite(b.log_total):
+        yield f"log_total {b.log_total!r}, the least value being {b.low!r}"
+    elif logs != (math.inf, -math.inf) if b.n == 1 else not -math.inf < logs[0] <= logs[1] < math.inf:
+        yield f"prefix sums of logarithms {logs[0]!r} … {logs[1]!r} are no interval"
+
+
+def _broken_sides(b: Bucket, sign: int, e: Extreme, last: int) -> Iterator[str]:
+    """An extreme's count, and what stands before and after it; −1 and NaN are not known."""
+    places = e.o_last - e.o_first + 1
+    if e.often != -1 and not (min(2, places) <= e.often <= places and (b.low < b.high or e.often == b.n)):
+        yield f"{e.often} occurrences between ordinals {e.o_first} and {e.o_last}"
+    other = b.high if sign < 0 else b.low
+    for name, value, readings, beside in (
+        ("before", e.pre, e.o_first - b.first, b.x_first),
+        ("after", e.suf, last - e.o_last, b.x_last),
+    ):
+        if math.isnan(value):
+            continue
+        if readings == 0 or math.isinf(value):
+            if readings or value != -sign * math.inf:
+                yield f"{value!r} {name} it, where {readings} readings stand"
+        elif not sign * beside <= sign * value < sign * e.value or sign * value < sign * other:
+            yield f"{value!r} {name} it is beyond the bucket's values"
+        elif readings == 1 and value != beside:
+            yield f"{value!r} {name} it, where only {beside!r} stands"
