@@ -6,9 +6,9 @@ A window counts once for each aggregate that is asked of it. Values are whole nu
 squares are exact integers and the true result is a fraction, which is compared without rounding (geometric means: the
 mean of the logarithms' exact sum). Streams are calm, stepped, rising, constant, repeated, of both signs, of 10^±12 and
 of mixed magnitudes; clocks even, repeating, irregular, with gaps and going back (which makes unordered buckets);
-buckets of several histograms; policies by count, by time and declared ones. Prints a table by aggregate: windows, how
-many lie outside (must be 0), in how many the edge cuts a bucket, and the median width of those, as a share of the
-greater end. Exit code 1 where one lies outside.
+buckets of several histograms; policies by count, by time (hopping too) and declared ones. Prints a table by aggregate:
+windows, how many lie outside (must be 0), in how many the edge cuts a bucket, and the median width of those, as a share
+of the greater end. Exit code 1 where one lies outside.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Truth:
         self.begin, self.newest = 0, -(2**62)
 
     def insert(self, unit: int, time: int) -> None:
-        """Take a reading and evict: the newest n, or by time as a FIFO."""
+        """Take a reading and evict: the newest n, or by time as a FIFO; a hop of readings or of time at once."""
         self.units.append(unit)
         self.times.append(time)
         self.sums.append(self.sums[-1] + unit)
@@ -83,11 +83,13 @@ class Truth:
         if unit > 0:
             self.logarithms.append(self.logarithms[-1] + int(math.ldexp(math.log(math.ldexp(unit, self.exponent)), 90)))
         self.newest = max(self.newest, time)
+        hop = getattr(self.policy, "hop", 1)
         if hasattr(self.policy, "span"):
-            while self.begin < len(self.units) and self.times[self.begin] <= self.newest - self.policy.span:
+            cutoff = self.newest // hop * hop - self.policy.span
+            while self.begin < len(self.units) and self.times[self.begin] <= cutoff:
                 self.begin += 1
         else:
-            self.begin = max(self.begin, len(self.units) - self.limit)
+            self.begin = max(self.begin, len(self.units) // hop * hop - self.limit)
 
     @property
     def limit(self) -> int:
@@ -165,12 +167,16 @@ def some_policy(rng: random.Random) -> Any:
     limit = rng.choice([1, 2, 3, 5, 8, 17, 40, 64, 100, 150])
     if rng.random() < 0.1:
         return sg.policies.as_policy(Newest(limit))
-    return sg.policies.count(limit) if rng.random() < 0.4 else sg.policies.time(limit * rng.choice([1, 3, 5]))
+    hop = rng.choice([1, 1, 1, 7])
+    by_time = sg.policies.time(limit * rng.choice([1, 3, 5]), hop=hop)
+    return sg.policies.count(limit, hop=hop) if rng.random() < 0.4 else by_time
 
 
-def some_histograms(rng: random.Random) -> list[Any]:
+def some_histograms(rng: random.Random, hop: int) -> list[Any]:
     """Mostly a constrained footprint, at times beside one that decides."""
     found: list[Any] = [sg.Constrained(rng.choice([4, 5, 6, 8, 16, 33, 64]))]
+    if hop > 1 and rng.random() < 0.5:
+        found.append(sg.Hop())
     if rng.random() < 0.3:
         found.append(
             sg.SumLike(rng.choice([0.01, 0.1, 0.5])) if rng.random() < 0.5 else sg.MaxLike(rng.choice([4, 16]))
@@ -182,7 +188,8 @@ def stream(seed: int, kinds: dict[str, Any]) -> Iterator[tuple[dict[str, Any], d
     """One random window after each of its readings: the answers, whether they hold, and what it was."""
     rng = random.Random(seed)
     shape, ticks = rng.choice(list(SHAPES)), clock(rng, rng.choice(CLOCKS))
-    policy, histograms, exponent = some_policy(rng), some_histograms(rng), rng.choice([-10, 0, -50, 30])
+    policy, exponent = some_policy(rng), rng.choice([-10, 0, -50, 30])
+    histograms = some_histograms(rng, getattr(policy, "hop", 1))
     positive = rng.random() < 0.5 and shape not in ("ramp",)
     asked = {name: kind for name, kind in kinds.items() if positive or name != "geometric_mean"}
     window = sg.Window(asked, policy=policy, histograms=histograms, center=rng.choice([None, None, None, 0.0, 1e3]))
