@@ -9,6 +9,7 @@ from typing import Any
 
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.model import AGGREGATES, Config, MqttConfig, SourceConfig, WindowConfig
+from sluicegate_agent.config.questions import histogram_problems
 
 _NAME = re.compile(r"\w[\w.\-]{0,63}", re.ASCII)
 _NAME_RULE = "expected 1 to 64 letters, digits, `_`, `-` or `.`, starting with a letter, digit or `_`"
@@ -164,7 +165,8 @@ def _windows(config: Config) -> Iterator[Problem]:
                 f"window[{i}].name", window.name, "another window has this name: results could not be told apart"
             )
         names.add(window.name)
-        yield from _window(window, config.streams, f"window[{i}]")
+        found = [*_window(window, config.streams, f"window[{i}]")]
+        yield from found or histogram_problems(window, f"window[{i}]")
 
 
 def _window(window: WindowConfig, streams: tuple[str, ...], at: str) -> Iterator[Problem]:
@@ -189,14 +191,23 @@ def _policy(window: WindowConfig, at: str) -> Iterator[Problem]:
         yield Problem(f"{at}.policy.time", int(policy.time), 'expected more than nothing, such as "24h"')
     if policy.count is not None and not 1 <= policy.count <= 2**40:
         yield Problem(f"{at}.policy.count", policy.count, "expected 1 to 1099511627776 readings")
+    try:
+        if not 1 <= policy.step <= 2**61:
+            yield Problem(
+                f"{at}.policy.hop", policy.hop, "expected more than nothing: how far the window moves at once"
+            )
+    except ValueError as error:
+        yield Problem(f"{at}.policy.hop", policy.hop, str(error))
     if window.buckets == 0 and policy.time is not None:
         remedy = (
             "a time window without a bound on its buckets has no worst case: give the most readings it may hold; "
-            "it is exact while they fit, and coarser beyond"
+            "it is exact while they fit, and coarser beyond; a histogram decides within them"
         )
         yield Problem(f"{at}.buckets", 0, remedy)
     elif not (window.buckets == 0 or 4 <= window.buckets <= 1 << 24):
-        yield Problem(f"{at}.buckets", window.buckets, "expected 4 to 16777216, or 0 for an exact count window")
+        yield Problem(
+            f"{at}.buckets", window.buckets, "expected 4 to 16777216, or 0 for a count window without that limit"
+        )
 
 
 def _storage(config: Config) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ cdef class Core:
     cdef int policy
     cdef int newest_slot  # where a partial keeps its greatest time, −1 where it does not
     cdef int64_t value  # of the policy: readings or µs
-    cdef int64_t limit
+    cdef readonly int64_t limit  # of buckets now, 0: none; at most what the engine was set up for
     cdef int64_t hop
     cdef int up_to  # 1 (−1): what the greatest (least) value makes irrelevant leaves too
     cdef int extreme_slot

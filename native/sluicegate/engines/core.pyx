@@ -293,6 +293,16 @@ cdef class Core:
         self.mark = self.mark >> 1 if self.level % KEPT_LEVELS else 0
         return 0
 
+    def limit_to(self, int64_t limit):
+        """From now on at most `limit` buckets; levels are evicted until no more are there."""
+        self.enter()
+        try:
+            self.limit = limit
+            while self.engine.tail - self.engine.head > limit:
+                self.evict_level()
+        finally:
+            self.busy = False
+
     # eviction
 
     cdef void enforce(self) noexcept nogil:
@@ -554,7 +564,7 @@ cdef class Core:
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self.pack(engine.result(0)), self.pack(engine.result(1)), newest,
-            self.rules.state() if self.ruled else b"",
+            self.rules.state() if self.ruled else b"", self.limit,
         )
 
     def load(self, saved, leaves):
@@ -564,6 +574,7 @@ cdef class Core:
         self.accepted, self.newest, self.edge = saved.accepted, saved.newest, saved.edge
         self.created, self.mark = saved.created, saved.mark
         self.level = saved.level
+        self.limit = saved.limit
         for level in range(self.level % KEPT_LEVELS):
             self.level_heads[level] = saved.heads[level]
         self.center_on(saved.centers or None)
