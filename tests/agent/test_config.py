@@ -95,6 +95,9 @@ def test_the_sample_names_every_key() -> None:
         (minimal(mqtt={"password_env": "P"}), "mqtt.username: is required when a password is given"),
         (minimal(mqtt={"tls": {"enabled": True, "ca_file": "/none"}}), 'mqtt.tls.ca_file = "/none": cannot be read'),
         (minimal(source=[]), "source: is required"),
+        (minimal(availability={"floor": "0%"}), 'availability.floor = "0%": expected more than 0 and at most 1'),
+        (minimal(availability={"backlog": 1.5}), "availability.backlog = 1.5: expected more than 0 and at most 1"),
+        (minimal(availability={"every": "0s"}), 'availability.every = "0s": expected 1ms to 36500d'),
     ],
 )
 def test_a_finding_names_key_value_and_remedy(raw: dict[str, Any], shown: str) -> None:

@@ -50,6 +50,9 @@ def _ranges(config: Config) -> Iterator[Problem]:
         ("outbox.chunk_buckets", config.outbox.chunk_buckets, 1, 1 << 16, "1 to 65536"),
         ("outbox.chunk_age", config.outbox.chunk_age, 1, 36500 * day, "1us to 36500d"),
         ("sync.every", config.sync.every, second // 1000, 36500 * day, "1ms to 36500d"),
+        ("availability.away", config.availability.away, 0, 36500 * day, "0 (at once) to 36500d"),
+        ("availability.back", config.availability.back, 0, 36500 * day, "0 (at once) to 36500d"),
+        ("availability.every", config.availability.every, second // 1000, 36500 * day, "1ms to 36500d"),
         ("dead_letters.rows", config.dead_letters.rows, 0, 1 << 20, "0 to 1048576"),
         ("dead_letters.bytes_each", config.dead_letters.bytes_each, 0, 1 << 16, "0 to 64KiB"),
         ("results.every", config.results.every, 0, day, "0 (at each commit) to 1d"),
@@ -211,6 +214,10 @@ def _policy(window: WindowConfig, at: str) -> Iterator[Problem]:
 
 
 def _storage(config: Config) -> Iterator[Problem]:
+    for key in ("backlog", "floor"):
+        share = getattr(config.availability, key)
+        if not 0 < share <= 1:
+            yield Problem(f"availability.{key}", float(share), 'expected more than 0 and at most 1, such as "25%"')
     if config.outbox.chunk_buckets > config.outbox.rows // 2:
         remedy = f"expected at most half of outbox.rows ({config.outbox.rows}): a chunk leaves room for what comes next"
         yield Problem("outbox.chunk_buckets", config.outbox.chunk_buckets, remedy)

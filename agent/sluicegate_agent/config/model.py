@@ -217,6 +217,16 @@ class SyncConfig(Table, frozen=True):
     every: Duration = Duration(10 * _SECOND)
 
 
+class AvailabilityConfig(Table, frozen=True):
+    """[availability]: when windows keep fewer buckets because the target is away, and how far that goes."""
+
+    away: Duration = Duration(3600 * _SECOND)
+    backlog: Share = Share(0.5)
+    back: Duration = Duration(600 * _SECOND)
+    every: Duration = Duration(300 * _SECOND)
+    floor: Share = Share(0.25)
+
+
 class DeadLettersConfig(Table, frozen=True):
     """[dead_letters]: how much of what cannot be read is kept."""
 
@@ -252,6 +262,7 @@ class Config(Table, frozen=True):
     bucket: BucketConfig = BucketConfig()
     outbox: OutboxConfig = OutboxConfig()
     sync: SyncConfig = SyncConfig()
+    availability: AvailabilityConfig = AvailabilityConfig()
     dead_letters: DeadLettersConfig = DeadLettersConfig()
     results: ResultsConfig = ResultsConfig()
     limits: LimitsConfig = LimitsConfig()

@@ -28,7 +28,7 @@ class StoredWindow:
 
     def __init__(self, connection: sqlite3.Connection, stream: int, config: WindowConfig) -> None:
         """Continue the stored window, or begin one where none has this definition; in the caller's transaction."""
-        self.name, self.aggregates = config.name, config.aggregates
+        self.name, self.aggregates, self.buckets = config.name, config.aggregates, config.buckets
         self.changed = False
         self.begun_anew = False
         self.refused = ""
@@ -98,6 +98,14 @@ class StoredWindow:
         """
         found = self.window.query()
         return int(found[COUNT] or 0) if COUNT in found else self.window.readings
+
+    def squeeze(self, buckets: int) -> bool:
+        """Keep at most so many buckets from now on; whether that is a change."""
+        if buckets == self.window.limit:
+            return False
+        self.window.limit_to(buckets)
+        self.changed = True
+        return True
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the state, the leaves closed since the last commit, and tidy a little, in the caller's transaction."""

@@ -53,6 +53,10 @@ cdef class Core:
     cdef int enter(self) except -1
     cdef int allocate(self) except -1
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
+    cdef int64_t join_run(self, const double* values, const int64_t* times, int64_t count) noexcept nogil
+    cdef int64_t scan_run(self, const double* values, const int64_t* times, int64_t most, bint hopping) noexcept nogil
+    cdef int64_t longest_run(self, int64_t count) noexcept nogil
+    cdef int64_t leaves_at(self) noexcept nogil
     cdef int place(self, const double* values, int64_t time) except -1 nogil
     cdef void lift_reading(self, const double* values, int64_t time) noexcept nogil
     cdef void join(self, const double* values, int64_t time) noexcept nogil
