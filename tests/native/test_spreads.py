@@ -155,6 +155,20 @@ def test_a_batch_gives_what_single_readings_give() -> None:
 
 
 @pytest.mark.usefixtures("implementation_of_window")
+@pytest.mark.parametrize("histogram", [sg.SumLike(0.3), sg.MaxLike(block=8), sg.Constrained(5)], ids=str)
+def test_a_batch_without_results_leaves_the_same_bytes(histogram: Any) -> None:
+    """Runs of joining readings that are folded at once are folded as single ones are."""
+    rng = random.Random(4)
+    batch, single = (sg.Window(NEW, policy=sg.policies.count(90), histograms=[histogram]) for _ in range(2))
+    for _ in range(12):
+        values = [float(rng.randrange(1, 9)) for _ in range(rng.randrange(1, 50))]
+        batch.insert_many(values, results=False)
+        for value in values:
+            single.insert(value)
+        assert batch.snapshot() == single.snapshot()
+
+
+@pytest.mark.usefixtures("implementation_of_window")
 def test_one_reading_has_no_sample_variance() -> None:
     """The population's variance of one reading is 0, the sample's is nothing, in and out of a batch."""
     for histograms in ([], [sg.Constrained(4)]):
