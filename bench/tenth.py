@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -141,18 +142,16 @@ class Hops:
 
 def hop(given: Setting, hops: int = 70) -> list[Row]:
     """A mean over random hops: every value returned against the plain readings."""
-    policy = Hops(given.window, given.window / 3, 10.0)
-    window = sg.Window({"mean": sg.mean(), "n": sg.count()}, policy=policy, histograms=[sg.Hop()])
-    found, begin, warm, before = [], [], 0, 0
-    for at in range(0, len(given.values), ASKED):
-        results = window.insert_many(given.values[at : at + ASKED])
-        found += list(results["mean"])
-        begin += [len(found) - int(n) for n in results["n"][-1:]]
+    policy, values = Hops(given.window, given.window / 3, 10.0), np.concatenate([given.values, given.values])
+    window = sg.Window({"mean": sg.mean()}, policy=policy, histograms=[sg.Hop()])
+    found, warm, before = array("d"), 0, 0
+    for at in range(0, len(values), ASKED):
+        found += window.insert_many(values[at : at + ASKED])["mean"]
         if len(policy.starts) <= 4:
             warm, before = len(found), window.footprint.created
         if len(policy.starts) > hops:
             break
-    exact = exact_means(given.values[: len(found)], hop_begins(policy, len(found)))
+    exact = exact_means(values[: len(found)], hop_begins(policy, len(found)))
     off = np.abs(np.array(found) - exact) / exact
     return [
         {
