@@ -16,7 +16,7 @@ from durable_agent import BARE, NOON, SECOND, SEQUENCED, bare, configured, seque
 
 from sluicegate.buckets import Bucket
 from sluicegate_agent import dead_letters, status
-from sluicegate_agent.config import AGGREGATES, Config
+from sluicegate_agent.config import Config
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import BACKLOG, CLOCK_NEVER_SET, Pipeline
 from sluicegate_agent.state import State, StoreDamaged
@@ -453,7 +453,6 @@ def test_status_shows_what_decides_and_how_many_buckets_there_may_be_now(board: 
     assert [row[-3] for row in (hopping, peak, last)] == ["4", "4", "-"]
 
 
-@pytest.mark.skipif("geometric_mean" not in AGGREGATES, reason="there is no such aggregate yet")
 def test_a_reading_that_one_window_cannot_take_counts_in_all_others(
     board: Callable[..., Board], caplog: pytest.LogCaptureFixture
 ) -> None:
