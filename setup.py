@@ -9,6 +9,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 NATIVE = Path("native")
+PARALLEL = os.cpu_count() or 1
 CHECKED = os.environ.get("SLUICEGATE_BUILD_CHECKED") == "1"
 
 DIRECTIVES = {
@@ -44,5 +45,7 @@ setup(
         include_path=[NATIVE.as_posix()],
         compiler_directives=DIRECTIVES,
         build_dir="build/cython",
-    )
+        nthreads=PARALLEL,
+    ),
+    options={"build_ext": {"parallel": PARALLEL}},
 )

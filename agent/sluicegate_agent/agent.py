@@ -16,6 +16,7 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from sluicegate_agent import health
+from sluicegate_agent.availability import Availability, steps_of
 from sluicegate_agent.config import Config
 from sluicegate_agent.handover import hand_over
 from sluicegate_agent.messages import Message
@@ -39,6 +40,8 @@ class Agent:
         self.config, self.state = config, state
         self.pipeline = Pipeline(config, state)
         self.sync = Sync(config, state)
+        steps = steps_of(self.pipeline.squeezed, config.availability.floor)
+        self.availability = Availability(config.availability, steps)
         self.link = Link(config, state.counters, wake)
         self.results = Results(config, self.link)
         self._connection = 0
@@ -61,7 +64,19 @@ class Agent:
         if self.results.due(now):
             self.results.offer(self.pipeline.results(), now)
         self.sync.step(now)
+        self.heed_availability(now)
         self._show_health(now)
+
+    def heed_availability(self, now: float) -> None:
+        """Squeeze the windows a step while the target is away, free them a step after; at monotonic second `now`."""
+        before, outbox = self.availability.steps, self.state.outbox
+        backlog = max(outbox.rows / outbox.rows_most, outbox.bytes_held / outbox.bytes_most)
+        if not self.availability.step(now, self.sync.link.state, backlog):
+            return
+        squeezed = self.availability.steps > before
+        self.state.counters.add("windows.squeezed" if squeezed else "windows.freed")
+        self.pipeline.squeeze_windows(self.availability.limit)
+        log.info("%s: windows at step %d", "the target is away" if squeezed else "it is back", self.availability.steps)
 
     def finish(self, *, drain: bool = False) -> None:
         """Commit what was accepted, acknowledge it, leave the broker politely; `drain`: hand everything on first.

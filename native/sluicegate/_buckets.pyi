@@ -1,5 +1,7 @@
 from typing import Final, final
 
+__pyx_capi__: dict[str, object]
+
 FIELDS: Final[tuple[str, ...]]
 
 @final

@@ -17,14 +17,16 @@ from collections.abc import Sequence
 
 from sluicegate.engines import KEPT_LEVELS, Saved
 from sluicegate.errors import ForeignSnapshotError, NewerSnapshotError, SnapshotError
+from sluicegate.histograms.constrained import LEAST
 
-VERSION = 2  # 1: R1 whole, nothing of the histograms; still read
+VERSION = 3  # 1: R1 whole, nothing of the histograms; 2: without the limit of buckets now; both still read
 STATE, SNAPSHOT = 1, 2
 LARGEST = 2**40
 _MAGIC = b"SGW\x1a"
 _HEAD = struct.Struct("<4sHH16sQ")
 _CRC = struct.Struct("<I")
 _LENGTH = struct.Struct("<I")
+_LIMIT = struct.Struct("<q")
 _FIXED = struct.Struct("<8q2H3B")
 _NAMES = {STATE: "window state", SNAPSHOT: "window snapshot"}
 
@@ -78,11 +80,15 @@ def pack_state(saved: Saved) -> bytes:
         fixed, struct.pack(f"<{len(saved.heads)}q", *saved.heads),
         struct.pack(f"<{len(saved.centers)}d", *saved.centers),
         *(portable(partial) for partial in partials), _LENGTH.pack(len(saved.rules)), saved.rules,
+        _LIMIT.pack(saved.limit),
     ])  # fmt: skip
 
 
-def unpack_state(version: int, payload: memoryview, width: int) -> tuple[Saved, memoryview]:
-    """A state and the bytes after it. Raises SnapshotError where its parts contradict each other."""
+def unpack_state(version: int, payload: memoryview, width: int, limit: int) -> tuple[Saved, memoryview]:
+    """A state and the bytes after it; `limit`: the window's own, which its limit now does not exceed.
+
+    Raises SnapshotError where its parts contradict each other.
+    """
     if len(payload) < _FIXED.size:
         raise SnapshotError(f"window state: {len(payload)} bytes, expected at least {_FIXED.size}")
     *numbers, levels, dimensions, has_left, has_right, has_leaf = _FIXED.unpack_from(payload)
@@ -102,7 +108,29 @@ def unpack_state(version: int, payload: memoryview, width: int) -> tuple[Saved, 
     if version < 2:  # R1 was stored with the newest leaf in it: both are taken from the leaves anew
         partials[:2] = b"", b""
     rules, at = _rules(version, payload, at)
-    return Saved._make([*numbers, heads, centers, *partials, rules]), payload[at:]
+    now, at = _limit(version, payload, at, limit)
+    return Saved._make([*numbers, heads, centers, *partials, rules, now]), payload[at:]
+
+
+def _limit(version: int, payload: memoryview, at: int, most: int) -> tuple[int, int]:
+    if version < 3:
+        return most, at
+    if len(payload) < at + _LIMIT.size:
+        raise SnapshotError(f"window state: {len(payload)} bytes, expected the limit of buckets after {at}")
+    limit = int(_LIMIT.unpack_from(payload, at)[0])
+    if not min(LEAST, most) <= limit <= most:
+        raise SnapshotError(f"window state: a limit of {limit} buckets, the window's own is {most}")
+    return limit, at + _LIMIT.size
+
+
+def stored_limit(state: bytes) -> int | None:
+    """The limit of buckets that a window state holds, as `Window.state` gave it; None where it does not say.
+
+    0: no constrained footprint. For whoever shows a stored window without building it.
+    """
+    if len(state) < _HEAD.size + _LIMIT.size + _CRC.size or _HEAD.unpack_from(state)[1] < 3:
+        return None
+    return int(_LIMIT.unpack_from(state, len(state) - _CRC.size - _LIMIT.size)[0])
 
 
 def _rules(version: int, payload: memoryview, at: int) -> tuple[bytes, int]:

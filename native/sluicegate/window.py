@@ -23,6 +23,7 @@ from sluicegate.errors import (
     SnapshotError,
 )
 from sluicegate.histograms.composition import Histogram, compose
+from sluicegate.histograms.constrained import LEAST
 from sluicegate.intervals import Bounded
 from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import Layout, lay_out
@@ -236,6 +237,29 @@ class Window:
         """Readings taken so far, in the window or not."""
         return self._core.accepted
 
+    @property
+    def readings(self) -> int:
+        """Readings that are still held; where the edge cuts a bucket, at most so many of them are inside."""
+        return self._core.accepted - 1 - self._core.edge
+
+    @property
+    def limit(self) -> int:
+        """The most buckets it keeps now; 0: no constrained footprint."""
+        return self._core.limit
+
+    def limit_to(self, buckets: int) -> None:
+        """Keep at most so many buckets from now on, from 4 up to the constrained footprint's own limit.
+
+        Fewer: whole levels are evicted until they fit; counts, sums and extremes stay exact, the intervals grow. More:
+        what is merged stays merged until it leaves, new buckets are finer. Part of `state` and `snapshot`. Source:
+        paper A2MTA, "network availability". Raises ConfigurationError; nothing changed then.
+        """
+        most = self._limit
+        if isinstance(buckets, bool) or not isinstance(buckets, int) or not LEAST <= buckets <= most:
+            expected = f"expected {LEAST} to {most}" if most else "the window has no constrained footprint to change"
+            raise ConfigurationError(f"limit_to({buckets!r}): {expected}")
+        self._core.limit_to(buckets)
+
     def __len__(self) -> int:
         """The number of leaves: readings where there are no histograms, else buckets."""
         return self._core.tail - self._core.head
@@ -283,7 +307,7 @@ class Window:
         """
         window = cls(aggregates, policy=policy, engine=engine, histograms=histograms, center=center)
         version, payload = snapshot.unseal(snapshot.STATE, window._owner(), state)
-        saved, after = snapshot.unpack_state(version, payload, window._layout.width)
+        saved, after = snapshot.unpack_state(version, payload, window._layout.width, window._limit)
         if len(after):
             raise SnapshotError(f"window state: {len(after)} bytes too many")
         window._take(
@@ -324,7 +348,7 @@ class Window:
         """
         window = cls(aggregates, policy=policy, engine=engine, histograms=histograms, center=center)
         version, payload = snapshot.unseal(snapshot.SNAPSHOT, window._owner(), data)
-        saved, after = snapshot.unpack_state(version, payload, window._layout.width)
+        saved, after = snapshot.unpack_state(version, payload, window._layout.width, window._limit)
         size, closed = 8 * window._layout.width, window._closed(saved)
         if len(after) != size * len(closed):
             raise SnapshotError(
@@ -349,8 +373,8 @@ class Window:
         if given is not None and saved.centers and tuple(given) != saved.centers:
             raise SnapshotError(f"center: {tuple(given)} is given, the stored window has {saved.centers}")
         leaves = [*closed, saved.newest_leaf] if saved.newest_leaf else closed
-        if self._limit and len(leaves) > self._limit:
-            raise SnapshotError(f"window state: {len(leaves)} buckets, the limit is {self._limit}")
+        if saved.limit and len(leaves) > saved.limit:
+            raise SnapshotError(f"window state: {len(leaves)} buckets, the limit is {saved.limit}")
         try:
             self._core.load(saved, leaves)
         except ValueError as error:

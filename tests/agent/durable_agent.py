@@ -37,6 +37,21 @@ def configured(folder: Path, **tables: Any) -> Config:
         "window": [
             {"name": "recent", "policy": {"time": "5min"}, "aggregate": ["mean", "max", "sum"], "buckets": 6},
             {"name": "last9", "policy": {"count": 9}, "aggregate": ["min", "first"], "buckets": 0},
+            {
+                "name": "hopping",
+                "policy": {"time": "30s", "hop": "10s"},
+                "aggregate": ["mean", "sum"],
+                "buckets": 9,
+                "sum_like": {"error": "5%", "floor": 0.5},
+                "hop": {"hint": 8, "deviation": 2.0},
+            },
+            {
+                "name": "peak",
+                "policy": {"time": "2min", "up_to": "max"},
+                "aggregate": "max",
+                "buckets": 7,
+                "max_like": {"block": 5},
+            },
         ],
         "bucket": {"readings": 4},
         "outbox": {"rows": 1000, "bytes": "1MiB", "chunk_buckets": 8},

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+import sluicegate as sg
 from sluicegate_agent.commands.check import sample_text
-from sluicegate_agent.config import Config, ConfigError, Duration, Size, build, load
+from sluicegate_agent.config import AGGREGATES, Config, ConfigError, Duration, Size, build, load
+from sluicegate_agent.config.questions import build_arguments
 from sluicegate_agent.config.units import show_duration, show_size
 
 FILE = Path("/etc/agent.toml")
@@ -93,6 +95,9 @@ def test_the_sample_names_every_key() -> None:
         (minimal(mqtt={"password_env": "P"}), "mqtt.username: is required when a password is given"),
         (minimal(mqtt={"tls": {"enabled": True, "ca_file": "/none"}}), 'mqtt.tls.ca_file = "/none": cannot be read'),
         (minimal(source=[]), "source: is required"),
+        (minimal(availability={"floor": "0%"}), 'availability.floor = "0%": expected more than 0 and at most 1'),
+        (minimal(availability={"backlog": 1.5}), "availability.backlog = 1.5: expected more than 0 and at most 1"),
+        (minimal(availability={"every": "0s"}), 'availability.every = "0s": expected 1ms to 36500d'),
     ],
 )
 def test_a_finding_names_key_value_and_remedy(raw: dict[str, Any], shown: str) -> None:
@@ -139,6 +144,80 @@ def test_a_source_is_checked_for_what_it_can_mean(source: dict[str, Any], shown:
     """A source that would lose or mix readings is refused before it does."""
     lines = findings(minimal(source=[{"topic": "w", "streams": {"temp": "t"}} | source]))
     assert any(line.startswith(shown) for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("window", "shown"),
+    [
+        ({"sum_like": {}}, "window[1].sum_like: expected a limit above 0"),
+        ({"sum_like": {"error": "0%"}}, 'window[1].sum_like.error = "0%": expected more than nothing'),
+        ({"sum_like": {"error": -0.1}}, "window[1].sum_like.error = -0.1: expected more than nothing"),
+        ({"sum_like": {"error": "some"}}, 'window[1].sum_like.error = "some": expected a share such as "0.1%"'),
+        ({"sum_like": {"floor": -1}}, "window[1].sum_like.floor = -1: expected 0 or more"),
+        ({"sum_like": {"error": 0.1, "of": "max"}}, 'window[1].sum_like.of = "max": expected "count", or names'),
+        ({"sum_like": {"error": 0.1, "confidence": 1}}, "window[1].sum_like.confidence = 1: expected a probability"),
+        ({"sum_like": {"error": 0.1}, "aggregate": "max"}, "window[1].sum_like: no sum among max: use max_like"),
+        ({"sum_like": {"eror": 0.1}}, "window[1].sum_like.eror = 0.1: there is no such key; did you mean `error`?"),
+        ({"sum_like": 0.1}, "window[1].sum_like = 0.1: expected a table"),
+        ({"max_like": {}}, "window[1].max_like: no maximum or minimum among mean: use sum_like"),
+        ({"max_like": {"block": 1}, "aggregate": "max"}, "window[1].max_like.block = 1: expected 2 or more"),
+        (
+            {"max_like": {"block": "day"}, "aggregate": "max"},
+            'window[1].max_like.block = "day": expected a whole number or "auto"',
+        ),
+        (
+            {"max_like": {}, "sum_like": {"error": 0.1}, "aggregate": ["max", "mean"]},
+            "window[1].max_like: sum_like is given too, and each decides alone",
+        ),
+        ({"hop": {}}, "window[1].hop: the policy evicts reading by reading: give it hop = "),
+        ({"policy": {"count": 9, "hop": 3}, "hop": {"hint": 0}}, "window[1].hop.hint = 0: expected 1 or more"),
+        ({"policy": {"count": 9, "hop": 3}, "hop": {"deviation": 3}}, "window[1].hop.deviation = 3: is how far"),
+        ({"policy": {"count": 9, "hop": 0}}, "window[1].policy.hop = 0: expected more than nothing"),
+        ({"policy": {"count": 9, "hop": "1h"}}, 'window[1].policy.hop = "1h": expected a whole number'),
+        ({"policy": {"time": "1h", "hop": 5}}, "window[1].policy.hop = 5: expected a length of time"),
+        ({"policy": {"time": "1h", "up_to": "mean"}}, 'window[1].policy.up_to = "mean": expected "max" or "min"'),
+        (
+            {"policy": {"time": "1h", "up_to": "max"}, "aggregate": ["max", "min"]},
+            'window[1].policy.up_to = "max": evicts what cannot be the max any more: aggregate = "max" alone',
+        ),
+        ({"max_like": {}, "aggregate": "max", "buckets": 0}, "window[1].buckets = 0: a time window without a bound"),
+    ],
+)
+def test_histograms_that_cannot_work_are_refused_with_the_reason(window: dict[str, Any], shown: str) -> None:
+    """What the papers' composition does not allow, and settings that mean nothing: key, value, remedy."""
+    lines = findings(minimal(window=[{"name": "w", "policy": {"time": "1h"}} | window]))
+    assert any(line.startswith(shown) for line in lines), lines
+
+
+def test_what_a_window_says_of_histograms_is_what_it_gets() -> None:
+    """Each key reaches the histogram that it names, and the policy."""
+    asked = {
+        "name": "w",
+        "policy": {"time": "24h", "hop": "1h"},
+        "aggregate": ["mean", "sum"],
+        "buckets": 40,
+        "sum_like": {"error": "0.1%", "floor": 0.05, "of": ["mean"], "confidence": 0.9},
+        "hop": {"hint": 24, "deviation": 1.5, "confidence": 0.999},
+    }
+    arguments = build_arguments(build(minimal(window=[asked]), FILE).windows[0])
+    assert arguments["policy"] == sg.policies.time("24h", hop="1h")
+    assert arguments["histograms"] == [
+        sg.SumLike(0.001, 0.05, of=("mean",), confidence=0.9),
+        sg.Hop(0.999, (24, 1.5)),
+        sg.Constrained(40),
+    ]
+    extreme = {"name": "w", "policy": {"count": 99, "up_to": "min"}, "aggregate": "min", "buckets": 0, "max_like": {}}
+    arguments = build_arguments(build(minimal(window=[extreme]), FILE).windows[0])
+    assert arguments["policy"] == sg.policies.count(99, up_to="min")
+    assert (list(arguments["aggregates"]), arguments["histograms"]) == (["min"], [sg.MaxLike()])
+
+
+def test_every_aggregate_that_there_is_can_be_asked_for() -> None:
+    """What the windows can answer, a configuration can name; the sample and the documents name them too."""
+    for name in AGGREGATES:
+        window = build(minimal(window=[{"name": "w", "policy": {"count": 9}, "aggregate": name}]), FILE).windows[0]
+        assert sg.Window(**build_arguments(window)).query()[name] in (None, 0, 0.0)
+        assert name in sample_text()
 
 
 def test_all_findings_come_at_once() -> None:
@@ -204,4 +283,15 @@ def test_a_windows_definition_is_what_its_state_depends_on() -> None:
         return build(minimal(window=[window]), FILE).windows[0].definition
 
     assert definition() == definition(streams=["temp"]) == definition(aggregate=["mean"])
-    assert len({definition(), definition(buckets=8), definition(aggregate="max"), definition(policy={"count": 9})}) == 4
+    others = [
+        definition(buckets=8),
+        definition(aggregate="max"),
+        definition(policy={"count": 9}),
+        definition(policy={"time": "1h", "hop": "5min"}),
+        definition(sum_like={"error": 0.1}),
+        definition(sum_like={"error": 0.1, "floor": 1.0}),
+        definition(policy={"time": "1h", "hop": "5min"}, hop={}),
+    ]
+    assert len({definition(), *others}) == 8
+    assert definition() == '{"aggregates":["mean"],"buckets":64,"policy":{"time":3600000000}}', "kept ones go on"
+    assert definition(sum_like={"error": "10%"}) == definition(sum_like={"error": 0.1})

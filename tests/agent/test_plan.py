@@ -14,11 +14,11 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 import sluicegate as sg
 from sluicegate_agent.commands.check import sample_text
 from sluicegate_agent.config import Config, build
+from sluicegate_agent.config.questions import build_arguments
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.plan import SCHEMA, WINDOW_OBJECTS, _window, plan
 from sluicegate_agent.state import State
-from sluicegate_agent.state.windows import build_arguments
 
 
 def config(folder: Path, streams: int = 1, **tables: Any) -> Config:
@@ -48,6 +48,12 @@ def config(folder: Path, streams: int = 1, **tables: Any) -> Config:
         {"policy": {"time": "1h"}, "buckets": 64, "aggregate": ["mean", "min", "argmax", "first"]},
         {"policy": {"count": 700}, "buckets": 0, "aggregate": ["sum", "max"]},
         {"policy": {"count": 3000}, "buckets": 33, "aggregate": ["sum", "count"]},
+        {"policy": {"time": "10min"}, "buckets": 40, "sum_like": {"error": "0.0001%", "floor": 1e-9}},
+        {"policy": {"time": "10min", "up_to": "max"}, "aggregate": "max", "buckets": 40, "max_like": {"block": 9}},
+        {"policy": {"time": "10min", "hop": "1min"}, "buckets": 40, "hop": {"hint": 60, "deviation": 2}},
+        {"policy": {"count": 500, "hop": 90}, "buckets": 0, "hop": {}, "sum_like": {"error": 1e-9, "of": "mean"}},
+        {"policy": {"count": 500, "hop": 90}, "buckets": 0, "hop": {}},
+        {"policy": {"count": 600}, "buckets": 0, "aggregate": ["max", "min"], "max_like": {}},
     ],
 )
 def test_a_window_holds_no_more_than_planned(asked: dict[str, Any], disorder: int, tmp_path: Path) -> None:

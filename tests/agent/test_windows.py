@@ -23,6 +23,22 @@ WINDOWS = configured(
         {"name": "time", "policy": {"time": "100us"}, "aggregate": ["sum", "max", "first"], "buckets": 5},
         {"name": "count", "policy": {"count": 40}, "aggregate": ["mean", "argmin"], "buckets": 8},
         {"name": "exact", "policy": {"count": 30}, "aggregate": ["mean", "last"], "buckets": 0},
+        {
+            "name": "sum-like_hop",
+            "policy": {"time": "100us", "hop": "20us"},
+            "aggregate": ["mean", "max"],
+            "buckets": 7,
+            "sum_like": {"error": "5%", "floor": 0.5, "of": "mean"},
+            "hop": {"hint": 6, "deviation": 2},
+        },
+        {
+            "name": "max-like",
+            "policy": {"time": "100us", "up_to": "max"},
+            "aggregate": "max",
+            "buckets": 6,
+            "max_like": {"block": 4},
+        },
+        {"name": "unbounded", "policy": {"count": 30}, "aggregate": "mean", "buckets": 0, "sum_like": {"error": 0.1}},
     ],
 ).windows
 
@@ -124,14 +140,14 @@ def test_tidying_is_bounded_and_ends() -> None:
 def test_damaged_rows_cost_one_window_and_say_so() -> None:
     """A leaf is gone: that window begins anew and is counted; nothing else is touched."""
     store = empty()
-    windows = [StoredWindow(store, 1, config) for config in WINDOWS]
+    windows = [StoredWindow(store, 1, config) for config in WINDOWS[:3]]
     for window in windows:
         for time in range(60):
             insert(window, 1.0, time)
         commit(store, window)
     lost = windows[1].number
     store.execute("DELETE FROM window_leaf WHERE window = ?", (lost,))
-    again = [StoredWindow(store, 1, config) for config in WINDOWS]
+    again = [StoredWindow(store, 1, config) for config in WINDOWS[:3]]
     assert [window.begun_anew for window in again] == [False, True, False]
     assert [len(window.window) > 0 for window in again] == [True, False, True]
     store.close()
@@ -147,7 +163,7 @@ def test_one_reading_that_a_window_refuses_costs_one_reading() -> None:
 def test_forgetting_takes_the_leaves_along() -> None:
     """A window that is not asked for any more leaves no row behind."""
     store = empty()
-    kept, gone = (StoredWindow(store, 1, config) for config in WINDOWS[1:])
+    kept, gone = (StoredWindow(store, 1, config) for config in WINDOWS[1:3])
     for window in (kept, gone):
         for time in range(60):
             insert(window, 1.0, time)
@@ -155,6 +171,26 @@ def test_forgetting_takes_the_leaves_along() -> None:
     forget(store, "id NOT IN (SELECT ?)", (kept.number,))
     assert store.execute("SELECT DISTINCT window FROM window_leaf").fetchall() == [(kept.number,)]
     assert store.execute("SELECT id FROM window").fetchall() == [(kept.number,)]
+    store.close()
+
+
+def test_a_changed_definition_begins_anew_and_is_counted() -> None:
+    """Other histograms are another window: its rows go, the new one begins empty and says so; the first never does."""
+    asked = {"name": "w", "policy": {"time": "1h"}, "aggregate": ["mean"], "buckets": 8}
+    plain, by_error = (
+        configured(Path("/"), window=[asked | more]).windows[0] for more in ({}, {"sum_like": {"error": "1%"}})
+    )
+    store = empty()
+    window = StoredWindow(store, 1, plain)
+    assert not window.begun_anew
+    for time in range(60):
+        insert(window, 1.0, time)
+    commit(store, window)
+    assert not StoredWindow(store, 1, plain).begun_anew
+    changed = StoredWindow(store, 1, by_error)
+    assert changed.begun_anew
+    assert len(changed.window) == 0
+    assert store.execute("SELECT count(*) FROM window_leaf").fetchone()[0] == 0
     store.close()
 
 

@@ -282,8 +282,9 @@ def test_random_hops_are_met_exactly() -> None:
 
 
 @both
-def test_a_state_of_version_1_is_still_read() -> None:
-    """Written before the rules were part of it: the same window goes on from it."""
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_state_of_an_older_version_is_still_read(version: int) -> None:
+    """Written before the rules (1) or the limit (2) were part of it: the same window goes on from it."""
     policy, histograms = count(50), [sg.Constrained(8)]
     window = sg.Window(sg.mean(), policy=policy, histograms=histograms)
     for i in range(200):
@@ -291,15 +292,15 @@ def test_a_state_of_version_1_is_still_read() -> None:
     data = bytearray(window.snapshot())
     width = window._layout.width
     leaves = 8 * width * (len(window) - 1)
-    at = len(data) - 4 - leaves - 4  # the empty state of the rules: its length alone
-    assert data[at : at + 4] == b"\0\0\0\0"
-    old = bytearray(data[:at] + data[at + 4 : -4])
-    struct.pack_into("<H", old, 4, 1)
+    at = len(data) - 4 - leaves - 12  # the empty state of the rules: its length alone, then the limit
+    assert data[at : at + 12] == struct.pack("<Iq", 0, 8)
+    old = bytearray(data[: at + (4 if version == 2 else 0)] + data[at + 12 : -4])
+    struct.pack_into("<H", old, 4, version)
     struct.pack_into("<Q", old, 24, len(old) - 32)
     old += struct.pack("<I", zlib.crc32(old))
     again = sg.Window.restore(bytes(old), sg.mean(), policy=policy, histograms=histograms)
     assert again.snapshot() == window.snapshot()
-    assert snapshot.VERSION == 2
+    assert snapshot.VERSION == 3
 
 
 @both

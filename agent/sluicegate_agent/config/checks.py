@@ -9,6 +9,7 @@ from typing import Any
 
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.model import AGGREGATES, Config, MqttConfig, SourceConfig, WindowConfig
+from sluicegate_agent.config.questions import histogram_problems
 
 _NAME = re.compile(r"\w[\w.\-]{0,63}", re.ASCII)
 _NAME_RULE = "expected 1 to 64 letters, digits, `_`, `-` or `.`, starting with a letter, digit or `_`"
@@ -49,6 +50,9 @@ def _ranges(config: Config) -> Iterator[Problem]:
         ("outbox.chunk_buckets", config.outbox.chunk_buckets, 1, 1 << 16, "1 to 65536"),
         ("outbox.chunk_age", config.outbox.chunk_age, 1, 36500 * day, "1us to 36500d"),
         ("sync.every", config.sync.every, second // 1000, 36500 * day, "1ms to 36500d"),
+        ("availability.away", config.availability.away, 0, 36500 * day, "0 (at once) to 36500d"),
+        ("availability.back", config.availability.back, 0, 36500 * day, "0 (at once) to 36500d"),
+        ("availability.every", config.availability.every, second // 1000, 36500 * day, "1ms to 36500d"),
         ("dead_letters.rows", config.dead_letters.rows, 0, 1 << 20, "0 to 1048576"),
         ("dead_letters.bytes_each", config.dead_letters.bytes_each, 0, 1 << 16, "0 to 64KiB"),
         ("results.every", config.results.every, 0, day, "0 (at each commit) to 1d"),
@@ -164,7 +168,8 @@ def _windows(config: Config) -> Iterator[Problem]:
                 f"window[{i}].name", window.name, "another window has this name: results could not be told apart"
             )
         names.add(window.name)
-        yield from _window(window, config.streams, f"window[{i}]")
+        found = [*_window(window, config.streams, f"window[{i}]")]
+        yield from found or histogram_problems(window, f"window[{i}]")
 
 
 def _window(window: WindowConfig, streams: tuple[str, ...], at: str) -> Iterator[Problem]:
@@ -189,17 +194,30 @@ def _policy(window: WindowConfig, at: str) -> Iterator[Problem]:
         yield Problem(f"{at}.policy.time", int(policy.time), 'expected more than nothing, such as "24h"')
     if policy.count is not None and not 1 <= policy.count <= 2**40:
         yield Problem(f"{at}.policy.count", policy.count, "expected 1 to 1099511627776 readings")
+    try:
+        if not 1 <= policy.step <= 2**61:
+            yield Problem(
+                f"{at}.policy.hop", policy.hop, "expected more than nothing: how far the window moves at once"
+            )
+    except ValueError as error:
+        yield Problem(f"{at}.policy.hop", policy.hop, str(error))
     if window.buckets == 0 and policy.time is not None:
         remedy = (
             "a time window without a bound on its buckets has no worst case: give the most readings it may hold; "
-            "it is exact while they fit, and coarser beyond"
+            "it is exact while they fit, and coarser beyond; a histogram decides within them"
         )
         yield Problem(f"{at}.buckets", 0, remedy)
     elif not (window.buckets == 0 or 4 <= window.buckets <= 1 << 24):
-        yield Problem(f"{at}.buckets", window.buckets, "expected 4 to 16777216, or 0 for an exact count window")
+        yield Problem(
+            f"{at}.buckets", window.buckets, "expected 4 to 16777216, or 0 for a count window without that limit"
+        )
 
 
 def _storage(config: Config) -> Iterator[Problem]:
+    for key in ("backlog", "floor"):
+        share = getattr(config.availability, key)
+        if not 0 < share <= 1:
+            yield Problem(f"availability.{key}", float(share), 'expected more than 0 and at most 1, such as "25%"')
     if config.outbox.chunk_buckets > config.outbox.rows // 2:
         remedy = f"expected at most half of outbox.rows ({config.outbox.rows}): a chunk leaves room for what comes next"
         yield Problem("outbox.chunk_buckets", config.outbox.chunk_buckets, remedy)

@@ -15,7 +15,7 @@ from msgspec.structs import FieldInfo, fields
 from sluicegate_agent.config.checks import check
 from sluicegate_agent.config.errors import ConfigError, Problem
 from sluicegate_agent.config.model import Config, Table
-from sluicegate_agent.config.units import Duration, Size
+from sluicegate_agent.config.units import Duration, Share, Size
 
 _LARGEST_FILE = 1 << 20
 _STEP = re.compile(r"([^.\[\]]+)(?:\[(\d+)\])?")
@@ -113,12 +113,12 @@ class _Reader:
         return tuple(self.table(nested, item, f"{at}[{number}]") for number, item in enumerate(raw, 1))
 
     def _plain(self, kind: Any, raw: Any, at: str) -> Any:
-        parsers = {Duration: Duration.parse, Size: Size.parse, Path: self._path}
+        parsers = {Duration: Duration.parse, Size: Size.parse, Share: Share.parse, Path: self._path}
         parse = next((parsers[part] for part in (kind, *get_args(kind)) if part in parsers), None)
         try:
             return msgspec.convert(raw, kind) if parse is None else parse(raw)
         except msgspec.ValidationError as error:
-            remedy = _choices(kind) if get_origin(kind) is Literal else _plainly(str(error))
+            remedy = _choices(kind) or _plainly(str(error))
             self.problems.append(Problem(at, raw, remedy))
         except ValueError as error:
             self.problems.append(Problem(at, raw, str(error)))
@@ -144,10 +144,11 @@ def _plainly(message: str) -> str:
 
 
 def _choices(kind: Any) -> str:
-    """What a key with a few allowed values expects."""
-    return "expected " + " or ".join(
-        f'"{choice}"' if isinstance(choice, str) else str(choice) for choice in get_args(kind)
-    )
+    """What a key with a few allowed values expects; empty for another key."""
+    literal = next((part for part in (kind, *get_args(kind)) if get_origin(part) is Literal), None)
+    named = [f'"{choice}"' if isinstance(choice, str) else str(choice) for choice in get_args(literal)]
+    whole = [_TYPES["int"]] if int in get_args(kind) else []
+    return "expected " + " or ".join(whole + named) if named else ""
 
 
 def _join(at: str, key: str) -> str:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
-from sluicegate_agent.config.units import Duration, Size
+from sluicegate.monoids import KINDS
+from sluicegate_agent.config.units import Duration, Share, Size
 
-AGGREGATES = ("count", "sum", "mean", "min", "max", "argmin", "argmax", "first", "last")
+AGGREGATES = KINDS
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
 
@@ -109,20 +111,66 @@ class SourceConfig(Table, frozen=True):
 
 
 class PolicyConfig(Table, frozen=True):
-    """`policy` of a window: exactly one of a length of time and a number of readings."""
+    """`policy` of a window: exactly one of a length of time and a number of readings.
+
+    `hop`: how far the window moves on at once, in the same unit. `up_to`: what cannot be the extreme any more leaves.
+    """
 
     time: Duration | None = None
     count: int | None = None
+    hop: int | str | None = None
+    up_to: Literal["max", "min"] | None = None
+
+    @property
+    def step(self) -> int:
+        """The hop in µs or readings, 1 where there is none; raises ValueError that says what is expected."""
+        if self.hop is None:
+            return 1
+        if self.time is not None:
+            return int(Duration.parse(self.hop))
+        if not isinstance(self.hop, int):
+            raise ValueError("expected a whole number of readings, as the policy counts")
+        return self.hop
+
+
+class SumLikeConfig(Table, frozen=True):
+    """`sum_like` of a window: the error that a bucket may bring into a result, as a share of it, and a floor."""
+
+    error: Share | None = None
+    floor: float = 0.0
+    of: str | tuple[str, ...] | None = None
+    confidence: float = 0.95
+
+
+class MaxLikeConfig(Table, frozen=True):
+    """`max_like` of a window: readings a block whose maxima say what may become the maximum."""
+
+    block: int | Literal["auto"] = "auto"
+    confidence: float = 0.95
+
+
+class HopConfig(Table, frozen=True):
+    """`hop` of a window: how sure a boundary is to lie among single readings; what is known of a hop's size."""
+
+    confidence: float = 0.9999
+    hint: int | None = None
+    deviation: float = 0.0
 
 
 class WindowConfig(Table, frozen=True):
-    """[[window]]: a question asked of streams; `buckets` bounds its footprint, 0 is exact (count windows only)."""
+    """[[window]]: a question asked of streams; `buckets` bounds its footprint, 0 does not (count windows only).
+
+    `sum_like`, `max_like` and `hop` decide where a bucket ends; without them and without `buckets` it is exact.
+    """
 
     name: str
     policy: PolicyConfig
     streams: tuple[str, ...] = ("*",)
     aggregate: str | tuple[str, ...] = "mean"
     buckets: int = 64
+    sum_like: SumLikeConfig | None = None
+    max_like: MaxLikeConfig | None = None
+    hop: HopConfig | None = None
 
     @property
     def aggregates(self) -> tuple[str, ...]:
@@ -136,8 +184,12 @@ class WindowConfig(Table, frozen=True):
     @property
     def definition(self) -> str:
         """What the kept state depends on, as canonical JSON: a window whose definition changed is started anew."""
-        policy = {"time": self.policy.time} if self.policy.time is not None else {"count": self.policy.count}
+        policy = {name: value for name, value in asdict(self.policy).items() if value is not None}
+        if self.policy.hop is not None:
+            policy["hop"] = self.policy.step
         kept = {"aggregates": self.aggregates, "policy": policy, "buckets": self.buckets}
+        deciding = {"sum_like": self.sum_like, "max_like": self.max_like, "hop": self.hop}
+        kept |= {name: asdict(each) for name, each in deciding.items() if each is not None}
         return json.dumps(kept, sort_keys=True, separators=(",", ":"))
 
 
@@ -163,6 +215,16 @@ class SyncConfig(Table, frozen=True):
     target: Literal["directory", "none"] = "none"
     path: Path | None = None
     every: Duration = Duration(10 * _SECOND)
+
+
+class AvailabilityConfig(Table, frozen=True):
+    """[availability]: when windows keep fewer buckets because the target is away, and how far that goes."""
+
+    away: Duration = Duration(3600 * _SECOND)
+    backlog: Share = Share(0.5)
+    back: Duration = Duration(600 * _SECOND)
+    every: Duration = Duration(300 * _SECOND)
+    floor: Share = Share(0.25)
 
 
 class DeadLettersConfig(Table, frozen=True):
@@ -200,6 +262,7 @@ class Config(Table, frozen=True):
     bucket: BucketConfig = BucketConfig()
     outbox: OutboxConfig = OutboxConfig()
     sync: SyncConfig = SyncConfig()
+    availability: AvailabilityConfig = AvailabilityConfig()
     dead_letters: DeadLettersConfig = DeadLettersConfig()
     results: ResultsConfig = ResultsConfig()
     limits: LimitsConfig = LimitsConfig()

@@ -1,8 +1,9 @@
-"""Lengths of time and sizes as people write them ("24h", "16MiB"), parsed once into whole microseconds and bytes."""
+"""Lengths of time, sizes and shares as people write them ("24h", "16MiB", "0.1%"), parsed once into numbers."""
 
 from __future__ import annotations
 
 import re
+from math import inf
 from typing import Any
 
 _TIME = {
@@ -16,6 +17,7 @@ _TIME = {
     "w": 604_800_000_000,
 }
 _SIZE = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_PERCENT = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*%\s*")
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 _MOST = 2**62
 
@@ -43,6 +45,20 @@ class Size(int):
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST:
             return cls(value)
         return cls(_parse(value, _SIZE, 'a size such as "64KiB" or "16MiB"'))
+
+
+class Share(float):
+    """A part of a whole; written as a number, 0.001, or as a percentage, "0.1%"."""
+
+    @classmethod
+    def parse(cls, value: Any) -> Share:
+        """Read "0.1%" or 0.001; raises ValueError that says what is expected."""
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < inf:
+            return cls(value)
+        match = _PERCENT.fullmatch(value) if isinstance(value, str) and len(value) <= 32 else None
+        if match is None:
+            raise ValueError('expected a share such as "0.1%" or 0.001')
+        return cls(float(match[1]) / 100)
 
 
 def _parse(value: Any, units: dict[str, int], expected: str) -> int:

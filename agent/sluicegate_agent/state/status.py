@@ -7,6 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from sluicegate.snapshot import stored_limit
 from sluicegate_agent import dead_letters, lock
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.state import schema
@@ -77,12 +78,18 @@ def _stream(name: str, row: bytes, rows: int) -> dict[str, Any]:
 
 
 def _windows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    query = """SELECT stream.name, window.name, definition, length(state),
+    query = """SELECT stream.name, window.name, definition, state,
         (SELECT count(*) FROM window_leaf WHERE window_leaf.window = window.id),
         (SELECT coalesce(sum(length(leaf)), 0) FROM window_leaf WHERE window_leaf.window = window.id)
         FROM window JOIN stream ON stream.id = window.stream ORDER BY stream.id, window.id"""
-    keys = ("stream", "window", "definition", "state_bytes", "leaves", "leaf_bytes")
-    return [dict(zip(keys, row, strict=True)) for row in connection.execute(query)]
+    keys = ("stream", "window", "definition", "state", "leaves", "leaf_bytes")
+    return [_window(dict(zip(keys, row, strict=True))) for row in connection.execute(query)]
+
+
+def _window(row: dict[str, Any]) -> dict[str, Any]:
+    """`bucket_limit`: the most buckets it keeps now, fewer than it was given while the target is away; 0: no limit."""
+    state = row.pop("state")
+    return row | {"state_bytes": len(state), "bucket_limit": stored_limit(state)}
 
 
 def _outbox(connection: sqlite3.Connection) -> dict[str, Any]:

@@ -6,32 +6,21 @@ that left the window are deleted the same way. Whatever of that is still undone 
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sluicegate as sg
 from sluicegate.errors import InputError, SnapshotError
+from sluicegate_agent.config.questions import COUNT, build_arguments
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import WindowConfig
 
+log = logging.getLogger("sluicegate.windows")
 #: Rows deleted or folded a commit beyond twice what it inserted: a backlog of them always shrinks.
 TIDIED = 64
-
-
-def build_arguments(config: WindowConfig) -> dict[str, Any]:
-    """The arguments of `sg.Window` for a window of the configuration."""
-    policy = config.policy
-    return {
-        "aggregates": {name: getattr(sg, name)() for name in dict.fromkeys((*config.aggregates, COUNT))},
-        "policy": sg.policies.count(policy.count or 1) if policy.time is None else sg.policies.time(int(policy.time)),
-        "histograms": [sg.Constrained(config.buckets)] if config.buckets else [],
-    }
-
-
-#: Every window counts, asked for or not: an answer says of how many readings it is.
-COUNT = "count"
 
 
 class StoredWindow:
@@ -39,9 +28,10 @@ class StoredWindow:
 
     def __init__(self, connection: sqlite3.Connection, stream: int, config: WindowConfig) -> None:
         """Continue the stored window, or begin one where none has this definition; in the caller's transaction."""
-        self.name, self.aggregates = config.name, config.aggregates
+        self.name, self.aggregates, self.buckets = config.name, config.aggregates, config.buckets
         self.changed = False
         self.begun_anew = False
+        self.refused = ""
         self._leaves: dict[tuple[int, int], bytes] = {}
         self._level = self._base = self._head = self._open = 0
         self._untidy = self._left_untidy = True
@@ -65,7 +55,10 @@ class StoredWindow:
 
     def _begun(self, connection: sqlite3.Connection, stream: int, config: WindowConfig) -> tuple[int, sg.Window]:
         window = sg.Window(**build_arguments(config))
-        forget(connection, "stream = ? AND name = ?", (stream, config.name))
+        asked = "stream = ? AND name = ?"
+        had = connection.execute(f"SELECT 1 FROM window WHERE {asked}", (stream, config.name)).fetchone()  # noqa: S608
+        self.begun_anew |= had is not None
+        forget(connection, asked, (stream, config.name))
         insert = "INSERT INTO window (stream, name, definition, state) VALUES (?, ?, ?, ?)"
         values = (stream, config.name, config.definition, window.state())
         return int(connection.execute(insert, values).lastrowid or 0), window
@@ -83,7 +76,12 @@ class StoredWindow:
     def _inserted(self, value: float, time: int) -> bool:
         try:
             self.window.insert(value, time=time)
-        except InputError:
+        except InputError as error:
+            if not self.refused:
+                self.refused = str(error)
+                log.warning(
+                    "window %s: refused %s; it counts elsewhere, further ones are counted only", self.name, error
+                )
             return False
         return True
 
@@ -94,8 +92,20 @@ class StoredWindow:
 
     @property
     def count(self) -> int:
-        """Readings in the window: an estimate where its edge cuts a bucket."""
-        return int(self.window.query()[COUNT] or 0)
+        """Readings in the window: an estimate where its edge cuts a bucket.
+
+        Of one that evicts up to an extreme: the readings that are still there.
+        """
+        found = self.window.query()
+        return int(found[COUNT] or 0) if COUNT in found else self.window.readings
+
+    def squeeze(self, buckets: int) -> bool:
+        """Keep at most so many buckets from now on; whether that is a change."""
+        if buckets == self.window.limit:
+            return False
+        self.window.limit_to(buckets)
+        self.changed = True
+        return True
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the state, the leaves closed since the last commit, and tidy a little, in the caller's transaction."""

@@ -28,7 +28,9 @@ class AgentError(Exception):
 def configuration(feed: Feed, port: int, folder: Path, target: Path) -> str:
     """The TOML of one agent: one topic, a stream a metric, two windows under a constrained footprint, a small outbox.
 
-    The outbox holds far less than an outage of a third of the run brings, so that buckets have to merge.
+    The mean's buckets end by their error, the maximum's where a new one may begin; what cannot be the maximum any more
+    leaves, so it answers as the whole window. The outbox holds less than an outage of a third of the run brings, so
+    that its buckets merge, and the windows keep fewer while the target is away.
     """
     streams = ", ".join(f'"{metric}" = "{metric}"' for metric in feed.metrics)
     rows = OUTBOX_ROWS * len(feed.metrics)
@@ -58,20 +60,22 @@ streams = {{ {streams} }}
 name = "mean_24h"
 policy = {{ time = "24h" }}
 aggregate = "mean"
-buckets = 8
+buckets = 16
+sum_like = {{ error = "0.5%", floor = 0.1 }}
 
 [[window]]
 name = "max_7d"
-policy = {{ time = "7d" }}
+policy = {{ time = "7d", up_to = "max" }}
 aggregate = "max"
 buckets = 16
+max_like = {{ block = 24 }}
 
 [bucket]
 readings = {BUCKET_READINGS}
 
 [outbox]
 rows = {rows}
-bytes = "320KiB"
+bytes = "{min(max(OUTBOX_KIB * len(feed.metrics), 320), 2048)}KiB"
 chunk_buckets = {CHUNK_BUCKETS}
 chunk_age = "5min"
 
@@ -80,12 +84,20 @@ target = "directory"
 path = {_quoted(target)}
 every = "50ms"
 
+[availability]
+away = "500ms"
+back = "500ms"
+every = "200ms"
+floor = "50%"
+
 [results]
 every = "0s"
 """
 
 
-BUCKET_READINGS, OUTBOX_ROWS, CHUNK_BUCKETS = 16, 96, 48
+BUCKET_READINGS, CHUNK_BUCKETS = 8, 96
+#: A stream. A third of a year brings 365 buckets of 8 readings an hour apart: at the end of it they span 8 to 16 hours.
+OUTBOX_ROWS, OUTBOX_KIB = 256, 128
 
 
 def _quoted(path: Path) -> str:

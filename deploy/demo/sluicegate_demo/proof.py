@@ -189,7 +189,10 @@ def _cover(found: Custody, key: tuple[str, str], spans: list[tuple[str, int, int
 
 
 def agents(results: Iterable[Mapping[str, Any]], streams: Streams, windows: Mapping[str, int]) -> Tally:
-    """Check what the agents answered on the spot: `windows` maps a window's name to its length in µs."""
+    """Check what the agents answered on the spot: `windows` maps a window's name to its length in µs.
+
+    A maximum that evicts up to the current one is held to the whole window too: what left early was below it.
+    """
     tally = Tally()
     heads: dict[tuple[tuple[str, str], str], list[int]] = {}
     for result in results:

@@ -20,7 +20,7 @@ cdef class Core:
     cdef int policy
     cdef int newest_slot  # where a partial keeps its greatest time, −1 where it does not
     cdef int64_t value  # of the policy: readings or µs
-    cdef int64_t limit
+    cdef readonly int64_t limit  # of buckets now, 0: none; at most what the engine was set up for
     cdef int64_t hop
     cdef int up_to  # 1 (−1): what the greatest (least) value makes irrelevant leaves too
     cdef int extreme_slot
@@ -52,6 +52,10 @@ cdef class Core:
     cdef int enter(self) except -1
     cdef int allocate(self) except -1
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
+    cdef int64_t join_run(self, const double* values, const int64_t* times, int64_t count) noexcept nogil
+    cdef int64_t scan_run(self, const double* values, const int64_t* times, int64_t most, bint hopping) noexcept nogil
+    cdef int64_t longest_run(self, int64_t count) noexcept nogil
+    cdef int64_t leaves_at(self) noexcept nogil
     cdef int place(self, const double* values, int64_t time) except -1 nogil
     cdef void lift_reading(self, const double* values, int64_t time) noexcept nogil
     cdef void join(self, const double* values, int64_t time) noexcept nogil

@@ -17,7 +17,8 @@ from sluicegate.engines.program cimport (
     combine, fold, lift,
 )
 from sluicegate.engines.recalc cimport Recalc
-from sluicegate.histograms._rules cimport Rules
+from sluicegate.engines.runs cimport Run, fold_run
+from sluicegate.histograms._rules cimport Rules, run_joins, run_took
 from sluicegate.histograms._statistics cimport Moments
 from sluicegate.histograms._sum_like cimport Sum
 
@@ -35,6 +36,7 @@ cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
 cdef enum:
     KEPT_LEVELS = 16  # sluicegate.reference.core.KEPT_LEVELS
+    MOST_RUN = 1024  # readings folded at once: they stay in the processor's first cache
 
 
 def first_refused(const double[::1] values not None):
@@ -153,13 +155,17 @@ cdef class Core:
             free(columns)
 
     cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil:
-        cdef int64_t i
+        cdef int64_t i = 0
         cdef int k, kind
         cdef Slot* answer = self.reading + self.p.width
-        for i in range(count):
+        while out == NULL and i < count:
+            if self.bucketed:
+                i += self.join_run(values + i * self.p.dimensions, times + (0 if times == NULL else i), count - i)
+            if i < count:
+                self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
+                i += 1
+        for i in range(i, count):
             self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
-            if out == NULL:
-                continue
             if self.answer_all(answer) < 0:
                 for k in range(self.answers):
                     out[k][i] = 0.0 if self.outputs[k].kind <= K_SUM else NAN
@@ -229,6 +235,80 @@ cdef class Core:
             s = self.reading + self.sample_slot[j]
             s[0].f, s[1].f, s[2].f = 1.0, self.rules.sums.sums[j].result, 0.0
 
+    # a run of readings that join: the same bits as one after the other, without touching the tree for each
+
+    cdef int64_t join_run(self, const double* values, const int64_t* times, int64_t count) noexcept nogil:
+        """Let the newest bucket take all readings up to the first that may do anything but join; how many."""
+        cdef bint hopping = self.ruled and self.rules.has_hop
+        cdef int64_t most = self.longest_run(count)
+        cdef Run run
+        if hopping and most > 0:
+            most = min(most, self.rules.hop.first - self.accepted) if self.rules.hop.mean > 0.0 else 0
+        if most <= 0:
+            return 0
+        run.values, run.times, run.ordinal = values, times, self.accepted
+        run.centers, run.one = self.center, self.reading
+        run.n = self.scan_run(values, times, most, hopping)
+        if run.n == 0:
+            return 0
+        fold_run(&self.p, &run, self.engine.leaf(self.engine.tail - 1))
+        self.engine.touched()
+        self.accepted += run.n
+        self.newest = max(self.newest, self.accepted - 1 if times == NULL else times[run.n - 1])
+        if hopping:
+            self.rules.hop.c_took(self.accepted - 1)
+        self.note_edge()
+        return run.n
+
+    cdef int64_t longest_run(self, int64_t count) noexcept nogil:
+        """For so many readings at most no limit is refreshed and nothing leaves by count; 0: take them one by one."""
+        cdef int64_t most = min(count, MOST_RUN)
+        if self.policy == CUSTOM or self.engine.tail - self.engine.head < 2:
+            return 0
+        if self.ruled:
+            if self.rules.sampling:
+                return 0
+            most = min(most, self.rules.due_at - self.accepted)
+        if self.policy == BY_COUNT and self.hop > 1:
+            return min(most, self.hop - 1 - self.accepted % self.hop)
+        if self.policy == BY_COUNT:
+            return min(most, self.end_of_oldest() + self.value - self.accepted - 1)
+        return most
+
+    cdef int64_t leaves_at(self) noexcept nogil:
+        """By time: when the oldest bucket leaves or the window hops."""
+        cdef int64_t over
+        if self.hop > 1:
+            over = self.newest % self.hop
+            return self.newest - over + (0 if over < 0 else self.hop)
+        return self.engine.leaf(self.engine.head)[self.newest_slot].i + self.value
+
+    cdef int64_t scan_run(self, const double* values, const int64_t* times, int64_t most, bint hopping) noexcept nogil:
+        """How many readings join, as the histograms say or because of the limit; the histograms take note of each."""
+        cdef const Slot* newest = self.engine.leaf(self.engine.tail - 1)
+        cdef const Slot* oldest = self.engine.leaf(self.engine.head)
+        cdef int64_t leaves = self.engine.tail - self.engine.head, late = newest[H_T_LAST].i, time, n
+        cdef int64_t until = self.leaves_at() if self.policy == BY_TIME else 0
+        cdef bint counted = self.policy == BY_COUNT and self.hop == 1
+        cdef bint forced = self.level > 0 and not (self.ruled and 2 * leaves <= self.limit)
+        for n in range(most):
+            time = self.accepted + n if times == NULL else times[n]
+            if time < late or (self.policy == BY_TIME and time >= until):
+                return n
+            if self.up_to and self.up_to * values[0] >= self.up_to * oldest[self.extreme_slot].f:
+                return n
+            if not (self.ruled and run_joins(self.rules, hopping, values)) and not (
+                forced and (newest[H_COUNT].i + n) * (self.limit - 2) < self.accepted + n - oldest[H_O_FIRST].i + 1
+            ):
+                return n
+            if self.ruled:
+                run_took(self.rules, values, self.accepted + n)
+                if counted and self.accepted + n + 1 - self.value > self.rules.start:
+                    self.rules.start, self.rules.full = self.accepted + n + 1 - self.value, True
+            late = time
+            values += self.p.dimensions
+        return most
+
     cdef int place(self, const double* values, int64_t time) except -1 nogil:
         """Join the newest bucket or open one, evicting a level where there would be one too many."""
         cdef bint joined
@@ -278,6 +358,16 @@ cdef class Core:
         self.level += 1
         self.mark = self.mark >> 1 if self.level % KEPT_LEVELS else 0
         return 0
+
+    def limit_to(self, int64_t limit):
+        """From now on at most `limit` buckets; levels are evicted until no more are there."""
+        self.enter()
+        try:
+            self.limit = limit
+            while self.engine.tail - self.engine.head > limit:
+                self.evict_level()
+        finally:
+            self.busy = False
 
     # eviction
 
@@ -539,7 +629,7 @@ cdef class Core:
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self.pack(engine.result(0)), self.pack(engine.result(1)), newest,
-            self.rules.state() if self.ruled else b"",
+            self.rules.state() if self.ruled else b"", self.limit,
         )
 
     def load(self, saved, leaves):
@@ -549,6 +639,7 @@ cdef class Core:
         self.accepted, self.newest, self.edge = saved.accepted, saved.newest, saved.edge
         self.created, self.mark = saved.created, saved.mark
         self.level = saved.level
+        self.limit = saved.limit
         for level in range(self.level % KEPT_LEVELS):
             self.level_heads[level] = saved.heads[level]
         self.center_on(saved.centers or None)

@@ -18,6 +18,31 @@ cdef struct Peak:
     double maxima[MAXIMA]  # oldest first
 
 
+cdef inline bint peaks_join(const Peak* peaks, int m, bint paper, const double* values) noexcept nogil:
+    """Whether the reading is no candidate of any extreme, or hides what the open bucket holds."""
+    cdef const Peak* p
+    cdef double x
+    cdef int j
+    for j in range(m):
+        p = &peaks[j]
+        x = p.sign * values[p.dimension]
+        if p.low <= x and x <= p.high:
+            if paper or not (x > p.opened or (x == p.opened and not p.strict)):
+                return False
+    return True
+
+
+cdef inline void peaks_took(Peak* peaks, int m, const double* values, bint joined) noexcept nogil:
+    cdef Peak* p
+    cdef double x
+    cdef int j
+    for j in range(m):
+        p = &peaks[j]
+        x = p.sign * values[p.dimension]
+        p.opened = max(p.opened, x) if joined else x
+        p.height = max(p.height, x)
+
+
 @cython.final
 cdef class MaxRule:
     cdef Peak* peaks

@@ -37,26 +37,10 @@ cdef class MaxRule:
         free(self.peaks)
 
     cdef bint c_joins(self, const double* values) noexcept nogil:
-        cdef Peak* p
-        cdef double x
-        cdef int j
-        for j in range(self.m):
-            p = &self.peaks[j]
-            x = p.sign * values[p.dimension]
-            if p.low <= x and x <= p.high:
-                if self.paper or not (x > p.opened or (x == p.opened and not p.strict)):
-                    return False
-        return True
+        return peaks_join(self.peaks, self.m, self.paper, values)
 
     cdef void c_took(self, const double* values, bint joined, int64_t count) noexcept nogil:
-        cdef Peak* p
-        cdef double x
-        cdef int j
-        for j in range(self.m):
-            p = &self.peaks[j]
-            x = p.sign * values[p.dimension]
-            p.opened = max(p.opened, x) if joined else x
-            p.height = max(p.height, x)
+        peaks_took(self.peaks, self.m, values, joined)
         self.n += 1
         self.longest = max(self.longest, count)
         if self.n >= self.block_size:

@@ -33,34 +33,10 @@ cdef class SumRule:
         free(self.sums)
 
     cdef bint c_joins(self, const double* values) noexcept nogil:
-        cdef Sum* s
-        cdef double low, high, total
-        cdef int j
-        for j in range(self.m):
-            s = &self.sums[j]
-            if s.dimension < 0:
-                if <double> self.n > s.limit:
-                    return False
-                continue
-            low, high = min(s.low, s.sum), max(s.high, s.sum)
-            total = s.sum + values[s.dimension]
-            if not (fabs(low) <= s.limit and fabs(high) <= s.limit and fabs(total - low) <= s.limit
-                    and fabs(total - high) <= s.limit and high - low <= s.limit):
-                return False
-        return True
+        return sums_join(self.sums, self.m, self.n, values)
 
     cdef void c_took(self, const double* values, bint joined) noexcept nogil:
-        cdef Sum* s
-        cdef int j
-        for j in range(self.m):
-            s = &self.sums[j]
-            if s.dimension < 0:
-                continue
-            if joined:
-                s.low, s.high = min(s.low, s.sum), max(s.high, s.sum)
-                s.sum += values[s.dimension]
-            else:
-                s.sum, s.low, s.high = values[s.dimension], INFINITY, -INFINITY
+        sums_took(self.sums, self.m, values, joined)
         self.n = self.n + 1 if joined else 1
 
     cdef void c_coarsened(self) noexcept nogil:

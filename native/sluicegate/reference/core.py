@@ -46,6 +46,7 @@ class Saved(NamedTuple):
     right: bytes
     newest_leaf: bytes  # the open leaf of a window of buckets, else empty
     rules: bytes = b""  # what the histograms keep, empty where none does
+    limit: int = 0  # of buckets now, 0: none
 
 
 def first_refused(values: memoryview[float]) -> int:
@@ -78,7 +79,7 @@ class Core:
         hop: int = 1,
         up_to: int = 0,
     ) -> None:
-        self._layout, self._limit, self._policy, self._value = layout, limit, policy, value
+        self._layout, self.limit, self._policy, self._value = layout, limit, policy, value
         self._bucketed, self._rules, self._hop, self._up_to = layout.bucketed, rules, hop, up_to
         self._extreme_slot = layout.extreme_slot(up_to)
         self._combine = combiner(layout)
@@ -148,7 +149,7 @@ class Core:
             joined = self._bucketed and engine.head < engine.tail and self._joins(values, time)
             if joined:
                 engine.join(reading)
-            elif not self._limit or engine.tail - engine.head < self._limit:
+            elif not self.limit or engine.tail - engine.head < self.limit:
                 engine.push(reading)
                 self.created += 1
             else:
@@ -170,12 +171,12 @@ class Core:
         if self._rules is not None:
             if not late and self._rules.joins(values, self.accepted):
                 return True
-            if 2 * (self._engine.tail - self._engine.head) <= self._limit:
+            if 2 * (self._engine.tail - self._engine.head) <= self.limit:
                 return False
         inside = self.accepted - int(oldest[O_FIRST]) + 1
-        if not self.level or (late and (4 * inside) >> min(self.level, 62) >= self._limit):
+        if not self.level or (late and (4 * inside) >> min(self.level, 62) >= self.limit):
             return False
-        return newest[COUNT] * (self._limit - 2) < inside
+        return newest[COUNT] * (self.limit - 2) < inside
 
     def _evict_level(self) -> None:
         engine, leaf = self._engine, self._engine.leaf(self._engine.head)
@@ -188,6 +189,14 @@ class Core:
         self.mark >>= 1
         if self.level % KEPT_LEVELS == 0:  # every leaf is given out again: rows of lower levels can be forgotten
             self.mark, self.heads = 0, []
+
+    def limit_to(self, limit: int) -> None:
+        """From now on at most `limit` buckets; levels are evicted until no more are there."""
+        if self._evicting:
+            raise BusyError("window: busy with an eviction; a policy may not limit its own window")
+        self.limit = limit
+        while self._engine.tail - self._engine.head > limit:
+            self._evict_level()
 
     # eviction
 
@@ -348,14 +357,14 @@ class Core:
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self._pack(pair[0]), self._pack(pair[1]), newest,
-            self._rules.state() if self._rules is not None else b"",
+            self._rules.state() if self._rules is not None else b"", self.limit,
         )  # fmt: skip
 
     def load(self, saved: Saved, leaves: Sequence[bytes]) -> None:
         """Take over a saved window whose leaves, oldest first, include the open one."""
         self.accepted, self.newest, self.edge, self.created = saved[:4]
         self.mark, self.level, self.heads = saved.mark, saved.level, list(saved.heads)
-        self.centers = saved.centers or None
+        self.centers, self.limit = saved.centers or None, saved.limit
         if self._rules is not None:
             self._rules.load(saved.rules)
         unpacked = [self._unpack(leaf) for leaf in leaves]
@@ -372,8 +381,8 @@ class Core:
         engine = self._engine
         if isinstance(engine, Amta):
             engine.verify()
-        if self._limit and engine.tail - engine.head > self._limit:
-            raise InvariantError(f"{engine.tail - engine.head} buckets, the limit is {self._limit}")
+        if self.limit and engine.tail - engine.head > self.limit:
+            raise InvariantError(f"{engine.tail - engine.head} buckets, the limit is {self.limit}")
         if self._bucketed:
             self._verify_chain()
 

@@ -1,0 +1,79 @@
+"""Runs of readings that join are folded at once: the same bytes as reading by reading, whatever the batches."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from itertools import chain
+from typing import Any
+
+import pytest
+from exact_windows import ALL, CLOCKS, SHAPES, readings
+from test_histogram_windows import COMPOSITIONS
+
+import sluicegate as sg
+
+count, time = sg.policies.count, sg.policies.time
+MORE: dict[str, tuple[Any, list[Any]]] = {
+    "constrained by count": (count(300), [sg.Constrained(12)]),
+    "constrained by time": (time(700), [sg.Constrained(5)]),
+    "constrained, hopping": (time(700, hop=50), [sg.Constrained(9)]),
+    "up to the maximum": (count(90, up_to="max"), [sg.MaxLike(block=8)]),
+    "up to the minimum": (time(200, up_to="min"), [sg.MaxLike(block=8), sg.Constrained(7)]),
+    "never full": (count(10**6), [sg.SumLike(0.2)]),
+    "paper's candidates, up to": (count(90, up_to="max"), [sg.MaxLike(block=5, candidates="paper")]),
+}
+EACH = {**COMPOSITIONS, **MORE}
+
+
+def aggregates(policy: Any) -> dict[str, Any]:
+    """All of them, or the only one that eviction up to an extreme allows."""
+    return {policy.up_to: ALL[policy.up_to]} if policy.up_to else ALL
+
+
+@pytest.mark.parametrize("engine", ["amta", "recalc"])
+@pytest.mark.parametrize("composition", EACH)
+def test_a_batch_without_results_leaves_the_same_bytes(composition: str, engine: str) -> None:
+    """Random batches over every shape and clock against single inserts; snapshot and intervals after each batch."""
+    policy, histograms = EACH[composition]
+    rng = random.Random(composition)
+    for clock in CLOCKS:
+        batch, single = (
+            sg.Window(aggregates(policy), policy=policy, histograms=histograms, engine=engine) for _ in range(2)
+        )
+        start = 0
+        for shape in SHAPES:
+            rows = [(x, start + t) for x, t in readings(rng, shape, clock, 260)]
+            start += 1500
+            while rows:
+                size = rng.randrange(1, 120)
+                part, rows = rows[:size], rows[size:]
+                assert batch.insert_many([x for x, _ in part], [t for _, t in part], results=False) is None
+                for x, t in part:
+                    single.insert(x, t)
+                assert batch.snapshot() == single.snapshot()
+            assert batch.query(bounds=True) == single.query(bounds=True)
+            batch.verify()
+
+
+def test_a_batch_without_times_counts_the_ordinals() -> None:
+    """Times are the ordinals then, in a run as elsewhere."""
+    windows = [sg.Window(ALL, policy=count(5000), histograms=[sg.Constrained(16)]) for _ in range(2)]
+    values = [float(i * 7919 % 101) for i in range(20_000)]
+    windows[0].insert_many(values, results=False)
+    windows[1].insert_many(values, range(20_000), results=False)
+    assert windows[0].snapshot() == windows[1].snapshot()
+
+
+def test_several_dimensions() -> None:
+    """Each component reads its own dimension."""
+    aggregates = {"a": sg.mean("a"), "b": sg.max("b"), "c": sg.sum("b"), "n": sg.count()}
+    batch, single = (
+        sg.Window(aggregates, policy=count(400), histograms=[sg.SumLike(0.05), sg.Constrained(20)]) for _ in range(2)
+    )
+    rng = random.Random(5)
+    rows = [(rng.gauss(20, 1), rng.gauss(-3, 4)) for _ in range(3000)]
+    batch.insert_many(memoryview(array("d", chain.from_iterable(rows))).cast("B").cast("d", (3000, 2)), results=False)
+    for row in rows:
+        single.insert(row)
+    assert batch.snapshot() == single.snapshot()
