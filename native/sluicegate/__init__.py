@@ -26,17 +26,43 @@ if TYPE_CHECKING:
     from sluicegate.monoids import argmin as argmin
     from sluicegate.monoids import count as count
     from sluicegate.monoids import first as first
+    from sluicegate.monoids import geometric_mean as geometric_mean
     from sluicegate.monoids import last as last
     from sluicegate.monoids import max as max
+    from sluicegate.monoids import max_count as max_count
     from sluicegate.monoids import mean as mean
     from sluicegate.monoids import min as min
+    from sluicegate.monoids import min_count as min_count
+    from sluicegate.monoids import range as range
+    from sluicegate.monoids import std as std
     from sluicegate.monoids import sum as sum
+    from sluicegate.monoids import variance as variance
     from sluicegate.window import Changes as Changes
     from sluicegate.window import Footprint as Footprint
     from sluicegate.window import Window as Window
 
 _HOMES = {
-    **dict.fromkeys(("argmax", "argmin", "count", "first", "last", "max", "mean", "min", "sum", "Monoid"), "monoids"),
+    **dict.fromkeys(
+        (
+            "argmax",
+            "argmin",
+            "count",
+            "first",
+            "geometric_mean",
+            "last",
+            "max",
+            "max_count",
+            "mean",
+            "min",
+            "min_count",
+            "range",
+            "std",
+            "sum",
+            "variance",
+            "Monoid",
+        ),
+        "monoids",
+    ),
     **dict.fromkeys(("Changes", "Footprint", "Window"), "window"),
     **dict.fromkeys(("Bucket", "Builder", "merge"), "buckets"),
     "Bounded": "intervals",

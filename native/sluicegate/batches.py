@@ -6,8 +6,9 @@ from array import array
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sluicegate.engines import first_late, first_refused
+from sluicegate.engines import first_late, first_not_positive, first_refused
 from sluicegate.errors import InputError
+from sluicegate.monoids.layout import Layout
 
 _DOUBLES = ("d", "@d", "=d")
 _LONGS = ("q", "l", "@q", "@l", "=q")
@@ -55,6 +56,18 @@ def flat_values(values: Any, dimensions: int) -> Values:
             f"{place}: {flat[refused]!r}, expected a finite value of magnitude up to 2^960; nothing was inserted"
         )
     return Values(flat, count, dimensions)
+
+
+def refuse_not_positive(values: Values, layout: Layout) -> None:
+    """Raise InputError, naming the index, where a geometric mean would meet a value that is not greater than 0."""
+    for dimension in layout.positive:
+        row = first_not_positive(values.view, values.dimensions, dimension) if values.readings else -1
+        if row >= 0:
+            place = f"values[{row}]" if values.dimensions == 1 else f"values[{row}, {dimension}]"
+            raise InputError(
+                f"{place}: {values.view[row * values.dimensions + dimension]!r}; a geometric mean takes values greater "
+                "than 0 only; nothing was inserted"
+            )
 
 
 def flat_times(times: Any, count: int) -> memoryview[int]:

@@ -312,7 +312,7 @@ def count_interval(inside: Inside, part: Part = NOTHING) -> Interval:
 def sum_interval(inside: Inside, part: Part, center: float) -> Interval:
     """The sum of x. An empty window's is 0."""
     base, slack = inside.total + inside.n * center, _slack(inside, part, center)
-    below, above = _pooled(part, center)
+    below, above = lines(part, center)
     counts = part.count_low, part.count_high
     low = base + max(part.raw_low, _least(below, _corners(below, *counts), center))
     high = base + min(part.raw_high, -_least(above, _corners(above, *counts), -center))
@@ -324,7 +324,7 @@ def mean_interval(inside: Inside, part: Part, center: float) -> Interval:
     """The mean of x; where the window may be empty, of one or more readings."""
     if inside.n + part.count_high == 0:
         return Interval(math.nan, math.nan, math.nan, True, True)
-    slack, (below, above) = _slack(inside, part, center), _pooled(part, center)
+    slack, (below, above) = _slack(inside, part, center), lines(part, center)
     maybe_empty = inside.n + part.count_low == 0
     counts = (1 if maybe_empty else part.count_low), part.count_high
     low = center + _least_mean(inside.n, inside.total - slack, below, _corners(below, *counts))
@@ -356,8 +356,8 @@ def max_interval(inside: Inside, part: Part = NOTHING) -> Interval:
     return Interval(low, low, high, low == high and not maybe_empty, maybe_empty)
 
 
-def _pooled(part: Part, center: float) -> tuple[Lines, Lines]:
-    """The lines below and, upside down, above what a pooled part adds; one that adds nothing adds 0."""
+def lines(part: Part, center: float) -> tuple[Lines, Lines]:
+    """The lines below and, upside down, above the sum that a pooled part adds; one that adds nothing adds 0."""
     low, high = (part.low - center, part.high - center) if part.count_high else (0.0, 0.0)
     known = part.n_in, part.s_in, part.n_any, part.s_any
     return _below(part.sum_low, known, low, high), _below(-part.sum_high, _negated(known), -high, -low)

@@ -6,17 +6,27 @@ readings (error-algebra: a local window), also where its times go back: a window
 
 from __future__ import annotations
 
-from math import inf, nextafter
+from math import exp, inf, log, nextafter
 from typing import Any, NamedTuple
 
-from sluicegate import bounds
+from sluicegate import bounds, bounds_extremes, bounds_variance
 from sluicegate.buckets import ORDERED as ORDERED_FLAG
 from sluicegate.buckets import Bucket
-from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
+from sluicegate.monoids import Monoid
+from sluicegate.monoids.layout import COUNT, EXACT_OPS, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
 from sluicegate.reference.estimate import Cut
+from sluicegate.reference.program import log_of
 
 Slots = tuple[Any, ...]
 Known = dict[int, tuple[bounds.Inside, bounds.Part]]  # by dimension
+ROUNDED = (
+    "sum",
+    "mean",
+    "variance",
+    "std",
+    "geometric_mean",
+    "range",
+)  # uncertain by rounding where nothing is cut
 
 
 class Bounded(NamedTuple):
@@ -53,7 +63,7 @@ def bounded(window: Window, values: list[Any]) -> list[Bounded]:
 
 def _bounded(window: Window, i: int, value: Any, known: Known) -> Bounded:
     monoid = window.layout.monoids[i]
-    if monoid.kind == "last" or (window.whole and monoid.kind not in ("sum", "mean")):
+    if monoid.kind == "last" or (window.whole and monoid.kind not in ROUNDED):
         return Bounded(value, value, value, True)
     dimension = window.layout.dimension_of(monoid)
     if monoid.kind == "count":
@@ -63,15 +73,109 @@ def _bounded(window: Window, i: int, value: Any, known: Known) -> Bounded:
         low, high = _first(window, dimension)
     elif monoid.kind.startswith("arg"):
         low, high = _time_of_extreme(window, dimension, 1 if monoid.kind == "argmax" else -1)
+    elif monoid.kind.endswith("_count"):
+        low, high = _occurrences(window, dimension, 1 if monoid.kind == "max_count" else -1)
+    elif monoid.kind == "geometric_mean":
+        return _geometric_mean(window, dimension, value)
     else:
         if dimension not in known:
             known[dimension] = _inside(window, dimension), _cut_part(window, dimension)
-        return _of_interval(_interval(monoid.kind, *known[dimension], window.centers[dimension]), value)
+        return _of_interval(_certain(window, monoid, dimension, *known[dimension]), value)
     return _clamped(value, low, high, low == high)
 
 
 def _clamped(value: Any, low: Any, high: Any, exact: bool) -> Bounded:
-    return Bounded(min(max(value, low), high), low, high, exact)
+    """An interval with its value moved into it; nothing where there is no result."""
+    if low != low:
+        return Bounded(None, None, None, True)
+    return Bounded(low if value is None else min(max(value, low), high), low, high, exact)
+
+
+def _certain(
+    window: Window, monoid: Monoid, dimension: int, inside: bounds.Inside, part: bounds.Part
+) -> bounds.Interval:
+    if monoid.kind in ("variance", "std"):
+        return _spread(window, monoid, dimension, part)
+    low, high = (_narrowed(window, dimension, part, sign) for sign in (-1, 1))
+    if monoid.kind == "range":
+        least, greatest = bounds.min_interval(inside, low), bounds.max_interval(inside, high)
+        return bounds_extremes.range_interval(least, greatest)
+    part = {"min": low, "max": high}.get(monoid.kind, part)
+    return _interval(monoid.kind, inside, part, window.centers[dimension])
+
+
+def _narrowed(window: Window, dimension: int, part: bounds.Part, sign: int) -> bounds.Part:
+    """The part without an extreme that is certainly outside."""
+    peak = None if window.whole else _peak(window, dimension, sign)
+    if peak is None:
+        return part
+    most = bounds_extremes.extreme_of_run(peak, *_edges(window))
+    return part._replace(high=min(part.high, most)) if sign == 1 else part._replace(low=max(part.low, most))
+
+
+def _edges(window: Window) -> tuple[bounds.Range, bounds.Range]:
+    """Between which ordinals the cut bucket's part begins and ends."""
+    end = window.oldest[O_FIRST] + window.oldest[COUNT]
+    return (end - window.cut.most, end - window.cut.least), (end, end)
+
+
+def _peak(window: Window, dimension: int, sign: int) -> bounds_extremes.Peak | None:
+    """The cut bucket's extreme, where it keeps what surrounds it."""
+    ops = (Op.HIGH, Op.HIGH_ENDS, Op.HIGH_COUNT) if sign == 1 else (Op.LOW, Op.LOW_ENDS, Op.LOW_COUNT)
+    own, ends, counted = (window.layout.slot(op, dimension) for op in ops)
+    if ends < 0:
+        return None
+    value, _, _, o_first, o_last = window.oldest[own : own + 5]
+    times = window.oldest[counted + 1] if counted >= 0 else 0
+    last = window.oldest[window.layout.slot(Op.LAST, dimension)]
+    before, after = window.oldest[ends + 1 : ends + 3]
+    return bounds_extremes.Peak(value, o_first, o_last, times, before, after, last)
+
+
+def _occurrences(window: Window, dimension: int, sign: int) -> tuple[int, int]:
+    """How often the extreme occurs."""
+    peak, (start, end) = _peak(window, dimension, sign), _edges(window)
+    assert peak is not None  # noqa: S101  the layout of a count keeps it
+    at = window.layout.slot(Op.HIGH_COUNT if sign == 1 else Op.LOW_COUNT, dimension)
+    inside = None if window.rest is None else bounds_extremes.Known(*window.rest[at : at + 2])
+    return bounds_extremes.occurrences(inside, peak, start, end[0], sign)
+
+
+def _spread(window: Window, monoid: Monoid, dimension: int, part: bounds.Part) -> bounds.Interval:
+    """Variance or standard deviation."""
+    inside = _moments(window.layout, window.total if window.whole else window.rest, dimension)
+    bucket = None if window.whole else _moments(window.layout, window.oldest, dimension)
+    center = window.centers[dimension]
+    interval = bounds_variance.variance_interval(inside, part, center, bucket, monoid.ddof)
+    return bounds_variance.std_interval(interval) if monoid.kind == "std" else interval
+
+
+def _moments(layout: Layout, slots: Slots | None, dimension: int) -> bounds_variance.Moments:
+    if slots is None:
+        return bounds_variance.Moments()
+    at, low, high = (layout.slot(op, dimension) for op in (Op.MOMENTS, Op.LOW, Op.HIGH))
+    return bounds_variance.Moments(slots[at], slots[at + 1], slots[at + 2], slots[low], slots[high])
+
+
+def _geometric_mean(window: Window, dimension: int, value: Any) -> Bounded:
+    """The mean of the logarithms, and back."""
+    layout, center = window.layout, log_of(window.centers[dimension])
+    slots, at = window.total if window.whole else window.rest, layout.slot(Op.LOG_PREFIX, dimension)
+    inside = bounds.Inside()
+    if slots is not None:
+        low, high = (log(slots[layout.slot(op, dimension)]) for op in (Op.LOW, Op.HIGH))
+        inside = bounds.Inside(slots[COUNT], slots[at], low, high)
+    part = bounds.NOTHING
+    if not window.whole:
+        part = bounds.run(_bucket(layout, window.oldest, dimension, True), center, *_edges(window))
+    return _of_interval(_exponential(bounds.mean_interval(inside, part, center)), value)
+
+
+def _exponential(interval: bounds.Interval) -> bounds.Interval:
+    """exp is right to an ulp, here and in the value: four of them outward."""
+    low, high = exp(interval.low) * (1 - 9e-16), exp(interval.high) * (1 + 9e-16)
+    low, high = max(0.0, nextafter(low, -inf)), nextafter(high, inf)
+    return interval._replace(value=exp(interval.value), low=low, high=high)
 
 
 def _cut_part(window: Window, dimension: int) -> bounds.Part:
@@ -79,8 +183,7 @@ def _cut_part(window: Window, dimension: int) -> bounds.Part:
     if window.whole:
         return bounds.NOTHING
     bucket = _bucket(window.layout, window.oldest, dimension)
-    end = bucket.first + bucket.n
-    return bounds.run(bucket, window.centers[dimension], (end - window.cut.most, end - window.cut.least), (end, end))
+    return bounds.run(bucket, window.centers[dimension], *_edges(window))
 
 
 def _interval(kind: str, inside: bounds.Inside, part: bounds.Part, center: float) -> bounds.Interval:
@@ -91,7 +194,7 @@ def _interval(kind: str, inside: bounds.Inside, part: bounds.Part, center: float
     return bounds.min_interval(inside, part) if kind == "min" else bounds.max_interval(inside, part)
 
 
-def _of_interval(interval: bounds.Interval, value: float) -> Bounded:
+def _of_interval(interval: bounds.Interval, value: Any) -> Bounded:
     return _clamped(value, interval.low, interval.high, interval.exact)
 
 
@@ -105,22 +208,18 @@ def _inside(window: Window, dimension: int) -> bounds.Inside:
     return bounds.Inside(slots[COUNT], slots[at] if at >= 0 else 0.0, low, high)
 
 
-def _bucket(layout: Layout, leaf: Slots, dimension: int) -> Bucket:
-    """One dimension of a leaf as the record that the error algebra reads."""
-    at, low, high = (layout.slot(op, dimension) for op in (Op.PREFIX, Op.LOW, Op.HIGH))
-    sums = leaf[at : at + 3] if at >= 0 else (0.0, -inf, inf)
+def _bucket(layout: Layout, leaf: Slots, dimension: int, logarithms: bool = False) -> Bucket:
+    """One dimension of a leaf, or of its values' logarithms, as the record that the error algebra reads."""
+    sums = Op.LOG_PREFIX if logarithms else Op.PREFIX
+    at, low, high = (layout.slot(op, dimension) for op in (sums, Op.LOW, Op.HIGH))
+    total = leaf[at : at + 3] if at >= 0 else (0.0, -inf, inf)
     ends = [leaf[layout.slot(op, dimension)] for op in (Op.FIRST, Op.LAST)]
+    least, greatest = list(leaf[low : low + 5]), list(leaf[high : high + 5])
+    if logarithms:
+        ends, least[0], greatest[0] = [log(x) for x in ends], log(least[0]), log(greatest[0])
     flags = ORDERED_FLAG if leaf[ORDERED] else 0
-    fields = [
-        leaf[O_FIRST],
-        leaf[COUNT],
-        leaf[T_FIRST],
-        leaf[T_LAST],
-        *sums,
-        *leaf[low : low + 5],
-        *leaf[high : high + 5],
-    ]
-    return Bucket(*[*fields, *ends, 0, flags])
+    header = leaf[O_FIRST], leaf[COUNT], leaf[T_FIRST], leaf[T_LAST]
+    return Bucket(*[*header, *total, *least, *greatest, *ends, 0, flags])
 
 
 def _first(window: Window, dimension: int) -> tuple[float, float]:
@@ -157,11 +256,27 @@ def exactly(layout: Layout, values: list[Any], leaves: list[Slots]) -> list[Boun
 
 def _exactly(layout: Layout, i: int, value: Any, leaves: list[Slots]) -> Bounded:
     monoid = layout.monoids[i]
-    if monoid.kind not in ("sum", "mean"):
+    if monoid.kind not in ROUNDED or value is None:
         return Bounded(value, value, value, True)
-    slot = layout.slot(Op.SUM, layout.dimension_of(monoid))
-    column = [leaf[slot] for leaf in leaves]
+    slots = [layout.slot(op, layout.dimension_of(monoid)) for op in EXACT_OPS[monoid.kind]]
+    column = [leaf[slots[0]] for leaf in leaves]
+    if monoid.kind == "range":
+        low, high = bounds_extremes.difference(max(leaf[slots[1]] for leaf in leaves), min(column))
+        return _clamped(value, low, high, True)
+    if monoid.kind in ("variance", "std"):
+        return _of_interval(_exact_spread(monoid, value, [leaf[slots[0] + 1] for leaf in leaves]), value)
     n = len(column)
-    total = value if monoid.kind == "sum" else value * n
-    interval = _interval(monoid.kind, bounds.Inside(n, total, min(column), max(column)), bounds.NOTHING, 0.0)
+    total = value if monoid.kind == "sum" else (log(value) if monoid.kind == "geometric_mean" else value) * n
+    kind = "mean" if monoid.kind == "geometric_mean" else monoid.kind
+    interval = _interval(kind, bounds.Inside(n, total, min(column), max(column)), bounds.NOTHING, 0.0)
+    if monoid.kind == "geometric_mean":
+        return _of_interval(_exponential(interval), value)
     return _clamped(value, nextafter(interval.low, -inf), nextafter(interval.high, inf), True)
+
+
+def _exact_spread(monoid: Monoid, value: float, column: list[float]) -> bounds.Interval:
+    n = len(column)
+    variance = value * value if monoid.kind == "std" else value
+    moments = bounds_variance.Moments(n, sum(column) / n, variance * (n - monoid.ddof), min(column), max(column))
+    interval = bounds_variance.variance_interval(moments, bounds.NOTHING, 0.0, None, monoid.ddof)
+    return bounds_variance.std_interval(interval) if monoid.kind == "std" else interval

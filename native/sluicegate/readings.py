@@ -13,8 +13,12 @@ from sluicegate.errors import InputError
 class Reader:
     """Turns readings of the given dimensions into rows of floats; (None,) is a stream of plain numbers."""
 
-    def __init__(self, dimensions: tuple[str | None, ...]) -> None:
-        """`dimensions`: the names, in the order in which a sequence gives their values."""
+    def __init__(self, dimensions: tuple[str | None, ...], positive: tuple[int, ...] = ()) -> None:
+        """`dimensions`: the names, in the order in which a sequence gives their values.
+
+        `positive`: the indices of those whose values must be greater than 0.
+        """
+        self._positive = frozenset(positive)
         self._dimensions = dimensions
         self._single = len(dimensions) == 1
 
@@ -47,6 +51,8 @@ class Reader:
             raise InputError(f"reading{self._which(i)}: {x!r} is no number; expected {self._shape()}") from None
         if not abs(number) <= LARGEST:
             raise InputError(f"reading{self._which(i)}: {number!r}; expected a finite value of magnitude up to 2^960")
+        if self._positive and i in self._positive and not number > 0.0:
+            raise InputError(f"reading{self._which(i)}: {number!r}; a geometric mean takes values greater than 0 only")
         return number
 
     def _which(self, i: int) -> str:

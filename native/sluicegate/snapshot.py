@@ -64,7 +64,8 @@ def unseal(kind: int, owner: bytes, data: bytes) -> tuple[int, memoryview]:
         raise ForeignSnapshotError(f"{name}: these bytes hold a {_NAMES.get(found, 'record')} of kind {found}")
     if whose != owner:
         raise ForeignSnapshotError(
-            f"{name}: of another configuration (aggregates, policy, engine or histograms differ)"
+            f"{name}: of another configuration (aggregates, policy, engine or histograms differ, "
+            "or Sluicegate 0.1 wrote it, whose buckets kept less about extremes)"
         )
     return version, view[_HEAD.size : -_CRC.size]
 

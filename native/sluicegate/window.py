@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self, overload
 
 from sluicegate import intervals, snapshot
-from sluicegate.batches import Batch, flat_times, flat_values
+from sluicegate.batches import Batch, flat_times, flat_values, refuse_not_positive
 from sluicegate.engines import ENGINES, LARGEST, Core, Saved
 from sluicegate.errors import (
     BoundsError,
@@ -91,7 +91,7 @@ class Window:
         kind, value, hop = _rule(self._policy)
         rules, up_to = self._histograms.rules(), _up_to(self._policy, self._layout)
         self._core = Core(self._layout, engine, kind, value, self._limit, centers, rules, hop, up_to)
-        self._reader = Reader(self._layout.dimensions)
+        self._reader = Reader(self._layout.dimensions, self._layout.positive)
 
     def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
         header, times = isinstance(self._policy, Custom), isinstance(self._policy, Time)
@@ -104,7 +104,8 @@ class Window:
 
         `value`: a number, or one per dimension as mapping or sequence in the order of `dimensions`. `time`: µs;
         without it the reading's ordinal, which a time policy refuses. Raises InputError (nothing changed) for what is
-        not finite or does not fit; PolicyError where the policy raised (the reading is in).
+        not finite, does not fit, or is not greater than 0 where a geometric mean reads it; PolicyError where the policy
+        raised (the reading is in).
         """
         values = self._reader.row(value)
         if time is None:
@@ -125,11 +126,12 @@ class Window:
 
         `values`: a buffer of float64, (n,) or C-contiguous (n, dimensions), or a sequence of numbers; `times`: int64
         (n,). Count and time policies run compiled and without the GIL; a callable policy is asked for each reading.
-        NaN stands for "no result". Raises InputError, before any reading enters, for a value that is not finite (with
-        its index), a time out of range, wrong lengths or types; PolicyError where the policy raised (the readings up
-        to there are in).
+        NaN stands for "no result". Raises InputError, before any reading enters, for a value that is not finite, or not
+        greater than 0 where a geometric mean reads it (with its index), a time out of range, wrong lengths or types;
+        PolicyError where the policy raised (the readings up to there are in).
         """
         flat = flat_values(values, len(self._layout.dimensions))
+        refuse_not_positive(flat, self._layout)
         if times is None:
             self._ordinal()
         batch = Batch(flat, None if times is None else flat_times(times, flat.readings))
@@ -177,7 +179,7 @@ class Window:
 
         Where the edge cuts a bucket, it is the estimate that interpolates that bucket. With `bounds`, value, low,
         high and exact: the exact result over the readings that arrived certainly lies in low … high, rounding
-        included; this takes a walk over the leaves for the sum or mean of a window without histograms. Raises
+        included; this takes a walk over the leaves for what a window without histograms rounds (sum, variance). Raises
         BoundsError where buckets are kept under a policy that does not declare itself monotone and dependent only on
         what remains.
         """
@@ -205,7 +207,7 @@ class Window:
         return intervals.bounded(seen, values)
 
     def _leaves_of_sums(self, head: int, tail: int) -> list[tuple[Any, ...]]:
-        if not any(monoid.kind in ("sum", "mean") for monoid in self._layout.monoids):
+        if not any(monoid.kind in intervals.ROUNDED for monoid in self._layout.monoids):
             return []
         return [self._layout.format.unpack(self._core.leaf(index)) for index in range(head, tail)]
 
@@ -387,11 +389,11 @@ class Window:
     def _owner(self) -> bytes:
         layout = self._layout
         aggregates = [
-            f"{name}:{monoid.kind}:{monoid.dimension}"
+            f"{name}:{monoid.kind}:{monoid.dimension}" + (f":{monoid.ddof}" if monoid.ddof else "")
             for name, monoid in zip(layout.names, layout.monoids, strict=True)
         ]
         kept = [f"buckets:{self._limit}"] + [each.name for each in self._histograms.deciding]
-        return snapshot.fingerprint([self._engine, self._policy.name, *kept, *aggregates])
+        return snapshot.fingerprint([self._engine, self._policy.name, *kept, *aggregates, *layout.since])
 
 
 def _kinds(layout: Layout) -> list[tuple[str, str, int]]:

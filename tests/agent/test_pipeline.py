@@ -15,7 +15,7 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from durable_agent import BARE, NOON, SECOND, SEQUENCED, bare, configured, sequenced, timed
 
 from sluicegate.buckets import Bucket
-from sluicegate_agent import dead_letters
+from sluicegate_agent import dead_letters, status
 from sluicegate_agent.config import Config
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import BACKLOG, CLOCK_NEVER_SET, Pipeline
@@ -436,3 +436,48 @@ def test_status_tells_what_is_there(board: Callable[..., Board]) -> None:
     assert found["outbox"]["rows"] == 0
     assert found["counters"]["messages"] == 4
     assert found["dead_letters"][0]["payload"] == "\\xff"
+
+
+def test_status_shows_what_decides_and_how_many_buckets_there_may_be_now(board: Callable[..., Board]) -> None:
+    """Each window's policy with its hop, its histograms, and its limit, squeezed or not."""
+    one = board()
+    one.take(*(timed(i / 6, i + 1, i % 5) for i in range(30)))
+    one.pipeline.squeeze_windows(lambda buckets: max(4, buckets // 2))
+    one.pipeline.commit()
+    lines = status.show(status.gather(one.config)).splitlines()
+    hopping = next(line.split() for line in lines if line.lstrip().startswith("hopping") and " heat " in line)
+    peak = next(line.split() for line in lines if line.lstrip().startswith("peak") and " heat " in line)
+    last = next(line.split() for line in lines if line.lstrip().startswith("last9") and " heat " in line)
+    assert " ".join(hopping[2:]).startswith("mean, sum over 30.0 s by 10.0 s in 9 buckets sum-like, hop")
+    assert " ".join(peak[2:]).startswith("max over 2.0 min up to the max in 7 buckets max-like")
+    assert [row[-3] for row in (hopping, peak, last)] == ["4", "4", "-"]
+
+
+def test_a_reading_that_one_window_cannot_take_counts_in_all_others(
+    board: Callable[..., Board], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A geometric mean of 0 or less: refused there, with counter and reason, once; outbox and other windows have it."""
+    windows = [
+        {"name": "growth", "policy": {"count": 9}, "aggregate": "geometric_mean", "buckets": 0},
+        {"name": "growth_in_buckets", "policy": {"time": "1d"}, "aggregate": "geometric_mean", "buckets": 4},
+        {"name": "plain", "policy": {"count": 9}, "aggregate": ["count", "sum"], "buckets": 0},
+    ]
+    one = board(window=windows)
+    values = (2.0, -1.0, 8.0, 0.0, 4.0)
+    one.take(*(timed(i, i + 1, value) for i, value in enumerate(values)))
+    for name in ("growth", "growth_in_buckets"):
+        (answer,) = one.pipeline.answers("heat", name)
+        assert answer.value == pytest.approx(4.0)
+        assert answer.low <= 4.0 <= answer.high
+        assert answer.count == 3
+    plain = {answer.aggregate: answer.value for answer in one.pipeline.answers("heat", "plain")}
+    assert plain == {"count": 5, "sum": 13.0}
+    assert one.accepted() == {"heat": 5}
+    assert sum(bucket.n for bucket in one.outbox("heat")) == 5
+    assert one.state.counters.as_dict()["refused.window"] == 4
+    reasons = [record.getMessage() for record in caplog.records if "refused" in record.getMessage()]
+    assert len(reasons) == 2
+    assert "geometric mean" in reasons[0]
+    one.restart()
+    (answer,) = one.pipeline.answers("heat", "growth")
+    assert answer.value == pytest.approx(4.0)

@@ -15,6 +15,6 @@ def implementation_of_window(request: pytest.FixtureRequest, monkeypatch: pytest
     """The promise holds for the compiled window and for its twin."""
     module = compiled if request.param == "compiled" else pure
     monkeypatch.setattr(sluicegate.window, "Core", module.Core)
-    for name in ("first_refused", "first_late"):
+    for name in ("first_refused", "first_late", "first_not_positive"):
         monkeypatch.setattr(batches, name, getattr(module, name))
     return str(request.param)

@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING
 from sluicegate.reference.core import KEPT_LEVELS, LARGEST, LATEST, Saved
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
-    from sluicegate.engines.core import Core, first_late, first_refused
+    from sluicegate.engines.core import Core, first_late, first_not_positive, first_refused
 else:
-    from sluicegate.reference.core import Core, first_late, first_refused
+    from sluicegate.reference.core import Core, first_late, first_not_positive, first_refused
 
 ENGINES = ("recalc", "amta")
 """`recalc`: the oracle, recalculates every answer; `amta`: Amortized Monoid Tree Aggregator, O(1) amortised."""
 
-__all__ = ["ENGINES", "KEPT_LEVELS", "LARGEST", "LATEST", "Core", "Saved", "first_late", "first_refused"]
+__all__ = [
+    "ENGINES",
+    "KEPT_LEVELS",
+    "LARGEST",
+    "LATEST",
+    "Core",
+    "Saved",
+    "first_late",
+    "first_not_positive",
+    "first_refused",
+]

@@ -17,6 +17,12 @@ cdef enum:  # sluicegate.monoids.KINDS
     K_ARGMAX = 6
     K_FIRST = 7
     K_LAST = 8
+    K_VARIANCE = 9
+    K_STD = 10
+    K_GEOMETRIC = 11
+    K_RANGE = 12
+    K_MIN_COUNT = 13
+    K_MAX_COUNT = 14
 
 cdef enum:  # sluicegate.reference.estimate
     CUSTOM = 0
@@ -26,12 +32,17 @@ cdef enum:  # sluicegate.reference.estimate
 ctypedef struct Output:
     int kind
     int dimension
+    int ddof
     int slot  # of a window of single readings
+    int second  # the same, of the second component
     int prefix  # of a window of buckets, −1 where the partial lacks it
     int low
     int high
     int first
     int last
+    int moments
+    int low_count
+    int high_count
 
 ctypedef struct Cut:
     int64_t least
@@ -42,6 +53,11 @@ ctypedef struct Cut:
 cdef inline bint is_time(int kind) noexcept nogil:
     """Whether the answer is an integer that is no count."""
     return kind == K_ARGMIN or kind == K_ARGMAX
+
+
+cdef inline bint is_whole(int kind) noexcept nogil:
+    """Whether the answer is an integer."""
+    return kind == K_COUNT or is_time(kind) or kind >= K_MIN_COUNT
 
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil

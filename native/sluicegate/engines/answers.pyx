@@ -1,10 +1,12 @@
 """What a window answers; see answers.pxd."""
 
+from libc.math cimport NAN, exp, floor, log, sqrt
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.program cimport (
-    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH, LOW, Program, Slot, greatest, least,
+    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH, LOW, Program, Slot, greatest, least, log_of,
 )
+from sluicegate.histograms._statistics cimport Moments, c_merge
 
 ctypedef struct Sums:  # what is known of the sum of x − center over the c newest readings of a cut bucket
     double low
@@ -60,15 +62,32 @@ cdef Slot exact_answer(const Output* o, const Slot* total, int64_t leaves) noexc
         out.i = leaves
     elif o.kind == K_MEAN:
         out.f = total[o.slot].f / leaves
+    elif o.kind == K_VARIANCE or o.kind == K_STD:
+        out.f = spread(o, <const Moments*> (total + o.slot))
+    elif o.kind == K_GEOMETRIC:
+        out.f = exp(total[o.slot].f / leaves)
+    elif o.kind == K_RANGE:
+        out.f = total[o.second].f - total[o.slot].f
     else:
-        out = total[o.slot + is_time(o.kind)]
+        out = total[o.slot + (is_time(o.kind) or o.kind >= K_MIN_COUNT)]
     return out
+
+
+cdef double spread(const Output* o, const Moments* m) noexcept nogil:
+    """Variance or standard deviation; NaN where there are too few readings."""
+    cdef double variance
+    if m.n <= o.ddof:
+        return NAN
+    variance = m.m2 / (m.n - o.ddof)
+    return sqrt(variance) if o.kind == K_STD else variance
 
 
 cdef Slot bucket_answer(
     const Output* o, const Slot* total, const Slot* rest, const Slot* leaf, Cut where, double center
 ) noexcept nogil:
     """A window of buckets, not empty; `rest` is NULL where the oldest leaf is the only one."""
+    if o.kind == K_GEOMETRIC:
+        center = log_of(center)
     if where.taken == leaf[H_COUNT].i and where.least == where.taken:
         return whole(o, total, center)
     return partly(o, total, rest, leaf, where, center)
@@ -88,8 +107,18 @@ cdef Slot whole(const Output* o, const Slot* total, double center) noexcept nogi
         out = total[o.last]
     elif o.kind == K_MIN or o.kind == K_ARGMIN:
         out = total[o.low + is_time(o.kind)]
-    else:
+    elif o.kind == K_MAX or o.kind == K_ARGMAX:
         out = total[o.high + is_time(o.kind)]
+    elif o.kind == K_GEOMETRIC:
+        out.f = exp(center + total[o.prefix].f / total[H_COUNT].i)
+    elif o.kind == K_RANGE:
+        out.f = total[o.high].f - total[o.low].f
+    elif o.kind == K_MIN_COUNT:
+        out = total[o.low_count + 1]
+    elif o.kind == K_MAX_COUNT:
+        out = total[o.high_count + 1]
+    else:
+        out.f = spread(o, <const Moments*> (total + o.moments))
     return out
 
 
@@ -102,14 +131,26 @@ cdef Slot partly(
         out.i = inside + where.taken
     elif o.kind == K_SUM or o.kind == K_MEAN:
         out.f = partial_sum(o, rest, leaf, where, center, inside)
+    elif o.kind == K_GEOMETRIC:
+        out.f = exp(partial_sum(o, rest, leaf, where, center, inside))
+    elif o.kind == K_VARIANCE or o.kind == K_STD:
+        out.f = partial_spread(o, rest, leaf, where, center)
+    elif o.kind == K_RANGE:
+        out.f = (
+            extreme(o, K_MAX, o.high, 1.0, rest, leaf, where).f - extreme(o, K_MIN, o.low, -1.0, rest, leaf, where).f
+        )
+    elif o.kind == K_MIN_COUNT:
+        out.i = occurrences(o, o.low, o.low_count, -1.0, rest, leaf, where)
+    elif o.kind == K_MAX_COUNT:
+        out.i = occurrences(o, o.high, o.high_count, 1.0, rest, leaf, where)
     elif o.kind == K_LAST:
         out = total[o.last]
     elif o.kind == K_FIRST:
         out = leaf[o.last if where.taken == 1 else o.first]
     elif o.kind == K_MIN or o.kind == K_ARGMIN:
-        out = extreme(o, o.low, -1.0, rest, leaf, where)
+        out = extreme(o, o.kind, o.low, -1.0, rest, leaf, where)
     else:
-        out = extreme(o, o.high, 1.0, rest, leaf, where)
+        out = extreme(o, o.kind, o.high, 1.0, rest, leaf, where)
     return out
 
 
@@ -117,13 +158,55 @@ cdef double partial_sum(
     const Output* o, const Slot* rest, const Slot* leaf, Cut where, double center, int64_t inside
 ) noexcept nogil:
     """Sum or mean with the cut leaf's count and sum interpolated, then moved to what the leaf allows."""
-    cdef double s = 0.0 if rest == NULL else rest[o.prefix].f
+    cdef int64_t c = 0
+    cdef double s = suffix_sum(o, leaf, where, center, &c)
+    s = (0.0 if rest == NULL else rest[o.prefix].f) + s
+    return center * (inside + c) + s if o.kind == K_SUM else center + s / (inside + c)
+
+
+cdef double suffix_sum(const Output* o, const Slot* leaf, Cut where, double center, int64_t* count) noexcept nogil:
+    """Sum of x − center and count taken from the cut leaf."""
     cdef int64_t c = where.taken
     cdef Sums sums = known_sums(o, leaf, where, center)
     if gap(&sums, c) > 0:
         c = possible(&sums, where)
-    s = s + least(greatest(leaf[o.prefix].f * c / sums.n, lower(&sums, c)), upper(&sums, c))
-    return center * (inside + c) + s if o.kind == K_SUM else center + s / (inside + c)
+    count[0] = c
+    return least(greatest(leaf[o.prefix].f * c / sums.n, lower(&sums, c)), upper(&sums, c))
+
+
+cdef double partial_spread(
+    const Output* o, const Slot* rest, const Slot* leaf, Cut where, double center
+) noexcept nogil:
+    """The moments of the rest, and of the suffix taken: its share of the leaf's deviations, no more than possible."""
+    cdef int64_t c = 0
+    cdef double s = suffix_sum(o, leaf, where, center, &c)
+    cdef double low = leaf[o.low].f - center, high = leaf[o.high].f - center
+    cdef Moments taken, all
+    taken.n = c
+    taken.mean = s / c
+    taken.m2 = leaf[o.moments + 2].f * c / leaf[H_COUNT].i
+    taken.m2 = greatest(0.0, least(taken.m2, most_deviation(c, taken.mean, low, high)))
+    all.n = 0.0
+    if rest != NULL:
+        all = (<const Moments*> (rest + o.moments))[0]
+    c_merge(&all, &taken)
+    return spread(o, &all)
+
+
+cdef double most_deviation(double c, double mean, double low, double high) noexcept nogil:
+    """The greatest sum of squared deviations of c values in low … high of this mean: all but one at the ends."""
+    cdef double u, j, f
+    if not high > low:
+        return 0.0
+    u = c * ((least(greatest(mean, low), high) - low) / (high - low))
+    j = floor(u)
+    f = u - j
+    return (high - low) * (high - low) * (j + f * f - (j + f) * (j + f) / c)
+
+
+cdef double measured(const Output* o, double x) noexcept nogil:
+    """What the sum adds up: the value, or its logarithm."""
+    return log(x) if o.kind == K_GEOMETRIC else x
 
 
 cdef Sums known_sums(const Output* o, const Slot* leaf, Cut where, double center) noexcept nogil:
@@ -136,10 +219,10 @@ cdef Sums known_sums(const Output* o, const Slot* leaf, Cut where, double center
     if not sums.first_is_out:
         sums.low = least(sums.low, total)
         sums.high = greatest(sums.high, total)
-    sums.least = leaf[o.low].f - center
-    sums.most = leaf[o.high].f - center
-    sums.last = leaf[o.last].f - center
-    sums.others = total - (leaf[o.first].f - center)
+    sums.least = measured(o, leaf[o.low].f) - center
+    sums.most = measured(o, leaf[o.high].f) - center
+    sums.last = measured(o, leaf[o.last].f) - center
+    sums.others = total - (measured(o, leaf[o.first].f) - center)
     return sums
 
 
@@ -171,7 +254,7 @@ cdef int64_t possible(const Sums* sums, Cut where) noexcept nogil:
 
 
 cdef Slot extreme(
-    const Output* o, int own, double sign, const Slot* rest, const Slot* leaf, Cut where
+    const Output* o, int kind, int own, double sign, const Slot* rest, const Slot* leaf, Cut where
 ) noexcept nogil:
     """The cut leaf's extreme where a place of it is certainly inside, else its last reading, which is."""
     cdef int64_t kept = leaf[H_O_FIRST].i + leaf[H_COUNT].i - where.least
@@ -185,4 +268,20 @@ cdef Slot extreme(
         if value.f != rest[own].f or rest[own + 1].i < time.i:
             time = rest[own + 1]
         value = rest[own]
-    return time if is_time(o.kind) else value
+    return time if is_time(kind) else value
+
+
+cdef int64_t occurrences(
+    const Output* o, int own, int counted, double sign, const Slot* rest, const Slot* leaf, Cut where
+) noexcept nogil:
+    """How often the extreme occurs: the share of the leaf's that is taken, at least one where it is known inside."""
+    cdef int64_t kept = leaf[H_O_FIRST].i + leaf[H_COUNT].i - where.least, times = 1, n = leaf[H_COUNT].i
+    cdef double value = leaf[o.last].f
+    if leaf[own + 4].i >= kept:
+        value = leaf[own].f
+        times = leaf[counted + 1].i
+        if leaf[own + 3].i < kept:
+            times = max(1, (times * where.taken + (n >> 1)) // n)
+    if rest == NULL or sign * value > sign * rest[own].f:
+        return times
+    return rest[counted + 1].i + (times if value == rest[own].f else 0)

@@ -31,6 +31,7 @@ cdef class Core:
     cdef int* prefix_slot
     cdef double* center
     cdef bint centered
+    cdef bint centers_itself  # on the first reading
     cdef Slot* reading
     cdef double latest  # the first value of the newest reading
     cdef Slot* open_leaf  # the newest leaf, while a reading is placed

@@ -2,19 +2,20 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.math cimport NAN, fabs
+from libc.math cimport NAN, fabs, isnan
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answers cimport (
-    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_SUM, Cut, Output, bucket_answer, cut_leaf, exact_answer, is_time,
+    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_STD, K_SUM, K_VARIANCE, Cut, Output, bucket_answer, cut_leaf, exact_answer,
+    is_whole,
 )
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.program cimport (
-    FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOW, MAX, MIN, ORDERED, PREFIX, SUM, Program, Slot, Step,
-    combine, fold, lift,
+    FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOW, MAX, MIN, MOMENTS, ORDERED, PREFIX, SUM, Program,
+    Slot, Step, combine, fold, lift,
 )
 from sluicegate.engines.recalc cimport Recalc
 from sluicegate.engines.runs cimport Run, fold_run
@@ -51,6 +52,18 @@ def first_refused(const double[::1] values not None):
     return i
 
 
+def first_not_positive(const double[::1] values not None, int64_t dimensions, int64_t dimension):
+    """Index of the first row whose value of this dimension is not greater than 0; −1 where there is none."""
+    cdef int64_t i
+    with nogil:
+        for i in range(values.shape[0] // dimensions):
+            if not values[i * dimensions + dimension] > 0.0:
+                break
+        else:
+            i = -1
+    return i
+
+
 def first_late(const int64_t[::1] times not None):
     """Index of the first time beyond ±2^61 µs; −1 where all may enter."""
     cdef Py_ssize_t i
@@ -74,6 +87,7 @@ cdef class Core:
         self._layout = layout
         self.policy, self.value, self.limit, self.hop, self.up_to = policy, value, limit, hop, up_to
         self.bucketed, self.rules, self.ruled = layout.bucketed, rules, rules is not None
+        self.centers_itself = layout.centered
         self.extreme_slot = layout.extreme_slot(up_to)
         self.accepted = self.created = self.mark = 0
         self.newest, self.edge, self.level = _NEVER, -1, 0
@@ -172,12 +186,12 @@ cdef class Core:
                 continue
             for k in range(self.answers):
                 kind = self.outputs[k].kind
-                out[k][i] = <double> answer[k].i if kind == K_COUNT or is_time(kind) else answer[k].f
+                out[k][i] = <double> answer[k].i if is_whole(kind) else answer[k].f
         return 0
 
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:
         if not self.centered:
-            if self.bucketed:
+            if self.centers_itself:
                 memcpy(self.center, values, self.p.dimensions * sizeof(double))
             self.centered = True
         if self.ruled and self.accepted >= self.rules.due_at:
@@ -564,7 +578,8 @@ cdef class Core:
             if out == NULL:
                 values.append(0 if kind == K_COUNT else 0.0 if kind == K_SUM else None)
             else:
-                values.append(out[k].i if kind == K_COUNT or is_time(kind) else out[k].f)
+                spread = kind == K_VARIANCE or kind == K_STD
+                values.append(out[k].i if is_whole(kind) else None if spread and isnan(out[k].f) else out[k].f)
         return values
 
     def total(self):
@@ -693,16 +708,17 @@ cdef int ask(void* core, const Slot* prefix) noexcept nogil:
 
 
 cdef int fill_program(Program* p, layout) except -1:
-    cdef int k
+    cdef int k, op
     for k, component in enumerate(layout.components):
         p.step[k].op, p.step[k].dimension, p.step[k].slot = component.op, component.dimension, component.slot
     p.alone = p.step[0].op if p.width == 1 else -1
     p.folds = 0
     for k in range(p.steps):
-        if p.step[k].op == PREFIX or p.step[k].op == LOW or p.step[k].op == HIGH or p.step[k].op == LAST:
+        op = p.step[k].op
+        if op == PREFIX or op == LOW or op == HIGH or op == LAST or op >= MOMENTS:
             p.fold[p.folds] = p.step[k]
             p.folds += 1
-        elif p.step[k].op != FIRST and p.step[k].op < ORDERED:
+        elif op != FIRST and op < ORDERED:
             p.folds = -1
             return 0
     return 0
@@ -726,8 +742,12 @@ cdef int fill_outputs(Output* outputs, layout) except -1:
     for k, monoid in enumerate(layout.monoids):
         d = layout.dimension_of(monoid)
         outputs[k].kind, outputs[k].dimension = _KINDS.index(monoid.kind), d
-        outputs[k].slot = layout.slot(_EXACT_OPS[monoid.kind], d) if monoid.kind != "count" else -1
-        outputs[k].prefix, outputs[k].low = layout.slot(Op.PREFIX, d), layout.slot(Op.LOW, d)
+        outputs[k].ddof, exact = monoid.ddof, _EXACT_OPS.get(monoid.kind, (Op.COUNT,))
+        outputs[k].slot, outputs[k].second = layout.slot(exact[0], d), layout.slot(exact[len(exact) - 1], d)
+        outputs[k].moments = layout.slot(Op.MOMENTS, d)
+        outputs[k].low_count, outputs[k].high_count = layout.slot(Op.LOW_COUNT, d), layout.slot(Op.HIGH_COUNT, d)
+        outputs[k].prefix = layout.slot(Op.LOG_PREFIX if monoid.kind == "geometric_mean" else Op.PREFIX, d)
+        outputs[k].low = layout.slot(Op.LOW, d)
         outputs[k].high = layout.slot(Op.HIGH, d)
         outputs[k].first, outputs[k].last = layout.slot(Op.FIRST, d), layout.slot(Op.LAST, d)
     return 0

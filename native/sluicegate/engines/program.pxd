@@ -4,7 +4,7 @@
 allocates nor needs the GIL. The twin is sluicegate.reference.program; the numbers of the operations are sluicegate.monoids.layout.Op.
 """
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
@@ -45,6 +45,13 @@ cdef enum:  # sluicegate.monoids.layout.Op
     T_LAST = 13
     O_FIRST = 14
     SAMPLE = 15
+    MOMENTS = 16
+    LOG_SUM = 17
+    LOG_PREFIX = 18
+    LOW_COUNT = 19
+    HIGH_COUNT = 20
+    LOW_ENDS = 21
+    HIGH_ENDS = 22
 
 cdef enum:  # the slots of a partial that has a header
     H_COUNT = 0
@@ -100,8 +107,34 @@ cdef inline void lift(
             s.i = ordinal
         elif op == SAMPLE:
             s[0].f = s[1].f = s[2].f = 0.0
+        elif op >= MOMENTS:
+            lift_more(op, s, values[p.step[k].dimension], centers[p.step[k].dimension])
         else:
             s.i = 1
+
+
+cdef inline void lift_more(int op, Slot* s, double x, double center) noexcept nogil:
+    if op == MOMENTS:
+        s[0].f = 1.0
+        s[1].f = x - center
+        s[2].f = 0.0
+    elif op == LOG_SUM:
+        s.f = log(x)
+    elif op == LOG_PREFIX:
+        s[0].f = log(x) - log_of(center)
+        s[1].f = INFINITY
+        s[2].f = -INFINITY
+    else:
+        s[0].f = x
+        if op <= HIGH_COUNT:
+            s[1].i = 1
+        else:
+            s[1].f = s[2].f = INFINITY if op == LOW_ENDS else -INFINITY
+
+
+cdef inline double log_of(double center) noexcept nogil:
+    """Where logarithms are taken around: 0 for a center that has none."""
+    return log(center) if center > 0.0 else 0.0
 
 
 cdef inline void fold_extreme(Slot* s, bint wins, double x, int64_t time, int64_t ordinal) noexcept nogil:
@@ -122,7 +155,7 @@ cdef inline void fold_extreme(Slot* s, bint wins, double x, int64_t time, int64_
 cdef inline void fold(
     const Program* p, Slot* o, const double* values, int64_t time, int64_t ordinal, const double* centers
 ) noexcept nogil:
-    """What combine(o, o, lift(reading)) gives for a bucket's partial, to the bit, where p.folds ≥ 0 and no sample rides along."""
+    """What combine(o, o, lift(reading)) gives for a bucket's partial, to the bit, where p.folds ≥ 0 and no sample rides."""
     cdef int k, op
     cdef double x, total
     cdef Slot* s
@@ -146,8 +179,19 @@ cdef inline void fold(
             fold_extreme(s, x < s[0].f, x, time, ordinal)
         elif op == HIGH:
             fold_extreme(s, x > s[0].f, x, time, ordinal)
-        else:  # LAST
+        elif op == LAST:
             s[0].f = x
+        else:
+            fold_more(op, s, x, centers[p.fold[k].dimension])
+
+
+cdef inline void fold_more(int op, Slot* s, double x, double center) noexcept nogil:
+    cdef Slot reading[3]
+    lift_more(op, reading, x, center)
+    if op == MOMENTS:
+        c_merge(<Moments*> s, <const Moments*> reading)
+    else:
+        combine_more(op, s, s, reading)
 
 
 cdef inline void combine_arg(Slot* o, const Slot* a, const Slot* b, bint b_wins) noexcept nogil:
@@ -191,6 +235,32 @@ cdef inline void combine_extreme(Slot* o, const Slot* a, const Slot* b, bint b_w
         memcpy(o, a, 5 * sizeof(Slot))
 
 
+cdef inline void combine_count(Slot* o, const Slot* a, const Slot* b, bint b_wins) noexcept nogil:
+    if a[0].f == b[0].f:
+        o[1].i = a[1].i + b[1].i
+        o[0] = a[0]
+    elif b_wins:
+        o[1] = b[1]
+        o[0] = b[0]
+    else:
+        o[1] = a[1]
+        o[0] = a[0]
+
+
+cdef inline void combine_ends(Slot* o, const Slot* a, const Slot* b, double sign) noexcept nogil:
+    """Extreme, and the extremes before its first and after its last occurrence; sign −1 for minima."""
+    cdef double first = sign * a[0].f, second = sign * b[0].f
+    cdef double before = a[1].f, after = b[2].f, top = a[0].f
+    if first > second:
+        after = sign * greatest(sign * a[2].f, second)
+    elif first < second:
+        before = sign * greatest(first, sign * b[1].f)
+        top = b[0].f
+    o[0].f = top
+    o[1].f = before
+    o[2].f = after
+
+
 cdef inline void combine_sample(Slot* o, const Slot* a, const Slot* b) noexcept nogil:
     """Most readings carry no sample: then nothing is computed."""
     if b.f != 0.0:
@@ -208,6 +278,19 @@ cdef inline void merge_before(Slot* o, const Slot* a) noexcept nogil:
     cdef Moments first = (<const Moments*> a)[0]
     c_merge(&first, <const Moments*> o)
     (<Moments*> o)[0] = first
+
+
+cdef inline void combine_more(int op, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    if op == LOG_SUM:
+        o.f = a.f + b.f
+    elif op == LOG_PREFIX:
+        combine_prefix(o, a, b)
+    elif op == LOW_COUNT:
+        combine_count(o, a, b, b[0].f < a[0].f)
+    elif op == HIGH_COUNT:
+        combine_count(o, a, b, b[0].f > a[0].f)
+    else:
+        combine_ends(o, a, b, -1.0 if op == LOW_ENDS else 1.0)
 
 
 cdef inline void combine_steps(const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
@@ -241,8 +324,10 @@ cdef inline void combine_steps(const Program* p, Slot* out, const Slot* a, const
             out[s].i = b[s].i if b[s].i < a[s].i else a[s].i
         elif op == T_LAST:
             out[s].i = b[s].i if b[s].i > a[s].i else a[s].i
-        elif op == SAMPLE:
+        elif op == SAMPLE or op == MOMENTS:
             combine_sample(out + s, a + s, b + s)
+        elif op > SAMPLE:
+            combine_more(op, out + s, a + s, b + s)
         else:  # ORDERED, before the header's times change
             out[s].i = a[H_ORDERED].i == 1 and b[H_ORDERED].i == 1 and b[H_T_FIRST].i >= a[H_T_LAST].i
 

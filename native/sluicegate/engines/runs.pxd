@@ -3,11 +3,12 @@
 The readings follow all that the partial holds, and their times do not go back among themselves. Nothing is allocated.
 """
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.program cimport (
-    COUNT, FIRST, H_T_LAST, HIGH, LAST, LOW, O_FIRST, ORDERED, PREFIX, SAMPLE, T_FIRST, T_LAST,
-    Program, Slot, combine_steps, greatest, least, lift,
+    COUNT, FIRST, H_T_LAST, HIGH, HIGH_ENDS, LAST, LOW, LOW_ENDS, MOMENTS, O_FIRST, ORDERED, PREFIX, SAMPLE, T_FIRST, T_LAST,
+    Program, Slot, combine_steps, fold_more, greatest, least, lift,
 )
 
 ctypedef struct Run:
@@ -50,6 +51,29 @@ cdef inline void fold_run_extreme(const Run* r, Slot* s, const double* x, int st
         s[4].i = r.ordinal + i
 
 
+cdef inline void fold_ends(const Run* r, Slot* s, const double* x, int step, bint low) noexcept nogil:
+    """An extreme and what stands before its first and after its last place."""
+    cdef double best = s[0].f, before = s[1].f, after = s[2].f, nothing = INFINITY if low else -INFINITY, value
+    cdef int64_t i
+    for i in range(r.n):
+        value = x[i * step]
+        if value == best:
+            after = nothing
+        elif value < best if low else value > best:
+            before, best, after = best, value, nothing
+        elif value < after if low else value > after:
+            after = value
+    s[0].f, s[1].f, s[2].f = best, before, after
+
+
+cdef inline void fold_one_by_one(
+    const Run* r, Slot* s, int op, const double* x, int step, double center
+) noexcept nogil:
+    cdef int64_t i
+    for i in range(r.n):
+        fold_more(op, s, x[i * step], center)
+
+
 cdef inline void fold_each(const Program* p, const Run* r, Slot* into, int k) noexcept nogil:
     """Any other component: lifted and combined reading by reading."""
     cdef Program only = p[0]
@@ -83,5 +107,9 @@ cdef inline void fold_run(const Program* p, const Run* r, Slot* into) noexcept n
             s.i = max(s.i, time_of(r, r.n - 1))
         elif op == ORDERED:  # before the header's times change
             s.i = s.i == 1 and time_of(r, 0) >= into[H_T_LAST].i
+        elif op == LOW_ENDS or op == HIGH_ENDS:
+            fold_ends(r, s, x, p.dimensions, op == LOW_ENDS)
+        elif op >= MOMENTS:
+            fold_one_by_one(r, s, op, x, p.dimensions, r.centers[p.step[k].dimension])
         elif op != FIRST and op != O_FIRST and op != SAMPLE:
             fold_each(p, r, into, k)

@@ -12,7 +12,7 @@ from sluicegate.histograms.checks import check_confidence, check_whole
 LEAST_BLOCK = 2
 MOST_BLOCK = 2**53
 RANGES = ("recommended", "paper")
-EXTREMES = {"max": 1, "argmax": 1, "maxcount": 1, "min": -1, "argmin": -1, "mincount": -1}  # +1: of x, −1: of −x
+EXTREMES = {"max": 1, "argmax": 1, "max_count": 1, "min": -1, "argmin": -1, "min_count": -1}  # +1: of x, −1: of −x
 BOTH = ("range",)
 
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-KINDS = ("count", "sum", "mean", "min", "max", "argmin", "argmax", "first", "last")
+KINDS = (
+    "count", "sum", "mean", "min", "max", "argmin", "argmax", "first", "last",
+    "variance", "std", "geometric_mean", "range", "min_count", "max_count",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Monoid:
-    """An aggregate to keep: its kind (one of `KINDS`) and the dimension it reads (None: the stream has only one)."""
+    """An aggregate to keep: its kind (one of `KINDS`) and the dimension it reads (None: the stream has only one).
+
+    `ddof`: what a variance divides by less than the count: 0, or 1 for a sample's.
+    """
 
     kind: str
     dimension: str | None = None
+    ddof: int = 0
 
 
 def count() -> Monoid:
@@ -58,3 +65,40 @@ def first(dimension: str | None = None) -> Monoid:
 def last(dimension: str | None = None) -> Monoid:
     """The value of the newest reading, in order of arrival. An empty window: None."""
     return Monoid("last", dimension)
+
+
+def variance(dimension: str | None = None, *, ddof: int = 0) -> Monoid:
+    """The mean squared deviation from the mean; `ddof` 1: the sample's, divided by count − 1.
+
+    With count ≤ ddof: None. Merged stably, without differences of large sums (Chan, Golub & LeVeque 1979). Where a
+    squared deviation exceeds float64 (values beyond about 1e154) it is inf.
+    """
+    return Monoid("variance", dimension, ddof)
+
+
+def std(dimension: str | None = None, *, ddof: int = 0) -> Monoid:
+    """The standard deviation: the square root of `variance`."""
+    return Monoid("std", dimension, ddof)
+
+
+def geometric_mean(dimension: str | None = None) -> Monoid:
+    """The exponential of the mean logarithm. An empty window: None.
+
+    A window with it refuses values that are not greater than 0, before anything enters.
+    """
+    return Monoid("geometric_mean", dimension)
+
+
+def range(dimension: str | None = None) -> Monoid:
+    """The greatest less the least value. An empty window: None."""
+    return Monoid("range", dimension)
+
+
+def min_count(dimension: str | None = None) -> Monoid:
+    """How often the least value occurs. An empty window: None."""
+    return Monoid("min_count", dimension)
+
+
+def max_count(dimension: str | None = None) -> Monoid:
+    """How often the greatest value occurs. An empty window: None."""
+    return Monoid("max_count", dimension)

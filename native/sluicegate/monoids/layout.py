@@ -38,24 +38,42 @@ class Op(IntEnum):
     T_LAST = 13  # the greatest time
     O_FIRST = 14  # the ordinal of the first reading
     SAMPLE = 15  # size, mean and squared deviations of results that rode in with the readings (sum-like histogram)
+    MOMENTS = 16  # count (as a float), mean of x − center, sum of squared deviations from it
+    LOG_SUM = 17  # sum of log x
+    LOG_PREFIX = 18  # PREFIX of log x, around the center's logarithm
+    LOW_COUNT = 19  # the minimum and how often it occurs
+    HIGH_COUNT = 20
+    LOW_ENDS = 21  # the minimum, the least value before its first and after its last occurrence (+inf: none there)
+    HIGH_ENDS = 22  # the maximum alike (−inf: none there)
 
 
 FORMATS = {
     Op.SUM: "d", Op.MIN: "d", Op.MAX: "d", Op.ARGMIN: "dq", Op.ARGMAX: "dq", Op.FIRST: "d", Op.LAST: "d",
     Op.PREFIX: "ddd", Op.LOW: "dqqqq", Op.HIGH: "dqqqq",
     Op.ORDERED: "q", Op.COUNT: "q", Op.T_FIRST: "q", Op.T_LAST: "q", Op.O_FIRST: "q", Op.SAMPLE: "ddd",
+    Op.MOMENTS: "ddd", Op.LOG_SUM: "d", Op.LOG_PREFIX: "ddd", Op.LOW_COUNT: "dq", Op.HIGH_COUNT: "dq",
+    Op.LOW_ENDS: "ddd", Op.HIGH_ENDS: "ddd",
 }  # fmt: skip
 HEADER = (Op.COUNT, Op.T_FIRST, Op.T_LAST, Op.O_FIRST, Op.ORDERED)  # slots 0 … 4 of a partial that has a header
 COUNT, T_FIRST, T_LAST, O_FIRST, ORDERED = range(5)
-EXACT_OPS = {
-    "sum": Op.SUM, "mean": Op.SUM, "min": Op.MIN, "max": Op.MAX, "argmin": Op.ARGMIN, "argmax": Op.ARGMAX,
-    "first": Op.FIRST, "last": Op.LAST,
+EXACT_OPS: dict[str, tuple[Op, ...]] = {
+    "sum": (Op.SUM,), "mean": (Op.SUM,), "min": (Op.MIN,), "max": (Op.MAX,), "argmin": (Op.ARGMIN,),
+    "argmax": (Op.ARGMAX,), "first": (Op.FIRST,), "last": (Op.LAST,), "variance": (Op.MOMENTS,), "std": (Op.MOMENTS,),
+    "geometric_mean": (Op.LOG_SUM,), "range": (Op.MIN, Op.MAX), "min_count": (Op.LOW_COUNT,),
+    "max_count": (Op.HIGH_COUNT,),
 }  # fmt: skip
 CERTAIN = (Op.LOW, Op.HIGH, Op.FIRST, Op.LAST)  # what the certain intervals read of a cut bucket
 BUCKET_OPS: dict[str, tuple[Op, ...]] = {
     **dict.fromkeys(("sum", "mean"), (Op.PREFIX, *CERTAIN)),
-    **dict.fromkeys(("min", "max", "argmin", "argmax", "first"), CERTAIN),
+    **dict.fromkeys(("argmin", "argmax", "first"), CERTAIN),
     "last": (Op.LAST,),
+    "min": (*CERTAIN, Op.LOW_ENDS),
+    "max": (*CERTAIN, Op.HIGH_ENDS),
+    "range": (*CERTAIN, Op.LOW_ENDS, Op.HIGH_ENDS),
+    "min_count": (*CERTAIN, Op.LOW_ENDS, Op.LOW_COUNT),
+    "max_count": (*CERTAIN, Op.HIGH_ENDS, Op.HIGH_COUNT),
+    **dict.fromkeys(("variance", "std"), (Op.PREFIX, *CERTAIN, Op.MOMENTS)),
+    "geometric_mean": (Op.LOG_PREFIX, *CERTAIN),
 }
 
 
@@ -95,6 +113,22 @@ class Layout:
         """The index of the dimension an aggregate reads (0 for a count, which reads none)."""
         return self.dimensions.index(monoid.dimension) if monoid.kind != "count" else 0
 
+    @property
+    def centered(self) -> bool:
+        """Whether sums are of x − center: in buckets, and for moments, which so keep the digits of far values."""
+        return self.bucketed or any(component.op == Op.MOMENTS for component in self.components)
+
+    @property
+    def positive(self) -> tuple[int, ...]:
+        """The dimensions whose values must be greater than 0: a geometric mean reads them."""
+        found = {self.dimension_of(monoid) for monoid in self.monoids if monoid.kind == "geometric_mean"}
+        return tuple(sorted(found))
+
+    @property
+    def since(self) -> list[str]:
+        """What of it Sluicegate 0.1 did not keep, for the fingerprint of stored windows."""
+        return [component.op.name for component in self.components if component.op >= Op.MOMENTS]
+
 
 def lay_out(
     aggregates: Mapping[str, Monoid] | Monoid, *, header: bool, times: bool, bucketed: bool, samples: int = 0
@@ -127,6 +161,10 @@ def _check(named: Mapping[str, Monoid]) -> None:
             raise ConfigurationError(
                 f"aggregates[{name!r}]: {monoid!r} is not an aggregate; use sg.mean(), sg.max(), …"
             )
+        if type(monoid.ddof) is not int or monoid.ddof not in (0, 1):
+            raise ConfigurationError(
+                f"aggregates[{name!r}]: ddof {monoid.ddof!r}, expected 0 (the population's) or 1 (the sample's)"
+            )
 
 
 def _dimensions(named: Mapping[str, Monoid]) -> tuple[str | None, ...]:
@@ -144,7 +182,7 @@ def _wanted(named: Mapping[str, Monoid], dimensions: tuple[str | None, ...], buc
     for monoid in named.values():
         if monoid.kind == "count":
             continue
-        for op in BUCKET_OPS[monoid.kind] if bucketed else (EXACT_OPS[monoid.kind],):
+        for op in BUCKET_OPS[monoid.kind] if bucketed else EXACT_OPS[monoid.kind]:
             wanted[op, dimensions.index(monoid.dimension)] = None
     return list(wanted)
 

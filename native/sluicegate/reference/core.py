@@ -54,6 +54,11 @@ def first_refused(values: memoryview[float]) -> int:
     return next((i for i, x in enumerate(values) if not abs(x) <= LARGEST), -1)
 
 
+def first_not_positive(values: memoryview[float], dimensions: int, dimension: int) -> int:
+    """Index of the first row whose value of this dimension is not greater than 0; −1 where there is none."""
+    return next((i for i, x in enumerate(values[dimension::dimensions]) if not x > 0.0), -1)
+
+
 def first_late(times: memoryview[int]) -> int:
     """Index of the first time beyond ±2^61 µs; −1 where all may enter."""
     return next((i for i, time in enumerate(times) if not -LATEST <= time <= LATEST), -1)
@@ -98,7 +103,7 @@ class Core:
         if self._evicting:
             raise BusyError("window: busy with an eviction; a policy may not insert into its own window")
         if self.centers is None:
-            self.centers = tuple(values) if self._bucketed else (0.0,) * len(values)
+            self.centers = tuple(values) if self._layout.centered else (0.0,) * len(values)
         if self._rules is not None and self._rules.due(self.accepted):
             self._refresh(self._rules)
         reading = lift(self._layout, values, time, self.accepted, self.centers)

@@ -8,10 +8,13 @@ inside its certain interval.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp, floor, log, sqrt
 from typing import NamedTuple
 
+from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import COUNT, EXACT_OPS, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
-from sluicegate.reference.program import Partial
+from sluicegate.reference.program import Partial, log_of
+from sluicegate.reference.statistics import Moments, merge
 
 CUSTOM, BY_COUNT, BY_TIME = range(3)
 Value = float | int | None
@@ -74,46 +77,69 @@ def results(
         if total is None:
             answers.append({"count": 0, "sum": 0.0}.get(monoid.kind))
         elif where.taken == leaf[COUNT] == where.least:
-            answers.append(_whole(layout, monoid.kind, dimension, total, centers[dimension]))
+            answers.append(_whole(layout, monoid, dimension, total, centers[dimension]))
         else:
-            answers.append(_partly(layout, monoid.kind, dimension, total, rest, leaf, where, centers[dimension]))
+            answers.append(_partly(layout, monoid, dimension, total, rest, leaf, where, centers[dimension]))
     return answers
 
 
 def exact_results(layout: Layout, total: Partial | None, leaves: int) -> list[Value]:
     """One answer per aggregate of a window whose leaves are single readings."""
-    return [_exact(layout, monoid.kind, layout.dimension_of(monoid), total, leaves) for monoid in layout.monoids]
+    return [_exact(layout, monoid, total, leaves) for monoid in layout.monoids]
 
 
-def _exact(layout: Layout, kind: str, dimension: int, total: Partial | None, leaves: int) -> Value:
+def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -> Value:
+    kind = monoid.kind
     if kind == "count":
         return leaves
     if total is None:
         return 0.0 if kind == "sum" else None
-    slot = layout.slot(EXACT_OPS[kind], dimension)
-    return total[slot] / leaves if kind == "mean" else total[slot + kind.startswith("arg")]
+    slots = [layout.slot(op, layout.dimension_of(monoid)) for op in EXACT_OPS[kind]]
+    value = total[slots[0]]
+    if kind in ("variance", "std"):
+        return spread(monoid, Moments(*total[slots[0] : slots[0] + 3]))
+    if kind in ("mean", "geometric_mean"):
+        return value / leaves if kind == "mean" else exp(value / leaves)
+    if kind == "range":
+        return total[slots[1]] - value
+    return total[slots[0] + (kind.startswith("arg") or kind.endswith("_count"))]
+
+
+def spread(monoid: Monoid, moments: Moments) -> float | None:
+    """Variance or standard deviation; None where there are too few readings."""
+    if moments.n <= monoid.ddof:
+        return None
+    variance = moments.m2 / (moments.n - monoid.ddof)
+    return sqrt(variance) if monoid.kind == "std" else variance
 
 
 _SLOTS = {
     "min": (Op.LOW, 0), "max": (Op.HIGH, 0), "argmin": (Op.LOW, 1), "argmax": (Op.HIGH, 1),
-    "first": (Op.FIRST, 0), "last": (Op.LAST, 0),
+    "first": (Op.FIRST, 0), "last": (Op.LAST, 0), "min_count": (Op.LOW_COUNT, 1), "max_count": (Op.HIGH_COUNT, 1),
 }  # fmt: skip
 
 
-def _whole(layout: Layout, kind: str, dimension: int, total: Partial, center: float) -> Value:
-    n = total[COUNT]
+def _whole(layout: Layout, monoid: Monoid, dimension: int, total: Partial, center: float) -> Value:
+    n, kind = total[COUNT], monoid.kind
     if kind == "count":
         return n
     if kind in ("sum", "mean"):
         s = total[layout.slot(Op.PREFIX, dimension)]
         return center * n + s if kind == "sum" else center + s / n
+    if kind == "geometric_mean":
+        return exp(log_of(center) + total[layout.slot(Op.LOG_PREFIX, dimension)] / n)
+    if kind == "range":
+        return total[layout.slot(Op.HIGH, dimension)] - total[layout.slot(Op.LOW, dimension)]
+    if kind in ("variance", "std"):
+        at = layout.slot(Op.MOMENTS, dimension)
+        return spread(monoid, Moments(*total[at : at + 3]))
     op, offset = _SLOTS[kind]
     return total[layout.slot(op, dimension) + offset]
 
 
 def _partly(
     layout: Layout,
-    kind: str,
+    monoid: Monoid,
     dimension: int,
     total: Partial,
     rest: Partial | None,
@@ -121,7 +147,7 @@ def _partly(
     where: Cut,
     center: float,
 ) -> Value:
-    inside = 0 if rest is None else rest[COUNT]
+    kind, inside = monoid.kind, 0 if rest is None else rest[COUNT]
     if kind == "count":
         return inside + where.taken
     if kind in ("sum", "mean"):
@@ -129,14 +155,65 @@ def _partly(
         c, s = suffix_sum(layout, leaf, dimension, where, center)
         s = (0.0 if rest is None else rest[at]) + s
         return center * (inside + c) + s if kind == "sum" else center + s / (inside + c)
+    if kind == "geometric_mean":
+        at, center = layout.slot(Op.LOG_PREFIX, dimension), log_of(center)
+        c, s = suffix_sum(layout, leaf, dimension, where, center, Op.LOG_PREFIX)
+        return exp(center + ((0.0 if rest is None else rest[at]) + s) / (inside + c))
+    if kind in ("variance", "std"):
+        return spread(monoid, _moments(layout, dimension, rest, leaf, where, center))
     if kind == "last":
         return total[layout.slot(Op.LAST, dimension)]
     if kind == "first":
         return leaf[layout.slot(Op.LAST if where.taken == 1 else Op.FIRST, dimension)]
-    sign = 1 if kind in ("max", "argmax") else -1
-    own = layout.slot(Op.HIGH if sign == 1 else Op.LOW, dimension)
-    extreme = _extreme(leaf, own, layout.slot(Op.LAST, dimension), rest, where, sign)
-    return extreme[1 if kind.startswith("arg") else 0]
+    return _of_extremes(layout, kind, dimension, rest, leaf, where)
+
+
+def _of_extremes(layout: Layout, kind: str, dimension: int, rest: Partial | None, leaf: Partial, where: Cut) -> Value:
+    low, high, last = (layout.slot(op, dimension) for op in (Op.LOW, Op.HIGH, Op.LAST))
+    if kind == "range":
+        ends = (_extreme(leaf, own, last, rest, where, sign)[0] for own, sign in ((high, 1), (low, -1)))
+        greatest, least = (end for end in ends if end is not None)
+        return greatest - least
+    sign = 1 if kind in ("max", "argmax", "max_count") else -1
+    own = high if sign == 1 else low
+    if kind.endswith("_count"):
+        counted = layout.slot(Op.HIGH_COUNT if sign == 1 else Op.LOW_COUNT, dimension)
+        return _occurrences(leaf, own, counted, last, rest, where, sign)
+    return _extreme(leaf, own, last, rest, where, sign)[1 if kind.startswith("arg") else 0]
+
+
+def _moments(layout: Layout, dimension: int, rest: Partial | None, leaf: Partial, where: Cut, center: float) -> Moments:
+    """Of the rest and the suffix taken: its share of the leaf's squared deviations, no more than possible."""
+    at, (c, s) = layout.slot(Op.MOMENTS, dimension), suffix_sum(layout, leaf, dimension, where, center)
+    low, high = (leaf[layout.slot(op, dimension)] - center for op in (Op.LOW, Op.HIGH))
+    m2 = leaf[at + 2] * c / leaf[COUNT]
+    taken = Moments(float(c), s / c, max(0.0, min(m2, most_deviation(c, s / c, low, high))))
+    return taken if rest is None else merge(Moments(*rest[at : at + 3]), taken)
+
+
+def most_deviation(c: float, mean: float, low: float, high: float) -> float:
+    """The greatest sum of squared deviations of c values in low … high of this mean: all but one at the ends."""
+    if not high > low:
+        return 0.0
+    u = c * ((min(max(mean, low), high) - low) / (high - low))
+    j = float(floor(u))
+    f = u - j
+    return (high - low) * (high - low) * (j + f * f - (j + f) * (j + f) / c)
+
+
+def _occurrences(
+    leaf: Partial, own: int, counted: int, last: int, rest: Partial | None, where: Cut, sign: int
+) -> Value:
+    """How often the extreme occurs: the share of the leaf's that is taken, at least one where it is known inside."""
+    kept, n = leaf[O_FIRST] + leaf[COUNT] - where.least, int(leaf[COUNT])
+    value, times = leaf[last], 1
+    if leaf[own + 4] >= kept:
+        value, times = leaf[own], int(leaf[counted + 1])
+        if leaf[own + 3] < kept:
+            times = max(1, (times * where.taken + (n >> 1)) // n)
+    if rest is None or sign * value > sign * rest[own]:
+        return times
+    return rest[counted + 1] + (times if value == rest[own] else 0)
 
 
 class Sums(NamedTuple):
@@ -166,12 +243,17 @@ class Sums(NamedTuple):
         return self.lower(c) - self.upper(c)
 
 
-def suffix_sum(layout: Layout, leaf: Partial, dimension: int, where: Cut, center: float) -> tuple[int, float]:
-    """Count and sum of x − center taken from a cut leaf: interpolated, then moved to what the leaf allows."""
-    at, n = layout.slot(Op.PREFIX, dimension), int(leaf[COUNT])
+def suffix_sum(
+    layout: Layout, leaf: Partial, dimension: int, where: Cut, center: float, kept: Op = Op.PREFIX
+) -> tuple[int, float]:
+    """Count and sum of x − center taken from a cut leaf: interpolated, then moved to what the leaf allows.
+
+    `kept` LOG_PREFIX: of logarithms.
+    """
+    at, n = layout.slot(kept, dimension), int(leaf[COUNT])
     total, low, high = leaf[at], leaf[at + 1], leaf[at + 2]
-    first, last = (leaf[layout.slot(op, dimension)] - center for op in (Op.FIRST, Op.LAST))
-    least, most = (leaf[layout.slot(op, dimension)] - center for op in (Op.LOW, Op.HIGH))
+    known = [leaf[layout.slot(op, dimension)] for op in (Op.FIRST, Op.LAST, Op.LOW, Op.HIGH)]
+    first, last, least, most = ((log(x) if kept == Op.LOG_PREFIX else x) - center for x in known)
     s0, s1 = total - high, total - low
     if where.most == n:
         s0, s1 = min(s0, total), max(s1, total)

@@ -8,7 +8,7 @@ engines' matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf
+from math import inf, log
 
 from sluicegate.monoids.layout import ORDERED, T_FIRST, T_LAST, Layout, Op
 from sluicegate.reference.statistics import Moments, merge
@@ -33,6 +33,18 @@ def lift(layout: Layout, values: Sequence[float], time: int, ordinal: int, cente
                 out[slot : slot + 5] = x, time, time, ordinal, ordinal
             case Op.SAMPLE:
                 out[slot : slot + 3] = 0.0, 0.0, 0.0
+            case Op.MOMENTS:
+                out[slot : slot + 3] = 1.0, x - centers[component.dimension], 0.0
+            case Op.LOG_SUM:
+                out[slot] = log(x)
+            case Op.LOG_PREFIX:
+                out[slot : slot + 3] = log(x) - log_of(centers[component.dimension]), inf, -inf
+            case Op.LOW_COUNT | Op.HIGH_COUNT:
+                out[slot : slot + 2] = x, 1
+            case Op.LOW_ENDS:
+                out[slot : slot + 3] = x, inf, inf
+            case Op.HIGH_ENDS:
+                out[slot : slot + 3] = x, -inf, -inf
             case Op.ORDERED | Op.COUNT:
                 out[slot] = 1
             case Op.T_FIRST | Op.T_LAST:
@@ -40,6 +52,11 @@ def lift(layout: Layout, values: Sequence[float], time: int, ordinal: int, cente
             case Op.O_FIRST:
                 out[slot] = ordinal
     return out
+
+
+def log_of(center: float) -> float:
+    """Where logarithms are taken around: 0 for a center that has none."""
+    return log(center) if center > 0.0 else 0.0
 
 
 def combiner(layout: Layout) -> Callable[[Partial, Partial], Partial]:
@@ -120,9 +137,40 @@ def _sample(s: int, out: Partial, a: Partial, b: Partial) -> None:
     out[s : s + 3] = merge(Moments(*a[s : s + 3]), Moments(*b[s : s + 3]))
 
 
+def _count(s: int, out: Partial, a: Partial, b: Partial, b_wins: bool) -> None:
+    taken = b if b_wins else a
+    out[s : s + 2] = (a[s], a[s + 1] + b[s + 1]) if a[s] == b[s] else taken[s : s + 2]
+
+
+def _low_count(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    _count(s, out, a, b, b[s] < a[s])
+
+
+def _high_count(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    _count(s, out, a, b, b[s] > a[s])
+
+
+def _low_ends(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    out[s : s + 3] = min(a[s], b[s]), a[s + 1], b[s + 2]
+    if a[s] < b[s]:
+        out[s + 2] = min(a[s + 2], b[s])
+    elif a[s] > b[s]:
+        out[s + 1] = min(a[s], b[s + 1])
+
+
+def _high_ends(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    """What precedes the first and follows the last occurrence of the greater maximum."""
+    out[s : s + 3] = max(a[s], b[s]), a[s + 1], b[s + 2]
+    if a[s] > b[s]:
+        out[s + 2] = max(a[s + 2], b[s])
+    elif a[s] < b[s]:
+        out[s + 1] = max(a[s], b[s + 1])
+
+
 _COMBINE: dict[Op, Callable[[int, Partial, Partial, Partial], None]] = {
     Op.SUM: _sum, Op.MIN: _min, Op.MAX: _max, Op.ARGMIN: _argmin, Op.ARGMAX: _argmax, Op.FIRST: _first, Op.LAST: _last,
     Op.PREFIX: _prefix, Op.LOW: _low, Op.HIGH: _high, Op.ORDERED: _ordered, Op.COUNT: _sum,
     Op.T_FIRST: _min, Op.T_LAST: _max,
-    Op.O_FIRST: _first, Op.SAMPLE: _sample,
+    Op.O_FIRST: _first, Op.SAMPLE: _sample, Op.MOMENTS: _sample, Op.LOG_SUM: _sum, Op.LOG_PREFIX: _prefix,
+    Op.LOW_COUNT: _low_count, Op.HIGH_COUNT: _high_count, Op.LOW_ENDS: _low_ends, Op.HIGH_ENDS: _high_ends,
 }  # fmt: skip
