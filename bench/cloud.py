@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sluicegate_cloud.frames import merge_frames
+from sluicegate_cloud.lower import AGGREGATES, MORE
 from sluicegate_cloud.schema import BUCKET_FIELDS, BUCKETS
 from sluicegate_cloud.session import spark_session
 from sluicegate_cloud.windows import sliding_windows
@@ -60,6 +61,12 @@ def bucket_columns(index: Any, device: Any) -> dict[str, Any]:
         fields |= {f"{name}_t_first": moment, f"{name}_t_last": moment}
         fields |= {f"{name}_o_first": ordinal, f"{name}_o_last": ordinal}
     fields |= {"gap": np.zeros_like(index), "flags": np.ones_like(index)}
+    level_log = np.log(20 + level) - np.log(20.0)
+    fields |= {"m2": np.full(index.shape, 20.0), "low_n": np.ones_like(index), "high_n": np.ones_like(index)}
+    fields |= {"low_pre": np.full(index.shape, np.inf), "low_suf": low + 0.1, "high_pre": high - 0.1}
+    fields |= {"high_suf": np.full(index.shape, -np.inf), "log_total": READINGS * level_log}
+    fields |= {"log_pre_low": np.minimum(level_log, 59 * level_log) - 0.1}
+    fields |= {"log_pre_high": np.maximum(level_log, 59 * level_log) + 0.1}
     return {name: fields[name] for name in BUCKET_FIELDS}
 
 
@@ -79,6 +86,7 @@ def measure(spark: SparkSession, buckets: int, devices: int) -> dict[str, Any]:
     row = {"buckets": buckets, "devices": devices, "readings": buckets * READINGS, "source_s": round(made, 2)}
     row |= {"frames_s": round(timed(frames), 2), "frames": frames.count()}
     row |= {"windows_s": round(timed(windows), 2), "windows": windows.count()}
+    row |= {"all_aggregates_s": round(timed(sliding_windows(frames, 24, (*AGGREGATES, *MORE))), 2)}
     source.unpersist()
     return row
 

@@ -126,7 +126,8 @@ def _extremes(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """(min_low, min_high, max_low, max_high): possible and certain extremes; ±inf where nothing is certain or possible.
 
-    A reading known to be inside is certain; a part that is not empty holds at least the bucket's least value.
+    A reading known to be inside is certain; a part that is not empty holds at least the bucket's least value. Where an
+    extreme is certainly lost to one side, what stands on the other side of it is all that is possible.
     """
     known = (times >= start) & (times < end) & ~np.isnan(values)
     max_low = np.where(known, values, -np.inf).max(axis=0)
@@ -135,9 +136,22 @@ def _extremes(
     max_low = np.where(some, np.maximum(max_low, rows["low"]), max_low)
     min_high = np.where(some, np.minimum(min_high, rows["high"]), min_high)
     whole = known.any(axis=0) & (c1 == 1)
-    max_high = np.where(whole, max_low, np.where(c1 > 0, rows["high"], -np.inf))
-    min_low = np.where(whole, min_high, np.where(c1 > 0, rows["low"], np.inf))
+    max_high = np.where(whole, max_low, np.where(c1 > 0, _beside(rows, "high", -1.0, start, end), -np.inf))
+    min_low = np.where(whole, min_high, np.where(c1 > 0, _beside(rows, "low", 1.0, start, end), np.inf))
     return min_low, min_high, max_low, max_high
+
+
+def _beside(rows: Columns, name: str, sign: float, start: Ints, end: Ints) -> Floats:
+    """The extreme that is possible: the bucket's, or what its neighbours leave where all its places are outside.
+
+    What arrived before the first place is all that is left where that place is at or after the end, and so on. NaN, in
+    buckets of format 1 and in those out of order, where a time says nothing of its side, leaves the bucket's own.
+    """
+    ordered, extreme = _ordered(rows), rows[name]
+    ends_before = ordered & (rows[f"{name}_t_first"] >= end)
+    starts_after = ordered & (rows[f"{name}_t_last"] < start)
+    left = np.select([ends_before, starts_after], [rows[f"{name}_pre"], rows[f"{name}_suf"]], extreme)
+    return np.asarray(np.where(np.isfinite(left), left, extreme))
 
 
 def _lines(

@@ -7,11 +7,13 @@ windows times width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from types import ModuleType
 
 import numpy as np
 
+from sluicegate_cloud import logarithms, occurrences, spread
 from sluicegate_cloud.bounds import Cut, cut
 from sluicegate_cloud.grid import MAX_EMPTY, Columns, Floats, Grid, Ints, expand_ranges, window_axis
 from sluicegate_cloud.sliding import Slide, add_at, greatest_at, least_at
@@ -32,8 +34,30 @@ SHIFTED = ("ref", "total", "part_low", "part_high")
 COMPONENTS = (*SUMS, *LEAST, *GREATEST, *SHIFTED)
 
 
-def components(rows: Columns, grid: Grid, max_empty: int = MAX_EMPTY) -> tuple[Ints, Columns]:
-    """First frame of every window of one stream, ascending, and its components (name → array).
+#: Components that only some aggregates need; each module has `SUMS`, `LEAST`, `GREATEST`, `inside`, `add` and `moved`.
+FAMILIES: dict[str, ModuleType] = {
+    "variance": spread,
+    "std": spread,
+    "geometric_mean": logarithms,
+    "min_count": occurrences,
+    "max_count": occurrences,
+}
+
+
+def families(aggregates: Sequence[str]) -> tuple[ModuleType, ...]:
+    """What the aggregates need beyond COMPONENTS, each once."""
+    return tuple(dict.fromkeys(FAMILIES[name] for name in aggregates if name in FAMILIES))
+
+
+def names(needed: Sequence[ModuleType]) -> tuple[str, ...]:
+    """All components with those of the families."""
+    return (*COMPONENTS, *(name for family in needed for name in (*family.SUMS, *family.LEAST, *family.GREATEST)))
+
+
+def components(
+    rows: Columns, grid: Grid, max_empty: int = MAX_EMPTY, needed: Sequence[ModuleType] = ()
+) -> tuple[Ints, Columns]:
+    """First frame of every window of one stream, ascending, and its components (name → array), `needed` ones too.
 
     `rows` are the columns of `merge_frames` for one device and stream, all incarnations, in any order.
     Raises ValueError when the windows would be too many (`grid.MAX_WINDOWS`).
@@ -43,8 +67,8 @@ def components(rows: Columns, grid: Grid, max_empty: int = MAX_EMPTY) -> tuple[I
     full = {name: column[rows["n"] > 0] for name, column in rows.items()}
     axis = window_axis(full["first_frame"], full["last_frame"], grid.width, max_empty)
     if axis.size == 0:
-        return axis, {name: np.zeros(0, np.int64 if name in INTEGERS else np.float64) for name in COMPONENTS}
-    return axis, _Stream(full, axis, grid).answer(_holes(rows, axis, grid))
+        return axis, {name: np.zeros(0, np.int64 if name in INTEGERS else np.float64) for name in names(needed)}
+    return axis, Stream(full, axis, grid, needed).answer(_holes(rows, axis, grid))
 
 
 def _holes(rows: Columns, axis: Ints, grid: Grid) -> Floats:
@@ -62,11 +86,11 @@ def _holes(rows: Columns, axis: Ints, grid: Grid) -> Floats:
     return missing
 
 
-class _Stream:
+class Stream:
     """One stream's rows on its axis: the readings inside each window, then the pairs that an edge cuts."""
 
-    def __init__(self, rows: Columns, axis: Ints, grid: Grid) -> None:
-        self.rows, self.axis, self.grid = rows, axis, grid
+    def __init__(self, rows: Columns, axis: Ints, grid: Grid, needed: Sequence[ModuleType] = ()) -> None:
+        self.rows, self.axis, self.grid, self.needed = rows, axis, grid, needed
         first, last = (np.searchsorted(axis, rows[name]) for name in ("first_frame", "last_frame"))
         self.slide = Slide(first, last, grid.width, axis.size)
         self.center = float(rows["center"][0])
@@ -77,7 +101,13 @@ class _Stream:
         out = self._inside(missing)
         out["ref"] = self._estimate(out)
         out["total"] += out["n"] * (self.center - out["ref"])
+        for family in self.needed:
+            family.inside(self, out)
         self._add_parts(out)
+        if occurrences in self.needed:
+            occurrences.finish(out)
+            for at, part in self._cuts():
+                occurrences.add(self, out, at, part)
         out["missing"] = np.maximum(out["missing"], 0.0)
         out["scale"] += np.abs(self.rows["center"]).max()
         return out
@@ -91,24 +121,25 @@ class _Stream:
 
     def _inside(self, missing: Floats) -> Columns:
         rows = self.rows
-        out: Columns = {name: np.zeros(self.axis.size) for name in COMPONENTS}
+        out: Columns = {name: np.zeros(self.axis.size) for name in names(self.needed)}
         for name in INTEGERS:
             out[name] = np.zeros(self.axis.size, np.int64)
         for name in ("n", "buckets", "span_us"):
-            out[name] = self._fold(rows[name].astype(np.int64), np.add, 0)
-        out["total"] = self._fold(rows["total"] + rows["n"] * (rows["center"] - self.center), np.add, 0.0)
-        out["missing"] = self._fold(rows["gap"].astype(np.float64), np.add, 0.0)
+            out[name] = self.fold(rows[name].astype(np.int64), np.add, 0)
+        out["total"] = self.fold(rows["total"] + rows["n"] * (rows["center"] - self.center), np.add, 0.0)
+        out["missing"] = self.fold(rows["gap"].astype(np.float64), np.add, 0.0)
         positions = np.arange(missing.size)
         out["missing"] += Slide(positions, positions, self.grid.width, missing.size).fold(missing, np.add, 0.0)
-        out["min_possible"] = self._fold(rows["low"], np.minimum, np.inf)
-        out["max_possible"] = self._fold(rows["high"], np.maximum, -np.inf)
+        out["min_possible"] = self.fold(rows["low"], np.minimum, np.inf)
+        out["max_possible"] = self.fold(rows["high"], np.maximum, -np.inf)
         out["scale"] = np.maximum(np.abs(_finite(out["min_possible"])), np.abs(_finite(out["max_possible"])))
         for name in ("certain", "likely"):
             out[f"min_{name}"], out[f"max_{name}"] = out["min_possible"].copy(), out["max_possible"].copy()
         out["part_min"], out["part_max"] = np.full(self.axis.size, np.inf), np.full(self.axis.size, -np.inf)
         return out
 
-    def _fold(self, values: Floats | Ints, operation: np.ufunc, neutral: float) -> Floats | Ints:
+    def fold(self, values: Floats | Ints, operation: np.ufunc, neutral: float) -> Floats | Ints:
+        """`operation` over the values of the rows inside each window."""
         out = self.slide.fold(values, operation, neutral)
         row, at = self.inside_pairs
         operation.at(out, at, values[row])
@@ -143,6 +174,9 @@ class _Stream:
                 ("span_us", part.rows["span_us"]),
             ):
                 add_at(out[name], at, values)
+            for family in self.needed:
+                if family is not occurrences:
+                    family.add(self, out, at, part)
             _add_extremes(out, at, part)
 
     def _cuts(self) -> Iterator[tuple[Ints, Cut]]:

@@ -1,7 +1,7 @@
 """Chunk documents ↔ Arrow: a document's bytes become one row with its buckets packed, packed buckets become columns.
 
 A document is decoded by `sluicegate.chunks.columns`, which refuses what is damaged, foreign, newer or too large; the
-refusal is the row's `reason`, so nothing is dropped in silence. Buckets stay packed (168 bytes each, column after
+refusal is the row's `reason`, so nothing is dropped in silence. Buckets stay packed (248 bytes each, column after
 column) while documents are told apart, and are unpacked as whole columns.
 """
 

@@ -7,14 +7,18 @@ All sums are widened outward by 2·n·ε·Σ(|x| + |center|), so a sum taken in 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sluicegate_cloud import logarithms, occurrences, spread
 from sluicegate_cloud.grid import Columns, Floats
 
 AGGREGATES = ("count", "sum", "mean", "min", "max")
+#: Those that are answered where they are asked for: most need more components.
+MORE = ("variance", "std", "range", "geometric_mean", "min_count", "max_count")
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,9 @@ _EPSILON = float(np.finfo(np.float64).eps)
 _STEPS = 8
 
 
-def lower(parts: Columns) -> Columns:
-    """The answer of every window: each aggregate with `_low`, `_high`, `_exact`; completeness, resolution_us, buckets.
+def lower(parts: Columns, aggregates: Sequence[str] = AGGREGATES) -> Columns:
+    """The answer of every window: AGGREGATES and those of MORE that are asked for, each with `_low`, `_high`, `_exact`;
+    completeness, resolution_us, buckets.
 
     Where a window may be empty (`count_low` is 0) the interval of mean, min and max holds if there is any reading at
     all; where it must be empty they are NaN. A value is NaN when no reading is expected.
@@ -44,8 +49,42 @@ def lower(parts: Columns) -> Columns:
     presence = Presence(high > 0, low > 0, value > 0)
     for name, answer in (("sum", _sum(parts)), ("mean", _mean(parts)), ("min", _min(parts)), ("max", _max(parts))):
         out |= _answer(name, *answer, presence)
+    out |= _more(parts, set(aggregates), out, presence)
     out |= _quality(parts, value)
     return out
+
+
+def _more(parts: Columns, asked: set[str], known: Columns, presence: Presence) -> Columns:
+    out: Columns = {}
+    if asked & {"variance", "std"}:
+        out |= _spread(parts, presence)
+    if "range" in asked:
+        out |= _range(known)
+    if "geometric_mean" in asked:
+        out |= _answer("geometric_mean", *logarithms.geometric_mean(parts), presence)
+    for name in ("min", "max"):
+        if f"{name}_count" in asked:
+            out |= _answer(f"{name}_count", *occurrences.count(parts, name), presence)
+    return out
+
+
+def _spread(parts: Columns, presence: Presence) -> Columns:
+    """Variance, and standard deviation as its root."""
+    out = _answer("variance", *spread.variance(parts), presence)
+    out["variance_low"], out["variance"] = (np.maximum(out[name], 0.0) for name in ("variance_low", "variance"))
+    roots = {f"std{end}": np.sqrt(out[f"variance{end}"]) for end in ("", "_low", "_high")}
+    roots["std_low"], roots["std_high"] = np.nextafter(roots["std_low"], 0.0), np.nextafter(roots["std_high"], np.inf)
+    return out | roots | {"std_exact": out["variance_exact"]}
+
+
+def _range(known: Columns) -> Columns:
+    """From the intervals of the extremes; exact where both are."""
+    low = np.maximum(known["max_low"] - known["min_high"], 0.0)
+    out = {"range": np.maximum(known["max"] - known["min"], 0.0), "range_low": low}
+    return out | {
+        "range_high": known["max_high"] - known["min_low"],
+        "range_exact": known["max_exact"] & known["min_exact"],
+    }
 
 
 def _answer(name: str, value: Floats, low: Floats, high: Floats, slack: Floats, presence: Presence) -> Columns:
@@ -88,13 +127,13 @@ def _max(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:
 def _mean(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:
     """Around `ref`, the value itself, so that the sum's two ends are nearly the mean's own."""
     ref = parts["ref"]
-    low = ref + _least_mean(parts, parts["total"], parts["part_low"], parts["part_min"] - ref)
-    high = ref - _least_mean(parts, -parts["total"], -parts["part_high"], ref - parts["part_max"])
+    low = ref + least_mean(parts, parts["total"], parts["part_low"], parts["part_min"] - ref)
+    high = ref - least_mean(parts, -parts["total"], -parts["part_high"], ref - parts["part_max"])
     low, high = np.maximum(low, parts["min_possible"]), np.minimum(high, parts["max_possible"])
     return ref, low, high, _slack(parts)
 
 
-def _least_mean(parts: Columns, total: Floats, part: Floats, least: Floats) -> Floats:
+def least_mean(parts: Columns, total: Floats, part: Floats, least: Floats) -> Floats:
     """Least over c of (total + max(part, c·least)) / (n + c), c from 1 when n is 0; the greatest is − this of − all."""
     n, c1 = parts["n"].astype(np.float64), parts["count_high"].astype(np.float64)
     c0 = np.maximum(parts["count_low"], (parts["n"] == 0) & (c1 > 0)).astype(np.float64)

@@ -25,7 +25,21 @@ BUCKET_FIELDS = {
     "x_last": "double",
     "gap": "bigint",
     "flags": "bigint",
+    "m2": "double",
+    "low_n": "bigint",
+    "high_n": "bigint",
+    "low_pre": "double",
+    "low_suf": "double",
+    "high_pre": "double",
+    "high_suf": "double",
+    "log_total": "double",
+    "log_pre_low": "double",
+    "log_pre_high": "double",
 }
+
+#: What frames add to a bucket's fields: between which values Σ (x − mean)² and Σ ln x lie, also where a bucket of
+#: format 1 does not say (NaN: there is no geometric mean).
+KNOWN_TO_LIE = ("m2_low", "m2_high", "log_low", "log_high")
 
 #: Whose bucket it is.
 OWNER = {"device": "string", "stream": "string", "incarnation": "string", "center": "double"}

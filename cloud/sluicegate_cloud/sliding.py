@@ -8,6 +8,7 @@ block's edge, are for the caller to add one by one (for ordered buckets about on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from sluicegate_cloud.grid import Floats, Ints
 
 Array = NDArray[Any]
+Moments = tuple[Any, ...]
+Merge = Callable[[Moments, Moments], Moments]
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,44 @@ class Slide:
         right = np.where(at % self.width == 0, np.asarray(neutral, values.dtype), prefix[at + self.width - 1])
         return np.asarray(operation(suffix[at], right))
 
+    def fold_squares(self, n: Floats, total: Floats, squares: Floats) -> Moments:
+        """(n, total, Σ (x − mean)²) of the rows wholly inside each window and not bridging; merged as Chan does."""
+        rows = ~self.bridging
+        kept = n[rows], total[rows], squares[rows]
+        suffix, prefix = (self._moments(at[rows], *kept) for at in (self.first, self.last))
+        return self._joined(suffix, prefix, (0.0, 0.0, 0.0), _merged_moments)
+
+    def fold_occurrences(self, values: Floats, counts: tuple[Floats, Floats]) -> Moments:
+        """(least value, two counts of it) of the rows wholly inside each window and not bridging; (∞, 0, 0): none."""
+        rows = ~self.bridging
+        kept = values[rows], counts[0][rows], counts[1][rows]
+        suffix, prefix = (self._occurrences(at[rows], *kept) for at in (self.first, self.last))
+        return self._joined(suffix, prefix, (np.inf, 0.0, 0.0), _merged_occurrences)
+
+    def _moments(self, at: Ints, n: Floats, total: Floats, squares: Floats) -> Moments:
+        count, added = (self._blocks(at, of, np.add, 0.0) for of in (n, total))
+        mean = np.divide(added, count, out=np.zeros_like(added), where=count > 0).reshape(-1)
+        apart = total / n - mean[at]
+        return count, added, self._blocks(at, squares + n * apart * apart, np.add, 0.0)
+
+    def _occurrences(self, at: Ints, values: Floats, low: Floats, high: Floats) -> Moments:
+        least = self._blocks(at, values, np.minimum, np.inf)
+        same = least.reshape(-1)[at] == values
+        return least, *(self._blocks(at[same], count[same], np.add, 0.0) for count in (low, high))
+
+    def _joined(self, suffix: Moments, prefix: Moments, neutral: tuple[float, float, float], merged: Merge) -> Moments:
+        """van Herk with any associative merge: a block's suffixes and the next one's prefixes, a column at a time."""
+        for i in range(1, self.width):
+            _set(prefix, i, merged(_get(prefix, i - 1), _get(prefix, i)))
+            _set(suffix, -i - 1, merged(_get(suffix, -i - 1), _get(suffix, -i)))
+        at = np.arange(self.size)
+        begins = at % self.width == 0
+        right = [
+            np.where(begins, none, of.reshape(-1)[at + self.width - 1])
+            for of, none in zip(prefix, neutral, strict=True)
+        ]
+        return merged(tuple(of.reshape(-1)[at] for of in suffix), tuple(right))
+
     def _blocks(self, at: Ints, values: Array, operation: np.ufunc, neutral: float) -> Array:
         blocks = -(-(self.size + self.width) // self.width)
         dense = np.full(blocks * self.width, neutral, dtype=values.dtype)
@@ -64,3 +105,26 @@ def least_at(target: Floats, at: Ints, values: Floats) -> None:
 def greatest_at(target: Floats, at: Ints, values: Floats) -> None:
     """`target[at] = max(target[at], values)`, repeated positions allowed."""
     np.maximum.at(target, at, values)
+
+
+def _get(moments: Moments, column: int) -> Moments:
+    return tuple(of[:, column] for of in moments)
+
+
+def _set(moments: Moments, column: int, values: Moments) -> None:
+    for of, value in zip(moments, values, strict=True):
+        of[:, column] = value
+
+
+def _merged_moments(a: Moments, b: Moments) -> Moments:
+    """Chan, Golub and LeVeque (1979); a side of no readings adds nothing."""
+    (n, total, squares), (m, added, more) = a, b
+    both = (n > 0) & (m > 0)
+    apart = np.where(both, added / np.where(m > 0, m, 1.0) - total / np.where(n > 0, n, 1.0), 0.0)
+    return n + m, total + added, squares + more + apart * apart * (n * (m / np.maximum(n + m, 1.0)))
+
+
+def _merged_occurrences(a: Moments, b: Moments) -> Moments:
+    least = np.minimum(a[0], b[0])
+    low, high = (np.where(a[0] == least, a[i], 0.0) + np.where(b[0] == least, b[i], 0.0) for i in (1, 2))
+    return least, low, high

@@ -7,6 +7,7 @@ devices in one hash aggregate with code generation; `lower` then turns both into
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,14 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from sluicegate_cloud.components import COMPONENTS, GREATEST, INTEGERS, LEAST, SUMS, components
+from sluicegate_cloud.components import COMPONENTS, GREATEST, INTEGERS, LEAST, SUMS, components, families, names
 from sluicegate_cloud.frames import frame_times
 from sluicegate_cloud.grid import Columns, Grid
-from sluicegate_cloud.lower import AGGREGATES, lower
+from sluicegate_cloud.lower import AGGREGATES, MORE, lower
 from sluicegate_cloud.schema import ddl
 
 _HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
-_PARTS = {name: "bigint" if name in INTEGERS else "double" for name in COMPONENTS}
+_ARROW = {"bigint": pa.int64()}
 _NOT_READ = ("device", "stream")
 #: Windows that travel to the JVM at a time, about 8 MB: it takes them one batch after the other.
 _BATCH_ROWS = 1 << 15
@@ -44,11 +45,12 @@ def sliding_windows(
     if frames_per_window < 1:
         raise ValueError(f"frames_per_window is {frames_per_window}: a window holds at least 1 frame")
     schema = ddl(window_columns(aggregates))
+    needed = families(aggregates)
     slide_us, origin_us = frame_times(frames)
     grid = Grid(slide_us, frames_per_window, origin_us)
-    parts = frames.groupBy("device", "stream").applyInArrow(_stream_function(grid), ddl(_HEAD, _PARTS))
+    parts = frames.groupBy("device", "stream").applyInArrow(_stream_function(grid, needed), ddl(_HEAD, _kinds(needed)))
     if fleet:
-        parts = _with_fleet(parts)
+        parts = _with_fleet(parts, needed)
     return parts.mapInArrow(_lower_function(tuple(aggregates)), schema)
 
 
@@ -57,16 +59,21 @@ def window_columns(aggregates: Sequence[str] = AGGREGATES) -> dict[str, str]:
 
     Raises ValueError for an unknown aggregate.
     """
-    if unknown := [name for name in aggregates if name not in AGGREGATES]:
-        raise ValueError(f"unknown aggregate {unknown[0]!r}: choose from {', '.join(AGGREGATES)}")
+    if unknown := [name for name in aggregates if name not in (*AGGREGATES, *MORE)]:
+        raise ValueError(f"unknown aggregate {unknown[0]!r}: choose from {', '.join((*AGGREGATES, *MORE))}")
     columns = dict(_HEAD)
     for name in aggregates:
-        kind = "bigint" if name == "count" else "double"
+        kind = "bigint" if name.endswith("count") else "double"
         columns |= {name: kind, f"{name}_low": kind, f"{name}_high": kind, f"{name}_exact": "boolean"}
     return columns | {"completeness": "double", "resolution_us": "double", "buckets": "bigint"}
 
 
-def _stream_function(grid: Grid) -> Callable[[pa.Table], pa.Table]:
+def _kinds(needed: Sequence[ModuleType]) -> dict[str, str]:
+    """The components' SQL types."""
+    return {name: "bigint" if name in INTEGERS else "double" for name in names(needed)}
+
+
+def _stream_function(grid: Grid, needed: Sequence[ModuleType]) -> Callable[[pa.Table], pa.Table]:
     """The grouped function: the frames of one device's stream → the components of its windows."""
 
     def answer(table: pa.Table) -> pa.Table:
@@ -75,11 +82,11 @@ def _stream_function(grid: Grid) -> Callable[[pa.Table], pa.Table]:
             for name in table.column_names
             if name not in _NOT_READ
         }
-        axis, parts = components(_without_nulls(rows), grid)
+        axis, parts = components(_without_nulls(rows), grid, needed=needed)
         start = grid.start_us(axis)
         owner = {name: pa.repeat(table.column(name)[0], axis.size) for name in _NOT_READ}
         times = {"window_start": start, "window_end": start + grid.width * grid.slide_us}
-        whole = pa.table({**owner, **times, **{name: parts[name] for name in COMPONENTS}})
+        whole = pa.table({**owner, **times, **{name: parts[name] for name in _kinds(needed)}})
         return pa.Table.from_batches(whole.to_batches(_BATCH_ROWS), whole.schema)
 
     return answer
@@ -90,7 +97,7 @@ def _without_nulls(rows: Columns) -> Columns:
     return {name: np.nan_to_num(of) if name in ("low", "high") else of for name, of in rows.items()}
 
 
-def _with_fleet(parts: DataFrame) -> DataFrame:
+def _with_fleet(parts: DataFrame, needed: Sequence[ModuleType]) -> DataFrame:
     """The same rows and, for each stream and window, one that combines all devices (`device` null).
 
     The devices' sums are relative to their own means. They are first moved to the fleet's mean, in whose direction the
@@ -98,13 +105,13 @@ def _with_fleet(parts: DataFrame) -> DataFrame:
     """
     key = ("stream", "window_start")
     shared = parts.repartition(*key).sortWithinPartitions(*key, "device")
-    moved = shared.select("stream", "window_start", "window_end", *_moved_to_the_fleets_mean())
-    fleet = moved.groupBy("stream", "window_start", "window_end").agg(*_combined())
+    moved = shared.select("stream", "window_start", "window_end", *_moved_to_the_fleets_mean(needed))
+    fleet = moved.groupBy("stream", "window_start", "window_end").agg(*_combined(needed))
     fleet = fleet.withColumn("device", sf.lit(None).cast("string"))
     return shared.unionByName(fleet)
 
 
-def _moved_to_the_fleets_mean() -> list[Column]:
+def _moved_to_the_fleets_mean(needed: Sequence[ModuleType]) -> list[Column]:
     everyone = Window.partitionBy("stream", "window_start")
     expected = sf.col("n") + sf.col("part_count")
     mean = sf.sum(expected * sf.col("ref")).over(everyone) / sf.nullif(sf.sum(expected).over(everyone), sf.lit(0.0))
@@ -118,14 +125,16 @@ def _moved_to_the_fleets_mean() -> list[Column]:
         (sf.col("total") + sf.col("n") * apart).alias("total"),
         (sf.col("part_low") + sf.least(*ends)).alias("part_low"),
         (sf.col("part_high") + sf.greatest(*ends)).alias("part_high"),
+        *(of.alias(name) for family in needed for name, of in family.moved(apart, mean).items()),
     ]
 
 
-def _combined() -> list[Column]:
+def _combined(needed: Sequence[ModuleType]) -> list[Column]:
+    more = {kind: [name for of in needed for name in getattr(of, kind)] for kind in ("SUMS", "LEAST", "GREATEST")}
     return [
-        *(sf.sum(name).alias(name) for name in (*SUMS, "total", "part_low", "part_high")),
-        *(sf.min(name).alias(name) for name in LEAST),
-        *(sf.max(name).alias(name) for name in (*GREATEST, "ref")),
+        *(sf.sum(name).alias(name) for name in (*SUMS, "total", "part_low", "part_high", *more["SUMS"])),
+        *(sf.min(name).alias(name) for name in (*LEAST, *more["LEAST"])),
+        *(sf.max(name).alias(name) for name in (*GREATEST, "ref", *more["GREATEST"])),
     ]
 
 
@@ -134,16 +143,20 @@ def _lower_function(aggregates: tuple[str, ...]) -> Callable[[Iterable[pa.Record
 
     def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            parts: Columns = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in COMPONENTS}
+            parts: Columns = {
+                name: batch.column(name).to_numpy(zero_copy_only=False) for name in _kinds(families(aggregates))
+            }
             head = {name: batch.column(name) for name in _HEAD}
-            yield pa.RecordBatch.from_pydict(head | _arrow(lower(parts), aggregates))
+            yield pa.RecordBatch.from_pydict(head | _arrow(lower(parts, aggregates), aggregates))
 
     return answer
 
 
 def _arrow(answers: Columns, aggregates: tuple[str, ...]) -> dict[str, Any]:
     """Arrow columns in the order of `window_columns`; NaN, which means that there is no such number, becomes null."""
-    names = [f"{name}{end}" for name in aggregates for end in ("", "_low", "_high", "_exact")]
+    kinds = window_columns(aggregates)
+    columns = [f"{name}{end}" for name in aggregates for end in ("", "_low", "_high", "_exact")]
     return {
-        name: pa.array(answers[name], from_pandas=True) for name in (*names, "completeness", "resolution_us", "buckets")
+        name: pa.array(answers[name], _ARROW.get(kinds[name]), from_pandas=True)
+        for name in (*columns, "completeness", "resolution_us", "buckets")
     }

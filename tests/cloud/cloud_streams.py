@@ -6,9 +6,12 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
+
+from sluicegate.buckets import UNKNOWN
 
 Reading = tuple[int, float]
 Row = dict[str, Any]
@@ -32,7 +35,31 @@ def fold(readings: Sequence[Reading], center: float, first: int, gap: int = 0, f
         row[f"{name}_o_first"], row[f"{name}_o_last"] = first + at[0], first + at[-1]
     ordered = int(times == sorted(times))
     row |= {"x_first": values[0], "x_last": values[-1], "gap": gap, "flags": ordered if flags is None else flags}
+    return row | _beside(values) | _logarithms(values, center)
+
+
+def _beside(values: list[float]) -> Row:
+    """Squares, and how often the extremes occur and what stands before and after them."""
+    mean = math.fsum(values) / len(values)
+    row: Row = {"m2": math.fsum((x - mean) ** 2 for x in values)}
+    for name, pick, none in (("low", min, math.inf), ("high", max, -math.inf)):
+        at = [i for i, x in enumerate(values) if x == pick(values)]
+        row |= {f"{name}_n": len(at), f"{name}_pre": pick(values[: at[0]], default=none)}
+        row[f"{name}_suf"] = pick(values[at[-1] + 1 :], default=none)
     return row
+
+
+def _logarithms(values: list[float], center: float) -> Row:
+    if min(values) <= 0:
+        return dict.fromkeys(("log_total", "log_pre_low", "log_pre_high"), math.nan)
+    sums = list(accumulate(math.log(x) - (math.log(center) if center > 0 else 0.0) for x in values))
+    ends = {"log_pre_low": min(sums[:-1], default=math.inf), "log_pre_high": max(sums[:-1], default=-math.inf)}
+    return {"log_total": sums[-1], **ends}
+
+
+def older(row: Row) -> Row:
+    """The bucket as a document of format 1 tells it."""
+    return row | UNKNOWN
 
 
 @dataclass
@@ -108,14 +135,42 @@ def frame_rows(buckets: Sequence[Row], slide: int, origin: int = 0) -> dict[str,
             "last_frame": last,
             "buckets": 1,
             "span_us": bucket["t_last"] - bucket["t_first"],
+            **_known_to_lie(bucket),
         }
         kept[key] = _merged(kept[key], row) if key in kept else row
     names = [name for name in next(iter(kept.values())) if name not in ("device", "stream", "chunk")]
     return {name: np.array([row[name] for row in kept.values()]) for name in names}
 
 
+def _known_to_lie(row: Row) -> Row:
+    """Squares and sums of logarithms, or between what they lie where the bucket does not tell."""
+    n, low, high, center = row["n"], row.get("low", 0.0), row.get("high", 0.0), row["center"]
+    if not n:
+        return {"m2_low": 0.0, "m2_high": 0.0, "log_low": 0.0, "log_high": 0.0}
+    apart, m2, logs = row["total"] / n, row["m2"], row["log_total"]
+    if math.isnan(m2):
+        squares = {
+            "m2_low": (high - low) ** 2 / 2,
+            "m2_high": max(n * (high - center - apart) * (apart - (low - center)), 0.0),
+        }
+    else:
+        squares = {"m2_low": m2, "m2_high": m2}
+    total = logs + n * (math.log(center) if center > 0 else 0.0)
+    if math.isnan(logs) and low > 0:
+        return squares | {"log_low": n * math.log(low), "log_high": n * math.log(center + apart)}
+    return squares | {"log_low": total, "log_high": total}
+
+
 def _merged(one: Row, two: Row) -> Row:
     out = dict(one)
+    apart = two["total"] / two["n"] - one["total"] / one["n"] if one["n"] and two["n"] else 0.0
+    for name in ("m2_low", "m2_high"):
+        out[name] = one[name] + two[name] + apart**2 * one["n"] * two["n"] / max(one["n"] + two["n"], 1)
+    for name in ("log_low", "log_high"):
+        out[name] = one[name] + two[name]
+    for name, sign in (("low", 1), ("high", -1)):
+        tied = [row[f"{name}_n"] for row in (one, two) if sign * row[name] == min(sign * one[name], sign * two[name])]
+        out[f"{name}_n"] = -1 if min(tied) < 0 else sum(tied)
     for name in ("n", "total", "gap", "buckets", "span_us"):
         out[name] = one[name] + two[name]
     for name in ("low", "t_first", "first"):
@@ -134,6 +189,12 @@ class Truth:
     mean: float
     min: float
     max: float
+    variance: float = math.nan
+    std: float = math.nan
+    range: float = math.nan
+    geometric_mean: float = math.nan
+    min_count: float = math.nan
+    max_count: float = math.nan
 
 
 class Readings:
@@ -150,14 +211,28 @@ class Readings:
         if not inside:
             return Truth(0, 0.0, math.nan, math.nan, math.nan)
         total = math.fsum(inside)
-        return Truth(len(inside), total, total / len(inside), min(inside), max(inside))
+        return Truth(len(inside), total, total / len(inside), min(inside), max(inside), *_more(inside, total))
+
+
+def _more(inside: list[float], total: float) -> tuple[float, ...]:
+    mean = total / len(inside)
+    variance = math.fsum((x - mean) ** 2 for x in inside) / len(inside)
+    positive = min(inside) > 0
+    logs = math.exp(math.fsum(map(math.log, inside)) / len(inside)) if positive else math.nan
+    spread = max(inside) - min(inside)
+    return variance, math.sqrt(variance), spread, logs, inside.count(min(inside)), inside.count(max(inside))
+
+
+MORE = ("variance", "std", "range", "geometric_mean", "min_count", "max_count")
 
 
 def violations(answer: dict[str, Any], truth: Truth) -> list[str]:
     """Aggregates whose interval does not hold the truth, or that claim to be exact and are not."""
     bad = []
-    for name in ("count", "sum", "mean", "min", "max"):
+    for name in ("count", "sum", "mean", "min", "max", *(name for name in MORE if name in answer)):
         true = getattr(truth, name)
+        if name == "geometric_mean" and math.isnan(answer[f"{name}_low"]):
+            continue
         low, high, value = answer[f"{name}_low"], answer[f"{name}_high"], answer[name]
         if math.isnan(true):
             continue
@@ -165,6 +240,6 @@ def violations(answer: dict[str, Any], truth: Truth) -> list[str]:
             bad.append(f"{name}: {true!r} outside [{low!r}, {high!r}]")
         if not math.isnan(value) and not low <= value <= high:
             bad.append(f"{name}: value {value!r} outside its own interval")
-        if answer[f"{name}_exact"] and name in ("count", "min", "max") and value != true:
+        if answer[f"{name}_exact"] and name in ("count", "min", "max", "min_count", "max_count") and value != true:
             bad.append(f"{name}: exact {value!r} is not {true!r}")
     return bad

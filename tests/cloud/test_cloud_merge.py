@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 import re
 import shutil
@@ -12,7 +13,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
-from cloud_streams import Readings, Row, fold, violations
+from cloud_streams import MORE, Readings, Row, fold, older, violations
 
 from sluicegate.buckets import Bucket
 from sluicegate.chunks import Chunk, encode
@@ -32,10 +33,16 @@ def readings(seed: int, count: int = 3_000) -> list[tuple[int, float]]:
     return out
 
 
-def write_chunks(folder: Path, device: str, held: list[tuple[int, float]], per_bucket: int = 25) -> list[Path]:
-    """The device's chunk documents, twenty buckets each, as a directory target lays them out."""
+def write_chunks(
+    folder: Path, device: str, held: list[tuple[int, float]], per_bucket: int = 25, old_until: int = 0
+) -> list[Path]:
+    """The device's chunk documents, twenty buckets each, as a directory target lays them out.
+
+    Buckets before ordinal `old_until` are as a device before format 2 sent them.
+    """
     center, paths = held[0][1], []
-    buckets = [Bucket(**fold(held[at : at + per_bucket], center, at)) for at in range(0, len(held), per_bucket)]
+    rows = [fold(held[at : at + per_bucket], center, at) for at in range(0, len(held), per_bucket)]
+    buckets = [Bucket(**(older(row) if row["first"] < old_until else row)) for row in rows]
     place = folder / device / "temp"
     place.mkdir(parents=True, exist_ok=True)
     for at in range(0, len(buckets), 20):
@@ -192,6 +199,35 @@ def test_a_document_that_overlaps_another_never_counts_twice(spark: Any, tmp_pat
     assert summary["devices"][0]["readings"] == 1_000
     assert summary["documents"]["overlap"] == 1
     assert "count twice" in summary["problems"][0]["reason"]
+
+
+def test_devices_of_both_formats_are_merged_with_certain_bounds(spark: Any, tmp_path: Path) -> None:
+    """One device was updated halfway, one not yet, one is new: every aggregate's interval holds the truth, for all.
+
+    What only format 2 tells is sharper where format 2 told it.
+    """
+    from sluicegate_cloud.frames import merge_frames
+    from sluicegate_cloud.lower import AGGREGATES
+    from sluicegate_cloud.sources import read_buckets
+    from sluicegate_cloud.windows import sliding_windows
+
+    held = {f"board-{i}": readings(i, 1_500) for i in range(3)}
+    for device, old_until in zip(held, (0, 750, 1_500), strict=True):
+        write_chunks(tmp_path, device, held[device], old_until=old_until)
+    formats = [json.loads(path.read_bytes())["format"] for path in tmp_path.rglob("*.json")]
+    assert sorted(set(formats)) == [1, 2]
+    frames = merge_frames(read_buckets(spark, str(tmp_path)), SLIDE)
+    rows = [row.asDict() for row in sliding_windows(frames, 6, (*AGGREGATES, *MORE)).collect()]
+    raw = {device: Readings(some) for device, some in held.items()}
+    raw[None] = Readings([reading for some in held.values() for reading in some])
+    for row in rows:
+        told = {name: math.nan if value is None else value for name, value in row.items()}
+        assert violations(told, raw[row["device"]].window(row["window_start"], row["window_end"])) == []
+    width = {device: [] for device in raw}
+    for row in rows:
+        if row["count_low"] > 200:
+            width[row["device"]].append(row["std_high"] - row["std_low"])
+    assert max(width["board-0"]) < min(width["board-2"])
 
 
 def test_only_foreign_files_are_an_error_that_names_one(spark: Any, tmp_path: Path) -> None:

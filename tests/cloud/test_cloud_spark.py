@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from cloud_streams import Readings, Row, Stream, fold, random_stream, violations
+from cloud_streams import Readings, Row, Stream, fold, older, random_stream, violations
 
 pytestmark = pytest.mark.spark
 
@@ -35,12 +35,15 @@ def fleet() -> list[Stream]:
 
 @pytest.fixture(scope="module")
 def rows(spark: Any, fleet: list[Stream]) -> list[dict[str, Any]]:
-    """All windows of the fleet."""
+    """All windows of the fleet, every aggregate, some buckets as format 1 tells them."""
     from sluicegate_cloud.frames import merge_frames
+    from sluicegate_cloud.lower import AGGREGATES, MORE
     from sluicegate_cloud.windows import sliding_windows
 
-    buckets = bucket_frame(spark, [row for stream in fleet for row in stream.rows()])
-    frame = sliding_windows(merge_frames(buckets, SLIDE, ORIGIN), WIDTH).toPandas()
+    rng = random.Random(8)
+    told = [older(row) if rng.random() < 0.2 else row for stream in fleet for row in stream.rows()]
+    frames = merge_frames(bucket_frame(spark, told), SLIDE, ORIGIN)
+    frame = sliding_windows(frames, WIDTH, (*AGGREGATES, *MORE)).toPandas()
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 

@@ -8,28 +8,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cloud_streams import Readings, Row, Stream, fold, frame_rows, random_stream, violations
+from cloud_streams import Readings, Row, Stream, fold, frame_rows, older, random_stream, violations
 
 from sluicegate import bounds
 from sluicegate.buckets import FIELDS, Bucket, Builder, merge
 from sluicegate_cloud.bounds import cut
-from sluicegate_cloud.components import components
+from sluicegate_cloud.components import components, families
 from sluicegate_cloud.grid import MAX_EMPTY, Grid, window_axis
-from sluicegate_cloud.lower import AGGREGATES, lower
+from sluicegate_cloud.lower import AGGREGATES, MORE, lower
 from sluicegate_cloud.sliding import Slide
 
 
 def answers(buckets: list[Row], grid: Grid, **options: Any) -> list[dict[str, Any]]:
     """The rows of every window of one stream, with its times."""
-    axis, parts = components(frame_rows(buckets, grid.slide_us, grid.origin_us), grid, **options)
-    columns = {name: column.tolist() for name, column in lower(parts).items()}
+    needed = families(MORE)
+    axis, parts = components(frame_rows(buckets, grid.slide_us, grid.origin_us), grid, needed=needed, **options)
+    columns = {name: column.tolist() for name, column in lower(parts, (*AGGREGATES, *MORE)).items()}
     columns["start"] = grid.start_us(axis).tolist()
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def checked(stream: Stream, grid: Grid, most: int) -> tuple[int, list[str], int]:
-    """(windows checked, what was wrong, windows whose mean is exact) of one random stream."""
-    rows = answers(stream.rows(), grid)
+def checked(stream: Stream, grid: Grid, most: int, old: float = 0.0) -> tuple[int, list[str], int]:
+    """(windows checked, what was wrong, windows whose mean is exact) of one random stream; `old`: share of format 1."""
+    rng = random.Random(len(stream.readings))
+    rows = answers([older(row) if rng.random() < old else row for row in stream.rows()], grid)
     raw = Readings(stream.readings)
     sample = rows[:: max(1, len(rows) // most)]
     wrong = []
@@ -50,7 +52,7 @@ def test_no_window_is_outside_its_interval() -> None:
     for seed in range(700):
         rng = random.Random(seed)
         stream = random_stream(seed, incarnations=rng.choice([1, 1, 2, 3]))
-        count, wrong, sure = checked(stream, random_grid(rng), most=300)
+        count, wrong, sure = checked(stream, random_grid(rng), most=300, old=rng.choice([0.0, 0.0, 0.4, 1.0]))
         assert wrong == [], f"seed {seed}"
         windows, exact = windows + count, exact + sure
     assert windows >= 100_000

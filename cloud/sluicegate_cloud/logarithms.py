@@ -1,0 +1,102 @@
+"""The geometric mean of windows: the mean's interval on logarithms. There is none where a reading may be 0 or less.
+
+Sums of ln x are kept relative to ln ref, as the mean's are to ref. A bucket of format 1 does not say its sum: it lies
+between n times the logarithm of its least value and of its mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+from sluicegate_cloud.bounds import Cut
+from sluicegate_cloud.grid import Columns, Floats, Ints
+from sluicegate_cloud.sliding import add_at, greatest_at
+
+if TYPE_CHECKING:
+    from sluicegate_cloud.components import Stream
+
+_EPSILON = float(np.finfo(np.float64).eps)
+_STEPS = 8
+SUMS = ("log_low", "log_high", "part_log_low", "part_log_high", "part_log")
+LEAST: tuple[str, ...] = ()
+GREATEST = ("log_reach",)
+
+
+def inside(stream: Stream, out: Columns) -> None:
+    """Fill in what the buckets inside add; NaN where one of them has no logarithms."""
+    base, some = ln(out["ref"]), out["n"] > 0
+    for name in ("log_low", "log_high"):
+        out[name] = np.where(some, stream.fold(stream.rows[name], np.add, 0.0) - out["n"] * base, 0.0)
+    ends = (np.abs(ln(out[name])) for name in ("min_possible", "max_possible"))
+    centers = np.abs(ln(stream.rows["center"]))
+    center = float(np.max(centers, initial=0.0, where=np.isfinite(centers)))
+    out["log_reach"] = np.fmax(np.fmax(np.where(some, np.fmax(*ends), 0.0), np.abs(base)), center)
+
+
+def add(stream: Stream, out: Columns, at: Ints, part: Cut) -> None:
+    """Add what cut buckets may."""
+    rows, base = _as_logarithms(part.rows), ln(out["ref"])[at]
+    low, high = replace(part, rows=rows).sums(base)
+    counts = np.stack([part.count_low, part.count_high])
+    least, greatest = counts * (rows["low"] - base), counts * (rows["high"] - base)
+    known = np.isfinite(rows["total"])
+    low, high = np.where(known, low, least.min(axis=0)), np.where(known, high, greatest.max(axis=0))
+    guess = np.where(known, part.count * (rows["total"] / rows["n"] + rows["center"] - base), (low + high) / 2)
+    some = part.count_high > 0
+    for name, values in (("low", low), ("high", high)):
+        add_at(out[f"part_log_{name}"], at, np.where(some, values, 0.0))
+    add_at(out["part_log"], at, np.where(some, np.clip(guess, low, high), 0.0))
+    reach = np.fmax(np.abs(rows["low"]), np.abs(rows["high"]))
+    greatest_at(out["log_reach"], at, np.nan_to_num(np.fmax(reach, np.abs(rows["center"])), posinf=0.0))
+
+
+def _as_logarithms(rows: Columns) -> Columns:
+    """The fields of the bucket of the logarithms, as `bounds` reads them."""
+    named = {name: ln(rows[name]) for name in ("low", "high", "x_first", "x_last")}
+    sums = {name: rows[f"log_{name}"] for name in ("total", "pre_low", "pre_high")}
+    center = np.where(rows["center"] > 0, ln(rows["center"]), 0.0)
+    return {**rows, **named, **sums, "center": center}
+
+
+def ln(values: Floats) -> Floats:
+    """NaN for 0 and less, silently."""
+    return np.log(np.where(values > 0, values, np.nan))
+
+
+def moved(apart: Column, mean: Column) -> dict[str, Column]:
+    """The components around ln `mean`; NaN for all where a device that may hold a reading has none."""
+    ref, held = sf.col("ref"), sf.col("n") + sf.col("count_high") > 0
+    off = sf.when(~held, 0.0).when((ref > 0) & (mean > 0), sf.ln(ref) - sf.ln(mean)).otherwise(sf.lit(float("nan")))
+    ends = (sf.col("count_low") * off, sf.col("count_high") * off)
+    return {
+        **{name: sf.col(name) + sf.col("n") * off for name in ("log_low", "log_high")},
+        "part_log_low": sf.col("part_log_low") + sf.least(*ends),
+        "part_log_high": sf.col("part_log_high") + sf.greatest(*ends),
+        "part_log": sf.col("part_log") + sf.col("part_count") * off,
+        "log_reach": sf.when(held, sf.col("log_reach") + sf.abs(off)).otherwise(0.0),
+    }
+
+
+def geometric_mean(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:
+    """(value, low, high, slack) of every window; NaN where there is none or may be none."""
+    from sluicegate_cloud.lower import least_mean
+
+    base, n = ln(parts["ref"]), parts["n"].astype(np.float64)
+    least, greatest = (ln(parts[f"part_{name}"]) - base for name in ("min", "max"))
+    low = base + least_mean(parts, parts["log_low"], parts["part_log_low"], least)
+    high = base - least_mean(parts, -parts["log_high"], -parts["part_log_high"], -greatest)
+    slack = 8 * (n + parts["part_n"] + _STEPS) * _EPSILON * parts["log_reach"]
+    count = n + parts["part_count"]
+    total = (parts["log_low"] + parts["log_high"]) / 2 + parts["part_log"]
+    value = base + np.divide(total, count, out=np.full_like(n, np.nan), where=count > 0)
+    none = np.isnan(parts["log_low"] + parts["part_log_low"] + parts["part_log_high"] + base)
+    low, high = (np.where(none, np.nan, of) for of in (low - slack, high + slack))
+    ends = np.fmax(np.exp(low), parts["min_possible"]), np.fmin(np.exp(high), parts["max_possible"])
+    spare = 4 * _EPSILON * np.exp(np.where(none, 0.0, high)) + np.where(none, 0.0, np.exp(high) * -np.expm1(-2 * slack))
+    low, high = (np.where(none, np.nan, end) for end in ends)
+    return np.where(none, np.nan, np.exp(value)), low, high, spare
