@@ -15,18 +15,18 @@ import zlib
 from array import array
 from collections.abc import Sequence
 
-from sluicegate.engines import KEPT_LEVELS, Saved
+from sluicegate.engines import KEPT_LEVELS, NEVER, Saved
 from sluicegate.errors import ForeignSnapshotError, NewerSnapshotError, SnapshotError
 from sluicegate.histograms.constrained import LEAST
 
-VERSION = 3  # 1: R1 whole, nothing of the histograms; 2: without the limit of buckets now; both still read
+VERSION = 3  # 1: R1 whole, nothing of the histograms; 2: without the limit of buckets now and what held a window; both still read
 STATE, SNAPSHOT = 1, 2
 LARGEST = 2**40
 _MAGIC = b"SGW\x1a"
 _HEAD = struct.Struct("<4sHH16sQ")
 _CRC = struct.Struct("<I")
 _LENGTH = struct.Struct("<I")
-_LIMIT = struct.Struct("<q")
+_LIMIT = struct.Struct("<2q")
 _FIXED = struct.Struct("<8q2H3B")
 _NAMES = {STATE: "window state", SNAPSHOT: "window snapshot"}
 
@@ -81,7 +81,7 @@ def pack_state(saved: Saved) -> bytes:
         fixed, struct.pack(f"<{len(saved.heads)}q", *saved.heads),
         struct.pack(f"<{len(saved.centers)}d", *saved.centers),
         *(portable(partial) for partial in partials), _LENGTH.pack(len(saved.rules)), saved.rules,
-        _LIMIT.pack(saved.limit),
+        _LIMIT.pack(saved.limit, saved.held),
     ])  # fmt: skip
 
 
@@ -109,19 +109,19 @@ def unpack_state(version: int, payload: memoryview, width: int, limit: int) -> t
     if version < 2:  # R1 was stored with the newest leaf in it: both are taken from the leaves anew
         partials[:2] = b"", b""
     rules, at = _rules(version, payload, at)
-    now, at = _limit(version, payload, at, limit)
-    return Saved._make([*numbers, heads, centers, *partials, rules, now]), payload[at:]
+    now, held, at = _limit(version, payload, at, limit)
+    return Saved._make([*numbers, heads, centers, *partials, rules, now, held]), payload[at:]
 
 
-def _limit(version: int, payload: memoryview, at: int, most: int) -> tuple[int, int]:
+def _limit(version: int, payload: memoryview, at: int, most: int) -> tuple[int, int, int]:
     if version < 3:
-        return most, at
+        return most, NEVER, at
     if len(payload) < at + _LIMIT.size:
         raise SnapshotError(f"window state: {len(payload)} bytes, expected the limit of buckets after {at}")
-    limit = int(_LIMIT.unpack_from(payload, at)[0])
+    limit, held = _LIMIT.unpack_from(payload, at)
     if not min(LEAST, most) <= limit <= most:
         raise SnapshotError(f"window state: a limit of {limit} buckets, the window's own is {most}")
-    return limit, at + _LIMIT.size
+    return limit, held, at + _LIMIT.size
 
 
 def stored_limit(state: bytes) -> int | None:

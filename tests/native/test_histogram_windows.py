@@ -203,6 +203,38 @@ def test_eviction_up_to_the_extreme_answers_as_the_whole_window(sign: int, polic
     assert histograms or held < 0.9 * 900 * 50
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("hop", [1, 30])
+@pytest.mark.parametrize(
+    "histograms", [[], [sg.MaxLike(block=6)], [sg.Constrained(8)], [sg.MaxLike(), sg.Constrained(8)]], ids=len
+)
+def test_what_left_as_irrelevant_still_holds_the_window(sign: int, hop: int, histograms: list[Any]) -> None:
+    """Where times go back the oldest blocks what is behind it, also once it has left early; a restart knows."""
+    name, rng = ("max" if sign == 1 else "min"), random.Random(17)
+    policy, whole = time(60, hop=hop, up_to=name), sg.Window(ALL[name], policy=time(60, hop=hop))
+    windows = []
+    for core in (compiled.Core, pure.Core):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sluicegate.window, "Core", core)
+            windows.append(sg.Window(ALL[name], policy=policy, histograms=histograms))
+    batch = sg.Window(ALL[name], policy=policy, histograms=histograms)
+    now = 0
+    for i in range(1500):
+        now += rng.choice([1, 2, 3, 200, -rng.randrange(300)]) if i % 40 == 39 else rng.randrange(4)
+        value = sign * float(rng.randrange(40))
+        for window in (whole, *windows):
+            window.insert(value, now)
+        batch.insert_many([value], [now])
+        if i % 97 == 0:
+            windows[0] = sg.Window.restore(windows[0].snapshot(), ALL[name], policy=policy, histograms=histograms)
+        fast, slow, third = (window.query(bounds=True)[name] for window in (*windows, batch))
+        assert fast == slow == third
+        true = whole.query()[name]
+        assert fast.low <= true <= fast.high
+        assert histograms or fast.value == true
+    assert windows[0].snapshot() == windows[1].snapshot()
+
+
 def test_what_cannot_work_is_refused() -> None:
     """Another aggregate beside the extreme, a foreign extreme, a hop of 0, Hop where nothing hops, all by name."""
     for aggregates in ({"max": sg.max(), "n": sg.count()}, sg.min()):
@@ -292,9 +324,9 @@ def test_a_state_of_an_older_version_is_still_read(version: int) -> None:
     data = bytearray(window.snapshot())
     width = window._layout.width
     leaves = 8 * width * (len(window) - 1)
-    at = len(data) - 4 - leaves - 12  # the empty state of the rules: its length alone, then the limit
-    assert data[at : at + 12] == struct.pack("<Iq", 0, 8)
-    old = bytearray(data[: at + (4 if version == 2 else 0)] + data[at + 12 : -4])
+    at = len(data) - 4 - leaves - 20  # the empty state of the rules: its length alone, the limit, what holds
+    assert data[at : at + 20] == struct.pack("<Iqq", 0, 8, pure.NEVER)
+    old = bytearray(data[: at + (4 if version == 2 else 0)] + data[at + 20 : -4])
     struct.pack_into("<H", old, 4, version)
     struct.pack_into("<Q", old, 24, len(old) - 32)
     old += struct.pack("<I", zlib.crc32(old))

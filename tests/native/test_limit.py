@@ -141,7 +141,7 @@ def test_a_stored_limit_that_cannot_be_is_refused() -> None:
     window.insert(1.0)
     state = window.state()
     for limit in (3, 0, -4, MOST + 1, 2**62):
-        forged = state[:-12] + struct.pack("<q", limit)
+        forged = state[:-20] + struct.pack("<q", limit) + state[-12:-4]
         forged += struct.pack("<I", zlib.crc32(forged))
         with pytest.raises(errors.SnapshotError, match="limit of"):
             sg.Window.rebuild(sg.mean(), policy=count(50), histograms=[sg.Constrained(MOST)], state=forged, leaves=[])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from sluicegate.reference.core import KEPT_LEVELS, LARGEST, LATEST, Saved
+from sluicegate.reference.core import KEPT_LEVELS, LARGEST, LATEST, NEVER, Saved
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
     from sluicegate.engines.core import Core, first_late, first_not_positive, first_refused
@@ -20,6 +20,7 @@ __all__ = [
     "KEPT_LEVELS",
     "LARGEST",
     "LATEST",
+    "NEVER",
     "Core",
     "Saved",
     "first_late",

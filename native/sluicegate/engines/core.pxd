@@ -23,6 +23,7 @@ cdef class Core:
     cdef readonly int64_t limit  # of buckets now, 0: none; at most what the engine was set up for
     cdef int64_t hop
     cdef int up_to  # 1 (−1): what the greatest (least) value makes irrelevant leaves too
+    cdef int64_t held  # the greatest time of what left as irrelevant: until that is out, nothing behind it leaves by time
     cdef int extreme_slot
     cdef bint bucketed
     cdef bint ruled

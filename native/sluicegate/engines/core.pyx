@@ -35,6 +35,7 @@ from sluicegate.reference.estimate import Cut as CutTuple
 
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
+cdef int64_t NOTHING_LEAVES = -(1LL << 63) + 1
 cdef enum:
     KEPT_LEVELS = 16  # sluicegate.reference.core.KEPT_LEVELS
     MOST_RUN = 1024  # readings folded at once: they stay in the processor's first cache
@@ -90,7 +91,7 @@ cdef class Core:
         self.centers_itself = layout.centered
         self.extreme_slot = layout.extreme_slot(up_to)
         self.accepted = self.created = self.mark = 0
-        self.newest, self.edge, self.level = _NEVER, -1, 0
+        self.newest, self.edge, self.level, self.held = _NEVER, -1, 0, _NEVER
         self.known_head = -1
         self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
         self.p.width, self.p.steps = layout.width, len(layout.components)
@@ -302,7 +303,7 @@ cdef class Core:
         if self.hop > 1:
             over = self.newest % self.hop
             return self.newest - over + (0 if over < 0 else self.hop)
-        return self.engine.leaf(self.engine.head)[self.newest_slot].i + self.value
+        return max(self.engine.leaf(self.engine.head)[self.newest_slot].i, self.held) + self.value
 
     cdef int64_t sum_run(self, const double* values, const int64_t* times, int64_t most) noexcept nogil:
         """As scan_run, where a sum-like histogram alone decides: one sum after the other, in the processor's registers."""
@@ -440,12 +441,17 @@ cdef class Core:
         return oldest[H_O_FIRST].i + oldest[H_COUNT].i
 
     cdef int64_t cut_off(self) noexcept nogil:
-        """By time: readings of this time or earlier leave. By count: the ordinal of the first reading inside."""
+        """By time: readings of this time or earlier leave. By count: the ordinal of the first reading inside.
+
+        What left early as irrelevant still blocks, as it would in the whole window, a FIFO, what is behind it.
+        """
         cdef int64_t last = self.accepted if self.policy == BY_COUNT else self.newest
         cdef int64_t over
         if self.hop > 1:
             over = last % self.hop
             last -= over + self.hop if over < 0 else over
+        if self.policy == BY_TIME and self.held > last - self.value:
+            return NOTHING_LEAVES
         return last - self.value
 
     cdef void evict_irrelevant(self, int64_t head) noexcept nogil:
@@ -459,6 +465,8 @@ cdef class Core:
             rest = self.engine.rest()
             if rest == NULL or self.up_to * rest[self.extreme_slot].f < oldest:
                 return
+            if self.policy == BY_TIME:
+                self.held = max(self.held, self.engine.leaf(self.engine.head)[self.newest_slot].i)
             self.engine.pop()
 
     cdef void settle(self) noexcept nogil:
@@ -669,7 +677,7 @@ cdef class Core:
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self.pack(engine.result(0)), self.pack(engine.result(1)), newest,
-            self.rules.state() if self.ruled else b"", self.limit,
+            self.rules.state() if self.ruled else b"", self.limit, self.held,
         )
 
     def load(self, saved, leaves):
@@ -679,7 +687,7 @@ cdef class Core:
         self.accepted, self.newest, self.edge = saved.accepted, saved.newest, saved.edge
         self.created, self.mark = saved.created, saved.mark
         self.level = saved.level
-        self.limit = saved.limit
+        self.limit, self.held = saved.limit, saved.held
         for level in range(self.level % KEPT_LEVELS):
             self.level_heads[level] = saved.heads[level]
         self.center_on(saved.centers or None)

@@ -23,6 +23,7 @@ from sluicegate.reference.rules import Rules
 from sluicegate.reference.statistics import Moments
 
 NEVER = -(2**62)
+NOTHING_LEAVES = -(2**63) + 1
 KEPT_LEVELS = 16
 LATEST = 2**61  # a time plus or minus a span of 2^62 still fits an int64
 LARGEST = 2.0**960  # 2^62 such values still add up to a finite float64
@@ -47,6 +48,7 @@ class Saved(NamedTuple):
     newest_leaf: bytes  # the open leaf of a window of buckets, else empty
     rules: bytes = b""  # what the histograms keep, empty where none does
     limit: int = 0  # of buckets now, 0: none
+    held: int = NEVER  # the greatest time of what left as irrelevant
 
 
 def first_refused(values: memoryview[float]) -> int:
@@ -94,6 +96,7 @@ class Core:
         self.accepted, self.newest, self.edge, self.created, self.mark = 0, NEVER, -1, 0, 0
         self.heads: list[int] = []
         self.level = 0
+        self.held = NEVER
         self._evicting = False
 
     # readings
@@ -219,9 +222,13 @@ class Core:
 
     @property
     def cutoff(self) -> int:
-        """By time: readings of this time or earlier leave. By count: the ordinal of the first reading inside."""
+        """By time: readings of this time or earlier leave. By count: the ordinal of the first reading inside.
+
+        What left early as irrelevant still blocks, as it would in the whole window, a FIFO, what is behind it.
+        """
         last = self.accepted if self._policy == BY_COUNT else self.newest
-        return last // self._hop * self._hop - self._value
+        cutoff = last // self._hop * self._hop - self._value
+        return NOTHING_LEAVES if self._policy == BY_TIME and self.held > cutoff else cutoff
 
     def _evict_irrelevant(self) -> None:
         """Drop the oldest leaves whose extreme a later reading reaches: they can no longer become the answer."""
@@ -230,6 +237,8 @@ class Core:
             oldest, rest = engine.leaf(engine.head), engine.rest()
             if rest is None or sign * rest[slot] < sign * oldest[slot]:
                 return
+            if self._policy == BY_TIME:
+                self.held = max(self.held, int(oldest[self._newest_slot]))
             engine.pop()
 
     def _settle(self) -> None:
@@ -362,14 +371,14 @@ class Core:
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self._pack(pair[0]), self._pack(pair[1]), newest,
-            self._rules.state() if self._rules is not None else b"", self.limit,
+            self._rules.state() if self._rules is not None else b"", self.limit, self.held,
         )  # fmt: skip
 
     def load(self, saved: Saved, leaves: Sequence[bytes]) -> None:
         """Take over a saved window whose leaves, oldest first, include the open one."""
         self.accepted, self.newest, self.edge, self.created = saved[:4]
         self.mark, self.level, self.heads = saved.mark, saved.level, list(saved.heads)
-        self.centers, self.limit = saved.centers or None, saved.limit
+        self.centers, self.limit, self.held = saved.centers or None, saved.limit, saved.held
         if self._rules is not None:
             self._rules.load(saved.rules)
         unpacked = [self._unpack(leaf) for leaf in leaves]
