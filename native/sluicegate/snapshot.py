@@ -19,7 +19,7 @@ from sluicegate.engines import KEPT_LEVELS, NEVER, Saved
 from sluicegate.errors import ForeignSnapshotError, NewerSnapshotError, SnapshotError
 from sluicegate.histograms.constrained import LEAST
 
-VERSION = 3  # 1: R1 whole, nothing of the histograms; 2: without the limit of buckets now and what held a window; both still read
+VERSION = 3  # 1: R1 whole, no histograms; 2: no limit of buckets now, nothing that held a window; both still read
 STATE, SNAPSHOT = 1, 2
 LARGEST = 2**40
 _MAGIC = b"SGW\x1a"
