@@ -27,17 +27,26 @@ make_environment() {
     [ -x "$venv/bin/python" ] && return
     local python
     python=$(find_python)
-    "$python" -m venv "$venv" 2>/dev/null || stop "$python cannot make a virtual environment; on Debian: apt install python3-venv"
+    if ! "$python" -m venv "$venv" >/dev/null 2>&1; then
+        rm -rf "$venv"  # half an environment would be taken for a whole one the next time
+        stop "$python cannot make a virtual environment; on Debian: apt install python3-venv"
+    fi
 }
 
 need_compiler() {
     command -v "${CC:-cc}" >/dev/null || stop "no C compiler (${CC:-cc}) on PATH; on Debian: apt install gcc libc6-dev"
 }
 
+need_headers() {
+    "$venv/bin/python" -c 'import pathlib, sys, sysconfig; sys.exit(not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").is_file())' ||
+        stop "the headers of $("$venv/bin/python" -V) are not installed; on Debian: apt install python3-dev"
+}
+
 case $part in
 edge)
     need_compiler
     make_environment
+    need_headers
     say "Installing the edge part: downloads about 25 MB (Cython and the readings of the demo are most of it)."
     install 'setuptools' 'cython' 'click' 'msgspec' 'paho-mqtt'
     # The readings are a data file in this package; its own dependency, pandas, comes with the cloud part.
