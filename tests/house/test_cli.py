@@ -152,6 +152,19 @@ def test_doctor_says_what_to_do() -> None:
     assert all(row["remedy"] for row in rows if row["status"] != "ok")
 
 
+def test_doctor_finds_the_compiled_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A built checkout is well; the twins on request are said to be just that; a module that is not built is broken."""
+    from sluicegate import doctor
+
+    monkeypatch.delenv("SLUICEGATE_PURE", raising=False)
+    found = [doctor._compiled().status]
+    monkeypatch.setattr(doctor, "COMPILED", ("sluicegate._buckets", "sluicegate.never_built"))
+    found.append(doctor._compiled().status)
+    monkeypatch.setenv("SLUICEGATE_PURE", "1")
+    found.append(doctor._compiled().status)
+    assert found == ["ok", "broken", "missing"]
+
+
 def test_doctor_calls_a_wrong_variable_broken(tmp_path: Path) -> None:
     """A variable that names no program is reported as broken, with exit code 1."""
     ran = run("doctor", SLUICEGATE_SYNC_GATEWAY=str(tmp_path / "nothing"))
