@@ -89,6 +89,19 @@ def temp(i: int) -> float:
     return (i * 7 % 50) / 4
 
 
+STARTED: list[subprocess.Popen[bytes]] = []
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_agent_behind() -> Iterator[None]:
+    """A test that fails or skips half-way ends the agents it started all the same."""
+    yield
+    while STARTED:
+        process = STARTED.pop()
+        process.kill()
+        process.wait(5)
+
+
 class Running:
     """An agent in a process of its own."""
 
@@ -97,6 +110,7 @@ class Running:
         with (folder / "log").open("a") as log:
             command = [*SLUICEGATE, "run", str(folder / "agent.toml"), *options]
             self.process = subprocess.Popen(command, stderr=log, **process)
+        STARTED.append(self.process)
 
     def status(self) -> dict[str, Any]:
         """What `sluicegate status --json` says."""
