@@ -11,14 +11,14 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from sluicegate.errors import BusyError, InvariantError
+from sluicegate.engines import catalogue
+from sluicegate.errors import BusyError, InputError, InvariantError
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST, Layout, Op
 from sluicegate.reference import estimate
-from sluicegate.reference.amta import Amta
 from sluicegate.reference.engine import Engine
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM, Cut, Edge, Value
+from sluicegate.reference.factory import make_for
 from sluicegate.reference.program import Partial, combiner, lift
-from sluicegate.reference.recalc import Recalc
 from sluicegate.reference.rules import Rules
 from sluicegate.reference.statistics import Moments
 
@@ -27,7 +27,6 @@ NOTHING_LEAVES = -(2**63) + 1
 KEPT_LEVELS = 16
 LATEST = 2**61  # a time plus or minus a span of 2^62 still fits an int64
 LARGEST = 2.0**960  # 2^62 such values still add up to a finite float64
-ENGINES: dict[str, Callable[[Callable[[Partial, Partial], Partial]], Engine]] = {"recalc": Recalc, "amta": Amta}
 
 
 class Saved(NamedTuple):
@@ -66,6 +65,13 @@ def first_late(times: memoryview[int]) -> int:
     return next((i for i, time in enumerate(times) if not -LATEST <= time <= LATEST), -1)
 
 
+def kept_slots(policy: int, layout: Layout, up_to: int) -> int:
+    """How many of a leaf's first slots the eviction asks for: none by count, the time by time, else all."""
+    if layout.header or up_to:
+        return layout.width
+    return {BY_COUNT: 0, BY_TIME: layout.slot(Op.T_LAST) + 1}.get(policy, layout.width)
+
+
 class Core:
     """A window's leaves, their engine, and what has been evicted.
 
@@ -90,7 +96,9 @@ class Core:
         self._bucketed, self._rules, self._hop, self._up_to = layout.bucketed, rules, hop, up_to
         self._extreme_slot = layout.extreme_slot(up_to)
         self._combine = combiner(layout)
-        self._engine: Engine = ENGINES[engine](self._combine)
+        self._facts, self._name = catalogue.check(engine, layout), engine
+        self._kept = layout.width if self._facts.keeps_leaves else kept_slots(policy, layout, up_to)
+        self._engine: Engine = make_for(engine, layout, self._kept)
         self._newest_slot = T_LAST if layout.header else layout.slot(Op.T_LAST)
         self.centers: tuple[float, ...] | None = None if centers is None else tuple(centers)
         self.accepted, self.newest, self.edge, self.created, self.mark = 0, NEVER, -1, 0, 0
@@ -257,6 +265,17 @@ class Core:
             start, uncertain = int(leaf[O_FIRST] + leaf[COUNT]) - where.most, where.most - where.least
         rules.settled(start, uncertain)
 
+    def evict_oldest(self, count: int) -> None:
+        """Evict so many of the oldest readings of an exact window now. Raises InputError for more than it holds."""
+        if self._evicting:
+            raise BusyError("window: busy with an eviction; a policy may not evict from its own window")
+        if not 0 <= count <= self._engine.tail - self._engine.head:
+            held = self._engine.tail - self._engine.head
+            raise InputError(f"evict({count}): expected 0 to {held}, the readings the window holds")
+        for _ in range(count):
+            self._engine.pop()
+        self._note_edge()
+
     def evict(self, leaves: Callable[[bytes, bytes], bool], monotone: bool) -> None:
         """Evict by a user's rule of (total, old); what it raises leaves a consistent window."""
         engine = self._engine
@@ -332,7 +351,15 @@ class Core:
 
     def leaf(self, index: int) -> bytes:
         """A leaf of the window, head ≤ index < tail."""
+        self.require_leaves()
+        if not self._engine.head <= index < self._engine.tail:
+            raise IndexError(f"leaf {index}: the window holds {self._engine.head} to {self._engine.tail - 1}")
         return self._pack(self._engine.leaf(index))
+
+    def require_leaves(self) -> None:
+        """Raise ConfigurationError where the engine keeps no whole leaves."""
+        if self._kept < self._layout.width:
+            raise catalogue.refuse_leaves(self._name)
 
     def combine(self, a: bytes, b: bytes) -> bytes:
         """Two neighbouring leaves as one."""
@@ -367,7 +394,8 @@ class Core:
         """All but the closed leaves."""
         engine = self._engine
         newest = self.leaf(engine.tail - 1) if self._bucketed and engine.head < engine.tail else b""
-        pair = (engine.left, engine.base) if isinstance(engine, Amta) else (None, None)
+        pair = engine.result()
+        self.require_leaves()
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self._pack(pair[0]), self._pack(pair[1]), newest,
@@ -382,19 +410,13 @@ class Core:
         if self._rules is not None:
             self._rules.load(saved.rules)
         unpacked = [self._unpack(leaf) for leaf in leaves]
-        if isinstance(self._engine, Amta):
-            pair = (self._unpack(side) if side else None for side in (saved.left, saved.right))
-            self._engine.load(saved.head, unpacked, *pair)
-            return
-        self._engine.head = self._engine.tail = saved.head
-        for leaf in unpacked:
-            self._engine.push(leaf)
+        pair = (self._unpack(side) if side else None for side in (saved.left, saved.right))
+        self._engine.load(saved.head, unpacked, *pair)
 
     def verify(self) -> None:
         """Raise InvariantError where the window contradicts itself."""
         engine = self._engine
-        if isinstance(engine, Amta):
-            engine.verify()
+        engine.verify()
         if self.limit and engine.tail - engine.head > self.limit:
             raise InvariantError(f"{engine.tail - engine.head} buckets, the limit is {self.limit}")
         if self._bucketed:
