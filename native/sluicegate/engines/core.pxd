@@ -13,6 +13,8 @@ from sluicegate.histograms._rules cimport Rules
 
 cdef class Core:
     cdef readonly object _layout
+    cdef readonly str _name  # of the engine
+    cdef int kept  # slots of a leaf that the engine keeps
     cdef Engine engine
     cdef Program p
     cdef Output* outputs

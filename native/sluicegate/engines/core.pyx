@@ -7,7 +7,6 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answers cimport (
     BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_STD, K_SUM, K_VARIANCE, Cut, Output, bucket_answer, cut_leaf, exact_answer,
     is_whole,
@@ -17,20 +16,20 @@ from sluicegate.engines.program cimport (
     FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOW, MAX, MIN, MOMENTS, ORDERED, PREFIX, SUM, Program,
     Slot, Step, combine, fold, lift,
 )
-from sluicegate.engines.recalc cimport Recalc
 from sluicegate.engines.runs cimport Run, fold_run
 from sluicegate.histograms._rules cimport Rules, run_joins, run_took
 from sluicegate.histograms._statistics cimport Moments
 from sluicegate.histograms._sum_like cimport Sum, sums_run
 
-from sluicegate.errors import BusyError, InvariantError
+from sluicegate.engines import catalogue
+from sluicegate.errors import BusyError, InputError, InvariantError
 from sluicegate.monoids import KINDS as _KINDS
 from sluicegate.monoids.layout import EXACT_OPS as _EXACT_OPS
 from sluicegate.monoids.layout import Op
 from sluicegate.reference.core import LARGEST as _LARGEST
 from sluicegate.reference.core import LATEST as _LATEST
 from sluicegate.reference.core import NEVER as _NEVER
-from sluicegate.reference.core import Saved
+from sluicegate.reference.core import Saved, kept_slots
 from sluicegate.reference.estimate import Cut as CutTuple
 
 cdef double MAGNITUDE = _LARGEST
@@ -101,8 +100,11 @@ cdef class Core:
         fill_outputs(self.outputs, layout)
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
-        self.engine = Amta() if engine == "amta" else Recalc()
+        facts, self._name = catalogue.check(engine, layout), engine
+        self.kept = layout.width if facts.keeps_leaves else kept_slots(policy, layout, up_to)
+        self.engine = <Engine?> catalogue.make(engine)
         self.engine.setup(&self.p, limit)
+        self.engine.keep(self.kept)
         self.center_on(centers)
 
     def __dealloc__(self):
@@ -520,6 +522,18 @@ cdef class Core:
             self.raised = error
             return -1
 
+    def evict_oldest(self, int64_t count):
+        """Evict so many of the oldest readings of an exact window now. Raises InputError for more than it holds."""
+        cdef int64_t held = self.engine.tail - self.engine.head, k
+        self.enter()
+        self.busy = False
+        if not 0 <= count <= held:
+            raise InputError(f"evict({count}): expected 0 to {held}, the readings the window holds")
+        with nogil:
+            for k in range(count):
+                self.engine.pop()
+        self.note_edge()
+
     def evict(self, leaves, bint monotone):
         """Evict by a user's rule of (total, old); what it raises leaves a consistent window."""
         self.enter()
@@ -625,9 +639,15 @@ cdef class Core:
 
     def leaf(self, int64_t index):
         """A leaf of the window, head ≤ index < tail."""
+        self.require_leaves()
         if not self.engine.head <= index < self.engine.tail:
             raise IndexError(f"leaf {index}: the window holds {self.engine.head} to {self.engine.tail - 1}")
         return self.pack(self.engine.leaf(index))
+
+    def require_leaves(self):
+        """Raise ConfigurationError where the engine keeps no whole leaves."""
+        if self.kept < self.p.width:
+            raise catalogue.refuse_leaves(self._name)
 
     def combine(self, bytes a not None, bytes b not None):
         """Two neighbouring leaves as one."""
@@ -673,6 +693,7 @@ cdef class Core:
     def save(self):
         """All but the closed leaves."""
         cdef Engine engine = self.engine
+        self.require_leaves()
         newest = self.pack(engine.leaf(engine.tail - 1)) if self.bucketed and engine.head < engine.tail else b""
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,

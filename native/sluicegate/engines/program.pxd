@@ -342,3 +342,41 @@ cdef inline void combine(const Program* p, Slot* out, const Slot* a, const Slot*
         out.f = least(a.f, b.f)
     else:
         combine_steps(p, out, a, b)
+
+
+cdef inline bint invertible(const Program* p) noexcept nogil:
+    """Whether what is oldest can be deducted from a total; sluicegate.monoids.layout.INVERTIBLE."""
+    cdef int k, op
+    for k in range(p.steps):
+        op = p.step[k].op
+        if op != SUM and op != COUNT and op != LAST and op != T_LAST and op != MOMENTS and op != LOG_SUM:
+            return False
+    return True
+
+
+cdef inline void deduct_moments(Slot* o, const Slot* total, const Slot* oldest) noexcept nogil:
+    """The inverse of Chan's formula."""
+    cdef double n = total[0].f - oldest[0].f, delta = oldest[1].f - total[1].f, mean
+    if n <= 0.0:
+        o[0].f = o[1].f = o[2].f = 0.0
+        return
+    mean = total[1].f - delta * (oldest[0].f / n)
+    o[2].f = greatest(0.0, total[2].f - oldest[2].f - delta * (oldest[1].f - mean) * oldest[0].f)
+    o[1].f = mean
+    o[0].f = n
+
+
+cdef inline void deduct(const Program* p, Slot* out, const Slot* total, const Slot* oldest) noexcept nogil:
+    """What combine(oldest, rest) = total gives for rest, where `invertible`; a greatest time stays (times go forward)."""
+    cdef int k, op, s
+    for k in range(p.steps):
+        op = p.step[k].op
+        s = p.step[k].slot
+        if op == SUM or op == LOG_SUM:
+            out[s].f = total[s].f - oldest[s].f
+        elif op == COUNT:
+            out[s].i = total[s].i - oldest[s].i
+        elif op == MOMENTS:
+            deduct_moments(out + s, total + s, oldest + s)
+        else:
+            out[s] = total[s]

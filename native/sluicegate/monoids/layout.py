@@ -62,6 +62,8 @@ EXACT_OPS: dict[str, tuple[Op, ...]] = {
     "geometric_mean": (Op.LOG_SUM,), "range": (Op.MIN, Op.MAX), "min_count": (Op.LOW_COUNT,),
     "max_count": (Op.HIGH_COUNT,),
 }  # fmt: skip
+INVERTIBLE = frozenset((Op.SUM, Op.COUNT, Op.LAST, Op.T_LAST, Op.MOMENTS, Op.LOG_SUM))
+"""What can be deducted again when the oldest readings leave (T_LAST while times go forward)."""
 CERTAIN = (Op.LOW, Op.HIGH, Op.FIRST, Op.LAST)  # what the certain intervals read of a cut bucket
 BUCKET_OPS: dict[str, tuple[Op, ...]] = {
     **dict.fromkeys(("sum", "mean"), (Op.PREFIX, *CERTAIN)),
