@@ -298,6 +298,7 @@ class Window:
 
     def leaf(self, index: int) -> bytes:
         """The partial of a closed leaf now inside, by its absolute index at the current level. Raises IndexError."""
+        self._core.require_leaves()
         if not self._core.head <= index < self._open():
             raise IndexError(f"leaf {index}: the closed leaves are {self._core.head} to {self._open() - 1}")
         return self._stored(index)

@@ -103,6 +103,10 @@ cdef class LogMta(Engine):
         if self.head < self.tail:
             self.drop_to(self.head + 1)
 
+    cdef void pop_to(self, int64_t head) noexcept nogil:
+        if head > self.head:
+            self.drop_to(head)
+
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
         """Algorithm 2: from the root down, what leaves goes whole; then combine the first pairs from the leaves up."""
         cdef const Slot* total = self.total()

@@ -355,13 +355,16 @@ cdef inline bint invertible(const Program* p) noexcept nogil:
 
 
 cdef inline void deduct_moments(Slot* o, const Slot* total, const Slot* oldest) noexcept nogil:
-    """The inverse of Chan's formula."""
+    """The inverse of Chan's formula; what has overflowed stays so."""
     cdef double n = total[0].f - oldest[0].f, delta = oldest[1].f - total[1].f, mean
     if n <= 0.0:
         o[0].f = o[1].f = o[2].f = 0.0
         return
     mean = total[1].f - delta * (oldest[0].f / n)
-    o[2].f = greatest(0.0, total[2].f - oldest[2].f - delta * (oldest[1].f - mean) * oldest[0].f)
+    if total[2].f != INFINITY:
+        o[2].f = greatest(0.0, total[2].f - oldest[2].f - delta * (oldest[1].f - mean) * oldest[0].f)
+    else:
+        o[2].f = INFINITY
     o[1].f = mean
     o[0].f = n
 

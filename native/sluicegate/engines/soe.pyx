@@ -145,7 +145,7 @@ cdef class Soe(Queued):
         cdef int k
         for k in range(self.deviations):
             peak, now = self.sum.peaks[k], self.sum.partial[self.deviation_slots[k]].f
-            if peak > 0.0 and not now > peak * LOST and now != INFINITY:
+            if peak > 0.0 and not peak * LOST < now < INFINITY:
                 self.lost = True
         if not self.lost or self.since < self.tail - self.head:
             return

@@ -72,6 +72,11 @@ class Daba(Queued):
             front = self._before(front, beyond)
         return self._either(front, self._sum_b())
 
+    def load(self, head: int, leaves: list[Partial], left: Partial | None, right: Partial | None) -> None:
+        """Take over the leaves of a stored window."""
+        self._l = self._r = self._a = self._b = head
+        super().load(head, leaves, left, right)
+
     def verify(self) -> None:
         """The size invariants (Lemma 4.1), and the aggregates that are folds of their neighbours."""
         f, left, r, a, b, e = self.head, self._l, self._r, self._a, self._b, self.tail

@@ -67,6 +67,11 @@ class DabaLite(Lite):
             front = self._before(front, self._sum_ra)
         return self._either(front, self._sum_b)
 
+    def load(self, head: int, leaves: list[Partial], left: Partial | None, right: Partial | None) -> None:
+        """Take over the leaves of a stored window."""
+        self._l = self._r = self._a = self._b = head
+        super().load(head, leaves, left, right)
+
     def verify(self) -> None:
         """The size invariants (Lemma 4.1), and the back list's sum."""
         super().verify()

@@ -24,11 +24,8 @@ class LogMta(Queued):
         self._levels: list[dict[int, Partial]] = [{}]
 
     def _top(self) -> int:
-        """The lowest level that is one pair."""
-        level = 0
-        while self.head >> (level + 1) < (self.tail - 1) >> (level + 1):
-            level += 1
-        return level
+        """The lowest level that is one pair: where the oldest and the newest leaf's indices differ only in the last bit."""
+        return max((self.head ^ (self.tail - 1)).bit_length() - 1, 0)
 
     def leaf(self, index: int) -> Partial:
         """A leaf, head ≤ index < tail."""

@@ -197,14 +197,14 @@ def _less(s: int, out: Partial, total: Partial, oldest: Partial) -> None:
 
 
 def _less_moments(s: int, out: Partial, total: Partial, oldest: Partial) -> None:
-    """Chan's formula, backwards."""
+    """Chan's formula, backwards; what has overflowed stays so."""
     (n, mean, m2), (m, x, q) = total[s : s + 3], oldest[s : s + 3]
     if n - m <= 0.0:
         out[s : s + 3] = 0.0, 0.0, 0.0
         return
     delta = x - mean
     before = mean - delta * (m / (n - m))
-    left = m2 - q - delta * (x - before) * m
+    left = inf if m2 == inf else m2 - q - delta * (x - before) * m
     out[s : s + 3] = n - m, before, left if left > 0.0 else 0.0
 
 

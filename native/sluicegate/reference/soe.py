@@ -90,7 +90,7 @@ class Soe(Queued):
         self._apply(self._deduct, self._total, oldest, -1.0)
         partial = self._total.partial or []
         for slot, peak in zip(self._deviations, self._total.peaks, strict=True):
-            if peak > 0.0 and not partial[slot] > peak * LOST and partial[slot] != inf:
+            if peak > 0.0 and not peak * LOST < partial[slot] < inf:
                 self._lost = True
         if self._lost and self._since >= self.tail - self.head:
             self._take_anew()
