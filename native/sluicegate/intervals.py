@@ -13,7 +13,7 @@ from sluicegate import bounds, bounds_extremes, bounds_variance
 from sluicegate.buckets import ORDERED as ORDERED_FLAG
 from sluicegate.buckets import Bucket
 from sluicegate.monoids import Monoid
-from sluicegate.monoids.layout import COUNT, EXACT_OPS, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
+from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
 from sluicegate.reference.estimate import Cut
 from sluicegate.reference.program import log_of
 
@@ -258,7 +258,7 @@ def _exactly(layout: Layout, i: int, value: Any, leaves: list[Slots]) -> Bounded
     monoid = layout.monoids[i]
     if monoid.kind not in ROUNDED or value is None:
         return Bounded(value, value, value, True)
-    slots = [layout.slot(op, layout.dimension_of(monoid)) for op in EXACT_OPS[monoid.kind]]
+    slots = layout.exact_slots(monoid)
     column = [leaf[slots[0]] for leaf in leaves]
     if monoid.kind == "range":
         low, high = bounds_extremes.difference(max(leaf[slots[1]] for leaf in leaves), min(column))

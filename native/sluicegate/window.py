@@ -388,10 +388,7 @@ class Window:
 
     def _owner(self) -> bytes:
         layout = self._layout
-        aggregates = [
-            f"{name}:{monoid.kind}:{monoid.dimension}" + (f":{monoid.ddof}" if monoid.ddof else "")
-            for name, monoid in zip(layout.names, layout.monoids, strict=True)
-        ]
+        aggregates = [f"{name}:{monoid.identity}" for name, monoid in zip(layout.names, layout.monoids, strict=True)]
         kept = [f"buckets:{self._limit}"] + [each.name for each in self._histograms.deciding]
         return snapshot.fingerprint([self._engine, self._policy.name, *kept, *aggregates, *layout.since])
 

@@ -13,6 +13,7 @@ from sluicegate.histograms._rules cimport Rules
 
 cdef class Core:
     cdef readonly object _layout
+    cdef list composites  # (place, aggregate, slots) of answers that are more than one number
     cdef Engine engine
     cdef Program p
     cdef Output* outputs
@@ -84,3 +85,4 @@ cdef class Core:
     cdef const Slot* unpack(self, bytes packed) except NULL
     cdef bytes pack(self, const Slot* partial)
     cdef list as_values(self, const Slot* out)
+    cdef int lower_composites(self, const Slot* partial, list values) except -1

@@ -9,24 +9,24 @@ from libc.string cimport memcpy
 
 from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answers cimport (
-    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_STD, K_SUM, K_VARIANCE, Cut, Output, bucket_answer, cut_leaf, exact_answer,
-    is_whole,
+    BY_COUNT, BY_TIME, CUSTOM, K_SUM, Cut, Output, bucket_answer, cut_leaf, exact_answer, is_whole, may_lack,
 )
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.program cimport (
-    FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOW, MAX, MIN, MOMENTS, ORDERED, PREFIX, SUM, Program,
-    Slot, Step, combine, fold, lift,
+    FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOW, MAX, MIN, MOMENTS, ORDERED, PREFIX, SUM, WIDE,
+    Program, Slot, Step, combine, fold, lift,
 )
 from sluicegate.engines.recalc cimport Recalc
 from sluicegate.engines.runs cimport Run, fold_run
+from sluicegate.engines.wide cimport free_extra, make_extra
 from sluicegate.histograms._rules cimport Rules, run_joins, run_took
 from sluicegate.histograms._statistics cimport Moments
 from sluicegate.histograms._sum_like cimport Sum, sums_run
 
 from sluicegate.errors import BusyError, InvariantError
 from sluicegate.monoids import KINDS as _KINDS
-from sluicegate.monoids.layout import EXACT_OPS as _EXACT_OPS
 from sluicegate.monoids.layout import Op
+from sluicegate.monoids.results import empty, lowered
 from sluicegate.reference.core import LARGEST as _LARGEST
 from sluicegate.reference.core import LATEST as _LATEST
 from sluicegate.reference.core import NEVER as _NEVER
@@ -97,8 +97,10 @@ cdef class Core:
         self.p.width, self.p.steps = layout.width, len(layout.components)
         self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
         self.allocate()
+        self.p.extra = make_extra(layout)
+        self.composites = layout.composites()
         fill_program(&self.p, layout)
-        fill_outputs(self.outputs, layout)
+        fill_outputs(self.outputs, &self.p, layout)
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
         self.engine = Amta() if engine == "amta" else Recalc()
@@ -106,6 +108,7 @@ cdef class Core:
         self.center_on(centers)
 
     def __dealloc__(self):
+        free_extra(self.p.extra, self.p.steps)
         free(self.p.step)
         free(self.p.fold)
         free(self.outputs)
@@ -584,7 +587,18 @@ cdef class Core:
         if self.busy and self.rule is None:
             self.enter()
         cdef Slot* out = self.reading + self.p.width
-        return self.as_values(NULL if self.answer_all(out) < 0 else out)
+        values = self.as_values(NULL if self.answer_all(out) < 0 else out)
+        if self.composites and self.engine.head < self.engine.tail:
+            self.lower_composites(self.engine.total(), values)
+        return values
+
+    cdef int lower_composites(self, const Slot* partial, list values) except -1:
+        """The answers that are more than one number."""
+        packed = self.pack(partial)
+        slots = self._layout.format.unpack(packed)
+        for place, monoid, where in self.composites:
+            values[place] = lowered(monoid, slots[where])
+        return 0
 
     def lower(self, bytes packed not None):
         """The answers for a partial by itself."""
@@ -601,18 +615,19 @@ cdef class Core:
                 out[k] = bucket_answer(
                     &self.outputs[k], partial, NULL, partial, where, self.center[self.outputs[k].dimension]
                 )
-        return self.as_values(out)
+        values = self.as_values(out)
+        if self.composites:
+            self.lower_composites(partial, values)
+        return values
 
     cdef list as_values(self, const Slot* out):
         cdef int k, kind
+        if out == NULL:
+            return [empty(monoid) for monoid in self._layout.monoids]
         values = []
         for k in range(self.answers):
             kind = self.outputs[k].kind
-            if out == NULL:
-                values.append(0 if kind == K_COUNT else 0.0 if kind == K_SUM else None)
-            else:
-                spread = kind == K_VARIANCE or kind == K_STD
-                values.append(out[k].i if is_whole(kind) else None if spread and isnan(out[k].f) else out[k].f)
+            values.append(out[k].i if is_whole(kind) else None if may_lack(kind) and isnan(out[k].f) else out[k].f)
         return values
 
     def total(self):
@@ -748,10 +763,10 @@ cdef int fill_program(Program* p, layout) except -1:
     p.folds = 0
     for k in range(p.steps):
         op = p.step[k].op
-        if op == PREFIX or op == LOW or op == HIGH or op == LAST or op >= MOMENTS:
+        if op == PREFIX or op == LOW or op == HIGH or op == LAST or MOMENTS <= op < WIDE:
             p.fold[p.folds] = p.step[k]
             p.folds += 1
-        elif op != FIRST and op < ORDERED:
+        elif op != FIRST and op < ORDERED:  # wide ones never meet buckets
             p.folds = -1
             return 0
     return 0
@@ -770,13 +785,18 @@ cdef int fill_slots(Core core, layout) except -1:
     return 0
 
 
-cdef int fill_outputs(Output* outputs, layout) except -1:
-    cdef int k, d
+cdef int fill_outputs(Output* outputs, const Program* p, layout) except -1:
+    cdef int k, d, step
     for k, monoid in enumerate(layout.monoids):
         d = layout.dimension_of(monoid)
         outputs[k].kind, outputs[k].dimension = _KINDS.index(monoid.kind), d
-        outputs[k].ddof, exact = monoid.ddof, _EXACT_OPS.get(monoid.kind, (Op.COUNT,))
-        outputs[k].slot, outputs[k].second = layout.slot(exact[0], d), layout.slot(exact[len(exact) - 1], d)
+        outputs[k].ddof = monoid.ddof
+        outputs[k].per = monoid.options[0] if monoid.kind in ("rate", "frequency") else 0.0
+        exact = () if layout.bucketed else layout.exact_slots(monoid)
+        outputs[k].slot, outputs[k].second = (exact[0], exact[len(exact) - 1]) if exact else (-1, -1)
+        for step in range(p.steps):
+            if p.extra != NULL and p.step[step].slot == outputs[k].slot:
+                outputs[k].extra = p.extra + step
         outputs[k].moments = layout.slot(Op.MOMENTS, d)
         outputs[k].low_count, outputs[k].high_count = layout.slot(Op.LOW_COUNT, d), layout.slot(Op.HIGH_COUNT, d)
         outputs[k].prefix = layout.slot(Op.LOG_PREFIX if monoid.kind == "geometric_mean" else Op.PREFIX, d)
