@@ -27,7 +27,7 @@ def compiled(
     ```c
     void   lift(const double* values, int64_t time, int64_t ordinal, void* out);   // one reading → out
     void   combine(void* out, const void* a, const void* b);                       // a's readings precede b's
-    void   deduct(void* out, const void* total, const void* oldest);               // optional: total less its oldest part
+    void   deduct(void* out, const void* total, const void* oldest);   // optional: total less its oldest
     double lower(const void* partial);                                             // NaN: no result (None)
     ```
     A partial is `width` slots of 8 bytes (1 to 128), aligned to 8 and all zero when `lift` gets it; `out` never

@@ -55,7 +55,7 @@ def histogram(edges: Sequence[float], dimension: str | None = None, *, bins: int
         given = _equal(given, bins)
     if not 2 <= len(given) <= MOST_BINS + 1 or not all(map(isfinite, given)) or any(a >= b for a, b in pairwise(given)):
         raise ConfigurationError(
-            f"histogram: edges {list(given[:5])}… ({len(given)}), expected 2 to {MOST_BINS + 1} increasing finite numbers"
+            f"histogram: {len(given)} edges, {list(given[:5])}…; expected 2 to {MOST_BINS + 1} increasing finite numbers"
         )
     return Monoid("histogram", dimension, options=given)
 

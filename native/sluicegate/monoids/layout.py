@@ -65,7 +65,8 @@ FORMATS = {
     Op.PREFIX: "ddd", Op.LOW: "dqqqq", Op.HIGH: "dqqqq",
     Op.ORDERED: "q", Op.COUNT: "q", Op.T_FIRST: "q", Op.T_LAST: "q", Op.O_FIRST: "q", Op.SAMPLE: "ddd",
     Op.MOMENTS: "ddd", Op.LOG_SUM: "d", Op.LOG_PREFIX: "ddd", Op.LOW_COUNT: "dq", Op.HIGH_COUNT: "dq",
-    Op.LOW_ENDS: "ddd", Op.HIGH_ENDS: "ddd", Op.RATE: "dqdq", Op.RUN: "qddqqqqqqqq", Op.TOTAL: "dd", Op.SPAN: "qq", Op.OBJECT: "q",
+    Op.LOW_ENDS: "ddd", Op.HIGH_ENDS: "ddd", Op.RATE: "dqdq", Op.RUN: "qddqqqqqqqq",
+    Op.TOTAL: "dd", Op.SPAN: "qq", Op.OBJECT: "q",
 }  # fmt: skip
 WIDE = Op.RATE
 HEADER = (Op.COUNT, Op.T_FIRST, Op.T_LAST, Op.O_FIRST, Op.ORDERED)  # slots 0 … 4 of a partial that has a header

@@ -11,8 +11,8 @@ PLAIN_KINDS = (
 )  # fmt: skip
 """Those whose result is one number, that need no options, and that buckets answer with a certain interval."""
 KINDS = (
-    *PLAIN_KINDS, "rate", "frequency", "longest_run", "histogram", "bloom_filter", "top_k", "distinct_count", "compiled",
-    "collect", "quantiles", "custom",
+    *PLAIN_KINDS, "rate", "frequency", "longest_run", "histogram", "bloom_filter", "top_k", "distinct_count",
+    "compiled", "collect", "quantiles", "custom",
 )  # fmt: skip
 """All of them; their places are the compiled answers' contract."""
 COMPOSITE = ("longest_run", "histogram", "bloom_filter", "top_k", "distinct_count")

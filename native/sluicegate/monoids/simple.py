@@ -1,4 +1,7 @@
-"""Constructors of the aggregates whose result is one number or time; each takes the dimension it reads, or none for a stream of single values."""
+"""Constructors of the aggregates whose result is a number or a time.
+
+Each takes the dimension it reads, or none for a stream of single values.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.engines.wide: aggregates of fixed width beyond a number or two, with the same bits."""
+"""The readable twin of sluicegate.engines.wide: aggregates of fixed width beyond a number or two, bit for bit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lift(component: Component, values: Sequence[float], time: int, ordinal: int)
         case Op.BINS:
             slots[bisect_right(component.options, x)] = 1
         case Op.BLOOM:
-            bits = {place for place in hashing.places(x, *component.options)}
+            bits = set(hashing.places(x, *component.options))
             return _slots(sum(1 << place for place in bits).to_bytes(8 * len(slots), "little"))
         case Op.TOP:
             return _tops([(x, time)], len(slots))
