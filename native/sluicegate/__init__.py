@@ -45,6 +45,11 @@ if TYPE_CHECKING:
     from sluicegate.monoids import sum as sum
     from sluicegate.monoids import top_k as top_k
     from sluicegate.monoids import variance as variance
+    from sluicegate.monoids.results import Bins as Bins
+    from sluicegate.monoids.results import BloomFilter as BloomFilter
+    from sluicegate.monoids.results import DistinctCount as DistinctCount
+    from sluicegate.monoids.results import LongestRun as LongestRun
+    from sluicegate.monoids.results import Top as Top
     from sluicegate.window import Changes as Changes
     from sluicegate.window import Footprint as Footprint
     from sluicegate.window import Window as Window
@@ -79,6 +84,7 @@ _HOMES = {
         ),
         "monoids",
     ),
+    **dict.fromkeys(("Bins", "BloomFilter", "DistinctCount", "LongestRun", "Top"), "monoids.results"),
     **dict.fromkeys(("Changes", "Footprint", "Window"), "window"),
     **dict.fromkeys(("Bucket", "Builder", "merge"), "buckets"),
     "Bounded": "intervals",

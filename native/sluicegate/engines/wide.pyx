@@ -300,7 +300,7 @@ cdef void union_coupons(const Extra* e, Slot* o, const Slot* a, const Slot* b) n
 
 
 cdef inline int64_t most_coupons(int64_t lg_k) noexcept nogil:
-    return 7 if lg_k < 8 else 3 << (lg_k - 5)
+    return 3 << (lg_k - 5)
 
 
 cdef inline void register(const Extra* e, Slot* o, uint32_t coupon) noexcept nogil:

@@ -17,7 +17,7 @@ _Q = 62  # registers are at most _Q + 1
 
 def most_coupons(lg_k: int) -> int:
     """As many coupons as a sketch of the format lists before it has registers."""
-    return 7 if lg_k < 8 else 3 << (lg_k - 5)
+    return 3 << (lg_k - 5)
 
 
 def standard_error(lg_k: int) -> float:

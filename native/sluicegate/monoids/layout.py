@@ -8,13 +8,13 @@ a certain interval.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
 from sluicegate.errors import ConfigurationError
-from sluicegate.monoids.monoid import COMPOSITE, KINDS, OBJECTS, Monoid
+from sluicegate.monoids.monoid import COLUMNLESS, COMPOSITE, KINDS, OBJECTS, Monoid
 
 MAX_DIMENSIONS = 64
 MAX_AGGREGATES = 256
@@ -152,6 +152,11 @@ class Layout:
                 at, options = self.exact_slots(monoid)[0], _exact(monoid, self.dimensions)[0]
                 found.append((place, monoid, slice(at, at + len(format_of(options[0], options[2])))))
         return found
+
+    def numbers(self, columns: Sequence[Any]) -> dict[str, Any]:
+        """The columns of results by name, without those of results that are no numbers."""
+        named = zip(self.names, self.monoids, columns, strict=True)
+        return {name: column for name, monoid, column in named if monoid.kind not in COLUMNLESS}
 
     @property
     def objects(self) -> bool:

@@ -84,6 +84,15 @@ def lowered(monoid: Monoid, slots: Sequence[Any]) -> Any:
     return DistinctCount(*hll.answer(monoid.options[0], slots[0], area[8:]))
 
 
+def as_number(value: Any) -> float:
+    """A result as the number of its column; NaN where there is none."""
+    if isinstance(value, LongestRun):
+        return float(value.length)
+    if isinstance(value, DistinctCount):
+        return value.estimate
+    return float(value) if isinstance(value, int | float) else float("nan")
+
+
 def empty(monoid: Monoid) -> Any:
     """The result of any aggregate over no readings."""
     if monoid.kind in ("count", "sum"):
