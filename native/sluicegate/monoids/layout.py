@@ -216,17 +216,17 @@ def lay_out(
 
 def format_of(op: Op, options: tuple[Any, ...]) -> str:
     """The slots of a component, one character each."""
-    match op:
-        case Op.BINS:
-            return "q" * (len(options) + 1)
-        case Op.BLOOM:
-            return "q" * (options[0] // 64)
-        case Op.TOP:
-            return "q" + "dq" * options[0]
-        case Op.DISTINCT:
-            return "q" * (1 + (1 << options[0] >> 3))
-        case Op.COMPILED:
-            return "q" * options[1]
+    match op, options:
+        case Op.BINS, edges:
+            return "q" * (len(edges) + 1)
+        case Op.BLOOM, (int(bits), _):
+            return "q" * (bits // 64)
+        case Op.TOP, (int(k),):
+            return "q" + "dq" * k
+        case Op.DISTINCT, (int(lg_k),):
+            return "q" * (1 + (1 << lg_k >> 3))
+        case Op.COMPILED, (_, int(width), *_):
+            return "q" * width
     return FORMATS[op]
 
 
