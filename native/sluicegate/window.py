@@ -129,8 +129,8 @@ class Window:
         (n,). Count and time policies run compiled and without the GIL; a callable policy is asked for each reading.
         NaN stands for "no result"; a longest run's column is its length, a distinct count's the estimate, and what is
         no number (histogram, top_k, bloom_filter) has no column. Raises InputError, before any reading enters, for a
-        value that is not finite, or not greater than 0 where a geometric mean reads it (with its index), a time out of range, wrong lengths or types;
-        PolicyError where the policy raised (the readings up to there are in).
+        value that is not finite, or not greater than 0 where a geometric mean reads it (with its index), a time out of
+        range, wrong lengths or types; PolicyError where the policy raised (the readings up to there are in).
         """
         flat = flat_values(values, len(self._layout.dimensions))
         refuse_not_positive(flat, self._layout)
