@@ -72,20 +72,20 @@ def check(name: str, layout: Layout) -> Facts:
 
 
 def _check_inverse(name: str, layout: Layout) -> None:
-    from sluicegate.monoids.layout import EXACT_OPS, INVERTIBLE
+    from sluicegate.monoids.layout import invertible
 
+    strange = {component.slot: component.op.name.lower() for component in layout.components if not invertible(component)}
     reason = "the oldest readings cannot be deducted again"
+    others = _those(lambda other: not other.deducts)
     for label, monoid in zip(layout.names, layout.monoids, strict=True):
-        if any(op not in INVERTIBLE for op in EXACT_OPS.get(monoid.kind, ())):
+        if any(slot in strange for slot in layout.exact_slots(monoid)):
             raise ConfigurationError(
-                f"engine {name!r}: aggregates[{label!r}] is a {monoid.kind}, of which {reason}; "
-                f"use {_those(lambda other: not other.deducts)}"
+                f"engine {name!r}: aggregates[{label!r}] is a {monoid.kind}, of which {reason}; use {others}"
             )
-    strange = [component.op.name.lower() for component in layout.components if component.op not in INVERTIBLE]
     if strange:
         raise ConfigurationError(
-            f"engine {name!r}: the policy reads {', '.join(strange)}, of which {reason}; take a count or time policy, "
-            f"or use {_those(lambda other: not other.deducts)}"
+            f"engine {name!r}: the policy reads {', '.join(strange.values())}, of which {reason}; "
+            f"take a count or time policy, or use {others}"
         )
 
 
