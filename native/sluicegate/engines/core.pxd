@@ -9,6 +9,7 @@ from sluicegate.engines.answers cimport Cut, Output
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.program cimport Program, Slot
 from sluicegate.histograms._rules cimport Rules
+from sluicegate.policies._eviction cimport Eviction
 
 
 cdef class Core:
@@ -47,6 +48,8 @@ cdef class Core:
     cdef public int64_t mark
     cdef readonly int64_t level  # level evictions so far
     cdef int64_t level_heads[16]  # the head of level l when it was evicted, at l % 16; since the last multiple of 16
+    cdef Eviction eviction  # the built-in rule besides count and time; its kind is 0 where there is none
+    cdef str policy_name  # for its errors
     cdef bint busy  # a batch or an eviction is under way
     cdef object rule
     cdef object raised
@@ -78,6 +81,13 @@ cdef class Core:
     cdef Cut cut_oldest_leaf(self) noexcept nogil
     cdef int answer_all(self, Slot* out) noexcept nogil
     cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
+    cdef int take_eviction(self, eviction) except -1
+    cdef int refuse_fall(self, const double* values, int64_t count) except -1
+    cdef int enforce_rule(self) except -1 nogil
+    cdef int evict_by_rule(self) noexcept nogil
+    cdef int evict_over_limit(self) noexcept nogil
+    cdef bint non_negative(self) noexcept nogil
+    cdef Slot* oldest(self) noexcept nogil
     cdef int leaves(self, const Slot* old) noexcept nogil
     cdef int ask_rule(self, const Slot* old) noexcept
     cdef int center_on(self, centers) except -1

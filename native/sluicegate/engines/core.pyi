@@ -4,6 +4,7 @@ from typing import Any, Self, final
 
 from sluicegate.histograms._rules import Rules
 from sluicegate.monoids.layout import Layout
+from sluicegate.policies.eviction import Eviction
 from sluicegate.reference.core import Saved
 from sluicegate.reference.estimate import Cut
 
@@ -31,6 +32,7 @@ class Core:
         rules: Rules | None = None,
         hop: int = 1,
         up_to: int = 0,
+        eviction: Eviction | None = None,
     ) -> Self: ...
     def insert(self, values: Sequence[float], time: int) -> None: ...
     def insert_many(

@@ -2,8 +2,8 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.math cimport NAN, fabs, isnan
-from libc.stdint cimport int64_t
+from libc.math cimport INFINITY, NAN, fabs, isnan
+from libc.stdint cimport int64_t, intptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
@@ -22,8 +22,9 @@ from sluicegate.engines.runs cimport Run, fold_run
 from sluicegate.histograms._rules cimport Rules, run_joins, run_took
 from sluicegate.histograms._statistics cimport Moments
 from sluicegate.histograms._sum_like cimport Sum, sums_run
+from sluicegate.policies._eviction cimport COMPILED, MAXIMUM, TOTAL, Eviction, Function, leaves_by_rule
 
-from sluicegate.errors import BusyError, InvariantError
+from sluicegate.errors import BusyError, InputError, InvariantError, PolicyError
 from sluicegate.monoids import KINDS as _KINDS
 from sluicegate.monoids.layout import EXACT_OPS as _EXACT_OPS
 from sluicegate.monoids.layout import Op
@@ -83,7 +84,7 @@ cdef class Core:
 
     def __cinit__(
         self, layout, str engine, int policy, int64_t value, int64_t limit, centers, Rules rules=None, int64_t hop=1,
-        int up_to=0,
+        int up_to=0, eviction=None,
     ):
         self._layout = layout
         self.policy, self.value, self.limit, self.hop, self.up_to = policy, value, limit, hop, up_to
@@ -104,6 +105,7 @@ cdef class Core:
         self.engine = Amta() if engine == "amta" else Recalc()
         self.engine.setup(&self.p, limit)
         self.center_on(centers)
+        self.take_eviction(eviction)
 
     def __dealloc__(self):
         free(self.p.step)
@@ -135,6 +137,8 @@ cdef class Core:
             self.enter()
         for i in range(self.p.dimensions):
             self.row[i] = values[i]
+        if self.eviction.growing:
+            self.refuse_fall(self.row, 1)
         self.accept(self.row, time)
 
     cdef int enter(self) except -1:
@@ -163,6 +167,8 @@ cdef class Core:
                 if column.shape[0] < count:
                     raise ValueError(f"insert_many: a column of {column.shape[0]} for {count} readings")
                 columns[k] = &column[0]
+            if self.eviction.growing:
+                self.refuse_fall(&values[0], count)
             with nogil:
                 self.run(&values[0], when, count, columns)
         finally:
@@ -207,10 +213,13 @@ cdef class Core:
         self.accepted += 1
         if time > self.newest:
             self.newest = time
-        if self.policy == CUSTOM:
-            self.note_edge()
-        else:
+        if self.policy != CUSTOM:
             self.enforce()
+        elif self.eviction.kind:
+            self.eviction.reference = values[self.eviction.dimension]
+            self.enforce_rule()
+        else:
+            self.note_edge()
         return 0
 
     cdef inline void lift_reading(self, const double* values, int64_t time) noexcept nogil:
@@ -418,7 +427,7 @@ cdef class Core:
             while self.end_of_oldest() <= cutoff:
                 self.engine.pop()
         elif self.policy == BY_TIME and self.engine.head < self.engine.tail:
-            if self.leaves(self.engine.leaf(self.engine.head)) == 1:
+            if self.leaves(self.oldest()) == 1:
                 self.evict_while(True)
         if self.up_to:
             self.evict_irrelevant(head)
@@ -499,17 +508,25 @@ cdef class Core:
         while k > 0:
             if self.engine.head == self.engine.tail:
                 return 0
-            answer = self.leaves(self.engine.leaf(self.engine.head))
+            answer = self.leaves(self.oldest())
             if answer != 1:
                 return answer
             self.engine.pop()
             k -= 1
         return self.engine.bulk(ask, <void*> self) if self.engine.head < self.engine.tail else 0
 
+    cdef Slot* oldest(self) noexcept nogil:
+        return self.engine.leaf(self.engine.head)
+
     cdef int leaves(self, const Slot* old) noexcept nogil:
-        """Whether a prefix leaves: by time, or by the user's rule."""
+        """Whether a prefix leaves: by time, by a built-in rule, or by the user's."""
+        cdef const Slot* total = NULL
         if self.policy == BY_TIME:
             return old[self.newest_slot].i <= self.cut_off()
+        if self.eviction.kind:
+            if self.eviction.kind == TOTAL or self.eviction.kind == COMPILED:
+                total = self.engine.total()
+            return leaves_by_rule(&self.eviction, total, old, self.engine.tail - self.engine.head)
         with gil:
             return self.ask_rule(old)
 
@@ -519,6 +536,90 @@ cdef class Core:
         except BaseException as error:
             self.raised = error
             return -1
+
+    # built-in rules besides count and time
+
+    cdef int take_eviction(self, eviction) except -1:
+        cdef Eviction* e = &self.eviction
+        if eviction is None:
+            return 0
+        self.policy_name = eviction.name
+        e.kind, e.slot, e.other, e.dimension = eviction.kind, eviction.slot, eviction.other, eviction.dimension
+        e.monotone, e.growing, e.limit, e.most = eviction.monotone, eviction.growing, eviction.limit, eviction.most
+        e.function = <Function> <void*> <intptr_t> eviction.address
+        e.context = <void*> <intptr_t> eviction.context
+        return 0
+
+    cdef int refuse_fall(self, const double* values, int64_t count) except -1:
+        """Refuse a batch whose growing attribute falls, before any of it enters."""
+        cdef const Slot* total = self.engine.total()
+        cdef double newest = -INFINITY if total == NULL else total[self.eviction.other].f, x
+        cdef int64_t i
+        for i in range(count):
+            x = values[i * self.p.dimensions + self.eviction.dimension]
+            if x < newest:
+                name = self._layout.dimensions[self.eviction.dimension]
+                raise InputError(
+                    f"reading {i}: {name or 'value'} {x!r} after {newest!r}, but the policy {self.policy_name} says "
+                    "that it never falls; nothing was inserted"
+                )
+            newest = x
+        return 0
+
+    cdef int enforce_rule(self) except -1 nogil:
+        """A compiled rule may hold the GIL for a while: nobody else enters then, nor does the rule itself."""
+        cdef bint busy = self.busy
+        cdef int answer
+        self.busy = True
+        answer = self.evict_by_rule()
+        self.busy = busy
+        self.note_edge()
+        if self.ruled:
+            self.settle()
+        if answer < 0:
+            with gil:
+                raise PolicyError(
+                    f"policy {self.policy_name}: returned {self.eviction.failure}, expected 0 or 1; the reading is in, "
+                    "nothing more was evicted"
+                )
+        return 0
+
+    cdef int evict_by_rule(self) noexcept nogil:
+        """The oldest leaves while the rule says so; in bulk, as often as it takes, where the rule is monotone."""
+        cdef Eviction* e = &self.eviction
+        cdef const Slot* total
+        cdef int answer
+        while e.most and self.engine.tail - self.engine.head > e.most:
+            self.engine.pop()
+        if e.kind == TOTAL:
+            return self.evict_over_limit()
+        if e.kind == MAXIMUM:
+            total = self.engine.total()
+            e.reference = NAN if total == NULL else total[e.slot].f  # NAN: nothing leaves
+        while self.engine.head < self.engine.tail:
+            answer = self.leaves(self.oldest())
+            if answer != 1:
+                return answer
+            self.engine.pop()
+            if e.monotone:
+                answer = self.evict_while(True)
+                if answer < 0:
+                    return answer
+        return 0
+
+    cdef int evict_over_limit(self) noexcept nogil:
+        """In bulk what surely leaves, where no value is negative; the rest, and otherwise all, one by one."""
+        cdef const Slot* total = self.engine.total()
+        if total != NULL and total[self.eviction.slot].f > self.eviction.limit and self.non_negative():
+            self.evict_while(True)
+            total = self.engine.total()
+        while total != NULL and total[self.eviction.slot].f > self.eviction.limit:
+            self.engine.pop()
+            total = self.engine.total()
+        return 0
+
+    cdef inline bint non_negative(self) noexcept nogil:
+        return self.engine.total()[self.eviction.other].f >= 0.0
 
     def evict(self, leaves, bint monotone):
         """Evict by a user's rule of (total, old); what it raises leaves a consistent window."""

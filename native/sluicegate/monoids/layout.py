@@ -8,7 +8,7 @@ a certain interval.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -131,18 +131,24 @@ class Layout:
 
 
 def lay_out(
-    aggregates: Mapping[str, Monoid] | Monoid, *, header: bool, times: bool, bucketed: bool, samples: int = 0
+    aggregates: Mapping[str, Monoid] | Monoid,
+    *,
+    header: bool,
+    times: bool,
+    bucketed: bool,
+    samples: int = 0,
+    read: Sequence[tuple[Op, str | None]] = (),
 ) -> Layout:
     """Lay out a partial for these aggregates.
 
     `header`: keep count, times, first ordinal and order (a callable policy reads them); `times`: keep the greatest
-    time (a time policy does); `bucketed`: leaves are buckets. Raises ConfigurationError for an unknown aggregate or
-    mixed dimensions.
+    time (a time policy does); `bucketed`: leaves are buckets; `read`: what the policy reads besides, of which
+    dimension. Raises ConfigurationError for an unknown aggregate or mixed dimensions.
     """
     named = {aggregates.kind: aggregates} if isinstance(aggregates, Monoid) else dict(aggregates)
     _check(named)
-    dimensions = _dimensions(named)
-    wanted = _wanted(named, dimensions, bucketed) + [(Op.SAMPLE, control) for control in range(samples)]
+    dimensions = _dimensions(named, [dimension for _, dimension in read])
+    wanted = _wanted(named, dimensions, bucketed, read) + [(Op.SAMPLE, control) for control in range(samples)]
     head = HEADER if header or bucketed else (Op.T_LAST,) if times else ()
     components, width = _place(head, wanted)
     by_slot = sorted(components, key=lambda component: component.slot)
@@ -167,23 +173,32 @@ def _check(named: Mapping[str, Monoid]) -> None:
             )
 
 
-def _dimensions(named: Mapping[str, Monoid]) -> tuple[str | None, ...]:
-    read = list(dict.fromkeys(monoid.dimension for monoid in named.values() if monoid.kind != "count"))
+def _dimensions(named: Mapping[str, Monoid], of_policy: Sequence[str | None]) -> tuple[str | None, ...]:
+    of_aggregates = [monoid.dimension for monoid in named.values() if monoid.kind != "count"]
+    read = list(dict.fromkeys([*of_aggregates, *of_policy]))
     if None in read and len(read) > 1:
         named_ones = [dimension for dimension in read if dimension is not None]
-        raise ConfigurationError(f"aggregates: some read {named_ones} and some no dimension; name a dimension in each")
+        raise ConfigurationError(
+            f"aggregates: some, or the policy, read {named_ones} and some no dimension; name a dimension in each"
+        )
     if len(read) > MAX_DIMENSIONS:
         raise ConfigurationError(f"aggregates: {len(read)} dimensions, expected at most {MAX_DIMENSIONS}")
     return tuple(read) or (None,)
 
 
-def _wanted(named: Mapping[str, Monoid], dimensions: tuple[str | None, ...], bucketed: bool) -> list[tuple[Op, int]]:
+def _wanted(
+    named: Mapping[str, Monoid],
+    dimensions: tuple[str | None, ...],
+    bucketed: bool,
+    read: Sequence[tuple[Op, str | None]],
+) -> list[tuple[Op, int]]:
     wanted: dict[tuple[Op, int], None] = {}
     for monoid in named.values():
         if monoid.kind == "count":
             continue
         for op in BUCKET_OPS[monoid.kind] if bucketed else EXACT_OPS[monoid.kind]:
             wanted[op, dimensions.index(monoid.dimension)] = None
+    wanted |= {(op, dimensions.index(dimension)): None for op, dimension in read}
     return list(wanted)
 
 
