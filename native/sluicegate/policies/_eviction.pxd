@@ -17,7 +17,7 @@ cdef enum:
     LONGEST_RUN = 4
     COMPILED = 5
 
-ctypedef struct Eviction:
+ctypedef struct Condition:
     int kind
     int slot
     int other
@@ -32,7 +32,7 @@ ctypedef struct Eviction:
     int failure  # what a compiled rule returned below 0
 
 
-cdef inline bint over(const Eviction* e, const Slot* total, const Slot* old, int64_t leaves) noexcept nogil:
+cdef inline bint over(const Condition* e, const Slot* total, const Slot* old, int64_t leaves) noexcept nogil:
     """Whether all of a prefix of no negative values surely leaves: what is behind it exceeds the limit, rounding included.
 
     Any order of adding n such values is within n·2⁻⁵³ of their sum; there are three such sums, and a difference.
@@ -41,7 +41,7 @@ cdef inline bint over(const Eviction* e, const Slot* total, const Slot* old, int
     return sum - before > e.limit + (sum + (e.limit if e.limit > 0.0 else -e.limit)) * leaves * 2.0 ** -51
 
 
-cdef inline int leaves_by_rule(Eviction* e, const Slot* total, const Slot* old, int64_t leaves) noexcept nogil:
+cdef inline int leaves_by_rule(Condition* e, const Slot* total, const Slot* old, int64_t leaves) noexcept nogil:
     """1: the prefix leaves; 0: it stays; −1: the compiled rule failed."""
     cdef int answer
     if e.kind == DELTA:
