@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from sluicegate.errors import ConfigurationError
-from sluicegate.monoids.layout import FORMATS, HEADER, Layout
+from sluicegate.monoids.layout import HEADER, Layout
 from sluicegate.policies.eviction import COMPILED, Eviction
 from sluicegate.policies.rules import Read
 
@@ -106,5 +106,6 @@ def fields(layout: Layout) -> dict[str, Field]:
     for component in sorted(layout.components, key=lambda each: each.slot):
         dimension = None if component.op in HEADER else layout.dimensions[component.dimension]
         name = component.op.name.lower() + (f"[{dimension}]" if dimension is not None else "")
-        found[name] = Field(component.slot, FORMATS[component.op])
+        name += f" {component.options}" if name in found else ""
+        found[name] = Field(component.slot, component.format)
     return found

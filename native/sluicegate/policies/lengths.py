@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 from sluicegate.errors import ConfigurationError
 from sluicegate.policies.checks import check_count
+from sluicegate.spans import micros
 
 MAX_SPAN = 2**62
-_UNITS = {
-    "us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "m": 60_000_000,
-    "h": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,27 +85,20 @@ def time(span: int | str, *, hop: int | str = 1, up_to: str | None = None) -> Ti
     `hop`: a length of time; the window moves on only when the newest time passes a multiple of it. `up_to` as in
     `count`. Raises ConfigurationError for what is no positive length below 2^62 µs.
     """
-    micros = _micros(span) if isinstance(span, str) else span
-    if isinstance(micros, bool) or not isinstance(micros, int) or not 1 <= micros <= MAX_SPAN:
+    length = micros(span) if isinstance(span, str) else span
+    if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= MAX_SPAN:
         raise ConfigurationError(
             f"policies.time: {span!r}, expected a positive length: µs as an int, or a text like '24h'"
         )
-    step = _micros(hop) if isinstance(hop, str) else hop
+    step = micros(hop) if isinstance(hop, str) else hop
     if isinstance(step, bool) or not isinstance(step, int) or not 1 <= step <= MAX_SPAN:
         raise ConfigurationError(
             f"policies.time(hop={hop!r}): expected a positive length: µs as an int, or a text like '1h'"
         )
-    return Time(micros, step, _extreme("time", up_to))
+    return Time(length, step, _extreme("time", up_to))
 
 
 def _extreme(name: str, up_to: str | None) -> str | None:
     if up_to not in (None, "max", "min"):
         raise ConfigurationError(f"policies.{name}(up_to={up_to!r}): expected 'max', 'min' or None")
     return up_to
-
-
-def _micros(text: str) -> int | None:
-    match = re.fullmatch(r"\s*(\d{1,19})\s*([a-z]+)\s*", text)
-    if match is None or match[2] not in _UNITS:
-        return None
-    return int(match[1]) * _UNITS[match[2]]
