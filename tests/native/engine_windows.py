@@ -17,7 +17,8 @@ WITH_LEAVES = tuple(name for name in sg.ENGINES if FACTS[name].keeps_leaves)
 LITE = tuple(name for name in sg.ENGINES if not FACTS[name].keeps_leaves)
 ORDERED = {"sum": sg.sum(), "max": sg.max(), "first": sg.first(), "last": sg.last(), "argmin": sg.argmin()}
 DEDUCTIBLE = {
-    "sum": sg.sum(), "mean": sg.mean(), "last": sg.last(), "count": sg.count(), "std": sg.std(), "variance": sg.variance(),
+    "sum": sg.sum(), "mean": sg.mean(), "last": sg.last(), "count": sg.count(), "std": sg.std(),
+    "variance": sg.variance(),
 }  # fmt: skip
 ROUNDED = ("std", "variance", "mean", "geometric_mean")
 

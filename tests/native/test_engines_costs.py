@@ -1,4 +1,4 @@
-"""What an operation costs at worst, counted in combines: the papers' bounds, on the twins, which the compiled follow."""
+"""What an operation costs at worst, counted in combines: the papers' bounds, on the twins that the compiled follow."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_buckets_leave_by_their_policy(name: str) -> None:
 
 def test_engines_that_do_not_exist() -> None:
     """All that do are named."""
-    with pytest.raises(errors.ConfigurationError, match="'abacus', expected one of recalc, soe.*amta"):
+    with pytest.raises(errors.ConfigurationError, match=r"'abacus', expected one of recalc, soe.*amta"):
         sg.Window(sg.sum(), policy=sg.policies.count(4), engine="abacus")
 
 

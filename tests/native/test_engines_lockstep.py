@@ -1,4 +1,4 @@
-"""Every engine, compiled and twin, beside the oracle: every window size 0 … 99 with every eviction length, then random."""
+"""Every engine, compiled and twin, beside the oracle: every window size 0 … 99, every eviction length, then random."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ import random
 from typing import Any
 
 import pytest
-from engine_windows import ORDERED, OTHERS, WITH_BUCKETS, Counted, agree, clock, less, same_columns, whole_numbers, windows
+from engine_windows import (
+    ORDERED,
+    OTHERS,
+    WITH_BUCKETS,
+    Counted,
+    agree,
+    clock,
+    less,
+    same_columns,
+    whole_numbers,
+    windows,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +29,7 @@ MOST = 99
 
 
 def twin(name: str, strict: bool = True) -> tuple[Engine, Counted]:
-    """A twin over intervals; the tree of the reactive one is no order of time, so what it combines there is no matter."""
+    """A twin over intervals; what the reactive tree combines where its ring wraps is never read."""
     combine = Counted(strict and name != "reactive")
     return make(name, combine, deduct=less), combine
 
@@ -80,7 +91,7 @@ def test_bulk_evictions_of_twins(name: str) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_compiled_at_every_size_and_eviction_length(name: str) -> None:
-    """The same through a window: filled to each size, each number of readings evicted, refilled in batches and singly."""
+    """The same through a window: filled to each size, each number of readings evicted, refilled in batches."""
     oracle, other = windows(name, sg.policies.count(MOST))
     for size in range(MOST + 1):
         for length in range(size + 1):

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`keeps_leaves`: all of them, whatever the policy reads. `buckets`: readings may join its newest leaf, levels can be
+    """What an engine can do.
 
+    `keeps_leaves`: all of them, whatever the policy reads. `buckets`: readings may join its newest leaf, levels can be
     evicted. `deducts`: the operation needs an inverse. `exact`: a restored window continues bit for bit; else sums and
     what follows from them may differ by their rounding, since the order of additions is not stored.
     """
@@ -74,7 +75,9 @@ def check(name: str, layout: Layout) -> Facts:
 def _check_inverse(name: str, layout: Layout) -> None:
     from sluicegate.monoids.layout import invertible
 
-    strange = {component.slot: component.op.name.lower() for component in layout.components if not invertible(component)}
+    strange = {
+        component.slot: component.op.name.lower() for component in layout.components if not invertible(component)
+    }
     reason = "the oldest readings cannot be deducted again"
     others = _those(lambda other: not other.deducts)
     for label, monoid in zip(layout.names, layout.monoids, strict=True):

@@ -19,8 +19,8 @@ from sluicegate.policies.eviction import Eviction
 from sluicegate.reference import estimate
 from sluicegate.reference.engine import Engine
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM, Cut, Edge, Value
-from sluicegate.reference.factory import make_for
 from sluicegate.reference.eviction import Rule
+from sluicegate.reference.factory import make_for
 from sluicegate.reference.program import Partial, combiner, lift
 from sluicegate.reference.rules import Rules
 from sluicegate.reference.statistics import Moments

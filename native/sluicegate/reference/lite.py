@@ -1,4 +1,4 @@
-"""What the readable twins of the Lite engines have in common: one partial an element, and of the leaf only what is asked.
+"""What the readable twins of the Lite engines have in common: one partial an element, and of its leaf what is asked.
 
 An element is a leaf at first and an aggregate later. `keep` slots of each leaf stand in a queue beside: none for a
 count window, the time for a time window, all where a callable judges the oldest leaf.

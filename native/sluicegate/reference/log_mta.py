@@ -24,7 +24,7 @@ class LogMta(Queued):
         self._levels: list[dict[int, Partial]] = [{}]
 
     def _top(self) -> int:
-        """The lowest level that is one pair: where the oldest and the newest leaf's indices differ only in the last bit."""
+        """The lowest level that is one pair: the oldest and the newest leaf differ in its last bit, and not above."""
         return max((self.head ^ (self.tail - 1)).bit_length() - 1, 0)
 
     def leaf(self, index: int) -> Partial:

@@ -1,6 +1,7 @@
 """The oracle: keeps the leaves and recalculates every answer from them, oldest first. Slow on purpose, and plain.
 
-Fact card: FIFO; associative operation; insert and eviction O(1), a query O(n); n partials. Source: paper DABA, Figure 3.
+Fact card: FIFO; associative operation; insert and eviction O(1), a query O(n); n partials.
+Source: paper DABA, Figure 3.
 """
 
 from __future__ import annotations

@@ -60,6 +60,6 @@ class TwoStacks(Queued):
             folded = self._combine(self.leaf(index), self._front[index + 1])
             self._insist(self._front[index] == folded, f"front aggregate {index} is not what is below it")
         back: Partial | None = None
-        for index in range(self._split, self.tail):
+        for index in range(max(self._split, self.head), self.tail):
             back = self._after(back, self.leaf(index))
         self._insist(back == self._back, "the back's aggregate is not its leaves'")

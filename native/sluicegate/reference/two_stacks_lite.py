@@ -50,6 +50,6 @@ class TwoStacksLite(Lite):
         self._insist(self.head <= self._split <= self.tail or self.head == self.tail, f"front ends at {self._split}")
         self._insist((self.head < self._split) == (self.head < self.tail), f"no front before {self._split}")
         back: Partial | None = None
-        for index in range(self._split, self.tail):
+        for index in range(max(self._split, self.head), self.tail):
             back = self._after(back, self._elements[index])
         self._insist(back == self._back, "the back's aggregate is not its leaves'")
