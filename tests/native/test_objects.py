@@ -105,6 +105,23 @@ def test_a_policy_over_objects() -> None:
     assert [one["words"] for one in window.buckets()] == [[f"{i}@{i}"] for i in range(36, 40)]
 
 
+def test_a_built_in_rule() -> None:
+    """The rule that a sum stays within a limit evicts from a window over objects, after a failed combination too."""
+    words = Words()
+    window = sg.Window({"words": sg.custom(words), "sum": sg.sum()}, policy=sg.policies.total("sum", 10))
+    for i in range(30):
+        words.raising["combine"] = ValueError("not now") if i in (7, 8) else None
+        window.insert(float(i % 5), time=i)
+        inside: list[tuple[float, int]] = []
+        for k in range(i, -1, -1):
+            if sum(x for x, _ in inside) + k % 5 > 10:
+                break
+            inside.insert(0, (float(k % 5), k))
+        if i not in (7, 8):
+            assert window.query()["words"] == text(inside)
+        window.verify()
+
+
 def test_several_dimensions() -> None:
     """A user's aggregate of two dimensions gets both values of a reading, in the order in which it named them."""
 

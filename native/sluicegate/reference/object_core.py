@@ -15,6 +15,7 @@ from sluicegate.errors import AggregateError, BusyError
 from sluicegate.monoids.layout import Layout, Op
 from sluicegate.monoids.objects import Own, own_of
 from sluicegate.reference import core, estimate
+from sluicegate.reference.eviction import Rule
 from sluicegate.reference.program import Partial, combiner
 
 
@@ -50,10 +51,10 @@ class ObjectCore(core.Core):
         self._engine_name = engine
         self._leaves: dict[int, Partial] = {}
         self._lifted: list[Any] = []
-        self._newest_leaf: Partial = []
         self._inside = False  # the user's code runs
         self._interrupt: BaseException | None = None
         super().__init__(layout, engine, *rest, **options)
+        self._point_rule()
 
     # readings
 
@@ -61,10 +62,11 @@ class ObjectCore(core.Core):
         """Take one reading; AggregateError from `lift`: nothing has changed."""
         self._refuse_inside()
         self._lifted = [self._lift_own(name, own, values, reads, time) for _, name, own, _, reads in self._own]
-        super().insert(values, time)
-        self._leaves[self._engine.tail - 1] = self._newest_leaf
-        self._forget()
-        self._pass_on()
+        try:
+            super().insert(values, time)
+        finally:
+            self._forget()
+            self._pass_on()
 
     def _lift_own(self, name: str, own: Own, values: Sequence[float], reads: tuple[int, ...], time: int) -> Any:
         value = values[reads[0]] if len(reads) == 1 else tuple(values[k] for k in reads)
@@ -74,8 +76,11 @@ class ObjectCore(core.Core):
         reading: list[Any] = super()._lift(values, time)
         for (_, _, _, slot, _), lifted in zip(self._own, self._lifted, strict=True):
             reading[slot] = Kept(lifted)
-        self._newest_leaf = reading
         return reading
+
+    def _place(self, values: Sequence[float], reading: Partial, time: int) -> None:
+        super()._place(values, reading, time)
+        self._leaves[self._engine.tail - 1] = reading
 
     def _forget(self) -> None:
         """Let go of the leaves that have left; they are the oldest."""
@@ -180,6 +185,16 @@ class ObjectCore(core.Core):
         for leaf in self._leaves.values():
             fresh.push(leaf)
         self._engine = fresh
+        self._point_rule()
+
+    def _point_rule(self) -> None:
+        """A built-in rule evicts from the engine there is; a compiled one reads 0 where a partial holds an object."""
+        if self._eviction is not None:
+            self._rule = Rule(self._eviction, self._engine, self._plain, self._evict)
+
+    def _plain(self, partial: Partial | None) -> bytes:
+        slots = [0 if isinstance(slot, Kept) else slot for slot in partial or ()]
+        return self._layout.format.pack(*slots) if slots else b""
 
     def leaf(self, index: int) -> Any:
         """A leaf of the window, head ≤ index < tail; the partial itself."""
