@@ -108,7 +108,7 @@ def test_a_policy_over_objects() -> None:
 def test_a_built_in_rule() -> None:
     """The rule that a sum stays within a limit evicts from a window over objects, after a failed combination too."""
     words = Words()
-    window = sg.Window({"words": sg.custom(words), "sum": sg.sum()}, policy=sg.policies.total("sum", 10))
+    window = sg.Window({"words": sg.custom(words), "sum": sg.sum()}, policy=sg.policies.total(None, 10))
     for i in range(30):
         words.raising["combine"] = ValueError("not now") if i in (7, 8) else None
         window.insert(float(i % 5), time=i)
