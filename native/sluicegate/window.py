@@ -27,6 +27,7 @@ from sluicegate.histograms.constrained import LEAST
 from sluicegate.intervals import Bounded
 from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import Layout, lay_out
+from sluicegate.monoids.results import as_number
 from sluicegate.policies import Count, Custom, Policy, Time, as_policy
 from sluicegate.readings import Reader, in_range
 from sluicegate.rebuilding import Row, gather
@@ -126,9 +127,10 @@ class Window:
 
         `values`: a buffer of float64, (n,) or C-contiguous (n, dimensions), or a sequence of numbers; `times`: int64
         (n,). Count and time policies run compiled and without the GIL; a callable policy is asked for each reading.
-        NaN stands for "no result". Raises InputError, before any reading enters, for a value that is not finite, or not
-        greater than 0 where a geometric mean reads it (with its index), a time out of range, wrong lengths or types;
-        PolicyError where the policy raised (the readings up to there are in).
+        NaN stands for "no result"; a longest run's column is its length, a distinct count's the estimate, and what is
+        no number (histogram, top_k, bloom_filter) has no column. Raises InputError, before any reading enters, for a
+        value that is not finite, or not greater than 0 where a geometric mean reads it (with its index), a time out of
+        range, wrong lengths or types; PolicyError where the policy raised (the readings up to there are in).
         """
         flat = flat_values(values, len(self._layout.dimensions))
         refuse_not_positive(flat, self._layout)
@@ -140,14 +142,14 @@ class Window:
             self._insert_each(batch, columns, self._policy)
         elif flat.readings:
             self._core.insert_many(batch.values.view, batch.times, flat.readings, columns)
-        return None if columns is None else dict(zip(self._layout.names, columns, strict=True))
+        return None if columns is None else self._layout.numbers(columns)
 
     def _insert_each(self, batch: Batch, columns: list[array[float]] | None, policy: Custom) -> None:
         for i, (values, time) in enumerate(batch.rows(self._core.accepted)):
             self._core.insert(values, time)
             self._enforce(policy)
             for column, value in zip(columns or (), self._core.results(), strict=bool(columns)):
-                column[i] = float("nan") if value is None else value
+                column[i] = as_number(value)
 
     def _ordinal(self) -> int:
         if isinstance(self._policy, Time):
@@ -197,7 +199,7 @@ class Window:
         if head == tail:
             return [Bounded(value, value, value, True) for value in values]
         if not self._bucketed:
-            return intervals.exactly(self._layout, values, self._leaves_of_sums(head, tail))
+            return intervals.exactly(self._layout, values, self._leaves_of_sums(head, tail), tail - head)
         cut, rest = self._core.cut_oldest(), self._core.rest()
         assert cut is not None  # noqa: S101  there is an oldest leaf
         total, oldest = unpack(self._core.total()), unpack(self._core.leaf(head))
@@ -388,10 +390,7 @@ class Window:
 
     def _owner(self) -> bytes:
         layout = self._layout
-        aggregates = [
-            f"{name}:{monoid.kind}:{monoid.dimension}" + (f":{monoid.ddof}" if monoid.ddof else "")
-            for name, monoid in zip(layout.names, layout.monoids, strict=True)
-        ]
+        aggregates = [f"{name}:{monoid.identity}" for name, monoid in zip(layout.names, layout.monoids, strict=True)]
         kept = [f"buckets:{self._limit}"] + [each.name for each in self._histograms.deciding]
         return snapshot.fingerprint([self._engine, self._policy.name, *kept, *aggregates, *layout.since])
 

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from sluicegate.engines.answers cimport CUSTOM, K_SUM, Cut, bucket_answer, exact_answer, is_whole
+from sluicegate.engines.answers cimport CUSTOM, K_DISTINCT, K_SUM, Cut, bucket_answer, exact_answer, is_whole
 from sluicegate.engines.bucketing cimport Bucketing
 from sluicegate.engines.program cimport Slot
 
@@ -63,7 +63,8 @@ cdef class Taking(Bucketing):
             self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
             if self.answer_all(answer) < 0:
                 for k in range(self.answers):
-                    out[k][i] = 0.0 if self.outputs[k].kind <= K_SUM else NAN
+                    kind = self.outputs[k].kind
+                    out[k][i] = 0.0 if kind <= K_SUM or kind == K_DISTINCT else NAN
                 continue
             for k in range(self.answers):
                 kind = self.outputs[k].kind

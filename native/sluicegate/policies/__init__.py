@@ -7,19 +7,15 @@ window).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sluicegate.errors import ConfigurationError
+from sluicegate.spans import micros as _micros
 
 MAX_COUNT = 2**53
 MAX_SPAN = 2**62
-_UNITS = {
-    "us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "m": 60_000_000,
-    "h": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +150,3 @@ def as_policy(policy: Any) -> Policy:
     raise ConfigurationError(
         f"policy: {policy!r}, expected sg.policies.count(n), sg.policies.time('24h') or a callable"
     )
-
-
-def _micros(text: str) -> int | None:
-    match = re.fullmatch(r"\s*(\d{1,19})\s*([a-z]+)\s*", text)
-    if match is None or match[2] not in _UNITS:
-        return None
-    return int(match[1]) * _UNITS[match[2]]

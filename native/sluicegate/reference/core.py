@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from sluicegate.errors import BusyError, InvariantError
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST, Layout, Op
+from sluicegate.monoids.results import as_number
 from sluicegate.reference import estimate
 from sluicegate.reference.amta import Amta
 from sluicegate.reference.engine import Engine
@@ -130,7 +131,7 @@ class Core:
             self.insert(row, times[i] if times is not None else self.accepted)
             if out is not None:
                 for column, value in zip(out, self.results(), strict=True):
-                    column[i] = float("nan") if value is None else value
+                    column[i] = as_number(value)
 
     def _refresh(self, rules: Rules) -> None:
         """Give the sum-like histogram the current results and their sample, which the buckets carry."""
