@@ -35,6 +35,7 @@ class Operator(NamedTuple):
 OPERATORS = (
     Operator("Sum", "sum"), Operator("Max", "max"), Operator("ArgMax", "argmax"), Operator("MinCount", "min_count"),
     Operator("ArithMean", "mean"), Operator("StdDev", "std"), Operator("GeoMean", "geometric_mean"),
+    Operator("Bloom", "bloom_filter", {"bits": 1 << 14, "hashes": 4}),
 )  # fmt: skip
 BY_NAME = {operator.name: operator for operator in OPERATORS}
 
