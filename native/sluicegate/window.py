@@ -28,7 +28,8 @@ from sluicegate.intervals import Bounded
 from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import Layout, lay_out
 from sluicegate.monoids.results import as_number
-from sluicegate.policies import Count, Custom, Policy, Time, as_policy
+from sluicegate.policies import Compiled, Count, Custom, Policy, Ruled, Time, as_policy
+from sluicegate.policies.custom import Field, fields
 from sluicegate.readings import Reader, in_range
 from sluicegate.rebuilding import Row, gather
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM
@@ -84,19 +85,22 @@ class Window:
             raise ConfigurationError(f"engine: {engine!r}, expected one of {', '.join(ENGINES)}")
         self._policy: Policy = as_policy(policy)
         plain = self._lay_out(aggregates, bool(histograms), 0)
-        self._histograms = compose(histograms, _kinds(plain), isinstance(self._policy, Custom) or self._policy.hop > 1)
+        self._histograms = compose(histograms, _kinds(plain), self._policy.hops)
+        _refuse_buckets(self._policy, bool(histograms))
         self._limit, self._bucketed = self._histograms.limit, self._histograms.bucketed
         self._layout: Layout = self._lay_out(aggregates, self._bucketed, len(self._histograms.controls))
         self._engine = engine
         centers = None if center is None else _centers(center, self._layout.dimensions)
         kind, value, hop = _rule(self._policy)
+        eviction = self._policy.eviction(self._layout) if isinstance(self._policy, Ruled) else None
         rules, up_to = self._histograms.rules(), _up_to(self._policy, self._layout)
-        self._core = Core(self._layout, engine, kind, value, self._limit, centers, rules, hop, up_to)
+        self._core = Core(self._layout, engine, kind, value, self._limit, centers, rules, hop, up_to, eviction)
         self._reader = Reader(self._layout.dimensions, self._layout.positive)
 
     def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
-        header, times = isinstance(self._policy, Custom), isinstance(self._policy, Time)
-        return lay_out(aggregates, header=header, times=times, bucketed=bucketed, samples=samples)
+        header, times = isinstance(self._policy, Custom | Compiled), isinstance(self._policy, Time)
+        read = self._policy.reads if isinstance(self._policy, Ruled) else ()
+        return lay_out(aggregates, header=header, times=times, bucketed=bucketed, samples=samples, read=read)
 
     # readings
 
@@ -224,6 +228,11 @@ class Window:
     def dimensions(self) -> tuple[str | None, ...]:
         """The dimensions a reading has, in the order in which a sequence gives them; (None,) for a plain number."""
         return self._layout.dimensions
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """What each slot of a partial holds, for a compiled policy: "count", "sum[load]", … → slot and types."""
+        return fields(self._layout)
 
     @property
     def center(self) -> tuple[float, ...] | None:
@@ -406,9 +415,14 @@ def _rule(policy: Policy) -> tuple[int, int, int]:
     return (BY_TIME, policy.span, policy.hop) if isinstance(policy, Time) else (CUSTOM, 0, 1)
 
 
+def _refuse_buckets(policy: Policy, bucketed: bool) -> None:
+    if bucketed and policy.exact_only:
+        raise ConfigurationError(f"histograms: not under the policy {policy.name}: {policy.exact_only}")
+
+
 def _up_to(policy: Policy, layout: Layout) -> int:
     """1 (−1) where the policy evicts up to the current maximum (minimum), 0 where it does not."""
-    if isinstance(policy, Custom) or policy.up_to is None:
+    if not isinstance(policy, Count | Time) or policy.up_to is None:
         return 0
     if len(layout.dimensions) > 1 or any(monoid.kind != policy.up_to for monoid in layout.monoids):
         raise ConfigurationError(

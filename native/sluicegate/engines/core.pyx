@@ -30,7 +30,7 @@ cdef class Core(Taking):
 
     def __cinit__(
         self, layout, str engine, int policy, int64_t value, int64_t limit, centers, Rules rules=None, int64_t hop=1,
-        int up_to=0,
+        int up_to=0, eviction=None,
     ):
         self._layout = layout
         self.policy, self.value, self.limit, self.hop, self.up_to = policy, value, limit, hop, up_to
@@ -53,6 +53,7 @@ cdef class Core(Taking):
         self.engine = Amta() if engine == "amta" else Recalc()
         self.engine.setup(&self.p, limit)
         self.center_on(centers)
+        self.take_condition(eviction)
 
     # answers
 

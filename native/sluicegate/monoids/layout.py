@@ -190,20 +190,28 @@ class Layout:
 
 
 def lay_out(
-    aggregates: Mapping[str, Monoid] | Monoid, *, header: bool, times: bool, bucketed: bool, samples: int = 0
+    aggregates: Mapping[str, Monoid] | Monoid,
+    *,
+    header: bool,
+    times: bool,
+    bucketed: bool,
+    samples: int = 0,
+    read: Sequence[tuple[Op, str | None]] = (),
 ) -> Layout:
     """Lay out a partial for these aggregates.
 
     `header`: keep count, times, first ordinal and order (a callable policy reads them); `times`: keep the greatest
-    time (a time policy does); `bucketed`: leaves are buckets. Raises ConfigurationError for an unknown aggregate or
-    mixed dimensions.
+    time (a time policy does); `bucketed`: leaves are buckets; `read`: what the policy reads besides, of which
+    dimension. Raises ConfigurationError for an unknown aggregate or mixed dimensions.
     """
     named = {aggregates.kind: aggregates} if isinstance(aggregates, Monoid) else dict(aggregates)
     _check(named)
     if bucketed:
         _check_buckets(named)
-    dimensions = _dimensions(named)
-    wanted = _wanted(named, dimensions, bucketed) + [(Op.SAMPLE, control, ()) for control in range(samples)]
+    dimensions = _dimensions(named, [dimension for _, dimension in read])
+    wanted = _wanted(named, dimensions, bucketed)
+    wanted += [(op, dimensions.index(dimension), ()) for op, dimension in read]
+    wanted += [(Op.SAMPLE, control, ()) for control in range(samples)]
     head = HEADER if header or bucketed else (Op.T_LAST,) if times else ()
     components, width = _place(head, wanted)
     by_slot = sorted(components, key=lambda component: component.slot)
@@ -256,11 +264,14 @@ def _check_buckets(named: Mapping[str, Monoid]) -> None:
             )
 
 
-def _dimensions(named: Mapping[str, Monoid]) -> tuple[str | None, ...]:
-    read = list(dict.fromkeys(dimension for monoid in named.values() for dimension in monoid.reads))
+def _dimensions(named: Mapping[str, Monoid], of_policy: Sequence[str | None]) -> tuple[str | None, ...]:
+    of_aggregates = [dimension for monoid in named.values() for dimension in monoid.reads]
+    read = list(dict.fromkeys([*of_aggregates, *of_policy]))
     if None in read and len(read) > 1:
         named_ones = [dimension for dimension in read if dimension is not None]
-        raise ConfigurationError(f"aggregates: some read {named_ones} and some no dimension; name a dimension in each")
+        raise ConfigurationError(
+            f"aggregates: some, or the policy, read {named_ones} and some no dimension; name a dimension in each"
+        )
     if len(read) > MAX_DIMENSIONS:
         raise ConfigurationError(f"aggregates: {len(read)} dimensions, expected at most {MAX_DIMENSIONS}")
     return tuple(read) or (None,)
