@@ -24,13 +24,9 @@ from bench.engines.timing import FULL, QUICK, TINY, Effort
 import sluicegate as sg
 
 Command = Callable[[Sequence[str], Effort], list[Table]]
-COMMANDS: dict[str, Command] = {
-    **daba.COMMANDS,
-    **amta.COMMANDS,
-    **stream.COMMANDS,
-    **memory.COMMANDS,
-    **peers.COMMANDS,
-}
+COMMANDS: dict[str, Command] = {}
+for module in (daba, amta, stream, memory, peers):
+    COMMANDS |= module.COMMANDS
 EFFORTS = {
     "full": (FULL, "some minutes (the default)"),
     "quick": (QUICK, "under a minute"),

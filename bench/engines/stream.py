@@ -15,8 +15,10 @@ import sluicegate as sg
 from sluicegate.errors import ConfigurationError
 
 WINDOW = 1 << 20
+PIECE = 1 << 10
+SECONDS = 4  # of one run of one engine
 #: Table 2 of the paper: mean latency in ns (Java in Storm).
-PAPER = {
+PAPER: dict[str, dict[str, float]] = {
     "sum": {"recalc": 3.69e8, "log_mta": 10_341, "daba": 4_288, "amta": 4_163},
     "mean": {"recalc": 3.26e8, "log_mta": 10_378, "daba": 4_389, "amta": 4_033},
     "geometric_mean": {"recalc": 2.83e8, "log_mta": 11_166, "daba": 4_795, "amta": 4_183},
@@ -41,22 +43,31 @@ def stream(engines: Sequence[str], effort: Effort) -> list[Table]:
     for name, paper in PAPER.items():
         row: dict[str, Any] = {"aggregate": name}
         for engine in engines:
-            best = min((run for _ in range(min(effort.rounds, 3)) if (run := _run(engine, name, window))), default=None)
+            best = _best(engine, name, window, min(effort.rounds, 3))
             if best:
                 row |= {engine: best.each, "held": best.held}
-        rows += [row, {"aggregate": "  paper", **paper}]
+        rows += [row, {"aggregate": "  paper"} | paper]
     columns = [Column("aggregate", "ns a reading"), *(Column(engine, engine, ",.3g") for engine in engines)]
     notes = [
         f"insert_many with results, {4 * window:,} readings after a full window. At most {power(window)} readings; "
         "for the maximum and the longest increasing run also only what is newer than its start (the paper's rule): "
-        "«held» is what that left at the end. The trace is bench/memory_trace.py, the paper's is not public.",
+        f"«held» is what that left at the end. An engine stops after {SECONDS} s. The trace is bench/memory_trace.py, "
+        "the paper's is not public.",
     ]  # fmt: skip
     columns.append(Column("held", "held", ","))
     return [Table("amta-stream", "AMTA Experiment 3: stream analytics", columns, rows, notes)]
 
 
+def _best(engine: str, name: str, window: int, rounds: int) -> Run | None:
+    """The fastest of some runs; an engine for which one is too long is not asked again."""
+    best = _run(engine, name, window)
+    for _ in range(1, rounds if best else 0):
+        best = min(run for run in (best, _run(engine, name, window)) if run)
+    return best
+
+
 def _run(engine: str, name: str, window: int) -> Run | None:
-    """None where the engine or this build does not take the question, or would need hours for it."""
+    """None where the engine or this build does not take the question, or filling the window takes too long."""
     aggregate, rule = getattr(sg, name, None), getattr(sg.policies, POLICIES.get(name, "count"), None)
     if aggregate is None or rule is None or (engine == "recalc" and name not in POLICIES):
         return None
@@ -65,9 +76,20 @@ def _run(engine: str, name: str, window: int) -> Run | None:
     except ConfigurationError:
         return None
     first, rest = _trace(window)
-    full.insert_many(first, results=False)
-    taken = timed(lambda: full.insert_many(rest))
-    return Run(taken / len(rest), full.readings)
+    if _fed(full, first)[0] < len(first):
+        return None
+    done, taken = _fed(full, rest)
+    return Run(taken / done, full.readings)
+
+
+def _fed(full: sg.Window, values: array[float]) -> tuple[int, float]:
+    """Feed in pieces for so long at most; how many, and their CPU nanoseconds."""
+    taken, done = 0.0, 0
+    while done < len(values) and taken < SECONDS * 1e9:
+        piece = values[done : done + PIECE]
+        taken += timed(lambda piece=piece: full.insert_many(piece))  # type: ignore[misc]
+        done += len(piece)
+    return done, taken
 
 
 @cache
