@@ -1,4 +1,4 @@
-"""What should not come is refused by name or taken as documented; the window stays usable and right, in every engine."""
+"""What should not come is refused or taken as documented; the window stays usable and right, in every engine."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Moody:
 @pytest.mark.parametrize("engine", sg.ENGINES)
 @pytest.mark.parametrize("monotone", [True, False], ids=["bulk", "one by one"])
 def test_a_policy_that_raises_at_any_question(engine: str, monotone: bool) -> None:
-    """Told by name, single and in batches; the reading is in, the window is whole, and the next reading sets it right."""
+    """Told by name, single and in batches; the reading is in, the window is whole, the next reading sets it right."""
     rule = Moody()
     policy = policies.custom(rule, monotone=monotone, label="moody")
     window, kept = sg.Window({"order": order(), "n": sg.count()}, policy=policy, engine=engine), list[Any]()
