@@ -155,5 +155,5 @@ def test_the_page_draws_what_was_asked_for_instead_of_the_mean(tmp_path: Path) -
     command = ["chromium", *options, "--dump-dom", (tmp_path / "r.html").as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     assert shown.count("<svg") == 3
-    assert "standard deviation" in shown
+    assert "std. deviation" in shown
     assert "Exact: count" in shown

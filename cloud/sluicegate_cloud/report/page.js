@@ -2,7 +2,7 @@
 const { summary, series, seriesInAll, bytes } = JSON.parse(document.getElementById("numbers").textContent);
 const AGGREGATES = ["mean", "max", "min", "sum", "count", "std", "variance", "geometric_mean", "range", "min_count", "max_count"]
   .filter((name) => name in summary.windows.exact);
-const LABELS = { std: "standard deviation", geometric_mean: "geometric mean", min_count: "times of the min", max_count: "times of the max" };
+const LABELS = { std: "std. deviation", geometric_mean: "geometric mean", min_count: "count of min", max_count: "count of max" };
 const label = (name) => LABELS[name] || name;
 const FLEET = "All devices";
 const $ = (id) => document.getElementById(id);
