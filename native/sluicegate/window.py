@@ -27,7 +27,9 @@ from sluicegate.histograms.constrained import LEAST
 from sluicegate.intervals import Bounded
 from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import Layout, lay_out
-from sluicegate.policies import Count, Custom, Policy, Time, as_policy
+from sluicegate.monoids.results import as_number
+from sluicegate.policies import Compiled, Count, Custom, Policy, Ruled, Time, as_policy
+from sluicegate.policies.custom import Field, fields
 from sluicegate.readings import Reader, in_range
 from sluicegate.rebuilding import Row, gather
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM
@@ -83,19 +85,22 @@ class Window:
             raise ConfigurationError(f"engine: {engine!r}, expected one of {', '.join(ENGINES)}")
         self._policy: Policy = as_policy(policy)
         plain = self._lay_out(aggregates, bool(histograms), 0)
-        self._histograms = compose(histograms, _kinds(plain), isinstance(self._policy, Custom) or self._policy.hop > 1)
+        self._histograms = compose(histograms, _kinds(plain), self._policy.hops)
+        _refuse_buckets(self._policy, bool(histograms))
         self._limit, self._bucketed = self._histograms.limit, self._histograms.bucketed
         self._layout: Layout = self._lay_out(aggregates, self._bucketed, len(self._histograms.controls))
         self._engine = engine
         centers = None if center is None else _centers(center, self._layout.dimensions)
         kind, value, hop = _rule(self._policy)
+        eviction = self._policy.eviction(self._layout) if isinstance(self._policy, Ruled) else None
         rules, up_to = self._histograms.rules(), _up_to(self._policy, self._layout)
-        self._core = Core(self._layout, engine, kind, value, self._limit, centers, rules, hop, up_to)
+        self._core = Core(self._layout, engine, kind, value, self._limit, centers, rules, hop, up_to, eviction)
         self._reader = Reader(self._layout.dimensions, self._layout.positive)
 
     def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
-        header, times = isinstance(self._policy, Custom), isinstance(self._policy, Time)
-        return lay_out(aggregates, header=header, times=times, bucketed=bucketed, samples=samples)
+        header, times = isinstance(self._policy, Custom | Compiled), isinstance(self._policy, Time)
+        read = self._policy.reads if isinstance(self._policy, Ruled) else ()
+        return lay_out(aggregates, header=header, times=times, bucketed=bucketed, samples=samples, read=read)
 
     # readings
 
@@ -126,9 +131,10 @@ class Window:
 
         `values`: a buffer of float64, (n,) or C-contiguous (n, dimensions), or a sequence of numbers; `times`: int64
         (n,). Count and time policies run compiled and without the GIL; a callable policy is asked for each reading.
-        NaN stands for "no result". Raises InputError, before any reading enters, for a value that is not finite, or not
-        greater than 0 where a geometric mean reads it (with its index), a time out of range, wrong lengths or types;
-        PolicyError where the policy raised (the readings up to there are in).
+        NaN stands for "no result"; a longest run's column is its length, a distinct count's the estimate, and what is
+        no number (histogram, top_k, bloom_filter) has no column. Raises InputError, before any reading enters, for a
+        value that is not finite, or not greater than 0 where a geometric mean reads it (with its index), a time out of
+        range, wrong lengths or types; PolicyError where the policy raised (the readings up to there are in).
         """
         flat = flat_values(values, len(self._layout.dimensions))
         refuse_not_positive(flat, self._layout)
@@ -140,14 +146,14 @@ class Window:
             self._insert_each(batch, columns, self._policy)
         elif flat.readings:
             self._core.insert_many(batch.values.view, batch.times, flat.readings, columns)
-        return None if columns is None else dict(zip(self._layout.names, columns, strict=True))
+        return None if columns is None else self._layout.numbers(columns)
 
     def _insert_each(self, batch: Batch, columns: list[array[float]] | None, policy: Custom) -> None:
         for i, (values, time) in enumerate(batch.rows(self._core.accepted)):
             self._core.insert(values, time)
             self._enforce(policy)
             for column, value in zip(columns or (), self._core.results(), strict=bool(columns)):
-                column[i] = float("nan") if value is None else value
+                column[i] = as_number(value)
 
     def _ordinal(self) -> int:
         if isinstance(self._policy, Time):
@@ -197,7 +203,7 @@ class Window:
         if head == tail:
             return [Bounded(value, value, value, True) for value in values]
         if not self._bucketed:
-            return intervals.exactly(self._layout, values, self._leaves_of_sums(head, tail))
+            return intervals.exactly(self._layout, values, self._leaves_of_sums(head, tail), tail - head)
         cut, rest = self._core.cut_oldest(), self._core.rest()
         assert cut is not None  # noqa: S101  there is an oldest leaf
         total, oldest = unpack(self._core.total()), unpack(self._core.leaf(head))
@@ -222,6 +228,11 @@ class Window:
     def dimensions(self) -> tuple[str | None, ...]:
         """The dimensions a reading has, in the order in which a sequence gives them; (None,) for a plain number."""
         return self._layout.dimensions
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """What each slot of a partial holds, for a compiled policy: "count", "sum[load]", … → slot and types."""
+        return fields(self._layout)
 
     @property
     def center(self) -> tuple[float, ...] | None:
@@ -388,10 +399,7 @@ class Window:
 
     def _owner(self) -> bytes:
         layout = self._layout
-        aggregates = [
-            f"{name}:{monoid.kind}:{monoid.dimension}" + (f":{monoid.ddof}" if monoid.ddof else "")
-            for name, monoid in zip(layout.names, layout.monoids, strict=True)
-        ]
+        aggregates = [f"{name}:{monoid.identity}" for name, monoid in zip(layout.names, layout.monoids, strict=True)]
         kept = [f"buckets:{self._limit}"] + [each.name for each in self._histograms.deciding]
         return snapshot.fingerprint([self._engine, self._policy.name, *kept, *aggregates, *layout.since])
 
@@ -407,9 +415,14 @@ def _rule(policy: Policy) -> tuple[int, int, int]:
     return (BY_TIME, policy.span, policy.hop) if isinstance(policy, Time) else (CUSTOM, 0, 1)
 
 
+def _refuse_buckets(policy: Policy, bucketed: bool) -> None:
+    if bucketed and policy.exact_only:
+        raise ConfigurationError(f"histograms: not under the policy {policy.name}: {policy.exact_only}")
+
+
 def _up_to(policy: Policy, layout: Layout) -> int:
     """1 (−1) where the policy evicts up to the current maximum (minimum), 0 where it does not."""
-    if isinstance(policy, Custom) or policy.up_to is None:
+    if not isinstance(policy, Count | Time) or policy.up_to is None:
         return 0
     if len(layout.dimensions) > 1 or any(monoid.kind != policy.up_to for monoid in layout.monoids):
         raise ConfigurationError(
