@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-
 #: Tables of a few thousand rows: two partitions, plans made once, a collector without threads of its own.
 SMALL = {
     "spark.driver.memory": "1g",
