@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from sluicegate.monoids import argmax as argmax
     from sluicegate.monoids import argmin as argmin
     from sluicegate.monoids import bloom_filter as bloom_filter
+    from sluicegate.monoids import collect as collect
     from sluicegate.monoids import compiled as compiled
     from sluicegate.monoids import count as count
+    from sluicegate.monoids import custom as custom
     from sluicegate.monoids import distinct_count as distinct_count
     from sluicegate.monoids import first as first
     from sluicegate.monoids import frequency as frequency
@@ -39,12 +41,14 @@ if TYPE_CHECKING:
     from sluicegate.monoids import mean as mean
     from sluicegate.monoids import min as min
     from sluicegate.monoids import min_count as min_count
+    from sluicegate.monoids import quantiles as quantiles
     from sluicegate.monoids import range as range
     from sluicegate.monoids import rate as rate
     from sluicegate.monoids import std as std
     from sluicegate.monoids import sum as sum
     from sluicegate.monoids import top_k as top_k
     from sluicegate.monoids import variance as variance
+    from sluicegate.monoids.kll import Quantiles as Quantiles
     from sluicegate.monoids.results import Bins as Bins
     from sluicegate.monoids.results import BloomFilter as BloomFilter
     from sluicegate.monoids.results import DistinctCount as DistinctCount
@@ -60,8 +64,10 @@ _HOMES = {
             "argmax",
             "argmin",
             "bloom_filter",
+            "collect",
             "compiled",
             "count",
+            "custom",
             "distinct_count",
             "first",
             "frequency",
@@ -74,6 +80,7 @@ _HOMES = {
             "mean",
             "min",
             "min_count",
+            "quantiles",
             "range",
             "rate",
             "std",
@@ -87,6 +94,7 @@ _HOMES = {
     **dict.fromkeys(("Bins", "BloomFilter", "DistinctCount", "LongestRun", "Top"), "monoids.results"),
     **dict.fromkeys(("Changes", "Footprint", "Window"), "window"),
     **dict.fromkeys(("Bucket", "Builder", "merge"), "buckets"),
+    "Quantiles": "monoids.kll",
     "Bounded": "intervals",
     **dict.fromkeys(("Constrained", "Hop", "MaxLike", "SumLike"), "histograms"),
     "ENGINES": "engines",

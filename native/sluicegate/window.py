@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Self, overload
+from typing import Any, Literal, NamedTuple, Self, cast, overload
 
 from sluicegate import intervals, snapshot
 from sluicegate.batches import Batch, flat_times, flat_values, refuse_not_positive
@@ -25,7 +25,7 @@ from sluicegate.errors import (
 from sluicegate.histograms.composition import Histogram, compose
 from sluicegate.histograms.constrained import LEAST
 from sluicegate.intervals import Bounded
-from sluicegate.monoids import Monoid
+from sluicegate.monoids import OBJECTS, Monoid
 from sluicegate.monoids.layout import Layout, lay_out
 from sluicegate.monoids.results import as_number
 from sluicegate.policies import Compiled, Count, Custom, Policy, Ruled, Time, as_policy
@@ -33,6 +33,7 @@ from sluicegate.policies.custom import Field, fields
 from sluicegate.readings import Reader, in_range
 from sluicegate.rebuilding import Row, gather
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM
+from sluicegate.reference.object_core import ObjectCore
 from sluicegate.subsequence import Subsequence
 
 Value = float | int | None
@@ -94,7 +95,8 @@ class Window:
         kind, value, hop = _rule(self._policy)
         eviction = self._policy.eviction(self._layout) if isinstance(self._policy, Ruled) else None
         rules, up_to = self._histograms.rules(), _up_to(self._policy, self._layout)
-        self._core = Core(self._layout, engine, kind, value, self._limit, centers, rules, hop, up_to, eviction)
+        core: type[Core] = cast(type[Core], ObjectCore) if self._layout.objects else Core
+        self._core = core(self._layout, engine, kind, value, self._limit, centers, rules, hop, up_to, eviction)
         self._reader = Reader(self._layout.dimensions, self._layout.positive)
 
     def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
@@ -215,7 +217,7 @@ class Window:
     def _leaves_of_sums(self, head: int, tail: int) -> list[tuple[Any, ...]]:
         if not any(monoid.kind in intervals.ROUNDED for monoid in self._layout.monoids):
             return []
-        return [self._layout.format.unpack(self._core.leaf(index)) for index in range(head, tail)]
+        return [tuple(self._layout.unpack(self._core.leaf(index))) for index in range(head, tail)]
 
     def buckets(self) -> list[Subsequence]:
         """The leaves, oldest first: count, times and each aggregate's result over the leaf alone."""
@@ -285,6 +287,7 @@ class Window:
 
     def changes(self) -> Changes:
         """What happened to the leaves since the last call; together with `state`, all that a restart needs."""
+        self._refuse_objects()
         head, end = self._core.head, self._open()
         closed = [(i, self._stored(i)) for i in range(max(self._core.mark, head), end)]
         self._core.mark = end
@@ -292,12 +295,14 @@ class Window:
 
     def leaf(self, index: int) -> bytes:
         """The partial of a closed leaf now inside, by its absolute index at the current level. Raises IndexError."""
+        self._refuse_objects()
         if not self._core.head <= index < self._open():
             raise IndexError(f"leaf {index}: the closed leaves are {self._core.head} to {self._open() - 1}")
         return self._stored(index)
 
     def state(self) -> bytes:
         """All but the closed leaves: small and bounded, whatever the window holds."""
+        self._refuse_objects()
         saved = self._core.save()._replace(mark=0)  # a rebuilt window has given out what it was rebuilt from
         return snapshot.seal(snapshot.STATE, self._owner(), snapshot.pack_state(saved))
 
@@ -339,6 +344,7 @@ class Window:
 
     def snapshot(self) -> bytes:
         """The whole window, exactly; `restore` continues bit for bit."""
+        self._refuse_objects()
         leaves = (self._stored(i) for i in range(self._core.head, self._open()))
         payload = b"".join([snapshot.pack_state(self._core.save()), *leaves])
         return snapshot.seal(snapshot.SNAPSHOT, self._owner(), payload)
@@ -397,7 +403,17 @@ class Window:
         except InvariantError as error:
             raise SnapshotError(f"window state: its leaves do not fit together: {error}") from None
 
+    def _refuse_objects(self) -> None:
+        names = [name for name, monoid in zip(self._layout.names, self._layout.monoids, strict=True)
+                 if monoid.kind in OBJECTS]  # fmt: skip
+        if names:
+            raise ConfigurationError(
+                f"window: the aggregates {names} keep Python objects, which are not stored (nothing here is ever "
+                "unpickled); store the readings, or take aggregates of fixed width (sg.compiled for your own)"
+            )
+
     def _owner(self) -> bytes:
+        self._refuse_objects()
         layout = self._layout
         aggregates = [f"{name}:{monoid.identity}" for name, monoid in zip(layout.names, layout.monoids, strict=True)]
         kept = [f"buckets:{self._limit}"] + [each.name for each in self._histograms.deciding]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_windows import Plain, answer, from_maximum, near, summing_to
+from plain_windows import Plain, answer, from_longest_run, from_maximum, near, summing_to
 
 import sluicegate as sg
 from sluicegate import errors, policies
@@ -49,6 +49,8 @@ RULES = [
     pytest.param(policies.total(None, -3), summing_to(None, -3), -1, id="negative total"),
     pytest.param(policies.newer_than_maximum(limit=30), from_maximum(None, 30), -1, id="newer than the maximum"),
     pytest.param(policies.newer_than_maximum(), from_maximum(None, 10**9), -1, id="newer than the maximum of all"),
+    pytest.param(policies.newer_than_longest_run(limit=30), from_longest_run(None, 30), -1, id="newer than the run"),
+    pytest.param(policies.newer_than_longest_run(), from_longest_run(None, 10**9), -1, id="newer than the run of all"),
 ]
 
 
@@ -163,7 +165,28 @@ def test_newer_than_the_maximum_answers_as_the_whole_window() -> None:
     assert sum(held) < 0.6 * 64 * len(held)
 
 
-@pytest.mark.parametrize("policy", [policies.total(None, 5), policies.newer_than_maximum(), policies.delta(None, 5)])
+def test_newer_than_the_longest_run_answers_as_the_whole_window() -> None:
+    """The longest run is that of the newest 64 readings, from fewer of them, also when readings rise by the dozen."""
+    slim, full = (
+        sg.Window(sg.longest_run(), policy=policy)
+        for policy in (policies.newer_than_longest_run(limit=64), policies.count(64))
+    )
+    held, rng = [], random.Random(13)
+    for i in range(1500):
+        x = i % rng.choice([9, 23, 31]) if i // 200 % 2 else rng.randrange(50)
+        slim.insert(x, 10 * i)
+        full.insert(x, 10 * i)
+        assert slim.query() == full.query()
+        held.append(len(slim))
+    assert sum(held) < 0.8 * 64 * len(held)
+
+
+EXACT_ONLY = [
+    policies.total(None, 5), policies.newer_than_maximum(), policies.newer_than_longest_run(), policies.delta(None, 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", EXACT_ONLY)
 def test_histograms_are_refused_where_a_bucket_does_not_know_enough(policy: Any) -> None:
     """By name and with the reason."""
     with pytest.raises(errors.ConfigurationError, match=f"(?s)histograms.*{policy.name}.*bucket"):
@@ -183,6 +206,7 @@ def test_histograms_are_refused_where_a_bucket_does_not_know_enough(policy: Any)
         lambda: policies.newer_than_maximum(limit=0),
         lambda: policies.newer_than_maximum(limit=-4),
         lambda: policies.newer_than_maximum(limit=2.5),  # type: ignore[arg-type]
+        lambda: policies.newer_than_longest_run(limit=0),
         lambda: policies.compiled(0, label="x"),
         lambda: policies.compiled(-8, label="x"),
         lambda: policies.compiled("f", label="x"),  # type: ignore[arg-type]
@@ -202,7 +226,8 @@ def test_a_stored_window_knows_its_policy() -> None:
     """Another width, limit or label is another window."""
     kinds = [
         policies.delta(None, 3), policies.delta(None, 4), policies.delta(None, 3, growing=True),
-        policies.total(None, 3), policies.newer_than_maximum(), policies.newer_than_maximum(limit=3), policies.count(3),
+        policies.total(None, 3), policies.newer_than_maximum(), policies.newer_than_maximum(limit=3),
+        policies.newer_than_longest_run(), policies.newer_than_longest_run(limit=3), policies.count(3),
     ]  # fmt: skip
     assert len({policy.name for policy in kinds}) == len(kinds)
     for policy in kinds:
@@ -222,6 +247,7 @@ def test_every_policy_states_what_it_promises() -> None:
         policies.count(1): (True, True), policies.time(1): (True, True), policies.delta(None, 1): (True, False),
         policies.delta(None, 1, growing=True): (True, True), policies.total(None, 1): (False, True),
         policies.newer_than_maximum(): (True, True), policies.newer_than_maximum(limit=1): (True, False),
+        policies.newer_than_longest_run(): (True, True), policies.newer_than_longest_run(limit=1): (True, False),
         policies.custom(max): (False, False), policies.compiled(8, label="x"): (False, False),
     }  # fmt: skip
     assert {policy: (policy.monotone, policy.remaining) for policy in promises} == promises

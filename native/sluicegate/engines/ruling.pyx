@@ -5,13 +5,14 @@ from libc.stdint cimport int64_t, intptr_t
 
 from sluicegate.engines.eviction cimport Eviction
 from sluicegate.engines.program cimport Slot
-from sluicegate.policies._eviction cimport COMPILED, MAXIMUM, TOTAL, Condition, Function, leaves_by_rule
+from sluicegate.engines.wide cimport R_OFFSET
+from sluicegate.policies._eviction cimport COMPILED, LONGEST_RUN, MAXIMUM, TOTAL, Condition, Function, leaves_by_rule
 
 from sluicegate.errors import InputError, PolicyError
 
 
 cdef class Ruling(Eviction):
-    """A window that evicts by attribute, total, maximum, or a compiled rule."""
+    """A window that evicts by attribute, total, maximum, longest run, or a compiled rule."""
 
     cdef int take_condition(self, eviction) except -1:
         cdef Condition* c = &self.condition
@@ -72,6 +73,9 @@ cdef class Ruling(Eviction):
         if c.kind == MAXIMUM:
             total = self.engine.total()
             c.reference = NAN if total == NULL else total[c.slot].f  # NAN: nothing leaves
+        elif c.kind == LONGEST_RUN:
+            total = self.engine.total()
+            c.begins = self.engine.head + (0 if total == NULL else total[c.slot + R_OFFSET].i)
         while self.engine.head < self.engine.tail:
             answer = self.leaves(self.oldest())
             if answer != 1:
@@ -102,4 +106,4 @@ cdef class Ruling(Eviction):
             return Eviction.leaves(self, old)
         if self.condition.kind == TOTAL or self.condition.kind == COMPILED:
             total = self.engine.total()
-        return leaves_by_rule(&self.condition, total, old, self.engine.tail - self.engine.head)
+        return leaves_by_rule(&self.condition, total, old, self.engine.head, self.engine.tail - self.engine.head)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sluicegate.monoids.compiled import compiled
 from sluicegate.monoids.fixed import bloom_filter, distinct_count, frequency, histogram, longest_run, rate, top_k
 from sluicegate.monoids.monoid import KINDS, OBJECTS, PLAIN_KINDS, Monoid
+from sluicegate.monoids.objects import collect, custom, quantiles
 from sluicegate.monoids.simple import (
     argmax,
     argmin,
@@ -31,8 +32,10 @@ __all__ = [
     "argmax",
     "argmin",
     "bloom_filter",
+    "collect",
     "compiled",
     "count",
+    "custom",
     "distinct_count",
     "first",
     "frequency",
@@ -45,6 +48,7 @@ __all__ = [
     "mean",
     "min",
     "min_count",
+    "quantiles",
     "range",
     "rate",
     "std",

@@ -163,6 +163,14 @@ class Layout:
         """Whether partials hold Python objects, so that only the readable engines keep them."""
         return any(component.op == Op.OBJECT for component in self.components)
 
+    def keeps_object(self, monoid: Monoid) -> bool:
+        """Whether an aggregate's partials are Python objects."""
+        return monoid.kind in OBJECTS
+
+    def unpack(self, packed: Any) -> Sequence[Any]:
+        """The slots of a partial as a core gives it: bytes, or, where it holds objects, the slots themselves."""
+        return packed if self.objects else self.format.unpack(packed)
+
     def extreme_slot(self, sign: int) -> int:
         """Where a partial keeps the greatest (sign 1) or least value (−1) of its only dimension; −1: it does not."""
         ops = (Op.HIGH, Op.MAX) if sign > 0 else (Op.LOW, Op.MIN)
@@ -294,6 +302,8 @@ def _exact(monoid: Monoid, dimensions: tuple[str | None, ...]) -> tuple[Wanted, 
     first, ops = read[0] if read else 0, EXACT_OPS.get(monoid.kind, ())
     if monoid.kind in ("sum", "mean") and monoid.options:
         ops = (Op.TOTAL,)
+    if ops == (Op.OBJECT,):
+        return ((Op.OBJECT, first, (monoid.kind, *monoid.options, read)),)
     if ops == (Op.COMPILED,):
         return ((Op.COMPILED, first, (*monoid.options[:6], read)),)
     return tuple((op, first, monoid.options if op in WITH_OPTIONS else ()) for op in ops)

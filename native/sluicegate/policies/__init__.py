@@ -13,9 +13,18 @@ from sluicegate.errors import ConfigurationError
 from sluicegate.policies.checks import MAX_COUNT
 from sluicegate.policies.custom import Compiled, Custom, compiled, custom
 from sluicegate.policies.lengths import MAX_SPAN, Count, Time, count, time
-from sluicegate.policies.rules import Delta, NewerThanMaximum, Total, delta, newer_than_maximum, total
+from sluicegate.policies.rules import (
+    Delta,
+    NewerThanLongestRun,
+    NewerThanMaximum,
+    Total,
+    delta,
+    newer_than_longest_run,
+    newer_than_maximum,
+    total,
+)
 
-Ruled = Delta | Total | NewerThanMaximum | Compiled
+Ruled = Delta | Total | NewerThanMaximum | NewerThanLongestRun | Compiled
 """What a window's core enforces by a rule of its own."""
 Policy = Count | Time | Custom | Ruled
 
@@ -26,6 +35,7 @@ __all__ = [
     "Count",
     "Custom",
     "Delta",
+    "NewerThanLongestRun",
     "NewerThanMaximum",
     "Policy",
     "Ruled",
@@ -36,6 +46,7 @@ __all__ = [
     "count",
     "custom",
     "delta",
+    "newer_than_longest_run",
     "newer_than_maximum",
     "time",
     "total",

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from sluicegate.monoids.layout import Layout, Op
 from sluicegate.policies.checks import check_count, check_dimension, check_number
-from sluicegate.policies.eviction import DELTA, MAXIMUM, TOTAL, Eviction
+from sluicegate.policies.eviction import DELTA, LONGEST_RUN, MAXIMUM, TOTAL, Eviction
 
 Read = tuple[Op, str | None]
 
@@ -142,6 +142,46 @@ class NewerThanMaximum:
         return Eviction(MAXIMUM, self.name, True, layout.slot(Op.MAX, d), 0, d, most=self.limit or 0)
 
 
+@dataclass(frozen=True, slots=True)
+class NewerThanLongestRun:
+    """Evict what precedes the first of the longest strictly increasing runs; with `limit`, keep the newest so many.
+
+    Monotone. Without a limit it depends only on what remains.
+    """
+
+    dimension: str | None = None
+    limit: int | None = None
+    monotone: ClassVar[bool] = True
+    hops: ClassVar[bool] = True
+    exact_only: ClassVar[str] = "a run may begin anywhere inside a bucket"
+
+    def __post_init__(self) -> None:
+        """Raise ConfigurationError for a limit below 1."""
+        check_dimension("newer_than_longest_run", self.dimension)
+        if self.limit is not None:
+            check_count("newer_than_longest_run.limit", self.limit)
+
+    @property
+    def remaining(self) -> bool:
+        """Whether it depends only on what remains; a limit may cut the run."""
+        return self.limit is None
+
+    @property
+    def name(self) -> str:
+        """What a stored window is checked against."""
+        return f"newer-than-longest-run:{self.dimension}:{self.limit or 0}"
+
+    @property
+    def reads(self) -> Sequence[Read]:
+        """What a partial must keep for it."""
+        return ((Op.RUN, self.dimension),)
+
+    def eviction(self, layout: Layout) -> Eviction:
+        """The rule for partials of this layout."""
+        d = layout.dimensions.index(self.dimension)
+        return Eviction(LONGEST_RUN, self.name, True, layout.slot(Op.RUN, d), 0, d, most=self.limit or 0)
+
+
 def delta(dimension: str | None, width: float, *, growing: bool = False) -> Delta:
     """Keep the readings whose attribute is within `width` (in its units) of the newest reading's.
 
@@ -173,3 +213,13 @@ def newer_than_maximum(dimension: str | None = None, *, limit: int | None = None
     limit below 1. Source: paper AMTA, 5.6 (Experiment 3).
     """
     return NewerThanMaximum(dimension, limit)
+
+
+def newer_than_longest_run(dimension: str | None = None, *, limit: int | None = None) -> NewerThanLongestRun:
+    """Evict what precedes the longest strictly increasing run: the window begins where the first such run does.
+
+    `limit`: and keep at most so many readings; what is evicted can never be part of a longer run of the newest `limit`
+    readings, so `longest_run` answers as theirs. Histograms are refused. Raises ConfigurationError for a limit below 1.
+    Source: paper AMTA, 5.6 (Experiment 3, "LIS").
+    """
+    return NewerThanLongestRun(dimension, limit)

@@ -93,8 +93,8 @@ class Core:
         self._layout, self.limit, self._policy, self._value = layout, limit, policy, value
         self._bucketed, self._rules, self._hop, self._up_to = layout.bucketed, rules, hop, up_to
         self._extreme_slot = layout.extreme_slot(up_to)
-        self._combine = combiner(layout)
-        self._engine: Engine = ENGINES[engine](self._combine)
+        self._combine = self._combiner(layout)
+        self._engine = self._make(engine)
         self._newest_slot = T_LAST if layout.header else layout.slot(Op.T_LAST)
         self.centers: tuple[float, ...] | None = None if centers is None else tuple(centers)
         self.accepted, self.newest, self.edge, self.created, self.mark = 0, NEVER, -1, 0, 0
@@ -104,6 +104,12 @@ class Core:
         self._evicting = False
         self._eviction = eviction
         self._rule = None if eviction is None else Rule(eviction, self._engine, self._pack, self._evict)
+
+    def _combiner(self, layout: Layout) -> Callable[[Partial, Partial], Partial]:
+        return combiner(layout)
+
+    def _make(self, engine: str) -> Engine:
+        return ENGINES[engine](self._combine)
 
     # readings
 
@@ -117,7 +123,7 @@ class Core:
             self.centers = tuple(values) if self._layout.centered else (0.0,) * len(values)
         if self._rules is not None and self._rules.due(self.accepted):
             self._refresh(self._rules)
-        reading = lift(self._layout, values, time, self.accepted, self.centers)
+        reading = self._lift(values, time)
         if self._rules is not None and self._rules.sampling:
             self._carry(self._rules, reading)
         self._place(values, reading, time)
@@ -129,6 +135,9 @@ class Core:
             self._enforce_rule(self._rule, values[self._eviction.dimension])
         else:
             self._note_edge()
+
+    def _lift(self, values: Sequence[float], time: int) -> Partial:
+        return lift(self._layout, values, time, self.accepted, self.centers or ())
 
     def insert_many(
         self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None

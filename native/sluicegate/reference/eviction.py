@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from sluicegate.errors import InputError, PolicyError
-from sluicegate.policies.eviction import COMPILED, DELTA, MAXIMUM, TOTAL, Eviction
+from sluicegate.policies.eviction import COMPILED, DELTA, LONGEST_RUN, MAXIMUM, TOTAL, Eviction
 from sluicegate.reference.engine import Engine
 from sluicegate.reference.program import Partial
+from sluicegate.reference.wide import OFFSET
 
 Pack = Callable[[Partial | None], bytes]
 Bulk = Callable[[Callable[[Partial], bool], bool], None]  # a core's: single evictions, then a bulk one where monotone
@@ -21,7 +22,7 @@ class Rule:
         """`pack`: a partial as a compiled rule reads it."""
         self._eviction, self._engine, self._pack, self._bulk = eviction, engine, pack, bulk
         self._function: Any = _function(eviction.address) if eviction.kind == COMPILED else None
-        self._reference = 0.0
+        self._reference, self._begins = 0.0, 0
 
     def refuse_fall(self, before: float | None, after: float, name: str | None) -> float:
         """Refuse an attribute that falls though it is declared growing; else what the next is held against."""
@@ -47,6 +48,8 @@ class Rule:
             return
         total = engine.total()
         self._reference = attribute if rule.kind == DELTA or total is None else float(total[rule.slot])
+        if rule.kind == LONGEST_RUN and total is not None:
+            self._begins = engine.head + int(total[rule.slot + OFFSET])
         while engine.head < engine.tail and self._leaves(engine.leaf(engine.head)):
             engine.pop()
             if rule.monotone:
@@ -79,6 +82,8 @@ class Rule:
             return self._reference - old[rule.other] > rule.limit or old[rule.slot] - self._reference > rule.limit
         if rule.kind == MAXIMUM:
             return old[rule.slot] < self._reference
+        if rule.kind == LONGEST_RUN:  # no reading of the prefix belongs to the run
+            return self._engine.head + old[rule.slot] <= self._begins
         answer = self._function(self._pack(self._engine.total()), self._pack(old), rule.context)
         if answer < 0:
             raise PolicyError(

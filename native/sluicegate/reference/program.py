@@ -22,6 +22,8 @@ def lift(layout: Layout, values: Sequence[float], time: int, ordinal: int, cente
     """One reading as a partial."""
     out: Partial = [0] * layout.width
     for component in layout.components:
+        if component.op == Op.OBJECT:
+            continue  # the core's matter: sluicegate.reference.object_core
         if component.op >= WIDE:
             out[_range(component)] = wide.lift(component, values, time, ordinal)
             continue
@@ -71,6 +73,8 @@ def combiner(layout: Layout) -> Callable[[Partial, Partial], Partial]:
         for component in layout.components:
             if component.op < WIDE:
                 _COMBINE[component.op](component.slot, out, a, b)
+                continue
+            if component.op == Op.OBJECT:
                 continue
             where = _range(component)
             out[where] = wide.combine(component, a[where], b[where])
