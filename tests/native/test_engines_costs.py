@@ -10,7 +10,7 @@ from engine_windows import Counted, less
 from sluicegate.reference.factory import make
 
 WORST = {  # combines of a query, an insertion, an eviction
-    "soe": (0, 2, 0),
+    "soe": (0, 1, 0),
     "foa": (1, 4, 3),
     "ioa": (1, 4, 3),
     "daba": (1, 4, 3),

@@ -38,12 +38,12 @@ def test_a_large_value_leaves_no_trace(large: float) -> None:
         assert found[i] == pytest.approx(math.fsum(values[i - 7 : i + 1]), rel=1e-15)
 
 
-def test_several_large_values_leave_no_trace_within_two_turns() -> None:
-    """What two floats cannot hold together is gone, at the latest, two window turns after it came."""
+def test_several_large_values_leave_no_trace() -> None:
+    """Also what two floats cannot hold together."""
     values = [0.1 * i for i in range(80)]
     values[7], values[9], values[11] = 1e280, 1e150, 1e80
     found = soe(sg.sum(), 8).insert_many(array("d", values))["x"]
-    for i in range(28, 80):
+    for i in range(19, 80):
         assert found[i] == pytest.approx(math.fsum(values[i - 7 : i + 1]), rel=1e-15)
 
 
@@ -91,10 +91,10 @@ def test_geometric_means_are_the_oracles() -> None:
 
 
 def test_overflown_deviations_are_inf_and_then_right_again() -> None:
-    """A squared deviation beyond float64 is inf while it is inside, and no longer than another window turn."""
+    """A squared deviation beyond float64 is inf while it is inside, and no longer."""
     values = array("d", [float(i % 7) for i in range(120)])
     values[20] = 1e200
     oracle = sg.Window({"x": sg.variance()}, policy=sg.policies.count(16), engine="recalc")
     expected, found = (w.insert_many(values)["x"] for w in (oracle, soe(sg.variance(), 16)))
     for i in range(120):
-        assert found[i] == pytest.approx(expected[i], rel=1e-12) or (found[i] == math.inf and 20 <= i < 52)
+        assert found[i] == pytest.approx(expected[i], rel=1e-12) or (found[i] == math.inf and 20 <= i < 36)

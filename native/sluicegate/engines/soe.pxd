@@ -1,7 +1,6 @@
-"""Subtract-on-Evict: a running total of leaves, and a fresh one of those that came since the last window turn.
+"""Subtract-on-Evict: the leaves, their running total, and what tells when that has lost digits.
 
-A total is a partial, the exact rounding errors of its plain sums (`sums` of them), and the greatest sum of squared
-deviations it has held for each that it keeps (`deviations` of them).
+The first `plain` of the `sums` are sums whose exact rounding errors stand beside them; the others carry theirs.
 """
 
 from libc.stdint cimport int64_t
@@ -9,33 +8,31 @@ from libc.stdint cimport int64_t
 from sluicegate.engines.program cimport Slot
 from sluicegate.engines.queued cimport Queued
 
-ctypedef struct Total:
-    Slot* partial
-    double* errors
-    double* peaks
-    bint some  # whether anything has been added
-
 
 cdef class Soe(Queued):
-    cdef Total sum
-    cdef Total fresh
-    cdef Total other  # of rest() and check()
     cdef Slot* arena
-    cdef int* sum_slots
-    cdef int sums
-    cdef int* deviation_slots
-    cdef int deviations
+    cdef Slot* sum
+    cdef Slot* kept  # of rest
+    cdef double* errors  # of the plain sums
+    cdef double* kept_errors
     cdef double* before  # the plain sums before an operation
-    cdef int64_t turn  # the first leaf of `fresh`
-    cdef int64_t since  # evictions since the total was last taken anew
-    cdef bint lost  # digits of a deviation
+    cdef double* largest  # summand of each sum since the total was taken
+    cdef int64_t* largest_at  # its leaf, or a later one half as large
+    cdef double* greatest  # squared deviations since then
+    cdef int64_t overflow_at  # the last leaf far enough to make them overflow, or with which they did
+    cdef int64_t since  # evictions since the total was taken
+    cdef int* sum_slots
+    cdef int* deviation_slots
+    cdef int plain
+    cdef int sums
+    cdef int deviations
 
     cdef int find_slots(self) except -1
-    cdef void place_total(self, Total* total, int k) noexcept nogil
-    cdef void reset(self, Total* total) noexcept nogil
-    cdef void add(self, Total* total, const Slot* leaf) noexcept nogil
-    cdef void take_away(self, Total* total, const Slot* leaf) noexcept nogil
-    cdef void note_sums(self, const Total* total) noexcept nogil
-    cdef void note_errors(self, Total* total, const Slot* leaf, double sign) noexcept nogil
-    cdef void watch(self) noexcept nogil
-    cdef const Slot* rounded(self, const Total* total, Slot* out) noexcept nogil
+    cdef void reset(self) noexcept nogil
+    cdef void add(self, const Slot* leaf, int64_t index) noexcept nogil
+    cdef void take_away(self, Slot* total, double* errors, const Slot* leaf) noexcept nogil
+    cdef void note_sums(self, const Slot* total) noexcept nogil
+    cdef void note_errors(self, const Slot* total, double* errors, const Slot* leaf, double sign) noexcept nogil
+    cdef bint lost(self) noexcept nogil
+    cdef void take_anew(self) noexcept nogil
+    cdef const Slot* rounded(self, const Slot* total, const double* errors, Slot* out) noexcept nogil

@@ -29,7 +29,7 @@ LITE = ("two_stacks_lite", "daba_lite")
 
 
 def make(name: str, combine: Combine, *, deduct: Combine | None = None, keep: int | None = None, **sums: Any) -> Engine:
-    """An engine over `combine`; `soe` needs `deduct`, and compensates the sums it is told of (`sums`, `deviations`).
+    """An engine over `combine`; `soe` needs `deduct`, and watches the slots it is told of (`sums`, `totals`, `deviations`).
 
     `keep`: how many slots of a leaf a Lite engine will be asked for (None: all). Raises ValueError where the inverse
     that `soe` needs is missing.
@@ -46,6 +46,7 @@ def make(name: str, combine: Combine, *, deduct: Combine | None = None, keep: in
 def make_for(name: str, layout: Layout, combine: Combine, keep: int | None) -> Engine:
     """An engine for the partials of a layout; `keep` as in `make`."""
     sums = [component.slot for component in layout.components if component.op in (Op.SUM, Op.LOG_SUM)]
+    totals = [component.slot for component in layout.components if component.op == Op.TOTAL]
     deviations = [component.slot + 2 for component in layout.components if component.op == Op.MOMENTS]
-    more = {"sums": sums, "deviations": deviations} if name == "soe" else {}
+    more = {"sums": sums, "totals": totals, "deviations": deviations} if name == "soe" else {}
     return make(name, combine, deduct=deductor(layout), keep=keep, **more)
