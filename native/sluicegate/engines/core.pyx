@@ -13,6 +13,7 @@ from sluicegate.engines.answers cimport (
     is_whole,
 )
 from sluicegate.engines.base cimport Engine
+from sluicegate.engines.kvs_amta cimport KvsAmta
 from sluicegate.engines.program cimport (
     FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOW, MAX, MIN, MOMENTS, ORDERED, PREFIX, SUM, Program,
     Slot, Step, combine, fold, lift,
@@ -101,7 +102,7 @@ cdef class Core:
         fill_outputs(self.outputs, layout)
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
-        self.engine = Amta() if engine == "amta" else Recalc()
+        self.engine = Amta() if engine == "amta" else KvsAmta() if engine == "kvs_amta" else Recalc()
         self.engine.setup(&self.p, limit)
         self.center_on(centers)
 
@@ -432,6 +433,8 @@ cdef class Core:
         cdef int64_t head = self.engine.head
         if not self.bucketed:
             return head + 1
+        if self.engine.faulted:
+            return 1LL << 62
         if head == self.known_head:
             return self.known_end
         oldest = self.engine.leaf(head)
@@ -474,6 +477,8 @@ cdef class Core:
         cdef int64_t start = self.edge + 1, uncertain = 0
         cdef const Slot* leaf
         cdef Cut where
+        if self.engine.faulted:
+            return
         if not self.rules.has_hop:
             if start > self.rules.start:
                 self.rules.start, self.rules.full = start, True
@@ -508,6 +513,8 @@ cdef class Core:
 
     cdef int leaves(self, const Slot* old) noexcept nogil:
         """Whether a prefix leaves: by time, or by the user's rule."""
+        if self.engine.faulted:
+            return -1
         if self.policy == BY_TIME:
             return old[self.newest_slot].i <= self.cut_off()
         with gil:
@@ -536,6 +543,8 @@ cdef class Core:
 
     cdef void note_edge(self) noexcept nogil:
         cdef int64_t out
+        if self.engine.faulted and self.bucketed:
+            return
         if not self.bucketed:
             out = self.engine.head - 1
         elif self.engine.head == self.engine.tail:
@@ -669,6 +678,20 @@ cdef class Core:
         return self.engine.bytes()
 
     # storage
+
+    @property
+    def engine_object(self):
+        """The engine itself, for whoever gives it a store."""
+        return self.engine
+
+    def enforce_now(self):
+        """Let leave what a built-in policy says, where a failure of the store kept it."""
+        if self.policy != CUSTOM:
+            self.enforce()
+        else:
+            self.note_edge()
+            if self.ruled:
+                self.settle()
 
     def save(self):
         """All but the closed leaves."""
