@@ -150,12 +150,17 @@ class KvsAmta(Amta):
 
     def _node(self, level: int, index: int) -> Partial:
         page, h = self._place(level, index)
-        heap = self._heaps.get(page)
-        if heap is None and (self._browsed is None or self._browsed[0] != page):
-            self._browsed = page, self._fetch(*page)
-        node = (heap if heap is not None or self._browsed is None else self._browsed[1])[h]
+        node = self._heap(page)[h]
         assert node is not None  # noqa: S101  the shape says which nodes there are
         return node
+
+    def _heap(self, page: tuple[int, int]) -> Heap:
+        """A page: in memory, the last one fetched for a look, or fetched now."""
+        if page in self._heaps:
+            return self._heaps[page]
+        if self._browsed is None or self._browsed[0] != page:
+            self._browsed = page, self._fetch(*page)
+        return self._browsed[1]
 
     def _store(self, level: int, index: int, node: Partial) -> None:
         page, h = self._place(level, index)
@@ -169,7 +174,8 @@ class KvsAmta(Amta):
     def _fetch(self, tier: int, page: int) -> Heap:
         data, size = self._pager.fetch(tier * self.shift, page), 8 * self._width
         nodes = [self._unpack(data[at : at + size]) for at in range(0, len(data), size)]
-        heap: Heap = [None] * (1 << self.shift) + nodes  # type: ignore[operator]
+        heap: Heap = [None] * (1 << self.shift)
+        heap.extend(nodes)
         for h in range((1 << self.shift) - 1, 1, -1):
             heap[h] = self._combine(heap[2 * h], heap[2 * h + 1])  # type: ignore[arg-type]
         return heap

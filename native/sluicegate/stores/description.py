@@ -15,19 +15,26 @@ from typing import Any, NamedTuple
 from sluicegate import policies
 from sluicegate.errors import ConfigurationError, CorruptPageError
 from sluicegate.histograms import Constrained, Hop, MaxLike, SumLike
-from sluicegate.monoids import Monoid
+from sluicegate.monoids import KINDS, OBJECTS, Monoid
 
-POLICIES = {kind.__name__: kind for kind in (policies.Count, policies.Time)}
+_POLICIES = (
+    policies.Count, policies.Time, policies.Delta, policies.Total, policies.NewerThanMaximum,
+    policies.NewerThanLongestRun,
+)  # fmt: skip
+POLICIES = {kind.__name__: kind for kind in _POLICIES}
 """Policies that are data. Never one that holds an address or a callable: what a store says must not be executed."""
+
+MONOIDS = frozenset(KINDS) - {"compiled", *OBJECTS}
+"""Kinds of aggregates that are data, likewise."""
 
 _HISTOGRAMS = {kind.__name__: kind for kind in (Constrained, Hop, MaxLike, SumLike)}
 _PLAIN = (bool, int, float, str, type(None))
 
 
 class Description(NamedTuple):
-    """The arguments of a window. `policy` is None where it held a callable."""
+    """The arguments of a window. What held a callable or an address is None."""
 
-    aggregates: dict[str, Monoid]
+    aggregates: dict[str, Monoid] | None
     policy: Any
     policy_name: str
     engine: str
@@ -40,7 +47,7 @@ def describe(
 ) -> bytes:
     """The description as bytes. Raises ConfigurationError for an aggregate that is not made of plain values."""
     told = {
-        "aggregates": [[name, _plain(monoid)] for name, monoid in zip(names, monoids, strict=True)],
+        "aggregates": _aggregates(names, monoids),
         "policy": _policy(policy),
         "policy_name": policy.name,
         "engine": engine,
@@ -56,7 +63,7 @@ def read(data: bytes) -> Description:
         told = json.loads(data)
         center = told["center"]
         return Description(
-            {str(name): Monoid(**_fields(Monoid, values)) for name, values in told["aggregates"]},
+            _monoids(told["aggregates"]),
             _made(POLICIES, told["policy"]),
             str(told["policy_name"]),
             str(told["engine"]),
@@ -67,6 +74,22 @@ def read(data: bytes) -> Description:
         raise CorruptPageError(
             f"store: the window's description cannot be read ({error!r}); use a newer Sluicegate"
         ) from error
+
+
+def _aggregates(names: Sequence[str], monoids: Sequence[Monoid]) -> list[list[Any]] | None:
+    if any(monoid.kind not in MONOIDS for monoid in monoids):
+        return None
+    return [[name, _plain(monoid)] for name, monoid in zip(names, monoids, strict=True)]
+
+
+def _monoids(told: Any) -> dict[str, Monoid] | None:
+    if told is None:
+        return None
+    found = {str(name): Monoid(**_fields(Monoid, values)) for name, values in told}
+    for name, monoid in found.items():
+        if monoid.kind not in MONOIDS:
+            raise ValueError(f"aggregate {name!r} of kind {monoid.kind!r} is not data")
+    return found
 
 
 def _policy(policy: Any) -> list[Any] | None:

@@ -1,0 +1,7 @@
+from typing_extensions import disjoint_base
+
+from sluicegate.engines.ruling import Ruling
+
+@disjoint_base
+class Bucketing(Ruling):
+    def limit_to(self, limit: int) -> None: ...
