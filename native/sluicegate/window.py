@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self, cast, overload
 
 from sluicegate import intervals, snapshot
 from sluicegate.batches import Batch, flat_times, flat_values, refuse_not_positive
-from sluicegate.engines import ENGINES, LARGEST, Core, Saved
+from sluicegate.engines import ENGINES, LARGEST, Core, Saved, new_column
 from sluicegate.errors import (
     BoundsError,
     ConfigurationError,
@@ -164,7 +164,7 @@ class Window:
         if times is None:
             self._ordinal()
         batch = Batch(flat, None if times is None else flat_times(times, flat.readings))
-        columns = [array("d", bytes(8 * flat.readings)) for _ in self._layout.names] if results else None
+        columns = [new_column(flat.readings) for _ in self._layout.names] if results else None
         if isinstance(self._policy, Custom):
             self._insert_each(batch, columns, self._policy)
         elif flat.readings:

@@ -59,6 +59,11 @@ class Saved(NamedTuple):
     held: int = NEVER  # the greatest time of what left as irrelevant
 
 
+def new_column(readings: int) -> array[float]:
+    """Room for a result a reading."""
+    return array("d", bytes(8 * readings))
+
+
 def first_refused(values: memoryview[float]) -> int:
     """Index of the first value that is not finite or whose magnitude exceeds 2^960; −1 where all may enter."""
     return next((i for i, x in enumerate(values) if not abs(x) <= LARGEST), -1)
