@@ -92,6 +92,7 @@ class Core:
         self._combine = combiner(layout)
         self._engine: Engine = ENGINES[engine](self._combine)
         self._newest_slot = T_LAST if layout.header else layout.slot(Op.T_LAST)
+        self._timed = policy == BY_TIME and not layout.header  # an exact window by time
         self.centers: tuple[float, ...] | None = None if centers is None else tuple(centers)
         self.accepted, self.newest, self.edge, self.created, self.mark = 0, NEVER, -1, 0, 0
         self.heads: list[int] = []
@@ -213,12 +214,24 @@ class Core:
         if self._policy == BY_COUNT:
             while self._end_of_oldest() <= cutoff:
                 self._engine.pop()
+        elif self._timed:
+            self._evict_by_time(cutoff)
         else:
             self._evict(lambda old: old[self._newest_slot] <= cutoff, True)
         if self._up_to:
             self._evict_irrelevant()
         self._note_edge()
         self._settle()
+
+    def _evict_by_time(self, cutoff: int) -> None:
+        """All that leaves of an exact window, at once where it is much."""
+        engine, head = self._engine, self._engine.head
+        while head < engine.tail and engine.leaf(head)[self._newest_slot] <= cutoff:
+            head += 1
+        if isinstance(engine, Amta):
+            engine.pop_to(head)
+        while engine.head < head:
+            engine.pop()
 
     @property
     def cutoff(self) -> int:
@@ -368,6 +381,8 @@ class Core:
         engine = self._engine
         newest = self.leaf(engine.tail - 1) if self._bucketed and engine.head < engine.tail else b""
         pair = (engine.left, engine.base) if isinstance(engine, Amta) else (None, None)
+        if self._timed:  # the compiled window keeps times beside its engine: a partial of many leaves has none
+            pair = pair[0] and [0, *pair[0][1:]], pair[1] and [0, *pair[1][1:]]
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self._pack(pair[0]), self._pack(pair[1]), newest,
