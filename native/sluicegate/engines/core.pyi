@@ -4,6 +4,7 @@ from typing import Any, Self, final
 from sluicegate.engines.taking import Taking
 from sluicegate.histograms._rules import Rules
 from sluicegate.monoids.layout import Layout
+from sluicegate.policies.eviction import Eviction
 from sluicegate.reference.core import Saved
 from sluicegate.reference.estimate import Cut
 
@@ -20,6 +21,7 @@ class Core(Taking):
         rules: Rules | None = None,
         hop: int = 1,
         up_to: int = 0,
+        eviction: Eviction | None = None,
     ) -> Self: ...
     def cut_oldest(self) -> Cut | None: ...
     def results(self) -> list[Any]: ...

@@ -8,6 +8,7 @@ from libc.string cimport memcpy
 from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, Cut, Output, cut_leaf
 from sluicegate.engines.chunks cimport at, clear, drop, give_back, has_room, release, reserve
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, Step
+from sluicegate.engines.wide cimport free_extra
 
 from sluicegate.errors import BusyError
 
@@ -18,6 +19,7 @@ cdef class State:
     """The fields of a window; see state.pxd."""
 
     def __dealloc__(self):
+        free_extra(self.p.extra, self.p.steps)
         free(self.p.step)
         free(self.p.fold)
         free(self.outputs)

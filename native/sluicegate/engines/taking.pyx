@@ -6,8 +6,8 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from sluicegate.engines.answers cimport (
-    BY_COUNT, CUSTOM, K_COUNT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, bucket_answer, exact_answer,
-    is_whole,
+    BY_COUNT, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, bucket_answer,
+    exact_answer, is_whole,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.engines.bucketing cimport Bucketing
@@ -34,6 +34,8 @@ cdef class Taking(Bucketing):
             self.enter()
         for i in range(self.p.dimensions):
             self.row[i] = values[i]
+        if self.condition.growing:
+            self.refuse_fall(self.row, 1)
         self.accept(self.row, time)
 
     def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out):
@@ -55,6 +57,8 @@ cdef class Taking(Bucketing):
                 if column.shape[0] < count:
                     raise ValueError(f"insert_many: a column of {column.shape[0]} for {count} readings")
                 columns[k] = &column[0]
+            if self.condition.growing:
+                self.refuse_fall(&values[0], count)
             with nogil:
                 self.run(&values[0], when, count, columns)
         finally:
@@ -84,7 +88,7 @@ cdef class Taking(Bucketing):
         for k in range(self.answers):
             kind = self.outputs[k].kind
             if empty:
-                out[k][i] = 0.0 if kind <= K_SUM else NAN
+                out[k][i] = of_nothing(kind)
             else:
                 out[k][i] = <double> answer[k].i if is_whole(kind) else answer[k].f
         return 0
@@ -111,10 +115,12 @@ cdef class Taking(Bucketing):
         self.accepted += 1
         if time > self.newest:
             self.newest = time
-        if self.policy == CUSTOM:
-            self.note_edge()
-        else:
+        if self.policy != CUSTOM:
             self.enforce()
+        elif self.condition.kind:
+            self.enforce_rule(values)
+        else:
+            self.note_edge()
         return 0
 
     cdef int answer_all(self, Slot* out) noexcept nogil:
@@ -274,7 +280,12 @@ cdef class Taking(Bucketing):
         for i in range(block.n if self.timed else 0):
             if block.heads[i] == first + i:
                 for k in range(self.answers):
-                    out[k][row + i] = 0.0 if self.outputs[k].kind <= K_SUM else NAN
+                    out[k][row + i] = of_nothing(self.outputs[k].kind)
+
+
+cdef inline double of_nothing(int kind) noexcept nogil:
+    """An empty window's answer in a column."""
+    return 0.0 if kind <= K_SUM or kind == K_DISTINCT else NAN
 
 
 cdef inline bint is_slot(int kind) noexcept nogil:
