@@ -731,7 +731,7 @@ cdef inline void glide(
         slide_left(self, op, w, s, old, block.totals != NULL)
     if block.totals == NULL:
         extend_right(self, op, w, s, leaves, k)
-    elif block.heads[i] - old <= 1 and self.head - block.heads[i] == k - 1:  # one leaves for each that comes
+    elif block.jump == 1 and self.head - block.heads[i] == k - 1:  # one leaves for each that comes
         extend_evenly(self, op, w, s, leaves, lefts + (block.heads[i] - old) * w, totals, k)
     else:
         extend_unevenly(self, op, w, s, leaves, lefts - old * w, block.heads + i, totals, k)

@@ -14,7 +14,9 @@ cdef class Eviction(State):
         cdef int64_t cutoff, head = self.engine.head
         if self.policy == BY_COUNT:
             cutoff = self.cut_off()
-            while self.end_of_oldest() <= cutoff:
+            if not self.bucketed and head < cutoff:
+                self.engine.pop_to(cutoff)
+            while self.bucketed and self.end_of_oldest() <= cutoff:
                 self.engine.pop()
         elif self.timed:
             self.evict_by_time()

@@ -240,10 +240,12 @@ class Core:
     def _enforce(self) -> None:
         cutoff = self.cutoff
         if self._policy == BY_COUNT:
+            if not self._bucketed:
+                self._pop_to(max(cutoff, self._engine.head))
             while self._end_of_oldest() <= cutoff:
                 self._engine.pop()
         elif self._timed:
-            self._evict_by_time(cutoff)
+            self._pop_to(self._first_after(cutoff))
         else:
             self._evict(lambda old: old[self._newest_slot] <= cutoff, True)
         if self._up_to:
@@ -251,15 +253,19 @@ class Core:
         self._note_edge()
         self._settle()
 
-    def _evict_by_time(self, cutoff: int) -> None:
-        """All that leaves of an exact window, at once where it is much."""
-        engine, head = self._engine, self._engine.head
-        while head < engine.tail and engine.leaf(head)[self._newest_slot] <= cutoff:
+    def _first_after(self, cutoff: int) -> int:
+        """The first leaf that does not leave by time."""
+        head = self._engine.head
+        while head < self._engine.tail and self._engine.leaf(head)[self._newest_slot] <= cutoff:
             head += 1
-        if isinstance(engine, Amta):
-            engine.pop_to(head)
-        while engine.head < head:
-            engine.pop()
+        return head
+
+    def _pop_to(self, head: int) -> None:
+        """Evict all before `head` of an exact window, at once where it is much."""
+        if isinstance(self._engine, Amta):
+            self._engine.pop_to(head)
+        while self._engine.head < head:
+            self._engine.pop()
 
     @property
     def cutoff(self) -> int:
