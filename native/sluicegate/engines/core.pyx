@@ -35,6 +35,7 @@ cdef class Core(Taking):
     ):
         self._layout = layout
         self.stored, self.timed = layout.width, policy == BY_TIME and not layout.header
+        self.timed = self.timed and not engine.startswith("kvs_")  # those keep no more than O(log n) outside their store
         self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
         if self.timed:
             layout = layout.untimed
@@ -51,7 +52,7 @@ cdef class Core(Taking):
         self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
         self.allocate()
         self.p.extra = make_extra(layout)
-        self.composites = layout.composites()
+        self.composites = self._layout.composites()  # of a partial as Python sees it
         fill_program(&self.p, layout)
         fill_outputs(self.outputs, &self.p, layout)
         if self.ruled and self.rules.has_sums:

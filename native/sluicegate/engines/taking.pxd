@@ -10,7 +10,14 @@ from sluicegate.engines.program cimport Slot
 cdef class Taking(Bucketing):
     cdef Slot* scratch  # of a block: its heads, then its leaves and its totals where they are not the caller's
     cdef int64_t most_block  # readings
+    cdef object names  # of the aggregates
+    cdef object read_row  # what `slide` asks where a value or a time is not a plain float or int
+    cdef object read_time
+    cdef bint positive  # values must be greater than 0
 
+    cdef bint may_enter(self, double x) noexcept nogil
+    cdef int64_t time_from(self, time) except? -1
+    cdef object answer(self)
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
     cdef void center_on_reading(self, const double* values) noexcept nogil
     cdef int answer_all(self, Slot* out) noexcept nogil

@@ -1,19 +1,27 @@
 """Readings: one by one and in batches, with the answers after each; see taking.pxd."""
 
-from libc.math cimport NAN
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
+from libc.math cimport NAN, fabs, isnan
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from sluicegate.engines.answers cimport (
-    BY_COUNT, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, bucket_answer,
-    exact_answer, is_whole,
+    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_RATE, K_SUM, Cut, Output,
+    bucket_answer, exact_answer, is_whole, may_lack,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.engines.bucketing cimport Bucketing
 from sluicegate.engines.chunks cimport at, reserve, run_at
 from sluicegate.engines.program cimport MAX, MIN, SUM, Slot, lift
 
+from sluicegate.errors import InputError
+from sluicegate.reference.core import LARGEST as _LARGEST
+from sluicegate.reference.core import LATEST as _LATEST
+
+cdef double MAGNITUDE = _LARGEST
+cdef int64_t TIMES = _LATEST
 cdef enum:
     LEAST_BATCH = 4  # readings: fewer are taken one by one
     SLOTS_OF_BLOCK = 2048  # of a block's leaves
@@ -37,6 +45,52 @@ cdef class Taking(Bucketing):
         if self.condition.growing:
             self.refuse_fall(self.row, 1)
         self.accept(self.row, time)
+
+    def serve(self, names, row, when, bint positive):
+        """How `slide` names its answers and reads what is no plain float or int; whether values must be greater than 0."""
+        self.names, self.read_row, self.read_time, self.positive = names, row, when, positive
+
+    def slide(self, value, time=None):
+        """Take one reading and answer: `Window.slide`, whose checks and words these are."""
+        cdef int i
+        if self.busy:
+            self.enter()
+        if PyFloat_CheckExact(value) and self.p.dimensions == 1 and self.may_enter(PyFloat_AS_DOUBLE(value)):
+            self.row[0] = PyFloat_AS_DOUBLE(value)
+        else:
+            values = self.read_row(value)
+            for i in range(self.p.dimensions):
+                self.row[i] = values[i]
+        cdef int64_t when = self.accepted if time is None and self.policy != BY_TIME else self.time_from(time)
+        if self.condition.growing:
+            self.refuse_fall(self.row, 1)
+        self.accept(self.row, when)
+        return self.answer()
+
+    cdef inline bint may_enter(self, double x) noexcept nogil:
+        return fabs(x) <= MAGNITUDE and (x > 0.0 or not self.positive)
+
+    cdef int64_t time_from(self, time) except? -1:
+        cdef int overflow = 0
+        cdef int64_t when
+        if time is None:
+            raise InputError("time: missing, expected microseconds as int64, since the policy evicts by time")
+        if PyLong_CheckExact(time):
+            when = PyLong_AsLongLongAndOverflow(time, &overflow)
+            if not overflow and -TIMES <= when <= TIMES:
+                return when
+        return self.read_time(time)
+
+    cdef object answer(self):
+        """The only aggregate's answer, or all by name."""
+        cdef Slot* out = self.reading + self.p.width
+        cdef int kind = self.outputs[0].kind
+        if self.answers > 1 or kind >= K_RATE or self.answer_all(out) < 0:
+            values = self.results()
+            return values[0] if self.answers == 1 else dict(zip(self.names, values))
+        if is_whole(kind):
+            return out.i
+        return None if may_lack(kind) and isnan(out.f) else out.f
 
     def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out):
         """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
