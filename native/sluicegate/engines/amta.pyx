@@ -174,12 +174,11 @@ cdef class Amta(Engine):
     cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head; chunks that lie wholly before it return to the free list."""
         cdef int level = 0
-        cdef Queue* queue = &self.level[self.base]
-        cdef bint crossed = (head >> queue.shift) != (self.head >> queue.shift)
+        cdef Queue* queue
         self.head = head
-        while crossed and level < LEVELS:
+        while level < LEVELS:
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if queue.chunk == NULL:
+            if queue.begin >= min((head >> level) >> queue.shift, queue.end):  # so it is above, or soon
                 break
             drop(&self.pool, queue, head >> level)
             level += 1

@@ -141,7 +141,7 @@ cdef class State:
             first += 1
         while first < end and self.time_of(min(first + leap, end) - 1) <= cutoff:
             first = min(first + leap, end)
-            leap *= 2
+            leap *= 16
         end = min(first + leap, end)
         while first < end:
             middle = (first + end) >> 1
