@@ -2,8 +2,11 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from typing_extensions import disjoint_base
+
 from sluicegate.engines.bucketing import Bucketing
 
+@disjoint_base
 class Taking(Bucketing):
     def serve(
         self,
