@@ -6,11 +6,12 @@ from libc.math cimport isnan
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.amta cimport Amta
-from sluicegate.engines.answers cimport BY_TIME, Cut, bucket_answer, exact_answer, is_whole, may_lack
+from sluicegate.engines.answers cimport BY_TIME, CUSTOM, Cut, bucket_answer, exact_answer, is_whole, may_lack
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.chunks cimport clear, held, shape
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
+from sluicegate.engines.kvs_amta cimport KvsAmta
 from sluicegate.engines.recalc cimport Recalc
 from sluicegate.engines.state cimport KEPT_LEVELS
 from sluicegate.engines.taking cimport Taking
@@ -57,7 +58,7 @@ cdef class Core(Taking):
         fill_outputs(self.outputs, &self.p, layout)
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
-        self.engine = Amta() if engine == "amta" else Recalc()
+        self.engine = Amta() if engine == "amta" else KvsAmta() if engine == "kvs_amta" else Recalc()
         self.engine.setup(&self.p, limit)
         self.center_on(centers)
         self.take_condition(eviction)
@@ -192,6 +193,22 @@ cdef class Core(Taking):
         return self.engine.bytes() + held(&self.time_pool)
 
     # storage
+
+    @property
+    def engine_object(self):
+        """The engine itself, for whoever gives it a store."""
+        return self.engine
+
+    def enforce_now(self):
+        """Let leave what a built-in policy says, where a failure of the store kept it."""
+        if self.policy != CUSTOM:
+            self.enforce()
+            return
+        if self.condition.kind:
+            self.evict_by_rule()
+        self.note_edge()
+        if self.ruled:
+            self.settle()
 
     def save(self):
         """All but the closed leaves."""
