@@ -44,6 +44,7 @@ FACTS: dict[str, Facts] = {
     "daba_lite": Facts("DabaLite", keeps_leaves=False),
     "log_mta": Facts("LogMta", buckets=True, exact=True),
     "amta": Facts("Amta", buckets=True, exact=True),
+    "kvs_amta": Facts("KvsAmta", buckets=True, exact=True, internal=True),
 }
 
 

@@ -8,9 +8,9 @@ sluicegate.reference.daba.
 cimport cython
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.chunks cimport at, drop
+from sluicegate.engines.chunks cimport at
 from sluicegate.engines.program cimport Program, Slot, combine, copy
-from sluicegate.engines.queued cimport Queued
+from sluicegate.engines.queued cimport Queued, drop_before
 
 
 @cython.final
@@ -45,7 +45,7 @@ cdef class Daba(Queued):
         if self.head == self.tail:
             return
         self.head += 1
-        drop(&self.pool, &self.queue, self.head)
+        drop_before(&self.pool, &self.queue, self.head)
         self.fixup()
 
     cdef inline void fixup(self) noexcept nogil:

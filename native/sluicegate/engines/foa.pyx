@@ -12,9 +12,9 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
-from sluicegate.engines.chunks cimport at, drop
+from sluicegate.engines.chunks cimport at
 from sluicegate.engines.program cimport Program, Slot, combine, copy
-from sluicegate.engines.queued cimport Queued
+from sluicegate.engines.queued cimport Queued, drop_before
 
 cdef enum:
     BLOCK = 256  # cells
@@ -164,7 +164,7 @@ cdef class Foa(Queued):
         self.makeq(share(self.tail_of(f)), self.b)
         self.release_cell(f)
         self.head += 1
-        drop(&self.pool, &self.queue, self.head)
+        drop_before(&self.pool, &self.queue, self.head)
 
     cdef const Slot* total(self) noexcept nogil:
         return self.both(self.f, self.spare)

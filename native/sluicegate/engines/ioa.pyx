@@ -9,9 +9,9 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
-from sluicegate.engines.chunks cimport at, drop
+from sluicegate.engines.chunks cimport at
 from sluicegate.engines.program cimport Program, Slot, combine, copy
-from sluicegate.engines.queued cimport Queued
+from sluicegate.engines.queued cimport Queued, drop_before
 
 cdef enum:
     BLOCK = 256  # cells
@@ -89,7 +89,7 @@ cdef class Ioa(Queued):
         oldest.next = self.free_links
         self.free_links = oldest
         self.head += 1
-        drop(&self.pool, &self.queue, self.head)
+        drop_before(&self.pool, &self.queue, self.head)
 
     cdef inline Link* next_of(self, Link* link) noexcept nogil:
         if link == self.last:

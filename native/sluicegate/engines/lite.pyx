@@ -4,9 +4,9 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, has_room, release, reserve
+from sluicegate.engines.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, shape
 from sluicegate.engines.program cimport Program, Slot, copy
-from sluicegate.engines.queued cimport Queued
+from sluicegate.engines.queued cimport Queued, drop_before
 
 
 cdef class Lite(Queued):
@@ -25,8 +25,7 @@ cdef class Lite(Queued):
 
     cdef int keep(self, int slots) except -1:
         self.kept = slots
-        self.kept_pool.shift = self.pool.shift
-        self.kept_pool.chunk = (<int64_t> max(slots, 1)) << self.pool.shift
+        shape(&self.kept_pool, max(slots, 1))
         return 0
 
     cdef int append(self, const Slot* leaf) except -1 nogil:
@@ -43,18 +42,16 @@ cdef class Lite(Queued):
 
     cdef void drop_oldest(self) noexcept nogil:
         self.head += 1
-        drop(&self.pool, &self.queue, self.head)
+        drop_before(&self.pool, &self.queue, self.head)
         if self.kept:
-            drop(&self.kept_pool, &self.kept_leaves, self.head)
+            drop_before(&self.kept_pool, &self.kept_leaves, self.head)
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return at(&self.kept_pool, &self.kept_leaves, self.kept, index)
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t ring = 0
-        if self.kept_leaves.chunk != NULL:
-            ring = (self.kept_leaves.mask + 1) * <int64_t> sizeof(void*)
-        return Queued.bytes(self) + self.kept_pool.chunks * self.kept_pool.chunk * <int64_t> sizeof(Slot) + ring
+        cdef int64_t rings = 0 if self.kept_leaves.chunk == NULL else 2 * (self.kept_leaves.mask + 1)
+        return Queued.bytes(self) + held(&self.kept_pool) + rings * <int64_t> sizeof(void*)
 
     cdef int begin(self, int64_t head) except -1:
         clear(&self.kept_pool, &self.kept_leaves)

@@ -12,7 +12,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from sluicegate.engines.base cimport Engine, Leaves
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, has_room, release, reserve
+from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, shape
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
@@ -32,9 +32,7 @@ cdef class LogMta(Engine):
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Engine.setup(self, p, limit)
         memset(self.level, 0, sizeof(self.level))
-        memset(&self.pool, 0, sizeof(Pool))
-        self.pool.shift = 4 if limit else 8
-        self.pool.chunk = (<int64_t> p.width) << self.pool.shift
+        shape(&self.pool, p.width)
         self.top = 0
         return 0
 
@@ -151,7 +149,7 @@ cdef class LogMta(Engine):
     cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head, then set the first node of each level anew; chunks before it return to the free list."""
         cdef int level
-        cdef bint crossed = (head >> self.pool.shift) != (self.head >> self.pool.shift)
+        cdef bint crossed = (head >> self.level[0].shift) != (self.head >> self.level[0].shift)
         cdef int before = self.top
         self.head = head
         if head == self.tail:
@@ -164,6 +162,8 @@ cdef class LogMta(Engine):
             drop(&self.pool, &self.level[level], head >> level)
         for level in range(self.top + 1, before + 1):
             clear(&self.pool, &self.level[level])
+        if self.pool.surplus:
+            give_back(&self.pool)
 
     cdef int coarsen(self) except -1 nogil:
         """Level eviction: the level above the leaves becomes the leaves."""
@@ -217,9 +217,8 @@ cdef class LogMta(Engine):
         cdef int level
         for level in range(LEVELS):
             if self.level[level].chunk != NULL:
-                rings += self.level[level].mask + 1
-        rings *= <int64_t> sizeof(void*)
-        return Engine.bytes(self) + self.pool.chunks * self.pool.chunk * <int64_t> sizeof(Slot) + rings
+                rings += 2 * (self.level[level].mask + 1)
+        return Engine.bytes(self) + held(&self.pool) + rings * <int64_t> sizeof(void*)
 
     cdef int begin(self, int64_t head) except -1:
         cdef int level

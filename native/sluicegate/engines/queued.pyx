@@ -5,7 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from sluicegate.engines.base cimport Engine
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, has_room, release, reserve
+from sluicegate.engines.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, shape
 from sluicegate.engines.program cimport Program, Slot
 
 from sluicegate.errors import InvariantError
@@ -28,8 +28,7 @@ cdef class Queued(Engine):
 
     cdef int lay_out(self, int partials, int64_t limit) except -1:
         self.stride = partials * self.p.width
-        self.pool.shift = 4 if limit else 8
-        self.pool.chunk = (<int64_t> self.stride) << self.pool.shift
+        shape(&self.pool, self.stride)
         return 0
 
     cdef int make_room(self) except -1 nogil:
@@ -42,8 +41,8 @@ cdef class Queued(Engine):
         return at(&self.pool, &self.queue, self.stride, index)
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t ring = 0 if self.queue.chunk == NULL else (self.queue.mask + 1) * <int64_t> sizeof(void*)
-        return Engine.bytes(self) + self.pool.chunks * self.pool.chunk * <int64_t> sizeof(Slot) + ring
+        cdef int64_t rings = 0 if self.queue.chunk == NULL else 2 * (self.queue.mask + 1)
+        return Engine.bytes(self) + held(&self.pool) + rings * <int64_t> sizeof(void*)
 
     cdef int begin(self, int64_t head) except -1:
         clear(&self.pool, &self.queue)

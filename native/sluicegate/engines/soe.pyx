@@ -11,9 +11,9 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from sluicegate.engines.chunks cimport at, drop
+from sluicegate.engines.chunks cimport at
 from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, invertible
-from sluicegate.engines.queued cimport Queued
+from sluicegate.engines.queued cimport Queued, drop_before
 from sluicegate.engines.wide cimport TOTAL
 
 from sluicegate.reference.soe import CANCELLED as _CANCELLED
@@ -100,7 +100,7 @@ cdef class Soe(Queued):
             self.take_away(self.sum, self.errors, self.leaf(self.head - 1))
             if self.lost():
                 self.take_anew()
-        drop(&self.pool, &self.queue, self.head)
+        drop_before(&self.pool, &self.queue, self.head)
 
     cdef void add(self, const Slot* leaf, int64_t index) noexcept nogil:
         cdef double x

@@ -8,9 +8,9 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-from sluicegate.engines.chunks cimport at, drop
+from sluicegate.engines.chunks cimport at
 from sluicegate.engines.program cimport Program, Slot, combine, copy
-from sluicegate.engines.queued cimport Queued
+from sluicegate.engines.queued cimport Queued, drop_before
 
 
 @cython.final
@@ -54,7 +54,7 @@ cdef class TwoStacks(Queued):
         if self.head == self.tail:
             return
         self.head += 1
-        drop(&self.pool, &self.queue, self.head)
+        drop_before(&self.pool, &self.queue, self.head)
         if self.head == self.split and self.head < self.tail:
             self.flip()
 

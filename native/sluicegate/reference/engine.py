@@ -23,6 +23,9 @@ class Engine(Protocol):
     def pop(self) -> None:
         """Evict the oldest leaf. Raises IndexError for an empty window."""
 
+    def pop_to(self, head: int) -> None:
+        """Evict what lies before `head` where the engine does that at once; what it leaves is evicted one by one."""
+
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
         """Evict the longest prefix for which `leaves(prefix)` holds."""
 

@@ -12,6 +12,7 @@ from sluicegate.reference.daba_lite import DabaLite
 from sluicegate.reference.engine import Engine
 from sluicegate.reference.foa import Foa
 from sluicegate.reference.ioa import Ioa
+from sluicegate.reference.kvs_amta import KvsAmta
 from sluicegate.reference.log_mta import LogMta
 from sluicegate.reference.program import deductor
 from sluicegate.reference.queued import Combine
@@ -24,12 +25,13 @@ from sluicegate.reference.two_stacks_lite import TwoStacksLite
 TWINS: dict[str, Callable[..., Engine]] = {
     "recalc": Recalc, "soe": Soe, "two_stacks": TwoStacks, "two_stacks_lite": TwoStacksLite, "reactive": Reactive,
     "foa": Foa, "ioa": Ioa, "daba": Daba, "daba_lite": DabaLite, "log_mta": LogMta, "amta": Amta,
+    "kvs_amta": KvsAmta,
 }  # fmt: skip
 LITE = ("two_stacks_lite", "daba_lite")
 
 
 def make(name: str, combine: Combine, *, deduct: Combine | None = None, keep: int | None = None, **sums: Any) -> Engine:
-    """An engine over `combine`; `soe` needs `deduct`, and watches the slots it is told of (`sums`, `totals`, `deviations`).
+    """An engine over `combine`; `soe` needs `deduct`, and watches the slots it is told of in `sums`.
 
     `keep`: how many slots of a leaf a Lite engine will be asked for (None: all). Raises ValueError where the inverse
     that `soe` needs is missing.

@@ -60,6 +60,11 @@ class LogMta(Queued):
             raise IndexError("LogMta: the window is empty, there is nothing to evict")
         self._drop_to(self.head + 1)
 
+    def pop_to(self, head: int) -> None:
+        """Evict what lies before `head` at once."""
+        if head > self.head:
+            self._drop_to(head)
+
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
         """Algorithm 2: from the root down, what leaves goes whole; then combine the first pairs from the leaves up."""
         total = self.total()

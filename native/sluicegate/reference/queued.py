@@ -33,6 +33,9 @@ class Queued:
         """Evict the oldest leaf. Raises IndexError for an empty window."""
         self._drop()
 
+    def pop_to(self, head: int) -> None:
+        """Nothing at once, for engines that know no better: the caller evicts one by one."""
+
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
         """Evict one by one while `leaves(oldest)` holds, for engines that know no better."""
         while self.head < self.tail and leaves(self.leaf(self.head)):
