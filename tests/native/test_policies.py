@@ -91,7 +91,7 @@ def test_amtas_running_example() -> None:
     assert window.query() == {"max": 1.0, "sum": 1.0}
 
 
-@pytest.mark.parametrize("engine", sg.ENGINES)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_total_stops_at_the_first_sum_that_fits(engine: str) -> None:
     """With a negative value inside a longer prefix would exceed the limit again: it is not searched for in bulk."""
     window = sg.Window({"sum": sg.sum(), "n": sg.count()}, policy=policies.total(None, 100), engine=engine)
