@@ -419,7 +419,7 @@ cdef class Paged(Engine):
         cdef int64_t index, page = self.tier[tier].tail.page
         cdef Slot* node
         for level in range(tier * self.shift + 1, min((tier + 1) * self.shift, LEVELS)):
-            for index in range(page << self.bits[level], min((page + 1) << self.bits[level], self.end(level))):
+            for index in range(page << self.bits[level], min((page + 1) << self.bits[level], self.end(level - 1) >> 1)):
                 node = self.node(level - 1, 2 * index)
                 combine(self.p, self.node(level, index), node, node + self.p.width)
 

@@ -7,6 +7,7 @@ or at the last automatic one (every 256 pages, so every 131,072 readings of an e
 
 from __future__ import annotations
 
+import os
 import weakref
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -24,8 +25,11 @@ from sluicegate.stores.manifest import Level, Life, Manifest
 from sluicegate.stores.page import MOST_SLOTS
 from sluicegate.stores.pager import Pager
 
-ENGINES = {"amta": "kvs_amta"}
+ENGINES = {"amta": "kvs_amta", "log_mta": "kvs_log_mta"}
 """The engines that can keep their partials in a store, and what they are called then."""
+
+TWINS = ("amta",)
+"""Those of them that have a readable twin."""
 
 SLICE = 2**15  # readings of a batch between two looks at what is due
 MOST_LIVES = 1024
@@ -39,6 +43,8 @@ def stored_engine(engine: str, limit: int) -> str:
         raise ConfigurationError(
             f"store: engine {engine!r} keeps its partials in memory; expected one of {list(ENGINES)}"
         )
+    if engine not in TWINS and os.environ.get("SLUICEGATE_PURE") == "1":
+        raise ConfigurationError(f"store: engine {engine!r} has no readable twin over a store; use {list(TWINS)}")
     if limit:
         raise ConfigurationError(
             "store: a constrained footprint merges whole levels of stored pages; its buckets fit into memory, so keep "
@@ -55,14 +61,16 @@ def found_in(store: Store) -> tuple[Manifest, int]:
     return found
 
 
-def first_unsealed(shift: int) -> Callable[[int, int], int]:
+def first_unsealed(engine: str, shift: int) -> Callable[[int, int], int]:
     """Of each tier, the first page that is not whole and followed by another once so many leaves have entered."""
 
-    def first(tier: int, tail: int) -> int:
-        nodes = ((tail + 1) >> (shift * tier)) - 1
-        return max(nodes - 1, 0) >> shift
+    def of_forest(tier: int, tail: int) -> int:
+        return max(((tail + 1) >> (shift * tier)) - 2, 0) >> shift
 
-    return first
+    def of_tree(tier: int, tail: int) -> int:
+        return max(tail - 1, 0) >> (shift * tier) >> shift
+
+    return of_forest if engine == "amta" else of_tree
 
 
 class StoredCore:
@@ -73,14 +81,21 @@ class StoredCore:
     """
 
     def __init__(
-        self, core: Core, store: Store, plan: Plan, layout: Layout, description: bytes, seal: Callable[[Saved], bytes]
+        self,
+        core: Core,
+        engine: str,
+        store: Store,
+        plan: Plan,
+        layout: Layout,
+        description: bytes,
+        seal: Callable[[Saved], bytes],
     ) -> None:
         if layout.width << plan.shift > MOST_SLOTS:
             raise ConfigurationError(
                 f"store: {layout.width} slots a partial make pages of {layout.width << plan.shift + 3} bytes, expected "
                 "up to 8 MiB; keep fewer aggregates in one window"
             )
-        self._core, self._store, self._plan = core, store, plan
+        self._core, self._kind, self._store, self._plan = core, engine, store, plan
         self._description, self._state, self._width = description, seal, layout.width
         self._engine: Any = core.engine_object
         self._next, self._sealed, self._busy = 0, 0, False
@@ -130,7 +145,7 @@ class StoredCore:
         if self._store in _IN_USE:
             raise StoreError("store: another window has it open; close that first")
         shift = self._plan.shift
-        self._pager = Pager(self._store, shift, self._width, lives, first_unsealed(shift), row)
+        self._pager = Pager(self._store, shift, self._width, lives, first_unsealed(self._kind, shift), row)
         self._engine.attach(self._pager, shift)
         _IN_USE.add(self._store)
         weakref.finalize(self, _abandon, self._pager, weakref.ref(self._store))
