@@ -453,7 +453,9 @@ class Window:
         def seal(saved: Saved) -> bytes:
             return snapshot.seal(snapshot.STATE, self._owner(), snapshot.pack_state(saved._replace(mark=0)))
 
-        core = StoredCore(self._core, self._engine, store, plan, layout, described, seal)
+        core = StoredCore(
+            self._core, self._engine, isinstance(self._policy, Custom), store, plan, layout, described, seal
+        )
         self._core = cast(Core, core)
         return core
 

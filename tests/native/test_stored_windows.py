@@ -307,14 +307,34 @@ def test_after_close() -> None:
         window.insert_many([1.0] * 400)
 
 
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_a_callable_policy_has_had_its_say_in_every_manifest(every: int) -> None:
+    """Whenever the process ends, what opens is a window after a reading and its evictions, not in between."""
+
+    def rule(total: Any, old: Any) -> bool:
+        return bool(total.count > 9)
+
+    store = Memory(Plan(1, every))
+    window = sg.Window(SUMS, policy=rule, store=store)
+    for i in range(60):
+        window.insert(float(i))
+        window._core._pager.flush(window._core._next - 1)
+        survivor = Memory(store.plan)
+        survivor.rows = dict(store.rows)
+        opened = sg.Window.open(survivor, policy=rule)
+        assert len(opened) == min(opened.accepted, 9)
+        opened.close()
+
+
 def test_a_policy_may_not_meddle() -> None:
-    """A policy that inserts into its own window is told so, as without a store."""
+    """A policy that inserts into its own window, flushes or closes it is told so."""
     store = Memory(Plan(1, 1))
     window: sg.Window
 
     def rule(total: Any, old: Any) -> bool:
-        with pytest.raises(BusyError):
-            window.insert(1.0)
+        for call in (lambda: window.insert(1.0), window.flush, window.close):
+            with pytest.raises(BusyError):
+                call()
         return bool(total.count > 3)
 
     window = sg.Window(SUMS, policy=rule, store=store)

@@ -34,6 +34,10 @@ TWINS = ("amta",)
 SLICE = 2**15  # readings of a batch between two looks at what is due
 MOST_LIVES = 1024
 T = TypeVar("T")
+_PLAIN = frozenset(
+    ("accepted", "newest", "edge", "created", "level", "limit", "head", "tail", "heads", "centers", "cutoff")
+    + ("allocated", "lower", "combine", "engine_object")
+)
 _IN_USE: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
@@ -76,7 +80,7 @@ def first_unsealed(engine: str, shift: int) -> Callable[[int, int], int]:
 class StoredCore:
     """The core of a window with a store. All that is not here is the core's own.
 
-    A StoreError says that nothing has changed, or, after `insert_many`, that the readings up to `accepted` are in. A
+    `asked`: a callable policy decides after `insert`, in `evict`; a reading's end is then there. A StoreError says that nothing has changed, or, after `insert_many`, that the readings up to `accepted` are in. A
     failure while the oldest readings leave is noted and mended by the next call; until then no answer is given.
     """
 
@@ -84,6 +88,7 @@ class StoredCore:
         self,
         core: Core,
         engine: str,
+        asked: bool,
         store: Store,
         plan: Plan,
         layout: Layout,
@@ -95,14 +100,16 @@ class StoredCore:
                 f"store: {layout.width} slots a partial make pages of {layout.width << plan.shift + 3} bytes, expected "
                 "up to 8 MiB; keep fewer aggregates in one window"
             )
-        self._core, self._kind, self._store, self._plan = core, engine, store, plan
+        self._core, self._kind, self._asked, self._store, self._plan = core, engine, asked, store, plan
         self._description, self._state, self._width = description, seal, layout.width
         self._engine: Any = core.engine_object
-        self._next, self._sealed, self._busy = 0, 0, False
+        self._next, self._sealed, self._busy, self._evicting = 0, 0, False, False
         self._pager: Pager
 
     def __getattr__(self, name: str) -> Any:
-        """What the core knows by itself: how many readings, where the window begins and ends."""
+        """What the core knows without its partials: how many readings, where the window begins and ends."""
+        if name not in _PLAIN:
+            raise AttributeError(f"StoredCore: {name!r} is not known to be right while a store fails; give it a method here")
         return getattr(self._core, name)
 
     @property
@@ -157,8 +164,8 @@ class StoredCore:
         self._check_free()
         self._mend()
         self._core.insert(values, time)
-        if self._engine.sealed - self._sealed >= self._plan.every and not self._engine.faulted:
-            self._checkpoint()
+        if not self._asked:
+            self._checkpoint_if_due()
 
     def insert_many(
         self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None
@@ -175,13 +182,23 @@ class StoredCore:
                     end - begin, None if columns is None else [column[begin:end] for column in columns],
                 )  # fmt: skip
                 self._mend()
-                if self._engine.sealed - self._sealed >= self._plan.every:
-                    self._checkpoint()
+                self._checkpoint_if_due()
 
     def evict(self, leaves: Callable[[bytes, bytes], bool], monotone: bool) -> None:
         """Evict by a user's rule. Where the store fails nothing more leaves; the rule decides with the next reading."""
-        if not self._engine.faulted:
+        if self._engine.faulted:
+            return
+        self._evicting = True
+        try:
             self._core.evict(leaves, monotone)
+        finally:
+            self._evicting = False
+        self._checkpoint_if_due()
+
+    def _checkpoint_if_due(self) -> None:
+        """At the end of a reading, so once its evictions are through; after a failure, when that is mended."""
+        if self._engine.sealed - self._sealed >= self._plan.every and not self._engine.faulted:
+            self._checkpoint()
 
     def _mend(self) -> None:
         """Repair what a failure of the store left open, then let leave what should have left. Raises StoreError."""
@@ -234,12 +251,14 @@ class StoredCore:
 
     def flush(self) -> None:
         """Return when the window as it is now would survive a power cut. Raises StoreError."""
+        self._check_done()
         with self._use():
             self._checkpoint()
         self._pager.flush(self._next - 1)
 
     def close(self) -> None:
         """Flush and let go of the store, also where flushing fails; the window takes no call any more."""
+        self._check_done()
         try:
             self.flush()
         finally:
@@ -263,6 +282,10 @@ class StoredCore:
     def _check_free(self) -> None:
         if self._busy:
             raise BusyError("window: busy with a batch; use one thread a window")
+
+    def _check_done(self) -> None:
+        if self._evicting:
+            raise BusyError("window: busy with an eviction; a policy may not flush or close its own window")
 
     @contextmanager
     def _use(self) -> Iterator[None]:
