@@ -475,6 +475,7 @@ class Window:
             self._core, self._engine, isinstance(self._policy, Custom), store, plan, layout, described, seal
         )
         self._core = cast(Core, core)
+        self.__dict__.pop("slide", None)  # the window's own, which goes through it
         return core
 
     def _open(self) -> int:

@@ -41,6 +41,7 @@ cdef class Paged(Engine):
         memset(self.tier, 0, sizeof(self.tier))
         self.idle, self.blocks, self.sealed, self.outgoing = NULL, 0, 0, []
         self.leaving = 0
+        self.failures = 0
         self.blank = <Slot*> calloc(p.width, sizeof(Slot))
         if self.blank == NULL:
             raise MemoryError(f"paged engine: no memory for a partial of {p.width} slots")
@@ -127,6 +128,7 @@ cdef class Paged(Engine):
                 failed = self.load(tier, page, block)
         if failed:
             self.faulted = True
+            self.failures += 1
             self.give(block)
             return NULL
         self.build(tier, block)

@@ -109,7 +109,9 @@ class StoredCore:
     def __getattr__(self, name: str) -> Any:
         """What the core knows without its partials: how many readings, where the window begins and ends."""
         if name not in _PLAIN:
-            raise AttributeError(f"StoredCore: {name!r} is not known to be right while a store fails; give it a method here")
+            raise AttributeError(
+                f"StoredCore: {name!r} is not known to be right while a store fails; give it a method here"
+            )
         return getattr(self._core, name)
 
     @property
@@ -173,6 +175,7 @@ class StoredCore:
         """Take a batch. Raises StoreError: then the readings up to `accepted` are in, and have no results here."""
         dimensions = len(values) // count if count else 1
         columns: Any = None if out is None else [memoryview(column) for column in out]
+        failures = self._engine.failures
         with self._use():
             for begin in range(0, count, SLICE):
                 end = min(begin + SLICE, count)
@@ -182,6 +185,8 @@ class StoredCore:
                     end - begin, None if columns is None else [column[begin:end] for column in columns],
                 )  # fmt: skip
                 self._mend()
+                if out is not None and self._engine.failures > failures:  # some of its results could not be had
+                    raise self._engine.error
                 self._checkpoint_if_due()
 
     def evict(self, leaves: Callable[[bytes, bytes], bool], monotone: bool) -> None:
