@@ -34,11 +34,10 @@ TWINS = ("amta",)
 SLICE = 2**15  # readings of a batch between two looks at what is due
 MOST_LIVES = 1024
 T = TypeVar("T")
-_PLAIN = frozenset(
-    ("accepted", "newest", "edge", "created", "level", "limit", "head", "tail", "heads", "centers", "cutoff")
-    + ("allocated", "lower", "combine", "engine_object")
-)
-_IN_USE: weakref.WeakSet[Any] = weakref.WeakSet()
+_PLAIN = frozenset({
+    "accepted", "newest", "edge", "created", "level", "limit", "head", "tail", "heads", "centers", "cutoff",
+    "allocated", "lower", "combine", "engine_object",
+})  # fmt: skip
 
 
 def stored_engine(engine: str, limit: int) -> str:
@@ -80,8 +79,9 @@ def first_unsealed(engine: str, shift: int) -> Callable[[int, int], int]:
 class StoredCore:
     """The core of a window with a store. All that is not here is the core's own.
 
-    `asked`: a callable policy decides after `insert`, in `evict`; a reading's end is then there. A StoreError says that nothing has changed, or, after `insert_many`, that the readings up to `accepted` are in. A
-    failure while the oldest readings leave is noted and mended by the next call; until then no answer is given.
+    `asked`: a callable policy decides after `insert`, in `evict`; a reading's end is then there. A StoreError says that
+    nothing has changed, or, after `insert_many`, that the readings up to `accepted` are in. A failure while the oldest
+    readings leave is noted and mended by the next call; until then no answer is given.
     """
 
     def __init__(
