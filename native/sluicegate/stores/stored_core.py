@@ -34,6 +34,7 @@ TWINS = ("amta",)
 SLICE = 2**15  # readings of a batch between two looks at what is due
 MOST_LIVES = 1024
 T = TypeVar("T")
+_IN_USE: weakref.WeakSet[Any] = weakref.WeakSet()
 _PLAIN = frozenset({
     "accepted", "newest", "edge", "created", "level", "limit", "head", "tail", "heads", "centers", "cutoff",
     "allocated", "lower", "combine", "engine_object",
