@@ -45,6 +45,7 @@ FACTS: dict[str, Facts] = {
     "log_mta": Facts("LogMta", buckets=True, exact=True),
     "amta": Facts("Amta", buckets=True, exact=True),
     "kvs_amta": Facts("KvsAmta", buckets=True, exact=True, internal=True),
+    "kvs_log_mta": Facts("KvsLogMta", buckets=True, exact=True, internal=True),
 }
 
 
