@@ -347,6 +347,41 @@ def test_a_failure_enters_the_sample_at_its_worst(module: Any) -> None:
     assert (rule.boundary, rule.failures) == (700, 2)
 
 
+def test_a_miss_is_resolved_at_the_next_certain_boundary(module: Any) -> None:
+    """What was taken at its worst becomes what it must have been, so one miss does not spoil thirty predictions."""
+    rule = module.HopRule(0.9999, 0.0, 0.0)
+    for k in range(1, 32):
+        rule.took(100 * k)
+        rule.evicted(100 * k, 0)
+    assert rule.last - rule.first == 1
+    rule.took(3205)
+    rule.evicted(3101, 97)  # 1 … 98 readings: the miss
+    assert rule.last - rule.first > 60
+    rule.took(3405)
+    rule.evicted(3405, 0)  # 305 readings left since 3100: three times the usual hundred
+    assert rule.boundary == 3405
+    assert 1 < rule.last - rule.first <= 12
+    again = module.HopRule(0.9999, 0.0, 0.0)
+    again.load(rule.state())
+    assert again.state() == rule.state()
+
+
+def test_a_state_without_doubt_is_read(module: Any) -> None:
+    """A state of 40 bytes less, as it was stored before, goes on with nothing in doubt."""
+    rules = [build(module, "h") for _ in range(2)]
+    for rule in rules:
+        for k in range(1, 9):
+            rule.took([1.0], 10 * k, True)
+            rule.settled(10 * k, 0)
+    older = build(module, "h")
+    older.load(rules[0].state()[:-40])
+    for rule in (rules[1], older):
+        rule.took([1.0], 90, True)
+        rule.settled(85, 3)
+        rule.settled(100, 0)
+    assert older.state() == rules[1].state()
+
+
 def test_singles_on_both_sides_of_every_likely_cut(module: Any) -> None:
     """Seventy hops of N(8640, 10): a bucket ends at each true boundary, but for two of 2,000."""
     missed = 0

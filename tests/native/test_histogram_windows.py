@@ -367,3 +367,38 @@ def test_a_batch_is_the_readings_one_by_one(composition: str) -> None:
         answers = single.query()
         assert all(columns[name][i] == answer for name, answer in answers.items())
     assert batch.snapshot() == single.snapshot()
+
+
+class Sized:
+    """A custom policy that lets go of so many readings at once, as soon as it holds 350."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        """`sizes`: of its hops, one after the other."""
+        self.sizes, self.first, self.hops = sizes, 0, 0
+
+    def __call__(self, total: Any, old: Any) -> bool:
+        """Whether all of `old` lies before the first reading that stays."""
+        if total.ordinal + total.count - self.first >= 350:
+            self.first += self.sizes[self.hops]
+            self.hops += 1
+        return bool(old.ordinal + old.count <= self.first)
+
+
+@both
+@pytest.mark.parametrize("jitter", [0, 5])
+def test_a_missed_hop_costs_a_few_hops_and_not_thirty(jitter: int) -> None:
+    """After equal hops, one of another size or a jitter from then on: blocks are back, and cuts are certain, soon."""
+    rng = random.Random(1)
+    policy = Sized([100] * 20 + [105] + [100 + rng.randint(-jitter, jitter) for _ in range(40)])
+    rule = sg.policies.custom(policy, monotone=True, remaining=True)
+    window = sg.Window(sg.count(), policy=rule, histograms=[sg.Hop()])
+    created, certain = [], []
+    while policy.hops < 60:
+        before, hops = window.footprint.created, policy.hops
+        while policy.hops == hops:
+            window.insert(1.0)
+        created.append(window.footprint.created - before)
+        certain.append(window._core.edge + 1 == policy.first)
+    assert not all(certain[20:24])
+    assert sum(certain[24:]) >= len(certain[24:]) - 2
+    assert sum(created[24:30]) <= (100 if jitter == 0 else 250)

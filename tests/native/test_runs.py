@@ -83,3 +83,15 @@ def test_several_dimensions() -> None:
     for row in rows:
         single.insert(row)
     assert batch.snapshot() == single.snapshot()
+
+
+def test_a_new_maximum_ends_a_run() -> None:
+    """A sum-like histogram joins it, but the leaves it makes irrelevant leave at once, wherever in a run it stands."""
+    policy, histograms, falling = count(9000, up_to="max"), [sg.SumLike(0.2)], [float(-i) for i in range(2100)]
+    for place in range(2000, 2064):
+        batch, single = (sg.Window({"max": sg.max()}, policy=policy, histograms=histograms) for _ in range(2))
+        values = [*falling[:place], 1.0, *falling[place:]]
+        batch.insert_many(values, results=False)
+        for value in values:
+            single.insert(value)
+        assert batch.snapshot() == single.snapshot()
