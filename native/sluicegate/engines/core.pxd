@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t
 
 from sluicegate.engines.answers cimport Cut, Output
 from sluicegate.engines.base cimport Engine
+from sluicegate.engines.pairs cimport Pairs
 from sluicegate.engines.program cimport Program, Slot
 from sluicegate.histograms._rules cimport Rules
 
@@ -14,6 +15,9 @@ from sluicegate.histograms._rules cimport Rules
 cdef class Core:
     cdef readonly object _layout
     cdef Engine engine
+    cdef Pairs pairs  # the same where neighbouring pairs are merged, else None
+    cdef bint merging
+    cdef int64_t finer  # so many times as many buckets would be opened as the limit allows
     cdef Program p
     cdef Output* outputs
     cdef int answers
@@ -70,7 +74,11 @@ cdef class Core:
     cdef void settle(self) noexcept nogil
     cdef int64_t cut_off(self) noexcept nogil
     cdef void evict_irrelevant(self, int64_t head) noexcept nogil
+    cdef bint coarse(self) noexcept nogil
+    cdef int make_room(self) except -1 nogil
     cdef int evict_level(self) except -1 nogil
+    cdef int merge_pair(self) except -1 nogil
+    cdef bytes histograms_state(self)
     cdef void enforce(self) noexcept nogil
     cdef int64_t end_of_oldest(self) noexcept nogil
     cdef int evict_while(self, bint monotone) noexcept nogil

@@ -13,6 +13,7 @@ from sluicegate.engines.answers cimport (
     is_whole,
 )
 from sluicegate.engines.base cimport Engine
+from sluicegate.engines.pairs cimport GIVEN, NEWEST, OLDEST, TOOK, Pairs
 from sluicegate.engines.program cimport (
     FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOW, MAX, MIN, MOMENTS, ORDERED, PREFIX, SUM, Program,
     Slot, Step, combine, fold, lift,
@@ -27,6 +28,7 @@ from sluicegate.errors import BusyError, InvariantError
 from sluicegate.monoids import KINDS as _KINDS
 from sluicegate.monoids.layout import EXACT_OPS as _EXACT_OPS
 from sluicegate.monoids.layout import Op
+from sluicegate.reference.core import FINER as _FINER
 from sluicegate.reference.core import LARGEST as _LARGEST
 from sluicegate.reference.core import LATEST as _LATEST
 from sluicegate.reference.core import NEVER as _NEVER
@@ -83,7 +85,7 @@ cdef class Core:
 
     def __cinit__(
         self, layout, str engine, int policy, int64_t value, int64_t limit, centers, Rules rules=None, int64_t hop=1,
-        int up_to=0,
+        int up_to=0, merging=None,
     ):
         self._layout = layout
         self.policy, self.value, self.limit, self.hop, self.up_to = policy, value, limit, hop, up_to
@@ -101,7 +103,12 @@ cdef class Core:
         fill_outputs(self.outputs, layout)
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
-        self.engine = Amta() if engine == "amta" else Recalc()
+        self.merging, self.finer = merging is not None, _FINER if merging is not None else 1
+        if self.merging:
+            self.engine = self.pairs = Pairs()
+            self.pairs.measure(merging)
+        else:
+            self.engine = Amta() if engine == "amta" else Recalc()
         self.engine.setup(&self.p, limit)
         self.center_on(centers)
 
@@ -295,7 +302,11 @@ cdef class Core:
 
     cdef bint may_force(self) noexcept nogil:
         """Whether a reading may have to join because of the limit."""
-        return self.level > 0 and not (self.ruled and 2 * (self.engine.tail - self.engine.head) <= self.limit)
+        return self.coarse() and not (self.ruled and 2 * (self.engine.tail - self.engine.head) <= self.limit)
+
+    cdef inline bint coarse(self) noexcept nogil:
+        """Whether buckets have been merged for the limit."""
+        return self.pairs.merges > 0 if self.merging else self.level > 0
 
     cdef int64_t leaves_at(self) noexcept nogil:
         """By time: when the oldest bucket leaves or the window hops."""
@@ -338,7 +349,7 @@ cdef class Core:
             if self.up_to and self.up_to * values[0] >= self.up_to * oldest[self.extreme_slot].f:
                 return n
             if not (self.ruled and run_joins(self.rules, hopping, values)) and not (
-                forced and (newest[H_COUNT].i + n) * (self.limit - 2) < self.accepted + n - oldest[H_O_FIRST].i + 1
+                forced and (newest[H_COUNT].i + n) * (self.finer * (self.limit - 2)) < self.accepted + n - oldest[H_O_FIRST].i + 1
             ):
                 return n
             if self.ruled:
@@ -361,7 +372,7 @@ cdef class Core:
                 self.engine.push(self.reading)
                 self.created += 1
             else:
-                self.evict_level()
+                self.make_room()
                 continue
             if self.ruled:
                 self.rules.c_took(values, self.accepted, joined)
@@ -377,13 +388,28 @@ cdef class Core:
                 return True
             if 2 * (self.engine.tail - self.engine.head) <= self.limit:
                 return False
-        return self.level > 0 and self.forced(late, newest)
+        return self.coarse() and self.forced(late, newest)
 
     cdef bint forced(self, bint late, const Slot* newest) noexcept nogil:
         cdef int64_t inside = self.accepted - self.engine.leaf(self.engine.head)[H_O_FIRST].i + 1
-        if late and (4 * inside) >> min(self.level, 62) >= self.limit:
+        if late and (self.merging or (4 * inside) >> min(self.level, 62) >= self.limit):
             return False
-        return newest[H_COUNT].i * (self.limit - 2) < inside
+        return newest[H_COUNT].i * (self.finer * (self.limit - 2)) < inside
+
+    cdef inline int make_room(self) except -1 nogil:
+        """One bucket less at least: by the pair that adds least, or by a level."""
+        return self.merge_pair() if self.merging else self.evict_level()
+
+    cdef int merge_pair(self) except -1 nogil:
+        cdef const Slot* leaf = self.engine.leaf(self.engine.head)
+        cdef int64_t out = leaf[H_O_FIRST].i + leaf[H_COUNT].i - 1 - self.cut_oldest_leaf().most
+        cdef int touched = self.pairs.merge()
+        self.known_head = -1
+        if touched & OLDEST:
+            self.edge = max(self.edge, out)
+        if touched & NEWEST and self.ruled:
+            self.rules.c_coarsened()
+        return 0
 
     cdef int evict_level(self) except -1 nogil:
         cdef const Slot* leaf = self.engine.leaf(self.engine.head)
@@ -400,12 +426,12 @@ cdef class Core:
         return 0
 
     def limit_to(self, int64_t limit):
-        """From now on at most `limit` buckets; levels are evicted until no more are there."""
+        """From now on at most `limit` buckets; neighbours are merged until no more are there."""
         self.enter()
         try:
             self.limit = limit
             while self.engine.tail - self.engine.head > limit:
-                self.evict_level()
+                self.make_room()
         finally:
             self.busy = False
 
@@ -677,8 +703,25 @@ cdef class Core:
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self.pack(engine.result(0)), self.pack(engine.result(1)), newest,
-            self.rules.state() if self.ruled else b"", self.limit, self.held,
+            self.histograms_state(), self.limit, self.held,
         )
+
+    cdef bytes histograms_state(self):
+        """Merged pairs first, which sluicegate.rebuilding.chain reads."""
+        return (self.pairs.state() if self.merging else b"") + (self.rules.state() if self.ruled else b"")
+
+    def take_fresh(self):
+        """(first ordinal, ordinal after the last, partial, took over others) of closed buckets not yet given out."""
+        cdef int64_t index
+        cdef int state
+        found = []
+        for index in range(self.engine.head, self.engine.tail - 1 if self.merging else 0):
+            state = self.pairs.take_state(index)
+            if state != GIVEN:
+                leaf = self.engine.leaf(index)
+                after = leaf[H_O_FIRST].i + leaf[H_COUNT].i
+                found.append((leaf[H_O_FIRST].i, after, self.pack(leaf), state == TOOK))
+        return found
 
     def load(self, saved, leaves):
         """Take over a saved window whose leaves, oldest first, include the open one."""
@@ -691,8 +734,12 @@ cdef class Core:
         for level in range(self.level % KEPT_LEVELS):
             self.level_heads[level] = saved.heads[level]
         self.center_on(saved.centers or None)
+        rules = saved.rules
+        if self.merging:
+            self.pairs.load(rules[: self.pairs.size])
+            rules = rules[self.pairs.size :]
         if self.ruled:
-            self.rules.load(saved.rules)
+            self.rules.load(rules)
         self.engine.begin(saved.head)
         self.known_head = -1
         for leaf in leaves:
