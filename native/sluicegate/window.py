@@ -53,8 +53,8 @@ class Changes(NamedTuple):
     of those closed since the last call and still inside. Rows of a level below `base`, or of leaves before `head`, are
     of no use any more: at every 16th level all closed leaves are given out again.
 
-    Where pairs are merged there are no levels, and a leaf's index is the ordinal of its first reading: `closed` are also
-    those that took over others since, and of no use are the rows first < index < end of each of `merged`.
+    Where pairs are merged there are no levels, and a leaf's index is the ordinal of its first reading: `closed` are
+    also those that took over others since, and of no use are the rows first < index < end of each of `merged`.
     """
 
     level: int
@@ -268,9 +268,9 @@ class Window:
     def limit_to(self, buckets: int) -> None:
         """Keep at most so many buckets from now on, from 4 up to the constrained footprint's own limit.
 
-        Fewer: whole levels are evicted, or pairs merged, until they fit; counts, sums and extremes stay exact, the intervals grow. More:
-        what is merged stays merged until it leaves, new buckets are finer. Part of `state` and `snapshot`. Source:
-        paper A2MTA, "network availability". Raises ConfigurationError; nothing changed then.
+        Fewer: whole levels are evicted, or pairs merged, until they fit; counts, sums and extremes stay exact, the
+        intervals grow. More: what is merged stays merged until it leaves, new buckets are finer. Part of `state` and
+        `snapshot`. Source: paper A2MTA, "network availability". Raises ConfigurationError; nothing changed then.
         """
         most = self._limit
         if isinstance(buckets, bool) or not isinstance(buckets, int) or not LEAST <= buckets <= most:
@@ -421,7 +421,8 @@ class Window:
             f"{name}:{monoid.kind}:{monoid.dimension}" + (f":{monoid.ddof}" if monoid.ddof else "")
             for name, monoid in zip(layout.names, layout.monoids, strict=True)
         ]
-        kept = [f"buckets:{self._limit}" + (":pairs" if self._histograms.pairs else "")] + [each.name for each in self._histograms.deciding]
+        limit = f"buckets:{self._limit}" + (":pairs" if self._histograms.pairs else "")
+        kept = [limit, *(each.name for each in self._histograms.deciding)]
         return snapshot.fingerprint([self._engine, self._policy.name, *kept, *aggregates, *layout.since])
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import sluicegate.window
 from sluicegate import batches
+from sluicegate.engines import checks
 from sluicegate.engines import core as compiled
 from sluicegate.reference import core as pure
 
@@ -16,5 +17,5 @@ def implementation_of_window(request: pytest.FixtureRequest, monkeypatch: pytest
     module = compiled if request.param == "compiled" else pure
     monkeypatch.setattr(sluicegate.window, "Core", module.Core)
     for name in ("first_refused", "first_late", "first_not_positive"):
-        monkeypatch.setattr(batches, name, getattr(module, name))
+        monkeypatch.setattr(batches, name, getattr(checks if module is compiled else pure, name))
     return str(request.param)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from sluicegate.reference.core import KEPT_LEVELS, LARGEST, LATEST, NEVER, Saved
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
-    from sluicegate.engines.core import Core, first_late, first_not_positive, first_refused
+    from sluicegate.engines.checks import first_late, first_not_positive, first_refused
+    from sluicegate.engines.core import Core
 else:
     from sluicegate.reference.core import Core, first_late, first_not_positive, first_refused
 

@@ -10,6 +10,15 @@ from sluicegate.engines.program cimport Program, Slot
 # Whether a prefix of the window leaves: 1 yes, 0 no, −1 an error was noted in the context.
 ctypedef int (*Leaves)(void* context, const Slot* prefix) noexcept nogil
 
+ctypedef struct Block:  # readings of an exact window that come one after the other, each a leaf
+    int64_t n  # at least 1, at most MOST_BLOCK
+    const Slot* leaves  # n partials
+    const int64_t* heads  # the window's head after each: never goes back; equal to the tail then: empty
+    Slot* totals  # room for n partials: the window's after each (an empty one's is not read); NULL: not asked for
+
+cdef enum:
+    MOST_BLOCK = 512
+
 
 cdef class Engine:
     cdef Program* p
@@ -22,6 +31,8 @@ cdef class Engine:
     cdef void join(self, const Slot* reading) noexcept nogil  # folds into the newest leaf
     cdef void touched(self) noexcept nogil  # the caller has changed the newest leaf
     cdef void pop(self) noexcept nogil  # evicts the oldest leaf
+    cdef void pop_to(self, int64_t head) noexcept nogil  # evicts the leaves before `head`, at most the tail
+    cdef int run(self, const Block* block) except -1 nogil  # push, pop_to and total for each reading; the same bits
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil  # evicts the longest prefix that leaves; −1 as `Leaves`
     cdef int coarsen(self) except -1 nogil  # level eviction: leaf i becomes part of leaf i >> 1
     cdef const Slot* total(self) noexcept nogil  # NULL: empty; valid until the next call

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-from sluicegate.engines.program cimport Program, Slot
+from sluicegate.engines.program cimport Program, Slot, copy
 
 
 cdef class Engine:
@@ -31,6 +31,23 @@ cdef class Engine:
 
     cdef void pop(self) noexcept nogil:
         pass
+
+    cdef void pop_to(self, int64_t head) noexcept nogil:
+        """One by one, for engines that know no better."""
+        while self.head < head:
+            self.pop()
+
+    cdef int run(self, const Block* block) except -1 nogil:
+        """Reading by reading, for engines that know no better."""
+        cdef int64_t i
+        cdef const Slot* total
+        for i in range(block.n):
+            self.push(block.leaves + i * self.p.width)
+            self.pop_to(block.heads[i])
+            total = self.total() if block.totals != NULL else NULL
+            if total != NULL:
+                copy(self.p, block.totals + i * self.p.width, total)
+        return 0
 
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
         """One by one, for engines that know no better."""

@@ -1,26 +1,15 @@
-from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self, final
 
+from sluicegate.engines.taking import Taking
 from sluicegate.histograms._rules import Rules
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import Layout
 from sluicegate.reference.core import Saved
 from sluicegate.reference.estimate import Cut
 
-def first_refused(values: memoryview[float]) -> int: ...
-def first_not_positive(values: memoryview[float], dimensions: int, dimension: int) -> int: ...
-def first_late(times: memoryview[int]) -> int: ...
-
 @final
-class Core:
-    accepted: int
-    newest: int
-    edge: int
-    created: int
-    level: int
-    mark: int
-    limit: int
+class Core(Taking):
     def __new__(
         cls,
         layout: Layout,
@@ -34,12 +23,6 @@ class Core:
         up_to: int = 0,
         merging: Sequence[Term] | None = None,
     ) -> Self: ...
-    def insert(self, values: Sequence[float], time: int) -> None: ...
-    def insert_many(
-        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None
-    ) -> None: ...
-    def limit_to(self, limit: int) -> None: ...
-    def evict(self, leaves: Callable[[bytes, bytes], bool], monotone: bool) -> None: ...
     def cut_oldest(self) -> Cut | None: ...
     def results(self) -> list[Any]: ...
     def lower(self, packed: bytes) -> list[Any]: ...

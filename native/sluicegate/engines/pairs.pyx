@@ -363,6 +363,14 @@ cdef class Pairs(Engine):
         self.rest_known = False
         return Engine.begin(self, head)
 
+    cdef int finish(self, const Slot* left, const Slot* right) except -1:
+        """Rows may be left of what a bucket took over before: when it is given out, they are told to be of no use."""
+        cdef Node* node = self.oldest
+        while node != NULL:
+            node.state = TOOK
+            node = node.after
+        return 0
+
     def state(self):
         """Ordinal of the oldest bucket, merges, when the scales are taken anew, and the scales; 8 bytes little-endian each."""
         cdef int k

@@ -22,12 +22,13 @@ class Constrained:
     itself and so forgets the open and the cut bucket.
 
     `merge="pairs"`: one neighbouring pair is merged, the one that adds least to the bound, and new buckets close at a
-    quarter of that size, so that there is a choice. What a pair adds: a bucket *weighs* its readings times the width it
-    may add to a cut window's interval (`sluicegate.histograms.widths`: of sums P⁺ − P⁻, at most (n − 1)(M − m); of an
-    extreme what stands after it, less the last value; of variances (n − 1)(M − m)²; of times and counts n − 1); a pair adds the weight
-    of both as one less their own. Of equals it is the pair of fewest readings, then the oldest. Several aggregates'
-    widths are added, each as a share of what the whole window as one bucket might add. The engine is then
-    `sluicegate.engines.pairs`, O(log limit) combines for a bucket that is opened, merged or evicted.
+    quarter of that size, so that there is a choice. A bucket weighs its readings times the width that it may add to a
+    cut window's interval: of a sum P⁺ − P⁻, at most (n − 1)(M − m); of an extreme what stands after it, less the last
+    value; of a variance (n − 1)(M − m)²; of what counts n − 1 (`sluicegate.histograms.widths`). A pair adds the weight
+    of both as one bucket, less their own: by so much the interval grows on average over where the edge may be. Of
+    equals it is the pair of fewest readings, then the oldest. Several aggregates' widths are added, each as a share of
+    what the whole window as one bucket might add. Its tree is `sluicegate.engines.pairs`: O(log limit) combines for a
+    bucket that is opened, merged or evicted.
 
     Raises ConfigurationError.
     """

@@ -13,7 +13,7 @@ class Width(IntEnum):
 
     COUNT = 0  # n − 1: it is not known how many of its readings are inside
     SUM = 1  # P⁺ − P⁻ of x − center, at most (n − 1)(M − m); of logarithms without the latter
-    HIGH = 2  # the greatest value after the last maximum (or M, where that is not kept), less x, which is certainly inside
+    HIGH = 2  # the greatest value after the last maximum (M where that is not kept), less x, which is surely inside
     LOW = 3  # alike
     RANGE = 4  # M − m
     SQUARES = 5  # (n − 1)(M − m)²
@@ -32,7 +32,10 @@ class Term(NamedTuple):
 
 
 def terms(layout: Layout, timed: bool) -> list[Term]:
-    """The widths of a window's aggregates, each once. `timed`: how many readings of a cut bucket are inside is not known."""
+    """The widths of a window's aggregates, each once.
+
+    `timed`: how many readings of a cut bucket are inside is not known.
+    """
     found: dict[Term, None] = {}
     for monoid in layout.monoids:
         for kind in _WIDTHS.get(monoid.kind, (Width.RANGE,)):

@@ -431,6 +431,8 @@ class Core:
             self._engine.head = self._engine.tail = saved.head
         for leaf in unpacked:
             self._engine.push(leaf)
+        if self._pairs is not None:
+            self._pairs.finish()
 
     def verify(self) -> None:
         """Raise InvariantError where the window contradicts itself."""

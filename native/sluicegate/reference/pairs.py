@@ -57,18 +57,14 @@ class Pairs:
         self._costs: list[float] = []  # of merging each closed bucket with the one behind it, where that is closed too
         self._state: list[State] = []
         self.merges = self._due = 0  # so far; from how many on the scales are taken anew
-        self.head = 0
-
-    @property
-    def tail(self) -> int:
-        """Index after the newest bucket."""
-        return self.head + len(self._leaves)
+        self.head = self.tail = 0
 
     # insertion and eviction
 
     def push(self, leaf: Partial) -> None:
         """Append a bucket; the one before it is closed now."""
         self._leaves.append(leaf)
+        self.tail += 1
         self._state.append(State.FRESH)
         if len(self._leaves) > 2:
             self._costs.append(self._adds(len(self._leaves) - 3))
@@ -107,6 +103,7 @@ class Pairs:
         self._leaves[i : i + 2] = [self._combine(self._leaves[i], self._leaves[i + 1])]
         self._state[i : i + 2] = [State.TOOK]
         self.merges += 1
+        self.tail -= 1
         if n > 2:
             del self._costs[min(i, n - 3)]
         for place in range(max(i - 1, 0), min(i + 1, len(self._costs))):
@@ -180,11 +177,15 @@ class Pairs:
 
     def begin(self, head: int) -> None:
         """Empty; the next bucket's index is `head`."""
-        self.head = head
+        self.head = self.tail = head
         self._leaves, self._costs, self._state = [], [], []
 
+    def finish(self) -> None:
+        """Rows may be left of what a bucket took over before: when it is given out, they are told to be of no use."""
+        self._state = [State.TOOK] * len(self._leaves)
+
     def state(self) -> bytes:
-        """Ordinal of the oldest bucket, merges, when the scales are taken anew, the scales; 8 bytes little-endian each."""
+        """Ordinal of the oldest bucket, merges, when the scales are taken anew, the scales; 8 bytes each."""
         first = int(self._leaves[0][O_FIRST]) if self._leaves else 0
         return struct.pack(f"<3q{len(self._weights.scales)}d", first, self.merges, self._due, *self._weights.scales)
 

@@ -32,7 +32,7 @@ def width(term: Term, partial: Partial) -> float:
 
 
 class Weights:
-    """What a bucket weighs: the sum of its widths, each by its scale, times its readings (as long as the edge is in it).
+    """What a bucket weighs: the sum of its widths, each by its scale, times its readings (so long is the edge in it).
 
     A scale is what the whole window as one bucket might add; where there is one width alone it stays 1.
     """

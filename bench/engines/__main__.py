@@ -1,0 +1,83 @@
+"""The papers' experiments and the comparisons, on every engine.
+
+python -m bench.engines [COMMAND …] [--quick] [--engines amta,daba] [--json FILE] [--pictures DIR] [--docs]
+
+Commands: latency, throughput, break-even (DABA paper: Tables 2 and 3, Figure 13); sizes, bulk, memory, dimensions (AMTA
+paper: Experiments 1, 2, 4, 5); peers (pandas, river, C), calls (one Python call a reading). Without any: all of them.
+--quick takes under a minute, all of it some minutes. --docs also puts the tables and pictures into docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from bench.engines import amta, daba, memory, page, peers, pictures
+from bench.engines.tables import Table, as_json, as_text
+from bench.engines.timing import FULL, QUICK, TINY, Effort
+
+import sluicegate as sg
+
+Command = Callable[[Sequence[str], Effort], list[Table]]
+COMMANDS: dict[str, Command] = {**daba.COMMANDS, **amta.COMMANDS, **memory.COMMANDS, **peers.COMMANDS}
+EFFORTS = {
+    "full": (FULL, "some minutes (the default)"),
+    "quick": (QUICK, "under a minute"),
+    "tiny": (TINY, "seconds: whether it runs; the figures mean nothing"),
+}
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.engines", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("commands", nargs="*", metavar="COMMAND", help=", ".join(COMMANDS))
+    effort = parser.add_mutually_exclusive_group()
+    for name in EFFORTS:
+        effort.add_argument(f"--{name}", dest="effort", action="store_const", const=name, help=EFFORTS[name][1])
+    parser.add_argument("--engines", default=",".join(sg.ENGINES), help="names of sg.ENGINES, with commas")
+    parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument("--pictures", type=Path, help="draw SVG pictures into this folder")
+    parser.add_argument("--docs", action="store_true", help="put tables and pictures into docs/benchmarks.md")
+    parser.set_defaults(effort="full")
+    options = parser.parse_args(arguments)
+    for given, known in ((options.commands, COMMANDS), (options.engines.split(","), sg.ENGINES)):
+        for name in given:
+            if name not in known:
+                parser.error(f"{name!r}: expected one of {', '.join(known)}")
+    return options
+
+
+def run(commands: Sequence[str], engines: Sequence[str], effort: Effort) -> Iterator[tuple[str, Table]]:
+    """Each command's tables as they come."""
+    for name in commands:
+        start = time.monotonic()
+        for table in COMMANDS[name](engines, effort):
+            yield name, table
+        print(f"[{name}: {time.monotonic() - start:.1f} s]\n", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, write."""
+    options = parse(arguments)
+    said = "" if options.effort == "full" else f" --{options.effort}"
+    measured = []
+    for name, table in run(options.commands or list(COMMANDS), options.engines.split(","), EFFORTS[options.effort][0]):
+        print(as_text(table), end="\n\n", flush=True)
+        command = f"python -m bench.engines {name}{said}"
+        measured.append(as_json(table, command))
+        if options.docs:
+            for missing in page.update(DOCS / "benchmarks.md", [table], command):
+                print(f"docs/benchmarks.md has no place for {missing}", file=sys.stderr)
+        for folder in [options.pictures] * bool(options.pictures) + [DOCS / "pictures"] * options.docs:
+            pictures.draw(table, folder)
+    if options.json:
+        options.json.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Windows as the benchmarks need them: full, of every engine that takes the question, fed in compiled code."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from bench.engines.compiled import probe
+from bench.engines.timing import POOL, pool, timed
+
+import sluicegate as sg
+from sluicegate.errors import ConfigurationError
+
+PIECE = 1 << 18  # readings that fill a window at once
+
+
+class Operator(NamedTuple):
+    """An aggregate of ours under its name in the DABA paper."""
+
+    paper: str
+    name: str
+    options: Mapping[str, Any] = MappingProxyType({})
+
+    def aggregate(self) -> Any:
+        """None where this build does not have it."""
+        try:
+            return getattr(sg, self.name)(**self.options)
+        except AttributeError:
+            return None
+
+
+OPERATORS = (
+    Operator("Sum", "sum"), Operator("Max", "max"), Operator("ArgMax", "argmax"), Operator("MinCount", "min_count"),
+    Operator("ArithMean", "mean"), Operator("StdDev", "std"), Operator("GeoMean", "geometric_mean"),
+)  # fmt: skip
+BY_NAME = {operator.name: operator for operator in OPERATORS}
+
+
+class Full:
+    """A window that holds `size` readings and goes on: each further reading evicts one.
+
+    By time, a reading comes each microsecond. Raises ConfigurationError where the engine does not take the question.
+    """
+
+    def __init__(self, engine: str, aggregates: Any, size: int, *, by_time: bool = False, **options: Any) -> None:
+        self.by_time, self.at = by_time, 0
+        policy = sg.policies.time(size) if by_time else sg.policies.count(size)
+        self.window = sg.Window(aggregates, policy=policy, engine=engine, **options)
+        self.dimensions = len(self.window.dimensions)
+        for start in range(0, size, PIECE):
+            values, times = self.readings(min(PIECE, size - start))
+            self.window.insert_many(self.shaped(values), times, results=False)
+
+    def readings(self, count: int) -> tuple[array[float], array[int] | None]:
+        """The next readings, and their times where the policy asks for them."""
+        need, values = count * self.dimensions, pool()
+        flat = values[:need] if need <= POOL else (values * (need // POOL + 1))[:need]
+        times = array("q", range(self.at, self.at + count)) if self.by_time else None
+        self.at += count
+        return flat, times
+
+    def batch(self, count: int) -> float:
+        """Feed them at once with a result after each; CPU nanoseconds in all."""
+        values, times = self.readings(count)
+        shaped = self.shaped(values)
+        return timed(lambda: self.window.insert_many(shaped, times))
+
+    def shaped(self, values: array[float]) -> Any:
+        """As `insert_many` takes them: a row a reading where there are more dimensions than one."""
+        if self.dimensions == 1:
+            return values
+        return memoryview(values).cast("B").cast("d", (len(values) // self.dimensions, self.dimensions))
+
+    def one_by_one(self, count: int) -> float:
+        """Feed them one after the other from compiled code, each with its result."""
+        if not probe().compiled(self.window):
+            return self.call(count)
+        taken: float = probe().one_by_one(self.window._core, *self.readings(count))
+        return taken
+
+    def call(self, count: int) -> float:
+        """Feed them by Python calls, insert and query, into a window by count."""
+        values, _ = self.readings(count)
+        window, rows = self.window, _rows(values, self.dimensions)
+
+        def loop() -> None:
+            for row in rows:
+                window.insert(row)
+                window.query()
+
+        return timed(loop)
+
+    def ticks(self, count: int) -> array[int]:
+        """What each of so many readings took, in ticks of the probe's clock."""
+        taken = array("Q", bytes(8 * count))
+        probe().each(self.window._core, *self.readings(count), taken)
+        return taken
+
+
+def _rows(values: array[float], dimensions: int) -> list[Any]:
+    if dimensions == 1:
+        return values.tolist()
+    return [values[i : i + dimensions] for i in range(0, len(values), dimensions)]
+
+
+def full_windows(
+    engines: Iterable[str], aggregate: Any, size: int, refused: dict[str, str], **options: Any
+) -> Iterator[tuple[str, Full]]:
+    """A full window of each engine that takes the aggregate; why the others do not goes into `refused`."""
+    for engine in engines:
+        try:
+            yield engine, Full(engine, aggregate, size, **options)
+        except ConfigurationError as error:
+            refused[engine] = str(error)

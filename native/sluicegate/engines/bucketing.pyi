@@ -1,0 +1,7 @@
+from typing_extensions import disjoint_base
+
+from sluicegate.engines.eviction import Eviction
+
+@disjoint_base
+class Bucketing(Eviction):
+    def limit_to(self, limit: int) -> None: ...

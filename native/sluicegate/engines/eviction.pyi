@@ -1,0 +1,9 @@
+from collections.abc import Callable
+
+from typing_extensions import disjoint_base
+
+from sluicegate.engines.state import State
+
+@disjoint_base
+class Eviction(State):
+    def evict(self, leaves: Callable[[bytes, bytes], bool], monotone: bool) -> None: ...

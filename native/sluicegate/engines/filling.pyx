@@ -1,0 +1,57 @@
+"""Turns a layout into what the compiled window runs on: the program of its partials, its answers, its slots."""
+
+from libc.stdlib cimport calloc
+
+from sluicegate.engines.answers cimport Output
+from sluicegate.engines.program cimport FIRST, HIGH, LAST, LOW, MOMENTS, ORDERED, PREFIX, Program, Step
+from sluicegate.engines.state cimport State
+
+from sluicegate.monoids import KINDS as _KINDS
+from sluicegate.monoids.layout import EXACT_OPS as _EXACT_OPS
+from sluicegate.monoids.layout import Op
+
+
+cdef int fill_program(Program* p, layout) except -1:
+    cdef int k, op
+    for k, component in enumerate(layout.components):
+        p.step[k].op, p.step[k].dimension, p.step[k].slot = component.op, component.dimension, component.slot
+    p.alone = p.step[0].op if p.width == 1 else -1
+    p.folds = 0
+    for k in range(p.steps):
+        op = p.step[k].op
+        if op == PREFIX or op == LOW or op == HIGH or op == LAST or op >= MOMENTS:
+            p.fold[p.folds] = p.step[k]
+            p.folds += 1
+        elif op != FIRST and op < ORDERED:
+            p.folds = -1
+            return 0
+    return 0
+
+
+cdef int fill_slots(State core, layout) except -1:
+    """Where a partial keeps each controlled sum and its sample."""
+    cdef int j
+    core.sample_slot = <int*> calloc(core.rules.sums.m, sizeof(int))
+    core.prefix_slot = <int*> calloc(core.rules.sums.m, sizeof(int))
+    if core.sample_slot == NULL or core.prefix_slot == NULL:
+        raise MemoryError("window: no memory for the histograms' slots")
+    for j in range(core.rules.sums.m):
+        core.sample_slot[j] = layout.slot(Op.SAMPLE, j)
+        core.prefix_slot[j] = layout.slot(Op.PREFIX, max(core.rules.sums.sums[j].dimension, 0))
+    return 0
+
+
+cdef int fill_outputs(Output* outputs, layout) except -1:
+    cdef int k, d
+    for k, monoid in enumerate(layout.monoids):
+        d = layout.dimension_of(monoid)
+        outputs[k].kind, outputs[k].dimension = _KINDS.index(monoid.kind), d
+        outputs[k].ddof, exact = monoid.ddof, _EXACT_OPS.get(monoid.kind, (Op.COUNT,))
+        outputs[k].slot, outputs[k].second = layout.slot(exact[0], d), layout.slot(exact[len(exact) - 1], d)
+        outputs[k].moments = layout.slot(Op.MOMENTS, d)
+        outputs[k].low_count, outputs[k].high_count = layout.slot(Op.LOW_COUNT, d), layout.slot(Op.HIGH_COUNT, d)
+        outputs[k].prefix = layout.slot(Op.LOG_PREFIX if monoid.kind == "geometric_mean" else Op.PREFIX, d)
+        outputs[k].low = layout.slot(Op.LOW, d)
+        outputs[k].high = layout.slot(Op.HIGH, d)
+        outputs[k].first, outputs[k].last = layout.slot(Op.FIRST, d), layout.slot(Op.LAST, d)
+    return 0

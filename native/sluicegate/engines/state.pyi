@@ -1,0 +1,11 @@
+from typing_extensions import disjoint_base
+
+@disjoint_base
+class State:
+    accepted: int
+    newest: int
+    edge: int
+    created: int
+    level: int
+    mark: int
+    limit: int

@@ -1,0 +1,107 @@
+"""What a window is between two readings, and where its edge stands; see state.pxd."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+
+from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, Cut, Output, cut_leaf
+from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, Step
+
+from sluicegate.errors import BusyError
+
+cdef int64_t NOTHING_LEAVES = -(1LL << 63) + 1
+
+
+cdef class State:
+    """The fields of a window; see state.pxd."""
+
+    def __dealloc__(self):
+        free(self.p.step)
+        free(self.p.fold)
+        free(self.outputs)
+        free(self.center)
+        free(self.row)
+        free(self.reading)
+        free(self.sample_slot)
+        free(self.prefix_slot)
+
+    cdef int allocate(self) except -1:
+        self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
+        self.p.fold = <Step*> calloc(self.p.steps, sizeof(Step))
+        self.outputs = <Output*> calloc(self.answers, sizeof(Output))
+        self.center = <double*> calloc(self.p.dimensions, sizeof(double))
+        self.row = <double*> calloc(self.p.dimensions, sizeof(double))
+        self.reading = <Slot*> calloc(self.p.width + self.answers, sizeof(Slot))
+        if self.p.step == NULL or self.p.fold == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
+            raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
+        return 0
+
+    cdef int enter(self) except -1:
+        """Refuse what would meet a batch that runs in another thread, or a policy's own window half-way."""
+        if self.busy:
+            raise BusyError("window: busy with a batch or an eviction; use one thread a window, and none of it in a policy")
+        self.busy = True
+        return 0
+
+    cdef int center_on(self, centers) except -1:
+        cdef int k
+        self.centered = centers is not None
+        for k in range(self.p.dimensions if self.centered else 0):
+            self.center[k] = centers[k]
+        return 0
+
+    cdef int64_t cut_off(self) noexcept nogil:
+        """By time: readings of this time or earlier leave. By count: the ordinal of the first reading inside.
+
+        What left early as irrelevant still blocks, as it would in the whole window, a FIFO, what is behind it.
+        """
+        cdef int64_t last = self.accepted if self.policy == BY_COUNT else self.newest
+        cdef int64_t over
+        if self.hop > 1:
+            over = last % self.hop
+            last -= over + self.hop if over < 0 else over
+        if self.policy == BY_TIME and self.held > last - self.value:
+            return NOTHING_LEAVES
+        return last - self.value
+
+    cdef int64_t end_of_oldest(self) noexcept nogil:
+        """The ordinal after the oldest leaf's last reading; a closed leaf is looked at once."""
+        cdef const Slot* oldest
+        cdef int64_t head = self.engine.head
+        if not self.bucketed:
+            return head + 1
+        if head == self.known_head:
+            return self.known_end
+        oldest = self.engine.leaf(head)
+        if head < self.engine.tail - 1:
+            self.known_head, self.known_first = head, oldest[H_O_FIRST].i
+            self.known_end = oldest[H_O_FIRST].i + oldest[H_COUNT].i
+        return oldest[H_O_FIRST].i + oldest[H_COUNT].i
+
+    cdef void note_edge(self) noexcept nogil:
+        cdef int64_t out
+        if not self.bucketed:
+            out = self.engine.head - 1
+        elif self.engine.head == self.engine.tail:
+            out = self.accepted - 1
+        elif self.engine.head == self.known_head:
+            out = self.known_first - 1
+        else:
+            out = self.engine.leaf(self.engine.head)[H_O_FIRST].i - 1
+        self.edge = max(self.edge, out)
+        if self.policy == BY_COUNT:
+            self.edge = max(self.edge, self.cut_off() - 1)
+
+    cdef Cut cut_oldest_leaf(self) noexcept nogil:
+        cdef const Slot* leaf = self.engine.leaf(self.engine.head)
+        return cut_leaf(&self.p, leaf, self.policy, self.cut_off(), self.edge)
+
+    cdef bytes pack(self, const Slot* partial):
+        if partial == NULL:
+            return b""
+        return PyBytes_FromStringAndSize(<const char*> partial, self.p.width * sizeof(Slot))
+
+    cdef const Slot* unpack(self, bytes packed) except NULL:
+        if len(packed) != self.p.width * <int64_t> sizeof(Slot):
+            raise ValueError(f"partial: {len(packed)} bytes, expected {self.p.width * sizeof(Slot)}")
+        return <const Slot*> PyBytes_AS_STRING(packed)
