@@ -24,19 +24,36 @@ if TYPE_CHECKING:
     from sluicegate.monoids import Monoid as Monoid
     from sluicegate.monoids import argmax as argmax
     from sluicegate.monoids import argmin as argmin
+    from sluicegate.monoids import bloom_filter as bloom_filter
+    from sluicegate.monoids import collect as collect
+    from sluicegate.monoids import compiled as compiled
     from sluicegate.monoids import count as count
+    from sluicegate.monoids import custom as custom
+    from sluicegate.monoids import distinct_count as distinct_count
     from sluicegate.monoids import first as first
+    from sluicegate.monoids import frequency as frequency
     from sluicegate.monoids import geometric_mean as geometric_mean
+    from sluicegate.monoids import histogram as histogram
     from sluicegate.monoids import last as last
+    from sluicegate.monoids import longest_run as longest_run
     from sluicegate.monoids import max as max
     from sluicegate.monoids import max_count as max_count
     from sluicegate.monoids import mean as mean
     from sluicegate.monoids import min as min
     from sluicegate.monoids import min_count as min_count
+    from sluicegate.monoids import quantiles as quantiles
     from sluicegate.monoids import range as range
+    from sluicegate.monoids import rate as rate
     from sluicegate.monoids import std as std
     from sluicegate.monoids import sum as sum
+    from sluicegate.monoids import top_k as top_k
     from sluicegate.monoids import variance as variance
+    from sluicegate.monoids.kll import Quantiles as Quantiles
+    from sluicegate.monoids.results import Bins as Bins
+    from sluicegate.monoids.results import BloomFilter as BloomFilter
+    from sluicegate.monoids.results import DistinctCount as DistinctCount
+    from sluicegate.monoids.results import LongestRun as LongestRun
+    from sluicegate.monoids.results import Top as Top
     from sluicegate.window import Changes as Changes
     from sluicegate.window import Footprint as Footprint
     from sluicegate.window import Window as Window
@@ -46,25 +63,38 @@ _HOMES = {
         (
             "argmax",
             "argmin",
+            "bloom_filter",
+            "collect",
+            "compiled",
             "count",
+            "custom",
+            "distinct_count",
             "first",
+            "frequency",
             "geometric_mean",
+            "histogram",
             "last",
+            "longest_run",
             "max",
             "max_count",
             "mean",
             "min",
             "min_count",
+            "quantiles",
             "range",
+            "rate",
             "std",
             "sum",
+            "top_k",
             "variance",
             "Monoid",
         ),
         "monoids",
     ),
+    **dict.fromkeys(("Bins", "BloomFilter", "DistinctCount", "LongestRun", "Top"), "monoids.results"),
     **dict.fromkeys(("Changes", "Footprint", "Window"), "window"),
     **dict.fromkeys(("Bucket", "Builder", "merge"), "buckets"),
+    "Quantiles": "monoids.kll",
     "Bounded": "intervals",
     **dict.fromkeys(("Constrained", "Hop", "MaxLike", "SumLike"), "histograms"),
     "ENGINES": "engines",

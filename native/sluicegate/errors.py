@@ -23,6 +23,10 @@ class PolicyError(SluicegateError):
     """A user's policy raised. The reading is in, what was allowed to leave has left, the window is usable."""
 
 
+class AggregateError(SluicegateError):
+    """A user's own aggregate raised. From `lift`: the reading is refused; else it is in, and the window is usable."""
+
+
 class BusyError(SluicegateError, RuntimeError):
     """The window is in the middle of a batch in another thread, or of evicting by the policy that called it."""
 

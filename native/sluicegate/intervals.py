@@ -13,7 +13,7 @@ from sluicegate import bounds, bounds_extremes, bounds_variance
 from sluicegate.buckets import ORDERED as ORDERED_FLAG
 from sluicegate.buckets import Bucket
 from sluicegate.monoids import Monoid
-from sluicegate.monoids.layout import COUNT, EXACT_OPS, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
+from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
 from sluicegate.reference.estimate import Cut
 from sluicegate.reference.program import log_of
 
@@ -27,6 +27,7 @@ ROUNDED = (
     "geometric_mean",
     "range",
 )  # uncertain by rounding where nothing is cut
+UNKNOWN = ("compiled", "custom", "quantiles")  # of whose results nothing is certain
 
 
 class Bounded(NamedTuple):
@@ -249,16 +250,31 @@ def _time_of_extreme(window: Window, dimension: int, sign: int) -> tuple[int, in
     return (min(low, rest[1]), min(high, rest[1])) if rest is not None and rest[0] == value else (low, high)
 
 
-def exactly(layout: Layout, values: list[Any], leaves: list[Slots]) -> list[Bounded]:
-    """The intervals of a window of single readings: the results, but for the rounding of sums."""
-    return [_exactly(layout, i, value, leaves) for i, value in enumerate(values)]
+def exactly(layout: Layout, values: list[Any], leaves: list[Slots], readings: int) -> list[Bounded]:
+    """The intervals of a window of single readings: the results, but for the rounding of sums.
+
+    A sketch of distinct values lies between those it tells apart and the readings; of quantiles and the user's own
+    results nothing is certain: low and high are None.
+    """
+    return [_exactly(layout, i, value, leaves, readings) for i, value in enumerate(values)]
 
 
-def _exactly(layout: Layout, i: int, value: Any, leaves: list[Slots]) -> Bounded:
+def _of_wide(kind: str, value: Any, readings: int) -> Bounded:
+    if kind in UNKNOWN or value is None:
+        return Bounded(value, None, None, value is None and kind not in UNKNOWN)
+    if kind == "distinct_count":
+        return Bounded(value, value.least, readings, value.least == readings)
+    margin = abs(value) * 2.0**-50 + 5e-324  # three roundings and the conversion of the time, outward
+    return Bounded(value, value - margin, value + margin, True)
+
+
+def _exactly(layout: Layout, i: int, value: Any, leaves: list[Slots], readings: int) -> Bounded:
     monoid = layout.monoids[i]
+    if monoid.kind in ("rate", "frequency", "distinct_count", *UNKNOWN):
+        return _of_wide(monoid.kind, value, readings)
     if monoid.kind not in ROUNDED or value is None:
         return Bounded(value, value, value, True)
-    slots = [layout.slot(op, layout.dimension_of(monoid)) for op in EXACT_OPS[monoid.kind]]
+    slots = layout.exact_slots(monoid)
     column = [leaf[slots[0]] for leaf in leaves]
     if monoid.kind == "range":
         low, high = bounds_extremes.difference(max(leaf[slots[1]] for leaf in leaves), min(column))

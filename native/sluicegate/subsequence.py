@@ -20,7 +20,7 @@ class Subsequence:
 
     def __init__(self, layout: Layout, packed: bytes, lower: Callable[[bytes], list[Any]]) -> None:
         """View a packed partial; `lower` computes the results when they are first asked for."""
-        header = layout.format.unpack(packed) if layout.header else None
+        header = layout.unpack(packed) if layout.header else None
         self.count: int = header[COUNT] if header else 1
         self.t_first: int | None = header[T_FIRST] if header else None
         self.t_last: int | None = header[T_LAST] if header else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Self, overload
+from typing import Any, Literal, NamedTuple, Self, cast, overload
 
 from sluicegate import intervals, snapshot
 from sluicegate.batches import Batch, flat_times, flat_values, refuse_not_positive
@@ -26,12 +26,15 @@ from sluicegate.histograms.composition import Histogram, compose
 from sluicegate.histograms.constrained import LEAST
 from sluicegate.histograms.widths import Term, terms
 from sluicegate.intervals import Bounded
-from sluicegate.monoids import Monoid
+from sluicegate.monoids import OBJECTS, Monoid
 from sluicegate.monoids.layout import O_FIRST, Layout, lay_out
-from sluicegate.policies import Count, Custom, Policy, Time, as_policy
+from sluicegate.monoids.results import as_number
+from sluicegate.policies import Compiled, Count, Custom, Policy, Ruled, Time, as_policy
+from sluicegate.policies.custom import Field, fields
 from sluicegate.readings import Reader, in_range
 from sluicegate.rebuilding import Row, chain, gather
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM
+from sluicegate.reference.object_core import ObjectCore
 from sluicegate.subsequence import Subsequence
 
 Value = float | int | None
@@ -88,20 +91,24 @@ class Window:
             raise ConfigurationError(f"engine: {engine!r}, expected one of {', '.join(ENGINES)}")
         self._policy: Policy = as_policy(policy)
         plain = self._lay_out(aggregates, bool(histograms), 0)
-        self._histograms = compose(histograms, _kinds(plain), isinstance(self._policy, Custom) or self._policy.hop > 1)
+        self._histograms = compose(histograms, _kinds(plain), self._policy.hops)
+        _refuse_buckets(self._policy, bool(histograms))
         self._limit, self._bucketed = self._histograms.limit, self._histograms.bucketed
         self._layout: Layout = self._lay_out(aggregates, self._bucketed, len(self._histograms.controls))
         self._engine = engine
         centers = None if center is None else _centers(center, self._layout.dimensions)
         kind, value, hop = _rule(self._policy)
+        eviction = self._policy.eviction(self._layout) if isinstance(self._policy, Ruled) else None
         rules, up_to = self._histograms.rules(), _up_to(self._policy, self._layout)
-        merging = self._merging(kind)
-        self._core = Core(self._layout, engine, kind, value, self._limit, centers, rules, hop, up_to, merging)
+        core: type[Core] = cast(type[Core], ObjectCore) if self._layout.objects else Core
+        given = (kind, value, self._limit, centers, rules, hop, up_to, eviction, self._merging(kind))
+        self._core = core(self._layout, engine, *given)
         self._reader = Reader(self._layout.dimensions, self._layout.positive)
 
     def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
-        header, times = isinstance(self._policy, Custom), isinstance(self._policy, Time)
-        return lay_out(aggregates, header=header, times=times, bucketed=bucketed, samples=samples)
+        header, times = isinstance(self._policy, Custom | Compiled), isinstance(self._policy, Time)
+        read = self._policy.reads if isinstance(self._policy, Ruled) else ()
+        return lay_out(aggregates, header=header, times=times, bucketed=bucketed, samples=samples, read=read)
 
     def _merging(self, kind: int) -> list[Term] | None:
         """What a merge of pairs is judged by; None where whole levels are evicted, or nothing is."""
@@ -142,9 +149,10 @@ class Window:
 
         `values`: a buffer of float64, (n,) or C-contiguous (n, dimensions), or a sequence of numbers; `times`: int64
         (n,). Count and time policies run compiled and without the GIL; a callable policy is asked for each reading.
-        NaN stands for "no result". Raises InputError, before any reading enters, for a value that is not finite, or not
-        greater than 0 where a geometric mean reads it (with its index), a time out of range, wrong lengths or types;
-        PolicyError where the policy raised (the readings up to there are in).
+        NaN stands for "no result"; a longest run's column is its length, a distinct count's the estimate, and what is
+        no number (histogram, top_k, bloom_filter) has no column. Raises InputError, before any reading enters, for a
+        value that is not finite, or not greater than 0 where a geometric mean reads it (with its index), a time out of
+        range, wrong lengths or types; PolicyError where the policy raised (the readings up to there are in).
         """
         flat = flat_values(values, len(self._layout.dimensions))
         refuse_not_positive(flat, self._layout)
@@ -156,14 +164,14 @@ class Window:
             self._insert_each(batch, columns, self._policy)
         elif flat.readings:
             self._core.insert_many(batch.values.view, batch.times, flat.readings, columns)
-        return None if columns is None else dict(zip(self._layout.names, columns, strict=True))
+        return None if columns is None else self._layout.numbers(columns)
 
     def _insert_each(self, batch: Batch, columns: list[array[float]] | None, policy: Custom) -> None:
         for i, (values, time) in enumerate(batch.rows(self._core.accepted)):
             self._core.insert(values, time)
             self._enforce(policy)
             for column, value in zip(columns or (), self._core.results(), strict=bool(columns)):
-                column[i] = float("nan") if value is None else value
+                column[i] = as_number(value)
 
     def _ordinal(self) -> int:
         if isinstance(self._policy, Time):
@@ -213,7 +221,7 @@ class Window:
         if head == tail:
             return [Bounded(value, value, value, True) for value in values]
         if not self._bucketed:
-            return intervals.exactly(self._layout, values, self._leaves_of_sums(head, tail))
+            return intervals.exactly(self._layout, values, self._leaves_of_sums(head, tail), tail - head)
         cut, rest = self._core.cut_oldest(), self._core.rest()
         assert cut is not None  # noqa: S101  there is an oldest leaf
         total, oldest = unpack(self._core.total()), unpack(self._core.leaf(head))
@@ -225,7 +233,7 @@ class Window:
     def _leaves_of_sums(self, head: int, tail: int) -> list[tuple[Any, ...]]:
         if not any(monoid.kind in intervals.ROUNDED for monoid in self._layout.monoids):
             return []
-        return [self._layout.format.unpack(self._core.leaf(index)) for index in range(head, tail)]
+        return [tuple(self._layout.unpack(self._core.leaf(index))) for index in range(head, tail)]
 
     def buckets(self) -> list[Subsequence]:
         """The leaves, oldest first: count, times and each aggregate's result over the leaf alone."""
@@ -238,6 +246,11 @@ class Window:
     def dimensions(self) -> tuple[str | None, ...]:
         """The dimensions a reading has, in the order in which a sequence gives them; (None,) for a plain number."""
         return self._layout.dimensions
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """What each slot of a partial holds, for a compiled policy: "count", "sum[load]", … → slot and types."""
+        return fields(self._layout)
 
     @property
     def center(self) -> tuple[float, ...] | None:
@@ -290,6 +303,7 @@ class Window:
 
     def changes(self) -> Changes:
         """What happened to the leaves since the last call; together with `state`, all that a restart needs."""
+        self._refuse_objects()
         head, end = self._core.head, self._open()
         if self._histograms.pairs:
             fresh = self._core.take_fresh()
@@ -302,6 +316,7 @@ class Window:
 
     def leaf(self, index: int) -> bytes:
         """The partial of a closed leaf now inside, by its absolute index at the current level. Raises IndexError."""
+        self._refuse_objects()
         if self._histograms.pairs:
             found = [i for i in range(self._core.head, self._open()) if self._first(i) == index]
             if not found:
@@ -313,6 +328,7 @@ class Window:
 
     def state(self) -> bytes:
         """All but the closed leaves: small and bounded, whatever the window holds."""
+        self._refuse_objects()
         saved = self._core.save()._replace(mark=0)  # a rebuilt window has given out what it was rebuilt from
         return snapshot.seal(snapshot.STATE, self._owner(), snapshot.pack_state(saved))
 
@@ -351,6 +367,7 @@ class Window:
 
     def snapshot(self) -> bytes:
         """The whole window, exactly; `restore` continues bit for bit."""
+        self._refuse_objects()
         leaves = (self._stored(i) for i in range(self._core.head, self._open()))
         payload = b"".join([snapshot.pack_state(self._core.save()), *leaves])
         return snapshot.seal(snapshot.SNAPSHOT, self._owner(), payload)
@@ -415,12 +432,19 @@ class Window:
         except InvariantError as error:
             raise SnapshotError(f"window state: its leaves do not fit together: {error}") from None
 
+    def _refuse_objects(self) -> None:
+        names = [name for name, monoid in zip(self._layout.names, self._layout.monoids, strict=True)
+                 if monoid.kind in OBJECTS]  # fmt: skip
+        if names:
+            raise ConfigurationError(
+                f"window: the aggregates {names} keep Python objects, which are not stored (nothing here is ever "
+                "unpickled); store the readings, or take aggregates of fixed width (sg.compiled for your own)"
+            )
+
     def _owner(self) -> bytes:
+        self._refuse_objects()
         layout = self._layout
-        aggregates = [
-            f"{name}:{monoid.kind}:{monoid.dimension}" + (f":{monoid.ddof}" if monoid.ddof else "")
-            for name, monoid in zip(layout.names, layout.monoids, strict=True)
-        ]
+        aggregates = [f"{name}:{monoid.identity}" for name, monoid in zip(layout.names, layout.monoids, strict=True)]
         limit = f"buckets:{self._limit}" + (":pairs" if self._histograms.pairs else "")
         kept = [limit, *(each.name for each in self._histograms.deciding)]
         return snapshot.fingerprint([self._engine, self._policy.name, *kept, *aggregates, *layout.since])
@@ -437,9 +461,14 @@ def _rule(policy: Policy) -> tuple[int, int, int]:
     return (BY_TIME, policy.span, policy.hop) if isinstance(policy, Time) else (CUSTOM, 0, 1)
 
 
+def _refuse_buckets(policy: Policy, bucketed: bool) -> None:
+    if bucketed and policy.exact_only:
+        raise ConfigurationError(f"histograms: not under the policy {policy.name}: {policy.exact_only}")
+
+
 def _up_to(policy: Policy, layout: Layout) -> int:
     """1 (−1) where the policy evicts up to the current maximum (minimum), 0 where it does not."""
-    if isinstance(policy, Custom) or policy.up_to is None:
+    if not isinstance(policy, Count | Time) or policy.up_to is None:
         return 0
     if len(layout.dimensions) > 1 or any(monoid.kind != policy.up_to for monoid in layout.monoids):
         raise ConfigurationError(

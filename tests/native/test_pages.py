@@ -1,4 +1,4 @@
-"""What the pages about histograms show is what happens: their examples run, their links and pictures exist."""
+"""What the pages about histograms and policies show is what happens: examples run, links and pictures exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["how-exact.md", "choosing.md"]
+PAGES = ["how-exact.md", "choosing.md", "policies.md"]
 MOST_BYTES = 80_000
 
 

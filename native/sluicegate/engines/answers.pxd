@@ -6,6 +6,7 @@ The twin is sluicegate.reference.estimate, with the same bits. Kinds are places 
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.program cimport Program, Slot
+from sluicegate.engines.wide cimport Extra
 
 cdef enum:  # sluicegate.monoids.KINDS
     K_COUNT = 0
@@ -23,6 +24,14 @@ cdef enum:  # sluicegate.monoids.KINDS
     K_RANGE = 12
     K_MIN_COUNT = 13
     K_MAX_COUNT = 14
+    K_RATE = 15
+    K_FREQUENCY = 16
+    K_LONGEST_RUN = 17
+    K_HISTOGRAM = 18
+    K_BLOOM = 19
+    K_TOP = 20
+    K_DISTINCT = 21
+    K_COMPILED = 22
 
 cdef enum:  # sluicegate.reference.estimate
     CUSTOM = 0
@@ -33,6 +42,8 @@ ctypedef struct Output:
     int kind
     int dimension
     int ddof
+    double per  # µs that a rate is given for
+    const Extra* extra  # of a wide component
     int slot  # of a window of single readings
     int second  # the same, of the second component
     int prefix  # of a window of buckets, −1 where the partial lacks it
@@ -57,7 +68,16 @@ cdef inline bint is_time(int kind) noexcept nogil:
 
 cdef inline bint is_whole(int kind) noexcept nogil:
     """Whether the answer is an integer."""
-    return kind == K_COUNT or is_time(kind) or kind >= K_MIN_COUNT
+    return kind == K_COUNT or is_time(kind) or counts_extreme(kind) or kind == K_LONGEST_RUN
+
+
+cdef inline bint counts_extreme(int kind) noexcept nogil:
+    return kind == K_MIN_COUNT or kind == K_MAX_COUNT
+
+
+cdef inline bint may_lack(int kind) noexcept nogil:
+    """Whether NaN stands for no answer."""
+    return kind == K_VARIANCE or kind == K_STD or kind == K_RATE or kind == K_FREQUENCY or kind == K_COMPILED
 
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil

@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t
 from sluicegate.engines.program cimport (
     H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH, LOW, Program, Slot, greatest, least, log_of,
 )
+from sluicegate.engines.wide cimport R_BEST, number_of_distinct
 from sluicegate.histograms._statistics cimport Moments, c_merge
 
 ctypedef struct Sums:  # what is known of the sum of x − center over the c newest readings of a cut bucket
@@ -68,8 +69,30 @@ cdef Slot exact_answer(const Output* o, const Slot* total, int64_t leaves) noexc
         out.f = exp(total[o.slot].f / leaves)
     elif o.kind == K_RANGE:
         out.f = total[o.second].f - total[o.slot].f
+    elif o.kind >= K_RATE:
+        out = wide_answer(o, total, leaves)
     else:
-        out = total[o.slot + (is_time(o.kind) or o.kind >= K_MIN_COUNT)]
+        out = total[o.slot + (is_time(o.kind) or counts_extreme(o.kind))]
+    return out
+
+
+cdef Slot wide_answer(const Output* o, const Slot* total, int64_t leaves) noexcept nogil:
+    """The number that stands for the answer; NaN where it is none."""
+    cdef const Slot* s = total + o.slot
+    cdef Slot out
+    out.f = NAN
+    if o.kind == K_RATE:
+        if s[3].i > s[1].i:
+            out.f = (s[2].f - s[0].f) / <double> (s[3].i - s[1].i) * o.per
+    elif o.kind == K_FREQUENCY:
+        if s[1].i > s[0].i:
+            out.f = <double> (leaves - 1) / <double> (s[1].i - s[0].i) * o.per
+    elif o.kind == K_LONGEST_RUN:
+        out = s[R_BEST]
+    elif o.kind == K_DISTINCT:
+        out.f = number_of_distinct(o.extra, s)
+    elif o.kind == K_COMPILED:
+        out.f = o.extra.lower(s)
     return out
 
 

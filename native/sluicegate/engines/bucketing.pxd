@@ -2,11 +2,11 @@
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.eviction cimport Eviction
+from sluicegate.engines.ruling cimport Ruling
 from sluicegate.engines.program cimport Slot
 
 
-cdef class Bucketing(Eviction):
+cdef class Bucketing(Ruling):
     cdef Slot* open_leaf  # the newest leaf, while a reading is placed
     cdef int64_t finer  # new buckets are so many times smaller than those that would all be equal
 

@@ -1,7 +1,7 @@
 from typing_extensions import disjoint_base
 
-from sluicegate.engines.eviction import Eviction
+from sluicegate.engines.ruling import Ruling
 
 @disjoint_base
-class Bucketing(Eviction):
+class Bucketing(Ruling):
     def limit_to(self, limit: int) -> None: ...

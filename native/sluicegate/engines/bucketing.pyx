@@ -3,8 +3,8 @@
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, CUSTOM
-from sluicegate.engines.eviction cimport Eviction
 from sluicegate.engines.pairs cimport NEWEST, OLDEST
+from sluicegate.engines.ruling cimport Ruling
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, MAX, MIN, SUM, Slot, fold, lift
 from sluicegate.engines.runs cimport Run, fold_run
 from sluicegate.engines.state cimport KEPT_LEVELS
@@ -16,7 +16,7 @@ cdef enum:
     MOST_RUN = 1024  # readings folded at once: they stay in the processor's first cache
 
 
-cdef class Bucketing(Eviction):
+cdef class Bucketing(Ruling):
     """A window that places readings in leaves."""
 
     cdef void refresh_rules(self) noexcept nogil:

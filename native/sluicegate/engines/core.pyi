@@ -5,6 +5,7 @@ from sluicegate.engines.taking import Taking
 from sluicegate.histograms._rules import Rules
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import Layout
+from sluicegate.policies.eviction import Eviction
 from sluicegate.reference.core import Saved
 from sluicegate.reference.estimate import Cut
 
@@ -21,6 +22,7 @@ class Core(Taking):
         rules: Rules | None = None,
         hop: int = 1,
         up_to: int = 0,
+        eviction: Eviction | None = None,
         merging: Sequence[Term] | None = None,
     ) -> Self: ...
     def cut_oldest(self) -> Cut | None: ...

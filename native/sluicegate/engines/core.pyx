@@ -6,7 +6,7 @@ from libc.math cimport isnan
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.amta cimport Amta
-from sluicegate.engines.answers cimport K_COUNT, K_STD, K_SUM, K_VARIANCE, Cut, bucket_answer, exact_answer, is_whole
+from sluicegate.engines.answers cimport Cut, bucket_answer, exact_answer, is_whole, may_lack
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.pairs cimport GIVEN, TOOK, Pairs
@@ -14,10 +14,12 @@ from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, comb
 from sluicegate.engines.recalc cimport Recalc
 from sluicegate.engines.state cimport KEPT_LEVELS
 from sluicegate.engines.taking cimport Taking
+from sluicegate.engines.wide cimport make_extra
 from sluicegate.histograms._rules cimport Rules
 
 from sluicegate.errors import InvariantError
 from sluicegate.monoids.layout import Op
+from sluicegate.monoids.results import empty, lowered
 from sluicegate.reference.core import FINER as _FINER
 from sluicegate.reference.core import NEVER as _NEVER
 from sluicegate.reference.core import Saved
@@ -30,7 +32,7 @@ cdef class Core(Taking):
 
     def __cinit__(
         self, layout, str engine, int policy, int64_t value, int64_t limit, centers, Rules rules=None, int64_t hop=1,
-        int up_to=0, merging=None,
+        int up_to=0, eviction=None, merging=None,
     ):
         self._layout = layout
         self.policy, self.value, self.limit, self.hop, self.up_to = policy, value, limit, hop, up_to
@@ -44,8 +46,10 @@ cdef class Core(Taking):
         self.p.width, self.p.steps = layout.width, len(layout.components)
         self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
         self.allocate()
+        self.p.extra = make_extra(layout)
+        self.composites = layout.composites()
         fill_program(&self.p, layout)
-        fill_outputs(self.outputs, layout)
+        fill_outputs(self.outputs, &self.p, layout)
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
         self.merging, self.finer = merging is not None, _FINER if merging is not None else 1
@@ -56,6 +60,7 @@ cdef class Core(Taking):
             self.engine = Amta() if engine == "amta" else Recalc()
         self.engine.setup(&self.p, limit)
         self.center_on(centers)
+        self.take_condition(eviction)
 
     # answers
 
@@ -71,7 +76,17 @@ cdef class Core(Taking):
         if self.busy and self.rule is None:
             self.enter()
         cdef Slot* out = self.reading + self.p.width
-        return self.as_values(NULL if self.answer_all(out) < 0 else out)
+        values = self.as_values(NULL if self.answer_all(out) < 0 else out)
+        if self.composites and self.engine.head < self.engine.tail:
+            self.lower_composites(self.engine.total(), values)
+        return values
+
+    cdef int lower_composites(self, const Slot* partial, list values) except -1:
+        """The answers that are more than one number."""
+        slots = self._layout.format.unpack(self.pack(partial))
+        for place, monoid, where in self.composites:
+            values[place] = lowered(monoid, slots[where])
+        return 0
 
     def lower(self, bytes packed not None):
         """The answers for a partial by itself."""
@@ -88,18 +103,19 @@ cdef class Core(Taking):
                 out[k] = bucket_answer(
                     &self.outputs[k], partial, NULL, partial, where, self.center[self.outputs[k].dimension]
                 )
-        return self.as_values(out)
+        values = self.as_values(out)
+        if self.composites:
+            self.lower_composites(partial, values)
+        return values
 
     cdef list as_values(self, const Slot* out):
         cdef int k, kind
+        if out == NULL:
+            return [empty(monoid) for monoid in self._layout.monoids]
         values = []
         for k in range(self.answers):
             kind = self.outputs[k].kind
-            if out == NULL:
-                values.append(0 if kind == K_COUNT else 0.0 if kind == K_SUM else None)
-            else:
-                spread = kind == K_VARIANCE or kind == K_STD
-                values.append(out[k].i if is_whole(kind) else None if spread and isnan(out[k].f) else out[k].f)
+            values.append(out[k].i if is_whole(kind) else None if may_lack(kind) and isnan(out[k].f) else out[k].f)
         return values
 
     def total(self):

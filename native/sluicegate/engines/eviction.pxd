@@ -12,6 +12,7 @@ cdef class Eviction(State):
 
     cdef void enforce(self) noexcept nogil
     cdef int evict_while(self, bint monotone) noexcept nogil
+    cdef Slot* oldest(self) noexcept nogil
     cdef int leaves(self, const Slot* old) noexcept nogil
     cdef int ask_rule(self, const Slot* old) noexcept
     cdef void evict_irrelevant(self, int64_t head) noexcept nogil

@@ -17,7 +17,7 @@ cdef class Eviction(State):
             while self.end_of_oldest() <= cutoff:
                 self.engine.pop()
         elif self.policy == BY_TIME and self.engine.head < self.engine.tail:
-            if self.leaves(self.engine.leaf(self.engine.head)) == 1:
+            if self.leaves(self.oldest()) == 1:
                 self.evict_while(True)
         if self.up_to:
             self.evict_irrelevant(head)
@@ -35,12 +35,15 @@ cdef class Eviction(State):
         while k > 0:
             if self.engine.head == self.engine.tail:
                 return 0
-            answer = self.leaves(self.engine.leaf(self.engine.head))
+            answer = self.leaves(self.oldest())
             if answer != 1:
                 return answer
             self.engine.pop()
             k -= 1
         return self.engine.bulk(ask, <void*> self) if self.engine.head < self.engine.tail else 0
+
+    cdef Slot* oldest(self) noexcept nogil:
+        return self.engine.leaf(self.engine.head)
 
     cdef int leaves(self, const Slot* old) noexcept nogil:
         """Whether a prefix leaves: by time, or by the user's rule."""

@@ -6,5 +6,5 @@ from sluicegate.engines.state cimport State
 
 
 cdef int fill_program(Program* p, layout) except -1  # the steps are allocated
-cdef int fill_outputs(Output* outputs, layout) except -1
+cdef int fill_outputs(Output* outputs, const Program* p, layout) except -1
 cdef int fill_slots(State core, layout) except -1  # allocates

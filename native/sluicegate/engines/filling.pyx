@@ -3,11 +3,10 @@
 from libc.stdlib cimport calloc
 
 from sluicegate.engines.answers cimport Output
-from sluicegate.engines.program cimport FIRST, HIGH, LAST, LOW, MOMENTS, ORDERED, PREFIX, Program, Step
+from sluicegate.engines.program cimport FIRST, HIGH, LAST, LOW, MOMENTS, ORDERED, PREFIX, WIDE, Program, Step
 from sluicegate.engines.state cimport State
 
 from sluicegate.monoids import KINDS as _KINDS
-from sluicegate.monoids.layout import EXACT_OPS as _EXACT_OPS
 from sluicegate.monoids.layout import Op
 
 
@@ -19,7 +18,7 @@ cdef int fill_program(Program* p, layout) except -1:
     p.folds = 0
     for k in range(p.steps):
         op = p.step[k].op
-        if op == PREFIX or op == LOW or op == HIGH or op == LAST or op >= MOMENTS:
+        if op == PREFIX or op == LOW or op == HIGH or op == LAST or MOMENTS <= op < WIDE:
             p.fold[p.folds] = p.step[k]
             p.folds += 1
         elif op != FIRST and op < ORDERED:
@@ -41,13 +40,18 @@ cdef int fill_slots(State core, layout) except -1:
     return 0
 
 
-cdef int fill_outputs(Output* outputs, layout) except -1:
-    cdef int k, d
+cdef int fill_outputs(Output* outputs, const Program* p, layout) except -1:
+    cdef int k, d, step
     for k, monoid in enumerate(layout.monoids):
         d = layout.dimension_of(monoid)
         outputs[k].kind, outputs[k].dimension = _KINDS.index(monoid.kind), d
-        outputs[k].ddof, exact = monoid.ddof, _EXACT_OPS.get(monoid.kind, (Op.COUNT,))
-        outputs[k].slot, outputs[k].second = layout.slot(exact[0], d), layout.slot(exact[len(exact) - 1], d)
+        outputs[k].ddof = monoid.ddof
+        outputs[k].per = monoid.options[0] if monoid.kind in ("rate", "frequency") else 0.0
+        exact = () if layout.bucketed else layout.exact_slots(monoid)
+        outputs[k].slot, outputs[k].second = (exact[0], exact[len(exact) - 1]) if exact else (-1, -1)
+        for step in range(p.steps if p.extra != NULL else 0):
+            if p.step[step].slot == outputs[k].slot:
+                outputs[k].extra = p.extra + step
         outputs[k].moments = layout.slot(Op.MOMENTS, d)
         outputs[k].low_count, outputs[k].high_count = layout.slot(Op.LOW_COUNT, d), layout.slot(Op.HIGH_COUNT, d)
         outputs[k].prefix = layout.slot(Op.LOG_PREFIX if monoid.kind == "geometric_mean" else Op.PREFIX, d)

@@ -8,11 +8,8 @@ from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from sluicegate.engines.wide cimport Extra, Slot, combine_wide, lift_wide
 from sluicegate.histograms._statistics cimport Moments, c_merge
-
-ctypedef union Slot:
-    double f
-    int64_t i
 
 ctypedef struct Step:
     int op
@@ -27,6 +24,7 @@ ctypedef struct Program:
     Step* step
     int folds  # steps of `fold`; −1 where a component asks for the long way
     Step* fold
+    Extra* extra  # one a step, NULL where no component has options of its own
 
 cdef enum:  # sluicegate.monoids.layout.Op
     SUM = 0
@@ -52,6 +50,7 @@ cdef enum:  # sluicegate.monoids.layout.Op
     HIGH_COUNT = 20
     LOW_ENDS = 21
     HIGH_ENDS = 22
+    WIDE = 23  # from here on: sluicegate.engines.wide
 
 cdef enum:  # the slots of a partial that has a header
     H_COUNT = 0
@@ -107,6 +106,8 @@ cdef inline void lift(
             s.i = ordinal
         elif op == SAMPLE:
             s[0].f = s[1].f = s[2].f = 0.0
+        elif op >= WIDE:
+            lift_wide(op, p.extra + k, s, values, p.step[k].dimension, time, ordinal)
         elif op >= MOMENTS:
             lift_more(op, s, values[p.step[k].dimension], centers[p.step[k].dimension])
         else:
@@ -326,6 +327,8 @@ cdef inline void combine_steps(const Program* p, Slot* out, const Slot* a, const
             out[s].i = b[s].i if b[s].i > a[s].i else a[s].i
         elif op == SAMPLE or op == MOMENTS:
             combine_sample(out + s, a + s, b + s)
+        elif op >= WIDE:
+            combine_wide(op, p.extra + k, out + s, a + s, b + s)
         elif op > SAMPLE:
             combine_more(op, out + s, a + s, b + s)
         else:  # ORDERED, before the header's times change

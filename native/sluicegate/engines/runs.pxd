@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 
 from sluicegate.engines.program cimport (
     COUNT, FIRST, H_T_LAST, HIGH, HIGH_ENDS, LAST, LOW, LOW_ENDS, MOMENTS, O_FIRST, ORDERED, PREFIX, SAMPLE, T_FIRST, T_LAST,
-    Program, Slot, combine_steps, fold_more, greatest, least, lift,
+    WIDE, Program, Slot, combine_steps, fold_more, greatest, least, lift,
 )
 
 ctypedef struct Run:
@@ -78,7 +78,7 @@ cdef inline void fold_each(const Program* p, const Run* r, Slot* into, int k) no
     """Any other component: lifted and combined reading by reading."""
     cdef Program only = p[0]
     cdef int64_t i
-    only.steps, only.step = 1, p.step + k
+    only.steps, only.step, only.extra = 1, p.step + k, p.extra + k
     for i in range(r.n):
         lift(&only, r.one, r.values + i * p.dimensions, time_of(r, i), r.ordinal + i, r.centers)
         combine_steps(&only, into, into, r.one)
@@ -109,6 +109,8 @@ cdef inline void fold_run(const Program* p, const Run* r, Slot* into) noexcept n
             s.i = s.i == 1 and time_of(r, 0) >= into[H_T_LAST].i
         elif op == LOW_ENDS or op == HIGH_ENDS:
             fold_ends(r, s, x, p.dimensions, op == LOW_ENDS)
+        elif op >= WIDE:
+            fold_each(p, r, into, k)
         elif op >= MOMENTS:
             fold_one_by_one(r, s, op, x, p.dimensions, r.centers[p.step[k].dimension])
         elif op != FIRST and op != O_FIRST and op != SAMPLE:

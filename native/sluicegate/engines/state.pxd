@@ -1,7 +1,7 @@
 """What a window is between two readings: its leaves' engine, its policy, its counters, and where its edge stands.
 
 `engine` keeps the leaves; `limit` = 0: every reading is a leaf. Partials cross to Python as bytes in the machine's order.
-The classes build on each other, a module each: State, Eviction, Bucketing, Taking, Core.
+The classes build on each other, a module each: State, Eviction, Ruling, Bucketing, Taking, Core.
 """
 
 from libc.stdint cimport int64_t

@@ -6,6 +6,7 @@ from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, Cut, Output, cut_leaf
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, Step
+from sluicegate.engines.wide cimport free_extra
 
 from sluicegate.errors import BusyError
 
@@ -16,6 +17,7 @@ cdef class State:
     """The fields of a window; see state.pxd."""
 
     def __dealloc__(self):
+        free_extra(self.p.extra, self.p.steps)
         free(self.p.step)
         free(self.p.fold)
         free(self.outputs)

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from sluicegate.engines.answers cimport CUSTOM, K_SUM, Cut, bucket_answer, exact_answer, is_whole
+from sluicegate.engines.answers cimport CUSTOM, K_DISTINCT, K_SUM, Cut, bucket_answer, exact_answer, is_whole
 from sluicegate.engines.bucketing cimport Bucketing
 from sluicegate.engines.program cimport Slot
 
@@ -22,6 +22,8 @@ cdef class Taking(Bucketing):
             self.enter()
         for i in range(self.p.dimensions):
             self.row[i] = values[i]
+        if self.condition.growing:
+            self.refuse_fall(self.row, 1)
         self.accept(self.row, time)
 
     def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out):
@@ -43,6 +45,8 @@ cdef class Taking(Bucketing):
                 if column.shape[0] < count:
                     raise ValueError(f"insert_many: a column of {column.shape[0]} for {count} readings")
                 columns[k] = &column[0]
+            if self.condition.growing:
+                self.refuse_fall(&values[0], count)
             with nogil:
                 self.run(&values[0], when, count, columns)
         finally:
@@ -63,7 +67,8 @@ cdef class Taking(Bucketing):
             self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
             if self.answer_all(answer) < 0:
                 for k in range(self.answers):
-                    out[k][i] = 0.0 if self.outputs[k].kind <= K_SUM else NAN
+                    kind = self.outputs[k].kind
+                    out[k][i] = 0.0 if kind <= K_SUM or kind == K_DISTINCT else NAN
                 continue
             for k in range(self.answers):
                 kind = self.outputs[k].kind
@@ -87,10 +92,12 @@ cdef class Taking(Bucketing):
         self.accepted += 1
         if time > self.newest:
             self.newest = time
-        if self.policy == CUSTOM:
-            self.note_edge()
-        else:
+        if self.policy != CUSTOM:
             self.enforce()
+        elif self.condition.kind:
+            self.enforce_rule(values)
+        else:
+            self.note_edge()
         return 0
 
     cdef int answer_all(self, Slot* out) noexcept nogil:

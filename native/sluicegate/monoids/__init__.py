@@ -1,104 +1,58 @@
-"""Constructors of the built-in aggregates; each takes the dimension it reads, or none for a stream of single values."""
+"""Constructors of the built-in aggregates and of the user's own, one module per family."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from sluicegate.monoids.compiled import compiled
+from sluicegate.monoids.fixed import bloom_filter, distinct_count, frequency, histogram, longest_run, rate, top_k
+from sluicegate.monoids.monoid import KINDS, OBJECTS, PLAIN_KINDS, Monoid
+from sluicegate.monoids.objects import collect, custom, quantiles
+from sluicegate.monoids.simple import (
+    argmax,
+    argmin,
+    count,
+    first,
+    geometric_mean,
+    last,
+    max,
+    max_count,
+    mean,
+    min,
+    min_count,
+    range,
+    std,
+    sum,
+    variance,
+)
 
-KINDS = (
-    "count", "sum", "mean", "min", "max", "argmin", "argmax", "first", "last",
-    "variance", "std", "geometric_mean", "range", "min_count", "max_count",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Monoid:
-    """An aggregate to keep: its kind (one of `KINDS`) and the dimension it reads (None: the stream has only one).
-
-    `ddof`: what a variance divides by less than the count: 0, or 1 for a sample's.
-    """
-
-    kind: str
-    dimension: str | None = None
-    ddof: int = 0
-
-
-def count() -> Monoid:
-    """The number of readings. An empty window: 0."""
-    return Monoid("count")
-
-
-def sum(dimension: str | None = None) -> Monoid:
-    """The sum of the values. An empty window: 0.0."""
-    return Monoid("sum", dimension)
-
-
-def mean(dimension: str | None = None) -> Monoid:
-    """The arithmetic mean of the values. An empty window: None."""
-    return Monoid("mean", dimension)
-
-
-def min(dimension: str | None = None) -> Monoid:
-    """The least value. An empty window: None."""
-    return Monoid("min", dimension)
-
-
-def max(dimension: str | None = None) -> Monoid:
-    """The greatest value. An empty window: None."""
-    return Monoid("max", dimension)
-
-
-def argmin(dimension: str | None = None) -> Monoid:
-    """The time of the least value; where it occurs more than once, the least such time. An empty window: None."""
-    return Monoid("argmin", dimension)
-
-
-def argmax(dimension: str | None = None) -> Monoid:
-    """The time of the greatest value; where it occurs more than once, the least such time. An empty window: None."""
-    return Monoid("argmax", dimension)
-
-
-def first(dimension: str | None = None) -> Monoid:
-    """The value of the oldest reading, in order of arrival. An empty window: None."""
-    return Monoid("first", dimension)
-
-
-def last(dimension: str | None = None) -> Monoid:
-    """The value of the newest reading, in order of arrival. An empty window: None."""
-    return Monoid("last", dimension)
-
-
-def variance(dimension: str | None = None, *, ddof: int = 0) -> Monoid:
-    """The mean squared deviation from the mean; `ddof` 1: the sample's, divided by count − 1.
-
-    With count ≤ ddof: None. Merged stably, without differences of large sums (Chan, Golub & LeVeque 1979). Where a
-    squared deviation exceeds float64 (values beyond about 1e154) it is inf.
-    """
-    return Monoid("variance", dimension, ddof)
-
-
-def std(dimension: str | None = None, *, ddof: int = 0) -> Monoid:
-    """The standard deviation: the square root of `variance`."""
-    return Monoid("std", dimension, ddof)
-
-
-def geometric_mean(dimension: str | None = None) -> Monoid:
-    """The exponential of the mean logarithm. An empty window: None.
-
-    A window with it refuses values that are not greater than 0, before anything enters.
-    """
-    return Monoid("geometric_mean", dimension)
-
-
-def range(dimension: str | None = None) -> Monoid:
-    """The greatest less the least value. An empty window: None."""
-    return Monoid("range", dimension)
-
-
-def min_count(dimension: str | None = None) -> Monoid:
-    """How often the least value occurs. An empty window: None."""
-    return Monoid("min_count", dimension)
-
-
-def max_count(dimension: str | None = None) -> Monoid:
-    """How often the greatest value occurs. An empty window: None."""
-    return Monoid("max_count", dimension)
+__all__ = [
+    "KINDS",
+    "OBJECTS",
+    "PLAIN_KINDS",
+    "Monoid",
+    "argmax",
+    "argmin",
+    "bloom_filter",
+    "collect",
+    "compiled",
+    "count",
+    "custom",
+    "distinct_count",
+    "first",
+    "frequency",
+    "geometric_mean",
+    "histogram",
+    "last",
+    "longest_run",
+    "max",
+    "max_count",
+    "mean",
+    "min",
+    "min_count",
+    "quantiles",
+    "range",
+    "rate",
+    "std",
+    "sum",
+    "top_k",
+    "variance",
+]

@@ -8,15 +8,18 @@ a certain interval.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 from sluicegate.errors import ConfigurationError
-from sluicegate.monoids import KINDS, Monoid
+from sluicegate.monoids.monoid import COLUMNLESS, COMPOSITE, KINDS, OBJECTS, Monoid
 
 MAX_DIMENSIONS = 64
 MAX_AGGREGATES = 256
+MAX_WIDTH = 16_384
+Wanted = tuple["Op", int, tuple[Any, ...]]
 
 
 class Op(IntEnum):
@@ -45,6 +48,16 @@ class Op(IntEnum):
     HIGH_COUNT = 20
     LOW_ENDS = 21  # the minimum, the least value before its first and after its last occurrence (+inf: none there)
     HIGH_ENDS = 22  # the maximum alike (−inf: none there)
+    RATE = 23  # the first value and its time, the last value and its time; from here on: the options' own ("wide") ones
+    RUN = 24  # longest increasing run, see sluicegate.reference.wide
+    BINS = 25  # below, a count a bin, from the last edge on; options: the edges
+    BLOOM = 26  # bits; options: bits, hashes
+    TOP = 27  # how many, then value and time each; options: k
+    DISTINCT = 28  # number of coupons (−1: registers), then coupons or registers; options: lg k
+    TOTAL = 29  # a sum as the rounded sum and what rounding lost
+    COMPILED = 30  # the user's; options: name, width, four addresses, the dimensions' indices
+    SPAN = 31  # the least and the greatest time
+    OBJECT = 32  # a Python object; in the readable engines only
 
 
 FORMATS = {
@@ -52,15 +65,19 @@ FORMATS = {
     Op.PREFIX: "ddd", Op.LOW: "dqqqq", Op.HIGH: "dqqqq",
     Op.ORDERED: "q", Op.COUNT: "q", Op.T_FIRST: "q", Op.T_LAST: "q", Op.O_FIRST: "q", Op.SAMPLE: "ddd",
     Op.MOMENTS: "ddd", Op.LOG_SUM: "d", Op.LOG_PREFIX: "ddd", Op.LOW_COUNT: "dq", Op.HIGH_COUNT: "dq",
-    Op.LOW_ENDS: "ddd", Op.HIGH_ENDS: "ddd",
+    Op.LOW_ENDS: "ddd", Op.HIGH_ENDS: "ddd", Op.RATE: "dqdq", Op.RUN: "qddqqqqqqqq",
+    Op.TOTAL: "dd", Op.SPAN: "qq", Op.OBJECT: "q",
 }  # fmt: skip
+WIDE = Op.RATE
 HEADER = (Op.COUNT, Op.T_FIRST, Op.T_LAST, Op.O_FIRST, Op.ORDERED)  # slots 0 … 4 of a partial that has a header
 COUNT, T_FIRST, T_LAST, O_FIRST, ORDERED = range(5)
 EXACT_OPS: dict[str, tuple[Op, ...]] = {
     "sum": (Op.SUM,), "mean": (Op.SUM,), "min": (Op.MIN,), "max": (Op.MAX,), "argmin": (Op.ARGMIN,),
     "argmax": (Op.ARGMAX,), "first": (Op.FIRST,), "last": (Op.LAST,), "variance": (Op.MOMENTS,), "std": (Op.MOMENTS,),
     "geometric_mean": (Op.LOG_SUM,), "range": (Op.MIN, Op.MAX), "min_count": (Op.LOW_COUNT,),
-    "max_count": (Op.HIGH_COUNT,),
+    "max_count": (Op.HIGH_COUNT,), "rate": (Op.RATE,), "frequency": (Op.SPAN,), "longest_run": (Op.RUN,),
+    "histogram": (Op.BINS,), "bloom_filter": (Op.BLOOM,), "top_k": (Op.TOP,), "distinct_count": (Op.DISTINCT,),
+    "compiled": (Op.COMPILED,), **dict.fromkeys(OBJECTS, (Op.OBJECT,)),
 }  # fmt: skip
 CERTAIN = (Op.LOW, Op.HIGH, Op.FIRST, Op.LAST)  # what the certain intervals read of a cut bucket
 BUCKET_OPS: dict[str, tuple[Op, ...]] = {
@@ -75,6 +92,19 @@ BUCKET_OPS: dict[str, tuple[Op, ...]] = {
     **dict.fromkeys(("variance", "std"), (Op.PREFIX, *CERTAIN, Op.MOMENTS)),
     "geometric_mean": (Op.LOG_PREFIX, *CERTAIN),
 }
+WITH_OPTIONS = (Op.BINS, Op.BLOOM, Op.TOP, Op.DISTINCT)  # whose options are their aggregate's
+NO_BUCKETS = {
+    "rate": "the first reading of a bucket that the edge cuts has left, and a bucket does not know the others' times",
+    "frequency": "a bucket does not know the times of its readings",
+    "longest_run": "a run may begin anywhere inside a bucket that the edge cuts",
+    "histogram": "a bucket that the edge cuts does not know which of its readings have left",
+    "bloom_filter": "what has left cannot be taken out of a bucket's filter",
+    "top_k": "a bucket that the edge cuts does not know when its other readings came",
+    "distinct_count": "what has left cannot be taken out of a bucket's sketch",
+    **dict.fromkeys(("compiled", "custom"), "nothing is known of a part of a bucket in the user's own operation"),
+    "collect": "it keeps the single readings", "quantiles": "what has left cannot be taken out of a bucket's sketch",
+}  # fmt: skip
+"""Why a window of buckets refuses an aggregate: no certain interval follows where the edge cuts a bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +114,12 @@ class Component:
     op: Op
     dimension: int
     slot: int
+    options: tuple[Any, ...] = ()
+
+    @property
+    def format(self) -> str:
+        """Its slots, one character each: d for a float, q for an integer."""
+        return format_of(self.op, self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +134,42 @@ class Layout:
     components: tuple[Component, ...]
     width: int
     format: struct.Struct  # native byte order; stored bytes are swapped where the machine is big-endian
-    slots: dict[tuple[Op, int], int] = field(compare=False, repr=False)
+    slots: dict[Wanted, int] = field(compare=False, repr=False)
 
-    def slot(self, op: Op, dimension: int = 0) -> int:
+    def slot(self, op: Op, dimension: int = 0, options: tuple[Any, ...] = ()) -> int:
         """The first slot of a component, −1 where the partial lacks it."""
-        return self.slots.get((op, dimension), -1)
+        return self.slots.get((op, dimension, options), -1)
+
+    def exact_slots(self, monoid: Monoid) -> tuple[int, ...]:
+        """Where a window of single readings keeps an aggregate's components; none for a count."""
+        return tuple(self.slots[wanted] for wanted in _exact(monoid, self.dimensions))
+
+    def composites(self) -> list[tuple[int, Monoid, slice]]:
+        """The aggregates whose result is made from their component's slots: place, aggregate, slots."""
+        found = []
+        for place, monoid in enumerate(self.monoids):
+            if monoid.kind in COMPOSITE:
+                at, options = self.exact_slots(monoid)[0], _exact(monoid, self.dimensions)[0]
+                found.append((place, monoid, slice(at, at + len(format_of(options[0], options[2])))))
+        return found
+
+    def numbers(self, columns: Sequence[Any]) -> dict[str, Any]:
+        """The columns of results by name, without those of results that are no numbers."""
+        named = zip(self.names, self.monoids, columns, strict=True)
+        return {name: column for name, monoid, column in named if monoid.kind not in COLUMNLESS}
+
+    @property
+    def objects(self) -> bool:
+        """Whether partials hold Python objects, so that only the readable engines keep them."""
+        return any(component.op == Op.OBJECT for component in self.components)
+
+    def keeps_object(self, monoid: Monoid) -> bool:
+        """Whether an aggregate's partials are Python objects."""
+        return monoid.kind in OBJECTS
+
+    def unpack(self, packed: Any) -> Sequence[Any]:
+        """The slots of a partial as a core gives it: bytes, or, where it holds objects, the slots themselves."""
+        return packed if self.objects else self.format.unpack(packed)
 
     def extreme_slot(self, sign: int) -> int:
         """Where a partial keeps the greatest (sign 1) or least value (−1) of its only dimension; −1: it does not."""
@@ -110,8 +177,8 @@ class Layout:
         return max(self.slot(op) for op in ops)
 
     def dimension_of(self, monoid: Monoid) -> int:
-        """The index of the dimension an aggregate reads (0 for a count, which reads none)."""
-        return self.dimensions.index(monoid.dimension) if monoid.kind != "count" else 0
+        """The index of the (first) dimension an aggregate reads (0 for a count, which reads none)."""
+        return self.dimensions.index(monoid.reads[0]) if monoid.reads else 0
 
     @property
     def centered(self) -> bool:
@@ -131,26 +198,52 @@ class Layout:
 
 
 def lay_out(
-    aggregates: Mapping[str, Monoid] | Monoid, *, header: bool, times: bool, bucketed: bool, samples: int = 0
+    aggregates: Mapping[str, Monoid] | Monoid,
+    *,
+    header: bool,
+    times: bool,
+    bucketed: bool,
+    samples: int = 0,
+    read: Sequence[tuple[Op, str | None]] = (),
 ) -> Layout:
     """Lay out a partial for these aggregates.
 
     `header`: keep count, times, first ordinal and order (a callable policy reads them); `times`: keep the greatest
-    time (a time policy does); `bucketed`: leaves are buckets. Raises ConfigurationError for an unknown aggregate or
-    mixed dimensions.
+    time (a time policy does); `bucketed`: leaves are buckets; `read`: what the policy reads besides, of which
+    dimension. Raises ConfigurationError for an unknown aggregate or mixed dimensions.
     """
     named = {aggregates.kind: aggregates} if isinstance(aggregates, Monoid) else dict(aggregates)
     _check(named)
-    dimensions = _dimensions(named)
-    wanted = _wanted(named, dimensions, bucketed) + [(Op.SAMPLE, control) for control in range(samples)]
+    if bucketed:
+        _check_buckets(named)
+    dimensions = _dimensions(named, [dimension for _, dimension in read])
+    wanted = _wanted(named, dimensions, bucketed)
+    wanted += [(op, dimensions.index(dimension), ()) for op, dimension in read]
+    wanted += [(Op.SAMPLE, control, ()) for control in range(samples)]
     head = HEADER if header or bucketed else (Op.T_LAST,) if times else ()
     components, width = _place(head, wanted)
     by_slot = sorted(components, key=lambda component: component.slot)
     return Layout(
         tuple(named), tuple(named.values()), dimensions, bucketed, header or bucketed, components, width,
-        struct.Struct("=" + "".join(FORMATS[component.op] for component in by_slot)),
-        {(component.op, component.dimension): component.slot for component in components},
+        struct.Struct("=" + "".join(component.format for component in by_slot)),
+        {(component.op, component.dimension, component.options): component.slot for component in components},
     )  # fmt: skip
+
+
+def format_of(op: Op, options: tuple[Any, ...]) -> str:
+    """The slots of a component, one character each."""
+    match op, options:
+        case Op.BINS, edges:
+            return "q" * (len(edges) + 1)
+        case Op.BLOOM, (int(bits), _):
+            return "q" * (bits // 64)
+        case Op.TOP, (int(k),):
+            return "q" + "dq" * k
+        case Op.DISTINCT, (int(lg_k),):
+            return "q" * (1 + (1 << lg_k >> 3))
+        case Op.COMPILED, (_, int(width), *_):
+            return "q" * width
+    return FORMATS[op]
 
 
 def _check(named: Mapping[str, Monoid]) -> None:
@@ -167,32 +260,64 @@ def _check(named: Mapping[str, Monoid]) -> None:
             )
 
 
-def _dimensions(named: Mapping[str, Monoid]) -> tuple[str | None, ...]:
-    read = list(dict.fromkeys(monoid.dimension for monoid in named.values() if monoid.kind != "count"))
+def _check_buckets(named: Mapping[str, Monoid]) -> None:
+    for name, monoid in named.items():
+        reason = NO_BUCKETS.get(monoid.kind)
+        if monoid.kind in ("sum", "mean") and monoid.options:
+            reason = "buckets sum differences from a center, with what rounding loses in the interval"
+        if reason:
+            raise ConfigurationError(
+                f"aggregates[{name!r}]: {monoid.kind} over buckets has no certain interval: {reason}; "
+                "run this window without histograms"
+            )
+
+
+def _dimensions(named: Mapping[str, Monoid], of_policy: Sequence[str | None]) -> tuple[str | None, ...]:
+    of_aggregates = [dimension for monoid in named.values() for dimension in monoid.reads]
+    read = list(dict.fromkeys([*of_aggregates, *of_policy]))
     if None in read and len(read) > 1:
         named_ones = [dimension for dimension in read if dimension is not None]
-        raise ConfigurationError(f"aggregates: some read {named_ones} and some no dimension; name a dimension in each")
+        raise ConfigurationError(
+            f"aggregates: some, or the policy, read {named_ones} and some no dimension; name a dimension in each"
+        )
     if len(read) > MAX_DIMENSIONS:
         raise ConfigurationError(f"aggregates: {len(read)} dimensions, expected at most {MAX_DIMENSIONS}")
     return tuple(read) or (None,)
 
 
-def _wanted(named: Mapping[str, Monoid], dimensions: tuple[str | None, ...], bucketed: bool) -> list[tuple[Op, int]]:
-    wanted: dict[tuple[Op, int], None] = {}
+def _wanted(named: Mapping[str, Monoid], dimensions: tuple[str | None, ...], bucketed: bool) -> list[Wanted]:
+    wanted: dict[Wanted, None] = {}
     for monoid in named.values():
-        if monoid.kind == "count":
-            continue
-        for op in BUCKET_OPS[monoid.kind] if bucketed else EXACT_OPS[monoid.kind]:
-            wanted[op, dimensions.index(monoid.dimension)] = None
+        if bucketed and monoid.kind != "count":
+            at = dimensions.index(monoid.reads[0])
+            wanted |= dict.fromkeys((op, at, ()) for op in BUCKET_OPS[monoid.kind])
+        elif not bucketed:
+            wanted |= dict.fromkeys(_exact(monoid, dimensions))
     return list(wanted)
 
 
-def _place(head: tuple[Op, ...], wanted: list[tuple[Op, int]]) -> tuple[tuple[Component, ...], int]:
+def _exact(monoid: Monoid, dimensions: tuple[str | None, ...]) -> tuple[Wanted, ...]:
+    """What a window of single readings keeps for an aggregate."""
+    read = tuple(dimensions.index(dimension) for dimension in monoid.reads)
+    first, ops = read[0] if read else 0, EXACT_OPS.get(monoid.kind, ())
+    if monoid.kind in ("sum", "mean") and monoid.options:
+        ops = (Op.TOTAL,)
+    if ops == (Op.OBJECT,):
+        return ((Op.OBJECT, first, (monoid.kind, *monoid.options, read)),)
+    if ops == (Op.COMPILED,):
+        return ((Op.COMPILED, first, (*monoid.options[:6], read)),)
+    return tuple((op, first, monoid.options if op in WITH_OPTIONS else ()) for op in ops)
+
+
+def _place(head: tuple[Op, ...], wanted: list[Wanted]) -> tuple[tuple[Component, ...], int]:
     """Give slots to the header, then the rest; evaluate the rest first, then ORDERED, then the header it reads."""
     placed, slot = [], 0
-    for op, dimension in [(op, 0) for op in head] + wanted:
-        placed.append(Component(op, dimension, slot))
-        slot += len(FORMATS[op])
+    every: dict[Wanted, None] = dict.fromkeys([(op, 0, ()) for op in head] + wanted)
+    for op, dimension, options in every:
+        placed.append(Component(op, dimension, slot, options))
+        slot += len(placed[-1].format)
     if slot == 0:  # a count over a count window reads nothing: one slot keeps the engines free of an empty partial
         placed, slot = [Component(Op.COUNT, 0, 0)], 1
+    if slot > MAX_WIDTH:
+        raise ConfigurationError(f"aggregates: a partial of {8 * slot} bytes, expected at most {8 * MAX_WIDTH}")
     return tuple(sorted(placed, key=lambda c: (c.op >= Op.ORDERED, c.op if c.op >= Op.ORDERED else c.slot))), slot

@@ -14,10 +14,13 @@ from typing import NamedTuple
 from sluicegate.errors import BusyError, InvariantError
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST, Layout, Op
+from sluicegate.monoids.results import as_number
+from sluicegate.policies.eviction import Eviction
 from sluicegate.reference import estimate
 from sluicegate.reference.amta import Amta
 from sluicegate.reference.engine import Engine
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM, Cut, Edge, Value
+from sluicegate.reference.eviction import Rule
 from sluicegate.reference.pairs import Pairs, State
 from sluicegate.reference.program import Partial, combiner, lift
 from sluicegate.reference.recalc import Recalc
@@ -89,15 +92,15 @@ class Core:
         rules: Rules | None = None,
         hop: int = 1,
         up_to: int = 0,
+        eviction: Eviction | None = None,
         merging: Sequence[Term] | None = None,
     ) -> None:
         self._layout, self.limit, self._policy, self._value = layout, limit, policy, value
         self._bucketed, self._rules, self._hop, self._up_to = layout.bucketed, rules, hop, up_to
         self._extreme_slot = layout.extreme_slot(up_to)
-        self._combine = combiner(layout)
+        self._combine = self._combiner(layout)
         self._pairs = None if merging is None else Pairs(self._combine, merging)
-        self._engine: Engine = ENGINES[engine](self._combine) if self._pairs is None else self._pairs
-        self._finer = 1 if merging is None else FINER
+        self._engine: Engine = self._make(engine) if self._pairs is None else self._pairs
         self._newest_slot = T_LAST if layout.header else layout.slot(Op.T_LAST)
         self.centers: tuple[float, ...] | None = None if centers is None else tuple(centers)
         self.accepted, self.newest, self.edge, self.created, self.mark = 0, NEVER, -1, 0, 0
@@ -105,6 +108,14 @@ class Core:
         self.level = 0
         self.held = NEVER
         self._evicting = False
+        self._eviction = eviction
+        self._rule = None if eviction is None else Rule(eviction, self._engine, self._pack, self._evict)
+
+    def _combiner(self, layout: Layout) -> Callable[[Partial, Partial], Partial]:
+        return combiner(layout)
+
+    def _make(self, engine: str) -> Engine:
+        return ENGINES[engine](self._combine)
 
     # readings
 
@@ -112,11 +123,13 @@ class Core:
         """Take one reading and enforce a built-in policy."""
         if self._evicting:
             raise BusyError("window: busy with an eviction; a policy may not insert into its own window")
+        if self._eviction is not None and self._eviction.growing:
+            self._refuse_fall([values])
         if self.centers is None:
             self.centers = tuple(values) if self._layout.centered else (0.0,) * len(values)
         if self._rules is not None and self._rules.due(self.accepted):
             self._refresh(self._rules)
-        reading = lift(self._layout, values, time, self.accepted, self.centers)
+        reading = self._lift(values, time)
         if self._rules is not None and self._rules.sampling:
             self._carry(self._rules, reading)
         self._place(values, reading, time)
@@ -124,20 +137,34 @@ class Core:
         self.newest = max(self.newest, time)
         if self._policy != CUSTOM:
             self._enforce()
+        elif self._rule is not None and self._eviction is not None:
+            self._enforce_rule(self._rule, values[self._eviction.dimension])
         else:
             self._note_edge()
+
+    def _lift(self, values: Sequence[float], time: int) -> Partial:
+        return lift(self._layout, values, time, self.accepted, self.centers or ())
 
     def insert_many(
         self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None
     ) -> None:
         """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
         dimensions = len(self._layout.dimensions)
-        for i in range(count):
-            row = [values[k] for k in range(i * dimensions, (i + 1) * dimensions)]
+        rows = [[values[k] for k in range(i * dimensions, (i + 1) * dimensions)] for i in range(count)]
+        self._refuse_fall(rows)
+        for i, row in enumerate(rows):
             self.insert(row, times[i] if times is not None else self.accepted)
             if out is not None:
                 for column, value in zip(out, self.results(), strict=True):
-                    column[i] = float("nan") if value is None else value
+                    column[i] = as_number(value)
+
+    def _refuse_fall(self, rows: Sequence[Sequence[float]]) -> None:
+        """Refuse a batch whose growing attribute falls, before any of it enters."""
+        if self._rule is None or self._eviction is None or not self._eviction.growing:
+            return
+        name, newest = self._layout.dimensions[self._eviction.dimension], self._rule.newest()
+        for row in rows:
+            newest = self._rule.refuse_fall(newest, row[self._eviction.dimension], name)
 
     def _refresh(self, rules: Rules) -> None:
         """Give the sum-like histogram the current results and their sample, which the buckets carry."""
@@ -278,6 +305,16 @@ class Core:
             where = self.cut(leaf)
             start, uncertain = int(leaf[O_FIRST] + leaf[COUNT]) - where.most, where.most - where.least
         rules.settled(start, uncertain)
+
+    def _enforce_rule(self, rule: Rule, attribute: float) -> None:
+        """A compiled rule may not enter its own window."""
+        self._evicting = True
+        try:
+            rule.enforce(attribute)
+        finally:
+            self._evicting = False
+            self._note_edge()
+            self._settle()
 
     def evict(self, leaves: Callable[[bytes, bytes], bool], monotone: bool) -> None:
         """Evict by a user's rule of (total, old); what it raises leaves a consistent window."""

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, floor, log, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sluicegate.monoids import Monoid
-from sluicegate.monoids.layout import COUNT, EXACT_OPS, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
-from sluicegate.reference.program import Partial, log_of
+from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
+from sluicegate.monoids.results import empty, lowered
+from sluicegate.reference import wide
+from sluicegate.reference.program import Partial, Slot, log_of
 from sluicegate.reference.statistics import Moments, merge
 
 CUSTOM, BY_COUNT, BY_TIME = range(3)
-Value = float | int | None
+Value = Any
 
 
 class Cut(NamedTuple):
@@ -75,7 +77,7 @@ def results(
     for monoid in layout.monoids:
         dimension = layout.dimension_of(monoid)
         if total is None:
-            answers.append({"count": 0, "sum": 0.0}.get(monoid.kind))
+            answers.append(empty(monoid))
         elif where.taken == leaf[COUNT] == where.least:
             answers.append(_whole(layout, monoid, dimension, total, centers[dimension]))
         else:
@@ -85,7 +87,10 @@ def results(
 
 def exact_results(layout: Layout, total: Partial | None, leaves: int) -> list[Value]:
     """One answer per aggregate of a window whose leaves are single readings."""
-    return [_exact(layout, monoid, total, leaves) for monoid in layout.monoids]
+    answers = [_exact(layout, monoid, total, leaves) for monoid in layout.monoids]
+    for place, monoid, where in layout.composites() if total is not None else ():
+        answers[place] = lowered(monoid, total[where]) if total is not None else None
+    return answers
 
 
 def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -> Value:
@@ -93,8 +98,8 @@ def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -
     if kind == "count":
         return leaves
     if total is None:
-        return 0.0 if kind == "sum" else None
-    slots = [layout.slot(op, layout.dimension_of(monoid)) for op in EXACT_OPS[kind]]
+        return empty(monoid)
+    slots = layout.exact_slots(monoid)
     value = total[slots[0]]
     if kind in ("variance", "std"):
         return spread(monoid, Moments(*total[slots[0] : slots[0] + 3]))
@@ -102,7 +107,19 @@ def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -
         return value / leaves if kind == "mean" else exp(value / leaves)
     if kind == "range":
         return total[slots[1]] - value
-    return total[slots[0] + (kind.startswith("arg") or kind.endswith("_count"))]
+    if kind == "rate":
+        return _per(monoid, total[slots[0] + 2] - value, total[slots[0] + 3] - total[slots[0] + 1])
+    if kind == "frequency":
+        return _per(monoid, float(leaves - 1), total[slots[0] + 1] - value)
+    if kind == "compiled":
+        component = next(each for each in layout.components if each.slot == slots[0])
+        result = wide.own_lower(component.options, total[slots[0] : slots[0] + len(component.format)])
+        return None if result != result else result
+    return total[slots[0] + (kind.startswith("arg") or kind in ("min_count", "max_count"))]
+
+
+def _per(monoid: Monoid, change: float, elapsed: Slot) -> float | None:
+    return change / float(elapsed) * float(monoid.options[0]) if elapsed > 0 else None
 
 
 def spread(monoid: Monoid, moments: Moments) -> float | None:

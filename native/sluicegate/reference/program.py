@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf, log
 
-from sluicegate.monoids.layout import ORDERED, T_FIRST, T_LAST, Layout, Op
+from sluicegate.monoids.layout import ORDERED, T_FIRST, T_LAST, WIDE, Component, Layout, Op
+from sluicegate.reference import wide
 from sluicegate.reference.statistics import Moments, merge
 
 Slot = float | int
@@ -21,6 +22,11 @@ def lift(layout: Layout, values: Sequence[float], time: int, ordinal: int, cente
     """One reading as a partial."""
     out: Partial = [0] * layout.width
     for component in layout.components:
+        if component.op == Op.OBJECT:
+            continue  # the core's matter: sluicegate.reference.object_core
+        if component.op >= WIDE:
+            out[_range(component)] = wide.lift(component, values, time, ordinal)
+            continue
         slot, x = component.slot, 0.0 if component.op == Op.SAMPLE else values[component.dimension]
         match component.op:
             case Op.SUM | Op.MIN | Op.MAX | Op.FIRST | Op.LAST:
@@ -65,10 +71,20 @@ def combiner(layout: Layout) -> Callable[[Partial, Partial], Partial]:
     def combine(a: Partial, b: Partial) -> Partial:
         out: Partial = [0] * layout.width
         for component in layout.components:
-            _COMBINE[component.op](component.slot, out, a, b)
+            if component.op < WIDE:
+                _COMBINE[component.op](component.slot, out, a, b)
+                continue
+            if component.op == Op.OBJECT:
+                continue
+            where = _range(component)
+            out[where] = wide.combine(component, a[where], b[where])
         return out
 
     return combine
+
+
+def _range(component: Component) -> slice:
+    return slice(component.slot, component.slot + len(component.format))
 
 
 def _sum(s: int, out: Partial, a: Partial, b: Partial) -> None:

@@ -1,0 +1,428 @@
+"""Aggregates of fixed width beyond a number or two; see wide.pxd."""
+
+from libc.math cimport INFINITY, log, sqrt
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from sluicegate.monoids.compiled import MOST_SLOTS as _MOST_SLOTS
+from sluicegate.monoids.fixed import MOST_TOP as _MOST_TOP
+from sluicegate.monoids.layout import Op
+
+cdef extern from *:
+    """
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    #define SG_BYTE(i) ((i) ^ 7)   /* byte i of a slot's integer is the same number on every machine */
+    #define SG_WORD(i) ((i) ^ 1)
+    #else
+    #define SG_BYTE(i) (i)
+    #define SG_WORD(i) (i)
+    #endif
+    #if defined(__GNUC__)
+    #define SG_CLZ(x) ((x) ? __builtin_clzll(x) : 64)
+    #else
+    static int SG_CLZ(unsigned long long x) { int n = 64; while (x) { x >>= 1; n--; } return n; }
+    #endif
+    """
+    int64_t SG_BYTE(int64_t i) nogil
+    int64_t SG_WORD(int64_t i) nogil
+    int SG_CLZ(uint64_t x) nogil
+
+cdef enum:
+    SLOTS = 128  # of the user's partials
+    TOPS = 256
+    MOST_COUPONS = 384
+    LARGEST_REGISTER = 63
+    REGISTERS = -1
+
+assert SLOTS == _MOST_SLOTS and TOPS == _MOST_TOP
+
+
+cdef void lift_wide(
+    int op, const Extra* e, Slot* s, const double* values, int dimension, int64_t time, int64_t ordinal
+) noexcept nogil:
+    cdef double x = values[dimension]
+    if op == RATE:
+        s[0].f = s[2].f = x
+        s[1].i = s[3].i = time
+        return
+    if op == RUN:
+        lift_run(s, x, time)
+        return
+    if op == TOTAL:
+        s[0].f, s[1].f = x, 0.0
+        return
+    if op == SPAN:
+        s[0].i = s[1].i = time
+        return
+    memset(s, 0, e.slots * sizeof(Slot))
+    if op == BINS:
+        s[bin_of(e, x)].i = 1
+    elif op == BLOOM:
+        lift_bloom(e, s, x)
+    elif op == TOP:
+        s[0].i, s[1].f, s[2].i = 1, x, time
+    elif op == DISTINCT:
+        s[0].i = 1
+        (<uint32_t*> (s + 1))[SG_WORD(0)] = coupon_of(x)
+    else:
+        lift_own(e, s, values, dimension, time, ordinal)
+
+
+cdef void lift_own(
+    const Extra* e, Slot* s, const double* values, int dimension, int64_t time, int64_t ordinal
+) noexcept nogil:
+    """The user's: its dimensions side by side."""
+    cdef double row[64]
+    cdef int64_t k
+    if e.size < 2:
+        e.lift(values + dimension, time, ordinal, s)
+        return
+    for k in range(e.size):
+        row[k] = values[e.dimensions[k]]
+    e.lift(row, time, ordinal, s)
+
+
+cdef void combine_wide(int op, const Extra* e, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    cdef int64_t i
+    if op == RATE:
+        o[0], o[1] = a[0], a[1]
+        o[2], o[3] = b[2], b[3]
+    elif op == RUN:
+        combine_run(o, a, b)
+    elif op == TOTAL:
+        combine_total(o, a, b, 1.0)
+    elif op == SPAN:
+        o[0].i, o[1].i = min(a[0].i, b[0].i), max(a[1].i, b[1].i)
+    elif op == BINS:
+        for i in range(e.slots):
+            o[i].i = a[i].i + b[i].i
+    elif op == BLOOM:
+        for i in range(e.slots):
+            o[i].i = a[i].i | b[i].i
+    elif op == TOP:
+        combine_top(e, o, a, b)
+    elif op == DISTINCT:
+        combine_distinct(e, o, a, b)
+    else:
+        combine_own(e, e.combine, o, a, b)
+
+
+cdef void combine_own(const Extra* e, Combine operation, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    """The user's operation never sees its result overlap what it reads."""
+    cdef Slot own[SLOTS]
+    memset(own, 0, e.slots * sizeof(Slot))
+    operation(own, a, b)
+    memcpy(o, own, e.slots * sizeof(Slot))
+
+
+cdef bint deduct_wide(int op, const Extra* e, Slot* o, const Slot* total, const Slot* oldest) noexcept nogil:
+    """total less its oldest part, where the operation has an inverse; else nothing, and False."""
+    cdef int64_t i
+    if op == TOTAL:
+        combine_total(o, total, oldest, -1.0)
+    elif op == BINS:
+        for i in range(e.slots):
+            o[i].i = total[i].i - oldest[i].i
+    elif op == COMPILED and e.deduct != NULL:
+        combine_own(e, e.deduct, o, total, oldest)
+    else:
+        return False
+    return True
+
+
+# a compensated sum
+
+
+cdef inline void combine_total(Slot* o, const Slot* a, const Slot* b, double sign) noexcept nogil:
+    """Sum and what its rounding lost, as Knuth's TwoSum tells it; errors of 2^-105 of the summands remain."""
+    cdef double x = a[0].f, y = sign * b[0].f
+    cdef double s = x + y, v = s - x
+    cdef double lost = ((x - (s - v)) + (y - v)) + (a[1].f + sign * b[1].f)
+    o[0].f = s + lost
+    o[1].f = lost - (o[0].f - s)
+
+
+# the longest run
+
+
+cdef inline void lift_run(Slot* s, double x, int64_t time) noexcept nogil:
+    s[R_FIRST].f = s[R_LAST].f = x
+    s[R_COUNT].i = s[R_PREFIX].i = s[R_SUFFIX].i = s[R_BEST].i = 1
+    s[R_OFFSET].i = 0
+    s[R_BEST_FIRST].i = s[R_BEST_LAST].i = s[R_PREFIX_LAST].i = s[R_SUFFIX_FIRST].i = time
+
+
+cdef void combine_run(Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    """The longest of a's, the one across the border and b's; the earliest of equal ones."""
+    cdef bint joined = b[R_FIRST].f > a[R_LAST].f
+    cdef int64_t n = a[R_COUNT].i
+    cdef Slot out[11]
+    memcpy(out, a, sizeof(out))
+    out[R_COUNT].i = n + b[R_COUNT].i
+    out[R_LAST], out[R_SUFFIX], out[R_SUFFIX_FIRST] = b[R_LAST], b[R_SUFFIX], b[R_SUFFIX_FIRST]
+    if joined:
+        if a[R_PREFIX].i == n:
+            out[R_PREFIX].i, out[R_PREFIX_LAST] = n + b[R_PREFIX].i, b[R_PREFIX_LAST]
+        if b[R_SUFFIX].i == b[R_COUNT].i:
+            out[R_SUFFIX].i, out[R_SUFFIX_FIRST] = a[R_SUFFIX].i + b[R_COUNT].i, a[R_SUFFIX_FIRST]
+        if a[R_SUFFIX].i + b[R_PREFIX].i > a[R_BEST].i:
+            out[R_BEST].i, out[R_OFFSET].i = a[R_SUFFIX].i + b[R_PREFIX].i, n - a[R_SUFFIX].i
+            out[R_BEST_FIRST], out[R_BEST_LAST] = a[R_SUFFIX_FIRST], b[R_PREFIX_LAST]
+    if b[R_BEST].i > out[R_BEST].i:
+        out[R_BEST], out[R_BEST_FIRST], out[R_BEST_LAST] = b[R_BEST], b[R_BEST_FIRST], b[R_BEST_LAST]
+        out[R_OFFSET].i = n + b[R_OFFSET].i
+    memcpy(o, out, sizeof(out))
+
+
+# bins
+
+
+cdef inline int64_t bin_of(const Extra* e, double x) noexcept nogil:
+    """How many edges are not above the value: 0 below the first, `size` from the last on."""
+    cdef int64_t low = 0, high = e.size, middle
+    while low < high:
+        middle = (low + high) >> 1
+        if e.edges[middle] <= x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+# the k greatest
+
+
+cdef void combine_top(const Extra* e, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    """Merge two runs in falling order; of equal values a's, which came earlier, first."""
+    cdef Slot out[1 + 2 * TOPS]
+    cdef int64_t i = 0, j = 0, n = min(e.size, a[0].i + b[0].i), k
+    memset(out, 0, e.slots * sizeof(Slot))
+    out[0].i = n
+    for k in range(n):
+        if j == b[0].i or (i < a[0].i and not b[1 + 2 * j].f > a[1 + 2 * i].f):
+            out[1 + 2 * k], out[2 + 2 * k] = a[1 + 2 * i], a[2 + 2 * i]
+            i += 1
+        else:
+            out[1 + 2 * k], out[2 + 2 * k] = b[1 + 2 * j], b[2 + 2 * j]
+            j += 1
+    memcpy(o, out, e.slots * sizeof(Slot))
+
+
+# hashes: sluicegate.monoids.hashing
+
+
+cdef inline uint64_t mix(uint64_t k) noexcept nogil:
+    k = (k ^ (k >> 33)) * <uint64_t> 0xFF51AFD7ED558CCD
+    k = (k ^ (k >> 33)) * <uint64_t> 0xC4CEB9FE1A85EC53
+    return k ^ (k >> 33)
+
+
+cdef inline void murmur(double x, uint64_t* first, uint64_t* second) noexcept nogil:
+    cdef uint64_t k, a, b
+    x += 0.0  # −0.0 is hashed as 0.0
+    memcpy(&k, &x, 8)
+    k *= <uint64_t> 0x87C37B91114253D5
+    k = (k << 31) | (k >> 33)
+    a = (9001 ^ (k * <uint64_t> 0x4CF5AD432745937F)) ^ 8
+    b = 9001 ^ 8
+    a += b
+    b += a
+    a, b = mix(a), mix(b)
+    a += b
+    first[0], second[0] = a, b + a
+
+
+cdef inline uint32_t coupon_of(double x) noexcept nogil:
+    cdef uint64_t a, b
+    cdef int zeros
+    murmur(x, &a, &b)
+    zeros = SG_CLZ(b)
+    return (<uint32_t> ((62 if zeros > 62 else zeros) + 1) << 26) | <uint32_t> (a & 0x3FFFFFF)
+
+
+cdef void lift_bloom(const Extra* e, Slot* s, double x) noexcept nogil:
+    cdef uint64_t a, b, place
+    cdef int64_t i
+    murmur(x, &a, &b)
+    for i in range(e.hashes):
+        place = (a + <uint64_t> i * b) % <uint64_t> e.size
+        s[place >> 6].i |= <int64_t> (<uint64_t> 1 << (place & 63))
+
+
+# distinct values: sluicegate.monoids.hll
+
+
+cdef void combine_distinct(const Extra* e, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    cdef int64_t i
+    cdef uint8_t* out = <uint8_t*> (o + 1)
+    cdef const uint8_t* x = <const uint8_t*> (a + 1)
+    cdef const uint8_t* y = <const uint8_t*> (b + 1)
+    if a[0].i >= 0 and b[0].i >= 0:
+        union_coupons(e, o, a, b)
+        return
+    if a[0].i >= 0:
+        a, b = b, a
+    if b[0].i >= 0:
+        add_coupons(e, o, a, b)
+        return
+    for i in range(1 << e.size):
+        out[i] = x[i] if x[i] > y[i] else y[i]
+    o[0].i = REGISTERS
+
+
+cdef void union_coupons(const Extra* e, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    """Merge two sorted lists, each coupon once; too many become registers."""
+    cdef uint32_t out[2 * MOST_COUPONS]
+    cdef const uint32_t* x = <const uint32_t*> (a + 1)
+    cdef const uint32_t* y = <const uint32_t*> (b + 1)
+    cdef int64_t i = 0, j = 0, n = 0, k
+    cdef uint32_t one
+    while i < a[0].i or j < b[0].i:
+        if j == b[0].i or (i < a[0].i and x[SG_WORD(i)] <= y[SG_WORD(j)]):
+            one = x[SG_WORD(i)]
+            i += 1
+        else:
+            one = y[SG_WORD(j)]
+            j += 1
+        if n == 0 or out[n - 1] != one:
+            out[n] = one
+            n += 1
+    memset(o, 0, e.slots * sizeof(Slot))
+    if n > most_coupons(e.size):
+        o[0].i = REGISTERS
+        for k in range(n):
+            register(e, o, out[k])
+        return
+    o[0].i = n
+    for k in range(n):
+        (<uint32_t*> (o + 1))[SG_WORD(k)] = out[k]
+
+
+cdef inline int64_t most_coupons(int64_t lg_k) noexcept nogil:
+    return 3 << (lg_k - 5)
+
+
+cdef inline void register(const Extra* e, Slot* o, uint32_t coupon) noexcept nogil:
+    cdef uint8_t* place = (<uint8_t*> (o + 1)) + SG_BYTE(coupon & ((1 << e.size) - 1))
+    cdef uint8_t value = <uint8_t> (coupon >> 26)
+    if value > place[0]:
+        place[0] = value
+
+
+cdef void add_coupons(const Extra* e, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    """Registers a and a list b; o may be either."""
+    cdef uint32_t list[MOST_COUPONS]
+    cdef int64_t n = b[0].i, k
+    for k in range(n):
+        list[k] = (<const uint32_t*> (b + 1))[SG_WORD(k)]
+    if o != a:
+        memcpy(o, a, e.slots * sizeof(Slot))
+    for k in range(n):
+        register(e, o, list[k])
+
+
+cdef double number_of_distinct(const Extra* e, const Slot* s) noexcept nogil:
+    """The estimate, with the bits of sluicegate.monoids.hll.estimate."""
+    cdef int64_t counts[LARGEST_REGISTER + 1]
+    cdef int64_t i, n = 1 << e.size
+    cdef double m = <double> n, z
+    if s[0].i >= 0:
+        return <double> s[0].i
+    memset(counts, 0, sizeof(counts))
+    for i in range(n):
+        counts[(<const uint8_t*> (s + 1))[i] & LARGEST_REGISTER] += 1
+    z = m * tau((m - <double> counts[LARGEST_REGISTER]) / m)
+    for i in range(LARGEST_REGISTER - 1, 0, -1):
+        z = 0.5 * (z + <double> counts[i])
+    z += m * sigma(<double> counts[0] / m)
+    return 0.5 / log(2.0) * m * m / z
+
+
+cdef double sigma(double x) noexcept nogil:
+    cdef double y = 1.0, z = x, before = -1.0
+    if x == 1.0:
+        return INFINITY
+    while z != before:
+        x *= x
+        before = z
+        z += x * y
+        y += y
+    return z
+
+
+cdef double tau(double x) noexcept nogil:
+    cdef double y = 1.0, z = 1.0 - x, before = -1.0
+    if x == 0.0 or x == 1.0:
+        return 0.0
+    while z != before:
+        x = sqrt(x)
+        before = z
+        y *= 0.5
+        z -= (1.0 - x) * (1.0 - x) * y
+    return z / 3.0
+
+
+# what the components were told
+
+
+cdef Extra* make_extra(layout) except? NULL:
+    """The options of each component; NULL where none has any."""
+    cdef int k, steps = len(layout.components)
+    cdef Extra* extra
+    if not any(component.op >= Op.RATE for component in layout.components):
+        return NULL
+    extra = <Extra*> calloc(steps, sizeof(Extra))
+    if extra == NULL:
+        raise MemoryError(f"window: no memory for {steps} components")
+    try:
+        for k, component in enumerate(layout.components):
+            fill_one(extra + k, component)
+    except BaseException:
+        free_extra(extra, steps)
+        raise
+    return extra
+
+
+cdef int fill_one(Extra* e, component) except -1:
+    cdef int k
+    options = component.options
+    e.slots = len(component.format)
+    if component.op == Op.BINS:
+        e.size = len(options)
+        e.edges = <double*> calloc(e.size, sizeof(double))
+        if e.edges == NULL:
+            raise MemoryError(f"window: no memory for {e.size} edges")
+        for k in range(e.size):
+            e.edges[k] = options[k]
+    elif component.op == Op.BLOOM:
+        e.size, e.hashes = options
+    elif component.op == Op.TOP or component.op == Op.DISTINCT:
+        e.size = options[0]
+    elif component.op == Op.COMPILED:
+        fill_own(e, options)
+    return 0
+
+
+cdef int fill_own(Extra* e, options) except -1:
+    cdef int k
+    _, _, lift, combine, lower, deduct, dimensions = options
+    e.lift, e.combine = <Lift> <size_t> lift, <Combine> <size_t> combine
+    e.lower, e.deduct = <Lower> <size_t> lower, <Combine> <size_t> deduct
+    e.size = len(dimensions)
+    e.dimensions = <int*> calloc(e.size, sizeof(int))
+    if e.dimensions == NULL:
+        raise MemoryError(f"window: no memory for {e.size} dimensions")
+    for k in range(e.size):
+        e.dimensions[k] = dimensions[k]
+    return 0
+
+
+cdef void free_extra(Extra* extra, int steps) noexcept:
+    cdef int k
+    if extra == NULL:
+        return
+    for k in range(steps):
+        free(extra[k].edges)
+        free(extra[k].dimensions)
+    free(extra)

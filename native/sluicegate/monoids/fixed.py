@@ -1,0 +1,115 @@
+"""Constructors of the aggregates whose partial is wider than a number, yet of a width known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import isfinite
+
+from sluicegate.errors import ConfigurationError
+from sluicegate.monoids.monoid import Monoid
+from sluicegate.spans import micros
+
+MOST_BINS = 1024
+MOST_BITS = 65_536
+MOST_HASHES = 16
+MOST_TOP = 256
+MOST_PER = 2**62
+LEAST_LG_K, MOST_LG_K = 8, 12
+
+
+def rate(dimension: str | None = None, *, per: int | str = "1s") -> Monoid:
+    """(last − first) / (time of last − time of first), per `per`: how fast a counter or level moves on average.
+
+    In order of arrival; `per`: a length of time (µs, or a text such as "1h"). None for an empty window, for a single
+    reading, and where no time passes between the first and the last reading or the clock went back. For readings per
+    time see `frequency`.
+    """
+    return Monoid("rate", dimension, options=(_per("rate", per),))
+
+
+def frequency(*, per: int | str = "1s") -> Monoid:
+    """(count − 1) / (greatest − least time), per `per`: how often readings come.
+
+    None for fewer than two readings and where all have one time.
+    """
+    return Monoid("frequency", options=(_per("frequency", per),))
+
+
+def longest_run(dimension: str | None = None) -> Monoid:
+    """The longest run of readings that increase strictly, each next to the one before; the earliest of equal ones.
+
+    `LongestRun(t_first, t_last, span, length)`; an empty window: None. Source: paper AMTA, Experiment 3.
+    """
+    return Monoid("longest_run", dimension)
+
+
+def histogram(edges: Sequence[float], dimension: str | None = None, *, bins: int | None = None) -> Monoid:
+    """How many values fall into each bin [edges[i], edges[i + 1]), below the first edge, and from the last one on.
+
+    `edges`: 2 to 1,025 increasing finite numbers, or, with `bins`, the least and greatest of so many bins of equal
+    width. `Bins(edges, counts, below, above)`; an empty window: zeros. Raises ConfigurationError.
+    """
+    given = tuple(float(x) for x in edges)
+    if bins is not None:
+        given = _equal(given, bins)
+    increasing = all(map(isfinite, given)) and all(a < b for a, b in pairwise(given))
+    if not increasing or not 2 <= len(given) <= MOST_BINS + 1:
+        expected = f"expected 2 to {MOST_BINS + 1} increasing finite numbers"
+        raise ConfigurationError(f"histogram: {len(given)} edges, {list(given[:5])}…; {expected}")
+    return Monoid("histogram", dimension, options=given)
+
+
+def bloom_filter(bits: int, hashes: int = 4, dimension: str | None = None) -> Monoid:
+    """The set of values seen, with false positives, never false negatives: `BloomFilter.might_contain(value)`.
+
+    `bits`: a multiple of 64, up to 65,536; `hashes`: 1 to 16; with n values about (1 − e^(−hashes·n/bits))^hashes of
+    the values that are not there are not denied. An empty window denies all. Raises ConfigurationError.
+    """
+    if not _whole(bits, 64, MOST_BITS) or bits % 64:
+        raise ConfigurationError(f"bloom_filter(bits={bits!r}): expected a multiple of 64, from 64 to {MOST_BITS}")
+    if not _whole(hashes, 1, MOST_HASHES):
+        raise ConfigurationError(f"bloom_filter(hashes={hashes!r}): expected 1 to {MOST_HASHES}")
+    return Monoid("bloom_filter", dimension, options=(bits, hashes))
+
+
+def top_k(k: int, dimension: str | None = None) -> Monoid:
+    """The k greatest values with their times, greatest first; of equal ones the earlier arrival first.
+
+    A list of `Top(value, time)`, shorter where the window has fewer readings, empty for an empty one. `k`: 1 to 256.
+    """
+    if not _whole(k, 1, MOST_TOP):
+        raise ConfigurationError(f"top_k(k={k!r}): expected 1 to {MOST_TOP}")
+    return Monoid("top_k", dimension, options=(k,))
+
+
+def distinct_count(dimension: str | None = None, *, lg_k: int = 10) -> Monoid:
+    """How many different values (HyperLogLog): `DistinctCount(estimate, error, least, sketch)`.
+
+    `lg_k` 8 to 12: 2^lg_k + 8 bytes a partial, a relative standard error of 1.04 / 2^(lg_k / 2): 3.25 % at 10. Up to
+    3 · 2^(lg_k − 5) values (96 at 10) are counted one by one. An empty window: 0. `sketch` is read by
+    `hll_sketch_estimate` in Spark and by Apache DataSketches. Raises ConfigurationError.
+    """
+    if not _whole(lg_k, LEAST_LG_K, MOST_LG_K):
+        raise ConfigurationError(f"distinct_count(lg_k={lg_k!r}): expected {LEAST_LG_K} to {MOST_LG_K}")
+    return Monoid("distinct_count", dimension, options=(lg_k,))
+
+
+def _whole(x: object, least: int, most: int) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool) and least <= x <= most
+
+
+def _per(name: str, per: int | str) -> float:
+    span = micros(per) if isinstance(per, str) else per
+    if not _whole(span, 1, MOST_PER):
+        raise ConfigurationError(f"{name}(per={per!r}): expected a positive length: µs as an int, or a text like '1h'")
+    return float(span)  # type: ignore[arg-type]  # a whole number: checked above
+
+
+def _equal(ends: tuple[float, ...], bins: int) -> tuple[float, ...]:
+    if len(ends) != 2 or not _whole(bins, 1, MOST_BINS):
+        raise ConfigurationError(
+            f"histogram({list(ends[:5])}, bins={bins!r}): expected the least and greatest edge of 1 to {MOST_BINS} bins"
+        )
+    low, high = ends
+    return (*(low + (high - low) * i / bins for i in range(bins)), high)

@@ -1,0 +1,54 @@
+"""An aggregate to keep, as every constructor of `sluicegate.monoids` returns it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+PLAIN_KINDS = (
+    "count", "sum", "mean", "min", "max", "argmin", "argmax", "first", "last",
+    "variance", "std", "geometric_mean", "range", "min_count", "max_count",
+)  # fmt: skip
+"""Those whose result is one number, that need no options, and that buckets answer with a certain interval."""
+KINDS = (
+    *PLAIN_KINDS, "rate", "frequency", "longest_run", "histogram", "bloom_filter", "top_k", "distinct_count",
+    "compiled", "collect", "quantiles", "custom",
+)  # fmt: skip
+"""All of them; their places are the compiled answers' contract."""
+COMPOSITE = ("longest_run", "histogram", "bloom_filter", "top_k", "distinct_count")
+"""Kinds of fixed width whose result is more than one number."""
+OBJECTS = ("collect", "quantiles", "custom")
+"""Kinds whose partials are Python objects: their windows run on the readable engines (`reference.object_core`)."""
+COLUMNLESS = ("histogram", "bloom_filter", "top_k", "collect", "quantiles")
+"""Kinds that `insert_many` has no column for: their result is no number."""
+DIMENSIONLESS = ("count", "frequency")
+"""Kinds that read no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Monoid:
+    """An aggregate to keep: its kind (one of `KINDS`) and the dimension it reads (None: the stream has only one).
+
+    `ddof`: what a variance divides by less than the count: 0, or 1 for a sample's. `options`: what else its
+    constructor was told, checked there.
+    """
+
+    kind: str
+    dimension: str | tuple[str, ...] | None = None
+    ddof: int = 0
+    options: tuple[Any, ...] = ()
+
+    @property
+    def reads(self) -> tuple[str | None, ...]:
+        """The dimensions whose values it reads."""
+        if self.kind in DIMENSIONLESS:
+            return ()
+        return self.dimension if isinstance(self.dimension, tuple) else (self.dimension,)
+
+    @property
+    def identity(self) -> str:
+        """What a stored window is checked against, the same in every process."""
+        options = tuple(x for x in self.options if isinstance(x, int | float | str | tuple))
+        stored = (options[0], options[1]) if self.kind == "compiled" else options  # label and width, not the addresses
+        parts = [self.kind, str(self.dimension)] + ([str(self.ddof)] if self.ddof else [])
+        return ":".join(parts + ([repr(stored)] if stored else []))

@@ -1,0 +1,108 @@
+"""What the aggregates of fixed width answer that is more than one number: named tuples, made from a partial's slots."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sluicegate.monoids import hashing, hll
+from sluicegate.monoids.monoid import Monoid
+
+
+class LongestRun(NamedTuple):
+    """The longest run of readings that increase strictly, each next to the one before; the earliest of equal ones."""
+
+    t_first: int
+    t_last: int
+    span: int  # t_last − t_first
+    length: int  # readings
+
+
+class Bins(NamedTuple):
+    """How many values fell into each bin [edges[i], edges[i + 1]), below the first edge, and from the last edge on."""
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    below: int
+    above: int
+
+
+class Top(NamedTuple):
+    """One of the greatest values, and when it was read."""
+
+    value: float
+    time: int
+
+
+class DistinctCount(NamedTuple):
+    """How many different values: the estimate, its relative standard error, and how many there certainly are at least.
+
+    `error` 0.0: counted one by one (two values count as one with a probability of about count² / 2^27). `sketch`: an
+    HLL_8 sketch in the format of Apache DataSketches.
+    """
+
+    estimate: float
+    error: float
+    least: int
+    sketch: bytes
+
+
+class BloomFilter(NamedTuple):
+    """A set of values of which `might_contain` never denies one that is in it."""
+
+    bits: bytes  # bit i is bit i % 8 of byte i // 8
+    hashes: int
+
+    def might_contain(self, value: float) -> bool:
+        """False: the value is certainly in none of the window's readings."""
+        size = 8 * len(self.bits)
+        return all(self.bits[i >> 3] >> (i & 7) & 1 for i in hashing.places(value, size, self.hashes))
+
+    @property
+    def fill(self) -> float:
+        """The share of bits that are set."""
+        return int.from_bytes(self.bits, "little").bit_count() / (8 * len(self.bits))
+
+    @property
+    def false_positives(self) -> float:
+        """The share of values not in it that `might_contain` does not deny."""
+        return float(self.fill**self.hashes)
+
+
+def lowered(monoid: Monoid, slots: Sequence[Any]) -> Any:
+    """The result of a composite aggregate from its component's slots."""
+    if monoid.kind == "longest_run":
+        return LongestRun(slots[7], slots[8], slots[8] - slots[7], slots[5])
+    if monoid.kind == "histogram":
+        return Bins(monoid.options, tuple(slots[1:-1]), slots[0], slots[-1])
+    if monoid.kind == "top_k":
+        return [Top(slots[1 + 2 * i], slots[2 + 2 * i]) for i in range(slots[0])]
+    area = struct.pack(f"<{len(slots)}q", *slots)
+    if monoid.kind == "bloom_filter":
+        return BloomFilter(area, monoid.options[1])
+    return DistinctCount(*hll.answer(monoid.options[0], slots[0], area[8:]))
+
+
+def as_number(value: Any) -> float:
+    """A result as the number of its column; NaN where there is none."""
+    if isinstance(value, LongestRun):
+        return float(value.length)
+    if isinstance(value, DistinctCount):
+        return value.estimate
+    return float(value) if isinstance(value, int | float) else float("nan")
+
+
+def empty(monoid: Monoid) -> Any:
+    """The result of any aggregate over no readings."""
+    if monoid.kind in ("count", "sum"):
+        return 0 if monoid.kind == "count" else 0.0
+    if monoid.kind == "histogram":
+        return Bins(monoid.options, (0,) * (len(monoid.options) - 1), 0, 0)
+    if monoid.kind == "bloom_filter":
+        return BloomFilter(bytes(monoid.options[0] // 8), monoid.options[1])
+    if monoid.kind == "top_k":
+        return []
+    if monoid.kind == "distinct_count":
+        return DistinctCount(*hll.answer(monoid.options[0], 0, b""))
+    return None

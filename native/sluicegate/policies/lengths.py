@@ -1,0 +1,104 @@
+"""The newest n readings, or the last stretch of time: both monotone and local, so that buckets have certain bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sluicegate.errors import ConfigurationError
+from sluicegate.policies.checks import check_count
+from sluicegate.spans import micros
+
+MAX_SPAN = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Keep the newest `limit` readings; with `hop`, move on by so many at once: the newest limit … limit + hop − 1.
+
+    `up_to` "max" or "min": what a later reading makes irrelevant for that extreme leaves too.
+    """
+
+    limit: int
+    hop: int = 1
+    up_to: str | None = None
+    monotone: ClassVar[bool] = True
+    remaining: ClassVar[bool] = True
+    exact_only: ClassVar[str] = ""
+
+    @property
+    def hops(self) -> bool:
+        """Whether many readings may leave at once by rule."""
+        return self.hop > 1
+
+    @property
+    def name(self) -> str:
+        """What a stored window is checked against."""
+        return f"count:{self.limit}" + _suffix(self.hop, self.up_to)
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """Keep the readings with time > newest − `span` (µs), as a FIFO; newest is the greatest time seen.
+
+    With `hop` (µs), newest counts as the last multiple of it: the window moves on by a hop at once. `up_to` as for a
+    count.
+    """
+
+    span: int
+    hop: int = 1
+    up_to: str | None = None
+    monotone: ClassVar[bool] = True
+    remaining: ClassVar[bool] = True
+    exact_only: ClassVar[str] = ""
+
+    @property
+    def hops(self) -> bool:
+        """Whether many readings may leave at once by rule."""
+        return self.hop > 1
+
+    @property
+    def name(self) -> str:
+        """What a stored window is checked against."""
+        return f"time:{self.span}" + _suffix(self.hop, self.up_to)
+
+
+def _suffix(hop: int, up_to: str | None) -> str:
+    return (f":hop:{hop}" if hop > 1 else "") + (f":up-to:{up_to}" if up_to else "")
+
+
+def count(limit: int, *, hop: int = 1, up_to: str | None = None) -> Count:
+    """Keep the newest `limit` readings.
+
+    `hop`: evict only when so many can leave at once (a hopping window holds limit … limit + hop − 1 readings). `up_to`:
+    "max" or "min", for a window whose only aggregates are maxima (minima): evict up to the current one; the answer is
+    the whole window's. Raises ConfigurationError unless 1 ≤ limit ≤ 2^53 and 1 ≤ hop ≤ 2^53.
+    """
+    check_count("count", limit)
+    check_count("count.hop", hop)
+    return Count(limit, hop, _extreme("count", up_to))
+
+
+def time(span: int | str, *, hop: int | str = 1, up_to: str | None = None) -> Time:
+    """Keep the last `span` of time: µs as an int, or a text such as "24h", "7d", "15min", "90s", "500ms", "10us".
+
+    `hop`: a length of time; the window moves on only when the newest time passes a multiple of it. `up_to` as in
+    `count`. Raises ConfigurationError for what is no positive length below 2^62 µs.
+    """
+    length = micros(span) if isinstance(span, str) else span
+    if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= MAX_SPAN:
+        raise ConfigurationError(
+            f"policies.time: {span!r}, expected a positive length: µs as an int, or a text like '24h'"
+        )
+    step = micros(hop) if isinstance(hop, str) else hop
+    if isinstance(step, bool) or not isinstance(step, int) or not 1 <= step <= MAX_SPAN:
+        raise ConfigurationError(
+            f"policies.time(hop={hop!r}): expected a positive length: µs as an int, or a text like '1h'"
+        )
+    return Time(length, step, _extreme("time", up_to))
+
+
+def _extreme(name: str, up_to: str | None) -> str | None:
+    if up_to not in (None, "max", "min"):
+        raise ConfigurationError(f"policies.{name}(up_to={up_to!r}): expected 'max', 'min' or None")
+    return up_to

@@ -1,0 +1,18 @@
+"""Lengths of time as people write them: µs as an int, or a text such as "24h"."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {
+    "us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "m": 60_000_000,
+    "h": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000,
+}  # fmt: skip
+
+
+def micros(text: str) -> int | None:
+    """The length in µs of a text such as "24h", "7d", "15min", "90s", "500ms", "10us"; None for anything else."""
+    match = re.fullmatch(r"\s*(\d{1,19})\s*([a-z]+)\s*", text)
+    if match is None or match[2] not in _UNITS:
+        return None
+    return int(match[1]) * _UNITS[match[2]]
