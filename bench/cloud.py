@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sluicegate_cloud.frames import merge_frames
-from sluicegate_cloud.lower import AGGREGATES, MORE
+from sluicegate_cloud.names import ALL
 from sluicegate_cloud.schema import BUCKET_FIELDS, BUCKETS
 from sluicegate_cloud.session import spark_session
 from sluicegate_cloud.windows import sliding_windows
@@ -86,7 +86,7 @@ def measure(spark: SparkSession, buckets: int, devices: int) -> dict[str, Any]:
     row = {"buckets": buckets, "devices": devices, "readings": buckets * READINGS, "source_s": round(made, 2)}
     row |= {"frames_s": round(timed(frames), 2), "frames": frames.count()}
     row |= {"windows_s": round(timed(windows), 2), "windows": windows.count()}
-    row |= {"all_aggregates_s": round(timed(sliding_windows(frames, 24, (*AGGREGATES, *MORE))), 2)}
+    row |= {"all_aggregates_s": round(timed(sliding_windows(frames, 24, ALL)), 2)}
     source.unpersist()
     return row
 

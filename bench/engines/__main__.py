@@ -2,9 +2,10 @@
 
 python -m bench.engines [COMMAND …] [--quick] [--engines amta,daba] [--json FILE] [--pictures DIR] [--docs]
 
-Commands: latency, throughput, break-even (DABA paper: Tables 2 and 3, Figure 13); sizes, bulk, memory, dimensions (AMTA
-paper: Experiments 1, 2, 4, 5); peers (pandas, river, C), calls (one Python call a reading). Without any: all of them.
---quick takes under a minute, all of it some minutes. --docs also puts the tables and pictures into docs/benchmarks.md.
+Commands: latency, throughput, break-even (DABA paper: Tables 2 and 3, Figure 13); sizes, bulk, stream, memory,
+dimensions (AMTA paper: Experiments 1 to 5); peers (pandas, river, C), calls (one Python call a reading). Without any:
+all of them. --quick takes under a minute, all of it some minutes. --docs also puts the tables and pictures into
+docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench.engines import amta, daba, memory, page, peers, pictures
+from bench.engines import amta, daba, memory, page, peers, pictures, stream
 from bench.engines.tables import Table, as_json, as_text
 from bench.engines.timing import FULL, QUICK, TINY, Effort
 
 import sluicegate as sg
 
 Command = Callable[[Sequence[str], Effort], list[Table]]
-COMMANDS: dict[str, Command] = {**daba.COMMANDS, **amta.COMMANDS, **memory.COMMANDS, **peers.COMMANDS}
+COMMANDS: dict[str, Command] = {}
+for module in (daba, amta, stream, memory, peers):
+    COMMANDS |= module.COMMANDS
 EFFORTS = {
     "full": (FULL, "some minutes (the default)"),
     "quick": (QUICK, "under a minute"),

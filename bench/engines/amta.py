@@ -5,20 +5,19 @@ from __future__ import annotations
 import gc
 from array import array
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from bench.engines.compiled import probe
+from bench.engines.memory import resident
 from bench.engines.tables import Column, Table, power, rounded
-from bench.engines.timing import Effort, alternated, pool, timed
-from bench.engines.windows import BY_NAME, PIECE, full_windows
+from bench.engines.timing import Effort, alternated
+from bench.engines.windows import BY_NAME, FAR, filled, full_windows
 
 import sluicegate as sg
 from sluicegate.errors import ConfigurationError
 
 TOO_SLOW = 20_000  # ns a reading: larger windows of such an engine are left out, as the papers did
 BULK_WINDOW = 1 << 23
-FAR = 1 << 40  # µs: longer than all readings of a bulk window take
 MOST_BYTES = 1 << 32
 #: Experiment 2's text: the worst latency of a bulk eviction, in ns (Figure 7 has no figures).
 WORST_BULK = {"amta": 455e3, "log_mta": 258e3, "recalc": 2e9}
@@ -89,7 +88,7 @@ def bulk(engines: Sequence[str], effort: Effort) -> list[Table]:
             continue
         columns.append(Column(engine, engine))
         if not effort.quick:
-            after.append({"engine": engine, **_resident(engine, window)})
+            after.append({"engine": engine, **resident(engine, window)})
     for row in rows:
         row |= {engine: rounded(row.get(f"{engine} ns")) for engine in engines}
     worst = ", ".join(f"{engine} {rounded(value)}" for engine, value in WORST_BULK.items())
@@ -117,51 +116,23 @@ def _bulk_of(engine: str, window: int, rows: list[dict[str, Any]], effort: Effor
         for _ in range(effort.rounds):
             if spent > budget:
                 return
-            filled, taken = _evict_at_once(engine, window, row["count"])
-            spent += filled + taken
+            fill, taken = _evict_at_once(engine, window, row["count"])
+            spent += fill + taken
             row[f"{engine} ns"] = min(row.get(f"{engine} ns", taken), taken)
 
 
 def _evict_at_once(engine: str, window: int, count: int) -> tuple[float, float]:
     """CPU nanoseconds of filling, nanoseconds of the reading at which `count` leave."""
-    full, filled = _filled(engine, window)
-    if not probe().compiled(full):
+    small, _ = filled(engine, 64)  # the code is warm then; what the large window needs of the caches is not
+    if not probe().compiled(small):
         raise ConfigurationError(f"engine {engine}: not in compiled code")
+    full, spent = filled(engine, window)
     taken = array("Q", [0])
-    probe().each(full._core, array("d", [1.0]), array("q", [FAR + count - 1]), taken)
+    for held, most in ((small, 64), (full, count)):
+        probe().each(held._core, array("d", [1.0]), array("q", [FAR + most - 1]), taken)
     if len(full) != window - count + 1:
         raise AssertionError(f"{engine}: {len(full)} readings held after {count} of {window} left")
-    return filled, taken[0] / probe().ticks_a_ns()
-
-
-def _filled(engine: str, window: int) -> tuple[sg.Window, float]:
-    """A reading a microsecond, none of which leaves for a long time."""
-    full = sg.Window(sg.sum(), policy=sg.policies.time(FAR), engine=engine)
-    spent = 0.0
-    for start in range(0, window, PIECE):
-        many = min(PIECE, window - start)
-        values, times = pool()[:many], array("q", range(start, start + many))
-        spent += timed(lambda values=values, times=times: full.insert_many(values, times, results=False))  # type: ignore[misc]
-    return full, spent
-
-
-def _resident(engine: str, window: int) -> dict[str, Any]:
-    """The process's memory against what half of the window needs, 2,000 readings after the other half left."""
-    gc.collect()
-    before = _resident_bytes()
-    full, _ = _filled(engine, window)
-    held = _resident_bytes() - before
-    times = array("q", [FAR + window // 2 - 1]) * 2_001
-    full.insert_many(array("d", [1.0]) * 2_001, times, results=False)
-    live = held / window * len(full)
-    return {"full": held / window, "ratio": (_resident_bytes() - before) / live}
-
-
-def _resident_bytes() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) * 1024
-    return 0
+    return spent, taken[0] / probe().ticks_a_ns()
 
 
 def dimensions(engines: Sequence[str], effort: Effort) -> list[Table]:

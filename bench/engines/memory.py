@@ -13,6 +13,7 @@ from typing import Any
 
 from bench.engines.tables import Column, Table, power
 from bench.engines.timing import Effort
+from bench.engines.windows import FAR, filled
 
 import sluicegate as sg
 
@@ -91,7 +92,7 @@ def fill(subject: str, limit: int, goal: int) -> dict[str, Any]:
         window = _window(subject, Path(folder), goal)
         values, held = array("d", [1.0]) * PIECE, 0
         window.insert(1.0)
-        own = _data_bytes() + (limit << 20)
+        own = _status("VmData") + (limit << 20)
         resource.setrlimit(resource.RLIMIT_DATA, (own, own))
         start, end = time.monotonic_ns(), "goal"
         try:
@@ -114,14 +115,35 @@ def _window(subject: str, folder: Path, goal: int) -> Any:
     return sg.Window(sg.sum(), policy=sg.policies.count(goal), engine=engine, **options)
 
 
-def _data_bytes() -> int:
+def _status(field: str) -> int:
+    """A size of this process in bytes, as Linux tells it."""
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmData"):
+        if line.startswith(field):
             return int(line.split()[1]) * 1024
     return 0
+
+
+def resident(engine: str, window: int) -> dict[str, Any]:
+    """What an element takes of the process's resident memory, and what is left of that after half of them left."""
+    command = [sys.executable, "-m", "bench.engines.memory", "resident", engine, str(window)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True, cwd=ROOT)
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def half(engine: str, window: int) -> dict[str, Any]:
+    """In a process of its own: fill, let half leave at one reading, feed 2,000 more."""
+    filled(engine, 64)
+    before = _status("VmRSS")
+    full, _ = filled(engine, window)
+    held = _status("VmRSS") - before
+    for first in range(0, 2_001, 3):
+        full.insert_many(array("d", [1.0]) * 3, array("q", [FAR + window // 2 - 1 + first // 3]) * 3, results=False)
+    return {"full": held / window, "ratio": (_status("VmRSS") - before) / (held / window * len(full))}
 
 
 COMMANDS: dict[str, Callable[[Sequence[str], Effort], list[Table]]] = {"memory": memory}
 
 if __name__ == "__main__":
-    print(json.dumps(fill(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))
+    first, second, third = sys.argv[1:]
+    print(json.dumps(half(second, int(third)) if first == "resident" else fill(first, int(second), int(third))))

@@ -1,15 +1,17 @@
 """What a bucket cut by a window's edge certainly adds to it: count, sum and extremes, vectorised.
 
 A row of every array is one (bucket, window) pair in which the window's start, its end or both fall inside the bucket.
-Beyond the prefix sums P⁻ and P⁺ three things that a bucket carries narrow the interval: the ordinals of its extremes
-say how many readings stand before a time, its first and last value are known to be inside or outside, and all readings
-outside, too, lie between the least and the greatest. The scalar
+Beyond the prefix sums P⁻ and P⁺ four things that a bucket carries narrow the interval: the ordinals of its extremes
+say how many readings stand before a time, its first and last value are known to be inside or outside, all readings
+outside, too, lie between the least and the greatest, and no part of the readings has more than all squares. The scalar
 twin for a device's own window is `sluicegate.bounds`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,20 @@ from sluicegate_cloud.grid import Columns, Floats, Ints
 
 ORDERED = 1
 LATE = 2
+#: Squares were rounded, a bucket's few readings at a time or millions.
+_ROUNDED = 1 + 1e-9
 _FAR = np.iinfo(np.int64).max
+Lines = tuple[Floats, Floats]
+Line = tuple[Floats, Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Readings known one by one: how many, Σ (x − around) and Σ (x − around)²."""
+
+    count: Floats
+    total: Floats
+    squares: Floats
 
 
 @dataclass(frozen=True)
@@ -48,9 +63,38 @@ class Cut:
 
     def sums(self, around: Floats | float) -> tuple[Floats, Floats]:
         """Least and greatest Σ (x − around) of the readings inside, over every count that is possible."""
-        low, high = _lines(self.rows, self.start, self.end, around)
+        low, high = self._lines(around)
         c0, c1 = self.count_low.astype(np.float64), self.count_high.astype(np.float64)
         return _least(c0, c1, *low), -_least(c0, c1, -high[0], -high[1])
+
+    def _lines(self, around: Floats | float) -> tuple[Lines, Lines]:
+        return _lines(self.rows, self.start, self.end, around, (self.count_low + self.count_high) / 2)
+
+    def known_ends(self, around: Floats) -> tuple[Ends, Ends]:
+        """Of the first and last readings known to be inside, and of those known to be outside."""
+        sides = []
+        for wanted in (True, False):
+            ends = [np.where(inside if wanted else outside, x - around, 0.0) for inside, outside, x in self._ends()]
+            count = sum((inside if wanted else outside).astype(np.float64) for inside, outside, _ in self._ends())
+            sides.append(Ends(np.asarray(count), ends[0] + ends[1], ends[0] ** 2 + ends[1] ** 2))
+        return sides[0], sides[1]
+
+    def _ends(self) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_], Floats]]:
+        return _ends(self.rows, self.start, self.end)
+
+    def least_of(self, around: Floats, lines: Sequence[Line]) -> Floats:
+        """Of each (weight, each, whole): the least whole + Σ (weight · (x − around) + each) of the readings inside.
+
+        Shape (lines, pairs).
+        """
+        below, above = self._lines(around)
+        weight, each, whole = (np.stack(column) for column in zip(*lines, strict=True))
+        at, slope = (np.where(weight > 0, low[:, None], -high[:, None]) for low, high in zip(below, above, strict=True))
+        size = np.abs(weight)
+        with np.errstate(invalid="ignore"):
+            at = np.where(size > 0, size * at, 0.0)  # the prefix sums of an unordered bucket are not known: infinite
+        c0, c1 = self.count_low.astype(np.float64), self.count_high.astype(np.float64)
+        return np.asarray(whole + _least(c0, c1, at, size * slope + each))
 
 
 def cut(rows: Columns, start: Ints, end: Ints) -> Cut:
@@ -154,34 +198,54 @@ def _beside(rows: Columns, name: str, sign: float, start: Ints, end: Ints) -> Fl
     return np.asarray(np.where(np.isfinite(left), left, extreme))
 
 
-def _lines(
-    rows: Columns, start: Ints, end: Ints, around: Floats | float
-) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """(intercepts, slopes) of the three lines in the count c that bound Σ (x − around) from below, and from above.
+def _lines(rows: Columns, start: Ints, end: Ints, around: Floats | float, count: Floats) -> tuple[Lines, Lines]:
+    """(intercepts, slopes) of the four lines in the count c that bound Σ (x − around) from below, and from above.
 
     The lines: the prefix sums; the known readings and c less these of at least the least value; the total without the
-    readings known to be outside, less the others of at most the greatest.
+    readings known to be outside, less the others of at most the greatest; and what the squares allow, touched at
+    `count`: where c of n readings sum to s, n·(s − c·mean)² ≤ c·(n − c)·M₂.
     """
     low, high = _prefix_interval(rows, start, end)
     n_in, s_in, n_any, s_any = _known_ends(rows, start, end)
     center, least, greatest = rows["center"], rows["low"], rows["high"]
-    slopes = np.stack([center - around, least - around, greatest - around])
-    below = np.stack([low, s_in - n_in * (least - center), s_any - n_any * (greatest - center)])
-    above = np.stack([high, s_in - n_in * (greatest - center), s_any - n_any * (least - center)])
-    return (below, slopes), (above, slopes[[0, 2, 1]])
+    mean, most, rise = _by_squares(rows, count)
+    slopes = np.stack([center - around, least - around, greatest - around, (center - around) + mean])
+    below = np.stack([low, s_in - n_in * (least - center), s_any - n_any * (greatest - center), -most])
+    above = np.stack([high, s_in - n_in * (greatest - center), s_any - n_any * (least - center), most])
+    tilt = np.zeros_like(slopes)
+    tilt[3] = rise
+    return (below, slopes - tilt), (above, slopes[[0, 2, 1, 3]] + tilt)
+
+
+def _by_squares(rows: Columns, count: Floats) -> tuple[Floats, Floats, Floats]:
+    """(mean less center, a, b): c of the readings sum to c · mean ± at most a + b·c. A tangent at `count`."""
+    n = rows["n"].astype(np.float64)
+    mean = rows["total"] / n
+    by_values = n * (rows["high"] - rows["center"] - mean) * (mean - (rows["low"] - rows["center"]))
+    squares = np.where(np.isnan(rows["m2"]), np.maximum(by_values, 0.0), rows["m2"]) * _ROUNDED
+    at = np.clip(count, 0.5, n - 0.5)
+    most = np.sqrt(squares * at * (n - at) / n)
+    rise = np.divide(squares * (n - 2 * at), 2 * n * most, out=np.zeros_like(n), where=most > 0)
+    return mean, most - rise * at, rise
 
 
 def _known_ends(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Floats, Floats, Floats]:
     """(n_in, s_in, n_any, s_any): the end readings of an ordered bucket that are inside, and all but those outside."""
     n_in, s_in = np.zeros(start.size), np.zeros(start.size)
     n_any, s_any = rows["n"].astype(np.float64), rows["total"].copy()
-    ordered = _ordered(rows)
-    for time, value in ((rows["t_first"], rows["x_first"]), (rows["t_last"], rows["x_last"])):
-        inside = ordered & (time >= start) & (time < end)
-        outside = ordered & ~inside
+    for inside, outside, value in _ends(rows, start, end):
         n_in, s_in = n_in + inside, s_in + np.where(inside, value - rows["center"], 0.0)
         n_any, s_any = n_any - outside, s_any - np.where(outside, value - rows["center"], 0.0)
     return n_in, s_in, n_any, s_any
+
+
+def _ends(rows: Columns, start: Ints, end: Ints) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_], Floats]]:
+    """The first and the last reading: whether each is known to be inside, to be outside, and its value."""
+    ordered, found = _ordered(rows), []
+    for name in ("first", "last"):
+        inside = (rows[f"t_{name}"] >= start) & (rows[f"t_{name}"] < end)
+        found.append((ordered & inside, ordered & ~inside, rows[f"x_{name}"]))
+    return found
 
 
 def _ordered(rows: Columns) -> NDArray[np.bool_]:
@@ -200,9 +264,9 @@ def _prefix_interval(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Flo
 
 
 def _least(c0: Floats, c1: Floats, intercepts: Floats, slopes: Floats) -> Floats:
-    """Least over c in [c0, c1] of the greatest of three lines: convex, so at an end or where two lines cross."""
-    best = np.full(c0.shape, np.inf)
-    for c in (c0, c1, *(_crossing(c0, c1, intercepts, slopes, i, j) for i, j in ((0, 1), (0, 2), (1, 2)))):
+    """Least over c in [c0, c1] of the greatest of the lines: convex, so at an end or where two lines cross."""
+    best = np.full(intercepts.shape[1:], np.inf)
+    for c in (c0, c1, *(_crossing(c0, c1, intercepts, slopes, i, j) for i, j in combinations(range(4), 2))):
         best = np.minimum(best, (intercepts + slopes * c).max(axis=0))
     return best
 
@@ -216,7 +280,7 @@ def _crossing(c0: Floats, c1: Floats, intercepts: Floats, slopes: Floats, i: int
 def _estimate(rows: Columns, start: Ints, end: Ints, count: Floats) -> Floats:
     """Interpolated Σ (x − center) of the `count` readings inside, held between the lines at that count."""
     center = rows["center"]
-    (below, low), (above, high) = _lines(rows, start, end, center)
+    (below, low), (above, high) = _lines(rows, start, end, center, count)
     guess = rows["total"] * count / rows["n"]
     guess = np.maximum(guess, (below + low * count).max(axis=0))
     return np.asarray(np.minimum(guess, (above + high * count).min(axis=0)))

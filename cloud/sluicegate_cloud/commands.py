@@ -22,6 +22,18 @@ def length(context: click.Context, option: click.Parameter, value: str) -> int:
         raise click.BadParameter(f"{value!r}: expected a positive length such as 24h, 90s, 15min or 7d") from error
 
 
+def names(context: click.Context, option: click.Parameter, value: str) -> tuple[str, ...]:
+    """The aggregates of a list such as "mean,std", or of "all"; each once, in the order of the tables."""
+    from sluicegate_cloud.names import AGGREGATES, ALL
+
+    asked = {name.strip() for name in value.split(",")}
+    if asked == {"all"}:
+        return ALL
+    if unknown := sorted(asked - {*ALL}):
+        raise click.BadParameter(f"{unknown[0]!r}: choose from {', '.join(ALL)}, or all")
+    return tuple(name for name in ALL if name in asked | {AGGREGATES[0]})
+
+
 @cloud.command()
 @click.argument("source", nargs=-1, required=True)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the windows and their summary.")
@@ -29,10 +41,24 @@ def length(context: click.Context, option: click.Parameter, value: str) -> int:
 @click.option(
     "--slide", default="1h", callback=length, show_default=True, help="From one window's start to the next's."
 )
+@click.option(
+    "--aggregates", default="count,sum,mean,min,max", callback=names, show_default=True, metavar="NAMES",
+    help="By comma, of those and variance, std, range, geometric_mean, min_count, max_count; or all. "
+    "The count always comes along.",
+)  # fmt: skip
 @click.option("--master", default="local[*]", show_default=True, help="Spark master; all cores of this machine.")
 @click.option("--memory", default="2g", show_default=True, help="What Spark's Java may take of this machine.")
 @click.option("--strict", is_flag=True, help="End with exit code 1 when any document is unreadable or in conflict.")
-def merge(source: tuple[str, ...], out: Path, window: int, slide: int, master: str, memory: str, strict: bool) -> None:
+def merge(
+    source: tuple[str, ...],
+    out: Path,
+    window: int,
+    slide: int,
+    aggregates: tuple[str, ...],
+    master: str,
+    memory: str,
+    strict: bool,
+) -> None:
     """Merge chunk documents into sliding windows, per device and fleet-wide.
 
     SOURCE: folders of chunk documents (searched to any depth), files or globs. Running it again, with documents
@@ -47,7 +73,7 @@ def merge(source: tuple[str, ...], out: Path, window: int, slide: int, master: s
         raise click.UsageError(f"--window must be a whole number of --slide: {window} us is not one of {slide} us")
     from sluicegate_cloud import job
 
-    summary = job.merge(source, out, window, slide, master=master, memory=memory, strict=strict)
+    summary = job.merge(source, out, window, slide, aggregates, master=master, memory=memory, strict=strict)
     for line in job.table(summary):
         click.echo(line)
     click.echo(f"\nWindows in {out / 'windows'}, summary in {out / 'summary.json'}")

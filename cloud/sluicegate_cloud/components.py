@@ -18,8 +18,8 @@ from sluicegate_cloud.bounds import Cut, cut
 from sluicegate_cloud.grid import MAX_EMPTY, Columns, Floats, Grid, Ints, expand_ranges, window_axis
 from sluicegate_cloud.sliding import Slide, add_at, greatest_at, least_at
 
-#: Pairs of (cut bucket, window) bounded at a time; 2^17 need about 100 MB.
-SLAB = 1 << 17
+#: Pairs of (cut bucket, window) bounded at a time; 2^15 need about 30 MB, with a variance 100 MB.
+SLAB = 1 << 15
 
 #: The components of a window, by how they combine over devices. `ref`: the mean's estimate, to which `total`,
 #: `part_low` and `part_high` are relative; `n`, `total`: the readings of the buckets inside; `part_*`: of the cut
@@ -106,7 +106,7 @@ class Stream:
         self._add_parts(out)
         if occurrences in self.needed:
             occurrences.finish(out)
-            for at, part in self._cuts():
+            for at, part in self.cuts():
                 occurrences.add(self, out, at, part)
         out["missing"] = np.maximum(out["missing"], 0.0)
         out["scale"] += np.abs(self.rows["center"]).max()
@@ -148,13 +148,13 @@ class Stream:
     def _estimate(self, out: Columns) -> Floats:
         """The interpolated mean of every window; its center where no reading is expected."""
         count, total = out["n"].astype(np.float64), out["total"].copy()
-        for at, part in self._cuts():
+        for at, part in self.cuts():
             add_at(count, at, part.count)
             add_at(total, at, part.total + part.count * (part.rows["center"] - self.center))
         return np.asarray(self.center + np.divide(total, count, out=np.zeros_like(total), where=count > 0))
 
     def _add_parts(self, out: Columns) -> None:
-        for at, part in self._cuts():
+        for at, part in self.cuts():
             low, high = part.sums(out["ref"][at])
             raw_low, raw_high = part.sums(0.0)
             raw = part.total + part.count * part.rows["center"]
@@ -179,7 +179,7 @@ class Stream:
                     family.add(self, out, at, part)
             _add_extremes(out, at, part)
 
-    def _cuts(self) -> Iterator[tuple[Ints, Cut]]:
+    def cuts(self) -> Iterator[tuple[Ints, Cut]]:
         """Slabs of (window positions, cut buckets): first the windows a row overlaps at its start, then the others."""
         rows, width = self.rows, self.grid.width
         crossing = np.flatnonzero(rows["first_frame"] < rows["last_frame"])

@@ -16,7 +16,7 @@ from sluicegate_cloud import quality, sinks
 from sluicegate_cloud.dedupe import PROBLEMS, catalogue
 from sluicegate_cloud.errors import SourceError, SparkError
 from sluicegate_cloud.frames import merge_frames
-from sluicegate_cloud.lower import AGGREGATES
+from sluicegate_cloud.names import AGGREGATES
 from sluicegate_cloud.progress import step
 from sluicegate_cloud.session import QUICK, spark_session
 from sluicegate_cloud.sources import buckets_of, list_sources, read_documents, require_no_problems
@@ -31,6 +31,7 @@ def merge(
     out: Path,
     window_us: int,
     slide_us: int,
+    aggregates: Sequence[str] = AGGREGATES,
     *,
     master: str = "local[*]",
     memory: str = "2g",
@@ -38,9 +39,10 @@ def merge(
 ) -> dict[str, Any]:
     """Merge `sources` into OUT and return the summary (docs/cloud.md, "summary.json").
 
-    `window_us` is a multiple of `slide_us`; `memory` is what Spark's Java may take. Raises SourceError, SinkError,
-    JavaError, SparkError and, when `strict`, StrictError.
+    `window_us` is a multiple of `slide_us`; the count is among the `aggregates` even where it is not named; `memory` is
+    what Spark's Java may take. Raises SourceError, SinkError, JavaError, SparkError and, when `strict`, StrictError.
     """
+    aggregates = tuple(dict.fromkeys(("count", *aggregates)))
     files, uris = list_sources(sources)
     sinks.prepare(out)
     with step("starting Spark"):
@@ -48,7 +50,7 @@ def merge(
         spark = spark_session(master, {**quick, "spark.driver.memory": memory})
     documents = catalogue(read_documents(spark, sources)).persist()
     try:
-        return _merged(spark, documents, out, window_us, slide_us, strict)
+        return _merged(spark, documents, out, (window_us, slide_us), aggregates, strict)
     except (PySparkException, Py4JError) as error:
         raise _explained(error) from error
     finally:
@@ -57,8 +59,14 @@ def merge(
 
 
 def _merged(
-    spark: SparkSession, documents: DataFrame, out: Path, window_us: int, slide_us: int, strict: bool
+    spark: SparkSession,
+    documents: DataFrame,
+    out: Path,
+    lengths: tuple[int, int],
+    aggregates: Sequence[str],
+    strict: bool,
 ) -> dict[str, Any]:
+    window_us, slide_us = lengths
     with step("reading documents", spark.sparkContext):
         tallied = quality.tally(documents)
     counts = quality.document_counts(tallied)
@@ -71,17 +79,19 @@ def _merged(
         )
     with step("merging windows", spark.sparkContext):
         frames = merge_frames(buckets_of(documents), slide_us)
-        sinks.write_windows(sliding_windows(frames, window_us // slide_us), out)
+        sinks.write_windows(sliding_windows(frames, window_us // slide_us, aggregates), out)
     times = {"window_us": window_us, "slide_us": slide_us, "origin_us": 0}
-    summary = {"format": 1, **times, **_summary(tallied, counts, out), "problems": named}
+    summary = {"format": 1, **times, **_summary(tallied, counts, out, aggregates), "problems": named}
     sinks.write_summary(summary, out)
     return summary
 
 
-def _summary(tallied: list[dict[str, Any]], counts: dict[str, int], out: Path) -> dict[str, Any]:
+def _summary(
+    tallied: list[dict[str, Any]], counts: dict[str, int], out: Path, aggregates: Sequence[str]
+) -> dict[str, Any]:
     streams = list(quality.completeness(tallied))
-    windows = sinks.read_windows(out, ["count_high", *(f"{name}_exact" for name in AGGREGATES)])
-    shares = quality.exact_shares(windows, AGGREGATES)
+    windows = sinks.read_windows(out, ["count_high", *(f"{name}_exact" for name in aggregates)])
+    shares = quality.exact_shares(windows, aggregates)
     return {"documents": counts, "windows": shares, "devices": quality.by_device(streams), "streams": streams}
 
 

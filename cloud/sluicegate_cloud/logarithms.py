@@ -60,7 +60,7 @@ def _as_logarithms(rows: Columns) -> Columns:
     named = {name: ln(rows[name]) for name in ("low", "high", "x_first", "x_last")}
     sums = {name: rows[f"log_{name}"] for name in ("total", "pre_low", "pre_high")}
     center = np.where(rows["center"] > 0, ln(rows["center"]), 0.0)
-    return {**rows, **named, **sums, "center": center}
+    return {**rows, **named, **sums, "center": center, "m2": np.full_like(center, np.nan)}
 
 
 def ln(values: Floats) -> Floats:

@@ -15,10 +15,7 @@ from numpy.typing import NDArray
 
 from sluicegate_cloud import logarithms, occurrences, spread
 from sluicegate_cloud.grid import Columns, Floats
-
-AGGREGATES = ("count", "sum", "mean", "min", "max")
-#: Those that are answered where they are asked for: most need more components.
-MORE = ("variance", "std", "range", "geometric_mean", "min_count", "max_count")
+from sluicegate_cloud.names import AGGREGATES
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,19 @@
 """Variance and standard deviation of windows: the population's, with certain intervals, per device and for all.
 
-Source: error-algebra, "Variance". For c readings of mean ν in the cut buckets, C of mean μ inside and N = C + c,
-N · variance = M₂ + q + (C·c/N)(ν − μ)², where q lies between 0 and c·(M − ν)(ν − m). Least over c: concave in 1/N for
-the least |ν − μ| that any c allows, so at an end of c's range. Greatest: SEGMENTS ranges of N, each bounded by its
-worse ends; there a second bound holds as well, since N · variance ≤ Σ (x − r)² for any r: a cut bucket adds no more
-than all its readings do.
+Source: error-algebra, "Variance", and the same idea as the mean's: what is unknown is kept relative to an estimate.
+With r near the mean and V near the variance, N · variance = N·V + Σ ((x − r)² − V) − N·(mean − r)². The sum is known of
+the buckets inside; of c readings of a cut bucket with Σ (x − r) = s, values in [m, M] and squares T in all, for any t
+
+    Σ (x − r)² ≤ (m + M − 2r)·s − c·(m − r)(M − r)        as (x − m)(M − x) ≥ 0
+    Σ (x − r)² ≥ 2t·s − c·t²                              as (x − r − t)² ≥ 0
+
+and the same of the n − c readings outside, whose squares are T less those inside. All four are linear in c and s, so
+they are greatest and least at a corner of what `bounds.Cut` allows, and so is half of each of two.
+
+Where little is inside, the whole window's values say more: for c readings of mean ν in the cut buckets, C of mean μ
+inside, N · variance = M₂ + q + (C·c/N)(ν − μ)², 0 ≤ q ≤ c·(M − ν)(ν − m). Least over c: concave in 1/N for the least
+|ν − μ| that any c allows, so at an end of c's range. Greatest: SEGMENTS ranges of N, each bounded by its worse ends.
+Both hold; the narrower counts.
 """
 
 from __future__ import annotations
@@ -12,10 +21,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pyspark.sql import Column
+from pyspark.sql import Column, Window
 from pyspark.sql import functions as sf
 
-from sluicegate_cloud.bounds import Cut
+from sluicegate_cloud.bounds import Cut, Ends, Line
 from sluicegate_cloud.grid import Columns, Floats, Ints
 from sluicegate_cloud.sliding import add_at, greatest_at
 
@@ -25,12 +34,11 @@ if TYPE_CHECKING:
 SEGMENTS = 12
 _EPSILON = float(np.finfo(np.float64).eps)
 _STEPS = 8
-#: `squares_*`: Σ (x − ref)² of the readings inside; `part_squares`, `part_total`: at most Σ (x − ref)², and the sum of
-#: x − ref, of all readings of the cut buckets; `part_estimate`: Σ (x − ref)² of the part inside; `reach`: the greatest
-#: |x − ref|.
-SUMS = ("squares_low", "squares_high", "part_squares", "part_total", "part_estimate")
+#: `squares_*`: Σ (x − ref)² of the readings inside; `off_*`: Σ ((x − ref)² − near) of the cut buckets' readings inside,
+#: `near` an estimate of the variance; `part_estimate`: Σ (x − ref)² of them; `reach`: the greatest |x − ref|.
+SUMS = ("squares_low", "squares_high", "off_low", "off_high", "part_estimate")
 LEAST: tuple[str, ...] = ()
-GREATEST = ("reach",)
+GREATEST = ("reach", "near")
 
 
 def inside(stream: Stream, out: Columns) -> None:
@@ -46,6 +54,23 @@ def inside(stream: Stream, out: Columns) -> None:
     for name in ("min_possible", "max_possible"):
         reach = np.maximum(reach, np.where(np.isfinite(out[name]), np.abs(out[name] - ref), 0.0))
     out["reach"] = reach
+    out["near"] = _estimate(stream, out)
+
+
+def _estimate(stream: Stream, out: Columns) -> Floats:
+    """The interpolated variance; any number is certain, one near it is sharp."""
+    count, squares = out["n"].astype(np.float64), out["squares_low"].copy()
+    for at, part in stream.cuts():
+        add_at(count, at, part.count)
+        add_at(squares, at, _likely(part, out["ref"][at]))
+    return np.divide(squares, count, out=np.zeros_like(squares), where=count > 0)
+
+
+def _likely(part: Cut, ref: Floats) -> Floats:
+    """The share of a bucket's Σ (x − ref)² that is inside, by count."""
+    rows, n = part.rows, part.rows["n"].astype(np.float64)
+    off = rows["total"] / n + rows["center"] - ref
+    return np.asarray(part.count * ((rows["m2_low"] + rows["m2_high"]) / (2 * n) + off * off))
 
 
 def _with_pairs(stream: Stream, n: Floats, total: Floats, own: tuple[Floats, Floats, Floats]) -> Floats:
@@ -66,28 +91,62 @@ def _with_pairs(stream: Stream, n: Floats, total: Floats, own: tuple[Floats, Flo
 def add(stream: Stream, out: Columns, at: Ints, part: Cut) -> None:
     """Add what cut buckets may."""
     rows, ref = part.rows, out["ref"][at]
-    n = rows["n"].astype(np.float64)
-    total = rows["total"] + n * (rows["center"] - ref)
-    around = total * total / n
-    add_at(out["part_squares"], at, rows["m2_high"] + around)
-    add_at(out["part_total"], at, total)
-    add_at(out["part_estimate"], at, part.count / n * ((rows["m2_low"] + rows["m2_high"]) / 2 + around))
+    total = rows["total"] + rows["n"] * (rows["center"] - ref)
+    for name, values in zip(("off_low", "off_high"), _offs(part, ref, out["near"][at], total), strict=True):
+        add_at(out[name], at, np.where(part.count_high > 0, values, 0.0))
+    add_at(out["part_estimate"], at, _likely(part, ref))
     ends = [np.abs(rows[name] - ref) for name in ("low", "high", "center")]
     greatest_at(out["reach"], at, np.max(ends, axis=0))
 
 
+def _offs(part: Cut, ref: Floats, near: Floats, total: Floats) -> tuple[Floats, Floats]:
+    """Least and greatest Σ ((x − ref)² − near) of the readings inside; `total`: Σ (x − ref) of the whole buckets."""
+    rows, n = part.rows, part.rows["n"].astype(np.float64)
+    inside, outside = part.known_ends(ref)
+    mean = total / n
+    all_low, all_high = (rows[name] + mean * total - outside.squares for name in ("m2_low", "m2_high"))
+    rest = Ends(n - outside.count, total - outside.total, all_low)
+    low, high = rows["low"] - ref, rows["high"] - ref
+    slope, product = low + high, low * high
+    zero = np.zeros_like(ref)
+
+    def line(weight: Floats, each: Floats, known: Ends) -> Line:
+        """Σ (weight · (x − ref) + each − near) inside, with the squares of the `known` ones in place of theirs."""
+        return weight, each - near, known.squares - weight * known.total - each * known.count
+
+    tangents = [(2 * t, -t * t) for t in (zero, mean / 2, mean)]
+    lows = _with_between(line(slope, -product, rest), [line(*tangent, inside) for tangent in tangents])
+    rest = Ends(rest.count, rest.total, all_high)
+    highs = _with_between(line(slope, -product, inside), [line(*tangent, rest) for tangent in tangents])
+    low = part.least_of(ref, lows).max(axis=0)
+    return low, -part.least_of(ref, [(-weight, -each, -whole) for weight, each, whole in highs]).max(axis=0)
+
+
+def _with_between(chord: Line, tangents: list[Line]) -> list[Line]:
+    """All, and halfway to each tangent: nowhere above the greater, or below the lesser, of the chord and it."""
+    halves = [tuple((a + b) / 2 for a, b in zip(chord, tangent, strict=True)) for tangent in tangents]
+    return [chord, *tangents, *((half[0], half[1], half[2]) for half in halves)]
+
+
 def moved(apart: Column, mean: Column) -> dict[str, Column]:
-    """The components around `mean`, which is `apart` less than `ref`."""
-    n, part_n, part_total = (sf.col(name) for name in ("n", "part_n", "part_total"))
+    """The components around `mean`, which is `apart` less than `ref`, and around the variance of all."""
+    everyone = Window.partitionBy("stream", "window_start")
+    n, count = sf.col("n"), sf.col("n") + sf.col("part_count")
+    squares = (sf.col("squares_low") + sf.col("squares_high")) / 2 + sf.col("part_estimate")
+    near = sf.sum(squares + count * apart * apart).over(everyone)
+    near = sf.coalesce(near / sf.nullif(sf.sum(count).over(everyone), sf.lit(0.0)), sf.lit(0.0))
     inside_shift = 2 * apart * sf.col("total") + n * apart * apart
+    sums = [2 * apart * sf.col(name) for name in ("part_low", "part_high")]
+    counts = [sf.col(name) * (apart * apart + sf.col("near") - near) for name in ("count_low", "count_high")]
     likely = sf.col("raw_part") - sf.col("part_count") * sf.col("ref")
     return {
         "squares_low": sf.col("squares_low") + inside_shift,
         "squares_high": sf.col("squares_high") + inside_shift,
-        "part_squares": sf.col("part_squares") + 2 * apart * part_total + part_n * apart * apart,
-        "part_total": part_total + part_n * apart,
+        "off_low": sf.col("off_low") + sf.least(*sums) + sf.least(*counts),
+        "off_high": sf.col("off_high") + sf.greatest(*sums) + sf.greatest(*counts),
         "part_estimate": sf.col("part_estimate") + 2 * apart * likely + sf.col("part_count") * apart * apart,
         "reach": sf.col("reach") + sf.abs(apart),
+        "near": near,
     }
 
 
@@ -102,7 +161,31 @@ def variance(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:
     readings = n + parts["part_n"] + _STEPS
     slack = 8 * readings * _EPSILON * parts["reach"] ** 2
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return value, _low(parts, n, mean, least), _high(parts, n, mean, greatest), slack
+        low, high = _relative(parts, n, readings * slack)
+        return value, np.fmax(_low(parts, n, mean, least), low), np.fmin(_high(parts, n, mean, greatest), high), slack
+
+
+def _relative(parts: Columns, n: Floats, slack: Floats) -> tuple[Floats, Floats]:
+    """The interval around `near`; `slack` is what rounding may have done to the sums of squares.
+
+    The cut buckets were rounded at their whole size, the window may hold one reading of them: both ends are divided by
+    how many it holds after they are widened.
+    """
+    near, ref = parts["near"], parts["ref"]
+    c0 = np.maximum(parts["count_low"], (n == 0) & (parts["count_high"] > 0))
+    fewest, most = n + c0, n + parts["count_high"]
+    low, high = (parts[f"squares_{end}"] - n * near + parts[f"off_{end}"] for end in ("low", "high"))
+    low, high = low - slack, high + slack
+    ends = _mean_less_ref(parts, ref)
+    low = near + np.where(low < 0, low / fewest, low / most) - np.maximum(ends[0] ** 2, ends[1] ** 2)
+    return low, near + np.where(high > 0, high / fewest, high / most)
+
+
+def _mean_less_ref(parts: Columns, ref: Floats) -> tuple[Floats, Floats]:
+    from sluicegate_cloud.lower import least_mean
+
+    low = least_mean(parts, parts["total"], parts["part_low"], parts["part_min"] - ref)
+    return low, -least_mean(parts, -parts["total"], -parts["part_high"], ref - parts["part_max"])
 
 
 def _box(parts: Columns) -> tuple[Floats, Floats]:
@@ -150,7 +233,4 @@ def _segment(parts: Columns, n: Floats, mean: Floats, squares: Floats, begin: Fl
     turn = (share * (least + greatest) / 2 - pull * mean) / (share - pull)
     inner = np.clip(np.where(np.isfinite(turn), turn, low), low, high)
     spread = [share * (greatest - v) * (v - least) + pull * (v - mean) ** 2 for v in (low, high, inner)]
-    one = squares / begin + np.max(spread, axis=0)
-    far = np.maximum(least * least, greatest * greatest)
-    two = (parts["squares_high"] + np.minimum(parts["part_squares"], (end - n) * far)) / begin
-    return np.asarray(np.fmin(one, two))
+    return np.asarray(squares / begin + np.max(spread, axis=0))

@@ -18,7 +18,8 @@ from pyspark.sql import functions as sf
 from sluicegate_cloud.components import COMPONENTS, GREATEST, INTEGERS, LEAST, SUMS, components, families, names
 from sluicegate_cloud.frames import frame_times
 from sluicegate_cloud.grid import Columns, Grid
-from sluicegate_cloud.lower import AGGREGATES, MORE, lower
+from sluicegate_cloud.lower import lower
+from sluicegate_cloud.names import AGGREGATES, ALL, ENDS
 from sluicegate_cloud.schema import ddl
 
 _HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
@@ -59,8 +60,8 @@ def window_columns(aggregates: Sequence[str] = AGGREGATES) -> dict[str, str]:
 
     Raises ValueError for an unknown aggregate.
     """
-    if unknown := [name for name in aggregates if name not in (*AGGREGATES, *MORE)]:
-        raise ValueError(f"unknown aggregate {unknown[0]!r}: choose from {', '.join((*AGGREGATES, *MORE))}")
+    if unknown := [name for name in aggregates if name not in ALL]:
+        raise ValueError(f"unknown aggregate {unknown[0]!r}: choose from {', '.join(ALL)}")
     columns = dict(_HEAD)
     for name in aggregates:
         kind = "bigint" if name.endswith("count") else "double"
@@ -155,7 +156,7 @@ def _lower_function(aggregates: tuple[str, ...]) -> Callable[[Iterable[pa.Record
 def _arrow(answers: Columns, aggregates: tuple[str, ...]) -> dict[str, Any]:
     """Arrow columns in the order of `window_columns`; NaN, which means that there is no such number, becomes null."""
     kinds = window_columns(aggregates)
-    columns = [f"{name}{end}" for name in aggregates for end in ("", "_low", "_high", "_exact")]
+    columns = [f"{name}{end}" for name in aggregates for end in ENDS]
     return {
         name: pa.array(answers[name], _ARROW.get(kinds[name]), from_pandas=True)
         for name in (*columns, "completeness", "resolution_us", "buckets")

@@ -7,12 +7,20 @@ from typing import Any
 
 import pytest
 
+#: Tables of a few thousand rows: two partitions, plans made once, a collector without threads of its own.
+SMALL = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A local session on two cores, stopped at the end."""
     from sluicegate_cloud.session import QUICK, spark_session
 
-    session = spark_session("local[2]", {**QUICK, "spark.driver.memory": "1g"})
+    session = spark_session("local[2]", {**QUICK, **SMALL})
     yield session
     session.stop()

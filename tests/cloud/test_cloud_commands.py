@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 
@@ -36,6 +37,7 @@ def sluicegate(*arguments: str, **environment: str) -> tuple[int, str, str]:
         (["--out", "{tmp}/o"], 2, "SOURCE"),
         (["{tmp}/some", "--out", "{tmp}/o", "--window", "a day"], 2, "expected a positive length such as 24h"),
         (["{tmp}/some", "--out", "{tmp}/o", "--window", "90min"], 2, "must be a whole number of --slide"),
+        (["{tmp}/some", "--out", "{tmp}/o", "--aggregates", "mean,mode"], 2, "'mode': choose from count, sum, mean"),
     ],
 )
 def test_what_is_wrong_is_said_without_a_traceback(tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
@@ -87,12 +89,19 @@ def test_merge_and_report_from_end_to_end(tmp_path: Path) -> None:
 
     write_chunks(tmp_path / "chunks", "<b>&board</b>", readings(1, 500))
     out, page = tmp_path / "out", tmp_path / "report.html"
-    code, stdout, stderr = sluicegate("merge", str(tmp_path / "chunks"), "--out", str(out), "--master", "local[2]")
+    asked = ["--aggregates", "std,mean", "--master", "local[2]"]
+    code, stdout, stderr = sluicegate("merge", str(tmp_path / "chunks"), "--out", str(out), *asked)
     assert code == 0, stderr
+    assert list(pq.read_table(out / "windows").column_names) == [
+        *("device", "window_start", "window_end"),
+        *(f"{name}{end}" for name in ("count", "mean", "std") for end in ("", "_low", "_high", "_exact")),
+        *("completeness", "resolution_us", "buckets", "stream"),
+    ]
     assert "100.00 %" in stdout
     assert "merging windows" in stderr
     summary = json.loads((out / "summary.json").read_text())
     assert summary["windows"]["rows"] > 50
+    assert list(summary["windows"]["exact"]) == ["count", "mean", "std"]
     code, stdout, stderr = sluicegate("report", str(out), "--out", str(page))
     assert code == 0, stderr
     assert page.stat().st_size > 10_000

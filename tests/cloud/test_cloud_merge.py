@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
-from cloud_streams import MORE, Readings, Row, fold, older, violations
+from cloud_streams import Readings, Row, fold, older, violations
 
 from sluicegate.buckets import Bucket
 from sluicegate.chunks import Chunk, encode
@@ -207,7 +207,7 @@ def test_devices_of_both_formats_are_merged_with_certain_bounds(spark: Any, tmp_
     What only format 2 tells is sharper where format 2 told it.
     """
     from sluicegate_cloud.frames import merge_frames
-    from sluicegate_cloud.lower import AGGREGATES
+    from sluicegate_cloud.names import ALL
     from sluicegate_cloud.sources import read_buckets
     from sluicegate_cloud.windows import sliding_windows
 
@@ -217,7 +217,7 @@ def test_devices_of_both_formats_are_merged_with_certain_bounds(spark: Any, tmp_
     formats = [json.loads(path.read_bytes())["format"] for path in tmp_path.rglob("*.json")]
     assert sorted(set(formats)) == [1, 2]
     frames = merge_frames(read_buckets(spark, str(tmp_path)), SLIDE)
-    rows = [row.asDict() for row in sliding_windows(frames, 6, (*AGGREGATES, *MORE)).collect()]
+    rows = [row.asDict() for row in sliding_windows(frames, 6, ALL).collect()]
     raw = {device: Readings(some) for device, some in held.items()}
     raw[None] = Readings([reading for some in held.values() for reading in some])
     for row in rows:

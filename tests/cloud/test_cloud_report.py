@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from sluicegate_cloud.errors import SinkError
-from sluicegate_cloud.lower import AGGREGATES
+from sluicegate_cloud.names import AGGREGATES, ALL
 from sluicegate_cloud.report import write_report
 from sluicegate_cloud.report.series import BUDGET, LEAST_POINTS, MAX_SERIES, all_series
 
 HOUR = 3_600_000_000
 
 
-def window_table(device: str | None, rows: int, stream: str = "temp") -> pa.Table:
+def window_table(
+    device: str | None, rows: int, stream: str = "temp", aggregates: Sequence[str] = AGGREGATES
+) -> pa.Table:
     """Windows of one series with one wide band in their middle and an empty window at the end."""
     start = np.arange(rows, dtype=np.int64) * HOUR
     value = 20 + np.sin(np.arange(rows) / 50)
     columns: dict[str, Any] = {"stream": [stream] * rows, "device": pa.array([device] * rows, pa.string())}
     columns |= {"window_start": start, "window_end": start + 24 * HOUR}
-    for name in AGGREGATES:
+    for name in aggregates:
         low, high = value - 0.5, value + 0.5
         low[rows // 2], high[rows // 2] = -7.0, 99.0
         for array in (low, high):
@@ -40,7 +43,9 @@ def window_table(device: str | None, rows: int, stream: str = "temp") -> pa.Tabl
     return pa.table({name: pa.array(of, from_pandas=True) for name, of in columns.items()})
 
 
-def merged_folder(folder: Path, tables: list[pa.Table], device: str = "board") -> Path:
+def merged_folder(
+    folder: Path, tables: list[pa.Table], device: str = "board", aggregates: Sequence[str] = AGGREGATES
+) -> Path:
     """A folder as `cloud merge` leaves it."""
     for number, table in enumerate(tables):
         place = folder / "windows" / f"stream={table['stream'][0]}"
@@ -49,7 +54,7 @@ def merged_folder(folder: Path, tables: list[pa.Table], device: str = "board") -
     counts = dict.fromkeys(("files", "bytes", "used", "used_bytes", "copy", "refused", "conflict", "overlap"), 1)
     stream = {"device": device, "readings": 10, "missing": 5, "completeness": 2 / 3}
     summary = {"window_us": 24 * HOUR, "slide_us": HOUR, "documents": counts, "devices": [stream], "streams": [stream]}
-    summary |= {"windows": {"rows": 10, "with_readings": 9, "exact": dict.fromkeys(AGGREGATES, 0.5)}}
+    summary |= {"windows": {"rows": 10, "with_readings": 9, "exact": dict.fromkeys(aggregates, 0.5)}}
     summary["problems"] = [{"fate": "refused", "path": "/a/<i>.json", "id": None, "reason": "</script><b>"}]
     (folder / "summary.json").write_text(json.dumps(summary))
     return folder
@@ -72,7 +77,7 @@ def test_short_series_are_drawn_window_by_window() -> None:
     assert series["t"] == [hour * 3_600_000 for hour in range(30)]
     assert series["mean"]["from"][-1] is None
     assert series["facts"]["exact"]["mean"] == pytest.approx(8 / 29)
-    assert series["facts"]["half_width"] == pytest.approx(0.5)
+    assert series["facts"]["half_width"]["mean"] == pytest.approx(0.5)
 
 
 def test_the_page_is_bounded_however_many_series_there_are() -> None:
@@ -82,6 +87,17 @@ def test_the_page_is_bounded_however_many_series_there_are() -> None:
     assert (len(series), in_all) == (MAX_SERIES, MAX_SERIES + 60)
     assert series[0]["device"] is None
     assert sum(len(one["t"]) for one in series) <= max(BUDGET, MAX_SERIES * LEAST_POINTS)
+
+
+def test_the_page_has_the_aggregates_that_were_asked_for() -> None:
+    """Each has its band; more aggregates share the page's budget of points."""
+    many = pa.concat_tables([window_table(f"board-{i}", 600, aggregates=ALL) for i in range(40)])
+    series, _ = all_series(many)
+    assert set(ALL) < set(series[0])
+    assert len(series[0]["std"]["low"]) == BUDGET * 5 // 11 // 40
+    few = all_series(window_table("board", 50, aggregates=("count", "std")))[0][0]
+    assert "mean" not in few
+    assert few["facts"]["half_width"]["std"] == pytest.approx(0.5)
 
 
 def test_the_page_loads_nothing_and_no_name_breaks_it(tmp_path: Path) -> None:
@@ -127,3 +143,17 @@ def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
     assert 'class="band"' in shown
     assert shown.count('class="pick"') == 2
     assert "&lt;b&gt;&amp;amp;&lt;/script&gt;" in shown
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs a browser to run the page's script")
+def test_the_page_draws_what_was_asked_for_instead_of_the_mean(tmp_path: Path) -> None:
+    """A merge of counts and standard deviations has a page of these: nothing in the script needs a mean."""
+    asked = ("count", "std")
+    tables = [window_table("a", 60, aggregates=asked)]
+    write_report(merged_folder(tmp_path / "m", tables, aggregates=asked), tmp_path / "r.html")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    command = ["chromium", *options, "--dump-dom", (tmp_path / "r.html").as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert shown.count("<svg") == 3
+    assert "std. deviation" in shown
+    assert "Exact: count" in shown

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from cloud_streams import Readings, Row, Stream, fold, older, random_stream, violations
 
+from sluicegate.buckets import FIELDS, Builder, merge
+
 pytestmark = pytest.mark.spark
 
 SLIDE, WIDTH, ORIGIN = 190, 7, -300
@@ -37,13 +39,13 @@ def fleet() -> list[Stream]:
 def rows(spark: Any, fleet: list[Stream]) -> list[dict[str, Any]]:
     """All windows of the fleet, every aggregate, some buckets as format 1 tells them."""
     from sluicegate_cloud.frames import merge_frames
-    from sluicegate_cloud.lower import AGGREGATES, MORE
+    from sluicegate_cloud.names import ALL
     from sluicegate_cloud.windows import sliding_windows
 
     rng = random.Random(8)
     told = [older(row) if rng.random() < 0.2 else row for stream in fleet for row in stream.rows()]
     frames = merge_frames(bucket_frame(spark, told), SLIDE, ORIGIN)
-    frame = sliding_windows(frames, WIDTH, (*AGGREGATES, *MORE)).toPandas()
+    frame = sliding_windows(frames, WIDTH, ALL).toPandas()
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
@@ -87,6 +89,38 @@ def test_the_fleets_mean_is_as_sharp_as_its_devices(spark: Any) -> None:
     width = (inner.mean_high - inner.mean_low).groupby(inner.device.isna()).mean()
     assert width[True] < 1.1 * width[False]
     assert width[False] < 0.5
+
+
+def rain(seed: int, device: str) -> Stream:
+    """Zeros, rarely some rain; buckets of four readings, merged at random into eight as a full outbox does."""
+    rng = random.Random(seed)
+    readings = [(i * 40, rng.choice([0.0] * 9 + [0.01, 0.02, 0.13, 0.31])) for i in range(240)]
+    builder, leaves = Builder(readings[0][1]), []
+    for number, (time, value) in enumerate(readings, 1):
+        builder.add(value, time)
+        if number % 4 == 0:
+            leaves.append(builder.close())
+    while len(leaves) > 8:
+        at = rng.randrange(len(leaves) - 1)
+        leaves[at : at + 2] = [merge(*leaves[at : at + 2])]
+    rows = [{name: getattr(leaf, name) for name in FIELDS} for leaf in leaves]
+    return Stream(device, f"precip {seed % 40}", readings, [("0" * 16, readings[0][1], rows)])
+
+
+def test_a_fleet_of_zeros_beside_rare_rain_stays_inside(spark: Any) -> None:
+    """Sums of merged buckets were rounded at the rain's size, and so were the fleet's: its windows of zeros hold 0."""
+    from sluicegate_cloud.frames import merge_frames
+    from sluicegate_cloud.names import ALL
+    from sluicegate_cloud.windows import sliding_windows
+
+    streams = [rain(40 * device + metric, f"board-{device}") for device in range(3) for metric in range(40)]
+    frames = merge_frames(bucket_frame(spark, [row for stream in streams for row in stream.rows()]), 40)
+    rows = sliding_windows(frames, 24, ALL).where("device is null").toPandas().to_dict("records")
+    assert len(rows) > 10_000
+    for name in {stream.name for stream in streams}:
+        raw = Readings([reading for stream in streams if stream.name == name for reading in stream.readings])
+        for row in (row for row in rows if row["stream"] == name):
+            assert violations(row, raw.window(row["window_start"], row["window_end"])) == [], name
 
 
 def test_frames_fold_inside_and_keep_what_crosses(spark: Any) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
+from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,11 +14,13 @@ import pytest
 from cloud_streams import Readings, Row, Stream, fold, frame_rows, older, random_stream, violations
 
 from sluicegate import bounds
+from sluicegate.bounds_variance import Moments, variance_interval
 from sluicegate.buckets import FIELDS, Bucket, Builder, merge
 from sluicegate_cloud.bounds import cut
 from sluicegate_cloud.components import components, families
 from sluicegate_cloud.grid import MAX_EMPTY, Grid, window_axis
-from sluicegate_cloud.lower import AGGREGATES, MORE, lower
+from sluicegate_cloud.lower import lower
+from sluicegate_cloud.names import AGGREGATES, ALL, MORE
 from sluicegate_cloud.sliding import Slide
 
 
@@ -23,7 +28,7 @@ def answers(buckets: list[Row], grid: Grid, **options: Any) -> list[dict[str, An
     """The rows of every window of one stream, with its times."""
     needed = families(MORE)
     axis, parts = components(frame_rows(buckets, grid.slide_us, grid.origin_us), grid, needed=needed, **options)
-    columns = {name: column.tolist() for name, column in lower(parts, (*AGGREGATES, *MORE)).items()}
+    columns = {name: column.tolist() for name, column in lower(parts, ALL).items()}
     columns["start"] = grid.start_us(axis).tolist()
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -187,6 +192,37 @@ def test_cut_buckets_are_bounded_as_by_the_scalar_twin() -> None:
     assert len(ratios) > 200
     assert max(ratios) < 1.5
     assert sum(ratios) / len(ratios) < 1.02
+
+
+def _as_on_the_device(rows: list[Row], center: float, start: int, end: int) -> tuple[int, bounds.Interval]:
+    """How many buckets a window cuts, and its variance as `sluicegate.bounds_variance` bounds it."""
+    held = [Bucket(**row) for row in rows]
+    inside = [bucket for bucket in held if start <= bucket.t_first and bucket.t_last < end]
+    cuts = [b for b in held if b not in inside and b.t_last >= start and b.t_first < end]
+    n = sum(bucket.n for bucket in inside)
+    mean = sum(bucket.total for bucket in inside) / n
+    m2 = sum(bucket.m2 + bucket.n * (bucket.total / bucket.n - mean) ** 2 for bucket in inside)
+    known = Moments(n, mean, m2, min(b.low for b in inside), max(b.high for b in inside))
+    part = reduce(bounds.pool, (bounds.cut_by_time(bucket, center, start, end) for bucket in cuts), bounds.NOTHING)
+    own = [Moments(b.n, b.total / b.n, b.m2, b.low, b.high) for b in cuts]
+    return len(cuts), variance_interval(known, part, center, own[0] if len(own) == 1 else None)
+
+
+@pytest.mark.parametrize(("cuts", "most"), [(1, 1.15), (2, 0.7)])
+def test_a_variance_is_as_sharp_as_on_the_device(cuts: int, most: float) -> None:
+    """A day's wave with noise, 1.5 frames a bucket: of one cut bucket nearly as narrow as the twin, of two narrower."""
+    rng = random.Random(9)
+    readings = [(i * 50 + rng.randrange(50), 20 + 5 * math.sin(i / 200) + rng.gauss(0, 1)) for i in range(12_000)]
+    edges = [next(i for i, (time, _) in enumerate(readings) if time >= edge) for edge in range(0, 599_000, 3_600)]
+    center = readings[0][1]
+    rows = [fold(readings[begin:end], center, begin) for begin, end in pairwise(edges)]
+    grid, ratios = Grid(2_400, 25, 0), []
+    for row in answers([{"incarnation": "0", "center": center, **bucket} for bucket in rows], grid)[30:-30]:
+        cut_now, twin = _as_on_the_device(rows, center, row["start"], row["start"] + 25 * grid.slide_us)
+        if cut_now == cuts:
+            ratios.append((row["variance_high"] - row["variance_low"]) / (twin.high - twin.low))
+    assert len(ratios) >= 50
+    assert statistics.median(ratios) < most
 
 
 def test_the_order_of_rows_does_not_change_a_bit() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import random
-from math import fsum
+import statistics
+from math import fsum, isnan, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from sluicegate_demo import proof
 from sluicegate_demo.proof import Answer, Tally
 from sluicegate_demo.publish import schedule
 from sluicegate_demo.readings import Feed
-from sluicegate_demo.truth import Streams, Truth
+from sluicegate_demo.truth import AGGREGATES, Streams, Truth
 
 HOUR = 3_600_000_000
 
@@ -59,6 +60,17 @@ def test_windows_are_what_a_plain_loop_says(seed: int) -> None:
             assert (start in occupied[device, "x"]) == bool(inside)
             if inside:
                 assert (truth.sum, truth.min, truth.max) == (fsum(inside), min(inside), max(inside))
+                assert truth.variance == pytest.approx(statistics.pvariance(inside), rel=1e-12, abs=1e-300)
+                assert (truth.std, truth.range) == (sqrt(truth.variance), max(inside) - min(inside))
+                assert isnan(truth.geometric_mean) == (min(inside) <= 0)
+
+
+def test_the_further_truths_are_what_statistics_says() -> None:
+    """Repeated extremes are counted; a geometric mean is there where all readings are above 0."""
+    truth = Truth.of([1.0, 4.0, 1.0, 16.0])
+    assert (truth.min_count, truth.max_count, truth.range) == (2, 1, 15.0)
+    assert truth.variance == statistics.pvariance([1, 4, 1, 16])
+    assert truth.geometric_mean == pytest.approx(statistics.geometric_mean([1, 4, 1, 16]), rel=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -105,10 +117,40 @@ def test_counts_and_extremes_are_held_to_the_bit() -> None:
     assert tally_of(Answer(9.0 + 1e-6, 8.0, 10.0, True), "sum").outside == 1
 
 
+@pytest.mark.parametrize(
+    ("aggregate", "right", "wrong"),
+    [
+        ("variance", Answer(14 / 3, 4.6, 4.7, True), Answer(14 / 3, 4.7, 4.8, False)),
+        ("std", Answer(sqrt(14 / 3), 2.1, 2.2, True), Answer(2.15, 2.1, 2.2, True)),
+        ("range", Answer(5.0, 5.0, 5.0, True), Answer(5.0, 5.1, 6.0, False)),
+        ("geometric_mean", Answer(12 ** (1 / 3), 2.2, 2.3, True), Answer(2.25, 2.2, 2.28, False)),
+        ("min_count", Answer(1, 1, 1, True), Answer(2, 1, 2, True)),
+        ("max_count", Answer(2, 1, 2, False), Answer(2, 2, 2, True)),
+    ],
+)
+def test_the_further_aggregates_are_held_to_the_truth(aggregate: str, right: Answer, wrong: Answer) -> None:
+    """Of each a right answer passes; one beside the truth, or called exact and not equal, does not."""
+    assert tally_of(right, aggregate).outside == 0
+    assert tally_of(wrong, aggregate).outside == 1
+
+
+def test_a_geometric_mean_that_does_not_exist_must_not_be_told() -> None:
+    """With a reading of 0 there is none; where some reading of the stream is 0, a window may go without."""
+    for answer, values, positive, outside in (
+        (Answer(None, None, None, False), [0.0, 2.0], False, 0),
+        (Answer(1.0, 0.5, 2.0, False), [0.0, 2.0], False, 1),
+        (Answer(None, None, None, False), [1.0, 2.0], False, 0),
+        (Answer(None, None, None, False), [1.0, 2.0], True, 1),
+    ):
+        tally = Tally()
+        tally.window("w", Truth.of(values), {"geometric_mean": answer}, 2.0, positive=positive)
+        assert tally.outside == outside
+
+
 def row(start: int, truth: Truth, **changed: Any) -> dict[str, Any]:
     """A cloud window that answers rightly, but for what is changed."""
     found: dict[str, Any] = {"device": "a", "stream": "x", "window_start": start, "window_end": start + 2 * HOUR}
-    for name in ("count", "sum", "mean", "min", "max"):
+    for name in AGGREGATES:
         value = getattr(truth, name)
         found |= {name: value, f"{name}_low": value, f"{name}_high": value, f"{name}_exact": True}
     return found | changed

@@ -1,9 +1,12 @@
 "use strict";
 const { summary, series, seriesInAll, bytes } = JSON.parse(document.getElementById("numbers").textContent);
-const AGGREGATES = ["mean", "max", "min", "sum", "count"];
+const AGGREGATES = ["mean", "max", "min", "sum", "count", "std", "variance", "geometric_mean", "range", "min_count", "max_count"]
+  .filter((name) => name in summary.windows.exact);
+const LABELS = { std: "std. deviation", geometric_mean: "geometric mean", min_count: "count of min", max_count: "count of max" };
+const label = (name) => LABELS[name] || name;
 const FLEET = "All devices";
 const $ = (id) => document.getElementById(id);
-const chosen = { stream: null, device: null, aggregate: "mean" };
+const chosen = { stream: null, device: null, aggregate: AGGREGATES[0] };
 
 // ── words ──
 const whole = new Intl.NumberFormat("en");
@@ -78,10 +81,10 @@ function clock(ms, step) {
 }
 
 // ── a chart: a band, a value with its spread, over time ──
-function chart(host, data, { height, unit, zero, top, label }) {
+function chart(host, data, { height, unit, zero, top, label, none }) {
   host.replaceChildren();
   const values = [...data.low, ...data.high].filter((x) => x !== null);
-  if (!values.length) { host.append(element("p", { class: "note" }, "No window here holds a reading.")); return; }
+  if (!values.length) { host.append(element("p", { class: "note" }, none || "No window here holds a reading.")); return; }
   let low = Math.min(...values), high = Math.max(...values);
   if (zero) low = Math.min(low, 0);
   if (top !== undefined) high = Math.max(high, top);
@@ -157,13 +160,15 @@ function drawWindows() {
   const one = current();
   if (!one) return;
   const data = one[chosen.aggregate];
-  const tell = (i) => [data.from[i] === data.to[i] ? `${chosen.aggregate} ${number(data.from[i])}` : `${chosen.aggregate} ${number(data.from[i])} to ${number(data.to[i])}`,
+  const called = label(chosen.aggregate), counted = chosen.aggregate.endsWith("count");
+  const tell = (i) => [data.from[i] === data.to[i] ? `${called} ${number(data.from[i])}` : `${called} ${number(data.from[i])} to ${number(data.to[i])}`,
     `between ${number(data.low[i])} and ${number(data.high[i])}`, `complete ${percent(one.completeness[i])}`];
-  const name = `${chosen.aggregate} of ${one.stream}, ${one.device ?? FLEET}`;
+  const name = `${called} of ${one.stream}, ${one.device ?? FLEET}`;
   $("windows-note").textContent = `Windows of ${span(summary.window_us / 1e6)}, one every ${span(summary.slide_us / 1e6)}, drawn at their start (UTC). `
     + (one.thinned ? "Neighbours are drawn together, with the widest of their bands. " : "")
     + `${percent(one.facts.exact[chosen.aggregate])} of these ${whole.format(one.facts.windows)} windows are exact.`;
-  chart($("chart-windows"), { t: one.t, ...data, band: true, tell }, { height: innerWidth < 760 ? 240 : 320, unit: short, zero: chosen.aggregate === "count", label: name });
+  chart($("chart-windows"), { t: one.t, ...data, band: true, tell }, { height: innerWidth < 760 ? 240 : 320, unit: short, zero: counted, label: name,
+    none: chosen.aggregate === "geometric_mean" ? "No window here has a geometric mean: each may hold a reading of 0 or less." : "" });
   chart($("chart-completeness"), flat(one.t, one.completeness, (i) => [`complete ${percent(one.completeness[i])}`]), { height: 110, unit: (x) => `${Math.round(100 * x)} %`, zero: true, top: 1, label: `completeness of ${one.stream}` });
   const [unit, length] = unitOf(one.resolution);
   chart($("chart-resolution"), flat(one.t, one.resolution.map((x) => x === null ? null : x / length), (i) => [`a bucket covers ${span(one.resolution[i])}`]), { height: 110, unit: (x) => `${short(x)} ${unit}`, zero: true, label: `resolution of ${one.stream}` });
@@ -185,7 +190,7 @@ function choices() {
   const devices = series.filter((s) => s.stream === chosen.stream).map((s) => s.device);
   if (!devices.includes(chosen.device)) chosen.device = devices[0];
   fill($("device"), devices.map((d, i) => [String(i), d ?? FLEET]), String(devices.indexOf(chosen.device)));
-  fill($("aggregate"), AGGREGATES.map((a) => [a, a]), chosen.aggregate);
+  fill($("aggregate"), AGGREGATES.map((a) => [a, label(a)]), chosen.aggregate);
   $("device").onchange = (event) => { chosen.device = devices[+event.target.value]; drawWindows(); };
 }
 function choose(stream, device) { chosen.stream = stream; chosen.device = device; choices(); drawWindows(); }
@@ -197,7 +202,7 @@ function drawTiles() {
     tile("Readings", whole.format(held), `${whole.format(summary.devices.length)} devices, ${whole.format(streams)} streams`),
     tile("Completeness", percent(held + gone ? held / (held + gone) : null), gone ? `${whole.format(gone)} readings missing` : "no reading missing"),
     tile("Windows", whole.format(summary.windows.rows), "per device and fleet-wide"),
-    tile("Exact means", percent(summary.windows.exact.mean), "each other one has a band"),
+    tile(`Exact: ${label(AGGREGATES[0])}`, percent(summary.windows.exact[AGGREGATES[0]]), "each other window has a band"),
   ];
   const payload = bytes.mqtt_payload, synced = bytes.synced;
   tiles.push(payload && synced ? tile("Bytes saved", percent(1 - synced / payload), `${size(synced)} instead of ${size(payload)}`)
@@ -215,15 +220,16 @@ function drawBars() {
   const worst = [...summary.devices].sort((a, b) => (a.completeness ?? 0) - (b.completeness ?? 0) || (a.device < b.device ? -1 : 1));
   $("devices").replaceChildren(...worst.slice(0, 40).map((d) => bar(d.device, d.completeness, percent(d.completeness))));
   if (worst.length > 40) $("devices").append(element("p", { class: "note" }, `The 40 least complete of ${whole.format(worst.length)}.`));
-  $("exact").replaceChildren(...AGGREGATES.map((a) => bar(a, summary.windows.exact[a], percent(summary.windows.exact[a]))));
+  $("exact").replaceChildren(...AGGREGATES.map((a) => bar(label(a), summary.windows.exact[a], percent(summary.windows.exact[a]))));
 }
 function row(cells, tag = "td", text = [0, 1]) {
   return element("tr", {}, ...cells.map((cell, i) => element(tag, text.includes(i) ? { class: "text" } : {}, cell)));
 }
 function drawTable() {
-  const head = row(["Stream", "Device", "Windows", "Exact means", "Band ±", "Exact max", "Complete", "Resolution"], "th");
+  const name = chosen.aggregate, called = label(name);
+  const head = row(["Stream", "Device", "Windows", `Exact: ${called}`, "Band ±", "Complete", "Resolution"], "th");
   const body = series.map((s) => {
-    const made = row([s.stream, s.device ?? FLEET, whole.format(s.facts.windows), percent(s.facts.exact.mean), s.facts.half_width === null ? "–" : String(+s.facts.half_width.toPrecision(3)), percent(s.facts.exact.max), percent(s.facts.completeness), span(s.facts.resolution)]);
+    const made = row([s.stream, s.device ?? FLEET, whole.format(s.facts.windows), percent(s.facts.exact[name]), s.facts.half_width[name] === null ? "–" : String(+s.facts.half_width[name].toPrecision(3)), percent(s.facts.completeness), span(s.facts.resolution)]);
     made.className = "pick";
     made.tabIndex = 0;
     const pick = () => { choose(s.stream, s.device); $("windows-title").scrollIntoView({ behavior: "smooth" }); };
@@ -232,7 +238,7 @@ function drawTable() {
     return made;
   });
   $("table").replaceChildren(element("thead", {}, head), element("tbody", {}, ...body));
-  $("table-note").textContent = "Band ±: half the width of the mean's band, the median of the windows that are not exact. Choose a row to see its windows."
+  $("table-note").textContent = `Band ±: half the width of the band of the ${called}, the median of the windows that are not exact. Choose a row to see its windows.`
     + (seriesInAll > series.length ? ` Shown: ${series.length} of ${whole.format(seriesInAll)} series; all are in the Parquet files.` : "");
 }
 function drawDocuments() {
@@ -249,7 +255,7 @@ if (series.length) {
   $("range").textContent = `${moment(first)} to ${moment(last)} UTC · ${whole.format(summary.devices.length)} devices`;
   choices();
   $("stream").onchange = (event) => choose(event.target.value, chosen.device);
-  $("aggregate").onchange = (event) => { chosen.aggregate = event.target.value; drawWindows(); };
+  $("aggregate").onchange = (event) => { chosen.aggregate = event.target.value; drawWindows(); drawTable(); };
 }
 drawTiles(); drawBytes(); drawBars(); drawTable(); drawDocuments(); drawWindows();
 let wait;

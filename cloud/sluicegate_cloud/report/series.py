@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sluicegate_cloud.lower import AGGREGATES
+from sluicegate_cloud.names import AGGREGATES, ALL
 
 #: Points and series that a page holds at most: about 4 MB of numbers in all.
 MAX_POINTS, MAX_SERIES, BUDGET = 400, 240, 24_000
@@ -27,9 +27,15 @@ def all_series(windows: pa.Table) -> tuple[list[dict[str, Any]], int]:
     keys = windows.group_by(["stream", "device"]).aggregate([]).to_pylist()
     keys.sort(key=lambda key: (key["device"] is not None, key["device"] or "", key["stream"]))
     shown = keys[:MAX_SERIES]
-    points = max(LEAST_POINTS, min(MAX_POINTS, BUDGET // max(len(shown), 1)))
+    budget = BUDGET * len(AGGREGATES) // max(len(answered(windows)), len(AGGREGATES))
+    points = max(LEAST_POINTS, min(MAX_POINTS, budget // max(len(shown), 1)))
     ordered = windows.sort_by("window_start")
     return [one_series(_rows_of(ordered, key), key, points) for key in shown], len(keys)
+
+
+def answered(windows: pa.Table) -> list[str]:
+    """The aggregates that the windows have."""
+    return [name for name in ALL if f"{name}_exact" in windows.column_names]
 
 
 def one_series(rows: pa.Table, key: dict[str, Any], points: int) -> dict[str, Any]:
@@ -38,7 +44,7 @@ def one_series(rows: pa.Table, key: dict[str, Any], points: int) -> dict[str, An
     series: dict[str, Any] = {"stream": key["stream"], "device": key["device"]}
     series["t"] = _thin(rows, "window_start", bins, np.fmin, 1e-3)
     series["end"] = _thin(rows, "window_end", bins, np.fmax, 1e-3)
-    for name in AGGREGATES:
+    for name in answered(rows):
         series[name] = {
             "from": _thin(rows, name, bins, np.fmin),
             "to": _thin(rows, name, bins, np.fmax),
@@ -51,19 +57,22 @@ def one_series(rows: pa.Table, key: dict[str, Any], points: int) -> dict[str, An
 
 
 def facts(rows: pa.Table) -> dict[str, Any]:
-    """What the table says of a series: windows with readings, exact shares, the usual half-width of the other means."""
+    """What the table says of a series: windows with readings; by aggregate the exact share and half a band."""
     held = rows.filter(pc.greater(rows["count_high"], 0))
-    exact = {name: _mean(held[f"{name}_exact"].cast(pa.float64())) for name in AGGREGATES}
-    uncertain = held.filter(pc.invert(held["mean_exact"]))
-    half = pc.divide(pc.subtract(uncertain["mean_high"], uncertain["mean_low"]), 2.0)
-    middle = _rounded(pc.quantile(half, 0.5)[0].as_py()) if uncertain.num_rows else None
     return {
         "windows": held.num_rows,
-        "exact": exact,
-        "half_width": middle,
+        "exact": {name: _mean(held[f"{name}_exact"].cast(pa.float64())) for name in answered(rows)},
+        "half_width": {name: _half_width(held, name) for name in answered(rows)},
         "completeness": _mean(rows["completeness"]),
         "resolution": _scaled(_mean(held["resolution_us"]), 1e-6),
     }
+
+
+def _half_width(held: pa.Table, name: str) -> float | None:
+    """Half the width of a band, the median of the windows that are not exact; None where all are."""
+    uncertain = held.filter(pc.invert(held[f"{name}_exact"]))
+    half = pc.divide(pc.cast(pc.subtract(uncertain[f"{name}_high"], uncertain[f"{name}_low"]), pa.float64()), 2.0)
+    return _rounded(pc.quantile(half, 0.5)[0].as_py()) if pc.count(half).as_py() else None
 
 
 def _rows_of(windows: pa.Table, key: dict[str, Any]) -> pa.Table:

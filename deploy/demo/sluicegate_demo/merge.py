@@ -18,7 +18,7 @@ def merge(chunks: Path, out: Path, length_us: int, slide_us: int) -> None:
 
     from sluicegate_cloud import job
 
-    job.merge([str(chunks)], out / FOLDER, length_us, slide_us)
+    job.merge([str(chunks)], out / FOLDER, length_us, slide_us, AGGREGATES)
     if (session := SparkSession.getActiveSession()) is not None:
         session.stop()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import fsum, inf, isnan, nextafter
+from math import fsum, isnan, log
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,15 @@ class Tally:
         if len(self.problems) < SHOWN:
             self.problems.append(problem)
 
-    def window(self, name: str, truth: Truth, answers: Mapping[str, Answer], reach: float) -> None:
+    def window(
+        self, name: str, truth: Truth, answers: Mapping[str, Answer], reach: float, *, positive: bool = True
+    ) -> None:
         """Count one window: outside when any aggregate's interval misses the truth, or "exact" is not.
 
-        `reach` is the greatest magnitude of a reading in the stream: what an error is measured by.
+        `reach` is the greatest magnitude of a reading in the stream: what an error is measured by. Where not all of its
+        readings are `positive`, a window may have no answer for the geometric mean.
         """
+        answers = {of: answer for of, answer in answers.items() if answer.owed(of, truth, positive=positive)}
         faults = [fault for aggregate, answer in answers.items() if (fault := answer.fault(aggregate, truth, reach))]
         self.checked += 1
         self.outside += bool(faults)
@@ -65,44 +69,66 @@ class Answer:
     high: float | None
     exact: bool
 
+    def owed(self, aggregate: str, truth: Truth, *, positive: bool) -> bool:
+        """Whether there is something to compare: without a reading no aggregate has to be told but count and sum.
+
+        Nor has a geometric mean that does not exist, or that may not exist, for all that the buckets say.
+        """
+        if truth.count == 0:
+            return aggregate in ("count", "sum")
+        return aggregate != "geometric_mean" or positive or self.value is not None
+
     def fault(self, aggregate: str, truth: Truth, reach: float) -> str:
         """What is wrong with this answer; empty when nothing is."""
         true = getattr(truth, aggregate)
-        if truth.count == 0 and aggregate not in ("count", "sum"):
-            return ""
         if self.value is None or self.low is None or self.high is None:
             return f"{aggregate} has no answer, the truth is {true}"
+        if isnan(true):
+            return f"{aggregate} is said to be {self.value}, there is none"
         slack = _rounding(aggregate, truth)
         if not self.low - slack <= true <= self.high + slack:
             return f"{aggregate} is {true}, outside [{self.low}, {self.high}]"
-        if self.exact and abs(self.value - true) > _allowed(aggregate, truth.count, reach):
+        if self.exact and not _same(aggregate, self.value, true, truth.count, reach):
             return f"{aggregate} is called exact and says {self.value}, the truth is {true}"
         return ""
 
     def relative_error(self, aggregate: str, truth: Truth, reach: float) -> float:
         """|value − truth| over the greater of |truth| and what readings of magnitude `reach` would give.
 
-        Not over |truth| alone: a mean, a sum of rain, may be near 0.
+        Not over |truth| alone: a mean, a sum of rain, may be near 0. How often an extreme occurs: over all readings.
         """
         true: float = getattr(truth, aggregate)
         if self.value is None or truth.count == 0:
             return 0.0
-        size = max(abs(true), {"count": 1.0, "sum": reach * truth.count}.get(aggregate, reach))
+        sizes = {"count": 1.0, "sum": reach * truth.count, "variance": reach * reach}
+        sizes |= dict.fromkeys(("min_count", "max_count"), float(truth.count))
+        size = max(abs(true), sizes.get(aggregate, reach))
         return abs(self.value - true) / size if size else abs(self.value - true)
 
 
 def _rounding(aggregate: str, truth: Truth) -> float:
-    """The truth's own rounding: a mean is rounded twice, by fsum and by the division; nothing else is."""
-    return nextafter(abs(truth.mean), inf) - abs(truth.mean) if aggregate == "mean" else 0.0
+    """The truth's own rounding: what is divided, squared or a logarithm is rounded more than once; nothing else is."""
+    if truth.count == 0 or aggregate not in ("mean", "variance", "std", "geometric_mean"):
+        return 0.0
+    off = _EPSILON * abs(truth.mean)  # of the mean; the variance around it is greater by the square of that
+    if aggregate == "geometric_mean":
+        return 4 * _EPSILON * truth.geometric_mean * (1 + max(abs(log(truth.min)), abs(log(truth.max))))
+    return {"mean": off, "variance": 8 * _EPSILON * truth.variance + off * off}.get(
+        aggregate, 8 * _EPSILON * truth.std + off
+    )
 
 
-def _allowed(aggregate: str, count: int, reach: float) -> float:
-    """What rounding may do to an exact answer: counts and extremes equal to the bit, sums and means nearly.
+def _same(aggregate: str, value: float, true: float, count: int, reach: float) -> bool:
+    """Whether an exact answer is the truth: counts and extremes to the bit, the others but for rounding.
 
     A sum was rounded at the size of the stream's largest readings, and as often as the cut buckets have readings: both
-    may be far above what is in a window of one reading, or of zeros.
+    may be far above what is in a window of one reading, or of zeros. So was a variance, at the size of their squares,
+    and a standard deviation is its root.
     """
-    return {"sum": count, "mean": 1}.get(aggregate, 0) * ROUNDING * reach
+    if aggregate == "std":
+        value, true, aggregate = value * value, true * true, "variance"
+    sizes = {"sum": count * reach, "mean": reach, "variance": reach * reach, "geometric_mean": reach}
+    return abs(value - true) <= sizes.get(aggregate, 0.0) * ROUNDING
 
 
 # custody: every reading in exactly one bucket
@@ -227,7 +253,8 @@ def cloud(rows: Iterable[Mapping[str, Any]], streams: Streams, length: int, slid
             tally.outside += 1
             tally.note(f"{name} to {row['window_end']}: twice, or not a window of {length} sliding by {slide} us")
         expected[key].discard(start)
-        tally.window(name, truth, {aggregate: _answer(row, aggregate) for aggregate in AGGREGATES}, streams.reach(key))
+        answers = {aggregate: _answer(row, aggregate) for aggregate in AGGREGATES}
+        tally.window(name, truth, answers, streams.reach(key), positive=streams.positive(key))
     for key, starts in expected.items():
         tally.missing += len(starts)
         if starts:

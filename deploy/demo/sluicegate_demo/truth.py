@@ -9,12 +9,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import fsum, nan
+from math import exp, fsum, log, nan, sqrt
 
 from sluicegate_demo.readings import Feed
 
 Key = tuple[str | None, str]
-AGGREGATES = ("count", "sum", "mean", "min", "max")
+AGGREGATES = (
+    "count", "sum", "mean", "min", "max",
+    "variance", "std", "range", "geometric_mean", "min_count", "max_count",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -26,14 +29,24 @@ class Truth:
     mean: float
     min: float
     max: float
+    variance: float = nan
+    std: float = nan
+    range: float = nan
+    geometric_mean: float = nan
+    min_count: int = 0
+    max_count: int = 0
 
     @classmethod
     def of(cls, values: list[float]) -> Truth:
         """The truth about the readings `values`, perhaps none."""
         if not values:
             return cls(0, 0.0, nan, nan, nan)
-        total = fsum(values)
-        return cls(len(values), total, total / len(values), min(values), max(values))
+        count, total, least, greatest = len(values), fsum(values), min(values), max(values)
+        mean = total / count
+        variance = fsum([(value - mean) ** 2 for value in values]) / count
+        logarithm = fsum(map(log, values)) / count if least > 0 else nan
+        more = variance, sqrt(variance), greatest - least, exp(logarithm)
+        return cls(count, total, mean, least, greatest, *more, values.count(least), values.count(greatest))
 
 
 class Streams:
@@ -46,6 +59,7 @@ class Streams:
                 self.published[feed.device, metric] = feed.series(metric)
         self._sorted: dict[Key, tuple[list[int], list[float]]] = {}
         self._reach: dict[Key, float] = {}
+        self._positive: dict[Key, bool] = {}
         for metric in {metric for _, metric in self.published}:
             self._sort(metric)
 
@@ -60,6 +74,7 @@ class Streams:
         self._sorted[None, metric] = [time for time, _ in fleet], [value for _, value in fleet]
         for key in [key for key in self._sorted if key[1] == metric]:
             self._reach[key] = max((abs(value) for value in self._sorted[key][1]), default=0.0)
+            self._positive[key] = min(self._sorted[key][1], default=1.0) > 0
 
     @property
     def readings(self) -> int:
@@ -69,6 +84,10 @@ class Streams:
     def reach(self, key: Key) -> float:
         """The greatest magnitude of a reading of a stream, or of the fleet's."""
         return self._reach[key]
+
+    def positive(self, key: Key) -> bool:
+        """Whether every reading of a stream is above 0, so that each window has a geometric mean."""
+        return self._positive[key]
 
     def between(self, key: Key, start: int, end: int) -> Truth:
         """The truth about the readings of a stream (device None: the fleet) with start ≤ time < end."""

@@ -19,7 +19,7 @@ from sluicegate.histograms._rules cimport Rules
 
 from sluicegate.errors import InvariantError
 from sluicegate.monoids.layout import Op
-from sluicegate.monoids.results import empty, lowered
+from sluicegate.monoids.results import cut_bins, empty, lowered
 from sluicegate.reference.core import FINER as _FINER
 from sluicegate.reference.core import NEVER as _NEVER
 from sluicegate.reference.core import Saved
@@ -79,7 +79,22 @@ cdef class Core(Taking):
         values = self.as_values(NULL if self.answer_all(out) < 0 else out)
         if self.composites and self.engine.head < self.engine.tail:
             self.lower_composites(self.engine.total(), values)
+            if self.bucketed:
+                self.cut_composites(values)
         return values
+
+    cdef int cut_composites(self, list values) except -1:
+        """Those of a window whose edge cuts its oldest bucket: of the aggregates that buckets keep, histograms."""
+        cdef Cut where = self.cut_oldest_leaf()
+        cdef int64_t n = self.engine.leaf(self.engine.head)[H_COUNT].i
+        if where.taken == n and where.least == n:
+            return 0
+        unpack = self._layout.format.unpack
+        leaf, rest = unpack(self.pack(self.engine.leaf(self.engine.head))), self.pack(self.engine.rest())
+        inside = unpack(rest) if rest else None
+        for place, monoid, at in self.composites:
+            values[place] = cut_bins(monoid.options, inside[at] if rest else None, leaf[at], n, where.taken)
+        return 0
 
     cdef int lower_composites(self, const Slot* partial, list values) except -1:
         """The answers that are more than one number."""

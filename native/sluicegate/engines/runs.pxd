@@ -6,6 +6,7 @@ The readings follow all that the partial holds, and their times do not go back a
 from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t
 
+from sluicegate.engines.wide cimport BINS, fold_bins
 from sluicegate.engines.program cimport (
     COUNT, FIRST, H_T_LAST, HIGH, HIGH_ENDS, LAST, LOG_PREFIX, LOW, LOW_ENDS, MOMENTS, O_FIRST, ORDERED, PREFIX, SAMPLE, T_FIRST,
     T_LAST, WIDE, Program, Slot, combine_steps, fold_more, greatest, least, lift, log_of,
@@ -137,6 +138,8 @@ cdef inline void fold_run(const Program* p, const Run* r, Slot* into) noexcept n
             fold_moments(r, s, x, p.dimensions, r.centers[p.step[k].dimension])
         elif op == LOG_PREFIX:
             fold_logs(r, s, x, p.dimensions, r.centers[p.step[k].dimension])
+        elif op == BINS:
+            fold_bins(p.extra + k, s, x, p.dimensions, r.n)
         elif op >= WIDE:
             fold_each(p, r, into, k)
         elif op >= MOMENTS:

@@ -38,8 +38,8 @@ def terms(layout: Layout, timed: bool) -> list[Term]:
     """
     found: dict[Term, None] = {}
     for monoid in layout.monoids:
-        for kind in _WIDTHS.get(monoid.kind, (Width.RANGE,)):
-            if kind == Width.COUNT and not timed:
+        for kind in _WIDTHS.get(monoid.kind, (Width.COUNT,)):
+            if kind == Width.COUNT and not timed and monoid.kind in ("count", "sum"):
                 continue
             found[_term(kind, layout, layout.dimension_of(monoid), monoid.kind, timed)] = None
     return list(found)

@@ -91,13 +91,13 @@ BUCKET_OPS: dict[str, tuple[Op, ...]] = {
     "max_count": (*CERTAIN, Op.HIGH_ENDS, Op.HIGH_COUNT),
     **dict.fromkeys(("variance", "std"), (Op.PREFIX, *CERTAIN, Op.MOMENTS)),
     "geometric_mean": (Op.LOG_PREFIX, *CERTAIN),
+    "histogram": (Op.BINS,),
 }
 WITH_OPTIONS = (Op.BINS, Op.BLOOM, Op.TOP, Op.DISTINCT)  # whose options are their aggregate's
 NO_BUCKETS = {
     "rate": "the first reading of a bucket that the edge cuts has left, and a bucket does not know the others' times",
     "frequency": "a bucket does not know the times of its readings",
     "longest_run": "a run may begin anywhere inside a bucket that the edge cuts",
-    "histogram": "a bucket that the edge cuts does not know which of its readings have left",
     "bloom_filter": "what has left cannot be taken out of a bucket's filter",
     "top_k": "a bucket that the edge cuts does not know when its other readings came",
     "distinct_count": "what has left cannot be taken out of a bucket's sketch",
@@ -290,7 +290,8 @@ def _wanted(named: Mapping[str, Monoid], dimensions: tuple[str | None, ...], buc
     for monoid in named.values():
         if bucketed and monoid.kind != "count":
             at = dimensions.index(monoid.reads[0])
-            wanted |= dict.fromkeys((op, at, ()) for op in BUCKET_OPS[monoid.kind])
+            options = monoid.options if monoid.kind == "histogram" else ()
+            wanted |= dict.fromkeys((op, at, options) for op in BUCKET_OPS[monoid.kind])
         elif not bucketed:
             wanted |= dict.fromkeys(_exact(monoid, dimensions))
     return list(wanted)

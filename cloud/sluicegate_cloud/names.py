@@ -1,0 +1,9 @@
+"""The aggregates that windows are answered for, in the order of the tables. Imports nothing."""
+
+#: What every window tells where nothing is asked for; the count is always among the columns.
+AGGREGATES = ("count", "sum", "mean", "min", "max")
+#: Those that are answered where they are asked for: most need more of each bucket.
+MORE = ("variance", "std", "range", "geometric_mean", "min_count", "max_count")
+ALL = (*AGGREGATES, *MORE)
+#: The columns of an aggregate's name: the value, between what it certainly lies, and whether nothing is uncertain.
+ENDS = ("", "_low", "_high", "_exact")
