@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import sluicegate as sg
 from sluicegate.errors import ConfigurationError
 from sluicegate.histograms import _hop, _max_like, _rules, _sum_like
 from sluicegate.histograms.composition import compose
@@ -198,6 +199,25 @@ def test_near_zero_only_the_absolute_floor_remains(module: Any) -> None:
     sample = Moments(30.0, 0.1, 2900.0)
     assert limits(module, [Control(0, 0.1, 0.0, -1)], [5.0], [sample], 9, True) == [0.0]
     assert limits(module, [Control(0, 0.1, 2.5, -1)], [5.0], [sample], 9, True) == [2.5]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        (sg.Bounded(10.0, 9.5, 10.4, False), True),
+        (sg.Bounded(10.0, 8.6, 10.4, False), True),  # 1.4 ≤ 0.1 · 8.6 + 0.6
+        (sg.Bounded(10.0, 8.5, 10.4, False), False),
+        (sg.Bounded(10.0, 9.5, 11.9, False), False),
+        (sg.Bounded(-10.0, -11.6, -9.0, False), True),
+        (sg.Bounded(0.0, -0.6, 0.6, False), True),
+        (sg.Bounded(0.65, -0.01, 0.7, False), False),  # the exact one may be 0
+        (sg.Bounded(5.0, 5.0, 5.0, True), True),
+        (sg.Bounded(None, None, None, True), True),
+    ],
+)
+def test_which_answers_surely_keep_the_limit(answer: Any, kept: bool) -> None:
+    """Wherever in its interval the exact result lies: the value is within a tenth of it and 0.6."""
+    assert sg.SumLike(0.1, atol=0.6).keeps(answer) is kept
 
 
 def test_a_means_floor_is_in_units_of_the_mean(module: Any) -> None:

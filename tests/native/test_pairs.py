@@ -196,7 +196,10 @@ def test_a_width_is_what_a_cut_leaves_in_doubt() -> None:
     assert found[Width.SQUARES] == 4 * 36.0
     total = [term for term in terms(layout, True) if term.width == Width.SUM and term.low >= 0]
     assert [width(term, leaf) for term in total] == [min(11.0 - 1.0, 4 * 6.0)]  # prefix sums 1, 3, 8, 11
-    assert Width.COUNT not in [term.width for term in terms(layout, False) if term.width == Width.COUNT]
+    known = lay_out({"n": sg.count(), "s": sg.sum()}, header=True, times=True, bucketed=True)
+    assert Width.COUNT not in [term.width for term in terms(known, False)]  # a count's edge says how many are inside
+    bins = lay_out({"h": sg.histogram([0.0, 1.0])}, header=True, times=True, bucketed=True)
+    assert [term.width for term in terms(bins, False)] == [Width.COUNT]
 
 
 @pytest.mark.parametrize("clock", ["irregular", "going back"])

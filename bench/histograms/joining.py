@@ -1,6 +1,6 @@
 """What a reading costs in a batch through a histogram: joining a bucket, opening one, refitting, allocating.
 
-python bench/joining.py [--quick] [--json FILE]
+python -m bench.histograms joining [--quick] [--json FILE]
 
 CPU nanoseconds a reading, the least of several runs, in the steady state and without results. "engine" is the engine's
 insert alone of the same partial: a window of so many buckets that its limit is never reached. Allocations: the greatest
@@ -17,7 +17,7 @@ import random
 import time
 import tracemalloc
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,12 @@ Row = dict[str, Any]
 WINDOW = 100_000
 count = sg.policies.count
 MEAN, PEAK = {"mean": sg.mean()}, {"max": sg.max()}
+PAIRS, MANY_PAIRS = (sg.Constrained(limit, merge="pairs") for limit in (64, 1000))
 JOINING: dict[str, tuple[Any, Any, list[Any]]] = {
     "constrained, mean": (MEAN, count(WINDOW), [sg.Constrained(64)]),
+    "constrained by pairs, mean": (MEAN, count(WINDOW), [sg.Constrained(64, merge="pairs")]),
+    "constrained, variance": ({"variance": sg.variance()}, count(WINDOW), [sg.Constrained(64)]),
+    "constrained, geometric mean": ({"mean": sg.geometric_mean()}, count(WINDOW), [sg.Constrained(64)]),
     "sum-like, mean (sum and count)": (MEAN, count(WINDOW), [sg.SumLike(0.1)]),
     "sum-like, count alone": (MEAN, count(WINDOW), [sg.SumLike(0.1, of="count")]),
     "max-like": (PEAK, count(WINDOW), [sg.MaxLike(block=1000)]),
@@ -39,6 +43,8 @@ JOINING: dict[str, tuple[Any, Any, list[Any]]] = {
 OPENING: dict[str, tuple[Any, Any, list[Any]]] = {
     "sum-like, mean": (MEAN, count(WINDOW), [sg.SumLike(1e-12)]),
     "max-like": (PEAK, count(WINDOW), [sg.MaxLike(block=2**40)]),
+    "a pair merged for each, 64 buckets": (MEAN, sg.policies.time(10**9), [sg.SumLike(1e-12), PAIRS]),
+    "a pair merged for each, 1,000 buckets": (MEAN, sg.policies.time(10**9), [sg.SumLike(1e-12), MANY_PAIRS]),
 }
 
 
@@ -155,17 +161,13 @@ def measure(number: int, runs: int) -> list[Row]:
     return [row for part in PARTS for row in part(values, runs)] + fits(runs)
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Measure, print, and write JSON where asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(prog="joining", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     rows = measure(*((200_000, 5) if options.quick else (1_000_000, 9)))
     print(table(rows))
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()
