@@ -24,6 +24,7 @@ cdef class Engine:
     cdef Program* p
     cdef int64_t head
     cdef int64_t tail
+    cdef readonly bint faulted  # a partial could not be had from a store: what leaf, total and rest give is not to be believed
     cdef Slot* spare  # the results of total, rest and bulk: five partials
 
     cdef int setup(self, Program* p, int64_t limit) except -1

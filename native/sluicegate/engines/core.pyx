@@ -6,11 +6,12 @@ from libc.math cimport isnan
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.amta cimport Amta
-from sluicegate.engines.answers cimport Cut, bucket_answer, exact_answer, is_whole, may_lack
+from sluicegate.engines.answers cimport CUSTOM, Cut, bucket_answer, exact_answer, is_whole, may_lack
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.pairs cimport GIVEN, TOOK, Pairs
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
+from sluicegate.engines.kvs_amta cimport KvsAmta
 from sluicegate.engines.recalc cimport Recalc
 from sluicegate.engines.state cimport KEPT_LEVELS
 from sluicegate.engines.taking cimport Taking
@@ -57,7 +58,7 @@ cdef class Core(Taking):
             self.engine = self.pairs = Pairs()
             self.pairs.measure(merging)
         else:
-            self.engine = Amta() if engine == "amta" else Recalc()
+            self.engine = Amta() if engine == "amta" else KvsAmta() if engine == "kvs_amta" else Recalc()
         self.engine.setup(&self.p, limit)
         self.center_on(centers)
         self.take_condition(eviction)
@@ -187,6 +188,22 @@ cdef class Core(Taking):
         return self.engine.bytes()
 
     # storage
+
+    @property
+    def engine_object(self):
+        """The engine itself, for whoever gives it a store."""
+        return self.engine
+
+    def enforce_now(self):
+        """Let leave what a built-in policy says, where a failure of the store kept it."""
+        if self.policy != CUSTOM:
+            self.enforce()
+            return
+        if self.condition.kind:
+            self.evict_by_rule()
+        self.note_edge()
+        if self.ruled:
+            self.settle()
 
     def save(self):
         """All but the closed leaves."""

@@ -47,6 +47,8 @@ cdef class Eviction(State):
 
     cdef int leaves(self, const Slot* old) noexcept nogil:
         """Whether a prefix leaves: by time, or by the user's rule."""
+        if self.engine.faulted:
+            return -1
         if self.policy == BY_TIME:
             return old[self.newest_slot].i <= self.cut_off()
         with gil:
@@ -93,6 +95,8 @@ cdef class Eviction(State):
         cdef int64_t start = self.edge + 1, uncertain = 0
         cdef const Slot* leaf
         cdef Cut where
+        if self.engine.faulted:
+            return
         if not self.rules.has_hop:
             if start > self.rules.start:
                 self.rules.start, self.rules.full = start, True

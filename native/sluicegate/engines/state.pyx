@@ -11,6 +11,7 @@ from sluicegate.engines.wide cimport free_extra
 from sluicegate.errors import BusyError
 
 cdef int64_t NOTHING_LEAVES = -(1LL << 63) + 1
+cdef int64_t NOT_KNOWN = 1LL << 62
 
 
 cdef class State:
@@ -72,6 +73,8 @@ cdef class State:
         cdef int64_t head = self.engine.head
         if not self.bucketed:
             return head + 1
+        if self.engine.faulted:
+            return NOT_KNOWN
         if head == self.known_head:
             return self.known_end
         oldest = self.engine.leaf(head)
@@ -82,6 +85,8 @@ cdef class State:
 
     cdef void note_edge(self) noexcept nogil:
         cdef int64_t out
+        if self.engine.faulted and self.bucketed:
+            return
         if not self.bucketed:
             out = self.engine.head - 1
         elif self.engine.head == self.engine.tail:

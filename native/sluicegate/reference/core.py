@@ -21,6 +21,7 @@ from sluicegate.reference.amta import Amta
 from sluicegate.reference.engine import Engine
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM, Cut, Edge, Value
 from sluicegate.reference.eviction import Rule
+from sluicegate.reference.kvs_amta import KvsAmta
 from sluicegate.reference.pairs import Pairs, State
 from sluicegate.reference.program import Partial, combiner, lift
 from sluicegate.reference.recalc import Recalc
@@ -33,7 +34,11 @@ KEPT_LEVELS = 16
 FINER = 4  # where pairs are merged a bucket closes at a quarter of the size that all would have if they were equal
 LATEST = 2**61  # a time plus or minus a span of 2^62 still fits an int64
 LARGEST = 2.0**960  # 2^62 such values still add up to a finite float64
-ENGINES: dict[str, Callable[[Callable[[Partial, Partial], Partial]], Engine]] = {"recalc": Recalc, "amta": Amta}
+ENGINES: dict[str, Callable[[Callable[[Partial, Partial], Partial]], Engine]] = {
+    "recalc": Recalc,
+    "amta": Amta,
+    "kvs_amta": KvsAmta,
+}
 
 
 class Saved(NamedTuple):
@@ -293,7 +298,7 @@ class Core:
     def _settle(self) -> None:
         """Tell the histograms where the window begins now, and how uncertain that is within the oldest bucket."""
         rules, engine = self._rules, self._engine
-        if rules is None:
+        if rules is None or self._faulted():
             return
         if engine.head == engine.tail:
             rules.settled(self.accepted, 0)
@@ -338,14 +343,20 @@ class Core:
         engine = self._engine
         singles = (engine.tail - engine.head).bit_length() + 1 if monotone else engine.tail - engine.head
         for _ in range(singles):
-            if engine.head == engine.tail or not leaves(engine.leaf(engine.head)):
+            if engine.head == engine.tail or self._faulted() or not leaves(engine.leaf(engine.head)):
                 return
             engine.pop()
-        if engine.head < engine.tail:
+        if engine.head < engine.tail and not self._faulted():
             engine.bulk(leaves)
+
+    def _faulted(self) -> bool:
+        """Whether a partial could not be had from a store: what the engine gives is not to be believed."""
+        return isinstance(self._engine, KvsAmta) and self._engine.faulted
 
     def _note_edge(self) -> None:
         engine = self._engine
+        if self._bucketed and self._faulted():
+            return
         if not self._bucketed:
             self.edge = max(self.edge, engine.head - 1)
         elif engine.head == engine.tail:
@@ -421,6 +432,23 @@ class Core:
         return 16 * self._layout.width * (self._engine.tail - self._engine.head)
 
     # storage
+
+    @property
+    def engine_object(self) -> Engine:
+        """The engine itself, for whoever gives it a store."""
+        if isinstance(self._engine, KvsAmta):
+            self._engine.carry(self._pack, self._unpack, self._layout.width)
+        return self._engine
+
+    def enforce_now(self) -> None:
+        """Let leave what a built-in policy says, where a failure of the store kept it."""
+        if self._policy != CUSTOM:
+            self._enforce()
+        elif self._rule is not None:
+            self._enforce_rule(self._rule, self._rule.attribute)
+        else:
+            self._note_edge()
+            self._settle()
 
     def save(self) -> Saved:
         """All but the closed leaves."""
