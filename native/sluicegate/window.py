@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self, cast, overload
 
 from sluicegate import intervals, snapshot
 from sluicegate.batches import Batch, flat_times, flat_values, refuse_not_positive
-from sluicegate.engines import ENGINES, LARGEST, Core, Saved
+from sluicegate.engines import ENGINES, LARGEST, Core, Saved, new_column
 from sluicegate.errors import (
     BoundsError,
     ConfigurationError,
@@ -125,6 +125,7 @@ class Window:
         given = (kind, value, self._limit, centers, rules, hop, up_to, eviction, self._merging(kind))
         self._core = core(self._layout, engine, *given)
         self._reader = Reader(self._layout.dimensions, self._layout.positive)
+        self._bind_slide()
 
     def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
         header, times = isinstance(self._policy, Custom | Compiled), isinstance(self._policy, Time)
@@ -158,6 +159,23 @@ class Window:
         if isinstance(self._policy, Custom):
             self._enforce(self._policy)
 
+    def slide(self, value: float | Mapping[str, float] | Sequence[float], time: int | None = None) -> Any:
+        """`insert` and then `query` in one call: the only aggregate's result, or all by name as `query` gives them.
+
+        The quickest way for single readings: in a compiled window it is bound to compiled code, about a tenth of the
+        two calls. Raises as `insert`.
+        """
+        self.insert(value, time)
+        values = self._core.results()
+        return values[0] if len(values) == 1 else dict(zip(self._layout.names, values, strict=True))
+
+    def _bind_slide(self) -> None:
+        """Where a compiled core enforces the policy by itself, `slide` is its own."""
+        core: Any = self._core
+        if hasattr(core, "slide") and not isinstance(self._policy, Custom):
+            core.serve(self._layout.names, self._reader.row, in_range, bool(self._layout.positive))
+            self.slide = core.slide  # type: ignore[method-assign]
+
     @overload
     def insert_many(
         self, values: Any, times: Any = None, *, results: Literal[True] = True
@@ -180,7 +198,7 @@ class Window:
         if times is None:
             self._ordinal()
         batch = Batch(flat, None if times is None else flat_times(times, flat.readings))
-        columns = [array("d", bytes(8 * flat.readings)) for _ in self._layout.names] if results else None
+        columns = [new_column(flat.readings) for _ in self._layout.names] if results else None
         if isinstance(self._policy, Custom):
             self._insert_each(batch, columns, self._policy)
         elif flat.readings:
