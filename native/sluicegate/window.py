@@ -494,8 +494,11 @@ class Window:
         def seal(saved: Saved) -> bytes:
             return snapshot.seal(snapshot.STATE, self._owner(), snapshot.pack_state(saved._replace(mark=0)))
 
-        core = StoredCore(self._core, store, plan, layout, described, seal)
+        core = StoredCore(
+            self._core, self._engine, isinstance(self._policy, Custom), store, plan, layout, described, seal
+        )
         self._core = cast(Core, core)
+        self.__dict__.pop("slide", None)  # the window's own, which goes through it
         return core
 
     def _first(self, index: int) -> int:

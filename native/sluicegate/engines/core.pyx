@@ -13,6 +13,7 @@ from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.pairs cimport GIVEN, TOOK, Pairs
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
 from sluicegate.engines.kvs_amta cimport KvsAmta
+from sluicegate.engines.kvs_log_mta cimport KvsLogMta
 from sluicegate.engines.recalc cimport Recalc
 from sluicegate.engines.state cimport KEPT_LEVELS
 from sluicegate.engines.taking cimport Taking
@@ -60,12 +61,11 @@ cdef class Core(Taking):
         fill_outputs(self.outputs, &self.p, layout)
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
+        self.engine = Amta() if engine == "amta" else KvsAmta() if engine == "kvs_amta" else KvsLogMta() if engine == "kvs_log_mta" else Recalc()
         self.merging, self.finer = merging is not None, _FINER if merging is not None else 1
         if self.merging:
             self.engine = self.pairs = Pairs()
             self.pairs.measure(merging)
-        else:
-            self.engine = Amta() if engine == "amta" else KvsAmta() if engine == "kvs_amta" else Recalc()
         self.engine.setup(&self.p, limit)
         self.center_on(centers)
         self.take_condition(eviction)
