@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sluicegate import errors as errors
     from sluicegate import policies as policies
+    from sluicegate import stores as stores
     from sluicegate.buckets import Bucket as Bucket
     from sluicegate.buckets import Builder as Builder
     from sluicegate.buckets import merge as merge
@@ -100,7 +101,7 @@ _HOMES = {
     "ENGINES": "engines",
     "SluicegateError": "errors",
 }
-_MODULES = ("errors", "policies")
+_MODULES = ("errors", "policies", "stores")
 __all__ = [*_HOMES, *_MODULES]
 
 

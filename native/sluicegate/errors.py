@@ -45,3 +45,11 @@ class NewerSnapshotError(SnapshotError):
 
 class InvariantError(SluicegateError, AssertionError):
     """`verify()` found a structure that contradicts itself: a defect of Sluicegate, please report it."""
+
+
+class StoreError(SluicegateError, OSError):
+    """A store of partials failed or refuses. What the window took is still in it; the next call tries again."""
+
+
+class CorruptPageError(StoreError):
+    """A page of a store is missing, damaged, or another one than the window wrote there."""

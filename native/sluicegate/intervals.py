@@ -14,6 +14,7 @@ from sluicegate.buckets import ORDERED as ORDERED_FLAG
 from sluicegate.buckets import Bucket
 from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
+from sluicegate.monoids.results import bounds_of_bins
 from sluicegate.reference.estimate import Cut
 from sluicegate.reference.program import log_of
 
@@ -76,6 +77,8 @@ def _bounded(window: Window, i: int, value: Any, known: Known) -> Bounded:
         low, high = _time_of_extreme(window, dimension, 1 if monoid.kind == "argmax" else -1)
     elif monoid.kind.endswith("_count"):
         low, high = _occurrences(window, dimension, 1 if monoid.kind == "max_count" else -1)
+    elif monoid.kind == "histogram":
+        return _histogram(window, monoid, dimension, value)
     elif monoid.kind == "geometric_mean":
         return _geometric_mean(window, dimension, value)
     else:
@@ -112,6 +115,15 @@ def _narrowed(window: Window, dimension: int, part: bounds.Part, sign: int) -> b
         return part
     most = bounds_extremes.extreme_of_run(peak, *_edges(window))
     return part._replace(high=min(part.high, most)) if sign == 1 else part._replace(low=max(part.low, most))
+
+
+def _histogram(window: Window, monoid: Monoid, dimension: int, value: Any) -> Bounded:
+    """Each bin by itself."""
+    at = window.layout.slot(Op.BINS, dimension, monoid.options)
+    own = slice(at, at + len(monoid.options) + 1)
+    rest, cut = None if window.rest is None else window.rest[own], (window.cut.least, window.cut.most)
+    low, high = bounds_of_bins(monoid.options, rest, window.oldest[own], window.oldest[COUNT], cut)
+    return Bounded(value, low, high, low == high)
 
 
 def _edges(window: Window) -> tuple[bounds.Range, bounds.Range]:

@@ -230,11 +230,49 @@ def test_what_is_certain_is_said() -> None:
     assert distinct.low == distinct.value.least <= 200 == distinct.high
 
 
-@pytest.mark.parametrize("name", [*FIXED])
+@pytest.mark.parametrize("name", [name for name in FIXED if name != "histogram"])
 def test_buckets_are_refused_with_the_reason(name: str) -> None:
     """No certain interval follows over buckets, so a window with histograms refuses them and says why."""
     with pytest.raises(sg.errors.ConfigurationError, match=rf"aggregates\['{name}'\].*without histograms"):
         sg.Window({name: FIXED[name]}, policy=sg.policies.count(9), histograms=[sg.Constrained(8)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(Readings, st.integers(1, 60), st.booleans(), st.sampled_from([4, 5, 8]), st.booleans())
+def test_bins_over_buckets(steps: list[Reading], size: int, by_time: bool, limit: int, batch: bool) -> None:
+    """Each bin lies in its certain interval, the value too; they add up to the count; a batch and storage agree."""
+    policy = sg.policies.time(size) if by_time else sg.policies.count(size)
+    aggregates = {"bins": FIXED["histogram"], "n": sg.count(), "few": sg.histogram([0.0, 1e9])}
+    tested = sg.Window(aggregates, policy=policy, histograms=[sg.Constrained(limit)])
+    inside, newest = list[Reading](), -999
+    for i, (value, time) in enumerate(steps):
+        if batch and not by_time:
+            time = i
+        tested.insert(value, time)
+        inside.append((value, time))
+        newest = max(newest, time)
+        while by_time and inside[0][1] <= newest - size:
+            inside.pop(0)
+        inside = inside if by_time else inside[-size:]
+        found, exact = tested.query(bounds=True), expected(inside)["histogram"]
+        value_, low, high, sure = found["bins"]
+        for a, b, c, d in zip(flat(low), flat(exact), flat(high), flat(value_), strict=True):
+            assert a <= b <= c
+            assert a <= d <= c
+        assert sum(flat(value_)) == tested.query()["n"]
+        assert not sure or value_ == exact
+        tested.verify()
+    again = sg.Window(aggregates, policy=policy, histograms=[sg.Constrained(limit)])
+    times = [i if batch and not by_time else time for i, (_, time) in enumerate(steps)]
+    again.insert_many([x for x, _ in steps], times, results=False)
+    assert again.query() == tested.query()
+    same = sg.Window.restore(again.snapshot(), aggregates, policy=policy, histograms=[sg.Constrained(limit)])
+    assert same.query(bounds=True) == tested.query(bounds=True)
+
+
+def flat(bins: Any) -> list[int]:
+    """All counts of a histogram."""
+    return [bins.below, *bins.counts, bins.above]
 
 
 @pytest.mark.parametrize("make", [

@@ -358,6 +358,18 @@ def test_ranks_are_within_the_stated_error() -> None:
     assert off <= asked // 100
 
 
+def test_errors_cancel() -> None:
+    """Which half of a level survives is a coin's matter: the ranks of 60 sketches are right on average."""
+    monoid, rng, off = Kll(8), random.Random(2), 0.0
+    for _ in range(60):
+        values = [rng.random() for _ in range(400)]
+        sketch = monoid.neutral
+        for x in values:
+            sketch = monoid.combine(sketch, monoid.lift(x, 0))
+        off += (sketch.rank(0.5) or 0.0) - sum(x <= 0.5 for x in values) / 400
+    assert abs(off / 60) < 0.04
+
+
 def test_a_rank_outside_is_refused() -> None:
     """Quantiles of no values are None; a rank is from 0 to 1."""
     empty = sg.Window({"q": sg.quantiles()}, policy=sg.policies.count(3)).query()["q"]

@@ -89,6 +89,15 @@ def test_amtas_running_example() -> None:
     assert window.query() == {"max": 1.0, "sum": 1.0}
 
 
+@pytest.mark.parametrize("engine", sg.ENGINES)
+def test_a_total_stops_at_the_first_sum_that_fits(engine: str) -> None:
+    """With a negative value inside a longer prefix would exceed the limit again: it is not searched for in bulk."""
+    window = sg.Window({"sum": sg.sum(), "n": sg.count()}, policy=policies.total(None, 100), engine=engine)
+    window.insert_many(array("d", [1] * 20 + [-50] + [1] * 43), results=False)
+    window.insert(100 + 12 - 13)
+    assert window.query() == {"sum": 100.0, "n": 65 - 12}
+
+
 def test_a_total_of_fractions_is_never_above_its_limit() -> None:
     """Rounding decides no differently in bulk than one by one: what is kept fits, and one reading more would not."""
     rng = random.Random(3)

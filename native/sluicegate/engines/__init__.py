@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from sluicegate.reference.core import KEPT_LEVELS, LARGEST, LATEST, NEVER, Saved
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
-    from sluicegate.engines.checks import first_late, first_not_positive, first_refused
+    from sluicegate.engines.checks import first_late, first_not_positive, first_refused, new_column
     from sluicegate.engines.core import Core
 else:
-    from sluicegate.reference.core import Core, first_late, first_not_positive, first_refused
+    from sluicegate.reference.core import Core, first_late, first_not_positive, first_refused, new_column
 
 ENGINES = ("recalc", "amta")
 """`recalc`: the oracle, recalculates every answer; `amta`: Amortized Monoid Tree Aggregator, O(1) amortised."""
@@ -27,4 +27,5 @@ __all__ = [
     "first_late",
     "first_not_positive",
     "first_refused",
+    "new_column",
 ]

@@ -109,6 +109,10 @@ cdef Slot bucket_answer(
     const Output* o, const Slot* total, const Slot* rest, const Slot* leaf, Cut where, double center
 ) noexcept nogil:
     """A window of buckets, not empty; `rest` is NULL where the oldest leaf is the only one."""
+    cdef Slot none
+    if o.kind >= K_RATE:  # a histogram: no number
+        none.f = NAN
+        return none
     if o.kind == K_GEOMETRIC:
         center = log_of(center)
     if where.taken == leaf[H_COUNT].i and where.least == where.taken:

@@ -15,6 +15,7 @@ cdef class Engine:
     cdef int setup(self, Program* p, int64_t limit) except -1:
         self.p = p
         self.head = self.tail = 0
+        self.faulted = False
         self.spare = <Slot*> calloc(5 * p.width, sizeof(Slot))
         if self.spare == NULL:
             raise MemoryError(f"engine: no memory for 5 partials of {p.width} slots")

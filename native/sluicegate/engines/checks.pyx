@@ -1,5 +1,6 @@
-"""Whether numbers may enter a window: a batch is looked through whole before any reading does."""
+"""Whether numbers may enter a window: a batch is looked through whole before any reading does; room for its results."""
 
+from cpython cimport array
 from libc.math cimport fabs
 from libc.stdint cimport int64_t
 
@@ -8,6 +9,14 @@ from sluicegate.reference.core import LATEST as _LATEST
 
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
+
+
+cdef array.array DOUBLES = array.array("d")
+
+
+def new_column(int64_t readings):
+    """Room for a result a reading, not filled: zeros would cost as much as a result."""
+    return array.clone(DOUBLES, readings, zero=False)
 
 
 def first_refused(const double[::1] values not None):

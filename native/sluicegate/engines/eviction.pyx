@@ -14,8 +14,12 @@ cdef class Eviction(State):
         cdef int64_t cutoff, head = self.engine.head
         if self.policy == BY_COUNT:
             cutoff = self.cut_off()
-            while self.end_of_oldest() <= cutoff:
+            if not self.bucketed and head < cutoff:
+                self.engine.pop_to(cutoff)
+            while self.bucketed and self.end_of_oldest() <= cutoff:
                 self.engine.pop()
+        elif self.timed:
+            self.evict_by_time()
         elif self.policy == BY_TIME and self.engine.head < self.engine.tail:
             if self.leaves(self.oldest()) == 1:
                 self.evict_while(True)
@@ -24,6 +28,13 @@ cdef class Eviction(State):
         self.note_edge()
         if self.ruled:
             self.settle()
+
+    cdef void evict_by_time(self) noexcept nogil:
+        """All that leaves of an exact window, at once where it is much."""
+        cdef int64_t head = self.first_after(self.engine.head, self.engine.tail, self.cut_off())
+        if head > self.engine.head:
+            self.engine.pop_to(head)
+            self.forget_times()
 
     cdef int evict_while(self, bint monotone) noexcept nogil:
         """Single evictions first, then, after a log n of them, a bulk one where the policy is monotone."""
@@ -47,6 +58,8 @@ cdef class Eviction(State):
 
     cdef int leaves(self, const Slot* old) noexcept nogil:
         """Whether a prefix leaves: by time, or by the user's rule."""
+        if self.engine.faulted:
+            return -1
         if self.policy == BY_TIME:
             return old[self.newest_slot].i <= self.cut_off()
         with gil:
@@ -85,7 +98,7 @@ cdef class Eviction(State):
             if rest == NULL or self.up_to * rest[self.extreme_slot].f < oldest:
                 return
             if self.policy == BY_TIME:
-                self.held = max(self.held, self.engine.leaf(self.engine.head)[self.newest_slot].i)
+                self.held = max(self.held, self.time_of(self.engine.head))
             self.engine.pop()
 
     cdef void settle(self) noexcept nogil:
@@ -93,6 +106,8 @@ cdef class Eviction(State):
         cdef int64_t start = self.edge + 1, uncertain = 0
         cdef const Slot* leaf
         cdef Cut where
+        if self.engine.faulted:
+            return
         if not self.rules.has_hop:
             if start > self.rules.start:
                 self.rules.start, self.rules.full = start, True

@@ -21,7 +21,7 @@ cdef int fill_program(Program* p, layout) except -1:
         if op == PREFIX or op == LOW or op == HIGH or op == LAST or MOMENTS <= op < WIDE:
             p.fold[p.folds] = p.step[k]
             p.folds += 1
-        elif op != FIRST and op < ORDERED:
+        elif (op != FIRST and op < ORDERED) or op >= WIDE:
             p.folds = -1
             return 0
     return 0

@@ -102,6 +102,8 @@ cdef class Ruling(Eviction):
     cdef int leaves(self, const Slot* old) noexcept nogil:
         """Whether a prefix leaves: by a built-in rule, or as for any other window."""
         cdef const Slot* total = NULL
+        if self.engine.faulted:
+            return -1
         if self.condition.kind == 0:
             return Eviction.leaves(self, old)
         if self.condition.kind == TOTAL or self.condition.kind == COMPILED:

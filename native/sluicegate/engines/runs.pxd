@@ -6,6 +6,7 @@ The readings follow all that the partial holds, and their times do not go back a
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
+from sluicegate.engines.wide cimport BINS, fold_bins
 from sluicegate.engines.program cimport (
     COUNT, FIRST, H_T_LAST, HIGH, HIGH_ENDS, LAST, LOW, LOW_ENDS, MOMENTS, O_FIRST, ORDERED, PREFIX, SAMPLE, T_FIRST, T_LAST,
     WIDE, Program, Slot, combine_steps, fold_more, greatest, least, lift,
@@ -109,6 +110,8 @@ cdef inline void fold_run(const Program* p, const Run* r, Slot* into) noexcept n
             s.i = s.i == 1 and time_of(r, 0) >= into[H_T_LAST].i
         elif op == LOW_ENDS or op == HIGH_ENDS:
             fold_ends(r, s, x, p.dimensions, op == LOW_ENDS)
+        elif op == BINS:
+            fold_bins(p.extra + k, s, x, p.dimensions, r.n)
         elif op >= WIDE:
             fold_each(p, r, into, k)
         elif op >= MOMENTS:

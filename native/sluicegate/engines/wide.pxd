@@ -54,6 +54,7 @@ cdef void lift_wide(
     int op, const Extra* e, Slot* s, const double* values, int dimension, int64_t time, int64_t ordinal
 ) noexcept nogil
 cdef void combine_wide(int op, const Extra* e, Slot* o, const Slot* a, const Slot* b) noexcept nogil
+cdef void fold_bins(const Extra* e, Slot* s, const double* x, int step, int64_t n) noexcept nogil
 cdef bint deduct_wide(int op, const Extra* e, Slot* o, const Slot* total, const Slot* oldest) noexcept nogil
 cdef double number_of_distinct(const Extra* e, const Slot* s) noexcept nogil
 cdef Extra* make_extra(layout) except? NULL

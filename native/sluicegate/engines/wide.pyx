@@ -190,6 +190,13 @@ cdef inline int64_t bin_of(const Extra* e, double x) noexcept nogil:
     return low
 
 
+cdef void fold_bins(const Extra* e, Slot* s, const double* x, int step, int64_t n) noexcept nogil:
+    """Count a run of values, `step` apart."""
+    cdef int64_t i
+    for i in range(n):
+        s[bin_of(e, x[i * step])].i += 1
+
+
 # the k greatest
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -91,13 +91,13 @@ BUCKET_OPS: dict[str, tuple[Op, ...]] = {
     "max_count": (*CERTAIN, Op.HIGH_ENDS, Op.HIGH_COUNT),
     **dict.fromkeys(("variance", "std"), (Op.PREFIX, *CERTAIN, Op.MOMENTS)),
     "geometric_mean": (Op.LOG_PREFIX, *CERTAIN),
+    "histogram": (Op.BINS,),
 }
 WITH_OPTIONS = (Op.BINS, Op.BLOOM, Op.TOP, Op.DISTINCT)  # whose options are their aggregate's
 NO_BUCKETS = {
     "rate": "the first reading of a bucket that the edge cuts has left, and a bucket does not know the others' times",
     "frequency": "a bucket does not know the times of its readings",
     "longest_run": "a run may begin anywhere inside a bucket that the edge cuts",
-    "histogram": "a bucket that the edge cuts does not know which of its readings have left",
     "bloom_filter": "what has left cannot be taken out of a bucket's filter",
     "top_k": "a bucket that the edge cuts does not know when its other readings came",
     "distinct_count": "what has left cannot be taken out of a bucket's sketch",
@@ -179,6 +179,14 @@ class Layout:
     def dimension_of(self, monoid: Monoid) -> int:
         """The index of the (first) dimension an aggregate reads (0 for a count, which reads none)."""
         return self.dimensions.index(monoid.reads[0]) if monoid.reads else 0
+
+    @property
+    def untimed(self) -> Layout:
+        """The same less the times a time policy reads, for a window that keeps them beside its engine."""
+        kept = tuple(replace(c, slot=c.slot - 1) for c in self.components if c.op != Op.T_LAST)
+        kept = kept or (Component(Op.COUNT, 0, 0),)
+        slots = {(component.op, component.dimension, component.options): component.slot for component in kept}
+        return replace(self, components=kept, width=max(self.width - 1, 1), slots=slots)
 
     @property
     def centered(self) -> bool:
@@ -290,7 +298,8 @@ def _wanted(named: Mapping[str, Monoid], dimensions: tuple[str | None, ...], buc
     for monoid in named.values():
         if bucketed and monoid.kind != "count":
             at = dimensions.index(monoid.reads[0])
-            wanted |= dict.fromkeys((op, at, ()) for op in BUCKET_OPS[monoid.kind])
+            options = monoid.options if monoid.kind == "histogram" else ()
+            wanted |= dict.fromkeys((op, at, options) for op in BUCKET_OPS[monoid.kind])
         elif not bucketed:
             wanted |= dict.fromkeys(_exact(monoid, dimensions))
     return list(wanted)

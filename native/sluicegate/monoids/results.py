@@ -75,13 +75,41 @@ def lowered(monoid: Monoid, slots: Sequence[Any]) -> Any:
     if monoid.kind == "longest_run":
         return LongestRun(slots[7], slots[8], slots[8] - slots[7], slots[5])
     if monoid.kind == "histogram":
-        return Bins(monoid.options, tuple(slots[1:-1]), slots[0], slots[-1])
+        return as_bins(monoid.options, slots)
     if monoid.kind == "top_k":
         return [Top(slots[1 + 2 * i], slots[2 + 2 * i]) for i in range(slots[0])]
     area = struct.pack(f"<{len(slots)}q", *slots)
     if monoid.kind == "bloom_filter":
         return BloomFilter(area, monoid.options[1])
     return DistinctCount(*hll.answer(monoid.options[0], slots[0], area[8:]))
+
+
+def cut_bins(edges: tuple[float, ...], rest: Sequence[int] | None, leaf: Sequence[int], n: int, taken: int) -> Bins:
+    """The bins of a window whose oldest bucket of n readings is cut: `taken` of them by each bin's share of the bucket.
+
+    Rounded down, then one more for those that lost most, so that they add up.
+    """
+    counts = [count * taken // n for count in leaf]
+    behind = sorted(range(len(leaf)), key=lambda i: (-(leaf[i] * taken % n), i))
+    for i in behind[: taken - sum(counts)]:
+        counts[i] += 1
+    return as_bins(edges, [count + inside for count, inside in zip(counts, rest or (0,) * len(leaf), strict=True)])
+
+
+def bounds_of_bins(
+    edges: tuple[float, ...], rest: Sequence[int] | None, leaf: Sequence[int], n: int, cut: tuple[int, int]
+) -> tuple[Bins, Bins]:
+    """Between which counts each bin certainly lies; cut[0] to cut[1] of the oldest bucket's n readings are inside."""
+    inside, (least, most) = rest or (0,) * len(leaf), cut
+    low = [count + max(0, each - (n - least)) for count, each in zip(inside, leaf, strict=True)]
+    return as_bins(edges, low), as_bins(
+        edges, [count + min(each, most) for count, each in zip(inside, leaf, strict=True)]
+    )
+
+
+def as_bins(edges: tuple[float, ...], slots: Sequence[int]) -> Bins:
+    """A component's slots as the result."""
+    return Bins(edges, tuple(slots[1:-1]), slots[0], slots[-1])
 
 
 def as_number(value: Any) -> float:

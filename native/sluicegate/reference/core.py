@@ -20,6 +20,7 @@ from sluicegate.reference.amta import Amta
 from sluicegate.reference.engine import Engine
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM, Cut, Edge, Value
 from sluicegate.reference.eviction import Rule
+from sluicegate.reference.kvs_amta import KvsAmta
 from sluicegate.reference.program import Partial, combiner, lift
 from sluicegate.reference.recalc import Recalc
 from sluicegate.reference.rules import Rules
@@ -30,7 +31,11 @@ NOTHING_LEAVES = -(2**63) + 1
 KEPT_LEVELS = 16
 LATEST = 2**61  # a time plus or minus a span of 2^62 still fits an int64
 LARGEST = 2.0**960  # 2^62 such values still add up to a finite float64
-ENGINES: dict[str, Callable[[Callable[[Partial, Partial], Partial]], Engine]] = {"recalc": Recalc, "amta": Amta}
+ENGINES: dict[str, Callable[[Callable[[Partial, Partial], Partial]], Engine]] = {
+    "recalc": Recalc,
+    "amta": Amta,
+    "kvs_amta": KvsAmta,
+}
 
 
 class Saved(NamedTuple):
@@ -52,6 +57,11 @@ class Saved(NamedTuple):
     rules: bytes = b""  # what the histograms keep, empty where none does
     limit: int = 0  # of buckets now, 0: none
     held: int = NEVER  # the greatest time of what left as irrelevant
+
+
+def new_column(readings: int) -> array[float]:
+    """Room for a result a reading."""
+    return array("d", bytes(8 * readings))
 
 
 def first_refused(values: memoryview[float]) -> int:
@@ -96,6 +106,7 @@ class Core:
         self._combine = self._combiner(layout)
         self._engine = self._make(engine)
         self._newest_slot = T_LAST if layout.header else layout.slot(Op.T_LAST)
+        self._timed = policy == BY_TIME and not layout.header  # an exact window by time
         self.centers: tuple[float, ...] | None = None if centers is None else tuple(centers)
         self.accepted, self.newest, self.edge, self.created, self.mark = 0, NEVER, -1, 0, 0
         self.heads: list[int] = []
@@ -239,14 +250,32 @@ class Core:
     def _enforce(self) -> None:
         cutoff = self.cutoff
         if self._policy == BY_COUNT:
+            if not self._bucketed:
+                self._pop_to(max(cutoff, self._engine.head))
             while self._end_of_oldest() <= cutoff:
                 self._engine.pop()
+        elif self._timed:
+            self._pop_to(self._first_after(cutoff))
         else:
             self._evict(lambda old: old[self._newest_slot] <= cutoff, True)
         if self._up_to:
             self._evict_irrelevant()
         self._note_edge()
         self._settle()
+
+    def _first_after(self, cutoff: int) -> int:
+        """The first leaf that does not leave by time."""
+        head = self._engine.head
+        while head < self._engine.tail and self._engine.leaf(head)[self._newest_slot] <= cutoff:
+            head += 1
+        return head
+
+    def _pop_to(self, head: int) -> None:
+        """Evict all before `head` of an exact window, at once where it is much."""
+        if isinstance(self._engine, Amta):
+            self._engine.pop_to(head)
+        while self._engine.head < head:
+            self._engine.pop()
 
     @property
     def cutoff(self) -> int:
@@ -272,7 +301,7 @@ class Core:
     def _settle(self) -> None:
         """Tell the histograms where the window begins now, and how uncertain that is within the oldest bucket."""
         rules, engine = self._rules, self._engine
-        if rules is None:
+        if rules is None or self._faulted():
             return
         if engine.head == engine.tail:
             rules.settled(self.accepted, 0)
@@ -317,14 +346,20 @@ class Core:
         engine = self._engine
         singles = (engine.tail - engine.head).bit_length() + 1 if monotone else engine.tail - engine.head
         for _ in range(singles):
-            if engine.head == engine.tail or not leaves(engine.leaf(engine.head)):
+            if engine.head == engine.tail or self._faulted() or not leaves(engine.leaf(engine.head)):
                 return
             engine.pop()
-        if engine.head < engine.tail:
+        if engine.head < engine.tail and not self._faulted():
             engine.bulk(leaves)
+
+    def _faulted(self) -> bool:
+        """Whether a partial could not be had from a store: what the engine gives is not to be believed."""
+        return isinstance(self._engine, KvsAmta) and self._engine.faulted
 
     def _note_edge(self) -> None:
         engine = self._engine
+        if self._bucketed and self._faulted():
+            return
         if not self._bucketed:
             self.edge = max(self.edge, engine.head - 1)
         elif engine.head == engine.tail:
@@ -401,11 +436,30 @@ class Core:
 
     # storage
 
+    @property
+    def engine_object(self) -> Engine:
+        """The engine itself, for whoever gives it a store."""
+        if isinstance(self._engine, KvsAmta):
+            self._engine.carry(self._pack, self._unpack, self._layout.width)
+        return self._engine
+
+    def enforce_now(self) -> None:
+        """Let leave what a built-in policy says, where a failure of the store kept it."""
+        if self._policy != CUSTOM:
+            self._enforce()
+        elif self._rule is not None:
+            self._enforce_rule(self._rule, self._rule.attribute)
+        else:
+            self._note_edge()
+            self._settle()
+
     def save(self) -> Saved:
         """All but the closed leaves."""
         engine = self._engine
         newest = self.leaf(engine.tail - 1) if self._bucketed and engine.head < engine.tail else b""
         pair = (engine.left, engine.base) if isinstance(engine, Amta) else (None, None)
+        if self._timed:  # the compiled window keeps times beside its engine: a partial of many leaves has none
+            pair = pair[0] and [0, *pair[0][1:]], pair[1] and [0, *pair[1][1:]]
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self._pack(pair[0]), self._pack(pair[1]), newest,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
-from sluicegate.monoids.results import empty, lowered
+from sluicegate.monoids.results import cut_bins, empty, lowered
 from sluicegate.reference import wide
 from sluicegate.reference.program import Partial, Slot, log_of
 from sluicegate.reference.statistics import Moments, merge
@@ -78,11 +78,21 @@ def results(
         dimension = layout.dimension_of(monoid)
         if total is None:
             answers.append(empty(monoid))
+        elif monoid.kind == "histogram":
+            answers.append(_bins(layout, monoid, total, rest, leaf, where))
         elif where.taken == leaf[COUNT] == where.least:
             answers.append(_whole(layout, monoid, dimension, total, centers[dimension]))
         else:
             answers.append(_partly(layout, monoid, dimension, total, rest, leaf, where, centers[dimension]))
     return answers
+
+
+def _bins(layout: Layout, monoid: Monoid, total: Partial, rest: Partial | None, leaf: Partial, where: Cut) -> Value:
+    at = layout.slot(Op.BINS, layout.dimension_of(monoid), monoid.options)
+    own, n = slice(at, at + len(monoid.options) + 1), int(leaf[COUNT])
+    if where.taken == n == where.least:
+        return lowered(monoid, total[own])
+    return cut_bins(monoid.options, None if rest is None else rest[own], leaf[own], n, where.taken)  # type: ignore[arg-type]
 
 
 def exact_results(layout: Layout, total: Partial | None, leaves: int) -> list[Value]:

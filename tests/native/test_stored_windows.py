@@ -1,0 +1,319 @@
+"""A window with a store is the window without one: every small size, pages of 2 to 16 partials, reopened anywhere."""
+
+from __future__ import annotations
+
+import gc
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exact_windows import ALL
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sluicegate as sg
+from sluicegate.errors import (
+    BusyError,
+    ConfigurationError,
+    CorruptPageError,
+    ForeignSnapshotError,
+    StoreError,
+)
+from sluicegate.stores import Key, Memory, Plan, SQLite
+
+pytestmark = pytest.mark.usefixtures("implementation_of_window")
+
+SUMS = {"sum": sg.sum(), "max": sg.max(), "first": sg.first()}
+
+
+def pair(aggregates: Any, policy: Any, plan: Plan, **options: Any) -> tuple[sg.Window, sg.Window, Memory]:
+    """The same window in a store and in memory."""
+    store = Memory(plan)
+    stored = sg.Window(aggregates, policy=policy, store=store, **options)
+    return stored, sg.Window(aggregates, policy=policy, **options), store
+
+
+def shape(window: sg.Window) -> list[tuple[Any, ...]]:
+    """All leaves, with their results."""
+    return [(b.count, b.results) for b in window.buckets()]
+
+
+def agree(stored: sg.Window, plain: sg.Window) -> None:
+    """Bit for bit the same answers and leaves, and both whole."""
+    assert stored.query() == plain.query()
+    assert (len(stored), stored.accepted, stored.readings) == (len(plain), plain.accepted, plain.readings)
+    stored.verify()
+    assert stored._core.rest() == plain._core.rest()
+    assert stored._core.total() == plain._core.total()
+
+
+@pytest.mark.parametrize("shift", [1, 2, 3])
+def test_every_window_size(shift: int) -> None:
+    """Count windows of sizes up to 70 fill and slide over pages of 2, 4 and 8: levels cross pages at every offset."""
+    for size in [*range(1, 20), 31, 32, 33, 47, 63, 64, 65, 70]:
+        stored, plain, store = pair(SUMS, sg.policies.count(size), Plan(shift, 3))
+        source = random.Random(size)
+        for i in range(2 * size + 40):
+            value = source.gauss(0.0, 1.0)
+            stored.insert(value)
+            plain.insert(value)
+            assert stored.query() == plain.query()
+            if i % 13 == 0:
+                agree(stored, plain)
+        assert shape(stored) == shape(plain)
+        stored.flush()
+        leaf_pages = [key for key in store.rows if key.level == 0]
+        assert len(leaf_pages) <= (size >> shift) + 2 + 3 + 2, "what has left is deleted"
+        stored.close()
+
+
+class Leave:
+    """Evicts as many of the oldest readings as it is told."""
+
+    monotone = True
+
+    def __init__(self) -> None:
+        self.keep = 10**9
+
+    def __call__(self, total: Any, old: Any) -> bool:
+        """Whether the readings after `old` are at least those to keep."""
+        return bool(total.count - old.count >= self.keep)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 16, 33, 64, 99])
+def test_every_eviction_length(size: int) -> None:
+    """Any number of readings leaves at once, all of them too, from the store, and filling goes on."""
+    for length in range(0, size + 2, 1 if size < 20 else 5):
+        rules = Leave(), Leave()
+        policies = [sg.policies.custom(rule, monotone=True, label="leave") for rule in rules]
+        stored = sg.Window(SUMS, policy=policies[0], store=Memory(Plan(1 + size % 3, 2)))
+        plain = sg.Window(SUMS, policy=policies[1])
+        for step in range(size + 20):
+            for rule in rules:
+                rule.keep = size + 1 - length if step == size else 10**9
+            for window in (stored, plain):
+                window.insert(float(step * 31 % 17) / 3.0)
+            assert stored.query() == plain.query()
+        agree(stored, plain)
+        stored.close()
+
+
+Steps = st.lists(
+    st.tuples(st.floats(-9, 9), st.one_of(st.integers(0, 5), st.integers(-20, 60), st.just(300))), max_size=150
+)
+Policies = st.one_of(
+    st.integers(1, 60).map(sg.policies.count),
+    st.integers(1, 200).map(sg.policies.time),
+    st.tuples(st.integers(1, 30), st.integers(1, 30)).map(lambda nh: sg.policies.count(nh[0], hop=nh[1])),
+)
+Buckets: Any = st.sampled_from([[], [], [sg.SumLike(atol=5.0)], [sg.MaxLike()], [sg.SumLike(error=0.2), sg.Hop()]])
+
+
+@settings(max_examples=100, deadline=None)
+@given(Steps, Policies, Buckets, st.integers(1, 4), st.integers(1, 4), st.sets(st.integers(0, 149), max_size=3))
+def test_random_streams(
+    steps: list[tuple[float, int]], policy: Any, histograms: Any, shift: int, every: int, reopened: set[int]
+) -> None:
+    """Any stream, policy, histogram and page size, reopened anywhere: the same bits as in memory."""
+    aggregates = {"max": sg.max()} if histograms and isinstance(histograms[0], sg.MaxLike) else ALL
+    histograms = [each for each in histograms if policy.hop > 1 or not isinstance(each, sg.Hop)]
+    stored, plain, store = pair(aggregates, policy, Plan(shift, every), histograms=histograms)
+    time = 0
+    for i, (value, tick) in enumerate(steps):
+        time += tick
+        stored.insert(value, time)
+        plain.insert(value, time)
+        assert stored.query() == plain.query()
+        if i in reopened:
+            stored.close()
+            store = store.reopen()
+            stored = sg.Window.open(store)
+            agree(stored, plain)
+    agree(stored, plain)
+    if not histograms:
+        assert stored.query(bounds=True) == plain.query(bounds=True)
+    assert shape(stored) == shape(plain)
+    stored.close()
+
+
+def test_batches_give_the_same_as_readings() -> None:
+    """insert_many with results, over several slices and pages of 512, gives the columns of the window in memory."""
+    source = random.Random(3)
+    values = [source.gauss(5.0, 2.0) for _ in range(9_000)]
+    stored, plain, _ = pair(SUMS, sg.policies.count(2_500), Plan())
+    for begin in range(0, len(values), 3_001):
+        batch = values[begin : begin + 3_001]
+        assert stored.insert_many(batch) == plain.insert_many(batch)
+    assert stored.insert_many(values, results=False) is None
+    plain.insert_many(values, results=False)
+    agree(stored, plain)
+
+
+def test_over_sqlite(tmp_path: Path) -> None:
+    """The same through a file, closed and opened again three times."""
+    source, policy = random.Random(4), sg.policies.count(700)
+    stored = sg.Window(SUMS, policy=policy, store=SQLite(tmp_path / "w.db", Plan(4, 5)))
+    plain = sg.Window(SUMS, policy=policy)
+    for _ in range(3):
+        for window, values in zip((stored, plain), [[source.random() for _ in range(1_500)]] * 2, strict=True):
+            window.insert_many(values, results=False)
+        stored.close()
+        stored = sg.Window.open(SQLite(tmp_path / "w.db", Plan(9, 5)))
+        agree(stored, plain)
+    stored.close()
+
+
+def test_memory_stays_logarithmic() -> None:
+    """Ten times the window, the same partials in memory, give or take a tier."""
+    held = []
+    for size in (2_000, 20_000):
+        window = sg.Window({"sum": sg.sum()}, policy=sg.policies.count(size), store=Memory(Plan(4, 8)))
+        window.insert_many([1.0] * (2 * size), results=False)
+        assert window.query()["sum"] == float(size)
+        held.append(window.footprint.bytes if hasattr(window._engine, "blocks") else 0)
+        assert len(window._core.engine_object.levels()) <= 4
+        window.close()
+
+
+# opening
+
+
+def test_open_knows_the_window() -> None:
+    """Aggregates, policy, histograms and center come from the store; what is given besides is checked."""
+    store = Memory()
+    made = sg.Window(
+        {"mean": sg.mean("t"), "spread": sg.std("t", ddof=1), "peak": sg.max("p")},
+        policy=sg.policies.time("1h", hop="1min"),
+        histograms=[sg.SumLike(error=0.1, of=["mean"])], center={"t": 20.0, "p": 1.0}, store=store,
+    )  # fmt: skip
+    for i in range(100):
+        made.insert({"t": 20.0 + i % 7, "p": 1.0 + i % 3}, i * 10**6)
+    before = made.query()
+    made.close()
+    opened = sg.Window.open(store := store.reopen())
+    assert opened.query() == before
+    assert opened.center == (20.0, 1.0)
+    assert opened._policy == sg.policies.time("1h", hop="1min")
+    opened.close()
+    with pytest.raises(ForeignSnapshotError):
+        sg.Window.open(store := store.reopen(), policy=sg.policies.time("2h"))
+    with pytest.raises(ForeignSnapshotError):
+        sg.Window.open(store, {"mean": sg.mean()})
+    sg.Window.open(store, policy=sg.policies.time("1h", hop="1min")).close()
+
+
+def test_a_callable_policy_has_to_be_given() -> None:
+    """Code is never stored: opening asks for it, and another one's name does not pass."""
+
+    def rule(total: Any, old: Any) -> bool:
+        return bool(total.count > 10)
+
+    def other(total: Any, old: Any) -> bool:
+        return True
+
+    store = Memory(Plan(2, 1))
+    window = sg.Window(SUMS, policy=rule, store=store)
+    for i in range(50):
+        window.insert(float(i))
+    before = window.query()
+    window.close()
+    with pytest.raises(ConfigurationError, match="callable"):
+        sg.Window.open(store := store.reopen())
+    with pytest.raises(ForeignSnapshotError):
+        sg.Window.open(store, policy=other)
+    opened = sg.Window.open(store, policy=rule)
+    assert opened.query() == before
+    assert all(b"rule" not in value or b"lambda" not in value for value in store.rows.values())
+
+
+def test_stores_are_not_shared_and_not_overwritten() -> None:
+    """A store that holds a window begins no other; a store in use opens no second; a dropped window lets go."""
+    store = Memory()
+    window = sg.Window(SUMS, policy=sg.policies.count(3), store=store)
+    with pytest.raises(ConfigurationError, match="holds a window already"):
+        sg.Window(SUMS, policy=sg.policies.count(3), store=store)
+    with pytest.raises(StoreError, match="another window"):
+        sg.Window.open(store)
+    window.insert(1.0)
+    window.flush()
+    del window
+    gc.collect()
+    again = sg.Window.open(store)
+    assert again.query()["sum"] == 1.0
+    with pytest.raises(ConfigurationError, match="holds no window"):
+        sg.Window.open(Memory())
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"engine": "recalc"}, "in memory"),
+        ({"histograms": [sg.Constrained(8)]}, "constrained footprint"),
+        ({"engine": "nonsense"}, "expected one of"),
+    ],
+)
+def test_what_has_no_stored_form(options: Any, reason: str) -> None:
+    """Engines in memory and level eviction are refused with the reason, before the store is touched."""
+    store = Memory()
+    with pytest.raises(ConfigurationError, match=reason):
+        sg.Window(SUMS, policy=sg.policies.count(9), store=store, **options)
+    assert not store.rows
+
+
+def test_windows_without_a_store() -> None:
+    """Nothing to flush or close: said, not ignored."""
+    window = sg.Window(SUMS, policy=sg.policies.count(9))
+    for call in (window.flush, window.close):
+        with pytest.raises(ConfigurationError, match="no store"):
+            call()
+
+
+def test_after_close() -> None:
+    """A closed window's insertions and flushes are refused once they need the store; closing again is harmless."""
+    window = sg.Window(SUMS, policy=sg.policies.count(9), store=Memory(Plan(1, 1)))
+    window.insert(1.0)
+    window.close()
+    with pytest.raises(StoreError, match="closed"):
+        window.flush()
+    with pytest.raises(StoreError, match="closed"):
+        window.insert_many([1.0] * 400)
+
+
+def test_a_policy_may_not_meddle() -> None:
+    """A policy that inserts into its own window is told so, as without a store."""
+    store = Memory(Plan(1, 1))
+    window: sg.Window
+
+    def rule(total: Any, old: Any) -> bool:
+        with pytest.raises(BusyError):
+            window.insert(1.0)
+        return bool(total.count > 3)
+
+    window = sg.Window(SUMS, policy=rule, store=store)
+    for i in range(10):
+        window.insert(float(i))
+    assert len(window) == 3
+
+
+def test_a_foreign_manifest_is_data_only() -> None:
+    """A description that names what is not Sluicegate's own opens nothing."""
+    from sluicegate.stores import manifest
+
+    store = Memory()
+    sg.Window(SUMS, policy=sg.policies.count(9), store=store).close()
+    found, row = manifest.newest(store.reopen()) or (None, 0)
+    assert found is not None
+    for old, new in (
+        (b'"Count"', b'"system"'),
+        (b'"Count"', b'"Custom"'),
+        (b'"limit"', b'"rulez"'),
+        (b'"kind"', b'"kinds"'),
+    ):
+        assert old in found.description
+        forged = found._replace(description=found.description.replace(old, new))
+        again = store.reopen()
+        again.put([(Key(-1, row), manifest.encode(forged))])
+        with pytest.raises(CorruptPageError, match="description"):
+            sg.Window.open(again)
+        again.put([(Key(-1, row), manifest.encode(found))])
