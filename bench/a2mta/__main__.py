@@ -1,6 +1,6 @@
 """The A2MTA paper's tables and figures on a stream as long as its own, every answer held to the exact one.
 
-python -m bench.a2mta [--full | --quick] [--trace memory|calm|near-zero|FILE.csv] [--column NAME] [--seed 7]
+python -m bench.a2mta [--full | --quick | --scale N] [--trace memory|calm|near-zero|FILE.csv] [--column NAME] [--seed 7]
                       [--only sum-like,max-like,hopping] [--workers 2] [--same-partial] [--json FILE] [--figures DIR]
 
 --full (the default): 62,208,000 readings, a window of 2,592,000. --quick: a twentieth of both, a minute. Exit code 1
@@ -31,6 +31,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         scale.add_argument(
             f"--{name}", dest="scale", action="store_const", const=times, help=f"1/{times} of the paper's"
         )
+    scale.add_argument("--scale", type=int, metavar="N", help="1/N of the paper")
     parser.add_argument("--trace", default="memory", help="memory, calm, near-zero, or a CSV file")
     parser.add_argument("--column", help="of the CSV file; without it the last")
     parser.add_argument("--seed", type=int, default=7)

@@ -98,6 +98,7 @@ def follow(name: str, setting: Setting, source: str, seed: int, column: str | No
         Followed(
             sg.Window(scenario.aggregate, policy=scenario.policy(), histograms=method.histograms),
             result, method.limit, setting.asked,
+            certain=bool(method.histograms),  # an exact window's would take a walk over its leaves
         )
         for method in scenario.methods
     ]  # fmt: skip
