@@ -214,6 +214,27 @@ def test_delete_fails_then_works() -> None:
     assert len([key for key in store.rows if key.level == 0]) <= 60
 
 
+def test_beginning_and_opening_fail_then_work() -> None:
+    """A store that fails at first is free for the next attempt, even while the error is being handled."""
+    store, policy = Failing(Plan(2, 1)), sg.policies.count(30)
+    store.fails = {"put"}
+    try:
+        sg.Window(SUMS, policy=policy, store=store)
+    except StoreError:
+        store.fails = set()
+        window = sg.Window(SUMS, policy=policy, store=store)
+    window.insert_many(values(200), results=False)
+    window.close()
+    again = Failing(Plan(2, 1))
+    again.rows, again.fails = store.rows, {"put"}
+    try:
+        sg.Window.open(again)
+    except StoreError:
+        again.fails = set()
+        opened = sg.Window.open(again)
+    assert opened.query() == plain_of(values(200), policy).query()
+
+
 def test_sync_fails_then_works() -> None:
     """flush says that it is not durable, and the manifest before it stays good."""
     store, policy, readings = Failing(Plan(2, 10**6)), sg.policies.count(100), values(300)
