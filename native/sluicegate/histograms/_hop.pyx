@@ -9,11 +9,11 @@ import struct
 
 from sluicegate.histograms._statistics cimport c_normal_quantile, c_student_quantile
 
-from sluicegate.reference.hop import DOUBT
+from sluicegate.reference.hop import DOUBT as _DOUBT_BYTES
 
 cdef int _LEAST_SIZES = 3
 cdef int _LEAST_SAMPLE = 30
-cdef int _DOUBT = DOUBT
+cdef int _DOUBT = _DOUBT_BYTES
 
 
 @cython.final

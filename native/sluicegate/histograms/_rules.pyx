@@ -10,7 +10,7 @@ from sluicegate.histograms._hop cimport JOIN, OTHER, HopRule
 from sluicegate.histograms._max_like cimport MaxRule
 from sluicegate.histograms._sum_like cimport SumRule
 
-from sluicegate.reference.hop import DOUBT
+from sluicegate.reference.hop import DOUBT as _DOUBT
 
 _head = struct.Struct("<3q2B")
 
@@ -107,7 +107,7 @@ cdef class Rules:
 
     def load(self, bytes data not None):
         """Continue from a state. Raises ValueError for another length, or numbers that cannot be."""
-        if len(data) not in (self.size, self.size - (DOUBT if self.hop is not None else 0)):
+        if len(data) not in (self.size, self.size - (_DOUBT if self.hop is not None else 0)):
             raise ValueError(f"histograms' state of {len(data)} bytes, expected {self.size}")
         self.start, due, _, self.full, self.sampling = _head.unpack_from(data)
         self.due_at = due if self.has_sums else 1LL << 62
