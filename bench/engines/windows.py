@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -78,6 +79,13 @@ class Full:
         values, times = self.readings(count)
         shaped = self.shaped(values)
         return timed(lambda: self.window.insert_many(shaped, times))
+
+    def batch_by_the_clock(self, count: int) -> float:
+        """As `batch`, in nanoseconds of the clock: what a background thread does at the same time counts too."""
+        values, times = self.readings(count)
+        start = time.perf_counter_ns()
+        self.window.insert_many(self.shaped(values), times)
+        return time.perf_counter_ns() - start
 
     def shaped(self, values: array[float]) -> Any:
         """As `insert_many` takes them: a row a reading where there are more dimensions than one."""
