@@ -119,6 +119,7 @@ class Window:
             engine = stored_engine(engine, self._limit)
         self._core = core(self._layout, engine, kind, value, self._limit, centers, rules, hop, up_to, eviction)
         self._reader = Reader(self._layout.dimensions, self._layout.positive)
+        self._bind_slide()
 
     def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
         header, times = isinstance(self._policy, Custom | Compiled), isinstance(self._policy, Time)
@@ -141,6 +142,23 @@ class Window:
         self._core.insert(values, in_range(time))
         if isinstance(self._policy, Custom):
             self._enforce(self._policy)
+
+    def slide(self, value: float | Mapping[str, float] | Sequence[float], time: int | None = None) -> Any:
+        """`insert` and then `query` in one call: the only aggregate's result, or all by name as `query` gives them.
+
+        The quickest way for single readings: in a compiled window it is bound to compiled code, about a tenth of the
+        two calls. Raises as `insert`.
+        """
+        self.insert(value, time)
+        values = self._core.results()
+        return values[0] if len(values) == 1 else dict(zip(self._layout.names, values, strict=True))
+
+    def _bind_slide(self) -> None:
+        """Where a compiled core enforces the policy by itself, `slide` is its own."""
+        core: Any = self._core
+        if hasattr(core, "slide") and not isinstance(self._policy, Custom):
+            core.serve(self._layout.names, self._reader.row, in_range, bool(self._layout.positive))
+            self.slide = core.slide  # type: ignore[method-assign]
 
     @overload
     def insert_many(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["how-exact.md", "choosing.md", "policies.md"]
+PAGES = ["how-exact.md", "choosing.md", "policies.md", "aggregates.md"]
 MOST_BYTES = 80_000
 
 

@@ -359,3 +359,43 @@ def test_other_threads_run_beside_a_batch(implementation_of_window: str) -> None
     assert beside > 100
     assert refused > 0
     assert window.accepted == 2_000_000
+
+
+@pytest.mark.parametrize("limit", [0, 5])
+@pytest.mark.parametrize("policy", [sg.policies.count(9), sg.policies.time(30), lambda total, old: total.count > 9])
+@pytest.mark.parametrize("aggregates", [sg.mean(), sg.count(), sg.argmax(), sg.std(ddof=1), ALL])
+def test_slide_is_insert_and_query(aggregates: Any, policy: Any, limit: int) -> None:
+    """One call takes a reading and gives what the two give: the only result, or all by name."""
+    histograms = [sg.Constrained(limit)] if limit else []
+    sliding, single = (sg.Window(aggregates, policy=policy, histograms=histograms) for _ in range(2))
+    for x, t in readings(random.Random(2), SHAPES[4], "going back", 90):
+        single.insert(x, t)
+        expected = single.query()
+        assert sliding.slide(x, t) == (expected if len(expected) > 1 else next(iter(expected.values())))
+    assert sliding.snapshot() == single.snapshot()
+
+
+def test_slide_reads_what_insert_reads() -> None:
+    """Whole numbers, mappings, sequences, ordinals for times."""
+    window = sg.Window(sg.sum(), policy=sg.policies.count(4))
+    assert [window.slide(x) for x in (1, 2.5, True, 3)] == [1.0, 3.5, 4.5, 7.5]
+    pairs = sg.Window({"a": sg.mean("a"), "b": sg.max("b")}, policy=sg.policies.time(10))
+    assert pairs.slide({"a": 1, "b": 2}, 5) == {"a": 1.0, "b": 2.0}
+    assert pairs.slide((3.0, 1.0), time=7) == {"a": 2.0, "b": 2.0}
+    assert pairs.slide((8.0, 0.0), time=27) == {"a": 8.0, "b": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("value", "time"),
+    [(float("nan"), 1), (1e300, 1), ("x", 1), (0.0, 1), (-1.0, 1), (1.0, None), (1.0, 2**62), (1.0, 1.5), (1.0, 2**80)],
+)
+def test_slide_refuses_what_insert_refuses(value: Any, time: Any) -> None:
+    """The same words, and nothing is in."""
+    window = sg.Window(sg.geometric_mean(), policy=sg.policies.time(10))
+    with pytest.raises(errors.InputError) as told:
+        window.slide(value, time)
+    with pytest.raises(errors.InputError) as expected:
+        window.insert(value, time)
+    assert str(told.value) == str(expected.value)
+    assert window.accepted == 0
+    assert window.slide(4.0, 3) == pytest.approx(4.0)

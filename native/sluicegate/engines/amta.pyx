@@ -2,18 +2,38 @@
 
 Fact card: FIFO; associative operation; insert, single eviction and query O(1) amortised, O(log n) worst; bulk eviction
 O(log n) combines; about 2n partials in chunks, and log n on the stack. The readable twin is sluicegate.reference.amta.
+
+The operations on a known operator are functions over `Op` (kernels.pxd), made once for each; a block of readings is
+taken level by level (`glide`), which combines the same operands in the same order as one reading after the other.
 """
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from sluicegate.engines.base cimport Engine, Leaves
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, has_room, release, reserve
+from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves
+from sluicegate.engines.chunks cimport (
+    Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, run_at, shape,
+)
+from sluicegate.engines.kernels cimport (
+    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
+    kernel_of_step, width_of,
+)
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
+
+cdef enum:
+    SLOTS_OF_LEFTS = 4096  # a block's R0: 32 KiB, whatever the partial's width
+    LEAST_GLIDE = 4  # readings for which a block pays off
+
+# tags of kernels.pxd: never read, they choose a function
+cdef Any any_op
+cdef Add add_op
+cdef Least least_op
+cdef Greatest greatest_op
+cdef Merge merge_op
 
 
 @cython.final
@@ -27,13 +47,16 @@ cdef class Amta(Engine):
             free(self.level[level].chunk)
         release(&self.pool)
         free(self.left)
+        free(self.lefts)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Engine.setup(self, p, limit)
         memset(self.level, 0, sizeof(self.level))
-        memset(&self.pool, 0, sizeof(Pool))
-        self.pool.shift = chunk_shift(limit)
-        self.pool.chunk = (<int64_t> p.width) << self.pool.shift
+        shape(&self.pool, p.width)
+        if limit:  # few buckets: small chunks from the heap
+            self.pool.shift, self.pool.large = chunk_shift(limit), 0
+            self.pool.chunk = (<int64_t> p.width) << self.pool.shift
+        self.kernel, self.split = kernel_of(p), each_has_kernel(p)
         self.room = stack_room(limit)
         self.left = <Slot*> calloc((3 + self.room) * p.width, sizeof(Slot))
         if self.left == NULL:
@@ -46,7 +69,7 @@ cdef class Amta(Engine):
     # the shape
 
     cdef inline Slot* node(self, int level, int64_t index) noexcept nogil:
-        return at(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], self.p.width, index)
+        return spot(self, level, index, self.p.width)
 
     cdef inline int64_t first(self, int level) noexcept nogil:
         return self.head >> level
@@ -65,32 +88,19 @@ cdef class Amta(Engine):
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Insert a leaf (Algorithm 3): a pair gets its parent when the next pair of its level begins."""
-        cdef int before = self.depth, level
         self.freshen()
         self.make_room(0, self.tail)
-        level = self.raise_node(leaf)
-        self.measure()
-        if before == 0:
-            self.compute_left()
-            return 0
-        if self.depth == before and level == before - 1:  # the leftmost tree has grown
-            self.compute_left()
-            self.compute_right()
+        if self.kernel == ADD:
+            push_by(self, add_op, leaf)
+        elif self.kernel == GREATEST:
+            push_by(self, greatest_op, leaf)
+        elif self.kernel == LEAST:
+            push_by(self, least_op, leaf)
+        elif self.kernel == MERGE:
+            push_by(self, merge_op, leaf)
         else:
-            self.has_base = self.has_right
-            if self.has_base:
-                copy(self.p, self.base_of_right, self.right)
-            self.add_newest()
+            push_by(self, any_op, leaf)
         return 0
-
-    cdef void add_newest(self) noexcept nogil:
-        """R1 from its base and the newest leaf."""
-        cdef Slot* newest = self.node(0, self.tail - 1)
-        if self.has_base:
-            combine(self.p, self.right, self.base_of_right, newest)
-        else:
-            copy(self.p, self.right, newest)
-        self.has_right = True
 
     cdef inline void freshen(self) noexcept nogil:
         """Take R0 and R1 anew where readings have joined the newest leaf since."""
@@ -98,9 +108,9 @@ cdef class Amta(Engine):
             return
         self.stale = False
         if self.depth == 1:
-            self.compute_left()
+            compute_left(self, any_op)
         else:
-            self.add_newest()
+            add_newest(self, any_op)
 
     cdef int make_room(self, int level, int64_t index) except -1 nogil:
         """Reserve whatever appending this node may need, so that nothing fails half-way."""
@@ -117,75 +127,6 @@ cdef class Amta(Engine):
             level += 1
             index = pair
 
-    cdef int raise_node(self, const Slot* leaf) noexcept nogil:
-        """Append a leaf and the parents this completes; the highest level that grew."""
-        cdef int level = 0
-        cdef int64_t index = self.tail, pair
-        cdef Slot* node
-        copy(self.p, self.node(0, index), leaf)
-        self.tail += 1
-        while True:
-            pair = (index >> 1) - 1
-            if index & 1 or pair < self.first(level + 1):
-                return level
-            node = self.node(level + 1, pair)
-            if index - 2 >= self.first(level):
-                combine(self.p, node, self.node(level, index - 2), self.node(level, index - 1))
-            else:
-                copy(self.p, node, self.node(level, index - 1))
-            level += 1
-            index = pair
-
-    cdef void compute_left(self) noexcept nogil:
-        """R0 and the stack (Algorithm 4)."""
-        cdef int level
-        self.stacked = 0
-        for level in range(self.depth - 1, -1, -1):
-            self.stack_head(level)
-        if self.stacked:
-            combine(self.p, self.left, self.node(0, self.head), self.stack + (self.stacked - 1) * self.p.width)
-        else:
-            copy(self.p, self.left, self.node(0, self.head))
-
-    cdef void compute_right(self) noexcept nogil:
-        """R1 from the last pair of each level but the topmost, the leftmost tree (Algorithm 5, R1 reset first).
-
-        The newest leaf, which readings may still join, comes last by itself.
-        """
-        cdef int level
-        cdef int64_t last = self.tail - 1
-        cdef Slot* pair = self.spare + 3 * self.p.width
-        self.stale = False
-        self.has_right = self.depth > 1
-        self.has_base = self.has_right and last & 1
-        if not self.has_right:
-            return
-        if self.has_base:
-            copy(self.p, self.base_of_right, self.node(0, last - 1))
-        for level in range(1, self.depth - 1):
-            last = self.end(level) - 1
-            if last & 1:
-                combine(self.p, pair, self.node(level, last - 1), self.node(level, last))
-            else:
-                copy(self.p, pair, self.node(level, last))
-            if self.has_base:
-                combine(self.p, self.base_of_right, pair, self.base_of_right)
-            else:
-                copy(self.p, self.base_of_right, pair)
-                self.has_base = True
-        self.add_newest()
-
-    cdef inline void stack_head(self, int level) noexcept nogil:
-        cdef int64_t index = self.first(level)
-        cdef Slot* top = self.stack + self.stacked * self.p.width
-        if index & 1 or index + 1 >= self.end(level):
-            return
-        if self.stacked:
-            combine(self.p, top, self.node(level, index + 1), top - self.p.width)
-        else:
-            copy(self.p, top, self.node(level, index + 1))
-        self.stacked += 1
-
     cdef void join(self, const Slot* reading) noexcept nogil:
         """Fold a reading into the newest leaf, which has no parent yet."""
         cdef Slot* newest = self.node(0, self.tail - 1)
@@ -199,40 +140,115 @@ cdef class Amta(Engine):
 
     cdef void pop(self) noexcept nogil:
         """Evict the oldest leaf (Algorithms 6 and 7)."""
-        cdef int before = self.depth, level = 0
         self.freshen()
-        self.drop_to(self.head + 1)
-        self.measure()
-        if self.depth < before:
+        if self.kernel == ADD:
+            pop_by(self, add_op)
+        elif self.kernel == GREATEST:
+            pop_by(self, greatest_op)
+        elif self.kernel == LEAST:
+            pop_by(self, least_op)
+        elif self.kernel == MERGE:
+            pop_by(self, merge_op)
+        else:
+            pop_by(self, any_op)
+
+    cdef void pop_to(self, int64_t head) noexcept nogil:
+        """One by one, or, where more than about log n leave, at once."""
+        if head - self.head > singles(self.tail - self.head):
+            self.freshen()
+            self.drop_to(head)
+            self.measure()
             self.rebuild()
             return
-        self.stacked -= 1
-        copy(self.p, self.left, self.stack + self.stacked * self.p.width)
-        while level < before and not (self.head >> level) & 1:
-            level += 1
-        while level > 0:
-            level -= 1
-            self.stack_head(level)
+        while self.head < head:
+            self.pop()
 
     cdef void rebuild(self) noexcept nogil:
         if self.head == self.tail:
             self.stacked = 0
             self.has_right = self.has_base = self.stale = False
             return
-        self.compute_left()
-        self.compute_right()
+        compute_left(self, any_op)
+        compute_right(self, any_op)
 
-    cdef inline void drop_to(self, int64_t head) noexcept nogil:
+    cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head; chunks that lie wholly before it return to the free list."""
         cdef int level = 0
         cdef Queue* queue
-        cdef bint crossed = (head >> self.pool.shift) != (self.head >> self.pool.shift)
         self.head = head
-        while crossed and level < LEVELS:
+        while level < LEVELS:
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if queue.chunk == NULL:
-                return
+            if queue.begin >= min((head >> level) >> queue.shift, queue.end):  # so it is above, or soon
+                break
             drop(&self.pool, queue, head >> level)
+            level += 1
+        if self.pool.surplus:
+            give_back(&self.pool)
+
+    # a block of readings
+
+    cdef int run(self, const Block* block) except -1 nogil:
+        """Runs between the rare changes of the leftmost tree are taken level by level, the rest one by one."""
+        self.freshen()
+        if self.kernel == ADD:
+            return run_by(self, add_op, block)
+        if self.kernel == GREATEST:
+            return run_by(self, greatest_op, block)
+        if self.kernel == LEAST:
+            return run_by(self, least_op, block)
+        if self.kernel == MERGE:
+            return run_by(self, merge_op, block)
+        return run_by(self, any_op, block)
+
+    cdef int64_t quiet(self, const Block* block, int64_t done) noexcept nogil:
+        """How many readings from `done` on neither let the leftmost tree grow nor lower it, nor let many leave at once."""
+        cdef int top = self.depth - 1
+        cdef int64_t most, last, low = done, high, middle
+        if top < 2:
+            return 0
+        most = ((((self.tail + 1) >> top) + 1) << top) - self.tail - 2
+        most = min(most, block.n - done)
+        last = min((self.end(top) << top) - 1, self.head + self.most_left)
+        if most <= 0 or block.heads[done] > last:
+            return 0
+        high = done + most
+        if block.heads[high - 1] > last:  # the readings after which the head is at most `last`
+            while high - low > 1:
+                middle = (low + high) >> 1
+                if block.heads[middle] <= last:
+                    low = middle
+                else:
+                    high = middle
+        if block.jump <= top:  # fewer than the least number that leaves at once
+            return high - done
+        last = self.head
+        for middle in range(done, high):
+            if block.heads[middle] - last > singles(self.tail + middle - done + 1 - last):
+                return middle - done
+            last = block.heads[middle]
+        return high - done
+
+    cdef int room_for_lefts(self) except -1 nogil:
+        self.most_left = max(SLOTS_OF_LEFTS // self.p.width - 1, 15)
+        self.lefts = <Slot*> malloc((self.most_left + 1) * self.p.width * sizeof(Slot))
+        if self.lefts == NULL:
+            with gil:
+                raise MemoryError(f"amta: no memory for a block of {self.most_left} partials of {self.p.width} slots")
+        return 0
+
+    cdef int make_room_for(self, int64_t tail) except -1 nogil:
+        """Reserve what the leaves up to `tail` and the nodes above them need."""
+        cdef int level = 0
+        cdef int64_t index, last
+        cdef Queue* queue
+        while True:
+            index, last = max(self.end(level), self.first(level)), ((tail + 1) >> level) - 2
+            if index > last:
+                return 0
+            queue = &self.level[(self.base + level) & (LEVELS - 1)]
+            if reserve(&self.pool, queue, index) < 0 or reserve(&self.pool, queue, last) < 0:
+                with gil:
+                    raise MemoryError(f"amta: no memory for the leaves up to {tail} at level {level}")
             level += 1
 
     # Algorithm 2 on each tree of the forest: bulk eviction
@@ -327,7 +343,7 @@ cdef class Amta(Engine):
         self.base = (self.base + 1) & (LEVELS - 1)
         self.head >>= 1
         self.tail = last >> 1
-        self.raise_node(newest)
+        raise_node(self, any_op, newest)
         self.measure()
         self.rebuild()
         return 0
@@ -358,12 +374,14 @@ cdef class Amta(Engine):
         return self.node(0, index)
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t slots = (3 + self.room) * self.p.width + self.pool.chunks * self.pool.chunk, rings = 0
+        cdef int64_t slots = (3 + self.room) * self.p.width, rings = 0
         cdef int level
+        if self.lefts != NULL:
+            slots += (self.most_left + 1) * self.p.width
         for level in range(LEVELS):
             if self.level[level].chunk != NULL:
-                rings += self.level[level].mask + 1
-        return Engine.bytes(self) + slots * <int64_t> sizeof(Slot) + rings * <int64_t> sizeof(void*)
+                rings += 2 * (self.level[level].mask + 1)
+        return Engine.bytes(self) + slots * <int64_t> sizeof(Slot) + held(&self.pool) + rings * <int64_t> sizeof(void*)
 
     cdef const Slot* result(self, int side) noexcept nogil:
         if self.head == self.tail or (side == 1 and not self.has_base):
@@ -389,7 +407,7 @@ cdef class Amta(Engine):
         if right != NULL:
             copy(self.p, self.base_of_right, right)
         if self.has_right:
-            self.add_newest()
+            add_newest(self, any_op)
         return 0
 
     # invariants
@@ -419,7 +437,7 @@ cdef class Amta(Engine):
         memcpy(kept_stack, self.stack, size)
         self.stacked = 0
         for level in range(self.depth - 1, -1, -1):
-            self.stack_head(level)
+            stack_head(self, any_op, level)
         level = self.stacked == kept and memcmp(kept_stack, self.stack, size) == 0
         memcpy(self.stack, kept_stack, size)
         self.stacked = kept
@@ -429,11 +447,391 @@ cdef class Amta(Engine):
         return 0
 
 
+cdef inline Slot* spot(Amta self, int level, int64_t index, int w) noexcept nogil:
+    return at(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], w, index)
+
+
+cdef inline int64_t singles(int64_t size) noexcept nogil:
+    """So many leaves are evicted one by one before all that leave are at once: a log n of them."""
+    cdef int64_t k = 1
+    while size:
+        size >>= 1
+        k += 1
+    return k
+
+
+# the algorithms, for each operator
+
+cdef inline void push_by(Amta self, Op op, const Slot* leaf) noexcept nogil:
+    """Algorithm 3; there is room."""
+    raise_node(self, op, leaf)
+    self.tail -= 1
+    advance(self, op)
+
+
+cdef inline void advance(Amta self, Op op) noexcept nogil:
+    """Take in the next leaf, which is in its place with the parents it completes."""
+    cdef int before = self.depth
+    self.tail += 1
+    self.measure()
+    if before == 0:
+        compute_left(self, op)
+    elif self.depth == before and not (self.tail + 1) & (((<int64_t> 1) << (before - 1)) - 1):  # the leftmost tree has grown
+        compute_left(self, op)
+        compute_right(self, op)
+    else:
+        self.has_base = self.has_right
+        if self.has_base:
+            copy_by(op, self.p, self.base_of_right, self.right)
+        add_newest(self, op)
+
+
+cdef inline void add_newest(Amta self, Op op) noexcept nogil:
+    """R1 from its base and the newest leaf."""
+    cdef Slot* newest = spot(self, 0, self.tail - 1, width_of(op, self.p))
+    if self.has_base:
+        combine_by(op, self.p, self.right, self.base_of_right, newest)
+    else:
+        copy_by(op, self.p, self.right, newest)
+    self.has_right = True
+
+
+cdef inline void raise_node(Amta self, Op op, const Slot* leaf) noexcept nogil:
+    """Append a leaf and the parents this completes."""
+    cdef int level = 0, w = width_of(op, self.p)
+    cdef int64_t index = self.tail, pair
+    cdef Slot* node
+    copy_by(op, self.p, spot(self, 0, index, w), leaf)
+    self.tail += 1
+    while True:
+        pair = (index >> 1) - 1
+        if index & 1 or pair < self.first(level + 1):
+            return
+        node = spot(self, level + 1, pair, w)
+        if index - 2 >= self.first(level):
+            combine_by(op, self.p, node, spot(self, level, index - 2, w), spot(self, level, index - 1, w))
+        else:
+            copy_by(op, self.p, node, spot(self, level, index - 1, w))
+        level += 1
+        index = pair
+
+
+cdef void compute_left(Amta self, Op op) noexcept nogil:
+    """R0 and the stack (Algorithm 4)."""
+    cdef int level, w = width_of(op, self.p)
+    self.stacked = 0
+    for level in range(self.depth - 1, -1, -1):
+        stack_head(self, op, level)
+    if self.stacked:
+        combine_by(op, self.p, self.left, spot(self, 0, self.head, w), self.stack + (self.stacked - 1) * w)
+    else:
+        copy_by(op, self.p, self.left, spot(self, 0, self.head, w))
+
+
+cdef void compute_right(Amta self, Op op) noexcept nogil:
+    """R1 from the last pair of each level but the topmost, the leftmost tree (Algorithm 5, R1 reset first).
+
+    The newest leaf, which readings may still join, comes last by itself.
+    """
+    cdef int level, w = width_of(op, self.p)
+    cdef int64_t last = self.tail - 1
+    cdef Slot* pair = self.spare + 3 * w
+    self.stale = False
+    self.has_right = self.depth > 1
+    self.has_base = self.has_right and last & 1
+    if not self.has_right:
+        return
+    if self.has_base:
+        copy_by(op, self.p, self.base_of_right, spot(self, 0, last - 1, w))
+    for level in range(1, self.depth - 1):
+        last = self.end(level) - 1
+        if last & 1:
+            combine_by(op, self.p, pair, spot(self, level, last - 1, w), spot(self, level, last, w))
+        else:
+            copy_by(op, self.p, pair, spot(self, level, last, w))
+        if self.has_base:
+            combine_by(op, self.p, self.base_of_right, pair, self.base_of_right)
+        else:
+            copy_by(op, self.p, self.base_of_right, pair)
+            self.has_base = True
+    add_newest(self, op)
+
+
+cdef inline void stack_head(Amta self, Op op, int level) noexcept nogil:
+    stack_part(self, op, width_of(op, self.p), 0, level)
+
+
+cdef inline void stack_part(Amta self, Op op, int w, int s, int level) noexcept nogil:
+    cdef int64_t index = self.first(level)
+    cdef Slot* top = self.stack + self.stacked * w + s
+    if index & 1 or index + 1 >= self.end(level):
+        return
+    if self.stacked:
+        combine_by(op, self.p, top, spot(self, level, index + 1, w) + s, top - w)
+    else:
+        copy_by(op, self.p, top, spot(self, level, index + 1, w) + s)
+    self.stacked += 1
+
+
+cdef inline void pop_by(Amta self, Op op) noexcept nogil:
+    """Algorithms 6 and 7."""
+    cdef int before = self.depth, level = 0, w = width_of(op, self.p)
+    self.drop_to(self.head + 1)
+    self.measure()
+    if self.depth < before:
+        if self.head == self.tail:
+            self.rebuild()
+        else:
+            compute_left(self, op)
+            compute_right(self, op)
+        return
+    self.stacked -= 1
+    copy_by(op, self.p, self.left, self.stack + self.stacked * w)
+    while level < before and not (self.head >> level) & 1:
+        level += 1
+    while level > 0:
+        level -= 1
+        stack_head(self, op, level)
+
+
+# a block of readings
+
+cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
+    """All leaves and the nodes above them first, then what the window holds of them after each."""
+    cdef int64_t i = 0, k, old
+    if self.lefts == NULL:
+        self.room_for_lefts()
+    self.make_room_for(self.tail + block.n)
+    append_leaves(self, block.leaves, block.n)
+    raise_parts(self, op, self.tail, self.tail + block.n)
+    while i < block.n:
+        k = self.quiet(block, i)
+        if k >= LEAST_GLIDE:
+            old = self.head
+            self.tail += k
+            if block.heads[i + k - 1] > old:
+                self.drop_to(block.heads[i + k - 1])
+            glide_parts(self, op, block, i, k, old)
+            self.has_base = True
+            i += k
+        else:
+            step(self, op, block, i)
+            i += 1
+    return 0
+
+
+cdef inline void step(Amta self, Op op, const Block* block, int64_t i) noexcept nogil:
+    """One reading by itself."""
+    cdef int w = width_of(op, self.p)
+    advance(self, op)
+    if block.heads[i] - self.head > 1:
+        self.pop_to(block.heads[i])
+    elif self.head < block.heads[i]:
+        pop_by(self, op)
+    if block.totals != NULL and self.head < self.tail:
+        if self.has_right:
+            combine_by(op, self.p, block.totals + i * w, self.left, self.right)
+        else:
+            copy_by(op, self.p, block.totals + i * w, self.left)
+
+
+cdef inline void append_leaves(Amta self, const Slot* leaves, int64_t k) noexcept nogil:
+    cdef int64_t index = self.tail, end = self.tail + k, n, w = self.p.width
+    cdef Queue* queue = &self.level[self.base]
+    while index < end:
+        n = min(run_at(queue, index), end - index)
+        memcpy(at(&self.pool, queue, self.p.width, index), leaves, n * w * sizeof(Slot))
+        leaves += n * w
+        index += n
+
+
+# Where every component of a partial has an operator of its own (`split`), each goes through by itself: `w` slots from one
+# partial to the next, the component `s` slots into it.
+
+cdef inline void raise_parts(Amta self, Op op, int64_t before, int64_t after) noexcept nogil:
+    cdef int k, kernel, s
+    if Op is Any:
+        if not self.split:
+            raise_block(self, op, self.p.width, 0, before, after)
+            return
+        for k in range(self.p.steps):
+            kernel, s = kernel_of_step(&self.p.step[k]), self.p.step[k].slot
+            if kernel == ADD:
+                raise_block(self, add_op, self.p.width, s, before, after)
+            elif kernel == LEAST:
+                raise_block(self, least_op, self.p.width, s, before, after)
+            elif kernel == GREATEST:
+                raise_block(self, greatest_op, self.p.width, s, before, after)
+            else:
+                raise_block(self, merge_op, self.p.width, s, before, after)
+    else:
+        raise_block(self, op, width_of(op, self.p), 0, before, after)
+
+
+cdef inline void glide_parts(Amta self, Op op, const Block* block, int64_t i, int64_t k, int64_t old) noexcept nogil:
+    cdef int step, kernel, s
+    if Op is Any:
+        if not self.split:
+            glide(self, op, self.p.width, 0, block, i, k, old)
+            return
+        for step in range(self.p.steps):
+            kernel, s = kernel_of_step(&self.p.step[step]), self.p.step[step].slot
+            if kernel == ADD:
+                glide(self, add_op, self.p.width, s, block, i, k, old)
+            elif kernel == LEAST:
+                glide(self, least_op, self.p.width, s, block, i, k, old)
+            elif kernel == GREATEST:
+                glide(self, greatest_op, self.p.width, s, block, i, k, old)
+            else:
+                glide(self, merge_op, self.p.width, s, block, i, k, old)
+    else:
+        glide(self, op, width_of(op, self.p), 0, block, i, k, old)
+
+
+cdef inline void raise_block(Amta self, Op op, int w, int s, int64_t before, int64_t after) noexcept nogil:
+    """The nodes that leaves up to `after` complete, level by level."""
+    cdef int level = 1
+    cdef int64_t index, end, n, j
+    cdef Queue* below
+    cdef Queue* queue
+    cdef const Slot* pairs
+    cdef Slot* nodes
+    while True:
+        index, end = max(((before + 1) >> level) - 1, self.first(level)), ((after + 1) >> level) - 1
+        if index >= end:
+            return
+        below = &self.level[(self.base + level - 1) & (LEVELS - 1)]
+        queue = &self.level[(self.base + level) & (LEVELS - 1)]
+        if 2 * index < self.first(level - 1):  # its left half has left
+            copy_by(op, self.p, at(&self.pool, queue, w, index) + s, at(&self.pool, below, w, 2 * index + 1) + s)
+            index += 1
+        while index < end:
+            n = min(min(run_at(queue, index), run_at(below, 2 * index) >> 1), end - index)
+            pairs, nodes = at(&self.pool, below, w, 2 * index) + s, at(&self.pool, queue, w, index) + s
+            for j in range(n):
+                combine_by(op, self.p, nodes + j * w, pairs + 2 * j * w, pairs + (2 * j + 1) * w)
+            index += n
+        level += 1
+
+
+cdef inline void glide(
+    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t k, int64_t old
+) noexcept nogil:
+    """Take k readings during which the leftmost tree neither grows nor falls: R0 backwards, R1 forwards, level by level.
+
+    R0 where the window begins at h > old is node(l, h >> l) and then R0 at h + 2^l, for l the trailing zeros of h: what
+    Algorithm 7 leaves on the stack. R1 is R1 before and the leaf. So every combination is the one that single calls make.
+    """
+    cdef const Slot* leaves = block.leaves + i * w + s
+    cdef const Slot* lefts = self.lefts + s
+    cdef Slot* totals = block.totals + i * w + s
+    copy_by(op, self.p, self.lefts + s, self.left + s)
+    if self.head > old:
+        slide_left(self, op, w, s, old, block.totals != NULL)
+    if block.totals == NULL:
+        extend_right(self, op, w, s, leaves, k)
+    elif block.jump == 1 and self.head - block.heads[i] == k - 1:  # one leaves for each that comes
+        extend_evenly(self, op, w, s, leaves, lefts + (block.heads[i] - old) * w, totals, k)
+    else:
+        extend_unevenly(self, op, w, s, leaves, lefts - old * w, block.heads + i, totals, k)
+
+
+cdef inline Slot* own(Amta self, Op op, int s, Slot* few) noexcept nogil:
+    """Where R1 is while a loop runs: in registers, but for partials of any width."""
+    if Op is Any:
+        return self.right
+    else:
+        copy_by(op, self.p, few, self.right + s)
+        return few
+
+
+cdef inline void finish_right(Amta self, Op op, int s, Slot* right, const Slot* newest) noexcept nogil:
+    copy_by(op, self.p, self.base_of_right + s, right)
+    combine_by(op, self.p, self.right + s, right, newest)
+
+
+cdef inline void extend_right(Amta self, Op op, int w, int s, const Slot* leaves, int64_t k) noexcept nogil:
+    """R1 with k leaves more."""
+    cdef int64_t j
+    cdef Slot few[3]
+    cdef Slot* right = own(self, op, s, few)
+    for j in range(k - 1):
+        combine_by(op, self.p, right, right, leaves + j * w)
+    finish_right(self, op, s, right, leaves + (k - 1) * w)
+
+
+cdef inline void extend_evenly(
+    Amta self, Op op, int w, int s, const Slot* leaves, const Slot* lefts, Slot* totals, int64_t k
+) noexcept nogil:
+    """The same with the window's total after each leaf, where R0 moves on by one each time."""
+    cdef int64_t j
+    cdef Slot few[3]
+    cdef Slot* right = own(self, op, s, few)
+    for j in range(k - 1):
+        combine_by(op, self.p, right, right, leaves + j * w)
+        combine_by(op, self.p, totals + j * w, lefts + j * w, right)
+    finish_right(self, op, s, right, leaves + (k - 1) * w)
+    combine_by(op, self.p, totals + (k - 1) * w, lefts + (k - 1) * w, self.right + s)
+
+
+cdef inline void extend_unevenly(
+    Amta self, Op op, int w, int s, const Slot* leaves, const Slot* lefts, const int64_t* heads, Slot* totals, int64_t k
+) noexcept nogil:
+    """The same where any number leaves."""
+    cdef int64_t j
+    cdef Slot few[3]
+    cdef Slot* right = own(self, op, s, few)
+    for j in range(k - 1):
+        combine_by(op, self.p, right, right, leaves + j * w)
+        combine_by(op, self.p, totals + j * w, lefts + heads[j] * w, right)
+    finish_right(self, op, s, right, leaves + (k - 1) * w)
+    combine_by(op, self.p, totals + (k - 1) * w, lefts + heads[k - 1] * w, self.right + s)
+
+
+cdef inline void slide_left(Amta self, Op op, int w, int s, int64_t old, bint each) noexcept nogil:
+    """R0 and the stack for the head as it is now; R0 for each head after `old` to `lefts` where wanted."""
+    cdef int level
+    cdef int64_t before = old if each else self.head - 1
+    cdef Slot* lefts = self.lefts + s - before * w
+    self.stacked = 0
+    for level in range(self.depth - 1, -1, -1):
+        level_of_lefts(self, op, w, s, lefts, before, level)
+        stack_part(self, op, w, s, level)
+    copy_by(op, self.p, self.left + s, lefts + self.head * w)
+
+
+cdef inline void level_of_lefts(Amta self, Op op, int w, int s, Slot* lefts, int64_t before, int level) noexcept nogil:
+    """R0 for the heads after `before` that have `level` trailing zeros; the stack's top is what follows the last one."""
+    cdef int64_t leap = (<int64_t> w) << level, h = ((before >> level) + 1) | 1, last = (self.head >> level), n, j
+    cdef Queue* queue = &self.level[(self.base + level) & (LEVELS - 1)]
+    cdef const Slot* nodes
+    cdef Slot* out
+    if not last & 1:
+        last -= 1
+    while h < last:  # all but the last: h, and what follows it, are in `lefts`
+        n = min((run_at(queue, h) + 1) >> 1, (last - h) >> 1)
+        nodes, out = at(&self.pool, queue, w, h) + s, lefts + (h << level) * w
+        if level == 0:
+            for j in range(n):
+                combine_by(op, self.p, out + 2 * j * w, nodes + 2 * j * w, out + (2 * j + 1) * w)
+        else:
+            for j in range(n):
+                combine_by(op, self.p, out, nodes + 2 * j * w, out + leap)
+                out += 2 * leap
+        h += 2 * n
+    if h == last:
+        out, nodes = lefts + (h << level) * w, at(&self.pool, queue, w, h) + s
+        if ((h + 1) << level) <= self.head:
+            combine_by(op, self.p, out, nodes, out + leap)
+        elif self.stacked:
+            combine_by(op, self.p, out, nodes, self.stack + (self.stacked - 1) * w + s)
+        else:
+            copy_by(op, self.p, out, nodes)
+
+
 cdef int chunk_shift(int64_t limit) noexcept:
-    """Chunks of 256 leaves; for a window of few buckets about an eighth of them, 4 at least."""
+    """For a window of few buckets chunks of about an eighth of them, 4 to 256."""
     cdef int shift = 2
-    if limit == 0:
-        return 8
     while shift < 8 and (<int64_t> 8 << shift) < limit:
         shift += 1
     return shift

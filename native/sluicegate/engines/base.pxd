@@ -14,6 +14,7 @@ ctypedef struct Block:  # readings of an exact window that come one after the ot
     int64_t n  # at least 1, at most MOST_BLOCK
     const Slot* leaves  # n partials
     const int64_t* heads  # the window's head after each: never goes back; equal to the tail then: empty
+    int64_t jump  # at most so many leave after one reading
     Slot* totals  # room for n partials: the window's after each (an empty one's is not read); NULL: not asked for
 
 cdef enum:

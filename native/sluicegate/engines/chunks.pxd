@@ -1,34 +1,53 @@
 """A queue of partials under absolute indices in chunks of fixed size, taken from and given back to a shared free list.
 
-Chunks are never moved, so a pointer to a partial stays good while it is there; a level that shrinks feeds one that grows.
+A queue begins with small chunks from the heap; where the pool has large ones, mapped from the system, a queue of many
+small chunks moves to those once, so that a window of few readings stays small and a great one gives its memory back a
+chunk at a time. Chunks of a queue are linked, so that any number of them joins the free list at once.
 """
 
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.program cimport Slot
 
+ctypedef struct Chunk:
+    Chunk* next  # in its queue, or in the free list
+    Slot* data
+
 ctypedef struct Pool:
-    int shift  # a chunk holds 2^shift partials
-    int64_t chunk  # slots of a chunk
-    int64_t chunks  # allocated, in use or free
-    void* free
+    int shift  # a small chunk holds 2^shift partials
+    int64_t chunk  # slots of a small chunk
+    int64_t chunks  # small chunks allocated, in use or free; a large one counts as 2^large
+    int large  # a large chunk holds 2^large small ones; 0: there are none
+    bint surplus  # more is free than a window of this size needs: `give_back` returns a chunk to the system
+    Chunk* free[2]  # small, large
+    int64_t spare[2]  # chunks in the free lists
+    int64_t used[2]  # chunks in queues
 
 ctypedef struct Queue:
-    Slot** chunk  # a ring: chunk k is at k & mask
+    Slot** chunk  # a ring: chunk k's data is at k & mask; behind it a ring of the chunks themselves
     int64_t mask
     int64_t begin  # chunks begin … end − 1 are there
     int64_t end
+    int shift  # of its chunks now
 
 
 cdef inline Slot* at(const Pool* pool, const Queue* queue, int width, int64_t index) noexcept nogil:
-    return queue.chunk[(index >> pool.shift) & queue.mask] + (index & ((1 << pool.shift) - 1)) * width
+    return queue.chunk[(index >> queue.shift) & queue.mask] + (index & ((<int64_t> 1 << queue.shift) - 1)) * width
 
 
 cdef inline bint has_room(const Pool* pool, const Queue* queue, int64_t index) noexcept nogil:
-    return queue.begin < queue.end and (index >> pool.shift) < queue.end
+    return queue.begin < queue.end and (index >> queue.shift) < queue.end
 
 
-cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # makes room for `index`; −1: no memory
-cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # gives back what lies wholly before `index`
+cdef inline int64_t run_at(const Queue* queue, int64_t index) noexcept nogil:
+    """How many partials lie one after the other from `index` on."""
+    return (<int64_t> 1 << queue.shift) - (index & ((<int64_t> 1 << queue.shift) - 1))
+
+
+cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: 1 KiB and 32 KiB chunks
+cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # makes room up to `index`, in an empty queue from there; −1: no memory
+cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # gives back what lies wholly before `index`; O(1)
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil
-cdef void release(Pool* pool) noexcept nogil  # frees the chunks of the free list
+cdef void give_back(Pool* pool) noexcept nogil  # returns at most one chunk of each kind to the system
+cdef void release(Pool* pool) noexcept nogil  # frees the chunks of the free lists
+cdef int64_t held(const Pool* pool) noexcept nogil  # bytes of chunks, in use or free

@@ -2,69 +2,176 @@
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
 
 from sluicegate.engines.program cimport Slot
 
+cdef enum:
+    SMALL = 128  # slots of a small chunk, more or less
+    LARGE = 5  # a large chunk is 2^LARGE small ones
+    MOST_SMALL = 128  # small chunks of a queue before it moves to large ones: copied within 20 µs
+
+
+cdef void shape(Pool* pool, int width) noexcept nogil:
+    memset(pool, 0, sizeof(Pool))
+    pool.shift = 7
+    while pool.shift > 2 and (width << pool.shift) > 2 * SMALL:
+        pool.shift -= 1
+    pool.chunk = (<int64_t> width) << pool.shift
+    pool.large = LARGE
+
+
+cdef inline Chunk** links(const Queue* queue) noexcept nogil:
+    return <Chunk**> (queue.chunk + queue.mask + 1)
+
+
+cdef inline bint is_large(const Pool* pool, const Queue* queue) noexcept nogil:
+    return queue.shift != pool.shift
+
 
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
-    cdef int64_t k = index >> pool.shift
-    cdef Slot* chunk
     if queue.begin == queue.end:
-        queue.begin = queue.end = k
-    while queue.end <= k:
-        if queue.chunk == NULL or queue.end - queue.begin > queue.mask:
-            if widen(queue) < 0:
-                return -1
-        chunk = take(pool)
-        if chunk == NULL:
+        queue.shift = pool.shift
+        queue.begin = queue.end = index >> queue.shift
+    elif pool.large and not is_large(pool, queue) and queue.end - queue.begin >= MOST_SMALL:
+        if move_to_large(pool, queue) < 0:
             return -1
-        queue.chunk[queue.end & queue.mask] = chunk
-        queue.end += 1
+    while queue.end <= index >> queue.shift:
+        if append(pool, queue) < 0:
+            return -1
+    return 0
+
+
+cdef int append(Pool* pool, Queue* queue) noexcept nogil:
+    """One chunk more at the end, linked to the one before."""
+    cdef Chunk* chunk
+    if (queue.chunk == NULL or queue.end - queue.begin > queue.mask) and widen(queue) < 0:
+        return -1
+    chunk = take(pool, is_large(pool, queue))
+    if chunk == NULL:
+        return -1
+    if queue.end > queue.begin:
+        links(queue)[(queue.end - 1) & queue.mask].next = chunk
+    queue.chunk[queue.end & queue.mask] = chunk.data
+    links(queue)[queue.end & queue.mask] = chunk
+    queue.end += 1
     return 0
 
 
 cdef int widen(Queue* queue) noexcept nogil:
-    cdef int64_t size = 4 if queue.chunk == NULL else 2 * (queue.mask + 1)
+    cdef Queue wider = queue[0]
     cdef int64_t k
-    cdef Slot** wider = <Slot**> calloc(size, sizeof(Slot*))
-    if wider == NULL:
+    wider.mask = 3 if queue.chunk == NULL else 2 * queue.mask + 1
+    wider.chunk = <Slot**> calloc(2 * (wider.mask + 1), sizeof(void*))
+    if wider.chunk == NULL:
         return -1
     for k in range(queue.begin, queue.end):
-        wider[k & (size - 1)] = queue.chunk[k & queue.mask]
+        wider.chunk[k & wider.mask] = queue.chunk[k & queue.mask]
+        links(&wider)[k & wider.mask] = links(queue)[k & queue.mask]
     free(queue.chunk)
-    queue.chunk = wider
-    queue.mask = size - 1
+    queue[0] = wider
     return 0
 
 
-cdef Slot* take(Pool* pool) noexcept nogil:
-    cdef Slot* chunk = <Slot*> pool.free
+cdef int move_to_large(Pool* pool, Queue* queue) noexcept nogil:
+    """Copy a queue into large chunks; the small ones join the free list."""
+    cdef Queue large
+    cdef int64_t k, inside = (<int64_t> 1 << pool.large) - 1
+    memset(&large, 0, sizeof(Queue))
+    large.shift = pool.shift + pool.large
+    large.begin = large.end = queue.begin >> pool.large
+    for k in range(queue.begin, queue.end):
+        if large.end <= k >> pool.large and append(pool, &large) < 0:
+            clear(pool, &large)
+            free(large.chunk)
+            return -1
+        memcpy(
+            large.chunk[(k >> pool.large) & large.mask] + (k & inside) * pool.chunk,
+            queue.chunk[k & queue.mask], pool.chunk * sizeof(Slot),
+        )
+    clear(pool, queue)
+    free(queue.chunk)
+    queue[0] = large
+    return 0
+
+
+cdef Chunk* take(Pool* pool, bint large) noexcept nogil:
+    cdef Chunk* chunk = pool.free[large]
     if chunk != NULL:
-        pool.free = (<void**> chunk)[0]
+        pool.free[large] = chunk.next
+        pool.spare[large] -= 1
+    else:
+        chunk = allocate(pool, large)
+        if chunk == NULL:
+            return NULL
+        pool.chunks += (<int64_t> 1) << (pool.large if large else 0)
+    pool.used[large] += 1
+    return chunk
+
+
+cdef Chunk* allocate(const Pool* pool, bint large) noexcept nogil:
+    cdef size_t size = pool.chunk * sizeof(Slot)
+    cdef Chunk* chunk = <Chunk*> malloc(sizeof(Chunk) + (0 if large else size))
+    cdef void* data
+    if chunk == NULL or not large:
+        if chunk != NULL:
+            chunk.data = <Slot*> (chunk + 1)
         return chunk
-    chunk = <Slot*> malloc(pool.chunk * sizeof(Slot))
-    if chunk != NULL:
-        pool.chunks += 1
+    data = mmap(NULL, size << pool.large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    if data == MAP_FAILED:
+        free(chunk)
+        return NULL
+    chunk.data = <Slot*> data
     return chunk
 
 
 cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
-    cdef int64_t k = index >> pool.shift
-    cdef Slot* chunk
-    while queue.begin < queue.end and queue.begin < k:
-        chunk = queue.chunk[queue.begin & queue.mask]
-        (<void**> chunk)[0] = pool.free
-        pool.free = chunk
-        queue.begin += 1
+    cdef int64_t k = min(index >> queue.shift, queue.end), n = k - queue.begin
+    cdef bint large = is_large(pool, queue)
+    if n <= 0:
+        return
+    links(queue)[(k - 1) & queue.mask].next = pool.free[large]
+    pool.free[large] = links(queue)[queue.begin & queue.mask]
+    pool.spare[large] += n
+    pool.used[large] -= n
+    queue.begin = k
+    pool.surplus = has_surplus(pool)
+
+
+cdef bint has_surplus(const Pool* pool) noexcept nogil:
+    """More than an eighth of what is in use, and what the levels of a forest free and take in turns."""
+    return pool.spare[1] > (pool.used[1] >> 3) + 8 or pool.spare[0] > (pool.used[0] >> 3) + 64
 
 
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil:
-    drop(pool, queue, queue.end << pool.shift)
+    drop(pool, queue, queue.end << queue.shift)
+
+
+cdef void give_back(Pool* pool) noexcept nogil:
+    cdef int large
+    for large in range(2):
+        if pool.spare[large] > (pool.used[large] >> 3) + (8 if large else 64):
+            forget(pool, large)
+    pool.surplus = has_surplus(pool)
+
+
+cdef void forget(Pool* pool, bint large) noexcept nogil:
+    cdef Chunk* chunk = pool.free[large]
+    pool.free[large] = chunk.next
+    pool.spare[large] -= 1
+    pool.chunks -= (<int64_t> 1) << (pool.large if large else 0)
+    if large:
+        munmap(chunk.data, (pool.chunk * sizeof(Slot)) << pool.large)
+    free(chunk)
 
 
 cdef void release(Pool* pool) noexcept nogil:
-    cdef void* chunk
-    while pool.free != NULL:
-        chunk = pool.free
-        pool.free = (<void**> chunk)[0]
-        free(chunk)
+    cdef int large
+    for large in range(2):
+        while pool.free[large] != NULL:
+            forget(pool, large)
+
+
+cdef int64_t held(const Pool* pool) noexcept nogil:
+    return pool.chunks * pool.chunk * <int64_t> sizeof(Slot)

@@ -6,8 +6,9 @@ from libc.math cimport isnan
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.amta cimport Amta
-from sluicegate.engines.answers cimport CUSTOM, Cut, bucket_answer, exact_answer, is_whole, may_lack
+from sluicegate.engines.answers cimport BY_TIME, CUSTOM, Cut, bucket_answer, exact_answer, is_whole, may_lack
 from sluicegate.engines.base cimport Engine
+from sluicegate.engines.chunks cimport clear, held, shape
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
 from sluicegate.engines.kvs_amta cimport KvsAmta
@@ -34,6 +35,13 @@ cdef class Core(Taking):
         int up_to=0, eviction=None,
     ):
         self._layout = layout
+        self.stored, self.timed = layout.width, policy == BY_TIME and not layout.header
+        self.timed = self.timed and not engine.startswith("kvs_")  # those keep no more than O(log n) outside their store
+        self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
+        if self.timed:
+            layout = layout.untimed
+            shape(&self.time_pool, 1)
+        self.latest_late = -1
         self.policy, self.value, self.limit, self.hop, self.up_to = policy, value, limit, hop, up_to
         self.bucketed, self.rules, self.ruled = layout.bucketed, rules, rules is not None
         self.centers_itself = layout.centered
@@ -41,12 +49,11 @@ cdef class Core(Taking):
         self.accepted = self.created = self.mark = 0
         self.newest, self.edge, self.level, self.held = _NEVER, -1, 0, _NEVER
         self.known_head = -1
-        self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
         self.p.width, self.p.steps = layout.width, len(layout.components)
         self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
         self.allocate()
         self.p.extra = make_extra(layout)
-        self.composites = layout.composites()
+        self.composites = self._layout.composites()  # of a partial as Python sees it
         fill_program(&self.p, layout)
         fill_outputs(self.outputs, &self.p, layout)
         if self.ruled and self.rules.has_sums:
@@ -100,7 +107,7 @@ cdef class Core(Taking):
     def lower(self, bytes packed not None):
         """The answers for a partial by itself."""
         cdef Slot* out = self.reading + self.p.width
-        cdef const Slot* partial = self.unpack(packed)
+        cdef const Slot* partial = self.partial_of(self.unpack(packed))
         cdef Cut where
         cdef int k
         cdef int64_t n = partial[H_COUNT].i if self._layout.header else 1
@@ -129,23 +136,28 @@ cdef class Core(Taking):
 
     def total(self):
         """The partial of all leaves, empty for an empty window."""
-        return self.pack(self.engine.total())
+        return self.pack(self.engine.total(), self.newest)
 
     def rest(self):
         """The partial of all leaves but the oldest, empty where there is none."""
-        return self.pack(self.engine.rest())
+        return self.pack(self.engine.rest(), self.newest)
 
     def leaf(self, int64_t index):
         """A leaf of the window, head ≤ index < tail."""
         if not self.engine.head <= index < self.engine.tail:
             raise IndexError(f"leaf {index}: the window holds {self.engine.head} to {self.engine.tail - 1}")
-        return self.pack(self.engine.leaf(index))
+        return self.pack(self.engine.leaf(index), self.time_of(index) if self.timed else 0)
 
     def combine(self, bytes a not None, bytes b not None):
         """Two neighbouring leaves as one."""
+        cdef const Slot* left = self.unpack(a)
         cdef const Slot* right = self.unpack(b)
-        cdef bytes out = PyBytes_FromStringAndSize(NULL, self.p.width * sizeof(Slot))
-        combine(&self.p, <Slot*> PyBytes_AS_STRING(out), self.unpack(a), right)
+        cdef bytes out = PyBytes_FromStringAndSize(NULL, self.stored * sizeof(Slot))
+        cdef Slot* slots = <Slot*> PyBytes_AS_STRING(out)
+        if self.timed:
+            slots.i = max(left.i, right.i)
+        if self.stored > self.timed:
+            combine(&self.p, slots + self.timed, left + self.timed, right + self.timed)
         return out
 
     @property
@@ -178,7 +190,7 @@ cdef class Core(Taking):
     @property
     def allocated(self):
         """Bytes of partials allocated."""
-        return self.engine.bytes()
+        return self.engine.bytes() + held(&self.time_pool)
 
     # storage
 
@@ -223,10 +235,18 @@ cdef class Core(Taking):
             self.rules.load(saved.rules)
         self.engine.begin(saved.head)
         self.known_head = -1
+        clear(&self.time_pool, &self.times)
+        self.latest_late, self.newest = -1, _NEVER
         for leaf in leaves:
-            self.engine.push(self.unpack(leaf))
+            if self.timed:
+                self.keep_time(self.unpack(leaf).i)
+                self.newest = max(self.newest, self.unpack(leaf).i)
+            self.engine.push(self.partial_of(self.unpack(leaf)))
+        self.newest = saved.newest
         left, right = saved.left, saved.right
-        self.engine.finish(self.unpack(left) if left else NULL, self.unpack(right) if right else NULL)
+        self.engine.finish(
+            self.partial_of(self.unpack(left)) if left else NULL, self.partial_of(self.unpack(right)) if right else NULL
+        )
 
     def verify(self):
         """Raise InvariantError where the window contradicts itself."""

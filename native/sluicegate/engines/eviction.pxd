@@ -11,6 +11,7 @@ cdef class Eviction(State):
     cdef object raised
 
     cdef void enforce(self) noexcept nogil
+    cdef void evict_by_time(self) noexcept nogil
     cdef int evict_while(self, bint monotone) noexcept nogil
     cdef Slot* oldest(self) noexcept nogil
     cdef int leaves(self, const Slot* old) noexcept nogil

@@ -14,8 +14,12 @@ cdef class Eviction(State):
         cdef int64_t cutoff, head = self.engine.head
         if self.policy == BY_COUNT:
             cutoff = self.cut_off()
-            while self.end_of_oldest() <= cutoff:
+            if not self.bucketed and head < cutoff:
+                self.engine.pop_to(cutoff)
+            while self.bucketed and self.end_of_oldest() <= cutoff:
                 self.engine.pop()
+        elif self.timed:
+            self.evict_by_time()
         elif self.policy == BY_TIME and self.engine.head < self.engine.tail:
             if self.leaves(self.oldest()) == 1:
                 self.evict_while(True)
@@ -24,6 +28,13 @@ cdef class Eviction(State):
         self.note_edge()
         if self.ruled:
             self.settle()
+
+    cdef void evict_by_time(self) noexcept nogil:
+        """All that leaves of an exact window, at once where it is much."""
+        cdef int64_t head = self.first_after(self.engine.head, self.engine.tail, self.cut_off())
+        if head > self.engine.head:
+            self.engine.pop_to(head)
+            self.forget_times()
 
     cdef int evict_while(self, bint monotone) noexcept nogil:
         """Single evictions first, then, after a log n of them, a bulk one where the policy is monotone."""
@@ -87,7 +98,7 @@ cdef class Eviction(State):
             if rest == NULL or self.up_to * rest[self.extreme_slot].f < oldest:
                 return
             if self.policy == BY_TIME:
-                self.held = max(self.held, self.engine.leaf(self.engine.head)[self.newest_slot].i)
+                self.held = max(self.held, self.time_of(self.engine.head))
             self.engine.pop()
 
     cdef void settle(self) noexcept nogil:

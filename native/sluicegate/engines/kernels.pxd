@@ -11,7 +11,7 @@
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, combine, copy
+from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, Step, combine, copy
 
 cdef enum:  # what `kernel_of` gives
     ANY = 0
@@ -43,18 +43,29 @@ ctypedef fused Op:
     Merge
 
 
+cdef inline int kernel_of_step(const Step* step) noexcept nogil:
+    """The operator of one component, ANY where there is no special one."""
+    if step.op == SUM or step.op == LOG_SUM:
+        return ADD
+    if step.op == MIN:
+        return LEAST
+    if step.op == MAX:
+        return GREATEST
+    return MERGE if step.op == MOMENTS else ANY
+
+
 cdef inline int kernel_of(const Program* p) noexcept nogil:
     """The operator that a partial of this program has, ANY where there is no special one."""
-    cdef int op = p.step[0].op
-    if p.steps != 1:
-        return ANY
-    if op == SUM or op == LOG_SUM:
-        return ADD
-    if op == MIN:
-        return LEAST
-    if op == MAX:
-        return GREATEST
-    return MERGE if op == MOMENTS else ANY
+    return kernel_of_step(p.step) if p.steps == 1 else ANY
+
+
+cdef inline bint each_has_kernel(const Program* p) noexcept nogil:
+    """Whether every component has a special operator."""
+    cdef int k
+    for k in range(p.steps):
+        if kernel_of_step(&p.step[k]) == ANY:
+            return False
+    return True
 
 
 cdef inline int width_of(Op op, const Program* p) noexcept nogil:

@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t
 
 from sluicegate.engines.answers cimport Cut, Output
 from sluicegate.engines.base cimport Engine
+from sluicegate.engines.chunks cimport Pool, Queue
 from sluicegate.engines.program cimport Program, Slot
 from sluicegate.histograms._rules cimport Rules
 
@@ -19,9 +20,14 @@ cdef class State:
     cdef readonly object _layout
     cdef Engine engine
     cdef Program p
+    cdef int stored  # slots of a partial as Python sees it: the layout's
     cdef Output* outputs
     cdef int answers
     cdef int policy
+    cdef bint timed  # an exact window by time: its times are kept here, one a leaf, and not in the engine's partials
+    cdef Pool time_pool
+    cdef Queue times
+    cdef int64_t latest_late  # ordinal of the last reading that was older than one before it, −1: none
     cdef int newest_slot  # where a partial keeps its greatest time, −1 where it does not
     cdef int64_t value  # of the policy: readings or µs
     cdef readonly int64_t limit  # of buckets now, 0: none; at most what the engine was set up for
@@ -56,8 +62,14 @@ cdef class State:
     cdef int allocate(self) except -1
     cdef int center_on(self, centers) except -1
     cdef int64_t cut_off(self) noexcept nogil
+    cdef int64_t cut_off_at(self, int64_t last) noexcept nogil
     cdef int64_t end_of_oldest(self) noexcept nogil
     cdef void note_edge(self) noexcept nogil
     cdef Cut cut_oldest_leaf(self) noexcept nogil
+    cdef int keep_time(self, int64_t time) except -1 nogil
+    cdef void forget_times(self) noexcept nogil
+    cdef int64_t time_of(self, int64_t index) noexcept nogil
+    cdef int64_t first_after(self, int64_t first, int64_t end, int64_t cutoff) noexcept nogil
     cdef const Slot* unpack(self, bytes packed) except NULL
-    cdef bytes pack(self, const Slot* partial)
+    cdef const Slot* partial_of(self, const Slot* unpacked) noexcept nogil
+    cdef bytes pack(self, const Slot* partial, int64_t time=*)

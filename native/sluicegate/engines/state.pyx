@@ -3,8 +3,10 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
 
 from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, Cut, Output, cut_leaf
+from sluicegate.engines.chunks cimport at, clear, drop, give_back, has_room, release, reserve
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, Step
 from sluicegate.engines.wide cimport free_extra
 
@@ -27,6 +29,9 @@ cdef class State:
         free(self.reading)
         free(self.sample_slot)
         free(self.prefix_slot)
+        clear(&self.time_pool, &self.times)
+        release(&self.time_pool)
+        free(self.times.chunk)
 
     cdef int allocate(self) except -1:
         self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
@@ -54,11 +59,14 @@ cdef class State:
         return 0
 
     cdef int64_t cut_off(self) noexcept nogil:
-        """By time: readings of this time or earlier leave. By count: the ordinal of the first reading inside.
+        """By time: readings of this time or earlier leave. By count: the ordinal of the first reading inside."""
+        return self.cut_off_at(self.accepted if self.policy == BY_COUNT else self.newest)
+
+    cdef int64_t cut_off_at(self, int64_t last) noexcept nogil:
+        """The same when `last` readings are in, or `last` is the newest time.
 
         What left early as irrelevant still blocks, as it would in the whole window, a FIFO, what is behind it.
         """
-        cdef int64_t last = self.accepted if self.policy == BY_COUNT else self.newest
         cdef int64_t over
         if self.hop > 1:
             over = last % self.hop
@@ -103,12 +111,73 @@ cdef class State:
         cdef const Slot* leaf = self.engine.leaf(self.engine.head)
         return cut_leaf(&self.p, leaf, self.policy, self.cut_off(), self.edge)
 
-    cdef bytes pack(self, const Slot* partial):
+    # the times of an exact window by time
+
+    cdef int keep_time(self, int64_t time) except -1 nogil:
+        """Keep the next leaf's time."""
+        cdef int64_t index = self.engine.tail
+        if not has_room(&self.time_pool, &self.times, index) and reserve(&self.time_pool, &self.times, index) < 0:
+            with gil:
+                raise MemoryError(f"window: no memory for the time of reading {index}")
+        at(&self.time_pool, &self.times, 1, index).i = time
+        if time < self.newest:
+            self.latest_late = index
+        return 0
+
+    cdef void forget_times(self) noexcept nogil:
+        """Give back the times of leaves that have left."""
+        if self.times.begin < self.engine.head >> self.times.shift:
+            drop(&self.time_pool, &self.times, self.engine.head)
+        if self.time_pool.surplus:
+            give_back(&self.time_pool)
+
+    cdef int64_t time_of(self, int64_t index) noexcept nogil:
+        """The greatest time of a leaf."""
+        if self.timed:
+            return at(&self.time_pool, &self.times, 1, index).i
+        return self.engine.leaf(index)[self.newest_slot].i
+
+    cdef int64_t first_after(self, int64_t first, int64_t end, int64_t cutoff) noexcept nogil:
+        """Of leaves first … end − 1 the first that does not leave by time: O(log n), once past the last late reading."""
+        cdef int64_t looked = first + 8, leap = 1, middle
+        while first < end and (first < looked or first <= self.latest_late):
+            if self.time_of(first) > cutoff:
+                return first
+            first += 1
+        while first < end and self.time_of(min(first + leap, end) - 1) <= cutoff:
+            first = min(first + leap, end)
+            leap *= 16
+        end = min(first + leap, end)
+        while first < end:
+            middle = (first + end) >> 1
+            if self.time_of(middle) <= cutoff:
+                first = middle + 1
+            else:
+                end = middle
+        return first
+
+    # partials as bytes: the layout's slots, the time first where it is kept here
+
+    cdef bytes pack(self, const Slot* partial, int64_t time=0):
+        cdef bytes out
+        cdef Slot* slots
         if partial == NULL:
             return b""
-        return PyBytes_FromStringAndSize(<const char*> partial, self.p.width * sizeof(Slot))
+        out = PyBytes_FromStringAndSize(NULL, self.stored * sizeof(Slot))
+        slots = <Slot*> PyBytes_AS_STRING(out)
+        if self.timed:
+            slots.i = time
+        memcpy(slots + self.timed, partial, (self.stored - self.timed) * sizeof(Slot))
+        return out
 
     cdef const Slot* unpack(self, bytes packed) except NULL:
-        if len(packed) != self.p.width * <int64_t> sizeof(Slot):
-            raise ValueError(f"partial: {len(packed)} bytes, expected {self.p.width * sizeof(Slot)}")
+        if len(packed) != self.stored * <int64_t> sizeof(Slot):
+            raise ValueError(f"partial: {len(packed)} bytes, expected {self.stored * sizeof(Slot)}")
         return <const Slot*> PyBytes_AS_STRING(packed)
+
+    cdef const Slot* partial_of(self, const Slot* unpacked) noexcept nogil:
+        """What the engine keeps of an unpacked partial; of a count alone, a count."""
+        if self.stored > self.timed:
+            return unpacked + self.timed
+        self.reading.i = 1
+        return self.reading

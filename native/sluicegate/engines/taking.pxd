@@ -2,11 +2,37 @@
 
 from libc.stdint cimport int64_t
 
+from sluicegate.engines.base cimport Block
 from sluicegate.engines.bucketing cimport Bucketing
 from sluicegate.engines.program cimport Slot
 
 
 cdef class Taking(Bucketing):
+    cdef Slot* scratch  # of a block: its heads, then its leaves and its totals where they are not the caller's
+    cdef int64_t most_block  # readings
+    cdef object names  # of the aggregates
+    cdef object read_row  # what `slide` asks where a value or a time is not a plain float or int
+    cdef object read_time
+    cdef bint positive  # values must be greater than 0
+
+    cdef bint may_enter(self, double x) noexcept nogil
+    cdef int64_t time_from(self, time) except? -1
+    cdef object answer(self)
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
-    cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
+    cdef void center_on_reading(self, const double* values) noexcept nogil
     cdef int answer_all(self, Slot* out) noexcept nogil
+    cdef int answer_into(self, double** out, int64_t i) noexcept nogil
+    cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
+    cdef bint takes_blocks(self) noexcept nogil
+    cdef int run_blocks(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
+    cdef int room_for_blocks(self) except -1 nogil
+    cdef int take_block(
+        self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
+    ) except -1 nogil
+    cdef const Slot* lift_block(self, const double* values, const int64_t* times, int64_t n) noexcept nogil
+    cdef Slot* totals_of_block(self, double** out, int64_t row) noexcept nogil
+    cdef int64_t heads_by_count(self, int64_t* heads, int64_t n) noexcept nogil
+    cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil
+    cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil
+    cdef void took_block(self, const int64_t* times, int64_t taken) noexcept nogil
+    cdef void lower_block(self, const Block* block, double** out, int64_t row) noexcept nogil

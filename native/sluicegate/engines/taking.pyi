@@ -1,9 +1,21 @@
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from typing_extensions import disjoint_base
 
 from sluicegate.engines.bucketing import Bucketing
 
+@disjoint_base
 class Taking(Bucketing):
+    def serve(
+        self,
+        names: tuple[str, ...],
+        row: Callable[[Any], tuple[float, ...]],
+        when: Callable[[Any], int],
+        positive: bool,
+    ) -> None: ...
+    def slide(self, value: Any, time: int | None = None) -> Any: ...
     def insert(self, values: Sequence[float], time: int) -> None: ...
     def insert_many(
         self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None

@@ -1,17 +1,37 @@
 """Readings: one by one and in batches, with the answers after each; see taking.pxd."""
 
-from libc.math cimport NAN
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
+from libc.math cimport NAN, fabs, isnan
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
-from sluicegate.engines.answers cimport CUSTOM, K_DISTINCT, K_SUM, Cut, bucket_answer, exact_answer, is_whole
+from sluicegate.engines.answers cimport (
+    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_RATE, K_SUM, Cut, Output,
+    bucket_answer, exact_answer, is_whole, may_lack,
+)
+from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.engines.bucketing cimport Bucketing
-from sluicegate.engines.program cimport Slot
+from sluicegate.engines.chunks cimport at, reserve, run_at
+from sluicegate.engines.program cimport MAX, MIN, SUM, Slot, lift
+
+from sluicegate.errors import InputError
+from sluicegate.reference.core import LARGEST as _LARGEST
+from sluicegate.reference.core import LATEST as _LATEST
+
+cdef double MAGNITUDE = _LARGEST
+cdef int64_t TIMES = _LATEST
+cdef enum:
+    LEAST_BATCH = 4  # readings: fewer are taken one by one
+    SLOTS_OF_BLOCK = 2048  # of a block's leaves
 
 
 cdef class Taking(Bucketing):
     """A window that takes readings."""
+
+    def __dealloc__(self):
+        free(self.scratch)
 
     # readings
 
@@ -25,6 +45,52 @@ cdef class Taking(Bucketing):
         if self.condition.growing:
             self.refuse_fall(self.row, 1)
         self.accept(self.row, time)
+
+    def serve(self, names, row, when, bint positive):
+        """How `slide` names its answers and reads what is no plain float or int; whether values must be greater than 0."""
+        self.names, self.read_row, self.read_time, self.positive = names, row, when, positive
+
+    def slide(self, value, time=None):
+        """Take one reading and answer: `Window.slide`, whose checks and words these are."""
+        cdef int i
+        if self.busy:
+            self.enter()
+        if PyFloat_CheckExact(value) and self.p.dimensions == 1 and self.may_enter(PyFloat_AS_DOUBLE(value)):
+            self.row[0] = PyFloat_AS_DOUBLE(value)
+        else:
+            values = self.read_row(value)
+            for i in range(self.p.dimensions):
+                self.row[i] = values[i]
+        cdef int64_t when = self.accepted if time is None and self.policy != BY_TIME else self.time_from(time)
+        if self.condition.growing:
+            self.refuse_fall(self.row, 1)
+        self.accept(self.row, when)
+        return self.answer()
+
+    cdef inline bint may_enter(self, double x) noexcept nogil:
+        return fabs(x) <= MAGNITUDE and (x > 0.0 or not self.positive)
+
+    cdef int64_t time_from(self, time) except? -1:
+        cdef int overflow = 0
+        cdef int64_t when
+        if time is None:
+            raise InputError("time: missing, expected microseconds as int64, since the policy evicts by time")
+        if PyLong_CheckExact(time):
+            when = PyLong_AsLongLongAndOverflow(time, &overflow)
+            if not overflow and -TIMES <= when <= TIMES:
+                return when
+        return self.read_time(time)
+
+    cdef object answer(self):
+        """The only aggregate's answer, or all by name."""
+        cdef Slot* out = self.reading + self.p.width
+        cdef int kind = self.outputs[0].kind
+        if self.answers > 1 or kind >= K_RATE or self.answer_all(out) < 0:
+            values = self.results()
+            return values[0] if self.answers == 1 else dict(zip(self.names, values))
+        if is_whole(kind):
+            return out.i
+        return None if may_lack(kind) and isnan(out.f) else out.f
 
     def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out):
         """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
@@ -55,31 +121,40 @@ cdef class Taking(Bucketing):
 
     cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil:
         cdef int64_t i = 0
-        cdef int k, kind
-        cdef Slot* answer = self.reading + self.p.width
-        while out == NULL and i < count:
-            if self.bucketed:
+        if count >= LEAST_BATCH and self.takes_blocks():
+            self.run_blocks(values, times, count, out)
+            return 0
+        while i < count:
+            if out == NULL and self.bucketed:
                 i += self.join_run(values + i * self.p.dimensions, times + (0 if times == NULL else i), count - i)
             if i < count:
                 self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
+                if out != NULL:
+                    self.answer_into(out, i)
                 i += 1
-        for i in range(i, count):
-            self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
-            if self.answer_all(answer) < 0:
-                for k in range(self.answers):
-                    kind = self.outputs[k].kind
-                    out[k][i] = 0.0 if kind <= K_SUM or kind == K_DISTINCT else NAN
-                continue
-            for k in range(self.answers):
-                kind = self.outputs[k].kind
+        return 0
+
+    cdef int answer_into(self, double** out, int64_t i) noexcept nogil:
+        """The answers as they are now, to row i of the columns."""
+        cdef Slot* answer = self.reading + self.p.width
+        cdef bint empty = self.answer_all(answer) < 0
+        cdef int k, kind
+        for k in range(self.answers):
+            kind = self.outputs[k].kind
+            if empty:
+                out[k][i] = of_nothing(kind)
+            else:
                 out[k][i] = <double> answer[k].i if is_whole(kind) else answer[k].f
         return 0
 
+    cdef void center_on_reading(self, const double* values) noexcept nogil:
+        if self.centers_itself:
+            memcpy(self.center, values, self.p.dimensions * sizeof(double))
+        self.centered = True
+
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:
         if not self.centered:
-            if self.centers_itself:
-                memcpy(self.center, values, self.p.dimensions * sizeof(double))
-            self.centered = True
+            self.center_on_reading(values)
         if self.ruled and self.accepted >= self.rules.due_at:
             self.refresh_rules()
         self.latest = values[0]
@@ -87,6 +162,8 @@ cdef class Taking(Bucketing):
             self.place(values, time)
         else:
             self.lift_reading(values, time)
+            if self.timed:
+                self.keep_time(time)
             self.engine.push(self.reading)
             self.created += 1
         self.accepted += 1
@@ -117,3 +194,175 @@ cdef class Taking(Bucketing):
         for k in range(self.answers):
             out[k] = bucket_answer(&self.outputs[k], total, rest, leaf, where, self.center[self.outputs[k].dimension])
         return 0
+
+    # blocks of an exact window by count or time: the engine is told where the window begins after each reading
+
+    cdef bint takes_blocks(self) noexcept nogil:
+        return not self.bucketed and self.up_to == 0 and (self.policy == BY_COUNT or self.timed)
+
+    cdef int run_blocks(
+        self, const double* values, const int64_t* times, int64_t count, double** out
+    ) except -1 nogil:
+        cdef int64_t i = 0, n
+        if not self.centered:
+            self.center_on_reading(values)
+        if self.scratch == NULL:
+            self.room_for_blocks()
+        while i < count:
+            n = min(count - i, self.most_block)
+            self.take_block(values + i * self.p.dimensions, NULL if times == NULL else times + i, n, out, i)
+            i += n
+        return 0
+
+    cdef int room_for_blocks(self) except -1 nogil:
+        """Heads, leaves and totals of a block: as many readings as stay in the processor's first cache."""
+        cdef int64_t w = self.p.width
+        self.most_block = max(min(MOST_BLOCK, SLOTS_OF_BLOCK // w), 1)
+        self.scratch = <Slot*> malloc(self.most_block * (2 * w + 1) * sizeof(Slot))
+        if self.scratch == NULL:
+            with gil:
+                raise MemoryError(f"insert_many: no memory for a block of {self.most_block} partials of {w} slots")
+        return 0
+
+    cdef int take_block(
+        self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
+    ) except -1 nogil:
+        cdef int64_t* heads = <int64_t*> self.scratch
+        cdef Block block
+        block.n, block.heads = n, heads
+        block.leaves = self.lift_block(values, times, n)
+        block.totals = self.totals_of_block(out, row)
+        if self.timed:
+            block.jump = self.heads_by_time(heads, times, n)
+        else:
+            block.jump = self.heads_by_count(heads, n)
+        try:
+            self.engine.run(&block)
+        finally:
+            self.took_block(times, self.engine.tail - self.accepted)
+        if out != NULL:
+            self.lower_block(&block, out, row)
+        return 0
+
+    cdef const Slot* lift_block(self, const double* values, const int64_t* times, int64_t n) noexcept nogil:
+        cdef Slot* leaves = self.scratch + self.most_block
+        cdef int64_t i
+        if self.p.dimensions == 1 and (self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN):
+            return <const Slot*> values
+        for i in range(n):
+            lift(
+                &self.p, leaves + i * self.p.width, values + i * self.p.dimensions,
+                self.accepted + i if times == NULL else times[i], self.accepted + i, self.center,
+            )
+        return leaves
+
+    cdef Slot* totals_of_block(self, double** out, int64_t row) noexcept nogil:
+        """Where the engine puts its totals: at once in the column where they are the answers."""
+        if out == NULL:
+            return NULL
+        if self.answers == 1 and self.p.width == 1 and is_slot(self.outputs[0].kind):
+            return <Slot*> (out[0] + row)
+        return self.scratch + self.most_block * (1 + self.p.width)
+
+    cdef int64_t heads_by_count(self, int64_t* heads, int64_t n) noexcept nogil:
+        cdef int64_t i, first = self.engine.head, start = self.accepted + 1 - self.value, full
+        if self.hop > 1:
+            for i in range(n):
+                heads[i] = max(first, self.cut_off_at(self.accepted + i + 1))
+            return max(self.hop, heads[0] - first)
+        full = min(max(first - start, 0), n)
+        for i in range(full):
+            heads[i] = first
+        for i in range(full, n):
+            heads[i] = start + i
+        return max(heads[0] - first, 1)
+
+    cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil:
+        """Where the window begins after each reading; the times are kept."""
+        cdef int64_t head = self.engine.head, tail = self.engine.tail, newest = self.newest, jump = 0
+        cdef int64_t cutoff, oldest, before, i
+        self.keep_times(times, n)
+        oldest = at(&self.time_pool, &self.times, 1, head).i
+        for i in range(n):
+            if times[i] < newest:
+                self.latest_late = tail + i
+            newest = max(newest, times[i])
+            cutoff = newest - self.value if self.hop == 1 else self.cut_off_at(newest)
+            if oldest <= cutoff and head <= tail + i:
+                before = head
+                head += 1
+                oldest = at(&self.time_pool, &self.times, 1, min(head, tail + n - 1)).i
+                if oldest <= cutoff and head <= tail + i:
+                    head = self.first_after(head, tail + i + 1, cutoff)
+                    oldest = at(&self.time_pool, &self.times, 1, min(head, tail + n - 1)).i
+                jump = max(jump, head - before)
+            heads[i] = head
+        return jump
+
+    cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
+        """Keep the times of the next n leaves."""
+        cdef int64_t index = self.engine.tail, i = 0, k
+        if reserve(&self.time_pool, &self.times, index) < 0 or reserve(&self.time_pool, &self.times, index + n - 1) < 0:
+            with gil:
+                raise MemoryError(f"window: no memory for the times of readings {index} to {index + n - 1}")
+        while i < n:
+            k = min(run_at(&self.times, index + i), n - i)
+            memcpy(at(&self.time_pool, &self.times, 1, index + i), times + i, k * sizeof(int64_t))
+            i += k
+        return 0
+
+    cdef void took_block(self, const int64_t* times, int64_t taken) noexcept nogil:
+        """Take note of the readings that are in."""
+        cdef int64_t i, newest = self.newest
+        self.created += taken
+        self.accepted += taken
+        if times == NULL:
+            newest = max(newest, self.accepted - 1)
+        else:
+            for i in range(taken):
+                newest = max(newest, times[i])
+        self.newest = newest
+        if self.timed:
+            self.forget_times()
+        self.note_edge()
+
+    cdef void lower_block(self, const Block* block, double** out, int64_t row) noexcept nogil:
+        cdef int64_t first = self.accepted - block.n + 1, i
+        cdef int k
+        for k in range(self.answers):
+            lower_rows(&self.outputs[k], block, out[k] + row, first, self.p.width)
+        for i in range(block.n if self.timed else 0):
+            if block.heads[i] == first + i:
+                for k in range(self.answers):
+                    out[k][row + i] = of_nothing(self.outputs[k].kind)
+
+
+cdef inline double of_nothing(int kind) noexcept nogil:
+    """An empty window's answer in a column."""
+    return 0.0 if kind <= K_SUM or kind == K_DISTINCT else NAN
+
+
+cdef inline bint is_slot(int kind) noexcept nogil:
+    """Whether the answer is a float64 that the partial holds as it is."""
+    return kind == K_SUM or kind == K_MIN or kind == K_MAX or kind == K_FIRST or kind == K_LAST
+
+
+cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t first, int w) noexcept nogil:
+    """One aggregate's answers after each reading, the first of which gave the window the end `first`."""
+    cdef const Slot* totals = block.totals + o.slot
+    cdef int64_t i
+    cdef Slot answer
+    if is_slot(o.kind):
+        if <double*> block.totals != out:
+            for i in range(block.n):
+                out[i] = totals[i * w].f
+    elif o.kind == K_COUNT:
+        for i in range(block.n):
+            out[i] = <double> (first + i - block.heads[i])
+    elif o.kind == K_MEAN:
+        for i in range(block.n):
+            out[i] = totals[i * w].f / <double> (first + i - block.heads[i])
+    else:
+        for i in range(block.n):
+            answer = exact_answer(o, block.totals + i * w, first + i - block.heads[i])
+            out[i] = <double> answer.i if is_whole(o.kind) else answer.f

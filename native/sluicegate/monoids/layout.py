@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -179,6 +179,14 @@ class Layout:
     def dimension_of(self, monoid: Monoid) -> int:
         """The index of the (first) dimension an aggregate reads (0 for a count, which reads none)."""
         return self.dimensions.index(monoid.reads[0]) if monoid.reads else 0
+
+    @property
+    def untimed(self) -> Layout:
+        """The same less the times a time policy reads, for a window that keeps them beside its engine."""
+        kept = tuple(replace(c, slot=c.slot - 1) for c in self.components if c.op != Op.T_LAST)
+        kept = kept or (Component(Op.COUNT, 0, 0),)
+        slots = {(component.op, component.dimension, component.options): component.slot for component in kept}
+        return replace(self, components=kept, width=max(self.width - 1, 1), slots=slots)
 
     @property
     def centered(self) -> bool:

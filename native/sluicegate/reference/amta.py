@@ -134,6 +134,14 @@ class Amta:
         for level in reversed(range(min(before, (self.head & -self.head).bit_length() - 1))):
             self._stack_head(level)
 
+    def pop_to(self, head: int) -> None:
+        """Evict the leaves before `head`: one by one, or, where more than about log n leave, at once."""
+        if head - self.head > (self.tail - self.head).bit_length() + 1:
+            self._drop_to(head)
+            self._rebuild()
+        while self.head < head:
+            self.pop()
+
     def _rebuild(self) -> None:
         if self.head == self.tail:
             self.left, self.right, self.base, self.stack = None, None, None, []

@@ -106,6 +106,7 @@ class Core:
         self._combine = self._combiner(layout)
         self._engine = self._make(engine)
         self._newest_slot = T_LAST if layout.header else layout.slot(Op.T_LAST)
+        self._timed = policy == BY_TIME and not layout.header  # an exact window by time
         self.centers: tuple[float, ...] | None = None if centers is None else tuple(centers)
         self.accepted, self.newest, self.edge, self.created, self.mark = 0, NEVER, -1, 0, 0
         self.heads: list[int] = []
@@ -249,14 +250,32 @@ class Core:
     def _enforce(self) -> None:
         cutoff = self.cutoff
         if self._policy == BY_COUNT:
+            if not self._bucketed:
+                self._pop_to(max(cutoff, self._engine.head))
             while self._end_of_oldest() <= cutoff:
                 self._engine.pop()
+        elif self._timed:
+            self._pop_to(self._first_after(cutoff))
         else:
             self._evict(lambda old: old[self._newest_slot] <= cutoff, True)
         if self._up_to:
             self._evict_irrelevant()
         self._note_edge()
         self._settle()
+
+    def _first_after(self, cutoff: int) -> int:
+        """The first leaf that does not leave by time."""
+        head = self._engine.head
+        while head < self._engine.tail and self._engine.leaf(head)[self._newest_slot] <= cutoff:
+            head += 1
+        return head
+
+    def _pop_to(self, head: int) -> None:
+        """Evict all before `head` of an exact window, at once where it is much."""
+        if isinstance(self._engine, Amta):
+            self._engine.pop_to(head)
+        while self._engine.head < head:
+            self._engine.pop()
 
     @property
     def cutoff(self) -> int:
@@ -439,6 +458,8 @@ class Core:
         engine = self._engine
         newest = self.leaf(engine.tail - 1) if self._bucketed and engine.head < engine.tail else b""
         pair = (engine.left, engine.base) if isinstance(engine, Amta) else (None, None)
+        if self._timed:  # the compiled window keeps times beside its engine: a partial of many leaves has none
+            pair = pair[0] and [0, *pair[0][1:]], pair[1] and [0, *pair[1][1:]]
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self._pack(pair[0]), self._pack(pair[1]), newest,
