@@ -101,7 +101,18 @@ class Full:
         return taken
 
     def call(self, count: int) -> float:
-        """Feed them by Python calls, insert and query, into a window by count."""
+        """Feed them by Python calls that give the result: `slide`, into a window by count."""
+        values, _ = self.readings(count)
+        slide, rows = self.window.slide, _rows(values, self.dimensions)
+
+        def loop() -> None:
+            for row in rows:
+                slide(row)
+
+        return timed(loop)
+
+    def two_calls(self, count: int) -> float:
+        """The same by `insert` and then `query`."""
         values, _ = self.readings(count)
         window, rows = self.window, _rows(values, self.dimensions)
 
