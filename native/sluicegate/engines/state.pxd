@@ -18,6 +18,8 @@ cdef enum:
 
 cdef class State:
     cdef readonly object _layout
+    cdef readonly str engine_name
+    cdef int kept  # slots of a leaf that the engine keeps
     cdef Engine engine
     cdef Program p
     cdef int stored  # slots of a partial as Python sees it: the layout's

@@ -124,7 +124,9 @@ class Amta:
     # Algorithms 6 and 7: single eviction
 
     def pop(self) -> None:
-        """Evict the oldest leaf (Algorithms 6 and 7)."""
+        """Evict the oldest leaf (Algorithms 6 and 7). Raises IndexError for an empty window."""
+        if self.head == self.tail:
+            raise IndexError("Amta: the window is empty, there is nothing to evict")
         before = self.depth()
         self._drop_to(self.head + 1)
         if self.depth() < before:
@@ -154,8 +156,10 @@ class Amta:
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
         """Evict the longest prefix for which `leaves(prefix)` holds: whole trees, then down the first that stays."""
         self._refresh_spine()
-        self._drop_to(self._first_kept(leaves))
-        self._rebuild()
+        head = self._first_kept(leaves)
+        if head > self.head:
+            self._drop_to(head)
+            self._rebuild()
 
     def _first_kept(self, leaves: Callable[[Partial], bool]) -> int:
         old: Partial | None = None
@@ -214,6 +218,10 @@ class Amta:
     def leaf(self, index: int) -> Partial:
         """A leaf of the window, head ≤ index < tail."""
         return self._node(0, index)
+
+    def result(self) -> tuple[Partial | None, Partial | None]:
+        """R0, and R1 without the newest leaf: they depend on how the window came to be."""
+        return self.left, self.base
 
     def load(self, head: int, leaves: list[Partial], left: Partial | None, base: Partial | None) -> None:
         """Take over leaves head … and the result pair of a stored window; everything else follows from them."""
