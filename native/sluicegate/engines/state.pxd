@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t
 from sluicegate.engines.answers cimport Cut, Output
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.chunks cimport Pool, Queue
+from sluicegate.engines.pairs cimport Pairs
 from sluicegate.engines.program cimport Program, Slot
 from sluicegate.histograms._rules cimport Rules
 
@@ -21,6 +22,8 @@ cdef class State:
     cdef readonly str engine_name
     cdef int kept  # slots of a leaf that the engine keeps
     cdef Engine engine
+    cdef Pairs pairs  # the same where neighbouring pairs are merged, else None
+    cdef bint merging
     cdef Program p
     cdef int stored  # slots of a partial as Python sees it: the layout's
     cdef Output* outputs
