@@ -128,6 +128,9 @@ def test_two_dimensions(how: Any, library: Path) -> None:
         assert one.query()["cov"] == expected(inside)
         assert one.query()["max"] == max(y for _, y in inside)
         one.verify()
+    at = 8 * one._layout.exact_slots(aggregates["cov"])[0]
+    sums = struct.unpack("=4d", one._core.total()[at : at + 32])
+    assert sums[:3] == (7.0, sum(x for x, _ in rows[-7:]), sum(y for _, y in rows[-7:]))
     columns = many.insert_many(
         memoryview(array("d", [x for row in rows for x in reversed(row)])).cast("B").cast("d", (60, 2))
     )
