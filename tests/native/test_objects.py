@@ -417,12 +417,7 @@ def test_every_engine(engine: str) -> None:
         if i >= 20 and len(window) > 4:
             window.evict(len(window) - 4)
         inside = [(float(k), k) for k in range(max(0, i - held + 1), i + 1)]
-        if i != 20:
-            assert window.query() == {
-                "words": text(inside[-len(window) :]),
-                "sum": window.query()["sum"],
-                "n": len(window),
-            }
+        assert window.query()["words"] == text(inside)
         window.verify()
     assert window.query() == {"words": text([(float(k), k) for k in range(36, 40)]), "sum": 150.0, "n": 4}
     assert [one["words"] for one in window.buckets()] == [[f"{k}@{k}"] for k in range(36, 40)]
