@@ -51,7 +51,7 @@ def stream(engines: Sequence[str], effort: Effort) -> list[Table]:
     notes = [
         f"insert_many with results, {4 * window:,} readings after a full window. At most {power(window)} readings; "
         "for the maximum and the longest increasing run also only what is newer than its start (the paper's rule): "
-        f"«held» is what that left at the end. An engine stops after {SECONDS} s. The trace: "
+        f"«held» is what that left at the end. An engine stops after {SECONDS} s. The trace is "
         "bench/histograms/memory_trace.py, the paper's is not public.",
     ]  # fmt: skip
     columns.append(Column("held", "held", ","))

@@ -234,8 +234,7 @@ class Window:
         """Let the oldest `count` readings leave now, besides what the policy evicts; only for a window without buckets.
 
         Raises InputError (nothing changed) for a count that is negative or more than the window holds, as for an empty
-        window, and ConfigurationError for a window of buckets, where readings leave by the policy. In a store it is
-        durable with the next manifest (see `flush`).
+        window, and ConfigurationError for a window of buckets or in a store, where readings leave by the policy.
         """
         if self._bucketed:
             raise ConfigurationError("evict: the window keeps buckets of many readings, which leave by its policy")

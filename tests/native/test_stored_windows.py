@@ -179,18 +179,6 @@ def test_batches_give_the_same_as_readings(engine: str) -> None:
     agree(stored, plain)
 
 
-def test_readings_leave_on_demand(engine: str) -> None:
-    """`evict` works on pages in the store as in memory, any number at once."""
-    stored, plain, _ = pair(SUMS, sg.policies.count(700), Plan(2, 4), engine=engine)
-    for k, count in enumerate([1, 0, 5, 64, 1, 300, 17]):
-        values = [float((i + k) * 31 % 17) for i in range(333)]
-        for window in (stored, plain):
-            window.insert_many(values, results=False)
-            window.evict(count)
-        agree(stored, plain)
-    stored.flush()
-
-
 def test_over_sqlite(engine: str, tmp_path: Path) -> None:
     """The same through a file, closed and opened again three times."""
     source, policy = random.Random(4), sg.policies.count(700)

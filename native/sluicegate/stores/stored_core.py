@@ -212,10 +212,8 @@ class StoredCore:
         self._checkpoint_if_due()
 
     def evict_oldest(self, count: int) -> None:
-        """Evict so many now. Raises InputError; StoreError: then nothing has changed."""
-        self._check_free()
-        self._mend()
-        self._core.evict_oldest(count)
+        """Refuse: what left by hand would be back after a crash. Raises ConfigurationError."""
+        raise ConfigurationError("evict: a window in a store evicts by its policy only; by hand it would not last")
 
     def _checkpoint_if_due(self) -> None:
         """At the end of a reading, so once its evictions are through; after a failure, when that is mended."""
