@@ -3,9 +3,9 @@
 python -m bench.engines [COMMAND …] [--quick] [--engines amta,daba] [--json FILE] [--pictures DIR] [--docs]
 
 Commands: latency, throughput, break-even (DABA paper: Tables 2 and 3, Figure 13); sizes, bulk, stream, memory,
-dimensions (AMTA paper: Experiments 1 to 5); kvs (windows in a store); peers (pandas, river, C), calls (one Python call
-a reading). Without any: all of them. --quick takes under a minute, all of it some minutes. --docs also puts the tables
-and pictures into docs/benchmarks.md.
+dimensions (AMTA paper: Experiments 1 to 5); kvs (windows in SQLite in 64 MiB); peers (pandas, river, C), calls (one
+Python call a reading). Without any: all of them. --quick takes under a minute, all of it some minutes. --docs also puts
+the tables and pictures into docs/benchmarks.md.
 """
 
 from __future__ import annotations
