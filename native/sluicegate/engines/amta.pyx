@@ -17,9 +17,10 @@ from sluicegate.engines.chunks cimport (
     Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, run_at, shape,
 )
 from sluicegate.engines.kernels cimport (
-    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
+    ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
     kernel_of_step, width_of,
 )
+from sluicegate.engines.little cimport LEVELS_OF_LITTLE, LITTLE, ROOM_OF_LITTLE, Little, run_little
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
@@ -27,6 +28,7 @@ from sluicegate.errors import InvariantError
 cdef enum:
     SLOTS_OF_LEFTS = 4096  # a block's R0: 32 KiB, whatever the partial's width
     LEAST_GLIDE = 4  # readings for which a block pays off
+    LEAST_LITTLE = 32
 
 # tags of kernels.pxd: never read, they choose a function
 cdef Any any_op
@@ -48,6 +50,7 @@ cdef class Amta(Engine):
         release(&self.pool)
         free(self.left)
         free(self.lefts)
+        free(self.flat)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Engine.setup(self, p, limit)
@@ -230,10 +233,16 @@ cdef class Amta(Engine):
 
     cdef int room_for_lefts(self) except -1 nogil:
         self.most_left = max(SLOTS_OF_LEFTS // self.p.width - 1, 15)
+        free(self.lefts)
         self.lefts = <Slot*> malloc((self.most_left + 1) * self.p.width * sizeof(Slot))
         if self.lefts == NULL:
             with gil:
                 raise MemoryError(f"amta: no memory for a block of {self.most_left} partials of {self.p.width} slots")
+        if self.kernel != ANY:
+            self.flat = <Slot*> malloc(4 * ROOM_OF_LITTLE * self.p.width * sizeof(Slot))
+            if self.flat == NULL:
+                with gil:
+                    raise MemoryError(f"amta: no memory for {4 * ROOM_OF_LITTLE} partials of {self.p.width} slots")
         return 0
 
     cdef int make_room_for(self, int64_t tail) except -1 nogil:
@@ -376,6 +385,8 @@ cdef class Amta(Engine):
     cdef int64_t bytes(self) noexcept nogil:
         cdef int64_t slots = (3 + self.room) * self.p.width, rings = 0
         cdef int level
+        if self.flat != NULL:
+            slots += 4 * ROOM_OF_LITTLE * self.p.width
         if self.lefts != NULL:
             slots += (self.most_left + 1) * self.p.width
         for level in range(LEVELS):
@@ -599,11 +610,14 @@ cdef inline void pop_by(Amta self, Op op) noexcept nogil:
 cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     """All leaves and the nodes above them first, then what the window holds of them after each."""
     cdef int64_t i = 0, k, old
-    if self.lefts == NULL:
+    if self.lefts == NULL or self.flat == NULL and self.kernel != ANY:
         self.room_for_lefts()
     self.make_room_for(self.tail + block.n)
     append_leaves(self, block.leaves, block.n)
     raise_parts(self, op, self.tail, self.tail + block.n)
+    if is_little(self, block):
+        run_through_little(self, op, block)
+        return 0
     while i < block.n:
         k = self.quiet(block, i)
         if k >= LEAST_GLIDE:
@@ -618,6 +632,51 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
             step(self, op, block, i)
             i += 1
     return 0
+
+
+cdef inline bint is_little(Amta self, const Block* block) noexcept nogil:
+    """Whether the window stays so small, and so steady, that flat arrays serve it better."""
+    cdef int64_t size = max(self.tail - self.head, self.tail + block.n - block.heads[block.n - 1])
+    return block.n >= LEAST_LITTLE and block.jump <= 1 and size <= LITTLE and self.kernel != ANY
+
+
+cdef void run_through_little(Amta self, Op op, const Block* block) noexcept nogil:
+    """Lay the window and the block out flat, run, and take over where it ends."""
+    cdef int w = width_of(op, self.p), level
+    cdef int64_t origin = self.head & ~(<int64_t> 127)
+    cdef Slot* room = self.flat
+    cdef Little t
+    for level in range(LEVELS_OF_LITTLE):
+        t.level[level] = room
+        lay_flat(self, room, level, origin >> level, ((self.tail + block.n + 1) >> level) - 1, w)
+        room += (ROOM_OF_LITTLE >> level) * w
+    t.lefts = room
+    t.head, t.tail, t.depth = self.head - origin, self.tail - origin, self.depth
+    t.has_right, t.has_base = self.has_right, self.has_base
+    copy_by(op, self.p, t.left, self.left)
+    copy_by(op, self.p, t.right, self.right)
+    copy_by(op, self.p, t.base, self.base_of_right)
+    room += ROOM_OF_LITTLE * w
+    run_little(&t, op, self.p, block.heads, origin, room if block.totals == NULL else block.totals, block.n)
+    self.tail, self.depth = t.tail + origin, t.depth
+    self.drop_to(t.head + origin)
+    self.has_right, self.has_base = t.has_right, t.has_base
+    copy_by(op, self.p, self.left, t.left)
+    copy_by(op, self.p, self.right, t.right)
+    copy_by(op, self.p, self.base_of_right, t.base)
+    self.stacked = 0
+    for level in range(self.depth - 1, -1, -1):
+        stack_head(self, op, level)
+
+
+cdef inline void lay_flat(Amta self, Slot* out, int level, int64_t origin, int64_t end, int w) noexcept nogil:
+    """A level's nodes one after the other, from the first one of the window."""
+    cdef int64_t index = self.first(level), n
+    cdef Queue* queue = &self.level[(self.base + level) & (LEVELS - 1)]
+    while index < end:
+        n = min(run_at(queue, index), end - index)
+        memcpy(out + (index - origin) * w, at(&self.pool, queue, w, index), n * w * sizeof(Slot))
+        index += n
 
 
 cdef inline void step(Amta self, Op op, const Block* block, int64_t i) noexcept nogil:

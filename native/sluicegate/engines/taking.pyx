@@ -239,7 +239,7 @@ cdef class Taking(Bucketing):
         try:
             self.engine.run(&block)
         finally:
-            self.took_block(times, self.engine.tail - self.accepted)
+            self.took_block(times, n, self.engine.tail - self.accepted)
         if out != NULL:
             self.lower_block(&block, out, row)
         return 0
@@ -278,26 +278,56 @@ cdef class Taking(Bucketing):
         return max(heads[0] - first, 1)
 
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil:
-        """Where the window begins after each reading; the times are kept."""
-        cdef int64_t head = self.engine.head, tail = self.engine.tail, newest = self.newest, jump = 0
-        cdef int64_t cutoff, oldest, before, i
+        """Where the window begins after each reading; the times are kept. Gives the most that leave at once."""
+        cdef int64_t head = self.engine.head, tail = self.engine.tail, newest = self.newest, jump = 0, i = 0
+        cdef int64_t end = tail + n, lies = head, cutoff, before, k, j  # times up to `lies` stand at `span`
+        cdef const Slot* span = NULL
         self.keep_times(times, n)
-        oldest = at(&self.time_pool, &self.times, 1, head).i
-        for i in range(n):
-            if times[i] < newest:
-                self.latest_late = tail + i
-            newest = max(newest, times[i])
-            cutoff = newest - self.value if self.hop == 1 else self.cut_off_at(newest)
-            if oldest <= cutoff and head <= tail + i:
+        self.empties = False
+        while i < n:
+            if head == lies and head < end:
+                lies = min(head + run_at(&self.times, head), end)
+                span = at(&self.time_pool, &self.times, 1, head) - head
+            k = min(min(n - i, 64), lies - head - 1)
+            if k > 8 and head < tail + i and self.evenly(span + head, times + i, k, newest):
+                for j in range(k):
+                    heads[i + j] = head + 1 + j
+                head, i, jump = head + k, i + k, max(jump, 1)
+                newest = times[i - 1]
+                continue
+            for i in range(i, min(i + 64, n)):
+                if head == lies and head < end:
+                    lies = min(head + run_at(&self.times, head), end)
+                    span = at(&self.time_pool, &self.times, 1, head) - head
+                if times[i] < newest:
+                    self.latest_late = tail + i
+                newest = max(newest, times[i])
+                cutoff = newest - self.value if self.hop == 1 else self.cut_off_at(newest)
+                heads[i] = head
+                if head > tail + i or span[head].i > cutoff:
+                    continue
                 before = head
                 head += 1
-                oldest = at(&self.time_pool, &self.times, 1, min(head, tail + n - 1)).i
-                if oldest <= cutoff and head <= tail + i:
+                if head <= tail + i and (span[head].i if head < lies else self.time_of(head)) <= cutoff:
                     head = self.first_after(head, tail + i + 1, cutoff)
-                    oldest = at(&self.time_pool, &self.times, 1, min(head, tail + n - 1)).i
+                    lies = max(lies, head)
                 jump = max(jump, head - before)
-            heads[i] = head
+                self.empties = self.empties or head > tail + i
+                heads[i] = head
+            i += 1
+        self.newest_of_block = newest
         return jump
+
+    cdef bint evenly(self, const Slot* kept, const int64_t* times, int64_t n, int64_t newest) noexcept nogil:
+        """Whether one leaves for each of the next n readings, none of which is late."""
+        cdef int64_t span = self.value, i
+        cdef bint uneven = self.hop > 1 or times[0] < newest
+        for i in range(n - 1):
+            uneven |= times[i + 1] < times[i]
+        for i in range(n):
+            uneven |= kept[i].i > times[i] - span
+            uneven |= kept[i + 1].i <= times[i] - span
+        return not uneven
 
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
         """Keep the times of the next n leaves."""
@@ -311,13 +341,15 @@ cdef class Taking(Bucketing):
             i += k
         return 0
 
-    cdef void took_block(self, const int64_t* times, int64_t taken) noexcept nogil:
+    cdef void took_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil:
         """Take note of the readings that are in."""
         cdef int64_t i, newest = self.newest
         self.created += taken
         self.accepted += taken
         if times == NULL:
             newest = max(newest, self.accepted - 1)
+        elif self.timed and taken == n:
+            newest = self.newest_of_block
         else:
             for i in range(taken):
                 newest = max(newest, times[i])
@@ -331,7 +363,7 @@ cdef class Taking(Bucketing):
         cdef int k
         for k in range(self.answers):
             lower_rows(&self.outputs[k], block, out[k] + row, first, self.p.width)
-        for i in range(block.n if self.timed else 0):
+        for i in range(block.n if self.timed and self.empties else 0):
             if block.heads[i] == first + i:
                 for k in range(self.answers):
                     out[k][row + i] = of_nothing(self.outputs[k].kind)
