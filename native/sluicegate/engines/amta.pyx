@@ -26,7 +26,7 @@ from sluicegate.engines.program cimport Program, Slot, combine, copy
 from sluicegate.errors import InvariantError
 
 cdef enum:
-    SLOTS_OF_LEFTS = 4096  # a block's R0: 32 KiB, whatever the partial's width
+    SLOTS_OF_LEFTS = 1024  # a block's R0: 8 KiB, whatever the partial's width
     LEAST_GLIDE = 4  # readings for which a block pays off
     LEAST_LITTLE = 32
 
@@ -92,6 +92,8 @@ cdef class Amta(Engine):
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Insert a leaf (Algorithm 3): a pair gets its parent when the next pair of its level begins."""
         self.freshen()
+        if self.pool.surplus:
+            give_back(&self.pool)
         self.make_room(0, self.tail)
         if self.kernel == ADD:
             push_by(self, add_op, leaf)
@@ -179,14 +181,14 @@ cdef class Amta(Engine):
         cdef int level = 0
         cdef Queue* queue
         self.head = head
+        if self.pool.surplus:  # of an earlier eviction: this one's is only spliced
+            give_back(&self.pool)
         while level < LEVELS:
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
             if queue.begin >= min((head >> level) >> queue.shift, queue.end):  # so it is above, or soon
                 break
             drop(&self.pool, queue, head >> level)
             level += 1
-        if self.pool.surplus:
-            give_back(&self.pool)
 
     # a block of readings
 
@@ -233,16 +235,10 @@ cdef class Amta(Engine):
 
     cdef int room_for_lefts(self) except -1 nogil:
         self.most_left = max(SLOTS_OF_LEFTS // self.p.width - 1, 15)
-        free(self.lefts)
         self.lefts = <Slot*> malloc((self.most_left + 1) * self.p.width * sizeof(Slot))
         if self.lefts == NULL:
             with gil:
                 raise MemoryError(f"amta: no memory for a block of {self.most_left} partials of {self.p.width} slots")
-        if self.kernel != ANY:
-            self.flat = <Slot*> malloc(4 * ROOM_OF_LITTLE * self.p.width * sizeof(Slot))
-            if self.flat == NULL:
-                with gil:
-                    raise MemoryError(f"amta: no memory for {4 * ROOM_OF_LITTLE} partials of {self.p.width} slots")
         return 0
 
     cdef int make_room_for(self, int64_t tail) except -1 nogil:
@@ -610,7 +606,10 @@ cdef inline void pop_by(Amta self, Op op) noexcept nogil:
 cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     """All leaves and the nodes above them first, then what the window holds of them after each."""
     cdef int64_t i = 0, k, old
-    if self.lefts == NULL or self.flat == NULL and self.kernel != ANY:
+    for k in range(block.n):
+        if self.pool.surplus:
+            give_back(&self.pool)
+    if self.lefts == NULL:
         self.room_for_lefts()
     self.make_room_for(self.tail + block.n)
     append_leaves(self, block.leaves, block.n)
@@ -634,10 +633,14 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     return 0
 
 
-cdef inline bint is_little(Amta self, const Block* block) noexcept nogil:
+cdef bint is_little(Amta self, const Block* block) noexcept nogil:
     """Whether the window stays so small, and so steady, that flat arrays serve it better."""
     cdef int64_t size = max(self.tail - self.head, self.tail + block.n - block.heads[block.n - 1])
-    return block.n >= LEAST_LITTLE and block.jump <= 1 and size <= LITTLE and self.kernel != ANY
+    if block.n < LEAST_LITTLE or block.jump > 1 or size > LITTLE or self.kernel == ANY:
+        return False
+    if self.flat == NULL:
+        self.flat = <Slot*> malloc(4 * ROOM_OF_LITTLE * self.p.width * sizeof(Slot))
+    return self.flat != NULL  # without the memory for it the long way does
 
 
 cdef void run_through_little(Amta self, Op op, const Block* block) noexcept nogil:

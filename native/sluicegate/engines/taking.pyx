@@ -13,7 +13,7 @@ from sluicegate.engines.answers cimport (
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.engines.bucketing cimport Bucketing
-from sluicegate.engines.chunks cimport at, reserve, run_at
+from sluicegate.engines.chunks cimport at, give_back, reserve, run_at
 from sluicegate.engines.program cimport MAX, MIN, SUM, Slot, lift
 
 from sluicegate.errors import InputError
@@ -332,6 +332,9 @@ cdef class Taking(Bucketing):
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
         """Keep the times of the next n leaves."""
         cdef int64_t index = self.engine.tail, i = 0, k
+        for k in range(n):
+            if self.time_pool.surplus:
+                give_back(&self.time_pool)
         if reserve(&self.time_pool, &self.times, index) < 0 or reserve(&self.time_pool, &self.times, index + n - 1) < 0:
             with gil:
                 raise MemoryError(f"window: no memory for the times of readings {index} to {index + n - 1}")
