@@ -196,7 +196,7 @@ def _strict(asked: WindowConfig, leaves: int) -> Iterator[Any]:
     elif asked.sum_like is not None or asked.hop is not None:
         yield sg.SumLike(atol=5e-324, of=asked.sum_like.of if asked.sum_like else COUNT)
     if asked.buckets:
-        yield sg.Constrained(leaves)
+        yield sg.Constrained(leaves, merge=asked.merge)
 
 
 def _shared(config: Config) -> Iterator[Line]:

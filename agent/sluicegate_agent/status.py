@@ -93,6 +93,7 @@ def _asks(asked: dict[str, Any]) -> str:
     if "up_to" in policy:
         over += f" up to the {policy['up_to']}"
     bound = f" in {asked['buckets']} buckets" if asked["buckets"] else ""
+    bound += " merged by pairs" if asked.get("merge") == "pairs" else ""
     return f"{', '.join(asked['aggregates'])} over {over}{bound}"
 
 

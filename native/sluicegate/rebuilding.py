@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from sluicegate.errors import SnapshotError
@@ -30,6 +31,25 @@ def gather(
         place = f"leaves: {missing[0]} of level {base + len(heads)}"
         raise SnapshotError(f"{place} is missing ({len(missing)} in all), rows are incomplete")
     return [leaves[index] for index in closed]
+
+
+def chain(state: bytes, closed: range, rows: Iterable[Row], width: int) -> list[bytes]:
+    """The closed leaves of a window in which pairs were merged, oldest first, from rows (0, first ordinal, partial).
+
+    `state` begins with the ordinal of the oldest. A row of a leaf that another took over lies inside that one's, whose
+    row was written later: it is passed over. Raises SnapshotError where a leaf is missing.
+    """
+    written = _by_level(rows, 0, 0, 8 * width)[0]
+    leaves: list[bytes] = []
+    ordinal = int.from_bytes(state[:8], "little")
+    for _ in closed:
+        leaf = written.get(ordinal)
+        readings = int.from_bytes(leaf[:8], sys.byteorder) if leaf is not None else 0
+        if leaf is None or readings < 1:
+            raise SnapshotError(f"leaves: the one from ordinal {ordinal} is missing, rows are incomplete")
+        leaves.append(leaf)
+        ordinal += readings
+    return leaves
 
 
 def _by_level(rows: Iterable[Row], base: int, levels: int, size: int) -> list[dict[int, bytes]]:

@@ -24,14 +24,15 @@ from sluicegate.errors import (
 )
 from sluicegate.histograms.composition import Histogram, compose
 from sluicegate.histograms.constrained import LEAST
+from sluicegate.histograms.widths import Term, terms
 from sluicegate.intervals import Bounded
 from sluicegate.monoids import OBJECTS, Monoid
-from sluicegate.monoids.layout import Layout, lay_out
+from sluicegate.monoids.layout import O_FIRST, Layout, lay_out
 from sluicegate.monoids.results import as_number
 from sluicegate.policies import Compiled, Count, Custom, Policy, Ruled, Time, as_policy
 from sluicegate.policies.custom import Field, fields
 from sluicegate.readings import Reader, in_range
-from sluicegate.rebuilding import Row, gather
+from sluicegate.rebuilding import Row, chain, gather
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM
 from sluicegate.reference.object_core import ObjectCore
 from sluicegate.stores.contract import Plan, Store
@@ -58,6 +59,9 @@ class Changes(NamedTuple):
     `head` and `open` are absolute indices at `level`; leaves head … open − 1 are closed. `closed`: (index, partial)
     of those closed since the last call and still inside. Rows of a level below `base`, or of leaves before `head`, are
     of no use any more: at every 16th level all closed leaves are given out again.
+
+    Where pairs are merged there are no levels, and a leaf's index is the ordinal of its first reading: `closed` are
+    also those that took over others since, and of no use are the rows first < index < end of each of `merged`.
     """
 
     level: int
@@ -65,6 +69,7 @@ class Changes(NamedTuple):
     open: int
     closed: list[tuple[int, bytes]]
     base: int
+    merged: tuple[tuple[int, int], ...] = ()
 
 
 class Window:
@@ -117,7 +122,8 @@ class Window:
         if store is not None:
             self._refuse_objects()
             engine = stored_engine(engine, self._limit)
-        self._core = core(self._layout, engine, kind, value, self._limit, centers, rules, hop, up_to, eviction)
+        given = (kind, value, self._limit, centers, rules, hop, up_to, eviction, self._merging(kind))
+        self._core = core(self._layout, engine, *given)
         self._reader = Reader(self._layout.dimensions, self._layout.positive)
         if store is None:  # else the core that is asked is the store's
             self._bind_slide()
@@ -126,6 +132,16 @@ class Window:
         header, times = isinstance(self._policy, Custom | Compiled), isinstance(self._policy, Time)
         read = self._policy.reads if isinstance(self._policy, Ruled) else ()
         return lay_out(aggregates, header=header, times=times, bucketed=bucketed, samples=samples, read=read)
+
+    def _merging(self, kind: int) -> list[Term] | None:
+        """What a merge of pairs is judged by; None where whole levels are evicted, or nothing is."""
+        if not self._histograms.pairs:
+            return None
+        if self._engine != "amta":
+            raise ConfigurationError(
+                f"engine: {self._engine!r}, but Constrained(merge='pairs') brings its own tree; leave the engine out"
+            )
+        return terms(self._layout, timed=kind != BY_COUNT)
 
     # readings
 
@@ -305,9 +321,9 @@ class Window:
     def limit_to(self, buckets: int) -> None:
         """Keep at most so many buckets from now on, from 4 up to the constrained footprint's own limit.
 
-        Fewer: whole levels are evicted until they fit; counts, sums and extremes stay exact, the intervals grow. More:
-        what is merged stays merged until it leaves, new buckets are finer. Part of `state` and `snapshot`. Source:
-        paper A2MTA, "network availability". Raises ConfigurationError; nothing changed then.
+        Fewer: whole levels are evicted, or pairs merged, until they fit; counts, sums and extremes stay exact, the
+        intervals grow. More: what is merged stays merged until it leaves, new buckets are finer. Part of `state` and
+        `snapshot`. Source: paper A2MTA, "network availability". Raises ConfigurationError; nothing changed then.
         """
         most = self._limit
         if isinstance(buckets, bool) or not isinstance(buckets, int) or not LEAST <= buckets <= most:
@@ -329,6 +345,11 @@ class Window:
         """What happened to the leaves since the last call; together with `state`, all that a restart needs."""
         self._refuse_objects()
         head, end = self._core.head, self._open()
+        if self._histograms.pairs:
+            fresh = self._core.take_fresh()
+            closed = [(first, snapshot.portable(partial)) for first, _, partial, _ in fresh]
+            merged = tuple((first, after) for first, after, _, took in fresh if took)
+            return Changes(0, self._first(head), self._first(end), closed, 0, merged)
         closed = [(i, self._stored(i)) for i in range(max(self._core.mark, head), end)]
         self._core.mark = end
         return Changes(self._core.level, head, end, closed, self._core.level - len(self._core.heads))
@@ -336,6 +357,11 @@ class Window:
     def leaf(self, index: int) -> bytes:
         """The partial of a closed leaf now inside, by its absolute index at the current level. Raises IndexError."""
         self._refuse_objects()
+        if self._histograms.pairs:
+            found = [i for i in range(self._core.head, self._open()) if self._first(i) == index]
+            if not found:
+                raise IndexError(f"leaf {index}: no closed leaf begins at this ordinal")
+            return self._stored(found[0])
         if not self._core.head <= index < self._open():
             raise IndexError(f"leaf {index}: the closed leaves are {self._core.head} to {self._open() - 1}")
         return self._stored(index)
@@ -368,19 +394,16 @@ class Window:
         saved, after = snapshot.unpack_state(version, payload, window._layout.width, window._limit)
         if len(after):
             raise SnapshotError(f"window state: {len(after)} bytes too many")
-        window._take(
-            saved,
-            gather(
-                saved.level - len(saved.heads),
-                saved.heads,
-                window._closed(saved),
-                leaves,
-                window._layout.width,
-                window._core.combine,
-            ),
-        )
-        window._core.mark = window._open()
+        window._take(saved, window._gathered(saved, leaves))
+        window._core.mark = window._open()  # it has given out what it was rebuilt from
+        window._core.take_fresh()
         return window
+
+    def _gathered(self, saved: Saved, rows: Iterable[Row]) -> list[bytes]:
+        width, closed = self._layout.width, self._closed(saved)
+        if self._histograms.pairs:
+            return chain(saved.rules, closed, rows, width)
+        return gather(saved.level - len(saved.heads), saved.heads, closed, rows, width, self._core.combine)
 
     def snapshot(self) -> bytes:
         """The whole window, exactly; `restore` continues bit for bit."""
@@ -472,9 +495,18 @@ class Window:
         def seal(saved: Saved) -> bytes:
             return snapshot.seal(snapshot.STATE, self._owner(), snapshot.pack_state(saved._replace(mark=0)))
 
-        core = StoredCore(self._core, store, plan, layout, described, seal)
+        core = StoredCore(
+            self._core, self._engine, isinstance(self._policy, Custom), store, plan, layout, described, seal
+        )
         self._core = cast(Core, core)
+        self.__dict__.pop("slide", None)  # the window's own, which goes through it
         return core
+
+    def _first(self, index: int) -> int:
+        """The ordinal of a leaf's first reading; after the newest that of the next reading."""
+        if index == self._core.tail:
+            return self._core.accepted
+        return int(self._layout.format.unpack(self._core.leaf(index))[O_FIRST])
 
     def _open(self) -> int:
         """Index after the last closed leaf."""
@@ -515,7 +547,8 @@ class Window:
         self._refuse_objects()
         layout = self._layout
         aggregates = [f"{name}:{monoid.identity}" for name, monoid in zip(layout.names, layout.monoids, strict=True)]
-        kept = [f"buckets:{self._limit}"] + [each.name for each in self._histograms.deciding]
+        limit = f"buckets:{self._limit}" + (":pairs" if self._histograms.pairs else "")
+        kept = [limit, *(each.name for each in self._histograms.deciding)]
         return snapshot.fingerprint([self._engine, self._policy.name, *kept, *aggregates, *layout.since])
 
 

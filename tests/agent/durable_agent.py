@@ -52,6 +52,13 @@ def configured(folder: Path, **tables: Any) -> Config:
                 "buckets": 7,
                 "max_like": {"block": 5},
             },
+            {
+                "name": "merged",
+                "policy": {"time": "20min"},
+                "aggregate": ["mean", "min"],
+                "buckets": 5,
+                "merge": "pairs",
+            },
         ],
         "bucket": {"readings": 4},
         "outbox": {"rows": 1000, "bytes": "1MiB", "chunk_buckets": 8},

@@ -21,6 +21,7 @@ from typing import Any
 
 from durable_agent import BARE, NOON, SECOND, SEQUENCED, TIMED, configured
 
+import sluicegate as sg
 from sluicegate import chunks
 from sluicegate_agent import faults
 from sluicegate_agent.messages import Message
@@ -153,13 +154,20 @@ def lose_pubacks(folder: Path, before: int, lost: int) -> None:
         file.write(_ACKNOWLEDGED.pack(max(before, written - lost)))
 
 
+def closed(window: sg.Window, changes: sg.Changes) -> list[int]:
+    """What its closed leaves are called: by index, or by first ordinal where pairs are merged."""
+    if not window._histograms.pairs:
+        return [*range(changes.head, changes.open)]
+    return [bucket.ordinal or 0 for bucket in window.buckets()[:-1]]
+
+
 def answers(pipeline: Pipeline) -> dict[str, Any]:
     """All that every window says, and every closed leaf it holds, exactly."""
     found: dict[str, Any] = {}
     for stream, windows in pipeline.windows.items():
         for stored in windows:
             changes = stored.window.changes()
-            leaves = [stored.window.leaf(i).hex() for i in range(changes.head, changes.open)]
+            leaves = [stored.window.leaf(i).hex() for i in closed(stored.window, changes)]
             said = [
                 repr(tuple(getattr(r, f) for f in r.__struct_fields__)) for r in pipeline.answers(stream, stored.name)
             ]

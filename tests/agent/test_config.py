@@ -181,6 +181,11 @@ def test_a_source_is_checked_for_what_it_can_mean(source: dict[str, Any], shown:
             'window[1].policy.up_to = "max": evicts what cannot be the max any more: aggregate = "max" alone',
         ),
         ({"max_like": {}, "aggregate": "max", "buckets": 0}, "window[1].buckets = 0: a time window without a bound"),
+        ({"merge": "triples"}, 'window[1].merge = "triples": expected "levels" or "pairs"'),
+        (
+            {"policy": {"count": 9}, "merge": "pairs", "buckets": 0},
+            'window[1].merge = "pairs": says how room is made, but there is no limit',
+        ),
     ],
 )
 def test_histograms_that_cannot_work_are_refused_with_the_reason(window: dict[str, Any], shown: str) -> None:
@@ -200,6 +205,8 @@ def test_what_a_window_says_of_histograms_is_what_it_gets() -> None:
         "hop": {"hint": 24, "deviation": 1.5, "confidence": 0.999},
     }
     arguments = build_arguments(build(minimal(window=[asked]), FILE).windows[0])
+    by_pairs = build(minimal(window=[asked | {"merge": "pairs"}]), FILE).windows[0]
+    assert build_arguments(by_pairs)["histograms"][-1] == sg.Constrained(40, merge="pairs")
     assert arguments["policy"] == sg.policies.time("24h", hop="1h")
     assert arguments["histograms"] == [
         sg.SumLike(0.001, 0.05, of=("mean",), confidence=0.9),
@@ -291,7 +298,9 @@ def test_a_windows_definition_is_what_its_state_depends_on() -> None:
         definition(sum_like={"error": 0.1}),
         definition(sum_like={"error": 0.1, "floor": 1.0}),
         definition(policy={"time": "1h", "hop": "5min"}, hop={}),
+        definition(merge="pairs"),
     ]
-    assert len({definition(), *others}) == 8
+    assert len({definition(), *others}) == 9
+    assert definition(merge="levels") == definition()
     assert definition() == '{"aggregates":["mean"],"buckets":64,"policy":{"time":3600000000}}', "kept ones go on"
     assert definition(sum_like={"error": "10%"}) == definition(sum_like={"error": 0.1})

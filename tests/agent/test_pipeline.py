@@ -233,7 +233,7 @@ def test_answers_are_those_of_the_windows_that_took_a_reading(board: Callable[..
         3,
     )
     assert found["last9", "first"].time_us == NOON + 180 * SECOND
-    assert len(found) == 8
+    assert len(found) == 10
     assert one.pipeline.results() == []
 
 
@@ -450,6 +450,8 @@ def test_status_shows_what_decides_and_how_many_buckets_there_may_be_now(board: 
     last = next(line.split() for line in lines if line.lstrip().startswith("last9") and " heat " in line)
     assert " ".join(hopping[2:]).startswith("mean, sum over 30.0 s by 10.0 s in 9 buckets sum-like, hop")
     assert " ".join(peak[2:]).startswith("max over 2.0 min up to the max in 7 buckets max-like")
+    merged = next(line.split() for line in lines if line.lstrip().startswith("merged") and " heat " in line)
+    assert " ".join(merged[2:]).startswith("mean, min over 20.0 min in 5 buckets merged by pairs")
     assert [row[-3] for row in (hopping, peak, last)] == ["4", "4", "-"]
 
 

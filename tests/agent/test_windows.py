@@ -38,6 +38,7 @@ WINDOWS = configured(
             "buckets": 6,
             "max_like": {"block": 4},
         },
+        {"name": "pairs", "policy": {"time": "100us"}, "aggregate": ["mean", "max"], "buckets": 6, "merge": "pairs"},
         {"name": "unbounded", "policy": {"count": 30}, "aggregate": "mean", "buckets": 0, "sum_like": {"error": 0.1}},
     ],
 ).windows

@@ -176,7 +176,7 @@ def build(combination: Combination) -> sg.Window | None:
 
 
 def drive(combination: Combination, steps: int = 14) -> bool:
-    """Insert, insert many, query, store and take up again, in a seeded order; whether the engine takes it."""
+    """Insert, slide, insert many, query, store and take up again, in a seeded order; whether the engine takes it."""
     window = build(combination)
     if window is None:
         return False
@@ -195,13 +195,17 @@ def step(
     rng: random.Random, combination: Combination, window: sg.Window, plain: Plain, readings: Iterator[tuple[float, int]]
 ) -> sg.Window:
     """One step of a run."""
-    what = rng.choice(["insert", "insert", "batch", "batch", "quiet", "store"])
+    what = rng.choice(["insert", "slide", "batch", "batch", "quiet", "store"])
     if what == "store":
         return stored(combination, window)
-    batch = [next(readings) for _ in range(1 if what == "insert" else rng.choice([1, 2, 3, 7, 8, 9, 16, 33]))]
-    if what == "insert":
-        window.insert(*batch[0])
+    batch = [
+        next(readings) for _ in range(1 if what in ("insert", "slide") else rng.choice([1, 2, 3, 7, 8, 9, 16, 33]))
+    ]
+    if what in ("insert", "slide"):
+        result = getattr(window, what)(*batch[0])
         plain.insert({None: batch[0][0]}, batch[0][1])
+        if what == "slide":
+            compare(combination, as_named(window, result), plain.column(None))
         return window
     values, times = array("d", [x for x, _ in batch]), array("q", [t for _, t in batch])
     columns = window.insert_many(values, times, results=what == "batch") or {}
@@ -209,6 +213,12 @@ def step(
         plain.insert({None: x}, time)
         compare(combination, {name: column[i] for name, column in columns.items()}, plain.column(None), number=True)
     return window
+
+
+def as_named(window: sg.Window, result: Any) -> dict[str, Any]:
+    """What `slide` returns, by name also where there is only one aggregate."""
+    names = list(window.query())
+    return {names[0]: result} if len(names) == 1 else result
 
 
 def stored(combination: Combination, window: sg.Window) -> sg.Window:

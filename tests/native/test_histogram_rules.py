@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import sluicegate as sg
 from sluicegate.errors import ConfigurationError
 from sluicegate.histograms import _hop, _max_like, _rules, _sum_like
 from sluicegate.histograms.composition import compose
@@ -200,6 +201,25 @@ def test_near_zero_only_the_absolute_floor_remains(module: Any) -> None:
     assert limits(module, [Control(0, 0.1, 2.5, -1)], [5.0], [sample], 9, True) == [2.5]
 
 
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        (sg.Bounded(10.0, 9.5, 10.4, False), True),
+        (sg.Bounded(10.0, 8.6, 10.4, False), True),  # 1.4 ≤ 0.1 · 8.6 + 0.6
+        (sg.Bounded(10.0, 8.5, 10.4, False), False),
+        (sg.Bounded(10.0, 9.5, 11.9, False), False),
+        (sg.Bounded(-10.0, -11.6, -9.0, False), True),
+        (sg.Bounded(0.0, -0.6, 0.6, False), True),
+        (sg.Bounded(0.65, -0.01, 0.7, False), False),  # the exact one may be 0
+        (sg.Bounded(5.0, 5.0, 5.0, True), True),
+        (sg.Bounded(None, None, None, True), True),
+    ],
+)
+def test_which_answers_surely_keep_the_limit(answer: Any, kept: bool) -> None:
+    """Wherever in its interval the exact result lies: the value is within a tenth of it and 0.6."""
+    assert sg.SumLike(0.1, atol=0.6).keeps(answer) is kept
+
+
 def test_a_means_floor_is_in_units_of_the_mean(module: Any) -> None:
     """atol 0.5 on a mean of 100 readings with sum 400: 50 in the sum, 12.5 readings too many or too few."""
     control = [Control(0, 0.0, 0.5, 0), Control(-1, 0.0, 0.5, 0)]
@@ -345,6 +365,41 @@ def test_a_failure_enters_the_sample_at_its_worst(module: Any) -> None:
     assert (rule.boundary, rule.failures) == (620, 1)
     rule.evicted(700, 15)  # 80 … 95
     assert (rule.boundary, rule.failures) == (700, 2)
+
+
+def test_a_miss_is_resolved_at_the_next_certain_boundary(module: Any) -> None:
+    """What was taken at its worst becomes what it must have been, so one miss does not spoil thirty predictions."""
+    rule = module.HopRule(0.9999, 0.0, 0.0)
+    for k in range(1, 32):
+        rule.took(100 * k)
+        rule.evicted(100 * k, 0)
+    assert rule.last - rule.first == 1
+    rule.took(3205)
+    rule.evicted(3101, 97)  # 1 … 98 readings: the miss
+    assert rule.last - rule.first > 60
+    rule.took(3405)
+    rule.evicted(3405, 0)  # 305 readings left since 3100: three times the usual hundred
+    assert rule.boundary == 3405
+    assert 1 < rule.last - rule.first <= 12
+    again = module.HopRule(0.9999, 0.0, 0.0)
+    again.load(rule.state())
+    assert again.state() == rule.state()
+
+
+def test_a_state_without_doubt_is_read(module: Any) -> None:
+    """A state of 40 bytes less, as it was stored before, goes on with nothing in doubt."""
+    rules = [build(module, "h") for _ in range(2)]
+    for rule in rules:
+        for k in range(1, 9):
+            rule.took([1.0], 10 * k, True)
+            rule.settled(10 * k, 0)
+    older = build(module, "h")
+    older.load(rules[0].state()[:-40])
+    for rule in (rules[1], older):
+        rule.took([1.0], 90, True)
+        rule.settled(85, 3)
+        rule.settled(100, 0)
+    assert older.state() == rules[1].state()
 
 
 def test_singles_on_both_sides_of_every_likely_cut(module: Any) -> None:

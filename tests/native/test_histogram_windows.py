@@ -40,6 +40,11 @@ COMPOSITIONS: dict[str, tuple[Any, list[Any]]] = {
     "hop, max-like": (count(90, hop=30), [sg.Hop(hint=(30, 1.0)), sg.MaxLike(block=9)]),
     "hop, constrained": (time(300, hop=100), [sg.Hop(), sg.Constrained(7)]),
     "all three": (time(300, hop=100), [sg.Hop(), sg.SumLike(0.1), sg.Constrained(6)]),
+    "pairs": (time(300), [sg.Constrained(9, merge="pairs")]),
+    "pairs, count": (count(90), [sg.Constrained(7, merge="pairs")]),
+    "pairs, sum-like": (count(120), [sg.SumLike(0.02, atol=1e-3), sg.Constrained(8, merge="pairs")]),
+    "pairs, max-like": (time(250), [sg.MaxLike(block=9), sg.Constrained(6, merge="pairs")]),
+    "pairs, all three": (time(300, hop=100), [sg.Hop(), sg.SumLike(0.1), sg.Constrained(5, merge="pairs")]),
 }
 each = pytest.mark.parametrize("composition", COMPOSITIONS)
 both = pytest.mark.usefixtures("implementation_of_window")
@@ -175,8 +180,13 @@ def needed(composition: str, name: str) -> set[str]:
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("policy", ["count", "time"])
 @pytest.mark.parametrize(
-    "histograms", [[], [sg.MaxLike(block=6)], [sg.Constrained(8)], [sg.MaxLike(), sg.Constrained(8)]], ids=len
-)
+    "histograms",
+    [
+        [], [sg.MaxLike(block=6)], [sg.Constrained(8)], [sg.MaxLike(), sg.Constrained(8)],
+        [sg.MaxLike(), sg.Constrained(8, merge="pairs")],
+    ],
+    ids=str,
+)  # fmt: skip
 def test_eviction_up_to_the_extreme_answers_as_the_whole_window(sign: int, policy: str, histograms: list[Any]) -> None:
     """The interval holds the whole window's maximum; without a limit the value is that maximum, from fewer leaves."""
     name = "max" if sign == 1 else "min"
@@ -206,8 +216,13 @@ def test_eviction_up_to_the_extreme_answers_as_the_whole_window(sign: int, polic
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("hop", [1, 30])
 @pytest.mark.parametrize(
-    "histograms", [[], [sg.MaxLike(block=6)], [sg.Constrained(8)], [sg.MaxLike(), sg.Constrained(8)]], ids=len
-)
+    "histograms",
+    [
+        [], [sg.MaxLike(block=6)], [sg.Constrained(8)], [sg.MaxLike(), sg.Constrained(8)],
+        [sg.MaxLike(), sg.Constrained(8, merge="pairs")],
+    ],
+    ids=str,
+)  # fmt: skip
 def test_what_left_as_irrelevant_still_holds_the_window(sign: int, hop: int, histograms: list[Any]) -> None:
     """Where times go back the oldest blocks what is behind it, also once it has left early; a restart knows."""
     name, rng = ("max" if sign == 1 else "min"), random.Random(17)
@@ -367,3 +382,38 @@ def test_a_batch_is_the_readings_one_by_one(composition: str) -> None:
         answers = single.query()
         assert all(columns[name][i] == answer for name, answer in answers.items())
     assert batch.snapshot() == single.snapshot()
+
+
+class Sized:
+    """A custom policy that lets go of so many readings at once, as soon as it holds 350."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        """`sizes`: of its hops, one after the other."""
+        self.sizes, self.first, self.hops = sizes, 0, 0
+
+    def __call__(self, total: Any, old: Any) -> bool:
+        """Whether all of `old` lies before the first reading that stays."""
+        if total.ordinal + total.count - self.first >= 350:
+            self.first += self.sizes[self.hops]
+            self.hops += 1
+        return bool(old.ordinal + old.count <= self.first)
+
+
+@both
+@pytest.mark.parametrize("jitter", [0, 5])
+def test_a_missed_hop_costs_a_few_hops_and_not_thirty(jitter: int) -> None:
+    """After equal hops, one of another size or a jitter from then on: blocks are back, and cuts are certain, soon."""
+    rng = random.Random(1)
+    policy = Sized([100] * 20 + [105] + [100 + rng.randint(-jitter, jitter) for _ in range(40)])
+    rule = sg.policies.custom(policy, monotone=True, remaining=True)
+    window = sg.Window(sg.count(), policy=rule, histograms=[sg.Hop()])
+    created, certain = [], []
+    while policy.hops < 60:
+        before, hops = window.footprint.created, policy.hops
+        while policy.hops == hops:
+            window.insert(1.0)
+        created.append(window.footprint.created - before)
+        certain.append(window._core.edge + 1 == policy.first)
+    assert not all(certain[20:24])
+    assert sum(certain[24:]) >= len(certain[24:]) - 2
+    assert sum(created[24:30]) <= (100 if jitter == 0 else 250)

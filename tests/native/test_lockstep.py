@@ -30,7 +30,7 @@ def test_each_combination(engine: str) -> None:
 
 
 Readings = st.lists(st.tuples(st.integers(-12, 12).map(lambda x: x / 2), st.integers(-9, 25)), min_size=1, max_size=25)
-Steps = st.lists(st.tuples(st.sampled_from(["insert", "batch", "quiet", "store"]), Readings), max_size=12)
+Steps = st.lists(st.tuples(st.sampled_from(["insert", "slide", "batch", "quiet", "store"]), Readings), max_size=12)
 Combinations = st.builds(
     lockstep.Combination,
     st.sampled_from(sg.ENGINES),
@@ -49,14 +49,14 @@ def test_any_order_of_steps(combination: lockstep.Combination, steps: list[tuple
     plain, time = Plain(lockstep.CASES[combination.policy].leaving()), 0
     for what, ticks in steps:
         batch = []
-        for x, tick in ticks[:1] if what == "insert" else ticks:
+        for x, tick in ticks[:1] if what in ("insert", "slide") else ticks:
             time += tick
             batch.append((x, time))
         if what == "store":
             window = lockstep.stored(combination, window)
             continue
-        if what == "insert":
-            window.insert(*batch[0])
+        if what in ("insert", "slide"):
+            getattr(window, what)(*batch[0])
         else:
             values, times = array("d", [x for x, _ in batch]), array("q", [t for _, t in batch])
             window.insert_many(values, times, results=what == "batch")

@@ -26,6 +26,7 @@ MORE: dict[str, tuple[Any, list[Any]]] = {
     "sum-like, hopping": (count(900, hop=200), [sg.SumLike(0.1, atol=0.2)]),
     "sum-like, more buckets than it needs": (count(1900), [sg.SumLike(0.2), sg.Constrained(24)]),
     "never full": (count(10**6), [sg.SumLike(0.2)]),
+    "pairs, up to the maximum": (count(90, up_to="max"), [sg.Constrained(5, merge="pairs")]),
     "paper's candidates, up to": (count(90, up_to="max"), [sg.MaxLike(block=5, candidates="paper")]),
 }
 #: Large windows where a sum-like histogram decides: it looks at its limits each 1/64 of the window, which ends a run.
@@ -37,8 +38,10 @@ def aggregates(policy: Any) -> dict[str, Any]:
     return {policy.up_to: ALL[policy.up_to]} if policy.up_to else ALL
 
 
-@pytest.mark.parametrize("engine", ["amta", "recalc"])
-@pytest.mark.parametrize("composition", EACH)
+@pytest.mark.parametrize(
+    ("composition", "engine"),
+    [(name, "amta") for name in EACH] + [(name, "recalc") for name in EACH if not name.startswith("pairs")],
+)
 def test_a_batch_without_results_leaves_the_same_bytes(composition: str, engine: str) -> None:
     """Random batches over every shape and clock against single inserts; snapshot and intervals after each batch."""
     policy, histograms = EACH[composition]
@@ -83,3 +86,15 @@ def test_several_dimensions() -> None:
     for row in rows:
         single.insert(row)
     assert batch.snapshot() == single.snapshot()
+
+
+def test_a_new_maximum_ends_a_run() -> None:
+    """A sum-like histogram joins it, but the leaves it makes irrelevant leave at once, wherever in a run it stands."""
+    policy, histograms, falling = count(9000, up_to="max"), [sg.SumLike(0.2)], [float(-i) for i in range(2100)]
+    for place in range(2000, 2064):
+        batch, single = (sg.Window({"max": sg.max()}, policy=policy, histograms=histograms) for _ in range(2))
+        values = [*falling[:place], 1.0, *falling[place:]]
+        batch.insert_many(values, results=False)
+        for value in values:
+            single.insert(value)
+        assert batch.snapshot() == single.snapshot()

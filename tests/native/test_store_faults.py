@@ -92,6 +92,31 @@ def test_a_batch_that_fails_in_the_middle() -> None:
     window.verify()
 
 
+def test_a_result_that_could_not_be_had_is_not_made_up() -> None:
+    """A page that cannot be read once only, in the middle of a batch with results: StoreError, not a wrong column."""
+
+    class Once(Failing):
+        left = 1
+
+        def get(self, keys: Any) -> list[bytes | None]:
+            if "once" in self.fails and len(keys) == 1 and self.left:
+                self.left -= 1
+                raise StoreError("once")
+            return [None] * len(keys) if len(keys) > 1 else super().get(keys)  # nothing is read ahead
+
+    store, policy, readings = Once(Plan(2, 4)), sg.policies.count(600), values(3_000)
+    window = sg.Window(SUMS, policy=policy, store=store)
+    window.insert_many(readings[:1_000], results=False)
+    store.fails = {"once"}
+    with pytest.raises(StoreError, match="once"):
+        window.insert_many(readings[1_000:1_500])
+    assert 1_000 < window.accepted <= 1_500
+    assert window.query() == plain_of(readings[: window.accepted], policy).query()
+    store.left = 1
+    window.insert_many(readings[window.accepted :], results=False)  # without results there is nothing to make up
+    assert shape(window) == shape(plain_of(readings, policy))
+
+
 @pytest.mark.parametrize("policy", [sg.policies.count(600), sg.policies.time(600), sg.policies.count(600, hop=300)])
 def test_get_fails_then_works(policy: Any) -> None:
     """While a page cannot be read no answer is given and no reading taken; then all is as if nothing had happened."""

@@ -207,6 +207,10 @@ def _policy(window: WindowConfig, at: str) -> Iterator[Problem]:
             "it is exact while they fit, and coarser beyond; a histogram decides within them"
         )
         yield Problem(f"{at}.buckets", 0, remedy)
+    elif window.merge == "pairs" and window.buckets == 0:
+        yield Problem(
+            f"{at}.merge", "pairs", "says how room is made, but there is no limit: give `buckets`, or leave it out"
+        )
     elif not (window.buckets == 0 or 4 <= window.buckets <= 1 << 24):
         yield Problem(
             f"{at}.buckets", window.buckets, "expected 4 to 16777216, or 0 for a count window without that limit"

@@ -160,6 +160,7 @@ class HopConfig(Table, frozen=True):
 class WindowConfig(Table, frozen=True):
     """[[window]]: a question asked of streams; `buckets` bounds its footprint, 0 does not (count windows only).
 
+    `merge` says how room is made: whole levels, or the neighbouring pair that adds least to the bound.
     `sum_like`, `max_like` and `hop` decide where a bucket ends; without them and without `buckets` it is exact.
     """
 
@@ -168,6 +169,7 @@ class WindowConfig(Table, frozen=True):
     streams: tuple[str, ...] = ("*",)
     aggregate: str | tuple[str, ...] = "mean"
     buckets: int = 64
+    merge: Literal["levels", "pairs"] = "levels"
     sum_like: SumLikeConfig | None = None
     max_like: MaxLikeConfig | None = None
     hop: HopConfig | None = None
@@ -188,6 +190,7 @@ class WindowConfig(Table, frozen=True):
         if self.policy.hop is not None:
             policy["hop"] = self.policy.step
         kept = {"aggregates": self.aggregates, "policy": policy, "buckets": self.buckets}
+        kept |= {"merge": self.merge} if self.merge != "levels" else {}
         deciding = {"sum_like": self.sum_like, "max_like": self.max_like, "hop": self.hop}
         kept |= {name: asdict(each) for name, each in deciding.items() if each is not None}
         return json.dumps(kept, sort_keys=True, separators=(",", ":"))

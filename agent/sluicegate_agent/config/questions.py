@@ -44,7 +44,7 @@ def _histograms(config: WindowConfig) -> Iterator[Any]:
         hint = hop.hint if hop.hint is None or not hop.deviation else (hop.hint, float(hop.deviation))
         yield sg.Hop(hop.confidence, hint)
     if config.buckets:
-        yield sg.Constrained(config.buckets)
+        yield sg.Constrained(config.buckets, merge=config.merge)
 
 
 def histogram_problems(window: WindowConfig, at: str) -> Iterator[Problem]:

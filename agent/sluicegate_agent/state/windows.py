@@ -1,7 +1,8 @@
-"""A window kept as append-only rows: closed leaves and one small state row; no commit writes a whole window.
+"""A window kept as rows: closed leaves and one small state row; no commit writes a whole window.
 
 After a level eviction the rows of lower levels are folded into their new leaf a bounded number a commit; rows of leaves
 that left the window are deleted the same way. Whatever of that is still undone at a restart, `sg.Window.rebuild` does.
+Where pairs are merged, the row of a leaf that took over others is written anew and theirs are deleted with it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class StoredWindow:
         self.begun_anew = False
         self.refused = ""
         self._leaves: dict[tuple[int, int], bytes] = {}
+        self._merged: list[tuple[int, int]] = []
         self._level = self._base = self._head = self._open = 0
         self._untidy = self._left_untidy = True
         self.number, self.window = self._restored(connection, stream, config) or self._begun(connection, stream, config)
@@ -115,6 +117,8 @@ class StoredWindow:
         connection.execute("UPDATE window SET state = ? WHERE id = ?", (self.window.state(), self.number))
         rows = [(self.number, *key, leaf) for key, leaf in self._leaves.items()]
         connection.executemany("INSERT OR REPLACE INTO window_leaf VALUES (?, ?, ?, ?)", rows)
+        taken_over = "DELETE FROM window_leaf WHERE window = ? AND level = 0 AND number > ? AND number < ?"
+        connection.executemany(taken_over, [(self.number, first, end) for first, end in self._merged])
         self._tidy(connection, TIDIED + 2 * len(rows))
 
     def _collect(self) -> None:
@@ -124,6 +128,7 @@ class StoredWindow:
         self._level, self._base = changes.level, changes.base
         self._head, self._open = changes.head, changes.open
         self._leaves.update(((changes.level, number), leaf) for number, leaf in changes.closed)
+        self._merged += changes.merged
 
     def _tidy(self, connection: sqlite3.Connection, most: int) -> None:
         """Delete rows of leaves that left, and fold rows of lower levels, at most about `most` rows."""
@@ -164,6 +169,7 @@ class StoredWindow:
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""
         self._leaves.clear()
+        self._merged.clear()
         self._untidy, self.changed = self._left_untidy, False
 
 

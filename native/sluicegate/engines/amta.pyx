@@ -266,6 +266,8 @@ cdef class Amta(Engine):
         head = self.first_kept(leaves, context)
         if head < 0:
             return -1
+        if head == self.head:
+            return 0
         self.drop_to(head)
         self.measure()
         self.rebuild()

@@ -1,4 +1,4 @@
-"""Buckets: which reading joins the newest and which opens one, runs of those that join, and level eviction."""
+"""Buckets: which reading joins the newest and which opens one, runs of those that join, level eviction and the merging of pairs."""
 
 from libc.stdint cimport int64_t
 
@@ -8,6 +8,7 @@ from sluicegate.engines.program cimport Slot
 
 cdef class Bucketing(Ruling):
     cdef Slot* open_leaf  # the newest leaf, while a reading is placed
+    cdef int64_t finer  # new buckets are so many times smaller than those that would all be equal
 
     cdef int place(self, const double* values, int64_t time) except -1 nogil
     cdef void lift_reading(self, const double* values, int64_t time) noexcept nogil
@@ -16,7 +17,10 @@ cdef class Bucketing(Ruling):
     cdef bint forced(self, bint late, const Slot* newest) noexcept nogil
     cdef void refresh_rules(self) noexcept nogil
     cdef void carry_sample(self) noexcept nogil
+    cdef bint coarse(self) noexcept nogil
+    cdef int make_room(self) except -1 nogil
     cdef int evict_level(self) except -1 nogil
+    cdef int merge_pair(self) except -1 nogil
     cdef int64_t join_run(self, const double* values, const int64_t* times, int64_t count) noexcept nogil
     cdef int64_t sum_run(self, const double* values, const int64_t* times, int64_t most) noexcept nogil
     cdef int64_t scan_run(self, const double* values, const int64_t* times, int64_t most, bint hopping) noexcept nogil

@@ -1,8 +1,9 @@
-"""Buckets: which reading joins the newest and which opens one; level eviction; see bucketing.pxd."""
+"""Buckets: which reading joins the newest and which opens one; how room is made; see bucketing.pxd."""
 
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, CUSTOM
+from sluicegate.engines.pairs cimport NEWEST, OLDEST
 from sluicegate.engines.ruling cimport Ruling
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, MAX, MIN, SUM, Slot, fold, lift
 from sluicegate.engines.runs cimport Run, fold_run
@@ -56,7 +57,7 @@ cdef class Bucketing(Ruling):
         self.engine.touched()
 
     cdef int place(self, const double* values, int64_t time) except -1 nogil:
-        """Join the newest bucket or open one, evicting a level where there would be one too many."""
+        """Join the newest bucket or open one, making room where there would be one too many."""
         cdef bint joined
         while True:
             joined = self.engine.head < self.engine.tail and self.joins(values, time)
@@ -67,7 +68,7 @@ cdef class Bucketing(Ruling):
                 self.engine.push(self.reading)
                 self.created += 1
             else:
-                self.evict_level()
+                self.make_room()
                 continue
             if self.ruled:
                 self.rules.c_took(values, self.accepted, joined)
@@ -83,13 +84,32 @@ cdef class Bucketing(Ruling):
                 return True
             if 2 * (self.engine.tail - self.engine.head) <= self.limit:
                 return False
-        return self.level > 0 and self.forced(late, newest)
+        return self.coarse() and self.forced(late, newest)
+
+    cdef inline bint coarse(self) noexcept nogil:
+        """Whether buckets have been merged for the limit."""
+        return self.pairs.merges > 0 if self.merging else self.level > 0
 
     cdef bint forced(self, bint late, const Slot* newest) noexcept nogil:
         cdef int64_t inside = self.accepted - self.engine.leaf(self.engine.head)[H_O_FIRST].i + 1
-        if late and (4 * inside) >> min(self.level, 62) >= self.limit:
+        if late and (self.merging or (4 * inside) >> min(self.level, 62) >= self.limit):
             return False
-        return newest[H_COUNT].i * (self.limit - 2) < inside
+        return newest[H_COUNT].i * (self.finer * (self.limit - 2)) < inside
+
+    cdef inline int make_room(self) except -1 nogil:
+        """One bucket less at least: by the pair that adds least, or by a level."""
+        return self.merge_pair() if self.merging else self.evict_level()
+
+    cdef int merge_pair(self) except -1 nogil:
+        cdef const Slot* leaf = self.engine.leaf(self.engine.head)
+        cdef int64_t out = leaf[H_O_FIRST].i + leaf[H_COUNT].i - 1 - self.cut_oldest_leaf().most
+        cdef int touched = self.pairs.merge()
+        self.known_head = -1
+        if touched & OLDEST:
+            self.edge = max(self.edge, out)
+        if touched & NEWEST and self.ruled:
+            self.rules.c_coarsened()
+        return 0
 
     cdef int evict_level(self) except -1 nogil:
         cdef const Slot* leaf = self.engine.leaf(self.engine.head)
@@ -106,12 +126,12 @@ cdef class Bucketing(Ruling):
         return 0
 
     def limit_to(self, int64_t limit):
-        """From now on at most `limit` buckets; levels are evicted until no more are there."""
+        """From now on at most `limit` buckets; neighbours are merged until no more are there."""
         self.enter()
         try:
             self.limit = limit
             while self.engine.tail - self.engine.head > limit:
-                self.evict_level()
+                self.make_room()
         finally:
             self.busy = False
 
@@ -160,7 +180,7 @@ cdef class Bucketing(Ruling):
 
     cdef bint may_force(self) noexcept nogil:
         """Whether a reading may have to join because of the limit."""
-        return self.level > 0 and not (self.ruled and 2 * (self.engine.tail - self.engine.head) <= self.limit)
+        return self.coarse() and not (self.ruled and 2 * (self.engine.tail - self.engine.head) <= self.limit)
 
     cdef int64_t leaves_at(self) noexcept nogil:
         """By time: when the oldest bucket leaves or the window hops."""
@@ -196,6 +216,7 @@ cdef class Bucketing(Ruling):
         cdef int64_t until = self.leaves_at() if self.policy == BY_TIME else 0
         cdef bint counted = self.policy == BY_COUNT and self.hop == 1
         cdef bint forced = self.may_force()
+        cdef int64_t share = self.finer * (self.limit - 2)
         for n in range(most):
             time = self.accepted + n if times == NULL else times[n]
             if time < late or (self.policy == BY_TIME and time >= until):
@@ -203,7 +224,7 @@ cdef class Bucketing(Ruling):
             if self.up_to and self.up_to * values[0] >= self.up_to * oldest[self.extreme_slot].f:
                 return n
             if not (self.ruled and run_joins(self.rules, hopping, values)) and not (
-                forced and (newest[H_COUNT].i + n) * (self.limit - 2) < self.accepted + n - oldest[H_O_FIRST].i + 1
+                forced and (newest[H_COUNT].i + n) * share < self.accepted + n - oldest[H_O_FIRST].i + 1
             ):
                 return n
             if self.ruled:

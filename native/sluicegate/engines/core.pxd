@@ -9,3 +9,4 @@ cdef class Core(Taking):
     cdef list as_values(self, const Slot* out)
     cdef int cut_composites(self, list values) except -1
     cdef int lower_composites(self, const Slot* partial, list values) except -1
+    cdef bytes histograms_state(self)

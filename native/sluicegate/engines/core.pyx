@@ -10,8 +10,10 @@ from sluicegate.engines.answers cimport BY_TIME, CUSTOM, Cut, bucket_answer, exa
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.chunks cimport clear, held, shape
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
+from sluicegate.engines.pairs cimport GIVEN, TOOK, Pairs
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
 from sluicegate.engines.kvs_amta cimport KvsAmta
+from sluicegate.engines.kvs_log_mta cimport KvsLogMta
 from sluicegate.engines.recalc cimport Recalc
 from sluicegate.engines.state cimport KEPT_LEVELS
 from sluicegate.engines.taking cimport Taking
@@ -21,6 +23,7 @@ from sluicegate.histograms._rules cimport Rules
 from sluicegate.errors import InvariantError
 from sluicegate.monoids.layout import Op
 from sluicegate.monoids.results import cut_bins, empty, lowered
+from sluicegate.reference.core import FINER as _FINER
 from sluicegate.reference.core import NEVER as _NEVER
 from sluicegate.reference.core import Saved
 from sluicegate.reference.estimate import Cut as CutTuple
@@ -32,7 +35,7 @@ cdef class Core(Taking):
 
     def __cinit__(
         self, layout, str engine, int policy, int64_t value, int64_t limit, centers, Rules rules=None, int64_t hop=1,
-        int up_to=0, eviction=None,
+        int up_to=0, eviction=None, merging=None,
     ):
         self._layout = layout
         self.stored, self.timed = layout.width, policy == BY_TIME and not layout.header
@@ -58,7 +61,11 @@ cdef class Core(Taking):
         fill_outputs(self.outputs, &self.p, layout)
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
-        self.engine = Amta() if engine == "amta" else KvsAmta() if engine == "kvs_amta" else Recalc()
+        self.engine = Amta() if engine == "amta" else KvsAmta() if engine == "kvs_amta" else KvsLogMta() if engine == "kvs_log_mta" else Recalc()
+        self.merging, self.finer = merging is not None, _FINER if merging is not None else 1
+        if self.merging:
+            self.engine = self.pairs = Pairs()
+            self.pairs.measure(merging)
         self.engine.setup(&self.p, limit)
         self.center_on(centers)
         self.take_condition(eviction)
@@ -217,8 +224,25 @@ cdef class Core(Taking):
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self.pack(engine.result(0)), self.pack(engine.result(1)), newest,
-            self.rules.state() if self.ruled else b"", self.limit, self.held,
+            self.histograms_state(), self.limit, self.held,
         )
+
+    cdef bytes histograms_state(self):
+        """Merged pairs first, which sluicegate.rebuilding.chain reads."""
+        return (self.pairs.state() if self.merging else b"") + (self.rules.state() if self.ruled else b"")
+
+    def take_fresh(self):
+        """(first ordinal, ordinal after the last, partial, took over others) of closed buckets not yet given out."""
+        cdef int64_t index
+        cdef int state
+        found = []
+        for index in range(self.engine.head, self.engine.tail - 1 if self.merging else 0):
+            state = self.pairs.take_state(index)
+            if state != GIVEN:
+                leaf = self.engine.leaf(index)
+                after = leaf[H_O_FIRST].i + leaf[H_COUNT].i
+                found.append((leaf[H_O_FIRST].i, after, self.pack(leaf), state == TOOK))
+        return found
 
     def load(self, saved, leaves):
         """Take over a saved window whose leaves, oldest first, include the open one."""
@@ -231,8 +255,12 @@ cdef class Core(Taking):
         for level in range(self.level % KEPT_LEVELS):
             self.level_heads[level] = saved.heads[level]
         self.center_on(saved.centers or None)
+        rules = saved.rules
+        if self.merging:
+            self.pairs.load(rules[: self.pairs.size])
+            rules = rules[self.pairs.size :]
         if self.ruled:
-            self.rules.load(saved.rules)
+            self.rules.load(rules)
         self.engine.begin(saved.head)
         self.known_head = -1
         clear(&self.time_pool, &self.times)

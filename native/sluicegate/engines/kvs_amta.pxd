@@ -27,6 +27,7 @@ cdef class KvsAmta(Paged):
     cdef void compute_right(self) noexcept nogil
     cdef void stack_head(self, int level) noexcept nogil
     cdef void rebuild(self) noexcept nogil
+    cdef void drop_to(self, int64_t head) noexcept nogil
     cdef int refresh_spine(self) noexcept nogil
     cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil
     cdef int64_t descend(self, int level, int64_t index, bint started, Leaves leaves, void* context) noexcept nogil

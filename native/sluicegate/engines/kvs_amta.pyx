@@ -233,14 +233,31 @@ cdef class KvsAmta(Paged):
         if self.refresh_spine() < 0:
             return -1
         head = self.first_kept(leaves, context)
-        if head < 0:
-            return -1
-        if self.move_heads(head) < 0:
+        if head <= self.head:
+            return 0 if head >= 0 else -1
+        self.drop_to(head)
+        return -1 if self.faulted else 0
+
+    cdef void drop_to(self, int64_t head) noexcept nogil:
+        """Move the head, and take R0, R1 and the stack anew."""
+        if self.faulted or self.move_heads(head) < 0:
+            self.head = head
             self.lost = True
-            return -1
+            return
         self.measure()
         self.rebuild()
-        return 0
+
+    cdef void pop_to(self, int64_t head) noexcept nogil:
+        """One by one, or, where more than about log n leave, at once: as AMTA in memory does."""
+        cdef int64_t size = self.tail - self.head, singles = 1
+        while size:
+            size >>= 1
+            singles += 1
+        if head - self.head > singles:
+            self.freshen()
+            self.drop_to(head)
+        while self.head < head:
+            self.pop()
 
     cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil:
         cdef int level, answer

@@ -33,6 +33,7 @@ cdef class Paged(Engine):
     cdef bint lost  # what follows from the pages has to be taken anew
     cdef bint recovered
     cdef readonly int64_t sealed  # pages given to the store
+    cdef readonly int64_t failures  # pages that could not be had, so far
     cdef readonly int shift
     cdef Tier tier[LEVELS]
     cdef int tier_of[LEVELS]

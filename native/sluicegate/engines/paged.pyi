@@ -6,6 +6,7 @@ class Paged(Engine):
     error: Any
     faulted: bool
     sealed: int
+    failures: int
     shift: int
     def attach(self, pager: Any, shift: int) -> None: ...
     def heal(self) -> None: ...

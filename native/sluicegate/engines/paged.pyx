@@ -41,6 +41,7 @@ cdef class Paged(Engine):
         memset(self.tier, 0, sizeof(self.tier))
         self.idle, self.blocks, self.sealed, self.outgoing = NULL, 0, 0, []
         self.leaving = 0
+        self.failures = 0
         self.blank = <Slot*> calloc(p.width, sizeof(Slot))
         if self.blank == NULL:
             raise MemoryError(f"paged engine: no memory for a partial of {p.width} slots")
@@ -127,6 +128,7 @@ cdef class Paged(Engine):
                 failed = self.load(tier, page, block)
         if failed:
             self.faulted = True
+            self.failures += 1
             self.give(block)
             return NULL
         self.build(tier, block)
@@ -419,7 +421,7 @@ cdef class Paged(Engine):
         cdef int64_t index, page = self.tier[tier].tail.page
         cdef Slot* node
         for level in range(tier * self.shift + 1, min((tier + 1) * self.shift, LEVELS)):
-            for index in range(page << self.bits[level], min((page + 1) << self.bits[level], self.end(level))):
+            for index in range(page << self.bits[level], min((page + 1) << self.bits[level], self.end(level - 1) >> 1)):
                 node = self.node(level - 1, 2 * index)
                 combine(self.p, self.node(level, index), node, node + self.p.width)
 

@@ -58,6 +58,7 @@ cdef enum:  # the slots of a partial that has a header
     H_T_LAST = 2
     H_O_FIRST = 3
     H_ORDERED = 4
+    HEADED = 4  # components of a header after ORDERED
 
 
 cdef inline void copy(const Program* p, Slot* out, const Slot* a) noexcept nogil:
@@ -220,20 +221,26 @@ cdef inline void combine_prefix(Slot* o, const Slot* a, const Slot* b) noexcept 
 
 
 cdef inline void combine_extreme(Slot* o, const Slot* a, const Slot* b, bint b_wins) noexcept nogil:
-    cdef int64_t t_first, t_last
+    """Which side wins is as good as chance: it chooses an address, not a way through the code."""
+    cdef const Slot* won
+    cdef Slot value, first, last, o_first, o_last
     if a[0].f == b[0].f:
-        t_first = b[1].i if b[1].i < a[1].i else a[1].i
-        t_last = b[2].i if b[2].i > a[2].i else a[2].i
-        o[4] = b[4]
-        o[3] = a[3]
-        o[0] = a[0]
-        o[1].i = t_first
-        o[2].i = t_last
-    elif b_wins:
-        if o != b:
-            memcpy(o, b, 5 * sizeof(Slot))
-    elif o != a:
-        memcpy(o, a, 5 * sizeof(Slot))
+        first.i = b[1].i if b[1].i < a[1].i else a[1].i
+        last.i = b[2].i if b[2].i > a[2].i else a[2].i
+        value, o_first, o_last = a[0], a[3], b[4]
+    else:
+        won = b if b_wins else a
+        value, first, last, o_first, o_last = won[0], won[1], won[2], won[3], won[4]
+    o[0], o[1], o[2], o[3], o[4] = value, first, last, o_first, o_last
+
+
+cdef inline void combine_header(Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    """Count, times, first ordinal and order at once: `o` may be a or b."""
+    cdef int64_t count = a[H_COUNT].i + b[H_COUNT].i, ordinal = a[H_O_FIRST].i
+    cdef int64_t first = b[H_T_FIRST].i if b[H_T_FIRST].i < a[H_T_FIRST].i else a[H_T_FIRST].i
+    cdef int64_t last = b[H_T_LAST].i if b[H_T_LAST].i > a[H_T_LAST].i else a[H_T_LAST].i
+    o[H_ORDERED].i = (a[H_ORDERED].i == 1) & (b[H_ORDERED].i == 1) & (b[H_T_FIRST].i >= a[H_T_LAST].i)
+    o[H_COUNT].i, o[H_T_FIRST].i, o[H_T_LAST].i, o[H_O_FIRST].i = count, first, last, ordinal
 
 
 cdef inline void combine_count(Slot* o, const Slot* a, const Slot* b, bint b_wins) noexcept nogil:
@@ -295,30 +302,34 @@ cdef inline void combine_more(int op, Slot* o, const Slot* a, const Slot* b) noe
 
 
 cdef inline void combine_steps(const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
-    cdef int k, op, s
-    for k in range(p.steps):
+    """Component by component; of a header ORDERED comes first and the other four follow it."""
+    cdef int k = 0, op, s
+    while k < p.steps:
         op = p.step[k].op
         s = p.step[k].slot
-        if op == SUM:
-            out[s].f = a[s].f + b[s].f
-        elif op == MIN:
-            out[s].f = least(a[s].f, b[s].f)
-        elif op == MAX:
-            out[s].f = greatest(a[s].f, b[s].f)
-        elif op == PREFIX:
+        if op == PREFIX:
             combine_prefix(out + s, a + s, b + s)
         elif op == LOW:
             combine_extreme(out + s, a + s, b + s, b[s].f < a[s].f)
         elif op == HIGH:
             combine_extreme(out + s, a + s, b + s, b[s].f > a[s].f)
-        elif op == ARGMIN:
-            combine_arg(out + s, a + s, b + s, b[s].f < a[s].f)
-        elif op == ARGMAX:
-            combine_arg(out + s, a + s, b + s, b[s].f > a[s].f)
         elif op == FIRST or op == O_FIRST:
             out[s] = a[s]
         elif op == LAST:
             out[s] = b[s]
+        elif op == ORDERED:
+            combine_header(out, a, b)
+            k += HEADED
+        elif op == SUM:
+            out[s].f = a[s].f + b[s].f
+        elif op == MIN:
+            out[s].f = least(a[s].f, b[s].f)
+        elif op == MAX:
+            out[s].f = greatest(a[s].f, b[s].f)
+        elif op == ARGMIN:
+            combine_arg(out + s, a + s, b + s, b[s].f < a[s].f)
+        elif op == ARGMAX:
+            combine_arg(out + s, a + s, b + s, b[s].f > a[s].f)
         elif op == COUNT:
             out[s].i = a[s].i + b[s].i
         elif op == T_FIRST:
@@ -329,10 +340,9 @@ cdef inline void combine_steps(const Program* p, Slot* out, const Slot* a, const
             combine_sample(out + s, a + s, b + s)
         elif op >= WIDE:
             combine_wide(op, p.extra + k, out + s, a + s, b + s)
-        elif op > SAMPLE:
+        else:
             combine_more(op, out + s, a + s, b + s)
-        else:  # ORDERED, before the header's times change
-            out[s].i = a[H_ORDERED].i == 1 and b[H_ORDERED].i == 1 and b[H_T_FIRST].i >= a[H_T_LAST].i
+        k += 1
 
 
 cdef inline void combine(const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:

@@ -3,13 +3,13 @@
 The readings follow all that the partial holds, and their times do not go back among themselves. Nothing is allocated.
 """
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.wide cimport BINS, fold_bins
 from sluicegate.engines.program cimport (
-    COUNT, FIRST, H_T_LAST, HIGH, HIGH_ENDS, LAST, LOW, LOW_ENDS, MOMENTS, O_FIRST, ORDERED, PREFIX, SAMPLE, T_FIRST, T_LAST,
-    WIDE, Program, Slot, combine_steps, fold_more, greatest, least, lift,
+    COUNT, FIRST, H_T_LAST, HIGH, HIGH_ENDS, LAST, LOG_PREFIX, LOW, LOW_ENDS, MOMENTS, O_FIRST, ORDERED, PREFIX, SAMPLE, T_FIRST,
+    T_LAST, WIDE, Program, Slot, combine_steps, fold_more, greatest, least, lift, log_of,
 )
 
 ctypedef struct Run:
@@ -67,6 +67,30 @@ cdef inline void fold_ends(const Run* r, Slot* s, const double* x, int step, bin
     s[0].f, s[1].f, s[2].f = best, before, after
 
 
+cdef inline void fold_moments(const Run* r, Slot* s, const double* x, int step, double center) noexcept nogil:
+    """As c_merge with one reading after the other; a share depends on the count alone, so no division waits for another."""
+    cdef double n = s[0].f, mean = s[1].f, squares = s[2].f, delta, share
+    cdef int64_t i
+    for i in range(r.n):
+        share = 1.0 / (n + 1.0)
+        delta = x[i * step] - center - mean
+        mean = mean + delta * share
+        squares = squares + delta * delta * n * share
+        n += 1.0
+    s[0].f, s[1].f, s[2].f = n, mean, squares
+
+
+cdef inline void fold_logs(const Run* r, Slot* s, const double* x, int step, double center) noexcept nogil:
+    """As fold_prefix, of logarithms; the center's is taken once."""
+    cdef double total = s[0].f, low = s[1].f, high = s[2].f, around = log_of(center)
+    cdef int64_t i
+    for i in range(r.n):
+        low = least(low, total)
+        high = greatest(high, total)
+        total += log(x[i * step]) - around
+    s[0].f, s[1].f, s[2].f = total, low, high
+
+
 cdef inline void fold_one_by_one(
     const Run* r, Slot* s, int op, const double* x, int step, double center
 ) noexcept nogil:
@@ -110,6 +134,10 @@ cdef inline void fold_run(const Program* p, const Run* r, Slot* into) noexcept n
             s.i = s.i == 1 and time_of(r, 0) >= into[H_T_LAST].i
         elif op == LOW_ENDS or op == HIGH_ENDS:
             fold_ends(r, s, x, p.dimensions, op == LOW_ENDS)
+        elif op == MOMENTS:
+            fold_moments(r, s, x, p.dimensions, r.centers[p.step[k].dimension])
+        elif op == LOG_PREFIX:
+            fold_logs(r, s, x, p.dimensions, r.centers[p.step[k].dimension])
         elif op == BINS:
             fold_bins(p.extra + k, s, x, p.dimensions, r.n)
         elif op >= WIDE:

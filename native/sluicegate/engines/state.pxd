@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t
 from sluicegate.engines.answers cimport Cut, Output
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.chunks cimport Pool, Queue
+from sluicegate.engines.pairs cimport Pairs
 from sluicegate.engines.program cimport Program, Slot
 from sluicegate.histograms._rules cimport Rules
 
@@ -19,6 +20,8 @@ cdef enum:
 cdef class State:
     cdef readonly object _layout
     cdef Engine engine
+    cdef Pairs pairs  # the same where neighbouring pairs are merged, else None
+    cdef bint merging
     cdef Program p
     cdef int stored  # slots of a partial as Python sees it: the layout's
     cdef Output* outputs

@@ -331,18 +331,22 @@ cdef void add_coupons(const Extra* e, Slot* o, const Slot* a, const Slot* b) noe
 
 cdef double number_of_distinct(const Extra* e, const Slot* s) noexcept nogil:
     """The estimate, with the bits of sluicegate.monoids.hll.estimate."""
-    cdef int64_t counts[LARGEST_REGISTER + 1]
-    cdef int64_t i, n = 1 << e.size
+    cdef int64_t counts[4][LARGEST_REGISTER + 1]  # most registers are alike: four tables, so that they need not queue
+    cdef const uint8_t* registers = <const uint8_t*> (s + 1)
+    cdef int64_t i, k, n = 1 << e.size
     cdef double m = <double> n, z
     if s[0].i >= 0:
         return <double> s[0].i
     memset(counts, 0, sizeof(counts))
-    for i in range(n):
-        counts[(<const uint8_t*> (s + 1))[i] & LARGEST_REGISTER] += 1
-    z = m * tau((m - <double> counts[LARGEST_REGISTER]) / m)
+    for i in range(0, n, 4):
+        for k in range(4):
+            counts[k][registers[i + k] & LARGEST_REGISTER] += 1
+    for i in range(LARGEST_REGISTER + 1):
+        counts[0][i] += counts[1][i] + counts[2][i] + counts[3][i]
+    z = m * tau((m - <double> counts[0][LARGEST_REGISTER]) / m)
     for i in range(LARGEST_REGISTER - 1, 0, -1):
-        z = 0.5 * (z + <double> counts[i])
-    z += m * sigma(<double> counts[0] / m)
+        z = 0.5 * (z + <double> counts[0][i])
+    z += m * sigma(<double> counts[0][0] / m)
     return 0.5 / log(2.0) * m * m / z
 
 

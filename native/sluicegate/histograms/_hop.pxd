@@ -25,10 +25,18 @@ cdef class HopRule:
     cdef readonly int64_t first  # the zone: low − 1 … high of the predicted boundary
     cdef readonly int64_t last
     cdef readonly int64_t failures
+    cdef int64_t known  # the last certain boundary
+    cdef int64_t pending  # sizes since then, taken at their worst
+    cdef int64_t least  # what the first of them may be
+    cdef int64_t most
+    cdef double usual  # the mean before it
 
     cdef int c_verdict(self, int64_t ordinal) noexcept nogil
     cdef void c_took(self, int64_t ordinal) noexcept nogil
     cdef void c_evicted(self, int64_t start, int64_t uncertain) noexcept nogil
+    cdef void doubt(self, int64_t least, int64_t most) noexcept nogil
+    cdef void resolve(self, int64_t start) noexcept nogil
+    cdef void note(self, double size) noexcept nogil
     cdef void advance(self) noexcept nogil
     cdef void predict(self) noexcept nogil
     cdef void place(self) noexcept nogil

@@ -9,8 +9,11 @@ import struct
 
 from sluicegate.histograms._statistics cimport c_normal_quantile, c_student_quantile
 
+from sluicegate.reference.hop import DOUBT as _DOUBT_BYTES
+
 cdef int _LEAST_SIZES = 3
 cdef int _LEAST_SAMPLE = 30
+cdef int _DOUBT = _DOUBT_BYTES
 
 
 @cython.final
@@ -54,21 +57,56 @@ cdef class HopRule:
 
     cdef void c_evicted(self, int64_t start, int64_t uncertain) noexcept nogil:
         cdef int64_t least = start - self.boundary, most = start + uncertain - self.boundary, size
+        if self.pending and not uncertain:
+            self.resolve(start)
+            return
         if most < 1:
             return
         least = max(least, 1)
         size = least
-        if uncertain and not fabs(least - self.mean) > fabs(most - self.mean):
-            size = most
-        self.failures += uncertain > 0
+        if uncertain:
+            self.doubt(least, most)
+            if not fabs(least - self.mean) > fabs(most - self.mean):
+                size = most
         self.boundary += size
+        if not uncertain:
+            self.known = self.boundary
+        self.note(<double> size)
+        self.resample()
+        self.predict()
+
+    cdef void doubt(self, int64_t least, int64_t most) noexcept nogil:
+        self.failures += 1
+        self.pending += 1
+        if self.pending == 1:
+            self.least, self.most, self.usual = least, most, self.mean
+
+    cdef void resolve(self, int64_t start) noexcept nogil:
+        """A certain boundary again: what left since the last one replaces the sizes taken at worst; see the twin."""
+        cdef int64_t total = start - self.known, n = 0, i
+        cdef double first, even
+        if total < 1:
+            return
+        if self.usual > 0.0:
+            n = <int64_t> min(<double> total / self.usual + 0.5, <double> MOST_SIZES)
+        n = max(n, self.pending + 1)
+        first = min(max(<double> total / n, <double> self.least), <double> self.most)
+        even = (total - first) / (n - 1)
+        self.held -= <int> min(self.pending, self.held)
+        self.note(first)
+        for i in range(min(n - 1, MOST_SIZES)):
+            self.note(even)
+        self.boundary = self.known = start
+        self.pending = 0
+        self.resample()
+        self.predict()
+
+    cdef void note(self, double size) noexcept nogil:
         if self.held == MOST_SIZES:
             memmove(self.sizes, self.sizes + 1, (MOST_SIZES - 1) * sizeof(double))
             self.held -= 1
-        self.sizes[self.held] = <double> size
+        self.sizes[self.held] = size
         self.held += 1
-        self.resample()
-        self.predict()
 
     cdef void resample(self) noexcept nogil:
         cdef double total = 0.0, squares = 0.0
@@ -106,10 +144,11 @@ cdef class HopRule:
         cdef int i
         held = [self.sizes[i] for i in range(self.held)] + [0.0] * (MOST_SIZES - self.held)
         numbers = (self.boundary, self.following, self.k, self.first, self.last, self.failures, self.n, self.held)
-        return struct.pack(f"<8q2d{MOST_SIZES}d", *numbers, self.mean, self.spread, *held)
+        doubt = (self.known, self.pending, self.least, self.most, self.usual)
+        return struct.pack(f"<8q2d{MOST_SIZES}d4qd", *numbers, self.mean, self.spread, *held, *doubt)
 
     def load(self, bytes data not None):
-        """Take over a state of this length. Raises ValueError for numbers that cannot be."""
+        """Take over a state of this length, or of an older one, where nothing is in doubt. Raises ValueError for numbers that cannot be."""
         cdef int i
         *numbers, held, mean, spread = struct.unpack_from("<8q2d", data)
         if not 0 <= held <= MOST_SIZES or not 0 <= numbers[6] <= held or not 0.0 <= mean <= 2.0**62 or not spread >= 0.0:
@@ -118,8 +157,12 @@ cdef class HopRule:
         self.held, self.mean, self.spread = held, mean, spread
         for i, size in enumerate(struct.unpack_from(f"<{MOST_SIZES}d", data, 80)):
             self.sizes[i] = size
+        doubt = struct.unpack_from("<4qd", data, self.size - _DOUBT) if len(data) == self.size else (self.boundary, 0, 0, 0, 0.0)
+        if not 0 <= doubt[1] <= self.failures or not doubt[4] >= 0.0:
+            raise ValueError(f"{doubt[1]} eviction sizes in doubt, expected at most the {self.failures} failures")
+        self.known, self.pending, self.least, self.most, self.usual = doubt
 
     @property
     def size(self):
         """Bytes of a state."""
-        return 80 + 8 * MOST_SIZES
+        return 80 + 8 * MOST_SIZES + _DOUBT

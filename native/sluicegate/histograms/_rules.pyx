@@ -10,6 +10,8 @@ from sluicegate.histograms._hop cimport JOIN, OTHER, HopRule
 from sluicegate.histograms._max_like cimport MaxRule
 from sluicegate.histograms._sum_like cimport SumRule
 
+from sluicegate.reference.hop import DOUBT as _DOUBT
+
 _head = struct.Struct("<3q2B")
 
 
@@ -105,7 +107,7 @@ cdef class Rules:
 
     def load(self, bytes data not None):
         """Continue from a state. Raises ValueError for another length, or numbers that cannot be."""
-        if len(data) != self.size:
+        if len(data) not in (self.size, self.size - (_DOUBT if self.hop is not None else 0)):
             raise ValueError(f"histograms' state of {len(data)} bytes, expected {self.size}")
         self.start, due, _, self.full, self.sampling = _head.unpack_from(data)
         self.due_at = due if self.has_sums else 1LL << 62

@@ -33,6 +33,7 @@ class Composition(NamedTuple):
 
     histograms: tuple[Histogram, ...]
     limit: int  # of a constrained footprint, 0: none
+    pairs: bool  # over the limit the pair that adds least is merged, not a level
     sum_like: SumLike | None
     max_like: MaxLike | None
     hop: Hop | None
@@ -92,7 +93,8 @@ def compose(histograms: Sequence[Histogram], kinds: Sequence[tuple[str, str, int
             "histograms: Hop, but the policy evicts reading by reading; give it a hop, or use SumLike or MaxLike"
         )
     return Composition(
-        tuple(histograms), constrained.limit if constrained else 0, sum_like, max_like, hop,
+        tuple(histograms), constrained.limit if constrained else 0,
+        constrained is not None and constrained.merge == "pairs", sum_like, max_like, hop,
         tuple(controls(sum_like, kinds)) if sum_like else (), tuple(extremes(kinds)) if max_like else (),
     )  # fmt: skip
 

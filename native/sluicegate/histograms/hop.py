@@ -23,7 +23,7 @@ class Hop:
     after the last known one b lies within b + k·x̄ ± t·s·√(k + k²/n): k sizes have still to happen when its readings
     arrive. The sample: the last evictions that fit the window, at least 30 and at most 256. Where the policy does not
     tell how many readings of the oldest bucket should have left, the possible size farther from the mean enters the
-    sample.
+    sample, until the next certain boundary tells what left in all: then that, spread evenly over as many evictions.
     """
 
     confidence: float = 0.9999

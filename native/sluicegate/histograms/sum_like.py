@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sluicegate.errors import ConfigurationError
 from sluicegate.histograms.checks import check_confidence, check_whole
+from sluicegate.intervals import Bounded
 
 MOST_REFRESH = 2**31
 
@@ -29,7 +30,8 @@ class SumLike:
     never cut at a cost above the limit that held when it closed. Limit: error · min(|lo|, |hi|) of the interval x̄ ±
     t·s·√(1 + 1/n), 0 where that contains 0, plus atol. The sample of results rides in the buckets, so it leaves with
     them; until the first eviction and 30 results from then on: error · |current result|. A constant sample's interval
-    is the constant.
+    is the constant. A result that shrinks, towards 0 above all, may leave buckets that were closed under a greater
+    limit: `keeps` tells which answers are certainly within it. `atol` holds there.
     """
 
     error: float | None = None
@@ -54,6 +56,19 @@ class SumLike:
         check_whole("SumLike", "refresh", self.refresh, 1, MOST_REFRESH)
         if self.of is not None and not isinstance(self.of, str):
             object.__setattr__(self, "of", tuple(self.of))
+
+    def keeps(self, answer: Bounded) -> bool:
+        """Whether an answer of `query(bounds=True)` surely keeps the limit: |value − exact| ≤ error · |exact| + atol.
+
+        It does unless the result has shrunk since its oldest bucket was closed, under the limit of then: a mean that
+        nears 0. What the bucket folded is gone, so no value could be known to keep the new limit; one may all the same.
+        An empty window's None keeps any.
+        """
+        if answer.value is None:
+            return True
+        share = self.error or 0.0
+        reached = [answer.low, answer.high] + ([0.0] if answer.low < 0.0 < answer.high else [])
+        return all(abs(answer.value - exact) <= share * abs(exact) + self.atol for exact in reached)
 
     @property
     def name(self) -> str:

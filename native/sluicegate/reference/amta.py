@@ -154,8 +154,10 @@ class Amta:
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
         """Evict the longest prefix for which `leaves(prefix)` holds: whole trees, then down the first that stays."""
         self._refresh_spine()
-        self._drop_to(self._first_kept(leaves))
-        self._rebuild()
+        head = self._first_kept(leaves)
+        if head > self.head:
+            self._drop_to(head)
+            self._rebuild()
 
     def _first_kept(self, leaves: Callable[[Partial], bool]) -> int:
         old: Partial | None = None

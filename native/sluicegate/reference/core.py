@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sluicegate.errors import BusyError, InvariantError
+from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST, Layout, Op
 from sluicegate.monoids.results import as_number
 from sluicegate.policies.eviction import Eviction
@@ -21,6 +22,7 @@ from sluicegate.reference.engine import Engine
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM, Cut, Edge, Value
 from sluicegate.reference.eviction import Rule
 from sluicegate.reference.kvs_amta import KvsAmta
+from sluicegate.reference.pairs import Pairs, State
 from sluicegate.reference.program import Partial, combiner, lift
 from sluicegate.reference.recalc import Recalc
 from sluicegate.reference.rules import Rules
@@ -29,6 +31,7 @@ from sluicegate.reference.statistics import Moments
 NEVER = -(2**62)
 NOTHING_LEAVES = -(2**63) + 1
 KEPT_LEVELS = 16
+FINER = 4  # where pairs are merged a bucket closes at a quarter of the size that all would have if they were equal
 LATEST = 2**61  # a time plus or minus a span of 2^62 still fits an int64
 LARGEST = 2.0**960  # 2^62 such values still add up to a finite float64
 ENGINES: dict[str, Callable[[Callable[[Partial, Partial], Partial]], Engine]] = {
@@ -84,7 +87,8 @@ class Core:
 
     `limit`: the greatest number of buckets, 0: none. `rules`: the histograms that decide whether a reading joins. With
     neither, every reading is a leaf. `hop`: the window moves on by so much at once (readings or µs). `up_to` 1 (−1):
-    what the greatest (least) value makes irrelevant leaves too.
+    what the greatest (least) value makes irrelevant leaves too. `merging`: over the limit the pair that adds least is
+    merged, by these widths, in place of a level.
     """
 
     def __init__(
@@ -99,12 +103,14 @@ class Core:
         hop: int = 1,
         up_to: int = 0,
         eviction: Eviction | None = None,
+        merging: Sequence[Term] | None = None,
     ) -> None:
         self._layout, self.limit, self._policy, self._value = layout, limit, policy, value
         self._bucketed, self._rules, self._hop, self._up_to = layout.bucketed, rules, hop, up_to
         self._extreme_slot = layout.extreme_slot(up_to)
         self._combine = self._combiner(layout)
-        self._engine = self._make(engine)
+        self._pairs = None if merging is None else Pairs(self._combine, merging)
+        self._engine: Engine = self._make(engine) if self._pairs is None else self._pairs
         self._newest_slot = T_LAST if layout.header else layout.slot(Op.T_LAST)
         self._timed = policy == BY_TIME and not layout.header  # an exact window by time
         self.centers: tuple[float, ...] | None = None if centers is None else tuple(centers)
@@ -200,7 +206,7 @@ class Core:
                 engine.push(reading)
                 self.created += 1
             else:
-                self._evict_level()
+                self._make_room()
                 continue
             if self._rules is not None:
                 self._rules.took(values, self.accepted, joined)
@@ -221,9 +227,24 @@ class Core:
             if 2 * (self._engine.tail - self._engine.head) <= self.limit:
                 return False
         inside = self.accepted - int(oldest[O_FIRST]) + 1
+        if self._pairs is not None:
+            return not late and self._pairs.merges > 0 and newest[COUNT] * (FINER * (self.limit - 2)) < inside
         if not self.level or (late and (4 * inside) >> min(self.level, 62) >= self.limit):
             return False
         return newest[COUNT] * (self.limit - 2) < inside
+
+    def _make_room(self) -> None:
+        """One bucket less at least: by the pair that adds least, or by a level."""
+        if self._pairs is None:
+            self._evict_level()
+            return
+        leaf = self._engine.leaf(self._engine.head)
+        out = int(leaf[O_FIRST] + leaf[COUNT]) - 1 - self.cut(leaf).most
+        merged = self._pairs.merge()
+        if merged.oldest:
+            self.edge = max(self.edge, out)
+        if merged.newest and self._rules is not None:
+            self._rules.coarsened()
 
     def _evict_level(self) -> None:
         engine, leaf = self._engine, self._engine.leaf(self._engine.head)
@@ -238,12 +259,12 @@ class Core:
             self.mark, self.heads = 0, []
 
     def limit_to(self, limit: int) -> None:
-        """From now on at most `limit` buckets; levels are evicted until no more are there."""
+        """From now on at most `limit` buckets; neighbours are merged until no more are there."""
         if self._evicting:
             raise BusyError("window: busy with an eviction; a policy may not limit its own window")
         self.limit = limit
         while self._engine.tail - self._engine.head > limit:
-            self._evict_level()
+            self._make_room()
 
     # eviction
 
@@ -463,29 +484,51 @@ class Core:
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self._pack(pair[0]), self._pack(pair[1]), newest,
-            self._rules.state() if self._rules is not None else b"", self.limit, self.held,
+            self._state(), self.limit, self.held,
         )  # fmt: skip
+
+    def _state(self) -> bytes:
+        """What the histograms keep; merged pairs first, which `rebuilding.chain` reads."""
+        return b"".join(part.state() for part in (self._pairs, self._rules) if part is not None)
+
+    def take_fresh(self) -> list[tuple[int, int, bytes, bool]]:
+        """(first ordinal, ordinal after the last, partial, took over others) of closed buckets not yet given out."""
+        found, pairs = [], self._pairs
+        for index in range(self.head, self.tail - 1) if pairs is not None else ():
+            if pairs is not None and (state := pairs.take_state(index)):
+                leaf = pairs.leaf(index)
+                first, count = int(leaf[O_FIRST]), int(leaf[COUNT])
+                found.append((first, first + count, self._pack(leaf), state == State.TOOK))
+        return found
 
     def load(self, saved: Saved, leaves: Sequence[bytes]) -> None:
         """Take over a saved window whose leaves, oldest first, include the open one."""
         self.accepted, self.newest, self.edge, self.created = saved[:4]
         self.mark, self.level, self.heads = saved.mark, saved.level, list(saved.heads)
         self.centers, self.limit, self.held = saved.centers or None, saved.limit, saved.held
+        rules = saved.rules
+        if self._pairs is not None:
+            self._pairs.load(rules[: self._pairs.size])
+            self._pairs.begin(saved.head)
+            rules = rules[self._pairs.size :]
         if self._rules is not None:
-            self._rules.load(saved.rules)
+            self._rules.load(rules)
         unpacked = [self._unpack(leaf) for leaf in leaves]
         if isinstance(self._engine, Amta):
             pair = (self._unpack(side) if side else None for side in (saved.left, saved.right))
             self._engine.load(saved.head, unpacked, *pair)
             return
-        self._engine.head = self._engine.tail = saved.head
+        if self._pairs is None:
+            self._engine.head = self._engine.tail = saved.head
         for leaf in unpacked:
             self._engine.push(leaf)
+        if self._pairs is not None:
+            self._pairs.finish()
 
     def verify(self) -> None:
         """Raise InvariantError where the window contradicts itself."""
         engine = self._engine
-        if isinstance(engine, Amta):
+        if isinstance(engine, Amta | Pairs):
             engine.verify()
         if self.limit and engine.tail - engine.head > self.limit:
             raise InvariantError(f"{engine.tail - engine.head} buckets, the limit is {self.limit}")

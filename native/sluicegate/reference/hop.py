@@ -11,6 +11,7 @@ from sluicegate.reference.statistics import normal_quantile, student_quantile
 LEAST_SIZES = 3
 LEAST_SAMPLE = 30
 MOST_SIZES = 256
+DOUBT = 40  # bytes of what is in doubt since the last certain boundary, which an older state lacks
 
 
 class Verdict(IntEnum):
@@ -37,6 +38,9 @@ class HopRule:
         self.boundary = self._next = 0
         self._k, self.first, self.last = 0, 0, 0
         self.failures = 0
+        self._known, self._pending = 0, 0  # the last certain boundary, and the sizes since then that are taken at worst
+        self._least = self._most = 0  # what the first of them may be
+        self._usual = 0.0  # the mean before it
         self._predict()
 
     def verdict(self, ordinal: int) -> Verdict:
@@ -74,14 +78,44 @@ class HopRule:
 
     def evicted(self, start: int, uncertain: int) -> None:
         """The window now begins at ordinal `start`, or up to `uncertain` readings later, within its oldest bucket."""
+        if self._pending and not uncertain:
+            self._resolve(start)
+            return
         least, most = start - self.boundary, start + uncertain - self.boundary
         if most < 1:
             return
         least = max(least, 1)
+        if uncertain:
+            self._doubt(least, most)
         size = self._farther(float(least), float(most)) if uncertain else least
-        self.failures += uncertain > 0
         self.boundary += int(size)
+        self._known = self._known if uncertain else self.boundary
         self._sizes = [*self._sizes[-MOST_SIZES + 1 :], float(size)]
+        self._resample()
+        self._predict()
+
+    def _doubt(self, least: int, most: int) -> None:
+        """Note that a size is taken at its worst."""
+        self.failures += 1
+        self._pending += 1
+        if self._pending == 1:
+            self._least, self._most, self._usual = least, most, self._mean
+
+    def _resolve(self, start: int) -> None:
+        """A certain boundary again: what left since the last one is known, and replaces the sizes taken at worst.
+
+        It was as many evictions as fit the usual size, those that cut a bucket once more unseen among them. The first
+        keeps what is certain of it, so that each miss widens the zone.
+        """
+        total, pending = start - self._known, min(self._pending, len(self._sizes))
+        if total < 1:
+            return
+        usual = int(min(total / self._usual + 0.5, MOST_SIZES)) if self._usual > 0.0 else 0
+        n = max(usual, self._pending + 1)
+        first = min(max(total / n, float(self._least)), float(self._most))
+        sizes = [first] + [(total - first) / (n - 1)] * min(n - 1, MOST_SIZES)
+        self._sizes = [*self._sizes[: len(self._sizes) - pending], *sizes][-MOST_SIZES:]
+        self.boundary, self._known, self._pending = start, start, 0
         self._resample()
         self._predict()
 
@@ -108,10 +142,14 @@ class HopRule:
         """What a restart needs, 8 bytes little-endian each; a fixed length."""
         held = self._sizes + [0.0] * (MOST_SIZES - len(self._sizes))
         numbers = (self.boundary, self._next, self._k, self.first, self.last, self.failures, self._n, len(self._sizes))
-        return struct.pack(f"<8q2d{MOST_SIZES}d", *numbers, self._mean, self._spread, *held)
+        doubt = (self._known, self._pending, self._least, self._most, self._usual)
+        return struct.pack(f"<8q2d{MOST_SIZES}d4qd", *numbers, self._mean, self._spread, *held, *doubt)
 
     def load(self, data: bytes) -> None:
-        """Take over a state of this length. Raises ValueError for numbers that cannot be."""
+        """Take over a state of this length, or of an older one, where nothing is in doubt.
+
+        Raises ValueError for numbers that cannot be.
+        """
         *numbers, held, mean, spread = struct.unpack_from("<8q2d", data)
         if (
             not 0 <= held <= MOST_SIZES
@@ -123,8 +161,14 @@ class HopRule:
         self.boundary, self._next, self._k, self.first, self.last, self.failures, self._n = numbers
         self._mean, self._spread = mean, spread
         self._sizes = list(struct.unpack_from(f"<{held}d", data, 80))
+        doubt = (self.boundary, 0, 0, 0, 0.0)
+        if len(data) == self.size:
+            doubt = struct.unpack_from("<4qd", data, self.size - DOUBT)
+        if not 0 <= doubt[1] <= self.failures or not doubt[4] >= 0.0:
+            raise ValueError(f"{doubt[1]} eviction sizes in doubt, expected at most the {self.failures} failures")
+        self._known, self._pending, self._least, self._most, self._usual = doubt
 
     @property
     def size(self) -> int:
         """Bytes of a state."""
-        return 80 + 8 * MOST_SIZES
+        return 80 + 8 * MOST_SIZES + DOUBT

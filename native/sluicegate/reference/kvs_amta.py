@@ -30,6 +30,7 @@ class KvsAmta(Amta):
         self._tails: dict[int, int] = {}  # by tier: the page of the newest node
         self._browsed: tuple[tuple[int, int], Heap] | None = None
         self._lost = self._recovered = False
+        self.failures = 0
         self._pager: Any = None
 
     def carry(self, pack: Callable[[Partial | None], bytes], unpack: Callable[[bytes], Partial], width: int) -> None:
@@ -83,6 +84,13 @@ class KvsAmta(Amta):
             return
         self._noting(super().pop)
 
+    def pop_to(self, head: int) -> None:
+        """Evict the leaves before `head`."""
+        if self.faulted:
+            self.head, self._lost = head, True
+        else:
+            self._noting(lambda: super(KvsAmta, self).pop_to(head))
+
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
         """Evict the longest prefix that leaves; nothing, and faulted, where a page on the way cannot be had."""
         self._noting(lambda: super(KvsAmta, self).bulk(leaves))
@@ -92,6 +100,7 @@ class KvsAmta(Amta):
             change()
         except StoreError as error:
             self.faulted, self.error, self._lost = True, error, True
+            self.failures += 1
 
     def _drop_to(self, head: int) -> None:
         before, self.head = self.head, head
@@ -139,6 +148,7 @@ class KvsAmta(Amta):
                 return self._node(0, index)
             except StoreError as error:
                 self.faulted, self.error = True, error
+                self.failures += 1
         return [FAR] * self._width
 
     # nodes in pages

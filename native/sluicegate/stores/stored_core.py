@@ -7,6 +7,7 @@ or at the last automatic one (every 256 pages, so every 131,072 readings of an e
 
 from __future__ import annotations
 
+import os
 import weakref
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +25,20 @@ from sluicegate.stores.manifest import Level, Life, Manifest
 from sluicegate.stores.page import MOST_SLOTS
 from sluicegate.stores.pager import Pager
 
-ENGINES = {"amta": "kvs_amta"}
+ENGINES = {"amta": "kvs_amta", "log_mta": "kvs_log_mta"}
 """The engines that can keep their partials in a store, and what they are called then."""
+
+TWINS = ("amta",)
+"""Those of them that have a readable twin."""
 
 SLICE = 2**15  # readings of a batch between two looks at what is due
 MOST_LIVES = 1024
 T = TypeVar("T")
 _IN_USE: weakref.WeakSet[Any] = weakref.WeakSet()
+_PLAIN = frozenset({
+    "accepted", "newest", "edge", "created", "level", "limit", "head", "tail", "heads", "centers", "cutoff",
+    "allocated", "lower", "combine", "engine_object",
+})  # fmt: skip
 
 
 def stored_engine(engine: str, limit: int) -> str:
@@ -39,6 +47,8 @@ def stored_engine(engine: str, limit: int) -> str:
         raise ConfigurationError(
             f"store: engine {engine!r} keeps its partials in memory; expected one of {list(ENGINES)}"
         )
+    if engine not in TWINS and os.environ.get("SLUICEGATE_PURE") == "1":
+        raise ConfigurationError(f"store: engine {engine!r} has no readable twin over a store; use {list(TWINS)}")
     if limit:
         raise ConfigurationError(
             "store: a constrained footprint merges whole levels of stored pages; its buckets fit into memory, so keep "
@@ -55,39 +65,54 @@ def found_in(store: Store) -> tuple[Manifest, int]:
     return found
 
 
-def first_unsealed(shift: int) -> Callable[[int, int], int]:
+def first_unsealed(engine: str, shift: int) -> Callable[[int, int], int]:
     """Of each tier, the first page that is not whole and followed by another once so many leaves have entered."""
 
-    def first(tier: int, tail: int) -> int:
-        nodes = ((tail + 1) >> (shift * tier)) - 1
-        return max(nodes - 1, 0) >> shift
+    def of_forest(tier: int, tail: int) -> int:
+        return max(((tail + 1) >> (shift * tier)) - 2, 0) >> shift
 
-    return first
+    def of_tree(tier: int, tail: int) -> int:
+        return max(tail - 1, 0) >> (shift * tier) >> shift
+
+    return of_forest if engine == "amta" else of_tree
 
 
 class StoredCore:
     """The core of a window with a store. All that is not here is the core's own.
 
-    A StoreError says that nothing has changed, or, after `insert_many`, that the readings up to `accepted` are in. A
-    failure while the oldest readings leave is noted and mended by the next call; until then no answer is given.
+    `asked`: a callable policy decides after `insert`, in `evict`; a reading's end is then there. A StoreError says that
+    nothing has changed, or, after `insert_many`, that the readings up to `accepted` are in. A failure while the oldest
+    readings leave is noted and mended by the next call; until then no answer is given.
     """
 
     def __init__(
-        self, core: Core, store: Store, plan: Plan, layout: Layout, description: bytes, seal: Callable[[Saved], bytes]
+        self,
+        core: Core,
+        engine: str,
+        asked: bool,
+        store: Store,
+        plan: Plan,
+        layout: Layout,
+        description: bytes,
+        seal: Callable[[Saved], bytes],
     ) -> None:
         if layout.width << plan.shift > MOST_SLOTS:
             raise ConfigurationError(
                 f"store: {layout.width} slots a partial make pages of {layout.width << plan.shift + 3} bytes, expected "
                 "up to 8 MiB; keep fewer aggregates in one window"
             )
-        self._core, self._store, self._plan = core, store, plan
+        self._core, self._kind, self._asked, self._store, self._plan = core, engine, asked, store, plan
         self._description, self._state, self._width = description, seal, layout.width
         self._engine: Any = core.engine_object
-        self._next, self._sealed, self._busy = 0, 0, False
+        self._next, self._sealed, self._busy, self._evicting = 0, 0, False, False
         self._pager: Pager
 
     def __getattr__(self, name: str) -> Any:
-        """What the core knows by itself: how many readings, where the window begins and ends."""
+        """What the core knows without its partials: how many readings, where the window begins and ends."""
+        if name not in _PLAIN:
+            raise AttributeError(
+                f"StoredCore: {name!r} is not known to be right while a store fails; give it a method here"
+            )
         return getattr(self._core, name)
 
     @property
@@ -130,7 +155,7 @@ class StoredCore:
         if self._store in _IN_USE:
             raise StoreError("store: another window has it open; close that first")
         shift = self._plan.shift
-        self._pager = Pager(self._store, shift, self._width, lives, first_unsealed(shift), row)
+        self._pager = Pager(self._store, shift, self._width, lives, first_unsealed(self._kind, shift), row)
         self._engine.attach(self._pager, shift)
         _IN_USE.add(self._store)
         weakref.finalize(self, _abandon, self._pager, weakref.ref(self._store))
@@ -142,8 +167,8 @@ class StoredCore:
         self._check_free()
         self._mend()
         self._core.insert(values, time)
-        if self._engine.sealed - self._sealed >= self._plan.every and not self._engine.faulted:
-            self._checkpoint()
+        if not self._asked:
+            self._checkpoint_if_due()
 
     def insert_many(
         self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None
@@ -151,6 +176,7 @@ class StoredCore:
         """Take a batch. Raises StoreError: then the readings up to `accepted` are in, and have no results here."""
         dimensions = len(values) // count if count else 1
         columns: Any = None if out is None else [memoryview(column) for column in out]
+        failures = self._engine.failures
         with self._use():
             for begin in range(0, count, SLICE):
                 end = min(begin + SLICE, count)
@@ -160,13 +186,25 @@ class StoredCore:
                     end - begin, None if columns is None else [column[begin:end] for column in columns],
                 )  # fmt: skip
                 self._mend()
-                if self._engine.sealed - self._sealed >= self._plan.every:
-                    self._checkpoint()
+                if out is not None and self._engine.failures > failures:  # some of its results could not be had
+                    raise self._engine.error
+                self._checkpoint_if_due()
 
     def evict(self, leaves: Callable[[bytes, bytes], bool], monotone: bool) -> None:
         """Evict by a user's rule. Where the store fails nothing more leaves; the rule decides with the next reading."""
-        if not self._engine.faulted:
+        if self._engine.faulted:
+            return
+        self._evicting = True
+        try:
             self._core.evict(leaves, monotone)
+        finally:
+            self._evicting = False
+        self._checkpoint_if_due()
+
+    def _checkpoint_if_due(self) -> None:
+        """At the end of a reading, so once its evictions are through; after a failure, when that is mended."""
+        if self._engine.sealed - self._sealed >= self._plan.every and not self._engine.faulted:
+            self._checkpoint()
 
     def _mend(self) -> None:
         """Repair what a failure of the store left open, then let leave what should have left. Raises StoreError."""
@@ -219,12 +257,14 @@ class StoredCore:
 
     def flush(self) -> None:
         """Return when the window as it is now would survive a power cut. Raises StoreError."""
+        self._check_done()
         with self._use():
             self._checkpoint()
         self._pager.flush(self._next - 1)
 
     def close(self) -> None:
         """Flush and let go of the store, also where flushing fails; the window takes no call any more."""
+        self._check_done()
         try:
             self.flush()
         finally:
@@ -248,6 +288,10 @@ class StoredCore:
     def _check_free(self) -> None:
         if self._busy:
             raise BusyError("window: busy with a batch; use one thread a window")
+
+    def _check_done(self) -> None:
+        if self._evicting:
+            raise BusyError("window: busy with an eviction; a policy may not flush or close its own window")
 
     @contextmanager
     def _use(self) -> Iterator[None]:

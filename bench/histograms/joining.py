@@ -1,6 +1,6 @@
 """What a reading costs in a batch through a histogram: joining a bucket, opening one, refitting, allocating.
 
-python bench/joining.py [--quick] [--json FILE]
+python -m bench.histograms joining [--quick] [--json FILE]
 
 CPU nanoseconds a reading, the least of several runs, in the steady state and without results. "engine" is the engine's
 insert alone of the same partial: a window of so many buckets that its limit is never reached. Allocations: the greatest
@@ -17,7 +17,7 @@ import random
 import time
 import tracemalloc
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,12 @@ Row = dict[str, Any]
 WINDOW = 100_000
 count = sg.policies.count
 MEAN, PEAK = {"mean": sg.mean()}, {"max": sg.max()}
+PAIRS, MANY_PAIRS = (sg.Constrained(limit, merge="pairs") for limit in (64, 1000))
 JOINING: dict[str, tuple[Any, Any, list[Any]]] = {
     "constrained, mean": (MEAN, count(WINDOW), [sg.Constrained(64)]),
+    "constrained by pairs, mean": (MEAN, count(WINDOW), [sg.Constrained(64, merge="pairs")]),
+    "constrained, variance": ({"variance": sg.variance()}, count(WINDOW), [sg.Constrained(64)]),
+    "constrained, geometric mean": ({"mean": sg.geometric_mean()}, count(WINDOW), [sg.Constrained(64)]),
     "sum-like, mean (sum and count)": (MEAN, count(WINDOW), [sg.SumLike(0.1)]),
     "sum-like, count alone": (MEAN, count(WINDOW), [sg.SumLike(0.1, of="count")]),
     "max-like": (PEAK, count(WINDOW), [sg.MaxLike(block=1000)]),
@@ -39,6 +43,8 @@ JOINING: dict[str, tuple[Any, Any, list[Any]]] = {
 OPENING: dict[str, tuple[Any, Any, list[Any]]] = {
     "sum-like, mean": (MEAN, count(WINDOW), [sg.SumLike(1e-12)]),
     "max-like": (PEAK, count(WINDOW), [sg.MaxLike(block=2**40)]),
+    "by pairs, three of four merged, 64": (MEAN, count(240), [PAIRS]),
+    "by pairs, three of four merged, 1,000": (MEAN, count(3900), [MANY_PAIRS]),
 }
 
 
@@ -114,13 +120,14 @@ def joins(values: array[float], runs: int) -> list[Row]:
 
 
 def opens(values: array[float], runs: int) -> list[Row]:
-    """Each composition in which every reading opens a bucket, beside the engine's insert of that partial."""
-    rows = []
+    """Each composition in which every reading opens a bucket, beside the engine's insert of it, and of one sum."""
+    rows, one = [], timed(warm(values, {"sum": sg.sum()}, count(WINDOW), []), values, runs)["ns"]
     for name, (aggregates, policy, histograms) in OPENING.items():
         given = falling(len(values)) if "max" in aggregates else values
         engine = timed(warm(given, aggregates, policy, [sg.Constrained(8 * WINDOW)]), given, runs)["ns"]
         row = {"row": f"open: {name}", **timed(warm(given, aggregates, policy, histograms), given, runs)}
-        rows.append({**row, "engine, ns": engine, "times the engine": row["ns"] / engine})
+        row |= {"engine, ns": engine, "times the engine": row["ns"] / engine}
+        rows.append({**row, "one slot, ns": one, "times one slot": row["ns"] / one})
     return rows
 
 
@@ -136,7 +143,17 @@ def fits(runs: int) -> list[Row]:
     return [{"row": "refit of 30 maxima, called from Python", "ns": best * 1e6, "limit, ns": 5000}]
 
 
-COLUMNS = ("ns", "limit, ns", "opened", "engine, ns", "times the engine", "python bytes", "malloc bytes")
+COLUMNS = (
+    "ns",
+    "limit, ns",
+    "opened",
+    "engine, ns",
+    "times the engine",
+    "one slot, ns",
+    "times one slot",
+    "python bytes",
+    "malloc bytes",
+)
 PARTS: tuple[Callable[[array[float], int], list[Row]], ...] = (joins, opens)
 
 
@@ -155,17 +172,13 @@ def measure(number: int, runs: int) -> list[Row]:
     return [row for part in PARTS for row in part(values, runs)] + fits(runs)
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Measure, print, and write JSON where asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(prog="joining", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     rows = measure(*((200_000, 5) if options.quick else (1_000_000, 9)))
     print(table(rows))
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()

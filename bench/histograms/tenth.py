@@ -1,9 +1,10 @@
 """The papers' setting at a tenth of its scale: limits kept, exact shares and footprints beside the paper's figures.
 
-python bench/tenth.py [--quick] [--only sum,constrained,max,hop] [--json FILE]
+python -m bench.histograms tenth [--quick] [--trace memory] [--only sum,constrained,max,hop] [--json FILE]
 
 A2MTA, section III, reads 62,208,000 values into a window of 2,592,000. Here 6,220,800 go into one of 259,200 (--quick:
-a tenth of both), from a seeded trace (memory_trace.py), since the paper's is not public. Footprint: leaves created a
+a tenth of both), from a seeded trace (traces.py), since the paper's is not public: memory, calm, regimes or signs.
+Footprint: leaves created a
 reading, for the whole run and after the first two windows (the first fill, and the sample); only the second is compared
 with the paper's, times ten, because the window is a tenth and a bucket may hold as many of its parts. Every value
 returned is compared with the exact one; windows are asked for their certain interval every so many readings.
@@ -20,10 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from bench.histograms.traces import TRACES, WINDOW, Column
 
-import memory_trace
 import sluicegate as sg
-from memory_trace import Column
 
 Row = dict[str, Any]
 ASKED = 997  # readings between two questions for the interval
@@ -48,37 +48,51 @@ class Setting(NamedTuple):
         return footprint * self.scale if footprint * self.scale < 100.0 else None
 
 
-def setting(scale: int = 10) -> Setting:
-    """The paper's 24 windows, a `scale`-th of its size."""
-    window = memory_trace.WINDOW * 10 // scale
-    return Setting(memory_trace.memory(24 * window), window, scale)
+def setting(scale: int = 10, trace: str = "memory", windows: int = 24) -> Setting:
+    """The paper's 24 windows, a `scale`-th of its size, over a trace."""
+    window = WINDOW * 10 // scale
+    return Setting(TRACES[trace](windows * window), window, scale)
 
 
 def exact_means(values: Column, begin: Any) -> Column:
-    """The mean of values[begin[i] … i]; sums of the trace's whole numbers are exact."""
+    """The mean of values[begin[i] … i]; the traces' values are multiples of 2⁻¹⁰, so that sums are exact."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
     ends = np.arange(1, len(values) + 1)
     return (sums[ends] - sums[begin]) / (ends - begin)
 
 
-def run(window: sg.Window, values: Column, name: str, exact: Column, warm: int) -> Row:
-    """All readings through a window: footprints, how far its values were off, windows outside their interval."""
-    found, outside, before = np.empty(len(values)), 0, 0
+def run(window: sg.Window, given: Setting, name: str, exact: Column, limit: tuple[float, float] = (0.0, 0.0)) -> Row:
+    """All readings through a window: footprints, how far its values were off, windows outside their interval.
+
+    `limit`: relative and absolute; with one, how many values are beyond it, how many surely are not (`SumLike.keeps`),
+    and how many of those are beyond all the same.
+    """
+    values, warm = given.values, 2 * given.window
+    allowed, found = limit[0] * np.abs(exact) + limit[1], np.empty(len(values))
+    outside = before = sure = broken = 0
+    keeps = sg.SumLike(limit[0] or None, limit[1]).keeps if any(limit) else None
     for at in range(0, len(values), ASKED):
         end = min(at + ASKED, len(values))
         results = window.insert_many(values[at:end])
         found[at:end] = results[name]
-        _, low, high, _ = window.query(bounds=True)[name]
-        outside += not low <= exact[end - 1] <= high
+        answer = window.query(bounds=True)[name]
+        outside += not answer.low <= exact[end - 1] <= answer.high
+        if keeps is not None and keeps(answer):
+            sure, broken = sure + 1, broken + bool(abs(answer.value - exact[end - 1]) > allowed[end - 1] * (1 + 1e-9))
         before = window.footprint.created if end <= warm else before
-    off = np.abs(found - exact) / exact
+    off = np.abs(found - exact)
+    relative = off / np.maximum(np.abs(exact), 1e-300)
     warm -= warm % ASKED
-    return {
+    row = {
         "whole run, %": window.footprint.created / len(values) * 100,
         "after warm-up, %": (window.footprint.created - before) / (len(values) - warm) * 100,
-        "greatest error, %": off.max() * 100, "exact, %": (off < 1e-12).mean() * 100,
+        "greatest error, %": relative.max() * 100, "exact, %": (relative < 1e-12).mean() * 100,
         "asked": -(-len(values) // ASKED), "outside": outside, "buckets": len(window),
     }  # fmt: skip
+    if keeps is not None:
+        row |= {"beyond the limit, %": (off > allowed * (1 + 1e-9)).mean() * 100}
+        row |= {"surely kept, %": sure / row["asked"] * 100, "falsely sure": broken}
+    return row
 
 
 def count_begins(given: Setting) -> Any:
@@ -86,15 +100,18 @@ def count_begins(given: Setting) -> Any:
     return np.maximum(0, np.arange(1, len(given.values) + 1) - given.window)
 
 
-def sum_like(given: Setting, errors: Sequence[float] = tuple(SUM_LIKE)) -> list[Row]:
+def sum_like(given: Setting, errors: Sequence[float] = tuple(SUM_LIKE), atol: float = 0.0) -> list[Row]:
     """A mean whose sum and count are under control."""
     exact, rows = exact_means(given.values, count_begins(given)), []
     for error in errors:
-        histograms: list[Any] = [sg.SumLike(error=error)]
+        histograms: list[Any] = [sg.SumLike(error=error, atol=atol)]
         window = sg.Window({"mean": sg.mean()}, policy=sg.policies.count(given.window), histograms=histograms)
-        row = run(window, given.values, "mean", exact, 2 * given.window)
-        row["limit kept"] = row["greatest error, %"] <= error * 100
-        rows.append({"row": f"sum-like, limit {error:.4%}", "paper, %": given.paper(SUM_LIKE[error]), **row})
+        row = run(window, given, "mean", exact, (error, atol))
+        row["limit kept"] = row["beyond the limit, %"] == 0
+        paper = given.paper(SUM_LIKE[error]) if error in SUM_LIKE else None
+        rows.append(
+            {"row": f"sum-like, limit {error:.4%}" + (f" + {atol:g}" if atol else ""), "paper, %": paper, **row}
+        )
     return rows
 
 
@@ -104,7 +121,7 @@ def constrained(given: Setting) -> list[Row]:
     for buckets, paper in CONSTRAINED.items():
         histograms: list[Any] = [sg.Constrained(buckets)]
         window = sg.Window({"mean": sg.mean()}, policy=sg.policies.count(given.window), histograms=histograms)
-        row = run(window, given.values, "mean", exact, 2 * given.window)
+        row = run(window, given, "mean", exact)
         rows.append({"row": f"constrained mean, {buckets} buckets", "paper, %": given.paper(paper[0]), **row})
     return rows
 
@@ -116,7 +133,7 @@ def max_like(given: Setting, blocks: Sequence[int | None] = (None, *map(int, MAX
     for block in blocks:
         size = None if block is None else max(2, block // given.scale)
         window = sg.Window(sg.max(), policy=policy, histograms=[sg.MaxLike(block=size)])
-        row = run(window, given.values, "max", exact, 2 * given.window)
+        row = run(window, given, "max", exact)
         paper = None if block is None else MAX_LIKE[block]  # not scaled: its blocks are as large a part of the window
         rows.append({"row": f"max-like, blocks of {size or 'automatic'}", "paper, %": paper, **row})
     return rows
@@ -182,6 +199,8 @@ COLUMNS = (
     "buckets",
     "asked",
     "outside",
+    "beyond the limit, %",
+    "surely kept, %",
 )
 
 
@@ -194,19 +213,18 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Run, print a table, and write JSON where asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(prog="tenth", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="a tenth of the window and the readings")
+    parser.add_argument("--trace", default="memory", choices=TRACES)
+    parser.add_argument("--atol", type=float, default=0.0, help="a floor for the sum-like histogram")
     parser.add_argument("--only", default=",".join(PARTS), help="parts, by comma")
     parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    given = setting(100 if options.quick else 10)
-    rows = [row for part in options.only.split(",") for row in PARTS[part](given)]
+    options = parser.parse_args(arguments)
+    given, rows = setting(100 if options.quick else 10, options.trace), []
+    for part in options.only.split(","):
+        rows += sum_like(given, atol=options.atol) if part == "sum" else PARTS[part](given)
     print(table(rows))
     if options.json:
         options.json.write_text(json.dumps({"window": given.window, "rows": rows}, indent=1, default=float) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,180 @@
+"""Windows in SQLite in a process limited to 64 MiB of address space: nanoseconds an update, memory, bulk evictions.
+
+python -m bench.engines.kvs [--quick] [--engines amta,log_mta] [--json FILE]
+
+Each figure comes from a process of its own, whose limit (RLIMIT_AS) is set before the window is made and is never
+lifted. Time is the clock's, with the background thread's share of the machine in it; CPU time is given beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.engines.tables import Column, Table, as_json, as_text, power
+from bench.engines.timing import FULL, QUICK, Effort
+
+import sluicegate as sg
+
+LIMIT = 64 << 20
+UPDATES, WINDOWS = 1 << 25, (1 << 22, 1 << 23, 1 << 24)
+QUICK_UPDATES, QUICK_WINDOWS = 1 << 19, (1 << 16,)
+BULK, QUICK_BULK = 1 << 22, 1 << 16
+PIECE = 1 << 14
+ROUNDS = 5
+ROOT = Path(__file__).resolve().parents[2]
+STORED = ("amta", "log_mta")
+
+
+def updates(engine: str, size: int, count: int, file: Path | None) -> dict[str, Any]:
+    """Fill a count window and slide it on, `count` readings in all; `file` None: in memory, without the limit."""
+    window = sg.Window(sg.sum(), policy=sg.policies.count(size), engine=engine, **_store(file))
+    source = random.Random(1)
+    values = array("d", [source.gauss(20.0, 3.0) for _ in range(PIECE)])
+    clock, own, cpu = time.perf_counter_ns(), time.thread_time_ns(), time.process_time_ns()
+    for _ in range(count // PIECE):
+        window.insert_many(values, results=False)
+    clock, own, cpu = time.perf_counter_ns() - clock, time.thread_time_ns() - own, time.process_time_ns() - cpu
+    found = {"ns": clock / count, "own": own / count, "cpu": cpu / count, "held": window.readings}
+    if file is not None:
+        start = time.perf_counter_ns()
+        window.close()
+        found |= {"close": (time.perf_counter_ns() - start) / 1e6, "file": file.stat().st_size / 2**20}
+    return found | {"hwm": status("VmHWM") / 2**20, "peak": status("VmPeak") / 2**20}
+
+
+def bulk(engine: str, size: int, count: int, file: Path | None) -> dict[str, Any]:
+    """Let `count` of `size` readings leave at one insertion, fill up again, some times: milliseconds each."""
+    window = sg.Window(sg.sum(), policy=sg.policies.time(size), engine=engine, **_store(file))
+    now, taken = 0, []
+    while len(taken) < ROUNDS:
+        while len(window) < size:
+            piece = min(PIECE, size - len(window))
+            window.insert_many(array("d", [1.0]) * piece, array("q", range(now, now + piece)), results=False)
+            now += piece
+        now += count - 1
+        start = time.perf_counter_ns()
+        window.insert(1.0, now)
+        taken.append((time.perf_counter_ns() - start) / 1e6)
+        now += 1
+        if window.query()["sum"] != len(window) or len(window) != size - count + 1:
+            raise AssertionError(f"{len(window)} readings of {size} after {count} have left")
+    if file is not None:
+        window.close()
+    return {"median": statistics.median(taken), "greatest": max(taken), "hwm": status("VmHWM") / 2**20}
+
+
+def _store(file: Path | None) -> dict[str, Any]:
+    return {} if file is None else {"store": sg.stores.SQLite(file)}
+
+
+def status(field: str) -> int:
+    """A size of this process in bytes, as Linux tells it."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def measured(what: str, engine: str, size: int, count: int, stored: bool) -> dict[str, Any]:
+    """One figure in a process of its own."""
+    command = [sys.executable, "-m", "bench.engines.kvs", "--child", what, engine, str(size), str(count), str(stored)]
+    # One arena: glibc would reserve 64 MiB of addresses for the second thread's, and try again at each allocation.
+    ran = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=ROOT, env={**os.environ, "MALLOC_ARENA_MAX": "1"}
+    )
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def child(what: str, engine: str, size: int, count: int, stored: bool) -> None:
+    """In the process of its own."""
+    import resource
+
+    if stored:
+        resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
+        measure = {"updates": updates, "bulk": bulk}[what]
+        print(json.dumps(measure(engine, size, count, Path(folder) / "window.db" if stored else None)))
+
+
+def kvs(engines: Sequence[str], effort: Effort) -> list[Table]:
+    """Updates of constant windows, and bulk evictions, of each engine that can keep its partials in a store."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    subjects = [engine for engine in STORED if engine in engines]
+    return [_updates(subjects, effort), _bulk(subjects, effort)]
+
+
+def _updates(subjects: Sequence[str], effort: Effort) -> Table:
+    count, sizes = (QUICK_UPDATES, QUICK_WINDOWS) if effort.quick else (UPDATES, WINDOWS)
+    rows = []
+    for engine in subjects:
+        for size in sizes:
+            found = measured("updates", engine, size, count, True)
+            rows.append({"engine": f"{engine} in SQLite", "window": power(size), **found})
+        found = measured("updates", engine, sizes[0], count, False)
+        rows.append({"engine": f"{engine} in memory, no limit", "window": power(sizes[0]), **found})
+    columns = [
+        Column("engine", "engine"), Column("window", "window"), Column("ns", "ns an update", ".0f"),
+        Column("own", "CPU of the caller", ".0f"), Column("cpu", "CPU of both threads", ".0f"),
+        Column("hwm", "resident, most (MiB)", ".1f"), Column("peak", "addresses, most (MiB)", ".1f"),
+        Column("file", "file (MiB)", ".0f"), Column("close", "close (ms)", ".0f"),
+    ]  # fmt: skip
+    return Table(
+        "kvs-updates", f"Windows in SQLite: {power(count)} updates (sum) in 64 MiB of addresses", columns, rows
+    )
+
+
+def _bulk(subjects: Sequence[str], effort: Effort) -> Table:
+    size = QUICK_BULK if effort.quick else BULK
+    counts = [1 << k for k in (8, 12, 15)] if effort.quick else [1 << k for k in (10, 14, 18, 20, 21)]
+    rows = []
+    for engine in subjects:
+        for count in [*counts, size - 1]:
+            found = measured("bulk", engine, size, count, True)
+            rows.append({"engine": f"{engine} in SQLite", "count": f"{count:,}", **found})
+    columns = [
+        Column("engine", "engine"), Column("count", "leave at once"), Column("median", "ms, median", ".3f"),
+        Column("greatest", "ms, greatest", ".3f"), Column("hwm", "resident, most (MiB)", ".1f"),
+    ]  # fmt: skip
+    notes = [
+        f"{ROUNDS} evictions each, out of {power(size)} readings under a time policy: one call of insert, from Python. "
+        "The pages are deleted in the background."
+    ]
+    return Table("kvs-bulk", "Windows in SQLite: bulk evictions in 64 MiB of addresses", columns, rows, notes)
+
+
+COMMANDS: dict[str, Callable[[Sequence[str], Effort], list[Table]]] = {"kvs": kvs}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.engines.kvs", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="under half a minute")
+    parser.add_argument("--engines", default=",".join(STORED), help="of amta, log_mta; with commas")
+    parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    options = parser.parse_args(arguments)
+    engines = [engine for engine in options.engines.split(",") if engine in sg.ENGINES]
+    tables = kvs(engines, QUICK if options.quick else FULL)
+    print("\n\n".join(as_text(table) for table in tables))
+    if options.json:
+        command = "python -m bench.engines.kvs" + (" --quick" if options.quick else "")
+        options.json.write_text(json.dumps([as_json(table, command) for table in tables], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        child(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), sys.argv[6] == "True")
+    else:
+        main()

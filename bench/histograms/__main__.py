@@ -1,0 +1,29 @@
+"""The histograms' benchmarks.
+
+python -m bench.histograms tenth|joining|readings [--help] [options]
+
+tenth: the papers' setting at a tenth of its scale, over four seeded traces. joining: nanoseconds of a reading that
+joins a bucket or opens one. readings: a constrained footprint by levels and by pairs over real readings.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from bench.histograms import joining, readings, tenth
+
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
+    "tenth": tenth.main, "joining": joining.main, "readings": readings.main,
+}  # fmt: skip
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the part that is named first."""
+    if not arguments or arguments[0] not in COMMANDS:
+        sys.exit(__doc__)
+    COMMANDS[arguments[0]](arguments[1:])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,6 @@
+from typing import final
+
+from sluicegate.engines.paged import Paged
+
+@final
+class KvsLogMta(Paged): ...

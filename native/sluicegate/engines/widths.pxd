@@ -1,0 +1,55 @@
+"""What a bucket may add to a cut window's interval, in compiled code; the readable twin is sluicegate.reference.widths."""
+
+from libc.stdint cimport int64_t
+
+from sluicegate.engines.program cimport H_COUNT, H_ORDERED, Slot, greatest, least
+
+cdef enum:  # sluicegate.histograms.widths.Width
+    W_COUNT = 0
+    W_SUM = 1
+    W_HIGH = 2
+    W_LOW = 3
+    W_RANGE = 4
+    W_SQUARES = 5
+
+ctypedef struct Term:
+    int width
+    int prefix
+    int low
+    int high
+    int last
+    int ends
+    bint timed  # the edge is a time: times that go back inside a bucket leave any of its readings in doubt
+    double scale  # what the whole window as one bucket might add
+
+
+cdef inline double width(const Term* t, const Slot* s) noexcept nogil:
+    cdef double n = <double> s[H_COUNT].i, between, reach
+    cdef bint disordered = t.timed and s[H_ORDERED].i != 1
+    if t.width == W_COUNT:
+        return n - 1.0
+    if t.width == W_SUM:
+        between = greatest(s[t.prefix + 2].f - s[t.prefix + 1].f, 0.0)
+        if t.low < 0:
+            return between
+        reach = (n - 1.0) * (s[t.high].f - s[t.low].f)
+        return reach if disordered else least(between, reach)
+    if t.width == W_SQUARES:
+        return (n - 1.0) * ((s[t.high].f - s[t.low].f) * (s[t.high].f - s[t.low].f))
+    if t.width == W_RANGE or disordered:
+        return s[t.high].f - s[t.low].f
+    if t.width == W_HIGH:
+        return greatest((s[t.high].f if t.ends < 0 else s[t.ends + 2].f) - s[t.last].f, 0.0)
+    return greatest(s[t.last].f - (s[t.low].f if t.ends < 0 else s[t.ends + 2].f), 0.0)
+
+
+cdef inline double weight(const Term* terms, int m, const Slot* s) noexcept nogil:
+    """The sum of all widths in their scales, times the bucket's readings: as long as the edge stays in it."""
+    cdef double total = 0.0
+    cdef int k
+    if s[H_COUNT].i < 2:
+        return 0.0
+    for k in range(m):
+        if terms[k].scale > 0.0:
+            total += width(&terms[k], s) / terms[k].scale
+    return <double> s[H_COUNT].i * total
