@@ -608,6 +608,12 @@ cdef inline void pop_by(Amta self, Op op) noexcept nogil:
 cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     """All leaves and the nodes above them first, then what the window holds of them after each."""
     cdef int64_t i = 0, k, old
+    if block.n == 1:
+        self.make_room(0, self.tail)
+        raise_node(self, op, block.leaves)
+        self.tail -= 1
+        step(self, op, block, 0)
+        return 0
     for k in range(block.n):
         if self.pool.surplus:
             give_back(&self.pool)

@@ -39,7 +39,7 @@ cdef class State:
         self.outputs = <Output*> calloc(self.answers, sizeof(Output))
         self.center = <double*> calloc(self.p.dimensions, sizeof(double))
         self.row = <double*> calloc(self.p.dimensions, sizeof(double))
-        self.reading = <Slot*> calloc(self.p.width + self.answers, sizeof(Slot))
+        self.reading = <Slot*> calloc(2 * self.p.width + self.answers, sizeof(Slot))
         if self.p.step == NULL or self.p.fold == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
             raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
         return 0

@@ -124,6 +124,10 @@ cdef class Taking(Bucketing):
         if count >= LEAST_BATCH and self.takes_blocks():
             self.run_blocks(values, times, count, out)
             return 0
+        if self.plain:
+            while i < count:
+                self.answer_one(values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
+                i += 1
         while i < count:
             if out == NULL and self.bucketed:
                 i += self.join_run(values + i * self.p.dimensions, times + (0 if times == NULL else i), count - i)
@@ -132,6 +136,26 @@ cdef class Taking(Bucketing):
                 if out != NULL:
                     self.answer_into(out, i)
                 i += 1
+        return 0
+
+    cdef int answer_one(self, const double* values, int64_t time, double** out, int64_t i) except -1 nogil:
+        """Take a reading of a plain window; the answers to row i of the columns, where there are any."""
+        cdef Slot* total = self.reading + self.p.width + self.answers
+        cdef Slot answer
+        cdef int64_t size
+        cdef int k
+        self.accept_one(values, time, NULL if out == NULL else total)
+        if out == NULL:
+            return 0
+        size = self.engine.tail - self.engine.head
+        for k in range(self.answers):
+            if size == 0:
+                out[k][i] = of_nothing(self.outputs[k].kind)
+            elif is_slot(self.outputs[k].kind):
+                out[k][i] = total[self.outputs[k].slot].f
+            else:
+                answer = exact_answer(&self.outputs[k], total, size)
+                out[k][i] = <double> answer.i if is_whole(self.outputs[k].kind) else answer.f
         return 0
 
     cdef int answer_into(self, double** out, int64_t i) noexcept nogil:
@@ -152,7 +176,38 @@ cdef class Taking(Bucketing):
             memcpy(self.center, values, self.p.dimensions * sizeof(double))
         self.centered = True
 
+    cdef int accept_one(self, const double* values, int64_t time, Slot* total) except -1 nogil:
+        """A reading of a plain window: a block of one, with the window's total after it where that is wanted."""
+        cdef int64_t head = self.engine.head, cutoff
+        cdef Block block
+        if not self.centered:
+            self.center_on_reading(values)
+        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+            self.reading.f = values[0]
+        else:
+            lift(&self.p, self.reading, values, time, self.accepted, self.center)
+        if self.timed:
+            self.keep_time(time)
+        self.newest = max(self.newest, time)
+        cutoff = self.accepted + 1 if self.policy == BY_COUNT else self.newest
+        cutoff = cutoff - self.value if self.hop == 1 else self.cut_off_at(cutoff)
+        if not self.timed:
+            head = max(head, cutoff)
+        elif at(&self.time_pool, &self.times, 1, head).i <= cutoff:
+            head = self.first_after(head, self.engine.tail + 1, cutoff)
+        block.n, block.leaves, block.heads, block.totals = 1, self.reading, &head, total
+        block.jump = head - self.engine.head
+        self.engine.run(&block)
+        self.created += 1
+        self.accepted += 1
+        self.edge = max(self.edge, max(head, cutoff) - 1 if self.policy == BY_COUNT else head - 1)
+        if self.timed and block.jump:
+            self.forget_times()
+        return 0
+
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:
+        if self.plain:
+            return self.accept_one(values, time, NULL)
         if not self.centered:
             self.center_on_reading(values)
         if self.ruled and self.accepted >= self.rules.due_at:
