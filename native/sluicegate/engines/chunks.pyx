@@ -11,7 +11,7 @@ cdef enum:
     SMALL = 128  # slots of a small chunk, more or less
     LARGE = 5  # a large chunk is 2^LARGE small ones
     MOST_SMALL = 160  # small chunks of a queue before it moves to large ones: copied within 40 µs
-    SPARE_LARGE = 8  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
+    SPARE_LARGE = 4  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_SMALL = 16
 
 
