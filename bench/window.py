@@ -147,7 +147,7 @@ def other_rows(values: array[float], times: array[int]) -> list[dict[str, Any]]:
 
 def memory_rows() -> list[dict[str, Any]]:
     """Bytes a reading, how long half of a great window takes to leave, and what is still held 2,000 readings later."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for exponent in (10, 14, 17, 20, 22):
         by_count, by_time = (
             filled(sg.policies.count(2**exponent), exponent),

@@ -85,12 +85,13 @@ class Losing(Memory):
             raise DiedError
 
     def put(self, rows: Sequence[Row]) -> None:
-        """Dies before, or half-way."""
+        """Dies before, or half-way, even within a row: worse than the contract allows."""
         dies = self.calls >= self._die_at
         for key, value in rows:
             if not dies or self._random.random() < 0.5:
                 self._past.setdefault(key, []).append(self.rows.get(key))
-                super().put([(key, value)])
+                torn = dies and self._random.random() < 0.5
+                super().put([(key, value[: len(value) // 2] if torn else value)])
         self._call()
 
     def delete(self, keys: Sequence[Key]) -> None:

@@ -238,16 +238,15 @@ def test_buckets_are_refused_with_the_reason(name: str) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(Readings, st.integers(1, 60), st.booleans(), st.sampled_from([4, 5, 8]), st.booleans())
-def test_bins_over_buckets(steps: list[Reading], size: int, by_time: bool, limit: int, batch: bool) -> None:
+@given(Readings, st.integers(1, 60), st.booleans(), st.sampled_from([4, 5, 8]), st.sampled_from(["levels", "pairs"]))
+def test_bins_over_buckets(steps: list[Reading], size: int, by_time: bool, limit: int, merge: Any) -> None:
     """Each bin lies in its certain interval, the value too; they add up to the count; a batch and storage agree."""
     policy = sg.policies.time(size) if by_time else sg.policies.count(size)
+    histograms = [sg.Constrained(limit, merge=merge)]
     aggregates = {"bins": FIXED["histogram"], "n": sg.count(), "few": sg.histogram([0.0, 1e9])}
-    tested = sg.Window(aggregates, policy=policy, histograms=[sg.Constrained(limit)])
+    tested = sg.Window(aggregates, policy=policy, histograms=histograms)
     inside, newest = list[Reading](), -999
-    for i, (value, time) in enumerate(steps):
-        if batch and not by_time:
-            time = i
+    for value, time in steps:
         tested.insert(value, time)
         inside.append((value, time))
         newest = max(newest, time)
@@ -262,11 +261,10 @@ def test_bins_over_buckets(steps: list[Reading], size: int, by_time: bool, limit
         assert sum(flat(value_)) == tested.query()["n"]
         assert not sure or value_ == exact
         tested.verify()
-    again = sg.Window(aggregates, policy=policy, histograms=[sg.Constrained(limit)])
-    times = [i if batch and not by_time else time for i, (_, time) in enumerate(steps)]
-    again.insert_many([x for x, _ in steps], times, results=False)
+    again = sg.Window(aggregates, policy=policy, histograms=histograms)
+    again.insert_many([x for x, _ in steps], [time for _, time in steps], results=False)
     assert again.query() == tested.query()
-    same = sg.Window.restore(again.snapshot(), aggregates, policy=policy, histograms=[sg.Constrained(limit)])
+    same = sg.Window.restore(again.snapshot(), aggregates, policy=policy, histograms=histograms)
     assert same.query(bounds=True) == tested.query(bounds=True)
 
 

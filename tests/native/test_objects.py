@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ from hypothesis import strategies as st
 import sluicegate as sg
 from sluicegate.monoids.kll import Kll
 from sluicegate.monoids.objects import Collect
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 class Words:
@@ -356,6 +360,25 @@ def test_ranks_are_within_the_stated_error() -> None:
             assert len([x for level in sketch.levels for x in level]) < 4 * 64
     assert asked > 350
     assert off <= asked // 100
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the real readings are not there")
+def test_real_readings() -> None:
+    """Machine temperatures: a median exact below k readings, and within the error over 600; collected as they came."""
+    with (DATA / "machine_temperature.csv").open() as file:
+        values = [float(row["value"]) for row in csv.DictReader(file)][:2500]
+    aggregates = {"q": sg.quantiles(k=128), "newest": sg.collect(20)}
+    short, long = (sg.Window(aggregates, policy=sg.policies.count(size)) for size in (100, 600))
+    for i, x in enumerate(values):
+        short.insert(x)
+        long.insert(x)
+        if i % 250 == 249:
+            inside, wide = sorted(values[max(0, i - 99) : i + 1]), values[max(0, i - 599) : i + 1]
+            assert short.query()["q"].quantile(0.5) == inside[(len(inside) + 1) // 2 - 1]
+            assert short.query()["newest"] == values[i - 19 : i + 1]
+            sketch = long.query()["q"]
+            assert (sketch.low, sketch.high) == (min(wide), max(wide))
+            assert abs(sum(y <= sketch.quantile(0.9) for y in wide) / len(wide) - 0.9) < 2 * sketch.error + 1 / 600
 
 
 def test_errors_cancel() -> None:

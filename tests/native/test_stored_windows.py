@@ -299,14 +299,15 @@ def test_windows_without_a_store() -> None:
 
 
 def test_after_close() -> None:
-    """A closed window's insertions and flushes are refused once they need the store; closing again is harmless."""
+    """A closed window takes no call any more, and says so."""
     window = sg.Window(SUMS, policy=sg.policies.count(9), store=Memory(Plan(1, 1)))
     window.insert(1.0)
     window.close()
+    for call in (window.flush, window.close, window.query, window.verify, lambda: window.insert(1.0)):
+        with pytest.raises(StoreError, match="closed"):
+            call()
     with pytest.raises(StoreError, match="closed"):
-        window.flush()
-    with pytest.raises(StoreError, match="closed"):
-        window.insert_many([1.0] * 400)
+        window.insert_many([1.0] * 4)
 
 
 @pytest.mark.parametrize("every", [1, 2, 3])

@@ -104,7 +104,8 @@ class StoredCore:
         self._core, self._kind, self._asked, self._store, self._plan = core, engine, asked, store, plan
         self._description, self._state, self._width = description, seal, layout.width
         self._engine: Any = core.engine_object
-        self._next, self._sealed, self._busy, self._evicting = 0, 0, False, False
+        self._next, self._sealed = 0, 0
+        self._busy = self._evicting = self._closed = False
         self._pager: Pager
 
     def __getattr__(self, name: str) -> Any:
@@ -130,8 +131,8 @@ class StoredCore:
         """Start an empty window in an empty store, and note that it is there. Raises ConfigurationError, StoreError."""
         if manifests.newest(self._store) is not None:
             raise ConfigurationError("store: holds a window already; use sg.Window.open(store), or an empty store")
-        self._attach([Life(1, 0)], row=1)
-        self.flush()
+        with self._attached([Life(1, 0)], row=1):
+            self.flush()
 
     def resume(self, found: Manifest, row: int, saved: Saved) -> None:
         """Go on from a manifest. Raises StoreError, CorruptPageError where pages around head and tail do not fit."""
@@ -141,24 +142,31 @@ class StoredCore:
             raise CorruptPageError(
                 f"store: a manifest of leaves {found.head} to {found.tail}, its state of {saved.head} to {saved.tail}"
             )
-        self._attach(_lives(found), row)
-        self._pager.keep_from(
-            {self._plan.shift * tier: level.kept for tier, level in enumerate(found.levels)},
-            {self._plan.shift * tier: head for tier, head in enumerate(found.heads)},
-        )
-        self._next = found.sequence + 1
-        self._engine.recover(saved.head, saved.tail, [(level.begin, level.partials) for level in found.levels])
-        self._core.load(saved, [])
-        self.flush()
+        with self._attached(_lives(found), row):
+            self._pager.keep_from(
+                {self._plan.shift * tier: level.kept for tier, level in enumerate(found.levels)},
+                {self._plan.shift * tier: head for tier, head in enumerate(found.heads)},
+            )
+            self._next = found.sequence + 1
+            self._engine.recover(saved.head, saved.tail, [(level.begin, level.partials) for level in found.levels])
+            self._core.load(saved, [])
+            self.flush()
 
-    def _attach(self, lives: Sequence[Life], row: int) -> None:
+    @contextmanager
+    def _attached(self, lives: Sequence[Life], row: int) -> Iterator[None]:
+        """Take the store; where what follows fails it is free again."""
         if self._store in _IN_USE:
             raise StoreError("store: another window has it open; close that first")
         shift = self._plan.shift
         self._pager = Pager(self._store, shift, self._width, lives, first_unsealed(self._kind, shift), row)
         self._engine.attach(self._pager, shift)
         _IN_USE.add(self._store)
-        weakref.finalize(self, _abandon, self._pager, weakref.ref(self._store))
+        leave = weakref.finalize(self, _abandon, self._pager, weakref.ref(self._store))
+        try:
+            yield
+        except BaseException:
+            leave()
+            raise
 
     # readings
 
@@ -236,7 +244,12 @@ class StoredCore:
 
     def verify(self) -> None:
         """Read every page and compare. Raises InvariantError, StoreError."""
-        self._told(self._core.verify)
+        self._check_free()
+        self._mend()
+        try:
+            self._core.verify()
+        finally:
+            self._mend()  # a page that cannot be read is no defect: StoreError then
 
     def save(self) -> Saved:
         """All but the leaves. Raises StoreError."""
@@ -268,6 +281,7 @@ class StoredCore:
         try:
             self.flush()
         finally:
+            self._closed = True
             self._pager.close()
             _IN_USE.discard(self._store)
 
@@ -286,6 +300,8 @@ class StoredCore:
         self._next, self._sealed = self._next + 1, self._engine.sealed
 
     def _check_free(self) -> None:
+        if self._closed:
+            raise StoreError("store: the window is closed; open it again by sg.Window.open")
         if self._busy:
             raise BusyError("window: busy with a batch; use one thread a window")
 
