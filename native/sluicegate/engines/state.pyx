@@ -10,6 +10,7 @@ from sluicegate.engines.chunks cimport at, clear, drop, give_back, has_room, rel
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, Step
 from sluicegate.engines.wide cimport free_extra
 
+from sluicegate.engines import catalogue
 from sluicegate.errors import BusyError
 
 cdef int64_t NOTHING_LEAVES = -(1LL << 63) + 1
@@ -50,6 +51,11 @@ cdef class State:
             raise BusyError("window: busy with a batch or an eviction; use one thread a window, and none of it in a policy")
         self.busy = True
         return 0
+
+    def require_leaves(self):
+        """Raise ConfigurationError where the engine keeps no whole leaves."""
+        if self.kept < self.p.width:
+            raise catalogue.refuse_leaves(self.engine_name)
 
     cdef int center_on(self, centers) except -1:
         cdef int k

@@ -181,9 +181,7 @@ class ObjectCore(core.Core):
     def _rebuild(self) -> None:
         """Combine the leaves anew: what failed may work by now."""
         fresh = self._make(self._engine_name)
-        fresh.head = fresh.tail = self._engine.head
-        for leaf in self._leaves.values():
-            fresh.push(leaf)
+        fresh.load(self._engine.head, list(self._leaves.values()), None, None)
         self._engine = fresh
         self._point_rule()
 
@@ -195,6 +193,9 @@ class ObjectCore(core.Core):
     def _plain(self, partial: Partial | None) -> bytes:
         slots = [0 if isinstance(slot, Kept) else slot for slot in partial or ()]
         return self._layout.format.pack(*slots) if slots else b""
+
+    def require_leaves(self) -> None:
+        """It keeps them itself, whatever the engine does."""
 
     def leaf(self, index: int) -> Any:
         """A leaf of the window, head ≤ index < tail; the partial itself."""
