@@ -630,9 +630,9 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
         if k >= LEAST_GLIDE:
             old = self.head
             self.tail += k
-            if block.heads[i + k - 1] > old:
-                self.drop_to(block.heads[i + k - 1])
-            glide_parts(self, op, block, i, k, old)
+            self.head = max(old, block.heads[i + k - 1])
+            glide_parts(self, op, block, i, k, old)  # reads what leaves: it is let go after
+            self.drop_to(self.head)
             self.has_base = True
             i += k
         else:
