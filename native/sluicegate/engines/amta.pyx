@@ -630,9 +630,10 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
         if k >= LEAST_GLIDE:
             old = self.head
             self.tail += k
-            self.head = max(old, block.heads[i + k - 1])
-            glide_parts(self, op, block, i, k, old)  # reads what leaves: it is let go after
-            self.drop_to(self.head)
+            self.head = block.heads[i + k - 1]
+            glide_parts(self, op, block, i, k, old)
+            if self.head > old:  # only now: a chunk that is dropped may go back to the system at once
+                self.drop_to(self.head)
             self.has_base = True
             i += k
         else:
