@@ -611,9 +611,10 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
         if k >= LEAST_GLIDE:
             old = self.head
             self.tail += k
-            if block.heads[i + k - 1] > old:
-                self.drop_to(block.heads[i + k - 1])
+            self.head = block.heads[i + k - 1]
             glide_parts(self, op, block, i, k, old)
+            if self.head > old:  # only now: a chunk that is dropped may go back to the system at once
+                self.drop_to(self.head)
             self.has_base = True
             i += k
         else:

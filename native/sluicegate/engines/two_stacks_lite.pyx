@@ -9,9 +9,23 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-from sluicegate.engines.chunks cimport at
+from sluicegate.engines.base cimport Block, Engine
+from sluicegate.engines.chunks cimport at, reserve, run_at
+from sluicegate.engines.kernels cimport (
+    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of, width_of,
+)
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.engines.queued cimport drop_before
+
+cdef enum:
+    HELD = 3  # slots of a running partial that a loop keeps by itself; a wider one stays where it is
+
+cdef Any any_op
+cdef Add add_op
+cdef Least least_op
+cdef Greatest greatest_op
+cdef Merge merge_op
 
 
 @cython.final
@@ -52,12 +66,30 @@ cdef class TwoStacksLite(Lite):
         if self.head == self.split and self.head < self.tail:
             self.flip()
 
+    cdef int run(self, const Block* block) except -1 nogil:
+        """As push, pop and total one after the other, the operator in the loop."""
+        cdef int kernel = kernel_of(self.p)
+        if self.kept:
+            return Engine.run(self, block)
+        if reserve(&self.pool, &self.queue, self.tail) < 0 or reserve(&self.pool, &self.queue, self.tail + block.n - 1) < 0:
+            with gil:
+                raise MemoryError(f"two_stacks_lite: no memory for leaves {self.tail} to {self.tail + block.n - 1}")
+        if kernel == ADD:
+            run_by(self, add_op, block)
+        elif kernel == GREATEST:
+            run_by(self, greatest_op, block)
+        elif kernel == LEAST:
+            run_by(self, least_op, block)
+        elif kernel == MERGE:
+            run_by(self, merge_op, block)
+        else:
+            run_by(self, any_op, block)
+        drop_before(&self.pool, &self.queue, self.head)
+        return 0
+
     cdef void flip(self) noexcept nogil:
-        """Turn the back's leaves into partials up to its end, newest first."""
-        cdef int64_t index
-        for index in range(self.tail - 2, self.head - 1, -1):
-            combine(self.p, self.element(index), self.element(index), self.element(index + 1))
-        self.split, self.has_back = self.tail, False
+        flip_by(self, any_op, self.tail)
+        self.has_back = False
 
     cdef const Slot* total(self) noexcept nogil:
         return NULL if self.head == self.tail else self.with_back(self.element(self.head), self.spare)
@@ -89,3 +121,74 @@ cdef class TwoStacksLite(Lite):
             else:
                 combine(self.p, self.spare, self.spare, self.element(index))
         return self.insist(not self.has_back or self.same(self.spare, self.back), "the back's aggregate is not its leaves'")
+
+
+cdef inline void flip_by(TwoStacksLite self, Op op, int64_t tail) noexcept nogil:
+    """Turn the back's leaves into partials up to its end, newest first."""
+    cdef int w = width_of(op, self.p)
+    cdef int64_t index = tail - 2, least
+    cdef Slot held[HELD]
+    cdef Slot* element = at(&self.pool, &self.queue, w, tail - 1)
+    cdef Slot* sum = element if Op is Any else held
+    if Op is not Any:
+        copy_by(op, self.p, sum, element)
+    while index >= self.split:
+        element = at(&self.pool, &self.queue, w, index)
+        least = max(self.split, index - (index & ((<int64_t> 1 << self.queue.shift) - 1)))
+        while index >= least:
+            if Op is Any:
+                combine_by(op, self.p, element, element, sum)
+                sum = element
+            else:
+                combine_by(op, self.p, sum, element, sum)
+                copy_by(op, self.p, element, sum)
+            element, index = element - w, index - 1
+    self.split = tail
+
+
+cdef void run_by(TwoStacksLite self, Op op, const Block* block) noexcept nogil:
+    """Nothing is allocated here, and nothing given back: elements stay where they are."""
+    cdef int w = width_of(op, self.p)
+    cdef int64_t i, head = self.head, tail = self.tail, put_room, front_room
+    cdef bint has_back = self.has_back
+    cdef Slot held[HELD]
+    cdef Slot* back = self.back if Op is Any else held
+    cdef Slot* put = at(&self.pool, &self.queue, w, tail)
+    cdef Slot* front = at(&self.pool, &self.queue, w, min(head, tail))
+    cdef Slot* leaf = <Slot*> block.leaves
+    cdef Slot* out = block.totals
+    if Op is not Any:
+        copy_by(op, self.p, back, self.back)
+    put_room, front_room = run_at(&self.queue, tail), run_at(&self.queue, head)
+    for i in range(block.n):
+        copy_by(op, self.p, put, leaf)
+        if has_back:
+            combine_by(op, self.p, back, back, leaf)
+        elif head == tail:
+            self.split, front, front_room = tail + 1, put, put_room
+        else:
+            copy_by(op, self.p, back, leaf)
+            has_back = True
+        tail, leaf, put, put_room = tail + 1, leaf + w, put + w, put_room - 1
+        if put_room == 0:
+            put_room = run_at(&self.queue, tail)
+            put = at(&self.pool, &self.queue, w, tail) if i + 1 < block.n else put
+        if head < block.heads[i]:
+            if block.heads[i] == head + 1 < self.split and front_room > 1:
+                head, front, front_room = head + 1, front + w, front_room - 1
+            else:
+                head = block.heads[i]
+                if head >= self.split and self.split < tail:
+                    flip_by(self, op, tail)
+                has_back = has_back and self.split < tail
+                if head < tail:
+                    front, front_room = at(&self.pool, &self.queue, w, head), run_at(&self.queue, head)
+        if out != NULL:
+            if has_back:
+                combine_by(op, self.p, out, front, back)
+            elif head < tail:
+                copy_by(op, self.p, out, front)
+            out += w
+    if Op is not Any:
+        copy_by(op, self.p, self.back, back)
+    self.head, self.tail, self.has_back = head, tail, has_back

@@ -242,7 +242,11 @@ def lay_out(
 
 def invertible(component: Component) -> bool:
     """Whether the oldest readings' part of a component can be deducted again."""
-    return component.op in INVERTIBLE or (component.op == Op.COMPILED and component.options[5] != 0)
+    if component.op == Op.COMPILED:
+        return bool(component.options[5] != 0)
+    if component.op == Op.OBJECT:
+        return bool(component.options[0] == "custom" and component.options[2].deducts)
+    return component.op in INVERTIBLE
 
 
 def format_of(op: Op, options: tuple[Any, ...]) -> str:

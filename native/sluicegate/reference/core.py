@@ -24,7 +24,7 @@ from sluicegate.reference.eviction import Rule
 from sluicegate.reference.factory import make_for
 from sluicegate.reference.kvs_amta import KvsAmta
 from sluicegate.reference.pairs import Pairs, State
-from sluicegate.reference.program import Partial, combiner, lift
+from sluicegate.reference.program import Partial, combiner, deductor, lift
 from sluicegate.reference.rules import Rules
 from sluicegate.reference.statistics import Moments
 
@@ -129,8 +129,11 @@ class Core:
     def _combiner(self, layout: Layout) -> Callable[[Partial, Partial], Partial]:
         return combiner(layout)
 
+    def _deductor(self, layout: Layout) -> Callable[[Partial, Partial], Partial]:
+        return deductor(layout)
+
     def _make(self, engine: str) -> Engine:
-        return make_for(engine, self._layout, self._combine, self._kept)
+        return make_for(engine, self._layout, self._combine, self._deductor(self._layout), self._kept)
 
     # readings
 

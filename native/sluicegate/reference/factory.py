@@ -14,7 +14,6 @@ from sluicegate.reference.foa import Foa
 from sluicegate.reference.ioa import Ioa
 from sluicegate.reference.kvs_amta import KvsAmta
 from sluicegate.reference.log_mta import LogMta
-from sluicegate.reference.program import deductor
 from sluicegate.reference.queued import Combine
 from sluicegate.reference.reactive import Reactive
 from sluicegate.reference.recalc import Recalc
@@ -45,10 +44,10 @@ def make(name: str, combine: Combine, *, deduct: Combine | None = None, keep: in
     return TWINS[name](combine, deduct=deduct, **sums)
 
 
-def make_for(name: str, layout: Layout, combine: Combine, keep: int | None) -> Engine:
-    """An engine for the partials of a layout; `keep` as in `make`."""
+def make_for(name: str, layout: Layout, combine: Combine, deduct: Combine, keep: int | None) -> Engine:
+    """An engine for the partials of a layout; `deduct` and `keep` as in `make`."""
     sums = [component.slot for component in layout.components if component.op in (Op.SUM, Op.LOG_SUM)]
     totals = [component.slot for component in layout.components if component.op == Op.TOTAL]
     deviations = [component.slot + 2 for component in layout.components if component.op == Op.MOMENTS]
     more = {"sums": sums, "totals": totals, "deviations": deviations} if name == "soe" else {}
-    return make(name, combine, deduct=deductor(layout), keep=keep, **more)
+    return make(name, combine, deduct=deduct, keep=keep, **more)

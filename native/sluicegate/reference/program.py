@@ -201,6 +201,8 @@ def deductor(layout: Layout) -> Callable[[Partial, Partial], Partial]:
     def deduct(total: Partial, oldest: Partial) -> Partial:
         out = list(total)
         for component in layout.components:
+            if component.op == Op.OBJECT:
+                continue
             if component.op >= WIDE:
                 where = _range(component)
                 out[where] = wide.deduct(component, total[where], oldest[where])
