@@ -35,11 +35,11 @@ def memory(engines: Sequence[str], effort: Effort) -> list[Table]:
     """Experiment 4, in processes of their own."""
     limits, goal = (LIMITS, GOAL) if not effort.quick else ((8, 16), 1 << 19)
     subjects = [
-        *engines,
+        *(engines if not effort.quick else engines[:2]),
         *(f"{engine}{STORED}" for engine in ("amta", "log_mta") if engine in engines and _has_stores()),
     ]
     rows: list[dict[str, Any]] = []
-    for subject in subjects if not effort.quick else subjects[:2]:
+    for subject in subjects:
         row: dict[str, Any] = {"engine": subject, "paper": _said(subject)}
         for limit in limits:
             reached = _reached(subject, limit, goal)
@@ -111,7 +111,7 @@ def fill(subject: str, limit: int, goal: int) -> dict[str, Any]:
 
 def _window(subject: str, folder: Path, goal: int) -> Any:
     engine = subject.removesuffix(STORED)
-    options = {"store": sg.stores.SQLite(folder / "window.db")} if engine != subject else {}
+    options: dict[str, Any] = {"store": sg.stores.SQLite(folder / "window.db")} if engine != subject else {}
     return sg.Window(sg.sum(), policy=sg.policies.count(goal), engine=engine, **options)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bench.engines.compiled import probe
@@ -123,23 +123,18 @@ def _has(module: str) -> bool:
 def calls(engines: Sequence[str], effort: Effort) -> list[Table]:
     """One Python call a reading with its result."""
     size = 1 << 10
-    rows = [
-        {"engine": engine, **cells}
-        for engine, cells in _call_cells([e for e in engines if e != "recalc"], size, effort)
-    ]
-    columns = [Column("engine", "ns a reading"), *(Column(name, name, ",.0f") for name in OF_LOOPS)]
-    notes = [f"`window.insert(x)` and `window.query()` in a loop, window {power(size)}."]
-    return [Table("calls", "One Python call a reading with its result", columns, rows, notes)]
-
-
-def _call_cells(engines: Sequence[str], size: int, effort: Effort) -> Iterator[tuple[str, dict[str, float]]]:
-    cells: dict[str, dict[str, float]] = {engine: {} for engine in engines}
+    small = effort._replace(most=min(effort.most, 1 << 16))
+    rows: dict[str, dict[str, Any]] = {engine: {"engine": engine} for engine in engines if engine != "recalc"}
     for name in OF_LOOPS:
-        fulls = dict(full_windows(engines, BY_NAME[name].aggregate(), size, {}))
-        small = effort._replace(most=min(effort.most, 1 << 16))
+        fulls = dict(full_windows(rows, BY_NAME[name].aggregate(), size, {}))
         for engine, each in alternated({engine: full.call for engine, full in fulls.items()}, small).items():
-            cells[engine][name] = each
-    yield from cells.items()
+            rows[engine][name] = each
+        for engine, each in alternated({engine: full.two_calls for engine, full in fulls.items()}, small).items():
+            rows[engine][f"{name} twice"] = each
+    columns = [Column("engine", "ns a reading"), *(Column(name, name, ",.0f") for name in OF_LOOPS)]
+    columns += [Column(f"{name} twice", f"{name}, two calls", ",.0f") for name in OF_LOOPS]
+    notes = [f"`window.slide(x)`, or `window.insert(x)` and `window.query()`, in a loop; window {power(size)}."]
+    return [Table("calls", "One Python call a reading with its result", columns, list(rows.values()), notes)]
 
 
 COMMANDS: dict[str, Callable[[Sequence[str], Effort], list[Table]]] = {"peers": peers, "calls": calls}

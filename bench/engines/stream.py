@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bench.engines.tables import Column, Table, power
 from bench.engines.timing import Effort, timed
-from bench.memory_trace import memory
+from bench.histograms.memory_trace import memory
 
 import sluicegate as sg
 from sluicegate.errors import ConfigurationError
@@ -51,8 +51,8 @@ def stream(engines: Sequence[str], effort: Effort) -> list[Table]:
     notes = [
         f"insert_many with results, {4 * window:,} readings after a full window. At most {power(window)} readings; "
         "for the maximum and the longest increasing run also only what is newer than its start (the paper's rule): "
-        f"«held» is what that left at the end. An engine stops after {SECONDS} s. The trace is bench/memory_trace.py, "
-        "the paper's is not public.",
+        f"«held» is what that left at the end. An engine stops after {SECONDS} s. The trace is "
+        "bench/histograms/memory_trace.py, the paper's is not public.",
     ]  # fmt: skip
     columns.append(Column("held", "held", ","))
     return [Table("amta-stream", "AMTA Experiment 3: stream analytics", columns, rows, notes)]

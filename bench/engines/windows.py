@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -79,6 +80,13 @@ class Full:
         shaped = self.shaped(values)
         return timed(lambda: self.window.insert_many(shaped, times))
 
+    def batch_by_the_clock(self, count: int) -> float:
+        """As `batch`, in nanoseconds of the clock: what a background thread does at the same time counts too."""
+        values, times = self.readings(count)
+        start = time.perf_counter_ns()
+        self.window.insert_many(self.shaped(values), times)
+        return time.perf_counter_ns() - start
+
     def shaped(self, values: array[float]) -> Any:
         """As `insert_many` takes them: a row a reading where there are more dimensions than one."""
         if self.dimensions == 1:
@@ -93,7 +101,18 @@ class Full:
         return taken
 
     def call(self, count: int) -> float:
-        """Feed them by Python calls, insert and query, into a window by count."""
+        """Feed them by Python calls that give the result: `slide`, into a window by count."""
+        values, _ = self.readings(count)
+        slide, rows = self.window.slide, _rows(values, self.dimensions)
+
+        def loop() -> None:
+            for row in rows:
+                slide(row)
+
+        return timed(loop)
+
+    def two_calls(self, count: int) -> float:
+        """The same by `insert` and then `query`."""
         values, _ = self.readings(count)
         window, rows = self.window, _rows(values, self.dimensions)
 

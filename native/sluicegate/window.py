@@ -125,7 +125,8 @@ class Window:
         given = (kind, value, self._limit, centers, rules, hop, up_to, eviction, self._merging(kind))
         self._core = core(self._layout, engine, *given)
         self._reader = Reader(self._layout.dimensions, self._layout.positive)
-        self._bind_slide()
+        if store is None:  # else the core that is asked is the store's
+            self._bind_slide()
 
     def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
         header, times = isinstance(self._policy, Custom | Compiled), isinstance(self._policy, Time)
@@ -230,6 +231,18 @@ class Window:
                 f"policy {policy.name}: raised {error!r}; the reading is in, nothing more was evicted"
             ) from error
 
+    def evict(self, count: int = 1) -> None:
+        """Let the oldest `count` readings leave now, besides what the policy evicts; only for a window without buckets.
+
+        Raises InputError (nothing changed) for a count that is negative or more than the window holds, as for an empty
+        window, and ConfigurationError for a window of buckets or in a store, where readings leave by the policy.
+        """
+        if self._bucketed:
+            raise ConfigurationError("evict: the window keeps buckets of many readings, which leave by its policy")
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= len(self):
+            raise InputError(f"evict({count!r}): expected 0 to {len(self)}, the readings the window holds")
+        self._core.evict_oldest(count)
+
     # answers
 
     @overload
@@ -275,7 +288,11 @@ class Window:
         return [tuple(self._layout.unpack(self._core.leaf(index))) for index in range(head, tail)]
 
     def buckets(self) -> list[Subsequence]:
-        """The leaves, oldest first: count, times and each aggregate's result over the leaf alone."""
+        """The leaves, oldest first: count, times and each aggregate's result over the leaf alone.
+
+        Raises ConfigurationError where the engine keeps no leaves (the Lite ones under most policies).
+        """
+        self._core.require_leaves()
         return [
             Subsequence(self._layout, self._core.leaf(i), self._core.lower)
             for i in range(self._core.head, self._core.tail)
@@ -342,6 +359,7 @@ class Window:
 
     def changes(self) -> Changes:
         """What happened to the leaves since the last call; together with `state`, all that a restart needs."""
+        self._core.require_leaves()
         self._refuse_objects()
         head, end = self._core.head, self._open()
         if self._histograms.pairs:
@@ -355,6 +373,7 @@ class Window:
 
     def leaf(self, index: int) -> bytes:
         """The partial of a closed leaf now inside, by its absolute index at the current level. Raises IndexError."""
+        self._core.require_leaves()
         self._refuse_objects()
         if self._histograms.pairs:
             found = [i for i in range(self._core.head, self._open()) if self._first(i) == index]

@@ -10,6 +10,7 @@ from compiled_code import Keep, order, order_of
 
 import sluicegate as sg
 from sluicegate import errors, policies
+from sluicegate.engines.catalogue import FACTS
 
 pytestmark = pytest.mark.usefixtures("implementation_of_window")
 EVERY = [
@@ -17,11 +18,17 @@ EVERY = [
     policies.newer_than_maximum(), policies.newer_than_longest_run(limit=9), policies.custom(lambda total, old: False),
 ]  # fmt: skip
 
+ANY_RULE = [name for name in sg.ENGINES if not FACTS[name].deducts]
+
 
 def whole(window: sg.Window) -> tuple[Any, ...]:
     """All that can be seen of a window."""
     window.verify()
-    return window.query(), len(window), window.accepted, window.readings, window.snapshot()
+    try:
+        stored = window.snapshot()
+    except errors.ConfigurationError:  # the engine keeps no leaves
+        stored = b""
+    return window.query(), len(window), window.accepted, window.readings, stored
 
 
 @pytest.mark.parametrize("engine", sg.ENGINES)
@@ -63,7 +70,7 @@ def test_times_that_go_back(engine: str) -> None:
         window.verify()
 
 
-@pytest.mark.parametrize("engine", sg.ENGINES)
+@pytest.mark.parametrize("engine", ANY_RULE)
 @pytest.mark.parametrize("monotone", [True, False], ids=["bulk", "one by one"])
 def test_a_window_emptied_again_and_again(engine: str, monotone: bool) -> None:
     """A rule that lets everything go is asked of an empty window never, and the window goes on after it."""
@@ -97,7 +104,7 @@ class Moody:
         return bool(total.count - old.count >= 5)
 
 
-@pytest.mark.parametrize("engine", sg.ENGINES)
+@pytest.mark.parametrize("engine", ANY_RULE)
 @pytest.mark.parametrize("monotone", [True, False], ids=["bulk", "one by one"])
 def test_a_policy_that_raises_at_any_question(engine: str, monotone: bool) -> None:
     """Told by name, single and in batches; the reading is in, the window is whole, the next reading sets it right."""

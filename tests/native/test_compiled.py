@@ -117,7 +117,7 @@ def expected(rows: list[tuple[float, float]]) -> float | None:
 @pytest.mark.parametrize("how", [by_ctypes, by_cffi, by_callbacks])
 def test_two_dimensions(how: Any, library: Path) -> None:
     """Beside built-in aggregates, one by one and in a batch, as the plain list says; None where it says NaN."""
-    aggregates = {"cov": covariance(how, library), "max": sg.max("a"), "run": sg.longest_run("b")}
+    aggregates = {"max": sg.max("a"), "cov": covariance(how, library), "run": sg.longest_run("b")}
     one, many = (sg.Window(aggregates, policy=sg.policies.count(7)) for _ in range(2))
     assert one.query()["cov"] is None
     rng = random.Random(1)
@@ -128,7 +128,12 @@ def test_two_dimensions(how: Any, library: Path) -> None:
         assert one.query()["cov"] == expected(inside)
         assert one.query()["max"] == max(y for _, y in inside)
         one.verify()
-    columns = many.insert_many(memoryview(array("d", [x for row in rows for x in row])).cast("B").cast("d", (60, 2)))
+    at = 8 * one._layout.exact_slots(aggregates["cov"])[0]
+    sums = struct.unpack("=4d", one._core.total()[at : at + 32])
+    assert sums[:3] == (7.0, sum(x for x, _ in rows[-7:]), sum(y for _, y in rows[-7:]))
+    columns = many.insert_many(
+        memoryview(array("d", [x for row in rows for x in reversed(row)])).cast("B").cast("d", (60, 2))
+    )
     assert list(columns["cov"])[1:] == [expected(rows[max(0, i - 6) : i + 1]) for i in range(1, 60)]
     assert one.query() == many.query()
 

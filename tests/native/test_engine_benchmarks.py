@@ -49,7 +49,8 @@ def test_a_command_gives_rows_with_figures_and_says_where_they_are_from(
         figures = [cell for row in table["rows"] for cell in row.values() if isinstance(cell, int | float)]
         assert figures or table["name"] in ("daba-latency", "bulk-resident")
         assert all(math.isfinite(cell) for cell in figures)
-    assert any("amta" in row or row.get("engine") == "amta" for table in measured for row in table["rows"])
+    rows = [row for table in measured for row in table["rows"]]
+    assert any("amta" in row or str(row.get("engine")).startswith("amta") for row in rows)
     drawn = {path.name for path in tmp_path.glob("*.svg")}
     assert bool(drawn) == (command in PICTURES)
 

@@ -1,4 +1,4 @@
-"""Every engine answers as the recalculating oracle does: at every small size and eviction length, then at random."""
+"""The default engine answers as the recalculating oracle does, at every step; all others: test_engines_lockstep.py."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def pair(aggregates: Any, policy: Any, **options: Any) -> tuple[sg.Window, sg.Wi
     return oracle, tree
 
 
-@pytest.mark.parametrize("size", range(1, 100))
+@pytest.mark.parametrize("size", [*range(1, 34), 63, 64, 65, 99])
 def test_every_window_size(size: int) -> None:
-    """A count window of each size up to 99 fills, slides through all of its states, and agrees throughout."""
+    """A count window of many sizes fills, slides through all of its states, and agrees throughout."""
     windows = pair({"sum": sg.sum(), "max": sg.max(), "first": sg.first()}, sg.policies.count(size))
     for i in range(2 * size + 70):
         for window in windows:
@@ -51,7 +51,7 @@ class Leave:
         return bool(total.count - old.count >= self.keep)
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 99])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 7, 8, 9, 17, 33])
 @pytest.mark.parametrize("monotone", [True, False], ids=["bulk", "one by one"])
 def test_every_eviction_length(size: int, monotone: bool) -> None:
     """From windows of many sizes each number of readings leaves at once, the last one too, and filling goes on."""

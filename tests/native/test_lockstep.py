@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from plain_windows import Plain
 
 import sluicegate as sg
+from sluicegate.engines.catalogue import FACTS
 
 LONG = os.environ.get("SLUICEGATE_LOCKSTEP") == "long"
 pytestmark = pytest.mark.usefixtures("implementation_of_window")
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("implementation_of_window")
 def test_each_combination(engine: str) -> None:
     """Inserted one by one and in batches, stored and taken up again: answers, length and structure are right."""
     driven = [lockstep.drive(each, 80 if LONG else 14) for each in lockstep.combinations(engine, 1 if LONG else 6)]
-    assert sum(driven) > 25
+    assert sum(driven) > (10 if FACTS[engine].deducts else 25)
 
 
 Readings = st.lists(st.tuples(st.integers(-12, 12).map(lambda x: x / 2), st.integers(-9, 25)), min_size=1, max_size=25)

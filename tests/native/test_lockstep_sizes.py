@@ -14,6 +14,7 @@ import pytest
 from compiled_code import Keep, order, order_of
 
 import sluicegate as sg
+from sluicegate.engines.catalogue import FACTS
 
 LONG = os.environ.get("SLUICEGATE_LOCKSTEP") == "long"
 ALL = 10**9
@@ -31,7 +32,7 @@ def batches(readings: list[tuple[float, int]]) -> tuple[array[float], array[int]
 
 
 @pytest.mark.parametrize("monotone", [True, False], ids=["bulk", "one by one"])
-@pytest.mark.parametrize("engine", sg.ENGINES)
+@pytest.mark.parametrize("engine", [name for name in sg.ENGINES if not FACTS[name].deducts])
 def test_every_size_and_eviction_length(engine: str, monotone: bool, implementation_of_window: str) -> None:
     """A window of each size lets each number of its oldest go at once, the newest too, fills again, and goes on."""
     keep, verified = Keep(ALL), 0

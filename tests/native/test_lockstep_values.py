@@ -127,3 +127,26 @@ def test_a_huge_value_that_has_left_leaves_nothing_behind(engine: str, kind: str
             window.insert(x)
         found, expected = window.query()[kind], answer(kind, [(x, 0) for x in calm])
         assert math.isclose(found, expected, rel_tol=1e-12), extremes
+
+
+@pytest.mark.parametrize("kind", ["sum", "max", "variance"])
+@pytest.mark.parametrize("engine", sg.ENGINES)
+def test_what_leaves_within_a_batch_is_read_before_its_memory_goes_back(
+    engine: str, kind: str, implementation_of_window: str
+) -> None:
+    """After most of a large window has left at once, chunks go back to the system while a batch slides on over them."""
+    if implementation_of_window == "pure":
+        pytest.skip("the readable twin has no chunks")
+    n = 60_000
+    try:
+        window = sg.Window({kind: getattr(sg, kind)()}, policy=sg.policies.time(n), engine=engine)
+    except errors.ConfigurationError:
+        pytest.skip("the engine refuses the aggregate")
+    window.insert_many(array("d", [float(i % 7) for i in range(n)]), array("q", range(n)), results=False)
+    window.insert(1.0, 2 * n - 9000)
+    times = range(2 * n - 9000, 2 * n - 3000)
+    window.insert_many(array("d", [1.0] * len(times)), array("q", times), results=engine != "recalc")
+    window.verify()
+    inside = [(float(i % 7), i) for i in range(times[-1] - n + 1, n)] + [(1.0, 0)] * (len(times) + 1)
+    assert len(window) == len(inside)
+    assert math.isclose(window.query()[kind], answer(kind, inside), rel_tol=1e-9)

@@ -44,6 +44,12 @@ class Words:
             raise ValueError(self.refused)
         return a + b
 
+    def deduct(self, total: str, oldest: str) -> str:
+        """Without what it begins with."""
+        self._raise("deduct")
+        assert total.startswith(oldest)
+        return total[len(oldest) :]
+
     def lower(self, partial: str) -> list[str]:
         """As a list."""
         self._raise("lower")
@@ -155,7 +161,7 @@ def built(size: int = 4, engine: str = "amta") -> tuple[sg.Window, Words]:
     return sg.Window(aggregates, policy=sg.policies.count(size), engine=engine), words
 
 
-@pytest.mark.parametrize("engine", ["recalc", "amta"])
+@pytest.mark.parametrize("engine", sg.ENGINES)
 def test_lift_raises(engine: str) -> None:
     """The reading is refused and nothing has changed; later readings enter."""
     window, words = built(engine=engine)
@@ -172,13 +178,13 @@ def test_lift_raises(engine: str) -> None:
     assert window.query() == {"words": text([(float(i), i) for i in range(3, 7)]), "sum": 18.0, "n": 4}
 
 
-@pytest.mark.parametrize("engine", ["recalc", "amta"])
-@pytest.mark.parametrize("when", range(12))
+@pytest.mark.parametrize("engine", sg.ENGINES)
+@pytest.mark.parametrize("when", range(0, 12, 3))
 def test_combine_raises_for_a_while(engine: str, when: int) -> None:
     """Wherever it raises, the readings are in, eviction goes on, and answers are right once it works again."""
     window, words = built(5, engine)
     for i in range(30):
-        words.raising["combine"] = ValueError("not now") if when <= i < when + 3 else None
+        words.raising["combine"] = words.raising["deduct"] = ValueError("not now") if when <= i < when + 3 else None
         window.insert(float(i), time=i)
         window.verify()
         inside = [(float(k), k) for k in range(max(0, i - 4), i + 1)]
@@ -399,3 +405,25 @@ def test_a_rank_outside_is_refused() -> None:
     assert (empty.n, empty.quantile(0.5), empty.rank(1.0)) == (0, None, None)
     with pytest.raises(ValueError, match="from 0 to 1"):
         empty.quantile(1.5)
+
+
+@pytest.mark.parametrize("engine", sg.ENGINES)
+def test_every_engine(engine: str) -> None:
+    """The user's own in every engine, also by the one that subtracts; evicted by hand too."""
+    window, _ = built(6, engine)
+    for i in range(40):
+        window.insert(float(i), time=i)
+        held = 6 if i < 20 else 4
+        if i >= 20 and len(window) > 4:
+            window.evict(len(window) - 4)
+        inside = [(float(k), k) for k in range(max(0, i - held + 1), i + 1)]
+        assert window.query()["words"] == text(inside)
+        window.verify()
+    assert window.query() == {"words": text([(float(k), k) for k in range(36, 40)]), "sum": 150.0, "n": 4}
+    assert [one["words"] for one in window.buckets()] == [[f"{k}@{k}"] for k in range(36, 40)]
+
+
+def test_what_cannot_be_subtracted_is_refused_there() -> None:
+    """Collected values have no inverse: soe says so."""
+    with pytest.raises(sg.errors.ConfigurationError, match=r"soe.*'all'.*collect"):
+        sg.Window({"all": sg.collect(3)}, policy=sg.policies.count(3), engine="soe")

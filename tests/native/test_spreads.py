@@ -24,6 +24,7 @@ import sluicegate as sg
 from sluicegate import bounds, bounds_extremes, bounds_variance
 from sluicegate.bounds_variance import Moments
 from sluicegate.buckets import ORDERED, Builder
+from sluicegate.engines.catalogue import FACTS
 from sluicegate.engines.core import Core
 from sluicegate.errors import BoundsError, ConfigurationError, ForeignSnapshotError, InputError
 from sluicegate.monoids.layout import Op, lay_out
@@ -120,7 +121,9 @@ def test_deviations_survive_a_far_center() -> None:
 
 
 @pytest.mark.usefixtures("implementation_of_window")
-@pytest.mark.parametrize("engine", sg.ENGINES)
+@pytest.mark.parametrize(
+    "engine", [name for name in sg.ENGINES if FACTS[name].keeps_leaves and not FACTS[name].deducts]
+)
 @pytest.mark.parametrize("policy", [sg.policies.count(13), sg.policies.time(40)], ids=["count", "time"])
 def test_windows_of_single_readings(engine: str, policy: Any) -> None:
     """Without buckets every answer is the recomputed one, and its interval is exact and holds the fraction."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from sluicegate.engines import catalogue
 from sluicegate.reference.core import KEPT_LEVELS, LARGEST, LATEST, NEVER, Saved
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
@@ -13,8 +14,8 @@ if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
 else:
     from sluicegate.reference.core import Core, first_late, first_not_positive, first_refused, new_column
 
-ENGINES = ("recalc", "amta")
-"""`recalc`: the oracle, recalculates every answer; `amta`: Amortized Monoid Tree Aggregator, O(1) amortised."""
+ENGINES = catalogue.names()
+"""The algorithms a window may be kept by; docs/engines.md tells which to take."""
 
 __all__ = [
     "ENGINES",

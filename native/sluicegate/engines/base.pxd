@@ -29,6 +29,7 @@ cdef class Engine:
     cdef Slot* spare  # the results of total, rest and bulk: five partials
 
     cdef int setup(self, Program* p, int64_t limit) except -1
+    cdef int keep(self, int slots) except -1  # after setup: `leaf` is asked for so many of a leaf's first slots, 0: never
     cdef int push(self, const Slot* leaf) except -1 nogil
     cdef void join(self, const Slot* reading) noexcept nogil  # folds into the newest leaf
     cdef void touched(self) noexcept nogil  # the caller has changed the newest leaf

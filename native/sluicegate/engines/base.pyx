@@ -21,6 +21,9 @@ cdef class Engine:
             raise MemoryError(f"engine: no memory for 5 partials of {p.width} slots")
         return 0
 
+    cdef int keep(self, int slots) except -1:
+        return 0
+
     cdef int push(self, const Slot* leaf) except -1 nogil:
         return 0
 

@@ -5,27 +5,24 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.math cimport isnan
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answers cimport BY_TIME, CUSTOM, Cut, bucket_answer, exact_answer, is_whole, may_lack
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.chunks cimport clear, held, shape
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.pairs cimport GIVEN, TOOK, Pairs
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
-from sluicegate.engines.kvs_amta cimport KvsAmta
-from sluicegate.engines.kvs_log_mta cimport KvsLogMta
-from sluicegate.engines.recalc cimport Recalc
 from sluicegate.engines.state cimport KEPT_LEVELS
 from sluicegate.engines.taking cimport Taking
 from sluicegate.engines.wide cimport make_extra
 from sluicegate.histograms._rules cimport Rules
 
+from sluicegate.engines import catalogue
 from sluicegate.errors import InvariantError
 from sluicegate.monoids.layout import Op
 from sluicegate.monoids.results import cut_bins, empty, lowered
 from sluicegate.reference.core import FINER as _FINER
 from sluicegate.reference.core import NEVER as _NEVER
-from sluicegate.reference.core import Saved
+from sluicegate.reference.core import Saved, kept_slots
 from sluicegate.reference.estimate import Cut as CutTuple
 
 
@@ -61,14 +58,18 @@ cdef class Core(Taking):
         fill_outputs(self.outputs, &self.p, layout)
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
-        self.engine = Amta() if engine == "amta" else KvsAmta() if engine == "kvs_amta" else KvsLogMta() if engine == "kvs_log_mta" else Recalc()
+        facts, self.engine_name = catalogue.check(engine, layout), engine
+        self.kept = layout.width if facts.keeps_leaves else 0 if self.timed else kept_slots(policy, layout, up_to)
+        self.engine = <Engine?> catalogue.make(engine)
         self.merging, self.finer = merging is not None, _FINER if merging is not None else 1
         if self.merging:
             self.engine = self.pairs = Pairs()
             self.pairs.measure(merging)
         self.engine.setup(&self.p, limit)
+        self.engine.keep(self.kept)
         self.center_on(centers)
         self.take_condition(eviction)
+        self.plain = self.takes_blocks() and not engine.startswith("kvs_")
 
     # answers
 
@@ -151,6 +152,7 @@ cdef class Core(Taking):
 
     def leaf(self, int64_t index):
         """A leaf of the window, head ≤ index < tail."""
+        self.require_leaves()
         if not self.engine.head <= index < self.engine.tail:
             raise IndexError(f"leaf {index}: the window holds {self.engine.head} to {self.engine.tail - 1}")
         return self.pack(self.engine.leaf(index), self.time_of(index) if self.timed else 0)
@@ -220,6 +222,7 @@ cdef class Core(Taking):
     def save(self):
         """All but the closed leaves."""
         cdef Engine engine = self.engine
+        self.require_leaves()
         newest = self.pack(engine.leaf(engine.tail - 1)) if self.bucketed and engine.head < engine.tail else b""
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,

@@ -6,6 +6,8 @@ from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, CUSTOM, Cut
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_FIRST, Slot
 from sluicegate.engines.state cimport State
 
+from sluicegate.errors import InputError
+
 
 cdef class Eviction(State):
     """A window that evicts."""
@@ -71,6 +73,17 @@ cdef class Eviction(State):
         except BaseException as error:
             self.raised = error
             return -1
+
+    def evict_oldest(self, int64_t count):
+        """Evict so many of the oldest readings of an exact window now. Raises InputError for more than it holds."""
+        cdef int64_t held = self.engine.tail - self.engine.head
+        self.enter()
+        self.busy = False
+        if not 0 <= count <= held:
+            raise InputError(f"evict({count}): expected 0 to {held}, the readings the window holds")
+        with nogil:
+            self.engine.pop_to(self.engine.head + count)
+        self.note_edge()
 
     def evict(self, leaves, bint monotone):
         """Evict by a user's rule of (total, old); what it raises leaves a consistent window."""

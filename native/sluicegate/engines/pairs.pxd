@@ -43,7 +43,7 @@ cdef class Pairs(Engine):
     cdef Node* cursor  # where `leaf` looked last
     cdef int64_t place  # its index
     cdef Node* free
-    cdef void** chunk  # all that were allocated, newest first; the first word of each leads to the next
+    cdef void** chunk  # all that were allocated, newest first; each begins with the way to the next, in a slot's room
     cdef int64_t chunks
     cdef int64_t a_chunk  # nodes
     cdef bint rest_known

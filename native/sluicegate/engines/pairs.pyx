@@ -74,13 +74,13 @@ cdef class Pairs(Engine):
         cdef void** chunk
         cdef int64_t i
         if self.free == NULL:
-            chunk = <void**> malloc(sizeof(void*) + self.a_chunk * self.record())
+            chunk = <void**> malloc(sizeof(Slot) + self.a_chunk * self.record())
             if chunk == NULL:
                 return NULL
             chunk[0] = <void*> self.chunk
             self.chunk, self.chunks = chunk, self.chunks + 1
             for i in range(self.a_chunk):
-                self.give(<Node*> (<char*> (chunk + 1) + i * self.record()))
+                self.give(<Node*> (<char*> chunk + sizeof(Slot) + i * self.record()))
         node = self.free
         self.free = node.after
         node.left = node.right = node.up = node.before = node.after = node.cheapest = NULL
@@ -92,7 +92,7 @@ cdef class Pairs(Engine):
         self.free = node
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t chunk = sizeof(void*) + self.a_chunk * self.record()
+        cdef int64_t chunk = sizeof(Slot) + self.a_chunk * self.record()
         return Engine.bytes(self) + self.chunks * chunk + self.m * <int64_t> sizeof(Term)
 
     # the treap: a node's partials and its choice follow from its children's

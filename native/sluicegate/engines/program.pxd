@@ -8,7 +8,7 @@ from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from sluicegate.engines.wide cimport Extra, Slot, combine_wide, lift_wide
+from sluicegate.engines.wide cimport BINS, COMPILED, TOTAL, Extra, Slot, combine_wide, deduct_wide, lift_wide
 from sluicegate.histograms._statistics cimport Moments, c_merge
 
 ctypedef struct Step:
@@ -355,3 +355,49 @@ cdef inline void combine(const Program* p, Slot* out, const Slot* a, const Slot*
         out.f = least(a.f, b.f)
     else:
         combine_steps(p, out, a, b)
+
+
+cdef inline bint invertible(const Program* p) noexcept nogil:
+    """Whether what is oldest can be deducted from a total; sluicegate.monoids.layout.invertible."""
+    cdef int k, op
+    for k in range(p.steps):
+        op = p.step[k].op
+        if op == COMPILED:
+            if p.extra[k].deduct == NULL:
+                return False
+        elif op not in (SUM, COUNT, LAST, T_LAST, MOMENTS, LOG_SUM, BINS, TOTAL):
+            return False
+    return True
+
+
+cdef inline void deduct_moments(Slot* o, const Slot* total, const Slot* oldest) noexcept nogil:
+    """The inverse of Chan's formula; what has overflowed stays so."""
+    cdef double n = total[0].f - oldest[0].f, delta = oldest[1].f - total[1].f, mean
+    if n <= 0.0:
+        o[0].f = o[1].f = o[2].f = 0.0
+        return
+    mean = total[1].f - delta * (oldest[0].f / n)
+    if total[2].f != INFINITY:
+        o[2].f = greatest(0.0, total[2].f - oldest[2].f - delta * (oldest[1].f - mean) * oldest[0].f)
+    else:
+        o[2].f = INFINITY
+    o[1].f = mean
+    o[0].f = n
+
+
+cdef inline void deduct(const Program* p, Slot* out, const Slot* total, const Slot* oldest) noexcept nogil:
+    """What combine(oldest, rest) = total gives for rest, where `invertible`; a greatest time stays (times go forward)."""
+    cdef int k, op, s
+    for k in range(p.steps):
+        op = p.step[k].op
+        s = p.step[k].slot
+        if op == SUM or op == LOG_SUM:
+            out[s].f = total[s].f - oldest[s].f
+        elif op == COUNT:
+            out[s].i = total[s].i - oldest[s].i
+        elif op == MOMENTS:
+            deduct_moments(out + s, total + s, oldest + s)
+        elif op >= WIDE:
+            deduct_wide(op, p.extra + k, out + s, total + s, oldest + s)
+        else:
+            out[s] = total[s]

@@ -19,6 +19,8 @@ cdef enum:
 
 cdef class State:
     cdef readonly object _layout
+    cdef readonly str engine_name
+    cdef int kept  # slots of a leaf that the engine keeps
     cdef Engine engine
     cdef Pairs pairs  # the same where neighbouring pairs are merged, else None
     cdef bint merging

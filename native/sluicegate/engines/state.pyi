@@ -9,3 +9,5 @@ class State:
     level: int
     mark: int
     limit: int
+    engine_name: str
+    def require_leaves(self) -> None: ...

@@ -10,6 +10,7 @@ from sluicegate.engines.chunks cimport at, clear, drop, give_back, has_room, rel
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, Step
 from sluicegate.engines.wide cimport free_extra
 
+from sluicegate.engines import catalogue
 from sluicegate.errors import BusyError
 
 cdef int64_t NOTHING_LEAVES = -(1LL << 63) + 1
@@ -39,7 +40,7 @@ cdef class State:
         self.outputs = <Output*> calloc(self.answers, sizeof(Output))
         self.center = <double*> calloc(self.p.dimensions, sizeof(double))
         self.row = <double*> calloc(self.p.dimensions, sizeof(double))
-        self.reading = <Slot*> calloc(self.p.width + self.answers, sizeof(Slot))
+        self.reading = <Slot*> calloc(2 * self.p.width + self.answers, sizeof(Slot))
         if self.p.step == NULL or self.p.fold == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
             raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
         return 0
@@ -50,6 +51,11 @@ cdef class State:
             raise BusyError("window: busy with a batch or an eviction; use one thread a window, and none of it in a policy")
         self.busy = True
         return 0
+
+    def require_leaves(self):
+        """Raise ConfigurationError where the engine keeps no whole leaves."""
+        if self.kept < self.p.width:
+            raise catalogue.refuse_leaves(self.engine_name)
 
     cdef int center_on(self, centers) except -1:
         cdef int k
@@ -116,6 +122,8 @@ cdef class State:
     cdef int keep_time(self, int64_t time) except -1 nogil:
         """Keep the next leaf's time."""
         cdef int64_t index = self.engine.tail
+        if self.time_pool.surplus:
+            give_back(&self.time_pool)
         if not has_room(&self.time_pool, &self.times, index) and reserve(&self.time_pool, &self.times, index) < 0:
             with gil:
                 raise MemoryError(f"window: no memory for the time of reading {index}")
@@ -128,8 +136,6 @@ cdef class State:
         """Give back the times of leaves that have left."""
         if self.times.begin < self.engine.head >> self.times.shift:
             drop(&self.time_pool, &self.times, self.engine.head)
-        if self.time_pool.surplus:
-            give_back(&self.time_pool)
 
     cdef int64_t time_of(self, int64_t index) noexcept nogil:
         """The greatest time of a leaf."""
@@ -139,21 +145,28 @@ cdef class State:
 
     cdef int64_t first_after(self, int64_t first, int64_t end, int64_t cutoff) noexcept nogil:
         """Of leaves first … end − 1 the first that does not leave by time: O(log n), once past the last late reading."""
-        cdef int64_t looked = first + 8, leap = 1, middle
+        cdef int64_t looked = first + 8, low, high, place
+        cdef bint guess = True
         while first < end and (first < looked or first <= self.latest_late):
             if self.time_of(first) > cutoff:
                 return first
             first += 1
-        while first < end and self.time_of(min(first + leap, end) - 1) <= cutoff:
-            first = min(first + leap, end)
-            leap *= 16
-        end = min(first + leap, end)
-        while first < end:
-            middle = (first + end) >> 1
-            if self.time_of(middle) <= cutoff:
-                first = middle + 1
+        if first < end and self.time_of(end - 1) > cutoff:
+            end -= 1  # the newest, after a gap
+        if first == end:
+            return end
+        low, high = self.time_of(first), self.time_of(end - 1)
+        while first < end:  # where even times would have it, and in the middle, in turns
+            place = (first + end) >> 1
+            if guess and high > low and low <= cutoff:
+                place = first + <int64_t> (<double> (end - 1 - first) * min((<double> (cutoff - low)) / (<double> (high - low)), 1.0))
+            guess = not guess
+            if self.time_of(place) <= cutoff:
+                first = place + 1
+                low = self.time_of(place)
             else:
-                end = middle
+                end = place
+                high = self.time_of(place)
         return first
 
     # partials as bytes: the layout's slots, the time first where it is kept here

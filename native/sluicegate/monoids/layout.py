@@ -79,6 +79,8 @@ EXACT_OPS: dict[str, tuple[Op, ...]] = {
     "histogram": (Op.BINS,), "bloom_filter": (Op.BLOOM,), "top_k": (Op.TOP,), "distinct_count": (Op.DISTINCT,),
     "compiled": (Op.COMPILED,), **dict.fromkeys(OBJECTS, (Op.OBJECT,)),
 }  # fmt: skip
+INVERTIBLE = frozenset((Op.SUM, Op.COUNT, Op.LAST, Op.T_LAST, Op.MOMENTS, Op.LOG_SUM, Op.BINS, Op.TOTAL))
+"""What can be deducted again when the oldest readings leave (T_LAST while times go forward), besides the users' own."""
 CERTAIN = (Op.LOW, Op.HIGH, Op.FIRST, Op.LAST)  # what the certain intervals read of a cut bucket
 BUCKET_OPS: dict[str, tuple[Op, ...]] = {
     **dict.fromkeys(("sum", "mean"), (Op.PREFIX, *CERTAIN)),
@@ -236,6 +238,15 @@ def lay_out(
         struct.Struct("=" + "".join(component.format for component in by_slot)),
         {(component.op, component.dimension, component.options): component.slot for component in components},
     )  # fmt: skip
+
+
+def invertible(component: Component) -> bool:
+    """Whether the oldest readings' part of a component can be deducted again."""
+    if component.op == Op.COMPILED:
+        return bool(component.options[5] != 0)
+    if component.op == Op.OBJECT:
+        return bool(component.options[0] == "custom" and component.options[2].deducts)
+    return component.op in INVERTIBLE
 
 
 def format_of(op: Op, options: tuple[Any, ...]) -> str:

@@ -63,6 +63,11 @@ class Given:
         """Take what has lift, combine and lower."""
         self.own = own
 
+    @property
+    def deducts(self) -> bool:
+        """Whether it says how the oldest part of a total is taken out again."""
+        return getattr(self.own, "deduct", None) is not None
+
     def __eq__(self, other: object) -> bool:
         """Whether it wraps the same object."""
         return isinstance(other, Given) and other.own is self.own

@@ -124,7 +124,9 @@ class Amta:
     # Algorithms 6 and 7: single eviction
 
     def pop(self) -> None:
-        """Evict the oldest leaf (Algorithms 6 and 7)."""
+        """Evict the oldest leaf (Algorithms 6 and 7). Raises IndexError for an empty window."""
+        if self.head == self.tail:
+            raise IndexError("Amta: the window is empty, there is nothing to evict")
         before = self.depth()
         self._drop_to(self.head + 1)
         if self.depth() < before:
@@ -216,6 +218,10 @@ class Amta:
     def leaf(self, index: int) -> Partial:
         """A leaf of the window, head ≤ index < tail."""
         return self._node(0, index)
+
+    def result(self) -> tuple[Partial | None, Partial | None]:
+        """R0, and R1 without the newest leaf: they depend on how the window came to be."""
+        return self.left, self.base
 
     def load(self, head: int, leaves: list[Partial], left: Partial | None, base: Partial | None) -> None:
         """Take over leaves head … and the result pair of a stored window; everything else follows from them."""

@@ -11,20 +11,20 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from sluicegate.errors import BusyError, InvariantError
+from sluicegate.engines import catalogue
+from sluicegate.errors import BusyError, InputError, InvariantError
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST, Layout, Op
 from sluicegate.monoids.results import as_number
 from sluicegate.policies.eviction import Eviction
 from sluicegate.reference import estimate
-from sluicegate.reference.amta import Amta
 from sluicegate.reference.engine import Engine
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM, Cut, Edge, Value
 from sluicegate.reference.eviction import Rule
+from sluicegate.reference.factory import make_for
 from sluicegate.reference.kvs_amta import KvsAmta
 from sluicegate.reference.pairs import Pairs, State
-from sluicegate.reference.program import Partial, combiner, lift
-from sluicegate.reference.recalc import Recalc
+from sluicegate.reference.program import Partial, combiner, deductor, lift
 from sluicegate.reference.rules import Rules
 from sluicegate.reference.statistics import Moments
 
@@ -34,11 +34,6 @@ KEPT_LEVELS = 16
 FINER = 4  # where pairs are merged a bucket closes at a quarter of the size that all would have if they were equal
 LATEST = 2**61  # a time plus or minus a span of 2^62 still fits an int64
 LARGEST = 2.0**960  # 2^62 such values still add up to a finite float64
-ENGINES: dict[str, Callable[[Callable[[Partial, Partial], Partial]], Engine]] = {
-    "recalc": Recalc,
-    "amta": Amta,
-    "kvs_amta": KvsAmta,
-}
 
 
 class Saved(NamedTuple):
@@ -82,6 +77,13 @@ def first_late(times: memoryview[int]) -> int:
     return next((i for i, time in enumerate(times) if not -LATEST <= time <= LATEST), -1)
 
 
+def kept_slots(policy: int, layout: Layout, up_to: int) -> int:
+    """How many of a leaf's first slots the eviction asks for: none by count, the time by time, else all."""
+    if layout.header or up_to:
+        return layout.width
+    return {BY_COUNT: 0, BY_TIME: layout.slot(Op.T_LAST) + 1}.get(policy, layout.width)
+
+
 class Core:
     """A window's leaves, their engine, and what has been evicted.
 
@@ -108,6 +110,8 @@ class Core:
         self._layout, self.limit, self._policy, self._value = layout, limit, policy, value
         self._bucketed, self._rules, self._hop, self._up_to = layout.bucketed, rules, hop, up_to
         self._extreme_slot = layout.extreme_slot(up_to)
+        self._facts, self._name = catalogue.check(engine, layout), engine
+        self._kept = layout.width if self._facts.keeps_leaves else kept_slots(policy, layout, up_to)
         self._combine = self._combiner(layout)
         self._pairs = None if merging is None else Pairs(self._combine, merging)
         self._engine: Engine = self._make(engine) if self._pairs is None else self._pairs
@@ -125,8 +129,11 @@ class Core:
     def _combiner(self, layout: Layout) -> Callable[[Partial, Partial], Partial]:
         return combiner(layout)
 
+    def _deductor(self, layout: Layout) -> Callable[[Partial, Partial], Partial]:
+        return deductor(layout)
+
     def _make(self, engine: str) -> Engine:
-        return ENGINES[engine](self._combine)
+        return make_for(engine, self._layout, self._combine, self._deductor(self._layout), self._kept)
 
     # readings
 
@@ -293,8 +300,7 @@ class Core:
 
     def _pop_to(self, head: int) -> None:
         """Evict all before `head` of an exact window, at once where it is much."""
-        if isinstance(self._engine, Amta):
-            self._engine.pop_to(head)
+        self._engine.pop_to(head)
         while self._engine.head < head:
             self._engine.pop()
 
@@ -334,6 +340,17 @@ class Core:
             where = self.cut(leaf)
             start, uncertain = int(leaf[O_FIRST] + leaf[COUNT]) - where.most, where.most - where.least
         rules.settled(start, uncertain)
+
+    def evict_oldest(self, count: int) -> None:
+        """Evict so many of the oldest readings of an exact window now. Raises InputError for more than it holds."""
+        if self._evicting:
+            raise BusyError("window: busy with an eviction; a policy may not evict from its own window")
+        if not 0 <= count <= self._engine.tail - self._engine.head:
+            held = self._engine.tail - self._engine.head
+            raise InputError(f"evict({count}): expected 0 to {held}, the readings the window holds")
+        for _ in range(count):
+            self._engine.pop()
+        self._note_edge()
 
     def _enforce_rule(self, rule: Rule, attribute: float) -> None:
         """A compiled rule may not enter its own window."""
@@ -426,7 +443,15 @@ class Core:
 
     def leaf(self, index: int) -> bytes:
         """A leaf of the window, head ≤ index < tail."""
+        self.require_leaves()
+        if not self._engine.head <= index < self._engine.tail:
+            raise IndexError(f"leaf {index}: the window holds {self._engine.head} to {self._engine.tail - 1}")
         return self._pack(self._engine.leaf(index))
+
+    def require_leaves(self) -> None:
+        """Raise ConfigurationError where the engine keeps no whole leaves."""
+        if self._kept < self._layout.width:
+            raise catalogue.refuse_leaves(self._name)
 
     def combine(self, a: bytes, b: bytes) -> bytes:
         """Two neighbouring leaves as one."""
@@ -478,7 +503,8 @@ class Core:
         """All but the closed leaves."""
         engine = self._engine
         newest = self.leaf(engine.tail - 1) if self._bucketed and engine.head < engine.tail else b""
-        pair = (engine.left, engine.base) if isinstance(engine, Amta) else (None, None)
+        self.require_leaves()
+        pair = engine.result()
         if self._timed:  # the compiled window keeps times beside its engine: a partial of many leaves has none
             pair = pair[0] and [0, *pair[0][1:]], pair[1] and [0, *pair[1][1:]]
         return Saved(
@@ -508,28 +534,18 @@ class Core:
         self.centers, self.limit, self.held = saved.centers or None, saved.limit, saved.held
         rules = saved.rules
         if self._pairs is not None:
-            self._pairs.load(rules[: self._pairs.size])
-            self._pairs.begin(saved.head)
+            self._pairs.load_state(rules[: self._pairs.size])
             rules = rules[self._pairs.size :]
         if self._rules is not None:
             self._rules.load(rules)
         unpacked = [self._unpack(leaf) for leaf in leaves]
-        if isinstance(self._engine, Amta):
-            pair = (self._unpack(side) if side else None for side in (saved.left, saved.right))
-            self._engine.load(saved.head, unpacked, *pair)
-            return
-        if self._pairs is None:
-            self._engine.head = self._engine.tail = saved.head
-        for leaf in unpacked:
-            self._engine.push(leaf)
-        if self._pairs is not None:
-            self._pairs.finish()
+        pair = (self._unpack(side) if side else None for side in (saved.left, saved.right))
+        self._engine.load(saved.head, unpacked, *pair)
 
     def verify(self) -> None:
         """Raise InvariantError where the window contradicts itself."""
         engine = self._engine
-        if isinstance(engine, Amta | Pairs):
-            engine.verify()
+        engine.verify()
         if self.limit and engine.tail - engine.head > self.limit:
             raise InvariantError(f"{engine.tail - engine.head} buckets, the limit is {self.limit}")
         if self._bucketed:

@@ -21,7 +21,10 @@ class Engine(Protocol):
         """Fold a reading into the newest leaf."""
 
     def pop(self) -> None:
-        """Evict the oldest leaf."""
+        """Evict the oldest leaf. Raises IndexError for an empty window."""
+
+    def pop_to(self, head: int) -> None:
+        """Evict what lies before `head` where the engine does that at once; what it leaves is evicted one by one."""
 
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
         """Evict the longest prefix for which `leaves(prefix)` holds."""
@@ -37,3 +40,12 @@ class Engine(Protocol):
 
     def leaf(self, index: int) -> Partial:
         """A leaf, head ≤ index < tail."""
+
+    def result(self) -> tuple[Partial | None, Partial | None]:
+        """What the answers depend on besides the leaves and their indices, for a stored window."""
+
+    def load(self, head: int, leaves: list[Partial], left: Partial | None, right: Partial | None) -> None:
+        """Take over leaves head … and the `result` of a stored window."""
+
+    def verify(self) -> None:
+        """Raise InvariantError where the structure contradicts itself."""

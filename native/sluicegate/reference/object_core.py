@@ -16,7 +16,7 @@ from sluicegate.monoids.layout import Layout, Op
 from sluicegate.monoids.objects import Own, own_of
 from sluicegate.reference import core, estimate
 from sluicegate.reference.eviction import Rule
-from sluicegate.reference.program import Partial, combiner
+from sluicegate.reference.program import Partial, combiner, deductor
 
 
 class Kept:
@@ -110,6 +110,17 @@ class ObjectCore(core.Core):
 
         return combine
 
+    def _deductor(self, layout: Layout) -> Callable[[Partial, Partial], Partial]:
+        plain = deductor(layout)
+
+        def deduct(total: Partial, oldest: Partial) -> Partial:
+            out: list[Any] = plain(total, oldest)
+            for slot, own in self._slots:
+                out[slot] = self._guarded(getattr(own, "deduct", own.combine), total[slot], oldest[slot])
+            return out
+
+        return deduct
+
     def _guarded(self, operation: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
         if isinstance(a, Failed) or isinstance(b, Failed):
             return a if isinstance(a, Failed) else b
@@ -180,10 +191,9 @@ class ObjectCore(core.Core):
 
     def _rebuild(self) -> None:
         """Combine the leaves anew: what failed may work by now."""
+        self._forget()
         fresh = self._make(self._engine_name)
-        fresh.head = fresh.tail = self._engine.head
-        for leaf in self._leaves.values():
-            fresh.push(leaf)
+        fresh.load(self._engine.head, list(self._leaves.values()), None, None)
         self._engine = fresh
         self._point_rule()
 
@@ -195,6 +205,9 @@ class ObjectCore(core.Core):
     def _plain(self, partial: Partial | None) -> bytes:
         slots = [0 if isinstance(slot, Kept) else slot for slot in partial or ()]
         return self._layout.format.pack(*slots) if slots else b""
+
+    def require_leaves(self) -> None:
+        """It keeps them itself, whatever the engine does."""
 
     def leaf(self, index: int) -> Any:
         """A leaf of the window, head ≤ index < tail; the partial itself."""

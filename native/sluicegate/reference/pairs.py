@@ -189,7 +189,7 @@ class Pairs:
         first = int(self._leaves[0][O_FIRST]) if self._leaves else 0
         return struct.pack(f"<3q{len(self._weights.scales)}d", first, self.merges, self._due, *self._weights.scales)
 
-    def load(self, data: bytes) -> None:
+    def load_state(self, data: bytes) -> None:
         """Take over a state, before the buckets. Raises ValueError for another length, or scales that cannot be."""
         if len(data) != self.size:
             raise ValueError(f"state of merged pairs of {len(data)} bytes, expected {self.size}")
@@ -197,6 +197,20 @@ class Pairs:
         if not 0 <= merges <= 2**62 or not 0 <= due <= 2**62 or not all(scale >= 0.0 for scale in scales):
             raise ValueError(f"{merges} merges, scales {scales}, expected none below 0")
         self.merges, self._due, self._weights.scales = merges, due, scales
+
+    def load(self, head: int, leaves: list[Partial], left: Partial | None, right: Partial | None) -> None:
+        """Take over the buckets of a stored window, after its state."""
+        self.begin(head)
+        for leaf in leaves:
+            self.push(leaf)
+        self.finish()
+
+    def result(self) -> tuple[Partial | None, Partial | None]:
+        """Nothing besides the buckets and the state."""
+        return None, None
+
+    def pop_to(self, head: int) -> None:
+        """Nothing at once: the caller evicts one by one."""
 
     @property
     def size(self) -> int:

@@ -38,6 +38,7 @@ _IN_USE: weakref.WeakSet[Any] = weakref.WeakSet()
 _PLAIN = frozenset({
     "accepted", "newest", "edge", "created", "level", "limit", "head", "tail", "heads", "centers", "cutoff",
     "allocated", "lower", "combine", "engine_object",
+    "require_leaves",
 })  # fmt: skip
 
 
@@ -148,7 +149,8 @@ class StoredCore:
                 {self._plan.shift * tier: head for tier, head in enumerate(found.heads)},
             )
             self._next = found.sequence + 1
-            self._engine.recover(saved.head, saved.tail, [(level.begin, level.partials) for level in found.levels])
+            levels = [(level.begin, portable(level.partials)) for level in found.levels]
+            self._engine.recover(saved.head, saved.tail, levels)
             self._core.load(saved, [])
             self.flush()
 
@@ -208,6 +210,10 @@ class StoredCore:
         finally:
             self._evicting = False
         self._checkpoint_if_due()
+
+    def evict_oldest(self, count: int) -> None:
+        """Refuse: what left by hand would be back after a crash. Raises ConfigurationError."""
+        raise ConfigurationError("evict: a window in a store evicts by its policy only; by hand it would not last")
 
     def _checkpoint_if_due(self) -> None:
         """At the end of a reading, so once its evictions are through; after a failure, when that is mended."""

@@ -1,0 +1,6 @@
+from typing import final
+
+from sluicegate.engines.lite import Lite
+
+@final
+class DabaLite(Lite): ...

@@ -1,0 +1,243 @@
+"""DABA Lite in compiled code: DABA with one partial an element.
+
+Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a query, 3 an insert, 2 an eviction (DABA's
+own bounds are 1, 4, 3); n + 2 partials in one chunked queue, and n times or leaves where the policy asks for the oldest.
+Source: paper DABA, Figure 10, where sublists R and B keep their leaves and two sums stand beside them: of R and A
+together, which the reversal adds to L, and of B. The readable twin is sluicegate.reference.daba_lite.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+
+from sluicegate.engines.base cimport Block, Engine
+from sluicegate.engines.chunks cimport Queue, at, reserve
+from sluicegate.engines.daba cimport check_sizes
+from sluicegate.engines.kernels cimport (
+    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of, width_of,
+)
+from sluicegate.engines.lite cimport Lite
+from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.engines.queued cimport drop_before
+
+cdef enum:
+    HELD = 3  # slots of a sum that a loop keeps by itself; a wider one stays where it is
+
+ctypedef struct State:  # what DabaLite holds, by itself while a block is taken
+    int64_t head
+    int64_t l
+    int64_t r
+    int64_t a
+    int64_t b
+    int64_t tail
+    bint has_b
+
+cdef Any any_op
+cdef Add add_op
+cdef Least least_op
+cdef Greatest greatest_op
+cdef Merge merge_op
+
+
+@cython.final
+cdef class DabaLite(Lite):
+    """An element is a leaf or an aggregate, by its sublist."""
+
+    def __dealloc__(self):
+        free(self.sums)
+
+    cdef int setup(self, Program* p, int64_t limit) except -1:
+        Lite.setup(self, p, limit)
+        self.l = self.r = self.a = self.b = 0
+        self.has_b = False
+        self.sums = <Slot*> calloc(2 * p.width, sizeof(Slot))
+        if self.sums == NULL:
+            raise MemoryError(f"daba_lite: no memory for 2 partials of {p.width} slots")
+        self.sum_b, self.sum_ra = self.sums, self.sums + p.width
+        return 0
+
+    cdef inline Slot* element(self, int64_t index) noexcept nogil:
+        return at(&self.pool, &self.queue, self.stride, index)
+
+    cdef int push(self, const Slot* leaf) except -1 nogil:
+        """Push on the back list, then one step of the reversal."""
+        self.append(leaf)
+        if self.has_b:
+            combine(self.p, self.sum_b, self.sum_b, leaf)
+        else:
+            copy(self.p, self.sum_b, leaf)
+            self.has_b = True
+        self.fixup()
+        return 0
+
+    cdef void pop(self) noexcept nogil:
+        """Pop from the front list, then one step of the reversal."""
+        if self.head == self.tail:
+            return
+        self.drop_oldest()
+        self.fixup()
+
+    cdef int run(self, const Block* block) except -1 nogil:
+        """As push, pop and total one after the other, the operator in the loop."""
+        cdef int kernel = kernel_of(self.p)
+        if self.kept:
+            return Engine.run(self, block)
+        if reserve(&self.pool, &self.queue, self.tail) < 0 or reserve(&self.pool, &self.queue, self.tail + block.n - 1) < 0:
+            with gil:
+                raise MemoryError(f"daba_lite: no memory for leaves {self.tail} to {self.tail + block.n - 1}")
+        if kernel == ADD:
+            run_by(self, add_op, block)
+        elif kernel == GREATEST:
+            run_by(self, greatest_op, block)
+        elif kernel == LEAST:
+            run_by(self, least_op, block)
+        elif kernel == MERGE:
+            run_by(self, merge_op, block)
+        else:
+            run_by(self, any_op, block)
+        drop_before(&self.pool, &self.queue, self.head)
+        return 0
+
+    cdef inline void fixup(self) noexcept nogil:
+        cdef Slot* sums = self.sum_ra
+        if self.head == self.b:  # singleton, or empty
+            self.l = self.r = self.a = self.b = self.tail
+            self.has_b = False
+            return
+        if self.l == self.b:  # flip
+            self.l, self.a, self.b = self.head, self.tail, self.tail
+            self.sum_ra, self.sum_b = self.sum_b, sums
+            self.has_b = False
+        if self.l == self.r:  # shift
+            self.l += 1
+            self.r += 1
+            self.a += 1
+        else:
+            self.shrink()
+
+    cdef void shrink(self) noexcept nogil:
+        """Move the first of L to the front, and the last of R to A."""
+        cdef Slot* front = self.element(self.l)
+        combine(self.p, front, front, self.sum_ra)
+        self.l += 1
+        self.a -= 1
+        if self.a + 1 < self.b:
+            combine(self.p, self.element(self.a), self.element(self.a), self.element(self.a + 1))
+
+    cdef const Slot* total(self) noexcept nogil:
+        if self.head == self.tail:
+            return NULL
+        if self.head == self.b:
+            return self.sum_b
+        return self.with_back(self.element(self.head), self.spare)
+
+    cdef const Slot* rest(self) noexcept nogil:
+        """The total from the next element on, which may be the first of sublist L."""
+        cdef int64_t after = self.head + 1
+        cdef Slot* out = self.spare + self.p.width
+        if after >= self.b:
+            return self.sum_b if self.has_b else NULL
+        if after == self.l and self.l < self.r:
+            combine(self.p, out, self.element(after), self.sum_ra)
+            return self.with_back(out, out)
+        return self.with_back(self.element(after), out)
+
+    cdef inline const Slot* with_back(self, const Slot* front, Slot* out) noexcept nogil:
+        if not self.has_b:
+            return front
+        combine(self.p, out, front, self.sum_b)
+        return out
+
+    cdef int begin(self, int64_t head) except -1:
+        self.l = self.r = self.a = self.b = head
+        self.has_b = False
+        return Lite.begin(self, head)
+
+    cdef int check(self) except -1:
+        """The size invariants (Lemma 4.1), and the back list's sum."""
+        cdef int64_t index
+        check_sizes(self, self.l, self.r, self.a, self.b)
+        self.insist(self.has_b == (self.b < self.tail), f"a back list after {self.b}")
+        for index in range(self.b, self.tail):
+            if index == self.b:
+                copy(self.p, self.spare, self.element(index))
+            else:
+                combine(self.p, self.spare, self.spare, self.element(index))
+        return self.insist(not self.has_b or self.same(self.spare, self.sum_b), "the back list's sum is not its leaves'")
+
+
+cdef inline void fixup_by(
+    DabaLite self, Op op, const Queue* queue, State* s, Slot** sum_b, Slot** sum_ra
+) noexcept nogil:
+    """As DabaLite.fixup, on a state of its own."""
+    cdef int w = width_of(op, self.p)
+    cdef Slot* element
+    if s.head == s.b:  # singleton, or empty
+        s.l = s.r = s.a = s.b = s.tail
+        s.has_b = False
+        return
+    if s.l == s.b:  # flip
+        s.l, s.a, s.b = s.head, s.tail, s.tail
+        if Op is Any:
+            sum_b[0], sum_ra[0] = sum_ra[0], sum_b[0]
+        else:
+            copy_by(op, self.p, sum_ra[0], sum_b[0])
+        s.has_b = False
+    if s.l == s.r:  # shift
+        s.l += 1
+        s.r += 1
+        s.a += 1
+        return
+    element = at(&self.pool, queue, w, s.l)
+    combine_by(op, self.p, element, element, sum_ra[0])
+    s.l += 1
+    s.a -= 1
+    if s.a + 1 < s.b:
+        element = at(&self.pool, queue, w, s.a)
+        combine_by(op, self.p, element, element, at(&self.pool, queue, w, s.a + 1))
+
+
+cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
+    """Nothing is allocated here, and nothing given back: elements stay where they are."""
+    cdef int w = width_of(op, self.p)
+    cdef int64_t i
+    cdef Queue queue = self.queue
+    cdef Slot held_b[HELD]
+    cdef Slot held_ra[HELD]
+    cdef Slot* sum_b = self.sum_b if Op is Any else held_b
+    cdef Slot* sum_ra = self.sum_ra if Op is Any else held_ra
+    cdef Slot* leaf = <Slot*> block.leaves
+    cdef Slot* out = block.totals
+    cdef State s
+    s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b = self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b
+    if Op is not Any:
+        copy_by(op, self.p, sum_b, self.sum_b)
+        copy_by(op, self.p, sum_ra, self.sum_ra)
+    for i in range(block.n):
+        copy_by(op, self.p, at(&self.pool, &queue, w, s.tail), leaf)
+        s.tail += 1
+        if s.has_b:
+            combine_by(op, self.p, sum_b, sum_b, leaf)
+        else:
+            copy_by(op, self.p, sum_b, leaf)
+            s.has_b = True
+        fixup_by(self, op, &queue, &s, &sum_b, &sum_ra)
+        while s.head < block.heads[i]:
+            s.head += 1
+            fixup_by(self, op, &queue, &s, &sum_b, &sum_ra)
+        if out != NULL:
+            if s.head == s.b:
+                if s.head < s.tail:
+                    copy_by(op, self.p, out, sum_b)
+            elif s.has_b:
+                combine_by(op, self.p, out, at(&self.pool, &queue, w, s.head), sum_b)
+            else:
+                copy_by(op, self.p, out, at(&self.pool, &queue, w, s.head))
+            out += w
+        leaf += w
+    if Op is Any:
+        self.sum_b, self.sum_ra = sum_b, sum_ra
+    else:
+        copy_by(op, self.p, self.sum_b, sum_b)
+        copy_by(op, self.p, self.sum_ra, sum_ra)
+    self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b = s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b

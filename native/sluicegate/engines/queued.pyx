@@ -1,0 +1,57 @@
+"""Engines with a queue of elements in chunks of fixed size; no engine itself."""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free
+from libc.string cimport memcmp, memset
+
+from sluicegate.engines.base cimport Engine
+from sluicegate.engines.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, shape
+from sluicegate.engines.program cimport Program, Slot
+
+from sluicegate.errors import InvariantError
+
+
+cdef class Queued(Engine):
+    """Elements head … tail − 1; see queued.pxd."""
+
+    def __dealloc__(self):
+        clear(&self.pool, &self.queue)
+        release(&self.pool)
+        free(self.queue.chunk)
+
+    cdef int setup(self, Program* p, int64_t limit) except -1:
+        Engine.setup(self, p, limit)
+        memset(&self.pool, 0, sizeof(Pool))
+        memset(&self.queue, 0, sizeof(Queue))
+        self.size = p.width * sizeof(Slot)
+        return self.lay_out(1, limit)
+
+    cdef int lay_out(self, int partials, int64_t limit) except -1:
+        self.stride = partials * self.p.width
+        shape(&self.pool, self.stride)
+        return 0
+
+    cdef int make_room(self) except -1 nogil:
+        if not has_room(&self.pool, &self.queue, self.tail) and reserve(&self.pool, &self.queue, self.tail) < 0:
+            with gil:
+                raise MemoryError(f"{type(self).__name__}: no memory for leaf {self.tail}")
+        return 0
+
+    cdef Slot* leaf(self, int64_t index) noexcept nogil:
+        return at(&self.pool, &self.queue, self.stride, index)
+
+    cdef int64_t bytes(self) noexcept nogil:
+        cdef int64_t rings = 0 if self.queue.chunk == NULL else 2 * (self.queue.mask + 1)
+        return Engine.bytes(self) + held(&self.pool) + rings * <int64_t> sizeof(void*)
+
+    cdef int begin(self, int64_t head) except -1:
+        clear(&self.pool, &self.queue)
+        return Engine.begin(self, head)
+
+    cdef bint same(self, const Slot* a, const Slot* b) noexcept nogil:
+        return memcmp(a, b, self.size) == 0
+
+    cdef int insist(self, bint holds, str what) except -1:
+        if not holds:
+            raise InvariantError(f"{type(self).__name__}: {what} (leaves {self.head} … {self.tail - 1})")
+        return 0

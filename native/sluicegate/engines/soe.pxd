@@ -1,0 +1,46 @@
+"""Subtract-on-Evict: the leaves, their running total, and what tells when that has lost digits.
+
+The first `plain` of the `sums` are sums whose exact rounding errors stand beside them; the others carry theirs.
+"""
+
+from libc.stdint cimport int64_t
+
+from sluicegate.engines.base cimport Block
+from sluicegate.engines.program cimport Slot
+from sluicegate.engines.queued cimport Queued
+
+
+cdef class Soe(Queued):
+    cdef Slot* arena
+    cdef Slot* sum
+    cdef Slot* kept  # of rest
+    cdef double* errors  # of the plain sums
+    cdef double* kept_errors
+    cdef double* before  # the plain sums before an operation
+    cdef double* largest  # summand of each sum since the total was taken
+    cdef int64_t* largest_at  # its leaf, or a later one half as large
+    cdef double* greatest  # squared deviations since then
+    cdef int64_t overflow_at  # the last leaf far enough to make them overflow, or with which they did
+    cdef int64_t since  # evictions since the total was taken
+    cdef int* sum_slots
+    cdef int* deviation_slots
+    cdef int kernel
+    cdef int plain
+    cdef int sums
+    cdef int deviations
+
+    cdef int find_slots(self) except -1
+    cdef void reset(self) noexcept nogil
+    cdef void add(self, const Slot* leaf, int64_t index) noexcept nogil
+    cdef void take_away(self, Slot* total, double* errors, const Slot* leaf) noexcept nogil
+    cdef void note_sums(self, const Slot* total) noexcept nogil
+    cdef void note_errors(self, const Slot* total, double* errors, const Slot* leaf, double sign) noexcept nogil
+    cdef bint lost(self) noexcept nogil
+    cdef void take_anew(self) noexcept nogil
+    cdef int one(self, const Block* block, int64_t i) except -1 nogil
+    cdef int64_t steady(self, const Block* block, int64_t i) except -1 nogil
+    cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil
+    cdef int64_t glide_moments(self, const Block* block, int64_t i, int64_t k) noexcept nogil
+    cdef void advance(self, int64_t k) noexcept nogil
+    cdef void note_largest(self, const Slot* leaves, int64_t k) noexcept nogil
+    cdef const Slot* rounded(self, const Slot* total, const double* errors, Slot* out) noexcept nogil

@@ -1,0 +1,327 @@
+"""Subtract-on-Evict in compiled code.
+
+Fact card: FIFO; associative operation with an inverse (`deduct`); insert and query O(1), eviction O(1) amortised, O(n)
+where digits were lost; n partials and a sum. Source: paper DABA, Figure 2. What keeps the total from drifting, and from
+staying poisoned after a large value, is told in the twin, sluicegate.reference.soe.
+"""
+
+cimport cython
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from sluicegate.engines.base cimport Block, Engine
+from sluicegate.engines.chunks cimport at, run_at
+from sluicegate.engines.kernels cimport ADD, MERGE, kernel_of
+from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
+from sluicegate.engines.queued cimport Queued, drop_before
+from sluicegate.engines.wide cimport TOTAL
+
+from sluicegate.reference.soe import CANCELLED as _CANCELLED
+from sluicegate.reference.soe import FAR as _FAR
+from sluicegate.reference.soe import LOST as _LOST
+
+cdef double LOST = _LOST
+cdef double CANCELLED = _CANCELLED
+cdef double FAR = _FAR
+cdef enum:
+    TURNS = 4  # sluicegate.reference.soe.TURNS
+    LEAST_RUN = 4  # readings
+
+
+@cython.final
+cdef class Soe(Queued):
+    """Leaves head … tail − 1 and their running total."""
+
+    def __dealloc__(self):
+        free(self.arena)
+        free(self.sum_slots)
+
+    cdef int setup(self, Program* p, int64_t limit) except -1:
+        Queued.setup(self, p, limit)
+        if not invertible(p):
+            raise ValueError("soe: the program has a component without an inverse")
+        self.find_slots()
+        self.reset()
+        self.kernel = kernel_of(p)
+        return 0
+
+    cdef int find_slots(self) except -1:
+        cdef int k, op, n = self.p.steps
+        self.sum_slots = <int*> calloc(2 * n, sizeof(int))
+        self.arena = <Slot*> calloc(2 * self.p.width + 6 * n, sizeof(Slot))
+        if self.sum_slots == NULL or self.arena == NULL:
+            raise MemoryError(f"soe: no memory for 2 totals of {self.p.width} slots")
+        self.sum, self.kept, self.deviation_slots = self.arena, self.arena + self.p.width, self.sum_slots + n
+        self.errors = <double*> (self.kept + self.p.width)
+        self.kept_errors, self.before, self.largest = self.errors + n, self.errors + 2 * n, self.errors + 3 * n
+        self.greatest, self.largest_at = self.errors + 4 * n, <int64_t*> (self.errors + 5 * n)
+        self.plain = self.sums = self.deviations = 0
+        for k in range(n):
+            op = self.p.step[k].op
+            if op == SUM or op == LOG_SUM:
+                self.sum_slots[self.plain] = self.p.step[k].slot
+                self.plain += 1
+            elif op == MOMENTS:
+                self.deviation_slots[self.deviations] = self.p.step[k].slot + 2
+                self.deviations += 1
+        self.sums = self.plain
+        for k in range(n):
+            if self.p.step[k].op == TOTAL:
+                self.sum_slots[self.sums] = self.p.step[k].slot
+                self.sums += 1
+        return 0
+
+    cdef void reset(self) noexcept nogil:
+        """Nothing added yet."""
+        cdef int k
+        memset(self.errors, 0, 5 * self.p.steps * sizeof(double))
+        for k in range(self.sums):
+            self.largest_at[k] = -1
+        self.overflow_at, self.since = -1, 0
+
+    cdef Slot* leaf(self, int64_t index) noexcept nogil:
+        return at(&self.pool, &self.queue, self.stride, index)
+
+    cdef int push(self, const Slot* leaf) except -1 nogil:
+        """Add to the total."""
+        self.make_room()
+        copy(self.p, self.leaf(self.tail), leaf)
+        self.add(leaf, self.tail)
+        self.tail += 1
+        return 0
+
+    cdef void pop(self) noexcept nogil:
+        """Deduct from the total; take it anew where that lost digits."""
+        if self.head == self.tail:
+            return
+        self.head += 1
+        self.since += 1
+        if self.head == self.tail:
+            self.reset()
+        else:
+            self.take_away(self.sum, self.errors, self.leaf(self.head - 1))
+            if self.lost():
+                self.take_anew()
+        drop_before(&self.pool, &self.queue, self.head)
+
+    cdef void add(self, const Slot* leaf, int64_t index) noexcept nogil:
+        cdef double x
+        cdef int k
+        if index == self.head:
+            copy(self.p, self.sum, leaf)
+        else:
+            self.note_sums(self.sum)
+            combine(self.p, self.sum, self.sum, leaf)
+            self.note_errors(self.sum, self.errors, leaf, 1.0)
+        for k in range(self.sums):
+            x = fabs(leaf[self.sum_slots[k]].f)
+            if x >= 0.5 * self.largest[k]:
+                self.largest[k], self.largest_at[k] = max(self.largest[k], x), index
+        for k in range(self.deviations):
+            x = self.sum[self.deviation_slots[k]].f
+            self.greatest[k] = max(self.greatest[k], x)
+            if fabs(leaf[self.deviation_slots[k] - 1].f) >= FAR or (x == INFINITY and self.overflow_at < self.head):
+                self.overflow_at = index
+
+    cdef void take_away(self, Slot* total, double* errors, const Slot* leaf) noexcept nogil:
+        self.note_sums(total)
+        deduct(self.p, total, total, leaf)
+        self.note_errors(total, errors, leaf, -1.0)
+
+    cdef inline void note_sums(self, const Slot* total) noexcept nogil:
+        cdef int k
+        for k in range(self.plain):
+            self.before[k] = total[self.sum_slots[k]].f
+
+    cdef inline void note_errors(self, const Slot* total, double* errors, const Slot* leaf, double sign) noexcept nogil:
+        """What rounding took from each sum, exactly (Knuth's TwoSum)."""
+        cdef double a, b, s, part
+        cdef int k
+        for k in range(self.plain):
+            a, b, s = self.before[k], sign * leaf[self.sum_slots[k]].f, total[self.sum_slots[k]].f
+            part = s - a
+            errors[k] += (a - (s - part)) + (b - part)
+
+    cdef bint lost(self) noexcept nogil:
+        """Whether the total has lost digits that the leaves still have."""
+        cdef double now
+        cdef int k
+        if self.deviations and self.since >= TURNS * (self.tail - self.head) + 64:
+            return True
+        for k in range(self.sums):
+            if self.largest_at[k] < self.head and fabs(self.sum[self.sum_slots[k]].f) < self.largest[k] * CANCELLED:
+                return True
+        for k in range(self.deviations):
+            now = self.sum[self.deviation_slots[k]].f
+            if self.overflow_at < self.head if self.greatest[k] == INFINITY else now < self.greatest[k] * LOST:
+                return True
+        return False
+
+    cdef void take_anew(self) noexcept nogil:
+        cdef int64_t index
+        self.reset()
+        for index in range(self.head, self.tail):
+            self.add(self.leaf(index), index)
+
+    # blocks of readings; results may differ from those of single calls by their rounding
+
+    cdef int run(self, const Block* block) except -1 nogil:
+        """A single sum or a single set of moments in loops of their own, all else reading by reading."""
+        cdef int64_t i = 0, k
+        if self.kernel != ADD and self.kernel != MERGE:
+            return Engine.run(self, block)
+        while i < block.n:
+            k = self.steady(block, i)
+            if k >= LEAST_RUN:
+                k = self.glide(block, i, k) if self.kernel == ADD else self.glide_moments(block, i, k)
+                i += k
+            if k < LEAST_RUN and i < block.n:
+                self.one(block, i)
+                i += 1
+        return 0
+
+    cdef int one(self, const Block* block, int64_t i) except -1 nogil:
+        self.push(block.leaves + i * self.p.width)
+        self.pop_to(block.heads[i])
+        if block.totals != NULL and self.head < self.tail:
+            copy(self.p, block.totals + i * self.p.width, self.total())
+        return 0
+
+    cdef int64_t steady(self, const Block* block, int64_t i) except -1 nogil:
+        """How many readings from `i` on let one leave each and lie one after the other, as the leaving ones do."""
+        cdef int64_t n = block.n - i
+        if block.jump != 1 or block.heads[block.n - 1] - self.head != n or self.head == self.tail:
+            return 1
+        self.make_room()
+        return min(n, min(run_at(&self.queue, self.tail), run_at(&self.queue, self.head)))
+
+    cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil:
+        """Take k such readings: the difference of what comes and leaves is added, with the exact errors of both.
+
+        0, and nothing has changed, where the total may have lost digits on the way.
+        """
+        cdef double s = self.sum.f, c = self.errors[0], a, b, d, t, part, error, low = INFINITY
+        cdef const Slot* leaves = block.leaves + i
+        cdef const Slot* old = self.leaf(self.head)
+        cdef bint watched = self.largest_at[0] < self.head + k
+        cdef int64_t j
+        memcpy(self.leaf(self.tail), leaves, k * sizeof(Slot))
+        for j in range(k):
+            a, b = leaves[j].f, old[j].f
+            d = a - b
+            part = d - a
+            error = (a - (d - part)) - (b + part)
+            t = s + d
+            part = t - s
+            c += error + ((s - (t - part)) + (d - part))
+            s = t
+            if block.totals != NULL:
+                block.totals[i + j].f = s + c
+            if watched:
+                low = min(low, fabs(s))
+        if watched and low < self.largest[0] * CANCELLED:
+            return 0
+        self.note_largest(leaves, k)
+        self.sum.f, self.errors[0] = s, c
+        self.advance(k)
+        return k
+
+    cdef int64_t glide_moments(self, const Block* block, int64_t i, int64_t k) noexcept nogil:
+        """Take up to k such readings: mean and squared deviations of as many readings, one of them exchanged.
+
+        It ends before one that may lose digits or overflow, or where the total is due to be taken anew.
+        """
+        cdef double n = self.sum[0].f, mean = self.sum[1].f, m2 = self.sum[2].f, share = 1.0 / n, a, b, d, next_mean, next_m2
+        cdef double most = self.greatest[0]
+        cdef const Slot* leaves = block.leaves + 3 * i
+        cdef const Slot* old = self.leaf(self.head)
+        cdef Slot* totals = block.totals + 3 * i
+        cdef int64_t j = 0
+        k = min(k, TURNS * (self.tail - self.head) + 64 - self.since)
+        memcpy(self.leaf(self.tail), leaves, max(k, 0) * 3 * sizeof(Slot))
+        while j < k:
+            a, b = leaves[3 * j + 1].f, old[3 * j + 1].f
+            d = a - b
+            next_mean = mean + d * share
+            next_m2 = m2 + d * ((a - next_mean) + (b - mean))
+            if not (most * LOST <= next_m2 < INFINITY) or fabs(a) >= FAR:
+                break
+            mean, m2 = next_mean, next_m2
+            most = greatest(most, m2)
+            if block.totals != NULL:
+                totals[3 * j].f, totals[3 * j + 1].f, totals[3 * j + 2].f = n, mean, m2
+            j += 1
+        self.sum[1].f, self.sum[2].f, self.greatest[0] = mean, m2, most
+        self.advance(j)
+        return j
+
+    cdef void advance(self, int64_t k) noexcept nogil:
+        """As many have left as have come."""
+        self.head += k
+        self.tail += k
+        self.since += k
+        drop_before(&self.pool, &self.queue, self.head)
+
+    cdef void note_largest(self, const Slot* leaves, int64_t k) noexcept nogil:
+        cdef double largest = self.largest[0], second = 0.0, third = 0.0, fourth = 0.0  # four, so that none waits
+        cdef int64_t j
+        for j in range(0, k - 3, 4):
+            largest = greatest(largest, fabs(leaves[j].f))
+            second = greatest(second, fabs(leaves[j + 1].f))
+            third = greatest(third, fabs(leaves[j + 2].f))
+            fourth = greatest(fourth, fabs(leaves[j + 3].f))
+        for j in range(k & ~(<int64_t> 3), k):
+            largest = greatest(largest, fabs(leaves[j].f))
+        largest = greatest(greatest(largest, second), greatest(third, fourth))
+        self.largest[0] = largest
+        for j in range(k - 1, -1, -1):
+            if fabs(leaves[j].f) >= 0.5 * largest:
+                self.largest_at[0] = self.tail + j
+                return
+
+    cdef const Slot* total(self) noexcept nogil:
+        return NULL if self.head == self.tail else self.rounded(self.sum, self.errors, self.spare)
+
+    cdef const Slot* rest(self) noexcept nogil:
+        """The total less the oldest leaf."""
+        if self.tail - self.head < 2:
+            return NULL
+        copy(self.p, self.kept, self.sum)
+        memcpy(self.kept_errors, self.errors, self.plain * sizeof(double))
+        self.take_away(self.kept, self.kept_errors, self.leaf(self.head))
+        return self.rounded(self.kept, self.kept_errors, self.spare + self.p.width)
+
+    cdef const Slot* rounded(self, const Slot* total, const double* errors, Slot* out) noexcept nogil:
+        cdef int k
+        copy(self.p, out, total)
+        for k in range(self.plain):
+            out[self.sum_slots[k]].f += errors[k]
+        return out
+
+    cdef int64_t bytes(self) noexcept nogil:
+        cdef int64_t slots = 2 * self.p.width + 6 * self.p.steps
+        return Queued.bytes(self) + slots * <int64_t> sizeof(Slot) + 2 * self.p.steps * <int64_t> sizeof(int)
+
+    cdef int begin(self, int64_t head) except -1:
+        Queued.begin(self, head)
+        self.reset()
+        return 0
+
+    cdef int check(self) except -1:
+        """Its sums are close to their leaves'."""
+        cdef double total, inside
+        cdef int64_t index
+        cdef int k
+        if self.head == self.tail:
+            return 0
+        for k in range(self.plain):
+            total = inside = 0.0
+            for index in range(self.head, self.tail):
+                total += self.leaf(index)[self.sum_slots[k]].f
+                inside += fabs(self.leaf(index)[self.sum_slots[k]].f)
+            total -= self.sum[self.sum_slots[k]].f + self.errors[k]
+            inside *= (self.tail - self.head + 1) * 2.0 ** -50
+            self.insist(fabs(total) <= inside, f"the sum in slot {self.sum_slots[k]} is not its leaves'")
+        return 0

@@ -1,0 +1,6 @@
+from typing import final
+
+from sluicegate.engines.queued import Queued
+
+@final
+class TwoStacks(Queued): ...

@@ -1,0 +1,100 @@
+"""Subtract-on-Evict: a total that neither drifts nor stays poisoned."""
+
+from __future__ import annotations
+
+import math
+import random
+from array import array
+from typing import Any
+
+import pytest
+
+import sluicegate as sg
+
+pytestmark = pytest.mark.usefixtures("implementation_of_window")
+
+
+def soe(aggregate: Any, n: int) -> sg.Window:
+    """A count window of one aggregate."""
+    return sg.Window({"x": aggregate}, policy=sg.policies.count(n), engine="soe")
+
+
+def test_sums_do_not_drift() -> None:
+    """After thousands of turns over values of all magnitudes the sum is still the exactly rounded one."""
+    rng = random.Random(5)
+    values = [rng.gauss(0, 1) * 10.0 ** rng.randrange(-8, 9) for _ in range(4000)]
+    found = soe(sg.sum(), 10).insert_many(array("d", values))["x"]
+    for i in range(10, len(values)):
+        assert found[i] == pytest.approx(math.fsum(values[i - 9 : i + 1]), rel=1e-15, abs=0)
+
+
+@pytest.mark.parametrize("large", [1e280, -1e200, 2.0**960, 1e16])
+def test_a_large_value_leaves_no_trace(large: float) -> None:
+    """As soon as it has left, the sum is what it would be had it never come."""
+    values = [0.1 * i for i in range(40)]
+    values[7] = large
+    found = soe(sg.sum(), 8).insert_many(array("d", values))["x"]
+    for i in range(15, 40):
+        assert found[i] == pytest.approx(math.fsum(values[i - 7 : i + 1]), rel=1e-15)
+
+
+def test_several_large_values_leave_no_trace() -> None:
+    """Also what two floats cannot hold together."""
+    values = [0.1 * i for i in range(80)]
+    values[7], values[9], values[11] = 1e280, 1e150, 1e80
+    found = soe(sg.sum(), 8).insert_many(array("d", values))["x"]
+    for i in range(19, 80):
+        assert found[i] == pytest.approx(math.fsum(values[i - 7 : i + 1]), rel=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["std", "variance"])
+@pytest.mark.parametrize("large", [1e8, -1e12, 1e100])
+def test_a_large_value_leaves_no_trace_in_deviations(kind: str, large: float) -> None:
+    """The same for squared deviations, whose digits it takes: they are taken anew from the leaves when it has left."""
+    rng = random.Random(2)
+    values = [20 + rng.random() for _ in range(200)]
+    values[20] = values[100] = large
+    aggregate = getattr(sg, kind)()
+    oracle = sg.Window({"x": aggregate}, policy=sg.policies.count(16), engine="recalc")
+    expected, found = (w.insert_many(array("d", values))["x"] for w in (oracle, soe(aggregate, 16)))
+    for i in range(200):
+        if not any(i - 15 <= at <= i for at in (20, 100)):
+            assert found[i] == pytest.approx(expected[i], rel=1e-9)
+
+
+def test_deviations_do_not_drift() -> None:
+    """Hundreds of turns around a far center leave the standard deviation as close as the oracle's."""
+    rng = random.Random(9)
+    values = array("d", [1e6 + rng.random() for _ in range(6000)])
+    oracle = sg.Window({"x": sg.std()}, policy=sg.policies.count(12), engine="recalc")
+    expected, found = oracle.insert_many(values)["x"], soe(sg.std(), 12).insert_many(values)["x"]
+    assert max(abs(a / b - 1) for a, b in zip(found[1:], expected[1:], strict=True)) < 1e-9
+
+
+def test_constant_readings_deviate_by_nothing() -> None:
+    """A plateau after noise has a deviation of (nearly) zero, not the noise's rounding, and the mean is the value."""
+    rng = random.Random(3)
+    values = array("d", [rng.gauss(0, 100) for _ in range(50)] + [7.25] * 100)
+    window = sg.Window({"std": sg.std(), "mean": sg.mean()}, policy=sg.policies.count(20), engine="soe")
+    found = window.insert_many(values)
+    assert max(found["std"][90:]) < 1e-9
+    assert list(found["mean"][90:]) == [7.25] * 60
+
+
+def test_geometric_means_are_the_oracles() -> None:
+    """Logarithms are sums too: no drift there either."""
+    rng = random.Random(4)
+    values = array("d", [math.exp(rng.gauss(0, 30)) for _ in range(2000)])
+    oracle = sg.Window({"x": sg.geometric_mean()}, policy=sg.policies.count(30), engine="recalc")
+    expected, found = oracle.insert_many(values)["x"], soe(sg.geometric_mean(), 30).insert_many(values)["x"]
+    assert max(abs(a / b - 1) for a, b in zip(found, expected, strict=True)) < 1e-12
+
+
+def test_overflown_deviations_are_inf_and_then_right_again() -> None:
+    """A squared deviation beyond float64 is inf while it is inside, and no longer."""
+    values = array("d", [float(i % 7) for i in range(120)])
+    values[20] = 1e200
+    oracle = sg.Window({"x": sg.variance()}, policy=sg.policies.count(16), engine="recalc")
+    expected, found = (w.insert_many(values)["x"] for w in (oracle, soe(sg.variance(), 16)))
+    for i in range(120):
+        assert found[i] == pytest.approx(expected[i], rel=1e-12) or (found[i] == math.inf and 20 <= i < 36)
