@@ -2,19 +2,19 @@
 
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
-from libc.math cimport NAN, fabs, isnan
+from libc.math cimport NAN, exp, fabs, isnan, log, sqrt
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from sluicegate.engines.answers cimport (
-    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_RATE, K_SUM, Cut, Output,
-    bucket_answer, exact_answer, is_whole, may_lack,
+    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_GEOMETRIC, K_LAST, K_MAX, K_MEAN, K_MIN, K_RATE,
+    K_STD, K_SUM, K_VARIANCE, Cut, Output, bucket_answer, exact_answer, is_whole, may_lack,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.engines.bucketing cimport Bucketing
 from sluicegate.engines.chunks cimport at, give_back, reserve, run_at
-from sluicegate.engines.program cimport MAX, MIN, SUM, Slot, lift
+from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 
 from sluicegate.errors import InputError
 from sluicegate.reference.core import LARGEST as _LARGEST
@@ -310,6 +310,9 @@ cdef class Taking(Bucketing):
         cdef int64_t i
         if self.p.dimensions == 1 and (self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN):
             return <const Slot*> values
+        if self.p.steps == 1 and (self.p.step.op == MOMENTS or self.p.step.op == LOG_SUM):
+            lift_alone(&self.p, leaves, values + self.p.step.dimension, n, self.center[self.p.step.dimension])
+            return leaves
         for i in range(n):
             lift(
                 &self.p, leaves + i * self.p.width, values + i * self.p.dimensions,
@@ -449,6 +452,29 @@ cdef inline bint is_slot(int kind) noexcept nogil:
     return kind == K_SUM or kind == K_MIN or kind == K_MAX or kind == K_FIRST or kind == K_LAST
 
 
+cdef void lift_alone(const Program* p, Slot* leaves, const double* x, int64_t n, double center) noexcept nogil:
+    """Readings of a partial that is one set of moments or one sum of logarithms, as `lift`."""
+    cdef int64_t i, step = p.dimensions
+    if p.step.op == LOG_SUM:
+        for i in range(n):
+            leaves[i].f = log(x[i * step])
+        return
+    for i in range(n):
+        leaves[3 * i].f, leaves[3 * i + 1].f, leaves[3 * i + 2].f = 1.0, x[i * step] - center, 0.0
+
+
+cdef void lower_spread(const Output* o, const Slot* totals, double* out, int64_t n, int w) noexcept nogil:
+    """Variances or standard deviations, as `exact_answer`."""
+    cdef double ddof = o.ddof, less
+    cdef int64_t i
+    for i in range(n):
+        less = totals[i * w].f - ddof
+        out[i] = totals[i * w + 2].f / less if less > 0.0 else NAN
+    if o.kind == K_STD:
+        for i in range(n):
+            out[i] = sqrt(out[i])
+
+
 cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t first, int w) noexcept nogil:
     """One aggregate's answers after each reading, the first of which gave the window the end `first`."""
     cdef const Slot* totals = block.totals + o.slot
@@ -464,6 +490,11 @@ cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t f
     elif o.kind == K_MEAN:
         for i in range(block.n):
             out[i] = totals[i * w].f / <double> (first + i - block.heads[i])
+    elif o.kind == K_GEOMETRIC:
+        for i in range(block.n):
+            out[i] = exp(totals[i * w].f / <double> (first + i - block.heads[i]))
+    elif o.kind == K_VARIANCE or o.kind == K_STD:
+        lower_spread(o, totals, out, block.n, w)
     else:
         for i in range(block.n):
             answer = exact_answer(o, block.totals + i * w, first + i - block.heads[i])
