@@ -1,4 +1,4 @@
-"""What an operation costs at worst, counted in combines: the papers' bounds, on the twins and on the compiled engines."""
+"""What an operation costs at worst, counted in combines: the papers' bounds, on the twins and the compiled engines."""
 
 from __future__ import annotations
 
