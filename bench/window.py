@@ -2,8 +2,9 @@
 
 python bench/window.py [--readings 1000000] [--json FILE]
 
-CPU nanoseconds a reading, the fastest of some rounds. The Python loop is the best for the question (a running sum, a
-monotone deque); pandas is `rolling`. Each of these knows one aggregate, the window any associative ones at once.
+CPU nanoseconds a reading, the fastest of some rounds; then what is held in memory and how it is given back. The Python
+loop is the best for the question (a running sum, a monotone deque); pandas is `rolling`. Each of these knows one
+aggregate, the window any associative ones at once.
 """
 
 from __future__ import annotations
@@ -95,6 +96,17 @@ def single_calls(values: array[float], size: int) -> Callable[[], Any]:
     return loop
 
 
+def slid(values: array[float], size: int) -> Callable[[], Any]:
+    """The same by `slide`, which does both."""
+
+    def loop() -> None:
+        slide = sg.Window(sg.sum(), policy=sg.policies.count(size)).slide
+        for x in values[:100_000]:
+            slide(x)
+
+    return loop
+
+
 def exact_rows(values: array[float], times: array[int]) -> list[dict[str, Any]]:
     """Exact windows by count and by time, against the loop and pandas."""
     rows = []
@@ -129,7 +141,45 @@ def other_rows(values: array[float], times: array[int]) -> list[dict[str, Any]]:
         {"window": "sum, mean, min, max of 3600, exact", "amta by time": exact},
         {"window": "the same in 64 buckets with their bounds", "amta by time": buckets},
         {"window": "sum, newest 1024, insert and query by call", "amta": timed(single_calls(values, 1024), 100_000)},
+        {"window": "sum, newest 1024, slide", "amta": timed(slid(values, 1024), 100_000)},
     ]
+
+
+def memory_rows() -> list[dict[str, Any]]:
+    """Bytes a reading, how long half of a great window takes to leave, and what is still held 2,000 readings later."""
+    rows: list[dict[str, Any]] = []
+    for exponent in (10, 14, 17, 20, 22):
+        by_count, by_time = (
+            filled(sg.policies.count(2**exponent), exponent),
+            filled(sg.policies.time(2**exponent), exponent),
+        )
+        row = {"window": f"bytes a reading, sum of 2^{exponent}"}
+        row |= {"amta": held(by_count), "amta by time": held(by_time)}  # type: ignore[dict-item]
+        rows.append(row)
+    size, leaving = 2**23, []
+    for _ in range(3):
+        window = filled(sg.policies.time(size), 23)
+        start = time.perf_counter()
+        window.slide(1.0, 2 * size + size // 2)
+        leaving.append((time.perf_counter() - start) * 1e6)
+        for i in range(2000):
+            window.slide(1.0, 2 * size + size // 2 + i)
+    rows.append({"window": "us until half of 2^23 has left at once", "amta by time": min(leaving)})
+    rows.append({"window": "bytes a reading 2,000 readings later", "amta by time": held(window)})
+    return rows
+
+
+def filled(policy: Any, exponent: int) -> sg.Window:
+    """A window that twice as many sums went through as it holds, one a µs."""
+    window, step = sg.Window(sg.sum(), policy=policy), min(2**exponent, 2**18)
+    for begin in range(0, 2 * 2**exponent, step):
+        window.insert_many(array("d", [1.0]) * step, array("q", range(begin, begin + step)), results=False)
+    return window
+
+
+def held(window: sg.Window) -> float:
+    """Bytes of partials and times a reading in the window."""
+    return window.footprint.bytes / len(window)
 
 
 def with_ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -158,7 +208,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     values, times = readings(options.readings)
-    rows = with_ratios([*exact_rows(values, times), *other_rows(values, times)])
+    rows = with_ratios([*exact_rows(values, times), *other_rows(values, times), *memory_rows()])
     print(table(rows))
     if options.json:
         options.json.write_text(json.dumps({"readings": options.readings, "rows": rows}, indent=1) + "\n")

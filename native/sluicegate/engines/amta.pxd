@@ -33,6 +33,7 @@ cdef class Amta(Engine):
     cdef Slot* stack  # R0 without the first element of each level, the topmost level first
     cdef Slot* lefts  # a block's R0 after each eviction: room for `most_left` + 1
     cdef int64_t most_left
+    cdef Slot* flat  # the arrays of little.pxd, where the operator is a known one
 
     cdef Slot* node(self, int level, int64_t index) noexcept nogil
     cdef int64_t first(self, int level) noexcept nogil

@@ -17,16 +17,18 @@ from sluicegate.engines.chunks cimport (
     Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, run_at, shape,
 )
 from sluicegate.engines.kernels cimport (
-    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
+    ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
     kernel_of_step, width_of,
 )
+from sluicegate.engines.little cimport LEVELS_OF_LITTLE, LITTLE, ROOM_OF_LITTLE, Little, run_little
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
 
 cdef enum:
-    SLOTS_OF_LEFTS = 4096  # a block's R0: 32 KiB, whatever the partial's width
+    SLOTS_OF_LEFTS = 1024  # a block's R0: 8 KiB, whatever the partial's width
     LEAST_GLIDE = 4  # readings for which a block pays off
+    LEAST_LITTLE = 32
 
 # tags of kernels.pxd: never read, they choose a function
 cdef Any any_op
@@ -48,6 +50,7 @@ cdef class Amta(Engine):
         release(&self.pool)
         free(self.left)
         free(self.lefts)
+        free(self.flat)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Engine.setup(self, p, limit)
@@ -89,6 +92,8 @@ cdef class Amta(Engine):
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Insert a leaf (Algorithm 3): a pair gets its parent when the next pair of its level begins."""
         self.freshen()
+        if self.pool.surplus:
+            give_back(&self.pool)
         self.make_room(0, self.tail)
         if self.kernel == ADD:
             push_by(self, add_op, leaf)
@@ -176,14 +181,14 @@ cdef class Amta(Engine):
         cdef int level = 0
         cdef Queue* queue
         self.head = head
+        if self.pool.surplus:  # of an earlier eviction: this one's is only spliced
+            give_back(&self.pool)
         while level < LEVELS:
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
             if queue.begin >= min((head >> level) >> queue.shift, queue.end):  # so it is above, or soon
                 break
             drop(&self.pool, queue, head >> level)
             level += 1
-        if self.pool.surplus:
-            give_back(&self.pool)
 
     # a block of readings
 
@@ -378,6 +383,8 @@ cdef class Amta(Engine):
     cdef int64_t bytes(self) noexcept nogil:
         cdef int64_t slots = (3 + self.room) * self.p.width, rings = 0
         cdef int level
+        if self.flat != NULL:
+            slots += 4 * ROOM_OF_LITTLE * self.p.width
         if self.lefts != NULL:
             slots += (self.most_left + 1) * self.p.width
         for level in range(LEVELS):
@@ -601,11 +608,23 @@ cdef inline void pop_by(Amta self, Op op) noexcept nogil:
 cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     """All leaves and the nodes above them first, then what the window holds of them after each."""
     cdef int64_t i = 0, k, old
+    if block.n == 1:
+        self.make_room(0, self.tail)
+        raise_node(self, op, block.leaves)
+        self.tail -= 1
+        step(self, op, block, 0)
+        return 0
+    for k in range(block.n):
+        if self.pool.surplus:
+            give_back(&self.pool)
     if self.lefts == NULL:
         self.room_for_lefts()
     self.make_room_for(self.tail + block.n)
     append_leaves(self, block.leaves, block.n)
     raise_parts(self, op, self.tail, self.tail + block.n)
+    if is_little(self, block):
+        run_through_little(self, op, block)
+        return 0
     while i < block.n:
         k = self.quiet(block, i)
         if k >= LEAST_GLIDE:
@@ -621,6 +640,55 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
             step(self, op, block, i)
             i += 1
     return 0
+
+
+cdef bint is_little(Amta self, const Block* block) noexcept nogil:
+    """Whether the window stays so small, and so steady, that flat arrays serve it better."""
+    cdef int64_t size = max(self.tail - self.head, self.tail + block.n - block.heads[block.n - 1])
+    if block.n < LEAST_LITTLE or block.jump > 1 or size > LITTLE or self.kernel == ANY:
+        return False
+    if self.flat == NULL:
+        self.flat = <Slot*> malloc(4 * ROOM_OF_LITTLE * self.p.width * sizeof(Slot))
+    return self.flat != NULL  # without the memory for it the long way does
+
+
+cdef void run_through_little(Amta self, Op op, const Block* block) noexcept nogil:
+    """Lay the window and the block out flat, run, and take over where it ends."""
+    cdef int w = width_of(op, self.p), level
+    cdef int64_t origin = self.head & ~(<int64_t> 127)
+    cdef Slot* room = self.flat
+    cdef Little t
+    for level in range(LEVELS_OF_LITTLE):
+        t.level[level] = room
+        lay_flat(self, room, level, origin >> level, ((self.tail + block.n + 1) >> level) - 1, w)
+        room += (ROOM_OF_LITTLE >> level) * w
+    t.lefts = room
+    t.head, t.tail, t.depth = self.head - origin, self.tail - origin, self.depth
+    t.has_right, t.has_base = self.has_right, self.has_base
+    copy_by(op, self.p, t.left, self.left)
+    copy_by(op, self.p, t.right, self.right)
+    copy_by(op, self.p, t.base, self.base_of_right)
+    room += ROOM_OF_LITTLE * w
+    run_little(&t, op, self.p, block.heads, origin, room if block.totals == NULL else block.totals, block.n)
+    self.tail, self.depth = t.tail + origin, t.depth
+    self.drop_to(t.head + origin)
+    self.has_right, self.has_base = t.has_right, t.has_base
+    copy_by(op, self.p, self.left, t.left)
+    copy_by(op, self.p, self.right, t.right)
+    copy_by(op, self.p, self.base_of_right, t.base)
+    self.stacked = 0
+    for level in range(self.depth - 1, -1, -1):
+        stack_head(self, op, level)
+
+
+cdef inline void lay_flat(Amta self, Slot* out, int level, int64_t origin, int64_t end, int w) noexcept nogil:
+    """A level's nodes one after the other, from the first one of the window."""
+    cdef int64_t index = self.first(level), n
+    cdef Queue* queue = &self.level[(self.base + level) & (LEVELS - 1)]
+    while index < end:
+        n = min(run_at(queue, index), end - index)
+        memcpy(out + (index - origin) * w, at(&self.pool, queue, w, index), n * w * sizeof(Slot))
+        index += n
 
 
 cdef inline void step(Amta self, Op op, const Block* block, int64_t i) noexcept nogil:

@@ -1,4 +1,5 @@
 from typing_extensions import disjoint_base
 
 @disjoint_base
-class Engine: ...
+class Engine:
+    faulted: bool

@@ -10,7 +10,9 @@ from sluicegate.engines.program cimport Slot
 cdef enum:
     SMALL = 128  # slots of a small chunk, more or less
     LARGE = 5  # a large chunk is 2^LARGE small ones
-    MOST_SMALL = 128  # small chunks of a queue before it moves to large ones: copied within 20 µs
+    MOST_SMALL = 160  # small chunks of a queue before it moves to large ones: copied within 40 µs
+    SPARE_LARGE = 4  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
+    SPARE_SMALL = 16
 
 
 cdef void shape(Pool* pool, int width) noexcept nogil:
@@ -140,8 +142,12 @@ cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
 
 
 cdef bint has_surplus(const Pool* pool) noexcept nogil:
-    """More than an eighth of what is in use, and what the levels of a forest free and take in turns."""
-    return pool.spare[1] > (pool.used[1] >> 3) + 8 or pool.spare[0] > (pool.used[0] >> 3) + 64
+    return has_too_many(pool, False) or has_too_many(pool, True)
+
+
+cdef inline bint has_too_many(const Pool* pool, bint large) noexcept nogil:
+    """More than an eighth of what is in use."""
+    return pool.spare[large] > (pool.used[large] >> 3) + (SPARE_LARGE if large else SPARE_SMALL)
 
 
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil:
@@ -151,7 +157,7 @@ cdef void clear(Pool* pool, Queue* queue) noexcept nogil:
 cdef void give_back(Pool* pool) noexcept nogil:
     cdef int large
     for large in range(2):
-        if pool.spare[large] > (pool.used[large] >> 3) + (8 if large else 64):
+        if has_too_many(pool, large):
             forget(pool, large)
     pool.surplus = has_surplus(pool)
 

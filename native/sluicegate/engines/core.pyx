@@ -69,6 +69,7 @@ cdef class Core(Taking):
         self.engine.keep(self.kept)
         self.center_on(centers)
         self.take_condition(eviction)
+        self.plain = self.takes_blocks() and not engine.startswith("kvs_")
 
     # answers
 

@@ -250,6 +250,9 @@ cdef class KvsAmta(Paged):
     cdef void pop_to(self, int64_t head) noexcept nogil:
         """One by one, or, where more than about log n leave, at once: as AMTA in memory does."""
         cdef int64_t size = self.tail - self.head, singles = 1
+        if head - self.head == 1:
+            self.pop()
+            return
         while size:
             size >>= 1
             singles += 1

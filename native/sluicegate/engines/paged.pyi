@@ -1,10 +1,12 @@
 from typing import Any
 
+from typing_extensions import disjoint_base
+
 from sluicegate.engines.base import Engine
 
+@disjoint_base
 class Paged(Engine):
     error: Any
-    faulted: bool
     sealed: int
     failures: int
     shift: int

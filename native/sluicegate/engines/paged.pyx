@@ -122,10 +122,9 @@ cdef class Paged(Engine):
     cdef Block* fetch(self, int tier, int64_t page) noexcept nogil:
         """A page with its inner nodes; NULL, and faulted, where the store fails."""
         cdef Block* block = self.take()
-        cdef int failed = 1
-        if block != NULL:
-            with gil:
-                failed = self.load(tier, page, block)
+        cdef int failed
+        with gil:
+            failed = self.load(tier, page, block)
         if failed:
             self.faulted = True
             self.failures += 1
@@ -138,6 +137,8 @@ cdef class Paged(Engine):
         cdef bytes partials
         cdef size_t size = (<size_t> self.p.width << self.shift) * sizeof(Slot)
         try:
+            if block == NULL:
+                raise MemoryError(f"paged engine: no memory for page {page} of level {tier * self.shift}")
             partials = self.pager.fetch(tier * self.shift, page)
             if <size_t> len(partials) != size:
                 raise StoreError(f"page {page}: {len(partials)} bytes of partials, expected {size}")

@@ -5,6 +5,7 @@ The first `plain` of the `sums` are sums whose exact rounding errors stand besid
 
 from libc.stdint cimport int64_t
 
+from sluicegate.engines.base cimport Block
 from sluicegate.engines.program cimport Slot
 from sluicegate.engines.queued cimport Queued
 
@@ -23,6 +24,7 @@ cdef class Soe(Queued):
     cdef int64_t since  # evictions since the total was taken
     cdef int* sum_slots
     cdef int* deviation_slots
+    cdef int kernel
     cdef int plain
     cdef int sums
     cdef int deviations
@@ -35,4 +37,10 @@ cdef class Soe(Queued):
     cdef void note_errors(self, const Slot* total, double* errors, const Slot* leaf, double sign) noexcept nogil
     cdef bint lost(self) noexcept nogil
     cdef void take_anew(self) noexcept nogil
+    cdef int one(self, const Block* block, int64_t i) except -1 nogil
+    cdef int64_t steady(self, const Block* block, int64_t i) except -1 nogil
+    cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil
+    cdef int64_t glide_moments(self, const Block* block, int64_t i, int64_t k) noexcept nogil
+    cdef void advance(self, int64_t k) noexcept nogil
+    cdef void note_largest(self, const Slot* leaves, int64_t k) noexcept nogil
     cdef const Slot* rounded(self, const Slot* total, const double* errors, Slot* out) noexcept nogil

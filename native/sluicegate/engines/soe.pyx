@@ -11,8 +11,10 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from sluicegate.engines.chunks cimport at
-from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, invertible
+from sluicegate.engines.base cimport Block, Engine
+from sluicegate.engines.chunks cimport at, run_at
+from sluicegate.engines.kernels cimport ADD, MERGE, kernel_of
+from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
 from sluicegate.engines.queued cimport Queued, drop_before
 from sluicegate.engines.wide cimport TOTAL
 
@@ -25,6 +27,7 @@ cdef double CANCELLED = _CANCELLED
 cdef double FAR = _FAR
 cdef enum:
     TURNS = 4  # sluicegate.reference.soe.TURNS
+    LEAST_RUN = 4  # readings
 
 
 @cython.final
@@ -41,6 +44,7 @@ cdef class Soe(Queued):
             raise ValueError("soe: the program has a component without an inverse")
         self.find_slots()
         self.reset()
+        self.kernel = kernel_of(p)
         return 0
 
     cdef int find_slots(self) except -1:
@@ -160,6 +164,122 @@ cdef class Soe(Queued):
         self.reset()
         for index in range(self.head, self.tail):
             self.add(self.leaf(index), index)
+
+    # blocks of readings; results may differ from those of single calls by their rounding
+
+    cdef int run(self, const Block* block) except -1 nogil:
+        """A single sum or a single set of moments in loops of their own, all else reading by reading."""
+        cdef int64_t i = 0, k
+        if self.kernel != ADD and self.kernel != MERGE:
+            return Engine.run(self, block)
+        while i < block.n:
+            k = self.steady(block, i)
+            if k >= LEAST_RUN:
+                k = self.glide(block, i, k) if self.kernel == ADD else self.glide_moments(block, i, k)
+                i += k
+            if k < LEAST_RUN and i < block.n:
+                self.one(block, i)
+                i += 1
+        return 0
+
+    cdef int one(self, const Block* block, int64_t i) except -1 nogil:
+        self.push(block.leaves + i * self.p.width)
+        self.pop_to(block.heads[i])
+        if block.totals != NULL and self.head < self.tail:
+            copy(self.p, block.totals + i * self.p.width, self.total())
+        return 0
+
+    cdef int64_t steady(self, const Block* block, int64_t i) except -1 nogil:
+        """How many readings from `i` on let one leave each and lie one after the other, as the leaving ones do."""
+        cdef int64_t n = block.n - i
+        if block.jump != 1 or block.heads[block.n - 1] - self.head != n or self.head == self.tail:
+            return 1
+        self.make_room()
+        return min(n, min(run_at(&self.queue, self.tail), run_at(&self.queue, self.head)))
+
+    cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil:
+        """Take k such readings: the difference of what comes and leaves is added, with the exact errors of both.
+
+        0, and nothing has changed, where the total may have lost digits on the way.
+        """
+        cdef double s = self.sum.f, c = self.errors[0], a, b, d, t, part, error, low = INFINITY
+        cdef const Slot* leaves = block.leaves + i
+        cdef const Slot* old = self.leaf(self.head)
+        cdef bint watched = self.largest_at[0] < self.head + k
+        cdef int64_t j
+        memcpy(self.leaf(self.tail), leaves, k * sizeof(Slot))
+        for j in range(k):
+            a, b = leaves[j].f, old[j].f
+            d = a - b
+            part = d - a
+            error = (a - (d - part)) - (b + part)
+            t = s + d
+            part = t - s
+            c += error + ((s - (t - part)) + (d - part))
+            s = t
+            if block.totals != NULL:
+                block.totals[i + j].f = s + c
+            if watched:
+                low = min(low, fabs(s))
+        if watched and low < self.largest[0] * CANCELLED:
+            return 0
+        self.note_largest(leaves, k)
+        self.sum.f, self.errors[0] = s, c
+        self.advance(k)
+        return k
+
+    cdef int64_t glide_moments(self, const Block* block, int64_t i, int64_t k) noexcept nogil:
+        """Take up to k such readings: mean and squared deviations of as many readings, one of them exchanged.
+
+        It ends before one that may lose digits or overflow, or where the total is due to be taken anew.
+        """
+        cdef double n = self.sum[0].f, mean = self.sum[1].f, m2 = self.sum[2].f, share = 1.0 / n, a, b, d, next_mean, next_m2
+        cdef double most = self.greatest[0]
+        cdef const Slot* leaves = block.leaves + 3 * i
+        cdef const Slot* old = self.leaf(self.head)
+        cdef Slot* totals = block.totals + 3 * i
+        cdef int64_t j = 0
+        k = min(k, TURNS * (self.tail - self.head) + 64 - self.since)
+        memcpy(self.leaf(self.tail), leaves, max(k, 0) * 3 * sizeof(Slot))
+        while j < k:
+            a, b = leaves[3 * j + 1].f, old[3 * j + 1].f
+            d = a - b
+            next_mean = mean + d * share
+            next_m2 = m2 + d * ((a - next_mean) + (b - mean))
+            if not (most * LOST <= next_m2 < INFINITY) or fabs(a) >= FAR:
+                break
+            mean, m2 = next_mean, next_m2
+            most = greatest(most, m2)
+            if block.totals != NULL:
+                totals[3 * j].f, totals[3 * j + 1].f, totals[3 * j + 2].f = n, mean, m2
+            j += 1
+        self.sum[1].f, self.sum[2].f, self.greatest[0] = mean, m2, most
+        self.advance(j)
+        return j
+
+    cdef void advance(self, int64_t k) noexcept nogil:
+        """As many have left as have come."""
+        self.head += k
+        self.tail += k
+        self.since += k
+        drop_before(&self.pool, &self.queue, self.head)
+
+    cdef void note_largest(self, const Slot* leaves, int64_t k) noexcept nogil:
+        cdef double largest = self.largest[0], second = 0.0, third = 0.0, fourth = 0.0  # four, so that none waits
+        cdef int64_t j
+        for j in range(0, k - 3, 4):
+            largest = greatest(largest, fabs(leaves[j].f))
+            second = greatest(second, fabs(leaves[j + 1].f))
+            third = greatest(third, fabs(leaves[j + 2].f))
+            fourth = greatest(fourth, fabs(leaves[j + 3].f))
+        for j in range(k & ~(<int64_t> 3), k):
+            largest = greatest(largest, fabs(leaves[j].f))
+        largest = greatest(greatest(largest, second), greatest(third, fourth))
+        self.largest[0] = largest
+        for j in range(k - 1, -1, -1):
+            if fabs(leaves[j].f) >= 0.5 * largest:
+                self.largest_at[0] = self.tail + j
+                return
 
     cdef const Slot* total(self) noexcept nogil:
         return NULL if self.head == self.tail else self.rounded(self.sum, self.errors, self.spare)

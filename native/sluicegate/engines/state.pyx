@@ -40,7 +40,7 @@ cdef class State:
         self.outputs = <Output*> calloc(self.answers, sizeof(Output))
         self.center = <double*> calloc(self.p.dimensions, sizeof(double))
         self.row = <double*> calloc(self.p.dimensions, sizeof(double))
-        self.reading = <Slot*> calloc(self.p.width + self.answers, sizeof(Slot))
+        self.reading = <Slot*> calloc(2 * self.p.width + self.answers, sizeof(Slot))
         if self.p.step == NULL or self.p.fold == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
             raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
         return 0
@@ -122,6 +122,8 @@ cdef class State:
     cdef int keep_time(self, int64_t time) except -1 nogil:
         """Keep the next leaf's time."""
         cdef int64_t index = self.engine.tail
+        if self.time_pool.surplus:
+            give_back(&self.time_pool)
         if not has_room(&self.time_pool, &self.times, index) and reserve(&self.time_pool, &self.times, index) < 0:
             with gil:
                 raise MemoryError(f"window: no memory for the time of reading {index}")
@@ -134,8 +136,6 @@ cdef class State:
         """Give back the times of leaves that have left."""
         if self.times.begin < self.engine.head >> self.times.shift:
             drop(&self.time_pool, &self.times, self.engine.head)
-        if self.time_pool.surplus:
-            give_back(&self.time_pool)
 
     cdef int64_t time_of(self, int64_t index) noexcept nogil:
         """The greatest time of a leaf."""
@@ -145,21 +145,28 @@ cdef class State:
 
     cdef int64_t first_after(self, int64_t first, int64_t end, int64_t cutoff) noexcept nogil:
         """Of leaves first … end − 1 the first that does not leave by time: O(log n), once past the last late reading."""
-        cdef int64_t looked = first + 8, leap = 1, middle
+        cdef int64_t looked = first + 8, low, high, place
+        cdef bint guess = True
         while first < end and (first < looked or first <= self.latest_late):
             if self.time_of(first) > cutoff:
                 return first
             first += 1
-        while first < end and self.time_of(min(first + leap, end) - 1) <= cutoff:
-            first = min(first + leap, end)
-            leap *= 16
-        end = min(first + leap, end)
-        while first < end:
-            middle = (first + end) >> 1
-            if self.time_of(middle) <= cutoff:
-                first = middle + 1
+        if first < end and self.time_of(end - 1) > cutoff:
+            end -= 1  # the newest, after a gap
+        if first == end:
+            return end
+        low, high = self.time_of(first), self.time_of(end - 1)
+        while first < end:  # where even times would have it, and in the middle, in turns
+            place = (first + end) >> 1
+            if guess and high > low and low <= cutoff:
+                place = first + <int64_t> (<double> (end - 1 - first) * min((<double> (cutoff - low)) / (<double> (high - low)), 1.0))
+            guess = not guess
+            if self.time_of(place) <= cutoff:
+                first = place + 1
+                low = self.time_of(place)
             else:
-                end = middle
+                end = place
+                high = self.time_of(place)
         return first
 
     # partials as bytes: the layout's slots, the time first where it is kept here

@@ -8,8 +8,11 @@ from sluicegate.engines.program cimport Slot
 
 
 cdef class Taking(Bucketing):
+    cdef bint plain  # an exact window by count or time whose engine has all at hand
     cdef Slot* scratch  # of a block: its heads, then its leaves and its totals where they are not the caller's
     cdef int64_t most_block  # readings
+    cdef int64_t newest_of_block  # the greatest time up to its end
+    cdef bint empties  # the block may leave the window empty
     cdef object names  # of the aggregates
     cdef object read_row  # what `slide` asks where a value or a time is not a plain float or int
     cdef object read_time
@@ -18,6 +21,8 @@ cdef class Taking(Bucketing):
     cdef bint may_enter(self, double x) noexcept nogil
     cdef int64_t time_from(self, time) except? -1
     cdef object answer(self)
+    cdef int accept_one(self, const double* values, int64_t time, Slot* total) except -1 nogil
+    cdef int answer_one(self, const double* values, int64_t time, double** out, int64_t i) except -1 nogil
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
     cdef void center_on_reading(self, const double* values) noexcept nogil
     cdef int answer_all(self, Slot* out) noexcept nogil
@@ -33,6 +38,7 @@ cdef class Taking(Bucketing):
     cdef Slot* totals_of_block(self, double** out, int64_t row) noexcept nogil
     cdef int64_t heads_by_count(self, int64_t* heads, int64_t n) noexcept nogil
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil
+    cdef bint evenly(self, const Slot* kept, const int64_t* times, int64_t n, int64_t newest) noexcept nogil
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil
-    cdef void took_block(self, const int64_t* times, int64_t taken) noexcept nogil
+    cdef void took_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil
     cdef void lower_block(self, const Block* block, double** out, int64_t row) noexcept nogil

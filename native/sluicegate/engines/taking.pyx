@@ -2,19 +2,19 @@
 
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
-from libc.math cimport NAN, fabs, isnan
+from libc.math cimport NAN, exp, fabs, isnan, log, sqrt
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from sluicegate.engines.answers cimport (
-    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_RATE, K_SUM, Cut, Output,
-    bucket_answer, exact_answer, is_whole, may_lack,
+    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_GEOMETRIC, K_LAST, K_MAX, K_MEAN, K_MIN, K_RATE,
+    K_STD, K_SUM, K_VARIANCE, Cut, Output, bucket_answer, exact_answer, is_whole, may_lack,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.engines.bucketing cimport Bucketing
-from sluicegate.engines.chunks cimport at, reserve, run_at
-from sluicegate.engines.program cimport MAX, MIN, SUM, Slot, lift
+from sluicegate.engines.chunks cimport at, give_back, reserve, run_at
+from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 
 from sluicegate.errors import InputError
 from sluicegate.reference.core import LARGEST as _LARGEST
@@ -124,6 +124,10 @@ cdef class Taking(Bucketing):
         if count >= LEAST_BATCH and self.takes_blocks():
             self.run_blocks(values, times, count, out)
             return 0
+        if self.plain:
+            while i < count:
+                self.answer_one(values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
+                i += 1
         while i < count:
             if out == NULL and self.bucketed:
                 i += self.join_run(values + i * self.p.dimensions, times + (0 if times == NULL else i), count - i)
@@ -132,6 +136,26 @@ cdef class Taking(Bucketing):
                 if out != NULL:
                     self.answer_into(out, i)
                 i += 1
+        return 0
+
+    cdef int answer_one(self, const double* values, int64_t time, double** out, int64_t i) except -1 nogil:
+        """Take a reading of a plain window; the answers to row i of the columns, where there are any."""
+        cdef Slot* total = self.reading + self.p.width + self.answers
+        cdef Slot answer
+        cdef int64_t size
+        cdef int k
+        self.accept_one(values, time, NULL if out == NULL else total)
+        if out == NULL:
+            return 0
+        size = self.engine.tail - self.engine.head
+        for k in range(self.answers):
+            if size == 0:
+                out[k][i] = of_nothing(self.outputs[k].kind)
+            elif is_slot(self.outputs[k].kind):
+                out[k][i] = total[self.outputs[k].slot].f
+            else:
+                answer = exact_answer(&self.outputs[k], total, size)
+                out[k][i] = <double> answer.i if is_whole(self.outputs[k].kind) else answer.f
         return 0
 
     cdef int answer_into(self, double** out, int64_t i) noexcept nogil:
@@ -152,7 +176,38 @@ cdef class Taking(Bucketing):
             memcpy(self.center, values, self.p.dimensions * sizeof(double))
         self.centered = True
 
+    cdef int accept_one(self, const double* values, int64_t time, Slot* total) except -1 nogil:
+        """A reading of a plain window: a block of one, with the window's total after it where that is wanted."""
+        cdef int64_t head = self.engine.head, cutoff
+        cdef Block block
+        if not self.centered:
+            self.center_on_reading(values)
+        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+            self.reading.f = values[0]
+        else:
+            lift(&self.p, self.reading, values, time, self.accepted, self.center)
+        if self.timed:
+            self.keep_time(time)
+        self.newest = max(self.newest, time)
+        cutoff = self.accepted + 1 if self.policy == BY_COUNT else self.newest
+        cutoff = cutoff - self.value if self.hop == 1 else self.cut_off_at(cutoff)
+        if not self.timed:
+            head = max(head, cutoff)
+        elif at(&self.time_pool, &self.times, 1, head).i <= cutoff:
+            head = self.first_after(head, self.engine.tail + 1, cutoff)
+        block.n, block.leaves, block.heads, block.totals = 1, self.reading, &head, total
+        block.jump = head - self.engine.head
+        self.engine.run(&block)
+        self.created += 1
+        self.accepted += 1
+        self.edge = max(self.edge, max(head, cutoff) - 1 if self.policy == BY_COUNT else head - 1)
+        if self.timed and block.jump:
+            self.forget_times()
+        return 0
+
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:
+        if self.plain:
+            return self.accept_one(values, time, NULL)
         if not self.centered:
             self.center_on_reading(values)
         if self.ruled and self.accepted >= self.rules.due_at:
@@ -239,7 +294,7 @@ cdef class Taking(Bucketing):
         try:
             self.engine.run(&block)
         finally:
-            self.took_block(times, self.engine.tail - self.accepted)
+            self.took_block(times, n, self.engine.tail - self.accepted)
         if out != NULL:
             self.lower_block(&block, out, row)
         return 0
@@ -249,6 +304,9 @@ cdef class Taking(Bucketing):
         cdef int64_t i
         if self.p.dimensions == 1 and (self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN):
             return <const Slot*> values
+        if self.p.steps == 1 and (self.p.step.op == MOMENTS or self.p.step.op == LOG_SUM):
+            lift_alone(&self.p, leaves, values + self.p.step.dimension, n, self.center[self.p.step.dimension])
+            return leaves
         for i in range(n):
             lift(
                 &self.p, leaves + i * self.p.width, values + i * self.p.dimensions,
@@ -278,30 +336,63 @@ cdef class Taking(Bucketing):
         return max(heads[0] - first, 1)
 
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil:
-        """Where the window begins after each reading; the times are kept."""
-        cdef int64_t head = self.engine.head, tail = self.engine.tail, newest = self.newest, jump = 0
-        cdef int64_t cutoff, oldest, before, i
+        """Where the window begins after each reading; the times are kept. Gives the most that leave at once."""
+        cdef int64_t head = self.engine.head, tail = self.engine.tail, newest = self.newest, jump = 0, i = 0
+        cdef int64_t end = tail + n, lies = head, cutoff, before, k, j  # times up to `lies` stand at `span`
+        cdef const Slot* span = NULL
         self.keep_times(times, n)
-        oldest = at(&self.time_pool, &self.times, 1, head).i
-        for i in range(n):
-            if times[i] < newest:
-                self.latest_late = tail + i
-            newest = max(newest, times[i])
-            cutoff = newest - self.value if self.hop == 1 else self.cut_off_at(newest)
-            if oldest <= cutoff and head <= tail + i:
+        self.empties = False
+        while i < n:
+            if head == lies and head < end:
+                lies = min(head + run_at(&self.times, head), end)
+                span = at(&self.time_pool, &self.times, 1, head) - head
+            k = min(min(n - i, 64), lies - head - 1)
+            if k > 8 and head < tail + i and self.evenly(span + head, times + i, k, newest):
+                for j in range(k):
+                    heads[i + j] = head + 1 + j
+                head, i, jump = head + k, i + k, max(jump, 1)
+                newest = times[i - 1]
+                continue
+            for i in range(i, min(i + 64, n)):
+                if head == lies and head < end:
+                    lies = min(head + run_at(&self.times, head), end)
+                    span = at(&self.time_pool, &self.times, 1, head) - head
+                if times[i] < newest:
+                    self.latest_late = tail + i
+                newest = max(newest, times[i])
+                cutoff = newest - self.value if self.hop == 1 else self.cut_off_at(newest)
+                heads[i] = head
+                if head > tail + i or span[head].i > cutoff:
+                    continue
                 before = head
                 head += 1
-                oldest = at(&self.time_pool, &self.times, 1, min(head, tail + n - 1)).i
-                if oldest <= cutoff and head <= tail + i:
+                if head <= tail + i and (span[head].i if head < lies else self.time_of(head)) <= cutoff:
                     head = self.first_after(head, tail + i + 1, cutoff)
-                    oldest = at(&self.time_pool, &self.times, 1, min(head, tail + n - 1)).i
+                    lies = max(lies, head)
                 jump = max(jump, head - before)
-            heads[i] = head
+                self.empties = self.empties or head > tail + i
+                heads[i] = head
+            i += 1
+        self.newest_of_block = newest
         return jump
+
+    cdef bint evenly(self, const Slot* kept, const int64_t* times, int64_t n, int64_t newest) noexcept nogil:
+        """Whether one leaves for each of the next n readings, none of which is late."""
+        cdef int64_t span = self.value, i
+        cdef bint uneven = self.hop > 1 or times[0] < newest
+        for i in range(n - 1):
+            uneven |= times[i + 1] < times[i]
+        for i in range(n):
+            uneven |= kept[i].i > times[i] - span
+            uneven |= kept[i + 1].i <= times[i] - span
+        return not uneven
 
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
         """Keep the times of the next n leaves."""
         cdef int64_t index = self.engine.tail, i = 0, k
+        for k in range(n):
+            if self.time_pool.surplus:
+                give_back(&self.time_pool)
         if reserve(&self.time_pool, &self.times, index) < 0 or reserve(&self.time_pool, &self.times, index + n - 1) < 0:
             with gil:
                 raise MemoryError(f"window: no memory for the times of readings {index} to {index + n - 1}")
@@ -311,13 +402,15 @@ cdef class Taking(Bucketing):
             i += k
         return 0
 
-    cdef void took_block(self, const int64_t* times, int64_t taken) noexcept nogil:
+    cdef void took_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil:
         """Take note of the readings that are in."""
         cdef int64_t i, newest = self.newest
         self.created += taken
         self.accepted += taken
         if times == NULL:
             newest = max(newest, self.accepted - 1)
+        elif self.timed and taken == n:
+            newest = self.newest_of_block
         else:
             for i in range(taken):
                 newest = max(newest, times[i])
@@ -331,7 +424,7 @@ cdef class Taking(Bucketing):
         cdef int k
         for k in range(self.answers):
             lower_rows(&self.outputs[k], block, out[k] + row, first, self.p.width)
-        for i in range(block.n if self.timed else 0):
+        for i in range(block.n if self.timed and self.empties else 0):
             if block.heads[i] == first + i:
                 for k in range(self.answers):
                     out[k][row + i] = of_nothing(self.outputs[k].kind)
@@ -345,6 +438,29 @@ cdef inline double of_nothing(int kind) noexcept nogil:
 cdef inline bint is_slot(int kind) noexcept nogil:
     """Whether the answer is a float64 that the partial holds as it is."""
     return kind == K_SUM or kind == K_MIN or kind == K_MAX or kind == K_FIRST or kind == K_LAST
+
+
+cdef void lift_alone(const Program* p, Slot* leaves, const double* x, int64_t n, double center) noexcept nogil:
+    """Readings of a partial that is one set of moments or one sum of logarithms, as `lift`."""
+    cdef int64_t i, step = p.dimensions
+    if p.step.op == LOG_SUM:
+        for i in range(n):
+            leaves[i].f = log(x[i * step])
+        return
+    for i in range(n):
+        leaves[3 * i].f, leaves[3 * i + 1].f, leaves[3 * i + 2].f = 1.0, x[i * step] - center, 0.0
+
+
+cdef void lower_spread(const Output* o, const Slot* totals, double* out, int64_t n, int w) noexcept nogil:
+    """Variances or standard deviations, as `exact_answer`."""
+    cdef double ddof = o.ddof, less
+    cdef int64_t i
+    for i in range(n):
+        less = totals[i * w].f - ddof
+        out[i] = totals[i * w + 2].f / less if less > 0.0 else NAN
+    if o.kind == K_STD:
+        for i in range(n):
+            out[i] = sqrt(out[i])
 
 
 cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t first, int w) noexcept nogil:
@@ -362,6 +478,11 @@ cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t f
     elif o.kind == K_MEAN:
         for i in range(block.n):
             out[i] = totals[i * w].f / <double> (first + i - block.heads[i])
+    elif o.kind == K_GEOMETRIC:
+        for i in range(block.n):
+            out[i] = exp(totals[i * w].f / <double> (first + i - block.heads[i]))
+    elif o.kind == K_VARIANCE or o.kind == K_STD:
+        lower_spread(o, totals, out, block.n, w)
     else:
         for i in range(block.n):
             answer = exact_answer(o, block.totals + i * w, first + i - block.heads[i])

@@ -197,17 +197,23 @@ cdef void fold_bins(const Extra* e, Slot* s, const double* x, int step, int64_t 
         s[bin_of(e, x[i * step])].i += 1
 
 
+cdef inline int64_t held(const Slot* s, int64_t most) noexcept nogil:
+    """How many elements a list says it has; never more than it has room for, whatever a stored partial says."""
+    return 0 if s[0].i < 0 else min(s[0].i, most)
+
+
 # the k greatest
 
 
 cdef void combine_top(const Extra* e, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
     """Merge two runs in falling order; of equal values a's, which came earlier, first."""
     cdef Slot out[1 + 2 * TOPS]
-    cdef int64_t i = 0, j = 0, n = min(e.size, a[0].i + b[0].i), k
+    cdef int64_t i = 0, j = 0, first = held(a, e.size), second = held(b, e.size)
+    cdef int64_t n = min(e.size, first + second), k
     memset(out, 0, e.slots * sizeof(Slot))
     out[0].i = n
     for k in range(n):
-        if j == b[0].i or (i < a[0].i and not b[1 + 2 * j].f > a[1 + 2 * i].f):
+        if j == second or (i < first and not b[1 + 2 * j].f > a[1 + 2 * i].f):
             out[1 + 2 * k], out[2 + 2 * k] = a[1 + 2 * i], a[2 + 2 * i]
             i += 1
         else:
@@ -283,10 +289,10 @@ cdef void union_coupons(const Extra* e, Slot* o, const Slot* a, const Slot* b) n
     cdef uint32_t out[2 * MOST_COUPONS]
     cdef const uint32_t* x = <const uint32_t*> (a + 1)
     cdef const uint32_t* y = <const uint32_t*> (b + 1)
-    cdef int64_t i = 0, j = 0, n = 0, k
+    cdef int64_t i = 0, j = 0, n = 0, k, first = held(a, most_coupons(e.size)), second = held(b, most_coupons(e.size))
     cdef uint32_t one
-    while i < a[0].i or j < b[0].i:
-        if j == b[0].i or (i < a[0].i and x[SG_WORD(i)] <= y[SG_WORD(j)]):
+    while i < first or j < second:
+        if j == second or (i < first and x[SG_WORD(i)] <= y[SG_WORD(j)]):
             one = x[SG_WORD(i)]
             i += 1
         else:
@@ -320,7 +326,7 @@ cdef inline void register(const Extra* e, Slot* o, uint32_t coupon) noexcept nog
 cdef void add_coupons(const Extra* e, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
     """Registers a and a list b; o may be either."""
     cdef uint32_t list[MOST_COUPONS]
-    cdef int64_t n = b[0].i, k
+    cdef int64_t n = held(b, most_coupons(e.size)), k
     for k in range(n):
         list[k] = (<const uint32_t*> (b + 1))[SG_WORD(k)]
     if o != a:

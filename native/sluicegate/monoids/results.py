@@ -77,7 +77,7 @@ def lowered(monoid: Monoid, slots: Sequence[Any]) -> Any:
     if monoid.kind == "histogram":
         return as_bins(monoid.options, slots)
     if monoid.kind == "top_k":
-        return [Top(slots[1 + 2 * i], slots[2 + 2 * i]) for i in range(slots[0])]
+        return [Top(slots[1 + 2 * i], slots[2 + 2 * i]) for i in range(min(slots[0], monoid.options[0]))]
     area = struct.pack(f"<{len(slots)}q", *slots)
     if monoid.kind == "bloom_filter":
         return BloomFilter(area, monoid.options[1])

@@ -149,7 +149,8 @@ class StoredCore:
                 {self._plan.shift * tier: head for tier, head in enumerate(found.heads)},
             )
             self._next = found.sequence + 1
-            self._engine.recover(saved.head, saved.tail, [(level.begin, level.partials) for level in found.levels])
+            levels = [(level.begin, portable(level.partials)) for level in found.levels]
+            self._engine.recover(saved.head, saved.tail, levels)
             self._core.load(saved, [])
             self.flush()
 

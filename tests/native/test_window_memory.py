@@ -1,0 +1,88 @@
+"""What an exact window holds in memory: little a reading, given back after much has left, a chunk an operation."""
+
+from __future__ import annotations
+
+from array import array
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sluicegate as sg
+from sluicegate import engines
+
+pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
+LARGE = 32 * 1024
+
+
+def filled(policy: Any, readings: int) -> sg.Window:
+    """A window of sums that so many readings went through, one a µs."""
+    window = sg.Window(sg.sum(), policy=policy)
+    for start in range(0, readings, 1 << 16):
+        n = min(1 << 16, readings - start)
+        window.insert_many(array("d", [1.0]) * n, array("q", range(start, start + n)), results=False)
+    return window
+
+
+@pytest.mark.parametrize("size", [2**14, 2**15, 2**17, 2**18])
+@pytest.mark.parametrize(("by", "partial"), [("count", 8), ("time", 16)])
+def test_bytes_a_reading(by: str, partial: int, size: int) -> None:
+    """At most 2.5 times the partial; a time window's partial is a sum and its time, which nodes do not keep."""
+    window = filled(getattr(sg.policies, by)(size), 3 * size)
+    assert len(window) == size
+    assert partial * size < window.footprint.bytes <= 2.5 * partial * size
+
+
+def test_what_left_at_once_goes_back_a_chunk_an_operation() -> None:
+    """The eviction itself returns nothing; each later operation a chunk of nodes and one of times at most."""
+    size = 2**19
+    window = filled(sg.policies.time(size), size + 1000)
+    before = window.footprint.bytes
+    window.slide(1.0, size + 1000 + size // 2)
+    assert len(window) == size // 2
+    assert window.footprint.bytes == before
+    held, time = before, size + 1001 + size // 2
+    for _ in range(2000):
+        window.slide(1.0, time)
+        time += 1
+        now = window.footprint.bytes
+        assert held - now <= 2 * (LARGE + 1024)
+        held = now
+    assert held <= 1.25 * 24 * len(window)
+    window.verify()
+
+
+def test_a_queue_moves_to_large_chunks_once() -> None:
+    """Where many small chunks become few large ones nothing is lost or changed, by single readings and by batch."""
+    values = array("d", [(i * 7919 % 1013) / 7 for i in range(70_000)])
+    batch, single = (sg.Window(sg.sum(), policy=sg.policies.count(45_000)) for _ in range(2))
+    results = batch.insert_many(values)["sum"]
+    assert array("d", [single.slide(x) for x in values]) == results
+    assert batch.snapshot() == single.snapshot()
+    batch.verify()
+
+
+def test_a_window_that_goes_takes_its_memory_along() -> None:
+    """A hundred windows one after the other leave the process as large as ten did."""
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("no /proc here")
+    sizes = []
+    for i in range(100):
+        filled(sg.policies.time(2**15), 2**16)
+        if i in (9, 99):
+            sizes.append(resident())
+    assert sizes[1] - sizes[0] < 1 << 20
+
+
+def test_a_gap_lets_all_but_the_newest_leave() -> None:
+    """From any size, by time: what is left is right, and the window goes on."""
+    for size in (3, 100, 5000, 40_000):
+        window = filled(sg.policies.time(size), 2 * size)
+        assert window.slide(5.0, 10**9) == 5.0
+        assert len(window) == 1
+        assert window.slide(6.0, 10**9 + 1) == 11.0
+        window.verify()
