@@ -16,6 +16,13 @@ from bench.engines.windows import BY_NAME, Full, full_windows
 OF_LOOPS = ("sum", "max", "geometric_mean", "std")
 PANDAS = {"sum": "sum", "max": "max", "std": "std"}
 FASTEST = "amta"
+SMALL = {
+    "recalc": 64,
+    "reactive": 1 << 14,
+    "log_mta": 1 << 14,
+    "foa": 1 << 14,
+    "ioa": 1 << 14,
+}  # up to here they take part
 
 
 def peers(engines: Sequence[str], effort: Effort) -> list[Table]:
@@ -43,7 +50,7 @@ def _peer_row(name: str, size: int, engines: Sequence[str], effort: Effort) -> d
     row: dict[str, Any] = {"window": f"{name}, {power(size)}", "aggregate": name, "size": size}
     aggregate = BY_NAME[name].aggregate()
     subjects: dict[str, Feed] = {"C loop": _c_loop(name, size), **_pandas(name, size, effort), **_river(name, size)}
-    few = [e for e in engines if e != "recalc" or size <= 64]
+    few = [engine for engine in engines if size <= SMALL.get(engine, size)]
     fulls = dict(full_windows(few, aggregate, size, {}))
     subjects |= {engine: full.batch for engine, full in fulls.items()}
     if FASTEST in fulls:

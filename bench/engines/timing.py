@@ -23,7 +23,7 @@ class Effort(NamedTuple):
     quick: bool
 
 
-FULL = Effort(0.1, 5, 1 << 20, False)
+FULL = Effort(0.03, 3, 1 << 20, False)
 QUICK = Effort(0.004, 2, 1 << 16, True)
 TINY = Effort(0.0005, 1, 256, True)
 
