@@ -54,6 +54,13 @@ lint: dev ## ruff, mypy --strict, stubtest on the compiled modules
 	$(BIN)/mypy
 	@VENV=$(VENV) deploy/make/stubtest.sh
 
+.PHONY: checked sanitized
+checked: dev ## tests/native over a build with bounds checks (minutes; not part of `make test`)
+	@VENV=$(VENV) deploy/make/checked.sh bounds
+
+sanitized: dev ## the engines' tests over a build with the address sanitizer (minutes)
+	@VENV=$(VENV) deploy/make/checked.sh address
+
 format: dev ## rewrite the sources as ruff would have them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .

@@ -103,6 +103,23 @@ def fold(readings: list[Reading]) -> bytes:
     return bytes(tested._core.total())
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.lists(Values, max_size=60), st.integers(1, 12), st.booleans())
+def test_what_can_be_subtracted(values: list[float], size: int, by_time: bool) -> None:
+    """By the engine that deducts: bins to the count, a compensated sum beyond what a double shows."""
+    kept = {name: FIXED[name] for name in ("histogram", "sum", "mean")}
+    policy = sg.policies.time(2 * size) if by_time else sg.policies.count(size)
+    tested = sg.Window(kept, policy=policy, engine="soe")
+    for i, x in enumerate(values):
+        tested.insert(x, 2 * i)
+        inside = [(y, 0) for y in values[max(0, i + 1 - size) : i + 1]]
+        found, exact = tested.query(), expected(inside)
+        assert found["histogram"] == exact["histogram"]
+        lost = 1e-300 + 1e-27 * sum(abs(y) for y in values[: i + 1])
+        assert found["sum"] == pytest.approx(exact["sum"], rel=1e-15, abs=lost)
+        tested.verify()
+
+
 def test_a_large_value_leaves_no_rounding_in_a_compensated_sum() -> None:
     """A reading of 2^60 beside thousandths: the sum is the exact one, rounded once."""
     tested = window(sg.policies.count(64), total=sg.sum(compensated=True), plain=sg.sum())

@@ -1,12 +1,16 @@
-"""What an operation costs at worst, counted in combines: the papers' bounds, on the twins that the compiled follow."""
+"""What an operation costs at worst, counted in combines: the papers' bounds, on the twins and the compiled engines."""
 
 from __future__ import annotations
 
+import ctypes
 import random
+from typing import Any
 
 import pytest
 from engine_windows import Counted, less
 
+import sluicegate as sg
+from sluicegate.engines import core as compiled
 from sluicegate.reference.factory import make
 
 WORST = {  # combines of a query, an insertion, an eviction
@@ -79,3 +83,60 @@ def test_logarithmic(name: str) -> None:
                 engine.pop()
                 engine.total()
                 assert combine.calls - before <= 4 * n.bit_length() + 2
+
+
+class CountedInC:
+    """Intervals of ordinals under concatenation as C functions of a user's own, which count their uses."""
+
+    def __init__(self) -> None:
+        integers = ctypes.POINTER(ctypes.c_int64)
+        self.calls = self.wrong = 0
+        self._kept = [
+            ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, integers)(self._lift),
+            ctypes.CFUNCTYPE(None, integers, integers, integers)(self._combine),
+            ctypes.CFUNCTYPE(ctypes.c_double, integers)(lambda partial: float(partial[1] - partial[0])),
+            ctypes.CFUNCTYPE(None, integers, integers, integers)(self._deduct),
+        ]
+
+    def _lift(self, values: Any, time: int, ordinal: int, out: Any) -> None:
+        out[0], out[1] = ordinal, ordinal + 1
+
+    def _combine(self, out: Any, a: Any, b: Any) -> None:
+        self.calls += 1
+        self.wrong += a[1] != b[0]
+        out[0], out[1] = a[0], b[1]
+
+    def _deduct(self, out: Any, total: Any, oldest: Any) -> None:
+        out[0], out[1] = oldest[1], total[1]
+
+    def monoid(self) -> sg.Monoid:
+        """The aggregate: the length of the interval."""
+        lift, combine, lower, deduct = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._kept)
+        return sg.compiled("counted", lift=lift, combine=combine, lower=lower, deduct=deduct, width=2, owner=self._kept)
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_compiled_constant_in_the_worst_case(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled engines keep the same bounds: counted in a user's own operation, whatever way the window moves."""
+    monkeypatch.setattr("sluicegate.window.Core", compiled.Core)
+    counted, worst = CountedInC(), {"query": 0, "insert": 0, "evict": 0}
+    window = sg.Window({"n": counted.monoid()}, policy=sg.policies.count(10**6), engine=name)
+    for seed, share in enumerate((0.4, 0.5, 0.52, 0.6, 0.75, 0.9)):
+        rng = random.Random(seed)
+        for _ in range(600):
+            operation = "evict" if len(window) and rng.random() > share else "insert"
+            before = counted.calls
+            if operation == "evict":
+                window.evict()
+            else:
+                window.insert(1.0)
+            between = counted.calls
+            assert window.query()["n"] == (float(len(window)) or None)
+            worst[operation] = max(worst[operation], between - before)
+            worst["query"] = max(worst["query"], counted.calls - between)
+        window.evict(len(window))
+    assert counted.wrong == 0
+    assert (worst["insert"], worst["evict"]) == WORST[name][1:]
+    assert (
+        worst["query"] <= 2 * WORST[name][0]
+    )  # a window asks its engine for the total twice: of numbers, and of these

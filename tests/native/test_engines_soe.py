@@ -98,3 +98,11 @@ def test_overflown_deviations_are_inf_and_then_right_again() -> None:
     expected, found = (w.insert_many(values)["x"] for w in (oracle, soe(sg.variance(), 16)))
     for i in range(120):
         assert found[i] == pytest.approx(expected[i], rel=1e-12) or (found[i] == math.inf and 20 <= i < 36)
+
+
+def test_a_single_reading_deviates_by_nothing_and_sums_to_itself() -> None:
+    """A window of one, in a batch: exactly 0 and exactly the reading, whatever came before."""
+    rng = random.Random(6)
+    values = array("d", [rng.gauss(0, 1) * 10.0 ** rng.randrange(-9, 9) for _ in range(300)])
+    assert set(soe(sg.std(), 1).insert_many(values)["x"]) == {0.0}
+    assert soe(sg.sum(), 1).insert_many(values)["x"] == values

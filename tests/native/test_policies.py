@@ -61,10 +61,10 @@ RULES = [
 def test_a_window_holds_what_the_policy_says(policy: Any, leaving: Any, least: int, engine: str) -> None:
     """After each reading the window is the plain list, also when snapshots carry it on and batches feed it."""
     aggregates = {"sum": sg.sum(), "max": sg.max(), "count": sg.count(), "first": sg.first()}
-    for seed in range(2):
+    for seed in range(2 if engine == "amta" else 1):
         window, plain = sg.Window(aggregates, policy=policy, engine=engine), Plain(leaving)
         batch = sg.Window(aggregates, policy=policy, engine=engine)
-        values = array("d", stream(seed, 250, least))
+        values = array("d", stream(seed, 250 if engine == "amta" else 150, least))
         columns = batch.insert_many(values)
         for i, x in enumerate(values):
             window.insert(x, i)

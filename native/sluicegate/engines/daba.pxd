@@ -11,6 +11,7 @@ from sluicegate.engines.queued cimport Queued
 
 
 cdef class Daba(Queued):
+    cdef int kernel
     cdef int64_t l
     cdef int64_t r
     cdef int64_t a

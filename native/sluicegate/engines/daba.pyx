@@ -8,9 +8,27 @@ sluicegate.reference.daba.
 cimport cython
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.chunks cimport at
+from sluicegate.engines.base cimport Block
+from sluicegate.engines.chunks cimport Queue, at, reserve
+from sluicegate.engines.kernels cimport (
+    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of, width_of,
+)
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 from sluicegate.engines.queued cimport Queued, drop_before
+
+cdef Any any_op
+cdef Add add_op
+cdef Least least_op
+cdef Greatest greatest_op
+cdef Merge merge_op
+
+ctypedef struct Sublists:  # the pointers F, L, R, A, B, E
+    int64_t f
+    int64_t l
+    int64_t r
+    int64_t a
+    int64_t b
+    int64_t e
 
 
 @cython.final
@@ -20,6 +38,7 @@ cdef class Daba(Queued):
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Queued.setup(self, p, limit)
         self.l = self.r = self.a = self.b = 0
+        self.kernel = kernel_of(p)
         return self.lay_out(2, limit)
 
     cdef inline Slot* agg(self, int64_t index) noexcept nogil:
@@ -47,6 +66,24 @@ cdef class Daba(Queued):
         self.head += 1
         drop_before(&self.pool, &self.queue, self.head)
         self.fixup()
+
+    cdef int run(self, const Block* block) except -1 nogil:
+        """As push, pop and total one after the other, the operator in the loop."""
+        if reserve(&self.pool, &self.queue, self.tail) < 0 or reserve(&self.pool, &self.queue, self.tail + block.n - 1) < 0:
+            with gil:
+                raise MemoryError(f"daba: no memory for leaves {self.tail} to {self.tail + block.n - 1}")
+        if self.kernel == ADD:
+            run_by(self, add_op, block)
+        elif self.kernel == GREATEST:
+            run_by(self, greatest_op, block)
+        elif self.kernel == LEAST:
+            run_by(self, least_op, block)
+        elif self.kernel == MERGE:
+            run_by(self, merge_op, block)
+        else:
+            run_by(self, any_op, block)
+        drop_before(&self.pool, &self.queue, self.head)
+        return 0
 
     cdef inline void fixup(self) noexcept nogil:
         if self.head == self.b:  # singleton, or empty
@@ -135,3 +172,75 @@ cdef int check_sizes(Queued queue, int64_t l, int64_t r, int64_t a, int64_t b) e
         return queue.insist(l == r == a == b == e, f"pointers {l}, {r}, {a}, {b} of an empty window")
     queue.insist(f <= l <= r <= a <= b <= e, f"pointers {l}, {r}, {a}, {b}")
     return queue.insist(b - l + 1 == (b - f) - (e - b) and r - l == a - r, f"sizes by {l}, {r}, {a}, {b}")
+
+
+# the algorithm for a block of readings, for each operator; nothing is allocated, and nothing given back
+
+cdef inline Slot* agg_at(Daba self, const Queue* queue, int w, int64_t index) noexcept nogil:
+    return at(&self.pool, queue, 2 * w, index) + w
+
+
+cdef void run_by(Daba self, Op op, const Block* block) noexcept nogil:
+    cdef int w = width_of(op, self.p)
+    cdef Queue queue = self.queue
+    cdef Sublists s
+    cdef const Slot* leaf = block.leaves
+    cdef Slot* element
+    cdef int64_t i
+    s.f, s.l, s.r, s.a, s.b, s.e = self.head, self.l, self.r, self.a, self.b, self.tail
+    for i in range(block.n):
+        element = at(&self.pool, &queue, 2 * w, s.e)
+        copy_by(op, self.p, element, leaf)
+        if s.b < s.e:
+            combine_by(op, self.p, element + w, agg_at(self, &queue, w, s.e - 1), leaf)
+        else:
+            copy_by(op, self.p, element + w, leaf)
+        s.e += 1
+        fixup_by(self, op, &queue, &s)
+        while s.f < block.heads[i]:
+            s.f += 1
+            fixup_by(self, op, &queue, &s)
+        if block.totals != NULL and s.f < s.e:
+            total_by(self, op, &queue, &s, block.totals + i * w)
+        leaf += w
+    self.head, self.l, self.r, self.a, self.b, self.tail = s.f, s.l, s.r, s.a, s.b, s.e
+
+
+cdef inline void total_by(Daba self, Op op, const Queue* queue, const Sublists* s, Slot* out) noexcept nogil:
+    cdef int w = width_of(op, self.p)
+    if s.b == s.e:
+        copy_by(op, self.p, out, agg_at(self, queue, w, s.f))
+    elif s.f == s.b:
+        copy_by(op, self.p, out, agg_at(self, queue, w, s.e - 1))
+    else:
+        combine_by(op, self.p, out, agg_at(self, queue, w, s.f), agg_at(self, queue, w, s.e - 1))
+
+
+cdef inline void fixup_by(Daba self, Op op, const Queue* queue, Sublists* s) noexcept nogil:
+    if s.f == s.b:  # singleton, or empty
+        s.l = s.r = s.a = s.b = s.e
+        return
+    if s.l == s.b:  # flip
+        s.l, s.a, s.b = s.f, s.e, s.e
+    if s.l == s.r:  # shift
+        s.l += 1
+        s.r += 1
+        s.a += 1
+    else:
+        shrink_by(self, op, queue, s)
+
+
+cdef inline void shrink_by(Daba self, Op op, const Queue* queue, Sublists* s) noexcept nogil:
+    cdef int w = width_of(op, self.p)
+    cdef Slot* front = agg_at(self, queue, w, s.l)
+    cdef Slot* last = agg_at(self, queue, w, s.a - 1)
+    cdef Slot* beyond = self.spare + 2 * w
+    if s.a < s.b:
+        combine_by(op, self.p, beyond, last, agg_at(self, queue, w, s.a))
+        combine_by(op, self.p, front, front, beyond)
+        combine_by(op, self.p, last, last - w, agg_at(self, queue, w, s.a))
+    else:
+        combine_by(op, self.p, front, front, last)
+        copy_by(op, self.p, last, last - w)
+    s.l += 1
+    s.a -= 1

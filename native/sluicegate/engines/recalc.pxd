@@ -10,5 +10,6 @@ from sluicegate.engines.program cimport Slot
 cdef class Recalc(Engine):
     cdef Pool pool
     cdef Queue leaves
+    cdef int kernel
 
     cdef const Slot* fold(self, int64_t first) noexcept nogil

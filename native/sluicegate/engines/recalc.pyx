@@ -9,8 +9,17 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport Engine
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, release, reserve
+from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, held, release, reserve, run_at
+from sluicegate.engines.kernels cimport (
+    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of, width_of,
+)
 from sluicegate.engines.program cimport Program, Slot, combine, copy
+
+cdef Any any_op
+cdef Add add_op
+cdef Least least_op
+cdef Greatest greatest_op
+cdef Merge merge_op
 
 
 @cython.final
@@ -28,6 +37,7 @@ cdef class Recalc(Engine):
         memset(&self.leaves, 0, sizeof(Queue))
         self.pool.shift = 4 if limit else 8
         self.pool.chunk = (<int64_t> p.width) << self.pool.shift
+        self.kernel = kernel_of(p)
         return 0
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
@@ -68,22 +78,48 @@ cdef class Recalc(Engine):
         return self.fold(self.head + 1)
 
     cdef const Slot* fold(self, int64_t first) noexcept nogil:
-        cdef int64_t index
         cdef Slot* out = self.spare + (self.p.width if first > self.head else 0)
         if first >= self.tail:
             return NULL
-        copy(self.p, out, self.leaf(first))
-        for index in range(first + 1, self.tail):
-            combine(self.p, out, out, self.leaf(index))
+        if self.kernel == ADD:
+            fold_by(self, add_op, first, out)
+        elif self.kernel == GREATEST:
+            fold_by(self, greatest_op, first, out)
+        elif self.kernel == LEAST:
+            fold_by(self, least_op, first, out)
+        elif self.kernel == MERGE:
+            fold_by(self, merge_op, first, out)
+        else:
+            fold_by(self, any_op, first, out)
         return out
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return at(&self.pool, &self.leaves, self.p.width, index)
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t ring = (self.leaves.mask + 1) * <int64_t> sizeof(void*)
-        return Engine.bytes(self) + self.pool.chunks * self.pool.chunk * <int64_t> sizeof(Slot) + ring
+        cdef int64_t rings = 0 if self.leaves.chunk == NULL else 2 * (self.leaves.mask + 1)
+        return Engine.bytes(self) + held(&self.pool) + rings * <int64_t> sizeof(void*)
 
     cdef int begin(self, int64_t head) except -1:
         clear(&self.pool, &self.leaves)
         return Engine.begin(self, head)
+
+
+cdef inline void fold_by(Recalc self, Op op, int64_t first, Slot* out) noexcept nogil:
+    """The leaves from `first` on, oldest first, combined in registers but for partials of any width."""
+    cdef int w = width_of(op, self.p)
+    cdef int64_t index = first + 1, n, j
+    cdef const Slot* leaves
+    cdef Slot few[3]
+    cdef Slot* folded = few
+    if Op is Any:
+        folded = out
+    copy_by(op, self.p, folded, at(&self.pool, &self.leaves, w, first))
+    while index < self.tail:
+        n = min(run_at(&self.leaves, index), self.tail - index)
+        leaves = at(&self.pool, &self.leaves, w, index)
+        for j in range(n):
+            combine_by(op, self.p, folded, folded, leaves + j * w)
+        index += n
+    if folded != out:
+        copy_by(op, self.p, out, folded)

@@ -148,6 +148,8 @@ cdef class Soe(Queued):
         """Whether the total has lost digits that the leaves still have."""
         cdef double now
         cdef int k
+        if self.tail - self.head == 1:
+            return True
         if self.deviations and self.since >= TURNS * (self.tail - self.head) + 64:
             return True
         for k in range(self.sums):
@@ -192,7 +194,7 @@ cdef class Soe(Queued):
     cdef int64_t steady(self, const Block* block, int64_t i) except -1 nogil:
         """How many readings from `i` on let one leave each and lie one after the other, as the leaving ones do."""
         cdef int64_t n = block.n - i
-        if block.jump != 1 or block.heads[block.n - 1] - self.head != n or self.head == self.tail:
+        if block.jump != 1 or block.heads[block.n - 1] - self.head != n or self.tail - self.head < 2:
             return 1
         self.make_room()
         return min(n, min(run_at(&self.queue, self.tail), run_at(&self.queue, self.head)))

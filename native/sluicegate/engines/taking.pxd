@@ -13,7 +13,7 @@ cdef class Taking(Bucketing):
     cdef int64_t most_block  # readings
     cdef int64_t newest_of_block  # the greatest time up to its end
     cdef bint empties  # the block may leave the window empty
-    cdef object names  # of the aggregates
+    cdef tuple names  # of the aggregates
     cdef object read_row  # what `slide` asks where a value or a time is not a plain float or int
     cdef object read_time
     cdef bint positive  # values must be greater than 0

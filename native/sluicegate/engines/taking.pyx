@@ -84,13 +84,19 @@ cdef class Taking(Bucketing):
     cdef object answer(self):
         """The only aggregate's answer, or all by name."""
         cdef Slot* out = self.reading + self.p.width
-        cdef int kind = self.outputs[0].kind
-        if self.answers > 1 or kind >= K_RATE or self.answer_all(out) < 0:
+        cdef int k
+        cdef bint plain = self.answer_all(out) >= 0
+        for k in range(self.answers):
+            plain = plain and self.outputs[k].kind < K_RATE
+        if not plain:
             values = self.results()
             return values[0] if self.answers == 1 else dict(zip(self.names, values))
-        if is_whole(kind):
-            return out.i
-        return None if may_lack(kind) and isnan(out.f) else out.f
+        if self.answers == 1:
+            return answer_of(&self.outputs[0], out)
+        named = {}
+        for k in range(self.answers):
+            named[self.names[k]] = answer_of(&self.outputs[k], out + k)
+        return named
 
     def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out):
         """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
@@ -428,6 +434,12 @@ cdef class Taking(Bucketing):
             if block.heads[i] == first + i:
                 for k in range(self.answers):
                     out[k][row + i] = of_nothing(self.outputs[k].kind)
+
+
+cdef inline object answer_of(const Output* o, const Slot* out):
+    if is_whole(o.kind):
+        return out.i
+    return None if may_lack(o.kind) and isnan(out.f) else out.f
 
 
 cdef inline double of_nothing(int kind) noexcept nogil:

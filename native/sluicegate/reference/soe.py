@@ -8,6 +8,7 @@ What the paper leaves open is a total that drifts, or stays poisoned after a lar
 * where that is not enough the total is taken anew from the leaves: when the largest summand has left and the sum is
   smaller by 2⁻⁴⁰, when squared deviations have fallen below 2⁻¹⁶ of their greatest, and when what made them overflow
   has left. Each time the greatest falls by as much, so this is rare whatever comes;
+* so it is where only one leaf is left: the total is that leaf;
 * squared deviations have no such errors beside them: they are also taken anew in every fourth window turn.
 """
 
@@ -94,6 +95,8 @@ class Soe(Queued):
 
     def _lost(self) -> bool:
         """Whether the total has lost digits that the leaves still have."""
+        if self.tail - self.head == 1:
+            return True
         if self._deviations and self._since >= TURNS * (self.tail - self.head) + 64:
             return True
         total = self._sum or []

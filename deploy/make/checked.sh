@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Builds the compiled modules once more, below build/, with checks in them, and runs tests over that copy:
+# "bounds" (Cython's bounds checks, all of tests/native) or "address" (the compiler's address sanitizer, the engines' tests).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+kind=${1:?bounds or address}
+python=$(realpath "${VENV:-.venv}")/bin/python
+copy=$PWD/build/checked/$kind
+mkdir -p "$copy"
+git ls-files -z | tar --create --null --files-from=- | tar --extract --directory="$copy"
+cd "$copy"
+export PYTHONPATH=$copy/native:$copy/agent:$copy/cloud:$copy/deploy/demo
+case $kind in
+bounds)
+    SLUICEGATE_BUILD_CHECKED=1 "$python" setup.py -q build_ext --inplace
+    exec "$python" -m pytest -q -m 'not slow' tests/native
+    ;;
+address)
+    CFLAGS="-fsanitize=address -fno-omit-frame-pointer -g1" LDFLAGS=-fsanitize=address "$python" setup.py -q build_ext --inplace
+    LD_PRELOAD=$("${CC:-cc}" -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 exec "$python" -m pytest -q -m 'not slow' \
+        tests/native/test_engines*.py tests/native/test_engine_blocks.py tests/native/test_lockstep*.py \
+        tests/native/test_policies.py tests/native/test_bad_input.py tests/native/test_window.py \
+        tests/native/test_runs.py tests/native/test_aggregates.py tests/native/test_store*.py
+    ;;
+*) echo "checked: $kind, expected bounds or address" >&2; exit 2 ;;
+esac
