@@ -46,7 +46,8 @@ WINDOW = 1 << 14
 LARGE = 1 << 20
 SHARES = (0.5, 0.99, 0.999, 0.9999)
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
-DOTS = 500  # of a picture, for a million rounds
+DOTS = 150  # of a run in the picture
+PICTURED = ("two_stacks", "foa", "ioa", "daba", "daba_lite", "amta")  # the paper's, and what came after
 OF_PICTURE = ("Sum", "GeoMean", "Bloom")
 LARGEST_OF = {"Bloom": 1 << 14}  # a partial is 2 KiB
 
@@ -64,7 +65,7 @@ def latency(engines: Sequence[str], effort: Effort) -> list[Table]:
             few = rounds // 10 if operator.paper in LARGEST_OF else rounds
             taken = own_times(engine, operator.aggregate(), WINDOW, few, min(effort.rounds, 3), full)
             ours[engine] = _spread(taken)
-            if operator.paper in OF_PICTURE:
+            if operator.paper in OF_PICTURE and engine in PICTURED:
                 series[f"{operator.paper} {engine}"] = _thinned(taken)
         rows += [ours, {"operator": "  paper", **_as_printed(TABLE_2.get(operator.paper, {}))}]
     unit = "cycles of the time stamp counter" if probe().CYCLES else "nanoseconds"

@@ -99,7 +99,7 @@ def _latency(plt: Any, table: Table) -> Any:
         for color, name in zip(COLORS * 2, names, strict=False):
             parts = table.series[name]
             axes.plot(parts["median"], color=color, linewidth=1, label=name.split()[1])
-            axes.plot(parts["greatest"][::5], ".", color=color, markersize=1)
+            axes.plot(parts["greatest"], ".", color=color, markersize=1)
         axes.set(yscale="log", title=operator, xlabel="part of the run")
     row[0][0].set_ylabel("median (line), greatest (dots)")
     row[0][-1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
