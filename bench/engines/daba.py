@@ -6,6 +6,7 @@ import math
 import statistics
 from array import array
 from collections.abc import Callable, Sequence
+from operator import mul
 from typing import Any
 
 from bench.engines.compiled import probe
@@ -52,7 +53,7 @@ LARGEST_OF = {"Bloom": 1 << 14}  # a partial is 2 KiB
 
 def latency(engines: Sequence[str], effort: Effort) -> list[Table]:
     """Table 2 and the top of Figure 13."""
-    rounds = 1_000_000 if effort.most >= 1 << 20 else effort.most
+    rounds = 1 << 18 if not effort.quick else effort.most
     rows: list[dict[str, Any]] = []
     series: dict[str, Any] = {}
     for operator in OPERATORS:
@@ -62,16 +63,16 @@ def latency(engines: Sequence[str], effort: Effort) -> list[Table]:
                 continue
             few = rounds // 10 if operator.paper in LARGEST_OF else rounds
             taken = own_times(engine, operator.aggregate(), WINDOW, few, min(effort.rounds, 3), full)
-            ours[engine] = f"{statistics.fmean(taken):,.0f} ± {statistics.pstdev(taken):,.0f}"
+            ours[engine] = _spread(taken)
             if operator.paper in OF_PICTURE:
                 series[f"{operator.paper} {engine}"] = _thinned(taken)
         rows += [ours, {"operator": "  paper", **_as_printed(TABLE_2.get(operator.paper, {}))}]
     unit = "cycles of the time stamp counter" if probe().CYCLES else "nanoseconds"
     notes = [
         f"{unit}, {probe().ticks_a_ns():.2f} to a nanosecond (the paper's Xeon: {PAPER_GHZ}), in which the two "
-        f"readings of the clock, {probe().least_ticks()} by themselves, are included. {rounds:,} rounds (Bloom: a tenth) of evict + "
-        f"insert + query; of each round the least of {min(effort.rounds, 3)} runs, so that what the scheduler does to "
-        "one of them does not count (the paper: one run).",
+        f"readings of the clock, {probe().least_ticks()} by themselves, are included. {rounds:,} rounds of evict + "
+        f"insert + query (Bloom: a tenth); of each the least of {min(effort.rounds, 3)} runs, so that what the "
+        "scheduler does to one of them does not count (the paper: one run).",
     ]  # fmt: skip
     columns = [Column("operator", "mean ± sd"), *(Column(engine, engine) for engine in _without_recalc(engines))]
     title = f"DABA Table 2: latency in {unit}, window 2^14"
@@ -110,6 +111,12 @@ def _tail_of(runs: list[array[int]], ticks_a_ns: float) -> dict[str, Any]:
         row[f"p{share * 100:g}"] = rounded(value / ticks_a_ns)
     row["own_ns"], row["greatest_ns"] = max(own) / ticks_a_ns, max(map(max, runs)) / ticks_a_ns
     return row
+
+
+def _spread(taken: array[int]) -> str:
+    """Mean ± standard deviation; the statistics module's exact fractions would take longer than what was measured."""
+    mean = sum(taken) / len(taken)
+    return f"{mean:,.0f} ± {math.sqrt(max(0.0, sum(map(mul, taken, taken)) / len(taken) - mean * mean)):,.0f}"
 
 
 def _as_printed(cells: dict[str, tuple[int, int]]) -> dict[str, str]:

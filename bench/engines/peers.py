@@ -40,8 +40,8 @@ def peers(engines: Sequence[str], effort: Effort) -> list[Table]:
     notes = [
         "CPU ns a reading, full window, a result after each reading, taking turns, least of the rounds. C loop: "
         "bench/engines/loops.h, one hard-wired aggregate over a ring, sums by adding and subtracting without a care "
-        "for drift. pandas: `rolling`, a Series of float64 of at least four windows, so that the window is full for "
-        "most of it." + ("" if _has("river") else " river is not installed here: no column for it."),
+        "for drift. pandas: `rolling`, a Series of float64 of at least two windows, so that the window is full for "
+        "half of it at least." + ("" if _has("river") else " river is not installed here: no column for it."),
     ]  # fmt: skip
     return [Table("peers", "Beside pandas, river and C", columns, rows, notes)]
 
@@ -55,7 +55,8 @@ def _peer_row(name: str, size: int, engines: Sequence[str], effort: Effort) -> d
     subjects |= {engine: full.batch for engine, full in fulls.items()}
     if FASTEST in fulls:
         subjects[f"{FASTEST} by time"] = Full(FASTEST, aggregate, size, by_time=True).batch
-    row |= alternated(subjects, effort._replace(seconds=effort.seconds / 2))
+    whole = dict.fromkeys((name for name in subjects if name.startswith("pandas")), max(2 * size, effort.most))
+    row |= alternated(subjects, effort._replace(seconds=effort.seconds / 2), whole)
     best = min(fulls, key=lambda engine: row[engine], default=None)
     row |= {"which": best, "best engine": row[best] if best else None}
     for other in ("C loop", "pandas", "river"):
@@ -78,14 +79,12 @@ def _pandas(name: str, size: int, effort: Effort) -> dict[str, Feed]:
         return {}
     import pandas as pd
 
-    least = max(4 * size, effort.most)
-
     def by(window: Any, by_time: bool) -> Feed:
         def feed(count: int) -> float:
-            values = _long_enough(max(count, least))
+            values = _long_enough(count)
             index = pd.to_datetime(range(len(values)), unit="us") if by_time else None
             rolling = pd.Series(values, index=index).rolling(window)
-            return timed(lambda: getattr(rolling, PANDAS[name])()) * count / len(values)
+            return timed(lambda: getattr(rolling, PANDAS[name])())
 
         return feed
 
