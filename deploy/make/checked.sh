@@ -17,7 +17,7 @@ bounds)
     ;;
 address)
     CFLAGS="-fsanitize=address -fno-omit-frame-pointer -g1" LDFLAGS=-fsanitize=address "$python" setup.py -q build_ext --inplace
-    LD_PRELOAD=$("${CC:-cc}" -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 exec "$python" -m pytest -q -m 'not slow' \
+    LD_PRELOAD=$("${CC:-cc}" -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 exec "$python" -m pytest -q --capture=sys -m 'not slow' \
         tests/native/test_engines*.py tests/native/test_engine_blocks.py tests/native/test_lockstep*.py \
         tests/native/test_policies.py tests/native/test_bad_input.py tests/native/test_window.py \
         tests/native/test_runs.py tests/native/test_aggregates.py tests/native/test_store*.py

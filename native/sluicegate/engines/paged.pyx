@@ -42,9 +42,9 @@ cdef class Paged(Engine):
         self.idle, self.blocks, self.sealed, self.outgoing = NULL, 0, 0, []
         self.leaving = 0
         self.failures = 0
-        self.blank = <Slot*> calloc(p.width, sizeof(Slot))
+        self.blank = <Slot*> calloc(2 * p.width, sizeof(Slot))  # a pair: children are read side by side
         if self.blank == NULL:
-            raise MemoryError(f"paged engine: no memory for a partial of {p.width} slots")
+            raise MemoryError(f"paged engine: no memory for 2 partials of {p.width} slots")
         return 0
 
     def attach(self, pager, int shift):
@@ -339,7 +339,7 @@ cdef class Paged(Engine):
         if not self.faulted:
             return 0
         self.faulted = False
-        for t in range(self.p.width):
+        for t in range(2 * self.p.width):
             self.blank[t].i = FAR
         t = 0
         while t * self.shift < LEVELS and self.tier[t].tail != NULL and not self.faulted:
