@@ -89,7 +89,7 @@ def _bulk(plt: Any, table: Table) -> Any:
 
 
 def _latency(plt: Any, table: Table) -> Any:
-    """A column an operator; each engine's median, and as thin dots the greatest of each part of the run."""
+    """A column an operator; each engine's median, and thin the greatest, of each part of the run."""
     operators = sorted({name.split()[0] for name in table.series})
     figure, row = plt.subplots(
         1, max(1, len(operators)), figsize=(4.2 * max(1, len(operators)), 3.6), sharey=True, squeeze=False
@@ -99,9 +99,9 @@ def _latency(plt: Any, table: Table) -> Any:
         for color, name in zip(COLORS * 2, names, strict=False):
             parts = table.series[name]
             axes.plot(parts["median"], color=color, linewidth=1, label=name.split()[1])
-            axes.plot(parts["greatest"], ".", color=color, markersize=1)
+            axes.plot(parts["greatest"], color=color, linewidth=0.4)
         axes.set(yscale="log", title=operator, xlabel="part of the run")
-    row[0][0].set_ylabel("median (line), greatest (dots)")
+    row[0][0].set_ylabel("median (thick), greatest (thin)")
     row[0][-1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
