@@ -346,7 +346,13 @@ def test_other_threads_run_beside_a_batch(implementation_of_window: str) -> None
     if implementation_of_window == "pure":
         pytest.skip("the readable twin holds the GIL")
     window, values = sg.Window(sg.max(), policy=sg.policies.count(1000)), array("d", bytes(8 * 2_000_000))
-    thread = threading.Thread(target=window.insert_many, args=(values,), kwargs={"results": False})
+    batches = 40  # one is over in some milliseconds, the time for which a thread may keep the GIL
+
+    def insert() -> None:
+        for _ in range(batches):
+            window.insert_many(values, results=False)
+
+    thread = threading.Thread(target=insert)
     beside = refused = 0
     thread.start()
     while thread.is_alive():
@@ -358,7 +364,7 @@ def test_other_threads_run_beside_a_batch(implementation_of_window: str) -> None
     thread.join()
     assert beside > 100
     assert refused > 0
-    assert window.accepted == 2_000_000
+    assert window.accepted == batches * 2_000_000
 
 
 @pytest.mark.parametrize("limit", [0, 5])

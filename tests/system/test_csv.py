@@ -13,7 +13,7 @@ from sluicegate_demo.agents import WINDOWS
 from sluicegate_demo.edge import EdgeRun
 from sluicegate_demo.job import LENGTH, SLIDE
 from sluicegate_demo.readings import from_csv
-from sluicegate_demo.truth import Streams
+from sluicegate_demo.truth import AGGREGATES, Streams
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
@@ -58,7 +58,8 @@ def test_the_same_zeros(data: Callable[[str], Path], sluicegate: Any, tmp_path: 
     from sluicegate_cloud import job
     from sluicegate_demo.merge import FOLDER, windows
 
-    job.merge([str(tmp_path / name / "chunks") for name in COLUMNS], tmp_path / FOLDER, LENGTH, SLIDE)
+    chunks = [str(tmp_path / name / "chunks") for name in COLUMNS]
+    job.merge(chunks, tmp_path / FOLDER, LENGTH, SLIDE, AGGREGATES)
     tally = proof.cloud(windows(tmp_path), Streams(feeds), LENGTH, SLIDE)
     assert (tally.outside, tally.missing, tally.problems) == (0, 0, [])
     assert tally.checked > 20_000
