@@ -78,13 +78,14 @@ def _reached(subject: str, limit: int, goal: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench.engines.memory", subject, str(limit), str(goal)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + 60, check=False, cwd=ROOT)
     if ran.returncode:
-        return {"reached": 0, "ns": None, "end": (ran.stderr.strip().splitlines() or ["no word"])[-1][:200]}
+        said = (ran.stderr.strip().splitlines() or ["no word"])[-1][:200]
+        raise RuntimeError(f"{subject} within {limit} MiB: its process ended with {ran.returncode}: {said}")
     found: dict[str, Any] = json.loads(ran.stdout)
     return found
 
 
 def fill(subject: str, limit: int, goal: int) -> dict[str, Any]:
-    """Insert until the goal, the memory's or the time's end. To be called in a process of its own: the limit stays."""
+    """Insert until the goal, the memory's or the time's end. To be called in a process of its own."""
     import resource
     import time
 
@@ -93,7 +94,8 @@ def fill(subject: str, limit: int, goal: int) -> dict[str, Any]:
         values, held = array("d", [1.0]) * PIECE, 0
         window.insert(1.0)
         own = _status("VmData") + (limit << 20)
-        resource.setrlimit(resource.RLIMIT_DATA, (own, own))
+        before = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (own, before[1]))
         start, end = time.monotonic_ns(), "goal"
         try:
             while window.accepted < goal:
@@ -104,6 +106,7 @@ def fill(subject: str, limit: int, goal: int) -> dict[str, Any]:
         except MemoryError:
             end = "memory"
         held, taken = window.readings, time.monotonic_ns() - start
+        resource.setrlimit(resource.RLIMIT_DATA, before)  # the folder's removal needs memory too
         if end != "time" and window.query()["sum"] != held:
             raise AssertionError(f"{subject}: {held} readings held, their sum {window.query()['sum']}")
     return {"reached": held, "ns": taken / max(1, held), "end": end}
