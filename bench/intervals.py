@@ -174,7 +174,8 @@ def some_policy(rng: random.Random) -> Any:
 
 def some_histograms(rng: random.Random, hop: int) -> list[Any]:
     """Mostly a constrained footprint, at times beside one that decides."""
-    found: list[Any] = [sg.Constrained(rng.choice([4, 5, 6, 8, 16, 33, 64]))]
+    limit, merge = rng.choice([4, 5, 6, 8, 16, 33, 64]), rng.choice(["levels", "pairs"])
+    found: list[Any] = [sg.Constrained(limit, merge=merge)]
     if hop > 1 and rng.random() < 0.5:
         found.append(sg.Hop())
     if rng.random() < 0.3:
