@@ -11,8 +11,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from sluicegate.engines.base cimport Block, Engine
-from sluicegate.engines.chunks cimport at, run_at
+from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine
+from sluicegate.engines.chunks cimport at, reserve, run_at
 from sluicegate.engines.kernels cimport ADD, MERGE, kernel_of
 from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
 from sluicegate.engines.queued cimport Queued, drop_before
@@ -28,6 +28,19 @@ cdef double FAR = _FAR
 cdef enum:
     TURNS = 4  # sluicegate.reference.soe.TURNS
     LEAST_RUN = 4  # readings
+
+cdef int64_t EXPONENT = 0x7FF0000000000000
+cdef int64_t TWELVE_AND_A_HALF = 0x00C8000000000000  # twelve to a float64's exponent, one half to its fraction
+
+cdef extern from "lanes.h" nogil:
+    void lanes_cut(const double* a, const double* b, double* upper, double* lower, int64_t n, double grid)
+    void lanes_running(double* x, int64_t n)
+    void lanes_totals(const double* upper, const double* lower, double* out, int64_t n, double s, double c)
+    bint lanes_fall_below(const double* x, int64_t n, double s, double least)
+    double lanes_largest(const double* x, int64_t n)
+    void lanes_shares(const double* a, const double* b, double* out, int64_t n, double share)
+    void lanes_squares(const double* a, const double* b, const double* shift, double* out, int64_t n, double mean)
+    bint lanes_sound(const double* x, int64_t n, double s, double least)
 
 
 @cython.final
@@ -167,6 +180,25 @@ cdef class Soe(Queued):
         for index in range(self.head, self.tail):
             self.add(self.leaf(index), index)
 
+    cdef void take_moments_anew(self) noexcept nogil:
+        """As take_anew, of readings none of which is far: first their mean, then the squares around it."""
+        cdef double n = <double> (self.tail - self.head), mean, off, squares
+        mean = self.sum_around(0.0, &squares) / n
+        off = self.sum_around(mean, &squares)
+        self.sum[0].f, self.sum[1].f, self.sum[2].f = n, mean + off / n, greatest(squares - off * off / n, 0.0)
+        self.greatest[0], self.since = self.sum[2].f, 0
+
+    cdef double sum_around(self, double mean, double* squares) noexcept nogil:
+        """The sum of all leaves' distances from a mean, and that of their squares."""
+        cdef double total = 0.0
+        cdef int64_t index = self.head, k
+        squares[0] = 0.0
+        while index < self.tail:
+            k = min(run_at(&self.queue, index), self.tail - index)
+            add_distances(self.leaf(index), k, mean, &total, squares)
+            index += k
+        return total
+
     # blocks of readings; results may differ from those of single calls by their rounding
 
     cdef int run(self, const Block* block) except -1 nogil:
@@ -185,6 +217,8 @@ cdef class Soe(Queued):
         return 0
 
     cdef int one(self, const Block* block, int64_t i) except -1 nogil:
+        if self.kernel == MERGE and self.since >= TURNS * (self.tail - self.head) + 63 and self.overflow_at < self.head:
+            self.take_moments_anew()
         self.push(block.leaves + i * self.p.width)
         self.pop_to(block.heads[i])
         if block.totals != NULL and self.head < self.tail:
@@ -192,41 +226,61 @@ cdef class Soe(Queued):
         return 0
 
     cdef int64_t steady(self, const Block* block, int64_t i) except -1 nogil:
-        """How many readings from `i` on let one leave each and lie one after the other, as the leaving ones do."""
+        """How many readings from `i` on let one leave each; there is room for them then."""
         cdef int64_t n = block.n - i
         if block.jump != 1 or block.heads[block.n - 1] - self.head != n or self.tail - self.head < 2:
             return 1
         self.make_room()
-        return min(n, min(run_at(&self.queue, self.tail), run_at(&self.queue, self.head)))
+        if reserve(&self.pool, &self.queue, self.tail + n - 1) < 0:
+            with gil:
+                raise MemoryError(f"soe: no memory for leaves {self.tail} to {self.tail + n - 1}")
+        return n
+
+    cdef void exchange(self, const Slot* leaves, double* new, double* old, int64_t k) noexcept nogil:
+        """Keep k leaves behind the tail; their values and those of the k oldest, some of which they may be themselves."""
+        cdef int w = self.p.width
+        cdef int64_t j = 0, n, i
+        cdef const Slot* from_
+        while j < k:
+            n = min(run_at(&self.queue, self.tail + j), k - j)
+            memcpy(self.leaf(self.tail + j), leaves + j * w, n * self.size)
+            j += n
+        j = 0
+        while j < k:
+            n = min(run_at(&self.queue, self.head + j), k - j)
+            from_ = self.leaf(self.head + j)
+            if w == 1:
+                memcpy(old + j, from_, n * sizeof(Slot))
+            for i in range(n if w == 3 else 0):
+                old[j + i] = from_[3 * i + 1].f
+            j += n
+        for j in range(k if w == 3 else 0):
+            new[j] = leaves[3 * j + 1].f
 
     cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil:
-        """Take k such readings: the difference of what comes and leaves is added, with the exact errors of both.
+        """Take k such readings: the sum of the differences up to each is added to the total of before.
 
-        0, and nothing has changed, where the total may have lost digits on the way.
+        0, and nothing has changed, where the total may have lost digits on the way. What comes and what leaves is cut in
+        two (Rump, Ogita & Oishi's extraction): upper parts on a grid so coarse that no sum of them rounds, and small rests.
         """
-        cdef double s = self.sum.f, c = self.errors[0], a, b, d, t, part, error, low = INFINITY
-        cdef const Slot* leaves = block.leaves + i
-        cdef const Slot* old = self.leaf(self.head)
-        cdef bint watched = self.largest_at[0] < self.head + k
-        cdef int64_t j
-        memcpy(self.leaf(self.tail), leaves, k * sizeof(Slot))
-        for j in range(k):
-            a, b = leaves[j].f, old[j].f
-            d = a - b
-            part = d - a
-            error = (a - (d - part)) - (b + part)
-            t = s + d
-            part = t - s
-            c += error + ((s - (t - part)) + (d - part))
-            s = t
-            if block.totals != NULL:
-                block.totals[i + j].f = s + c
-            if watched:
-                low = min(low, fabs(s))
-        if watched and low < self.largest[0] * CANCELLED:
+        cdef double old[MOST_BLOCK]
+        cdef double upper[MOST_BLOCK]
+        cdef double lower[MOST_BLOCK]
+        cdef double s = self.sum.f, c = self.errors[0], t, part
+        cdef const double* new = <const double*> (block.leaves + i)
+        cdef double largest = greatest(self.largest[0], lanes_largest(new, k))
+        self.exchange(block.leaves + i, NULL, old, k)
+        lanes_cut(new, old, upper, lower, k, grid_of(largest))
+        lanes_running(upper, k)
+        lanes_running(lower, k)
+        if self.largest_at[0] < self.head + k and lanes_fall_below(upper, k, s, self.largest[0] * CANCELLED):
             return 0
-        self.note_largest(leaves, k)
-        self.sum.f, self.errors[0] = s, c
+        if block.totals != NULL:
+            lanes_totals(upper, lower, <double*> (block.totals + i), k, s, c)
+        self.note_largest(new, k, largest)
+        t = s + upper[k - 1]
+        part = t - s
+        self.sum.f, self.errors[0] = t, c + lower[k - 1] + ((s - (t - part)) + (upper[k - 1] - part))
         self.advance(k)
         return k
 
@@ -235,29 +289,43 @@ cdef class Soe(Queued):
 
         It ends before one that may lose digits or overflow, or where the total is due to be taken anew.
         """
-        cdef double n = self.sum[0].f, mean = self.sum[1].f, m2 = self.sum[2].f, share = 1.0 / n, a, b, d, next_mean, next_m2
-        cdef double most = self.greatest[0]
-        cdef const Slot* leaves = block.leaves + 3 * i
-        cdef const Slot* old = self.leaf(self.head)
+        cdef double new[MOST_BLOCK]
+        cdef double old[MOST_BLOCK]
+        cdef double shift[MOST_BLOCK + 1]
+        cdef double squares[MOST_BLOCK]
+        cdef double n = self.sum[0].f, mean = self.sum[1].f, m2 = self.sum[2].f
         cdef Slot* totals = block.totals + 3 * i
-        cdef int64_t j = 0
-        k = min(k, TURNS * (self.tail - self.head) + 64 - self.since)
-        memcpy(self.leaf(self.tail), leaves, max(k, 0) * 3 * sizeof(Slot))
-        while j < k:
-            a, b = leaves[3 * j + 1].f, old[3 * j + 1].f
-            d = a - b
-            next_mean = mean + d * share
-            next_m2 = m2 + d * ((a - next_mean) + (b - mean))
-            if not (most * LOST <= next_m2 < INFINITY) or fabs(a) >= FAR:
-                break
-            mean, m2 = next_mean, next_m2
-            most = greatest(most, m2)
-            if block.totals != NULL:
-                totals[3 * j].f, totals[3 * j + 1].f, totals[3 * j + 2].f = n, mean, m2
-            j += 1
-        self.sum[1].f, self.sum[2].f, self.greatest[0] = mean, m2, most
-        self.advance(j)
-        return j
+        cdef int64_t j
+        k = max(min(k, TURNS * (self.tail - self.head) + 64 - self.since), 0)
+        self.exchange(block.leaves + 3 * i, new, old, k)
+        shift[0] = 0.0
+        lanes_shares(new, old, shift + 1, k, 1.0 / n)
+        lanes_running(shift + 1, k)
+        lanes_squares(new, old, shift + 1, squares, k, mean)
+        lanes_running(squares, k)
+        k = self.while_sound(new, squares, k)
+        if k == 0:
+            return 0
+        for j in range(k if block.totals != NULL else 0):
+            totals[3 * j].f, totals[3 * j + 1].f, totals[3 * j + 2].f = n, mean + shift[j + 1], m2 + squares[j]
+        self.sum[1].f, self.sum[2].f = mean + shift[k], m2 + squares[k - 1]
+        self.advance(k)
+        return k
+
+    cdef int64_t while_sound(self, const double* new, const double* squares, int64_t k) noexcept nogil:
+        """How many readings neither overflow nor lose digits; the greatest squared deviations up to there are noted."""
+        cdef double m2 = self.sum[2].f, most = self.greatest[0], high
+        cdef int64_t j
+        high = greatest(most, m2 + lanes_largest(squares, k))  # or more
+        if not (lanes_sound(squares, k, m2, high * LOST) and lanes_largest(new, k) < FAR):
+            high = most
+            for j in range(k):
+                if not (high * LOST <= m2 + squares[j] < INFINITY) or not fabs(new[j]) < FAR:
+                    k = j
+                    break
+                high = greatest(high, m2 + squares[j])
+        self.greatest[0] = high
+        return k
 
     cdef void advance(self, int64_t k) noexcept nogil:
         """As many have left as have come."""
@@ -266,20 +334,12 @@ cdef class Soe(Queued):
         self.since += k
         drop_before(&self.pool, &self.queue, self.head)
 
-    cdef void note_largest(self, const Slot* leaves, int64_t k) noexcept nogil:
-        cdef double largest = self.largest[0], second = 0.0, third = 0.0, fourth = 0.0  # four, so that none waits
+    cdef void note_largest(self, const double* new, int64_t k, double largest) noexcept nogil:
+        """Before the tail moves."""
         cdef int64_t j
-        for j in range(0, k - 3, 4):
-            largest = greatest(largest, fabs(leaves[j].f))
-            second = greatest(second, fabs(leaves[j + 1].f))
-            third = greatest(third, fabs(leaves[j + 2].f))
-            fourth = greatest(fourth, fabs(leaves[j + 3].f))
-        for j in range(k & ~(<int64_t> 3), k):
-            largest = greatest(largest, fabs(leaves[j].f))
-        largest = greatest(greatest(largest, second), greatest(third, fourth))
         self.largest[0] = largest
         for j in range(k - 1, -1, -1):
-            if fabs(leaves[j].f) >= 0.5 * largest:
+            if fabs(new[j]) >= 0.5 * largest:
                 self.largest_at[0] = self.tail + j
                 return
 
@@ -327,3 +387,28 @@ cdef class Soe(Queued):
             inside *= (self.tail - self.head + 1) * 2.0 ** -50
             self.insist(fabs(total) <= inside, f"the sum in slot {self.sum_slots[k]} is not its leaves'")
         return 0
+
+
+cdef inline double grid_of(double largest) noexcept nogil:
+    """What rounds a number up to `largest` to a multiple of 2⁻⁴¹ of the power of two above: sums of 2^12 of those are exact."""
+    cdef Slot grid
+    grid.f = largest
+    grid.i = (grid.i & EXPONENT) + TWELVE_AND_A_HALF
+    return grid.f
+
+
+cdef inline void add_distances(const Slot* leaves, int64_t k, double mean, double* total, double* squares) noexcept nogil:
+    cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0, a, b
+    cdef int64_t j
+    for j in range(0, k - 1, 2):
+        a, b = leaves[3 * j + 1].f - mean, leaves[3 * j + 4].f - mean
+        first += a
+        second += b
+        third += a * a
+        fourth += b * b
+    if k & 1:
+        a = leaves[3 * k - 2].f - mean
+        first += a
+        third += a * a
+    total[0] += first + second
+    squares[0] += third + fourth
