@@ -15,15 +15,19 @@
 #define SLUICEGATE_LANES_OF __attribute__((unused, noinline))
 #endif
 
-/* a − b = upper + lower: upper exactly on the grid, lower to the rounding of numbers as small as half of it. */
-SLUICEGATE_LANES_OF static void lanes_cut(
+/* a − b = upper + lower: upper exactly on the grid, lower to the rounding of numbers as small as half of it; whether there
+   is any lower at all: there is none for numbers of few binary digits, such as integers and float32s. */
+SLUICEGATE_LANES_OF static int lanes_cut(
     const double *restrict a, const double *restrict b, double *restrict upper, double *restrict lower, int64_t n, double grid)
 {
+    int64_t some = 0;
     for (int64_t j = 0; j < n; j++) {
-        double x = (grid + a[j]) - grid, y = (grid + b[j]) - grid;
+        double x = (grid + a[j]) - grid, y = (grid + b[j]) - grid, rest = (a[j] - x) - (b[j] - y);
         upper[j] = x - y;
-        lower[j] = (a[j] - x) - (b[j] - y);
+        lower[j] = rest;
+        some |= rest != 0.0 ? 1 : 0;
     }
+    return some != 0;
 }
 
 /* Each becomes the sum up to it; four stretches side by side, so that no addition waits for the one before. */
@@ -123,6 +127,54 @@ SLUICEGATE_LANES_OF static void lanes_merge(const double *restrict front, double
         out[3 * j + 1] = mean;
         out[3 * j + 2] = squares;
     }
+}
+
+/* Windows of as many readings, each one reading further: x[j + k] is the next of window k. The order in each is that of
+   one window after the other, and so are the bits. */
+#define SLUICEGATE_ABREAST 8
+
+SLUICEGATE_LANES_OF static void lanes_add_on(const double *restrict x, double *restrict held, int64_t n)
+{
+    double own[SLUICEGATE_ABREAST];
+    for (int k = 0; k < SLUICEGATE_ABREAST; k++) own[k] = held[k];
+    for (int64_t j = 0; j < n; j++)
+        for (int k = 0; k < SLUICEGATE_ABREAST; k++) own[k] += x[j + k];
+    for (int k = 0; k < SLUICEGATE_ABREAST; k++) held[k] = own[k];
+}
+
+SLUICEGATE_LANES_OF static void lanes_least_on(const double *restrict x, double *restrict held, int64_t n)
+{
+    double own[SLUICEGATE_ABREAST];
+    for (int k = 0; k < SLUICEGATE_ABREAST; k++) own[k] = held[k];
+    for (int64_t j = 0; j < n; j++)
+        for (int k = 0; k < SLUICEGATE_ABREAST; k++) own[k] = x[j + k] < own[k] ? x[j + k] : own[k];
+    for (int k = 0; k < SLUICEGATE_ABREAST; k++) held[k] = own[k];
+}
+
+SLUICEGATE_LANES_OF static void lanes_greatest_on(const double *restrict x, double *restrict held, int64_t n)
+{
+    double own[SLUICEGATE_ABREAST];
+    for (int k = 0; k < SLUICEGATE_ABREAST; k++) own[k] = held[k];
+    for (int64_t j = 0; j < n; j++)
+        for (int k = 0; k < SLUICEGATE_ABREAST; k++) own[k] = x[j + k] > own[k] ? x[j + k] : own[k];
+    for (int k = 0; k < SLUICEGATE_ABREAST; k++) held[k] = own[k];
+}
+
+/* Single readings joined to moments of `count` of them, as kernels.merge_moments. */
+SLUICEGATE_LANES_OF static void lanes_merge_on(
+    const double *restrict x, double *restrict means, double *restrict squares, int64_t n, double count)
+{
+    double mean[SLUICEGATE_ABREAST], m2[SLUICEGATE_ABREAST];
+    for (int k = 0; k < SLUICEGATE_ABREAST; k++) mean[k] = means[k], m2[k] = squares[k];
+    for (int64_t j = 0; j < n; j++) {
+        double before = count, share = 1.0 / (count += 1.0);
+        for (int k = 0; k < SLUICEGATE_ABREAST; k++) {
+            double delta = x[j + k] - mean[k];
+            mean[k] += delta * share;
+            m2[k] += delta * delta * before * share;
+        }
+    }
+    for (int k = 0; k < SLUICEGATE_ABREAST; k++) means[k] = mean[k], squares[k] = m2[k];
 }
 
 #endif

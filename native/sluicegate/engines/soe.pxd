@@ -14,6 +14,7 @@ cdef class Soe(Queued):
     cdef Slot* arena
     cdef Slot* sum
     cdef Slot* kept  # of rest
+    cdef Slot* whole  # the leaf last asked for, where only its value is kept
     cdef double* errors  # of the plain sums
     cdef double* kept_errors
     cdef double* before  # the plain sums before an operation
@@ -44,7 +45,8 @@ cdef class Soe(Queued):
     cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil
     cdef int64_t glide_moments(self, const Block* block, int64_t i, int64_t k) noexcept nogil
     cdef void advance(self, int64_t k) noexcept nogil
-    cdef void exchange(self, const Slot* leaves, double* new, double* old, int64_t k) noexcept nogil
+    cdef Slot* element(self, int64_t index) noexcept nogil
+    cdef void exchange(self, const double* new, double* old, int64_t k) noexcept nogil
     cdef int64_t while_sound(self, const double* new, const double* squares, int64_t k) noexcept nogil
     cdef void note_largest(self, const double* new, int64_t k, double largest) noexcept nogil
     cdef const Slot* rounded(self, const Slot* total, const double* errors, Slot* out) noexcept nogil

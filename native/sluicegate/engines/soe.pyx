@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine
-from sluicegate.engines.chunks cimport at, reserve, run_at
+from sluicegate.engines.chunks cimport at, reserve, run_at, shape
 from sluicegate.engines.kernels cimport ADD, MERGE, kernel_of
 from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
 from sluicegate.engines.queued cimport Queued, drop_before
@@ -33,7 +33,7 @@ cdef int64_t EXPONENT = 0x7FF0000000000000
 cdef int64_t TWELVE_AND_A_HALF = 0x00C8000000000000  # twelve to a float64's exponent, one half to its fraction
 
 cdef extern from "lanes.h" nogil:
-    void lanes_cut(const double* a, const double* b, double* upper, double* lower, int64_t n, double grid)
+    bint lanes_cut(const double* a, const double* b, double* upper, double* lower, int64_t n, double grid)
     void lanes_running(double* x, int64_t n)
     void lanes_totals(const double* upper, const double* lower, double* out, int64_t n, double s, double c)
     bint lanes_fall_below(const double* x, int64_t n, double s, double least)
@@ -52,22 +52,29 @@ cdef class Soe(Queued):
         free(self.sum_slots)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
+        self.kernel = kernel_of(p)
         Queued.setup(self, p, limit)
         if not invertible(p):
             raise ValueError("soe: the program has a component without an inverse")
         self.find_slots()
         self.reset()
-        self.kernel = kernel_of(p)
+        return 0
+
+    cdef int lay_out(self, int partials, int64_t limit) except -1:
+        """Of a reading's moments only the mean is kept: the count is 1, and it deviates from nothing."""
+        self.stride = 1 if self.kernel == MERGE else self.p.width
+        shape(&self.pool, self.stride)
         return 0
 
     cdef int find_slots(self) except -1:
         cdef int k, op, n = self.p.steps
         self.sum_slots = <int*> calloc(2 * n, sizeof(int))
-        self.arena = <Slot*> calloc(2 * self.p.width + 6 * n, sizeof(Slot))
+        self.arena = <Slot*> calloc(3 * self.p.width + 6 * n, sizeof(Slot))
         if self.sum_slots == NULL or self.arena == NULL:
             raise MemoryError(f"soe: no memory for 2 totals of {self.p.width} slots")
         self.sum, self.kept, self.deviation_slots = self.arena, self.arena + self.p.width, self.sum_slots + n
-        self.errors = <double*> (self.kept + self.p.width)
+        self.whole = self.kept + self.p.width
+        self.errors = <double*> (self.whole + self.p.width)
         self.kept_errors, self.before, self.largest = self.errors + n, self.errors + 2 * n, self.errors + 3 * n
         self.greatest, self.largest_at = self.errors + 4 * n, <int64_t*> (self.errors + 5 * n)
         self.plain = self.sums = self.deviations = 0
@@ -94,13 +101,22 @@ cdef class Soe(Queued):
             self.largest_at[k] = -1
         self.overflow_at, self.since = -1, 0
 
-    cdef Slot* leaf(self, int64_t index) noexcept nogil:
+    cdef inline Slot* element(self, int64_t index) noexcept nogil:
         return at(&self.pool, &self.queue, self.stride, index)
+
+    cdef Slot* leaf(self, int64_t index) noexcept nogil:
+        if self.kernel != MERGE:
+            return self.element(index)
+        self.whole[0].f, self.whole[1], self.whole[2].f = 1.0, self.element(index)[0], 0.0
+        return self.whole
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Add to the total."""
         self.make_room()
-        copy(self.p, self.leaf(self.tail), leaf)
+        if self.kernel == MERGE:
+            self.element(self.tail)[0] = leaf[1]
+        else:
+            copy(self.p, self.element(self.tail), leaf)
         self.add(leaf, self.tail)
         self.tail += 1
         return 0
@@ -195,7 +211,7 @@ cdef class Soe(Queued):
         squares[0] = 0.0
         while index < self.tail:
             k = min(run_at(&self.queue, index), self.tail - index)
-            add_distances(self.leaf(index), k, mean, &total, squares)
+            add_distances(self.element(index), k, mean, &total, squares)
             index += k
         return total
 
@@ -236,26 +252,18 @@ cdef class Soe(Queued):
                 raise MemoryError(f"soe: no memory for leaves {self.tail} to {self.tail + n - 1}")
         return n
 
-    cdef void exchange(self, const Slot* leaves, double* new, double* old, int64_t k) noexcept nogil:
-        """Keep k leaves behind the tail; their values and those of the k oldest, some of which they may be themselves."""
-        cdef int w = self.p.width
-        cdef int64_t j = 0, n, i
-        cdef const Slot* from_
+    cdef void exchange(self, const double* new, double* old, int64_t k) noexcept nogil:
+        """Keep k readings behind the tail, and take out the k oldest, some of which they may be themselves."""
+        cdef int64_t j = 0, n
         while j < k:
             n = min(run_at(&self.queue, self.tail + j), k - j)
-            memcpy(self.leaf(self.tail + j), leaves + j * w, n * self.size)
+            memcpy(self.element(self.tail + j), new + j, n * sizeof(double))
             j += n
         j = 0
         while j < k:
             n = min(run_at(&self.queue, self.head + j), k - j)
-            from_ = self.leaf(self.head + j)
-            if w == 1:
-                memcpy(old + j, from_, n * sizeof(Slot))
-            for i in range(n if w == 3 else 0):
-                old[j + i] = from_[3 * i + 1].f
+            memcpy(old + j, self.element(self.head + j), n * sizeof(double))
             j += n
-        for j in range(k if w == 3 else 0):
-            new[j] = leaves[3 * j + 1].f
 
     cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil:
         """Take k such readings: the sum of the differences up to each is added to the total of before.
@@ -269,10 +277,10 @@ cdef class Soe(Queued):
         cdef double s = self.sum.f, c = self.errors[0], t, part
         cdef const double* new = <const double*> (block.leaves + i)
         cdef double largest = greatest(self.largest[0], lanes_largest(new, k))
-        self.exchange(block.leaves + i, NULL, old, k)
-        lanes_cut(new, old, upper, lower, k, grid_of(largest))
+        self.exchange(new, old, k)
+        if lanes_cut(new, old, upper, lower, k, grid_of(largest)):
+            lanes_running(lower, k)
         lanes_running(upper, k)
-        lanes_running(lower, k)
         if self.largest_at[0] < self.head + k and lanes_fall_below(upper, k, s, self.largest[0] * CANCELLED):
             return 0
         if block.totals != NULL:
@@ -297,7 +305,9 @@ cdef class Soe(Queued):
         cdef Slot* totals = block.totals + 3 * i
         cdef int64_t j
         k = max(min(k, TURNS * (self.tail - self.head) + 64 - self.since), 0)
-        self.exchange(block.leaves + 3 * i, new, old, k)
+        for j in range(k):
+            new[j] = block.leaves[3 * (i + j) + 1].f
+        self.exchange(new, old, k)
         shift[0] = 0.0
         lanes_shares(new, old, shift + 1, k, 1.0 / n)
         lanes_running(shift + 1, k)
@@ -363,7 +373,7 @@ cdef class Soe(Queued):
         return out
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t slots = 2 * self.p.width + 6 * self.p.steps
+        cdef int64_t slots = 3 * self.p.width + 6 * self.p.steps
         return Queued.bytes(self) + slots * <int64_t> sizeof(Slot) + 2 * self.p.steps * <int64_t> sizeof(int)
 
     cdef int begin(self, int64_t head) except -1:
@@ -397,17 +407,17 @@ cdef inline double grid_of(double largest) noexcept nogil:
     return grid.f
 
 
-cdef inline void add_distances(const Slot* leaves, int64_t k, double mean, double* total, double* squares) noexcept nogil:
+cdef inline void add_distances(const Slot* values, int64_t k, double mean, double* total, double* squares) noexcept nogil:
     cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0, a, b
     cdef int64_t j
     for j in range(0, k - 1, 2):
-        a, b = leaves[3 * j + 1].f - mean, leaves[3 * j + 4].f - mean
+        a, b = values[j].f - mean, values[j + 1].f - mean
         first += a
         second += b
         third += a * a
         fourth += b * b
     if k & 1:
-        a = leaves[3 * k - 2].f - mean
+        a = values[k - 1].f - mean
         first += a
         third += a * a
     total[0] += first + second
