@@ -50,7 +50,8 @@ def test_the_sample_is_the_defaults() -> None:
     for line in sample_text().splitlines():
         key = line.removeprefix("# ").split(" = ")[0]
         is_default = line.startswith("# ") and " = " in line and key.isidentifier()
-        optional = key in {"client_id", "username", "password_file", "password_env", "path", "url"} or key.endswith("_file")
+        unset = {"client_id", "username", "password_env", "path", "url"}
+        optional = key in unset or key.endswith("_file")
         paths = key in {"time", "sequence", "epoch"}
         shown.append(line.removeprefix("# ") if is_default and not optional and not paths else line)
     written = tomllib.loads("\n".join(shown))
