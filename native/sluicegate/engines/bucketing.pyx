@@ -12,9 +12,6 @@ from sluicegate.histograms._rules cimport run_joins, run_took
 from sluicegate.histograms._statistics cimport Moments
 from sluicegate.histograms._sum_like cimport Sum, sums_run
 
-cdef enum:
-    MOST_RUN = 1024  # readings folded at once: they stay in the processor's first cache
-
 
 cdef class Bucketing(Ruling):
     """A window that places readings in leaves."""

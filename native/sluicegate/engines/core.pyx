@@ -56,6 +56,7 @@ cdef class Core(Taking):
         self.composites = self._layout.composites()  # of a partial as Python sees it
         fill_program(&self.p, layout)
         fill_outputs(self.outputs, &self.p, layout)
+        self.room_for_runs()
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
         facts, self.engine_name = catalogue.check(engine, layout), engine
