@@ -274,7 +274,7 @@ cdef class Core(Taking):
                 self.keep_time(self.unpack(leaf).i)
                 self.newest = max(self.newest, self.unpack(leaf).i)
             self.engine.push(self.partial_of(self.unpack(leaf)))
-        self.newest = saved.newest
+        self.newest, self.condition.wakes = saved.newest, 0
         left, right = saved.left, saved.right
         self.engine.finish(
             self.partial_of(self.unpack(left)) if left else NULL, self.partial_of(self.unpack(right)) if right else NULL
