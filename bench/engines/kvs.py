@@ -175,7 +175,8 @@ def _bulk(subjects: Sequence[str], effort: Effort) -> Table:
         Column("engine", "engine"), Column("count", "leave at once"), Column("least", "ms, least", ".3f"),
         Column("median", "ms, median", ".3f"),
         Column("undisturbed", "ms, greatest not preempted", ".3f"), Column("own", "ms of CPU, greatest", ".3f"),
-        Column("preempted", "preempted"), Column("greatest", "ms, greatest of all", ".3f"), Column("hwm", "resident, most (MiB)", ".1f"),
+        Column("preempted", "preempted"), Column("greatest", "ms, greatest of all", ".3f"),
+        Column("hwm", "resident, most (MiB)", ".1f"),
     ]  # fmt: skip
     notes = [
         f"{ROUNDS} evictions each, out of {power(size)} readings under a time policy: one call of insert, from Python. "
