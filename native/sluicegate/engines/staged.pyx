@@ -259,15 +259,27 @@ cdef class Staged(Engine):
 
     # answers
 
-    cdef const Slot* back(self) noexcept nogil:
+    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
+        """What `total` and `rest` fold before the newest bucket."""
+        if self.tail - self.head < 2:
+            return False
+        left[0], top[0] = self.front(), self.front_of_rest()
+        base[0] = NULL if self.top - 1 == self.pivot else self.back_to(self.top - 1)
+        return left[0] != NULL
+
+    cdef inline const Slot* back(self) noexcept nogil:
         """What the staged buckets from the pivot on fold to."""
-        while self.known < self.top:
+        return self.back_to(self.top)
+
+    cdef const Slot* back_to(self, int64_t end) noexcept nogil:
+        """The same before `end`."""
+        while self.known < end:
             if self.known == self.pivot:
                 copy(self.p, self.fold(self.known), self.at(self.known))
             else:
                 combine(self.p, self.fold(self.known), self.fold(self.known - 1), self.at(self.known))
             self.known += 1
-        return self.fold(self.top - 1)
+        return self.fold(end - 1)
 
     cdef const Slot* before(self, const Slot* first, const Slot* second, Slot* out) noexcept nogil:
         """Both in `out`; either may be missing."""
@@ -276,31 +288,39 @@ cdef class Staged(Engine):
         combine(self.p, out, first, second)
         return out
 
-    cdef const Slot* total(self) noexcept nogil:
+    cdef const Slot* front(self) noexcept nogil:
+        """What is stored and what is staged before the pivot fold to; NULL: nothing."""
         cdef Slot* kept = self.spare + S_FRONT * self.p.width
-        cdef const Slot* front
+        cdef const Slot* found
+        if not self.front_known:
+            found = self.before(self.stored.total(), self.fold(self.base) if self.base < self.pivot else NULL, kept)
+            self.front_known, self.has_front = True, found != NULL
+            if found != NULL and found != kept:
+                copy(self.p, kept, found)
+        return kept if self.has_front else NULL
+
+    cdef const Slot* front_of_rest(self) noexcept nogil:
+        """The same without the oldest bucket of all."""
+        cdef Slot* kept = self.spare + S_FRONT_OF_REST * self.p.width
+        cdef int64_t first = self.base + (0 if self.kept() else 1)
+        cdef const Slot* found
+        if not self.rest_known:
+            found = self.stored.rest() if self.kept() > 1 else NULL
+            found = self.before(found, self.fold(first) if first < self.pivot else NULL, kept)
+            self.rest_known, self.has_rest = True, found != NULL
+            if found != NULL and found != kept:
+                copy(self.p, kept, found)
+        return kept if self.has_rest else NULL
+
+    cdef const Slot* total(self) noexcept nogil:
         if self.head == self.tail:
             return NULL
-        if not self.front_known:
-            front = self.before(self.stored.total(), self.fold(self.base) if self.base < self.pivot else NULL, kept)
-            self.front_known, self.has_front = True, front != NULL
-            if front != NULL and front != kept:
-                copy(self.p, kept, front)
-        return self.before(kept if self.has_front else NULL, self.back(), self.spare)
+        return self.before(self.front(), self.back(), self.spare)
 
     cdef const Slot* rest(self) noexcept nogil:
-        cdef Slot* kept = self.spare + S_FRONT_OF_REST * self.p.width
-        cdef const Slot* front = NULL
-        cdef int64_t first = self.base + (0 if self.kept() else 1)
         if self.tail - self.head < 2:
             return NULL
-        if not self.rest_known:
-            front = self.stored.rest() if self.kept() > 1 else NULL
-            front = self.before(front, self.fold(first) if first < self.pivot else NULL, kept)
-            self.rest_known, self.has_rest = True, front != NULL
-            if front != NULL and front != kept:
-                copy(self.p, kept, front)
-        return self.before(kept if self.has_rest else NULL, self.back(), self.spare + S_REST * self.p.width)
+        return self.before(self.front_of_rest(), self.back(), self.spare + S_REST * self.p.width)
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         cdef int64_t place = index - self.head - self.kept()
