@@ -62,8 +62,10 @@ class Database:
         if len(json.dumps(document, separators=(",", ":"))) > largest:
             return _row(name, "document too large!", "413", "Document too large!")
         with self.lock:
-            if name in self.documents:
+            if name in self.documents and document.get("_rev") != self.log[name][1]:
                 return _row(name, "conflict", 409, "Document exists")
+            if name in self.documents and self.function is rule.telemetry:
+                return _row(name, "Forbidden", 403, "a chunk is written once and never changed")
             try:
                 channels = self.function(document, user)
             except rule.Forbidden as forbidden:
