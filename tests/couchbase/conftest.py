@@ -11,14 +11,12 @@ from gateway.launcher import SyncGateway
 from gateway.proxy import Proxy
 from gateway.stand_in import StandIn
 
-NO_GATEWAY = "missing: Sync Gateway (SLUICEGATE_SYNC_GATEWAY)"
-
 
 @pytest.fixture(scope="session")
 def real_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncGateway]:
     """A real Sync Gateway in memory, started once; skips where there is none."""
     if databases.program() is None:
-        pytest.skip(NO_GATEWAY)
+        pytest.skip(databases.MISSING)
     with SyncGateway(tmp_path_factory.mktemp("gateway")) as gateway:
         yield gateway
 

@@ -126,6 +126,10 @@ class StandIn:
         """Every document of a database by id."""
         return dict(self.databases[database].documents)
 
+    def revisions_of(self, database: str) -> dict[str, str]:
+        """The current revision of every document, by id."""
+        return {name: revision for name, (_, revision, _) in self.databases[database].log.items()}
+
     def __enter__(self) -> Self:
         return self.start()
 
