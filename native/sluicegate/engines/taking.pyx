@@ -7,12 +7,12 @@ from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport (
     BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_GEOMETRIC, K_LAST, K_MAX, K_MEAN, K_MIN, K_RATE,
     K_STD, K_SUM, K_VARIANCE, Cut, Output, bucket_answer, exact_answer, is_whole, may_lack,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
-from sluicegate.engines.bucketing cimport Bucketing
 from sluicegate.engines.chunks cimport at, give_back, reserve, run_at
 from sluicegate.engines.heads cimport BEHIND, in_order, one_for_each, walk
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
@@ -28,7 +28,7 @@ cdef enum:
     SLOTS_OF_BLOCK = 2048  # of a block's leaves
 
 
-cdef class Taking(Bucketing):
+cdef class Taking(Answering):
     """A window that takes readings."""
 
     def __dealloc__(self):
@@ -100,20 +100,26 @@ cdef class Taking(Bucketing):
         return named
 
     def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out):
-        """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
+        """Take a batch of readings in a flat buffer; each result column gets one value a reading.
+
+        Three times as many columns as aggregates: the values, then the low and then the high ends of their intervals.
+        """
         cdef const int64_t* when = NULL if times is None else &times[0]
         cdef double** columns = NULL
         cdef double[::1] column
-        cdef int k
+        cdef int k, n = 0 if out is None else len(out)
+        cdef bint bounds = n == 3 * self.answers and self.bounds_in_batches
         if values.shape[0] < count * self.p.dimensions or (times is not None and times.shape[0] < count):
             raise ValueError(f"insert_many: {values.shape[0]} values for {count} readings of {self.p.dimensions}")
+        if n != 0 and n != self.answers and not bounds:
+            raise ValueError(f"insert_many: {n} columns for {self.answers} aggregates")
         self.enter()
         try:
             if out is not None:
-                columns = <double**> calloc(self.answers, sizeof(double*))
+                columns = <double**> calloc(max(n, 1), sizeof(double*))
                 if columns == NULL:
                     raise MemoryError("insert_many: no memory for the columns")
-            for k in range(self.answers if out is not None else 0):
+            for k in range(n):
                 column = out[k]
                 if column.shape[0] < count:
                     raise ValueError(f"insert_many: a column of {column.shape[0]} for {count} readings")
@@ -121,12 +127,14 @@ cdef class Taking(Bucketing):
             if self.condition.growing:
                 self.refuse_fall(&values[0], count)
             with nogil:
-                self.run(&values[0], when, count, columns)
+                self.run(&values[0], when, count, columns, bounds)
         finally:
             self.busy = False
             free(columns)
 
-    cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil:
+    cdef int run(
+        self, const double* values, const int64_t* times, int64_t count, double** out, bint bounds
+    ) except -1 nogil:
         cdef int64_t i = 0
         if count >= LEAST_BATCH and self.takes_blocks():
             self.run_blocks(values, times, count, out)
@@ -136,14 +144,24 @@ cdef class Taking(Bucketing):
                 self.answer_one(values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
                 i += 1
         while i < count:
-            if out == NULL and self.bucketed:
-                i += self.join_run(values + i * self.p.dimensions, times + (0 if times == NULL else i), count - i)
+            if self.bucketed:
+                i += self.take_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
             if i < count:
                 self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
-                if out != NULL:
+                if out != NULL and self.bucketed:
+                    self.answer_now(out, i, bounds)
+                elif out != NULL:
                     self.answer_into(out, i)
                 i += 1
         return 0
+
+    cdef inline int64_t take_run(
+        self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
+    ) noexcept nogil:
+        """Let the newest bucket take what joins; how many readings these are."""
+        if out == NULL:
+            return self.join_run(values, times, count)
+        return self.answer_run(values, times, count, out, row, bounds)
 
     cdef int answer_one(self, const double* values, int64_t time, double** out, int64_t i) except -1 nogil:
         """Take a reading of a plain window; the answers to row i of the columns, where there are any."""
