@@ -86,6 +86,10 @@ def _tls(sync: SyncConfig) -> Iterator[Problem]:
         yield from readable(f"sync.tls.{name}", path)
         if sync.url is not None and not sync.uses_tls:
             yield Problem(f"sync.tls.{name}", str(path), f"is not used: {sync.url} is not encrypted")
+    if sync.tls.pin_file and sync.target == "couchbase":
+        yield Problem(
+            "sync.tls.pin_file", str(sync.tls.pin_file), "is not used by the SDK: name an authority in ca_file"
+        )
     if all(files.values()):
         remedy = "leave out one of them: a pinned certificate is the only one that is trusted"
         yield Problem("sync.tls.pin_file", str(sync.tls.pin_file), remedy)
