@@ -37,3 +37,9 @@ class StrictError(CloudError):
     """`strict` was asked for, and a document is unreadable, foreign or in conflict with another."""
 
     exit_code = 1
+
+
+class GatewayError(CloudError):
+    """A Sync Gateway cannot be reached, is not trusted, or refuses this reader."""
+
+    exit_code = 4
