@@ -143,15 +143,16 @@ def test_the_connection_is_kept_and_says_who_asks() -> None:
 def test_credentials_come_from_a_file_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file of `cloud provision`; a damaged one is named, its content never shown."""
     path = tmp_path / "reader.json"
-    monkeypatch.setenv(gateway.CREDENTIALS, str(path))
     with pytest.raises(SourceError, match="cannot be read: No such file"):
-        gateway.authorization()
+        gateway.authorization(str(path))
     path.write_text(f'{{"user": "other", "password": 7, "note": "{SECRET}"}}')
     with pytest.raises(SourceError, match="expected JSON with user and password") as caught:
-        gateway.authorization()
+        gateway.authorization(str(path))
     assert SECRET not in str(caught.value)
     path.write_text(json.dumps({"url": "https://x/y", "user": "other", "password": "ö:1"}))
-    assert base64.b64decode(gateway.authorization().split()[1]).decode() == "other:ö:1"
+    assert base64.b64decode(gateway.authorization(str(path)).split()[1]).decode() == "other:ö:1"
+    monkeypatch.setenv(gateway.CREDENTIALS, str(path))
+    assert Gateway.at("https://gw:4984/t").credentials == str(path)
 
 
 def test_without_credentials_the_names_to_set_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

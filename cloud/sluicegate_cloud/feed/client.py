@@ -47,7 +47,7 @@ class Client:
     def __init__(self, gateway: Gateway, tries: int = TRIES) -> None:
         """Raises SourceError where the environment does not say who reads."""
         self.gateway, self.tries = gateway, tries
-        self._headers = {"Authorization": authorization(), "Accept": "application/json"}
+        self._headers = {"Authorization": authorization(gateway.credentials), "Accept": "application/json"}
         self._tls = gateway.tls() if gateway.secure else None
         self._connection: http.client.HTTPConnection | None = None
 

@@ -24,17 +24,23 @@ _MOST_CREDENTIALS = 1 << 16
 
 @dataclass(frozen=True)
 class Gateway:
-    """A database of a Sync Gateway: `url` without a trailing slash, a file of CA certificates, seconds to wait."""
+    """A database of a Sync Gateway: `url` without a trailing slash, a file of CA certificates, seconds to wait.
+
+    `credentials` is a file's path, not what is in it: this travels to Spark's workers, and is shown.
+    """
 
     url: str
     ca: str = ""
     timeout: float = 60.0
+    credentials: str = ""
 
     @classmethod
-    def at(cls, url: str, ca: str = "", timeout: float = 60.0) -> Gateway:
-        """The gateway at `url`, its roots from `ca` or SLUICEGATE_GATEWAY_CA. Raises SourceError for another URL."""
+    def at(cls, url: str, ca: str = "", timeout: float = 60.0, credentials: str = "") -> Gateway:
+        """The gateway at `url`; what is not given comes from the environment. Raises SourceError for another URL."""
         _check(url)
-        return cls(url.rstrip("/"), ca or os.environ.get(CA_FILE, ""), timeout)
+        environment = os.environ
+        ca, credentials = ca or environment.get(CA_FILE, ""), credentials or environment.get(CREDENTIALS, "")
+        return cls(url.rstrip("/"), ca, timeout, credentials)
 
     @property
     def secure(self) -> bool:
@@ -75,16 +81,16 @@ def channels(shards: int = SHARDS) -> list[str]:
     return [f"shard-{number:02d}" for number in range(shards)]
 
 
-def authorization(environment: Mapping[str, str] = os.environ) -> str:
-    """The header that says who reads. Raises SourceError where the environment does not say."""
-    if path := environment.get(CREDENTIALS):
-        user, password = _credentials(path)
+def authorization(file: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The header that says who reads: by a file, else by this process's environment. Raises SourceError."""
+    if file:
+        user, password = _credentials(file)
     elif environment.get(USER) and PASSWORD in environment:
         user, password = environment[USER], environment[PASSWORD]
     else:
         raise SourceError(
             f"nothing says who reads at the gateway: set {CREDENTIALS} to the file that `sluicegate cloud provision` "
-            f"wrote, or {USER} and {PASSWORD}"
+            f"wrote, or {USER} and {PASSWORD}, before Spark starts"
         )
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
@@ -97,10 +103,10 @@ def _credentials(path: str) -> tuple[str, str]:
         if isinstance(held["user"], str) and isinstance(held["password"], str):
             return held["user"], held["password"]
     except OSError as error:
-        raise SourceError(f"{CREDENTIALS}={path!r} cannot be read: {error.strerror}") from error
+        raise SourceError(f"credentials {path!r} cannot be read: {error.strerror}; {CREDENTIALS} names it") from error
     except (ValueError, KeyError, TypeError):
         pass
-    raise SourceError(f"{CREDENTIALS}={path!r}: expected JSON with user and password, as `cloud provision` writes it")
+    raise SourceError(f"credentials {path!r}: expected JSON with user and password, as `cloud provision` writes it")
 
 
 def _check(url: str) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ _TASK = "channel string, since string, files array<string>, name string"
 _DONE_DDL = "channel string, last string, files array<string>"
 _DONE = pa.schema([("channel", pa.string()), ("last", pa.string()), ("files", pa.list_(pa.string()))])
 _MOST_POSITIONS = 64 << 20
+Task = dict[str, Any]
+Run = Callable[[Callable[[Task], Task], list[Task]], list[Task]]
 
 
 @dataclass
@@ -47,21 +50,31 @@ class Kept:
     files: dict[str, list[str]] = field(default_factory=dict)
 
 
-def fetch(spark: SparkSession, at: Gateway, folder: Path, channels: Iterable[str] = ()) -> DataFrame:
+def fetch(spark: SparkSession, at: Gateway, folder: Path, channels: Sequence[str] = ()) -> DataFrame:
     """Read what is new at the gateway into `folder`; all that is kept there, as rows of `documents.DOCUMENTS`.
 
-    Raises GatewayError (what was kept before stays), SourceError where the folder belongs to another gateway or the
-    gateway's sequences began anew, SinkError where the folder cannot be written or another run has it.
+    Raises what `refresh` raises.
     """
-    names = list(channels) or gateway.channels()
+    return documents(spark, folder, refresh(at, folder, partial(_by_spark, spark), channels))
+
+
+def refresh(at: Gateway, folder: Path, run: Run | None = None, channels: Sequence[str] = ()) -> Kept:
+    """Read what is new at the gateway into `folder`, each channel a task of `run` (None: one after the other, here).
+
+    Raises GatewayError (what was kept before stays), SourceError where the folder belongs to another gateway, SinkError
+    where the folder cannot be written or another run has it.
+    """
     with _locked(folder):
         kept = load(folder, at.url)
         _require_readable(at, kept)
         _remove_unnamed(folder, kept)
-        _store(folder, _fetched(spark, at, folder, kept, names))
-        kept = load(folder, at.url)
+        tasks = _tasks(kept, channels or gateway.channels())
+        done = (run or _here)(partial(_read, at, folder / FOLDER), tasks)
+        positions = kept.positions | {task["channel"]: task["last"] for task in done}
+        kept = Kept(kept.url, kept.run + 1, positions, kept.files | {task["channel"]: task["files"] for task in done})
+        _store(folder, kept)
         _remove_unnamed(folder, kept)
-    return documents(spark, folder, kept)
+    return kept
 
 
 def documents(spark: SparkSession, folder: Path, kept: Kept) -> DataFrame:
@@ -95,27 +108,38 @@ def _require_readable(at: Gateway, kept: Kept) -> None:
         access.require_same_feed(client, kept.positions.values())
 
 
-def _fetched(spark: SparkSession, at: Gateway, folder: Path, kept: Kept, names: list[str]) -> Kept:
-    """Every channel read by a task of its own; what is kept then. Nothing of it counts before it is stored."""
-    run, place = kept.run + 1, folder / FOLDER
-
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield pa.RecordBatch.from_pylist([_read(at, place, **task) for task in batch.to_pylist()], _DONE)
-
-    tasks = [
-        (name, kept.positions.get(name, changes.BEGINNING), kept.files.get(name, []), f"{run:08d}-{i:03d}.parquet")
-        for i, name in enumerate(names)
+def _tasks(kept: Kept, names: Sequence[str]) -> list[Task]:
+    """For each channel: since when, what is kept of it, and the file for what is new."""
+    return [
+        {
+            "channel": name,
+            "since": kept.positions.get(name, changes.BEGINNING),
+            "files": kept.files.get(name, []),
+            "name": f"{kept.run + 1:08d}-{number:03d}.parquet",
+        }
+        for number, name in enumerate(names)
     ]
-    split = spark.createDataFrame(spark.sparkContext.parallelize(tasks, len(tasks)), _TASK)
-    done = split.mapInArrow(work, _DONE_DDL).collect()
-    positions = kept.positions | {row["channel"]: row["last"] for row in done}
-    return Kept(kept.url, run, positions, kept.files | {row["channel"]: row["files"] for row in done})
 
 
-def _read(at: Gateway, place: Path, channel: str, since: str, files: list[str], name: str) -> dict[str, Any]:
+def _here(work: Callable[[Task], Task], tasks: list[Task]) -> list[Task]:
+    return [work(task) for task in tasks]
+
+
+def _by_spark(spark: SparkSession, work: Callable[[Task], Task], tasks: list[Task]) -> list[Task]:
+    """A Spark task each."""
+
+    def worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_pylist([work(task) for task in batch.to_pylist()], _DONE)
+
+    rows = [(task["channel"], task["since"], task["files"], task["name"]) for task in tasks]
+    split = spark.createDataFrame(spark.sparkContext.parallelize(rows, len(rows)), _TASK)
+    return [row.asDict() for row in split.mapInArrow(worker, _DONE_DDL).collect()]
+
+
+def _read(at: Gateway, place: Path, task: Task) -> Task:
     """Read one channel's news into a file, together with all that is kept of it where that is many files."""
-    last = since
+    last, files, name = task["since"], task["files"], task["name"]
 
     def noted(pages: Iterable[changes.Page]) -> Iterator[changes.Page]:
         nonlocal last
@@ -124,11 +148,15 @@ def _read(at: Gateway, place: Path, channel: str, since: str, files: list[str], 
             last = page.last
 
     with Client(at) as client:
-        news = rows.batches(client, noted(changes.pages(client, channel, since)))
+        news = rows.batches(client, noted(changes.pages(client, task["channel"], last)))
         gathered = files if len(files) >= MOST_FILES else []
         if not _written(place, name, gathered, news):
-            return {"channel": channel, "last": last, "files": files}
-    return {"channel": channel, "last": last, "files": [file for file in files if file not in gathered] + [name]}
+            return {"channel": task["channel"], "last": last, "files": files}
+    return {
+        "channel": task["channel"],
+        "last": last,
+        "files": [file for file in files if file not in gathered] + [name],
+    }
 
 
 def _written(place: Path, name: str, gathered: list[str], news: Iterator[pa.RecordBatch]) -> bool:

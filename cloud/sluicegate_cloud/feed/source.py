@@ -23,7 +23,7 @@ from sluicegate_cloud.schema import BUCKETS
 log = logging.getLogger("sluicegate.feed")
 NAME = "sluicegate"
 SCHEMAS = {"buckets": BUCKETS, "documents": DOCUMENTS}
-_OPTIONS = ("path", "url", "rows", "channels", "ca", "timeout", "maxdocuments")
+_OPTIONS = ("path", "url", "rows", "channels", "ca", "credentials", "timeout", "maxdocuments")
 Offset = dict[str, str]
 
 
@@ -38,7 +38,8 @@ class SluicegateSource(DataSource):
     """The buckets, or with `rows` = `documents` the chunk documents, at a Sync Gateway's database (docs/couchbase.md).
 
     Options: the URL by `load(url)` or `url`; `channels`, by comma, instead of the 16 shards; `ca`, a file of roots;
-    `timeout` in seconds; `maxDocuments` a micro-batch. Name and password come from the environment only.
+    `timeout` in seconds; `maxDocuments` a micro-batch; `credentials`, the path of a file with name and password.
+    Without it these come from the environment; they never are options, which Spark shows.
     """
 
     @classmethod
@@ -150,8 +151,8 @@ def _options(given: Mapping[str, str]) -> dict[str, str]:
     options = {"rows": "buckets"} | {key.lower(): value for key, value in dict(given).items()}
     if unknown := sorted(set(options) - set(_OPTIONS)):
         raise SourceError(
-            f"format sluicegate has no option {unknown[0]!r}, only {', '.join(_OPTIONS)}; name and password are read "
-            f"from {gateway.CREDENTIALS}, or {gateway.USER} and {gateway.PASSWORD}"
+            f"format sluicegate has no option {unknown[0]!r}, only {', '.join(_OPTIONS)}; name and password are in the "
+            f"file `credentials`, or in {gateway.USER} and {gateway.PASSWORD} of the environment"
         )
     if options["rows"] not in SCHEMAS:
         raise SourceError(f"option rows={options['rows']!r}: expected buckets or documents")
@@ -166,7 +167,8 @@ def _gateway(options: Mapping[str, str]) -> Gateway:
         timeout = 0.0
     if not 0 < timeout <= 3600:
         raise SourceError(f"option timeout={options.get('timeout')!r}: expected seconds, at most 3600")
-    return Gateway.at(options.get("url") or options.get("path") or "", options.get("ca", ""), timeout)
+    url = options.get("url") or options.get("path") or ""
+    return Gateway.at(url, options.get("ca", ""), timeout, options.get("credentials", ""))
 
 
 def _channels(options: Mapping[str, str]) -> list[str]:
@@ -177,4 +179,5 @@ def _channels(options: Mapping[str, str]) -> list[str]:
 def read(spark: Any, at: Gateway, kind: str = "documents") -> Any:
     """The DataFrame of a gateway's whole feed."""
     spark.dataSource.register(SluicegateSource)
-    return spark.read.format(NAME).options(url=at.url, ca=at.ca, timeout=str(at.timeout), rows=kind).load()
+    options = {"url": at.url, "ca": at.ca, "credentials": at.credentials, "timeout": str(at.timeout), "rows": kind}
+    return spark.read.format(NAME).options(**options).load()
