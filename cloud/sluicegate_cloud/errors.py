@@ -32,7 +32,7 @@ class ProvisionError(CloudError):
 
 
 class GatewayError(CloudError):
-    """A Sync Gateway does not answer, or refuses."""
+    """A Sync Gateway does not answer, is not trusted, or refuses."""
 
     exit_code = 4
 
@@ -47,9 +47,3 @@ class StrictError(CloudError):
     """`strict` was asked for, and a document is unreadable, foreign or in conflict with another."""
 
     exit_code = 1
-
-
-class GatewayError(CloudError):
-    """A Sync Gateway cannot be reached, is not trusted, or refuses this reader."""
-
-    exit_code = 4

@@ -18,10 +18,10 @@ pytest.importorskip("pyspark", reason="reading the feed into Spark needs the ext
 pytest.importorskip("msgspec", reason="pushing to the gateway needs the extra `agent`")
 import pyarrow.parquet as pq
 from chunked import document, target
-from gateway import Gateway, databases
 from gateway.proxy import Proxy
 from gateway.stand_in import StandIn
 
+from gateway import Gateway, databases
 from sluicegate_agent.sync.contract import Document
 from sluicegate_cloud import dedupe, sources
 from sluicegate_cloud.errors import GatewayError, SinkError, SourceError
@@ -126,7 +126,7 @@ def test_a_session_of_ones_own_knows_the_format(spark: Any, one_gateway: Gateway
     """`spark.read.format("sluicegate")` gives buckets, a partition a shard, without anything registered."""
     push(one_gateway, *some(20))
     frame = read(spark).load(url(one_gateway))
-    assert frame.rdd.getNumPartitions() == places.SHARDS
+    assert frame.rdd.getNumPartitions() == len(databases.SHARDS)
     rows = frame.orderBy("first").collect()
     assert [row["first"] for row in rows] == [*range(0, 640, 8)]
     assert {row["n"] for row in rows} == {8}
@@ -197,9 +197,9 @@ def test_a_run_reads_what_is_new_and_only_that(gateway: Gateway, tmp_path: Path)
     assert held(tmp_path, second) == once(*some(40))
     third = refreshed(gateway, tmp_path)
     assert third.files == second.files
-    assert third.positions.keys() == set(places.channels())
+    assert third.positions.keys() == set(databases.SHARDS)
     if isinstance(gateway, StandIn):
-        asked = [request for request in gateway.requests if "_changes" in request][-places.SHARDS :]
+        asked = [request for request in gateway.requests if "_changes" in request][-len(databases.SHARDS) :]
         assert all(f"since={quote(at)}&" in one for one, at in zip(asked, second.positions.values(), strict=True))
 
 

@@ -17,7 +17,6 @@ from sluicegate_cloud.errors import GatewayError, SourceError
 #: The environment's names; a password never is an option, for Spark logs and shows options.
 USER, PASSWORD, CREDENTIALS = (f"SLUICEGATE_GATEWAY_{name}" for name in ("USER", "PASSWORD", "CREDENTIALS"))
 CA_FILE, PLAIN = "SLUICEGATE_GATEWAY_CA", "SLUICEGATE_GATEWAY_PLAIN"
-SHARDS = 16
 _EXPECTED = "expected https://HOST:4984/DATABASE"
 _MOST_CREDENTIALS = 1 << 16
 
@@ -74,11 +73,6 @@ class Gateway:
 def is_gateway(source: str) -> bool:
     """Whether a source names a gateway."""
     return source.startswith(("http://", "https://"))
-
-
-def channels(shards: int = SHARDS) -> list[str]:
-    """The channels that `deploy/couchbase/sync.js` spreads documents over: each document is in exactly one."""
-    return [f"shard-{number:02d}" for number in range(shards)]
 
 
 def authorization(file: str, environment: Mapping[str, str] = os.environ) -> str:

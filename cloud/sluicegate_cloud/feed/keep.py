@@ -24,9 +24,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluicegate_cloud.documents import ARROW, DOCUMENTS
 from sluicegate_cloud.errors import SinkError, SourceError
-from sluicegate_cloud.feed import access, changes, gateway, rows
+from sluicegate_cloud.feed import access, changes, rows
 from sluicegate_cloud.feed.client import Client
 from sluicegate_cloud.feed.gateway import Gateway
+from sluicegate_cloud.provision import shards
 
 POSITIONS, FOLDER, _LOCK = "positions.json", "documents", ".lock"
 #: Files of one channel beyond which a run makes one of them all.
@@ -68,7 +69,7 @@ def refresh(at: Gateway, folder: Path, run: Run | None = None, channels: Sequenc
         kept = load(folder, at.url)
         _require_readable(at, kept)
         _remove_unnamed(folder, kept)
-        tasks = _tasks(kept, channels or gateway.channels())
+        tasks = _tasks(kept, channels or shards())
         done = (run or _here)(partial(_read, at, folder / FOLDER), tasks)
         positions = kept.positions | {task["channel"]: task["last"] for task in done}
         kept = Kept(kept.url, kept.run + 1, positions, kept.files | {task["channel"]: task["files"] for task in done})

@@ -18,6 +18,7 @@ from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.feed import access, changes, gateway, rows
 from sluicegate_cloud.feed.client import Client
 from sluicegate_cloud.feed.gateway import Gateway
+from sluicegate_cloud.provision import shards
 from sluicegate_cloud.schema import BUCKETS
 
 log = logging.getLogger("sluicegate.feed")
@@ -173,7 +174,7 @@ def _gateway(options: Mapping[str, str]) -> Gateway:
 
 def _channels(options: Mapping[str, str]) -> list[str]:
     named = [name.strip() for name in options.get("channels", "").split(",") if name.strip()]
-    return list(dict.fromkeys(named)) or gateway.channels()
+    return list(dict.fromkeys(named)) or shards()
 
 
 def read(spark: Any, at: Gateway, kind: str = "documents") -> Any:

@@ -10,13 +10,12 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 DATABASE = "telemetry"
-SHARDS = 16
 #: From a checkout: deploy/demo/sluicegate_demo → deploy/couchbase.
 SYNC_FUNCTION = Path(__file__).resolve().parents[2] / "couchbase" / "sync.js"
 _UP_SECONDS = 60.0
@@ -67,10 +66,10 @@ class LocalGateway:
                 self._process.wait(10)
             self.kill()
 
-    def put_user(self, name: str, password: str, *, channels: Sequence[str] = (), roles: Sequence[str] = ()) -> None:
-        """Make a user, or give it another password. Raises GatewayError."""
-        user = {"password": password, "admin_channels": [*channels], "admin_roles": [*roles]}
-        self._admin("PUT", f"/{DATABASE}/_user/{name}", user)
+    @property
+    def admin_url(self) -> str:
+        """The database for administrators."""
+        return f"http://127.0.0.1:{self._admin_port}/{DATABASE}"
 
     def documents(self) -> Iterator[dict[str, Any]]:
         """Every document as the administrator sees it, in pages by key. Raises GatewayError."""
@@ -92,14 +91,13 @@ class LocalGateway:
         disk = self.folder / "buckets"
         disk.mkdir(exist_ok=True)
         database: dict[str, Any] = {"server": f"rosmar://{disk}", "bucket": DATABASE, "sync": SYNC_FUNCTION.read_text()}
-        database |= {"use_views": True, "enable_shared_bucket_access": True, "users": {}}
-        shards = [f"shard-{number:02d}" for number in range(SHARDS)]
+        database |= {"use_views": True, "enable_shared_bucket_access": True}
         return {
             **{name: f"127.0.0.1:{port}" for name, port in interfaces.items()},
             "admin_interface_authentication": False,
             "metrics_interface_authentication": False,
             "logging": {"console": {"log_level": "error"}},
-            "databases": {DATABASE: database | {"roles": {"reader": {"admin_channels": shards}}}},
+            "databases": {DATABASE: database},
         }
 
     def _answers(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol, Self
@@ -97,7 +96,7 @@ class Folder:
 
     def sync(self, device: str) -> str:
         """Every device writes below the same folder."""
-        return f'target = "directory"\npath = {json.dumps(str(self.path), ensure_ascii=False)}\n'
+        return f'target = "directory"\npath = {_quoted(self.path)}\n'
 
     def take_away(self) -> None:
         """As a medium that is pulled out."""
@@ -141,14 +140,9 @@ class Gateway:
 
     def sync(self, device: str) -> str:
         """A user for the device, that may write its own documents only."""
-        password = secrets.token_urlsafe(18)
-        self.server.put_user(device, password, channels=[f"device-{device}"])
-        path = self.folder / f"{device}.password"
-        _write_private(path, password + "\n")
         scheme = "http" if self.target == "sync-gateway" else "ws"
         url = f"{scheme}://127.0.0.1:{self.server.port}/{DATABASE}"
-        quoted = json.dumps(str(path), ensure_ascii=False)
-        return f'target = "{self.target}"\nurl = "{url}"\npassword_file = {quoted}\n'
+        return f'target = "{self.target}"\ncredentials_file = {_quoted(self._provisioned(device, url))}\n'
 
     def take_away(self) -> None:
         """As a power cut in the data centre."""
@@ -168,14 +162,20 @@ class Gateway:
         self.folder.mkdir(exist_ok=True, mode=0o700)
         self.server.start()
         if not (self.folder / "reader.json").exists():
-            password = secrets.token_urlsafe(18)
-            self.server.put_user("reader", password, roles=["reader"])
-            held = {"url": self.source, "user": "reader", "password": password}
-            _write_private(self.folder / "reader.json", json.dumps(held) + "\n")
+            self._provisioned("reader", self.source, reader=True)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.server.stop()
+
+    def _provisioned(self, name: str, url: str, *, reader: bool = False) -> Path:
+        """A user of the database, by what `sluicegate cloud provision` does; its credentials file."""
+        from sluicegate_cloud.provision import provision, reserved
+
+        path = self.folder / f"{name}.json"
+        with reserved(path) as write:
+            write(provision(self.server.admin_url, name, url, reader=reader))
+        return path
 
 
 def files(folder: Path) -> Iterator[Named]:
@@ -184,6 +184,5 @@ def files(folder: Path) -> Iterator[Named]:
         yield str(path), path.read_bytes()
 
 
-def _write_private(path: Path, text: str) -> None:
-    path.touch(mode=0o600)
-    path.write_text(text)
+def _quoted(path: Path) -> str:
+    return json.dumps(str(path), ensure_ascii=False)
