@@ -1,4 +1,4 @@
-"""The demo's places promise that what an agent synced is still there after the outage, and say what is missing first."""
+"""The demo's places promise that what an agent synced is there after the outage, and say first what is missing."""
 
 from __future__ import annotations
 
