@@ -148,7 +148,7 @@ class Bootstrapped(SyncGateway):
         file = folder / "gateway.json"
         file.write_text(file.read_text().replace('"${COUCHBASE_TLS}"', "${COUCHBASE_TLS}"))
         server = {"COUCHBASE_URL": "rosmar:/?mode=memory", "COUCHBASE_TLS": "false"}
-        self._environment = {**os.environ, **server, "GATEWAY_SERVER_USER": "", "GATEWAY_SERVER_PASSWORD": ""}
+        self._environment = {**os.environ, **server, "GATEWAY_SERVER_USER": "nobody", "GATEWAY_SERVER_PASSWORD": "none"}
 
     def _answers(self) -> bool:
         try:
