@@ -35,6 +35,7 @@ cdef class Engine:
     cdef void touched(self) noexcept nogil  # the caller has changed the newest leaf
     cdef void pop(self) noexcept nogil  # evicts the oldest leaf
     cdef void pop_to(self, int64_t head) noexcept nogil  # evicts the leaves before `head`, at most the tail
+    cdef int slide(self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil  # push, pop_to and total at once; 0: empty; out may be NULL
     cdef int run(self, const Block* block) except -1 nogil  # push, pop_to and total for each reading; the same bits
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil  # evicts the longest prefix that leaves; −1 as `Leaves`
     cdef int coarsen(self) except -1 nogil  # level eviction: leaf i becomes part of leaf i >> 1
