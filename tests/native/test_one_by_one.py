@@ -16,7 +16,8 @@ from sluicegate.reference import core as pure
 
 QUESTIONS = {
     "sum": sg.sum(), "max": sg.max(), "min": sg.min(), "std": sg.std(), "geometric_mean": sg.geometric_mean(),
-    "two": {"mean": sg.mean(), "peak": sg.max()}, "mixed": {"first": sg.first(), "sum": sg.sum(), "argmin": sg.argmin()},
+    "two": {"mean": sg.mean(), "peak": sg.max()},
+    "mixed": {"first": sg.first(), "sum": sg.sum(), "argmin": sg.argmin()},
 }  # fmt: skip
 SIZES = (1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 63, 64, 65, 66, 100, 127, 128, 129, 300, 1000)
 

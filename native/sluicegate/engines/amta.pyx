@@ -272,7 +272,7 @@ cdef class Amta(Engine):
             return high - done
         last = self.head
         for middle in range(done, high):
-            if block.heads[middle] - last > singles(self.tail + middle - done + 1 - last):
+            if block.heads[middle] - last > top and block.heads[middle] - last > singles(self.tail + middle - done + 1 - last):
                 return middle - done
             last = block.heads[middle]
         return high - done
@@ -425,6 +425,18 @@ cdef class Amta(Engine):
             return top
         combine(self.p, self.spare + self.p.width, top, self.right)
         return self.spare + self.p.width
+
+    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
+        self.unsettle()
+        if self.tail - self.head < 2:
+            return False
+        if self.depth == 1:  # a pair: the newest leaf is part of the leftmost tree
+            left[0], top[0], base[0] = self.node(0, self.head), NULL, NULL
+            return True
+        left[0] = self.left
+        top[0] = self.stack + (self.stacked - 1) * self.p.width if self.stacked else NULL
+        base[0] = self.base_of_right if self.has_base else NULL
+        return True
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         if self.flat_out:

@@ -3,21 +3,26 @@
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from libc.math cimport NAN, exp, fabs, isnan, log, sqrt
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport (
-    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_GEOMETRIC, K_MEAN, K_RATE, K_STD, K_SUM, K_VARIANCE, Cut, Output, bucket_answer, exact_answer, is_slot, is_whole, may_lack,
+    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_GEOMETRIC, K_MEAN, K_RATE, K_STD, K_SUM, K_VARIANCE, Cut, Output,
+    bucket_answer, exact_answer, is_slot, is_whole, may_lack,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
-from sluicegate.engines.bucketing cimport Bucketing
 from sluicegate.engines.chunks cimport at, give_back, reserve, run_at
+from sluicegate.engines.heads cimport BEHIND, in_order, one_for_each, walk
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 
 from sluicegate.errors import InputError
 from sluicegate.reference.core import LARGEST as _LARGEST
 from sluicegate.reference.core import LATEST as _LATEST
+
+cdef extern from "lanes.h" nogil:
+    void lanes_spread(const double* n_of, const double* squares, double* out, int64_t n, int w, double ddof, bint root)
 
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
@@ -26,7 +31,7 @@ cdef enum:
     SLOTS_OF_BLOCK = 2048  # of a block's leaves
 
 
-cdef class Taking(Bucketing):
+cdef class Taking(Answering):
     """A window that takes readings."""
 
     def __dealloc__(self):
@@ -98,20 +103,26 @@ cdef class Taking(Bucketing):
         return named
 
     def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out):
-        """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
+        """Take a batch of readings in a flat buffer; each result column gets one value a reading.
+
+        Three times as many columns as aggregates: the values, then the low and then the high ends of their intervals.
+        """
         cdef const int64_t* when = NULL if times is None else &times[0]
         cdef double** columns = NULL
         cdef double[::1] column
-        cdef int k
+        cdef int k, n = 0 if out is None else len(out)
+        cdef bint bounds = n == 3 * self.answers and self.bounds_in_batches
         if values.shape[0] < count * self.p.dimensions or (times is not None and times.shape[0] < count):
             raise ValueError(f"insert_many: {values.shape[0]} values for {count} readings of {self.p.dimensions}")
+        if n != 0 and n != self.answers and not bounds:
+            raise ValueError(f"insert_many: {n} columns for {self.answers} aggregates")
         self.enter()
         try:
             if out is not None:
-                columns = <double**> calloc(self.answers, sizeof(double*))
+                columns = <double**> calloc(max(n, 1), sizeof(double*))
                 if columns == NULL:
                     raise MemoryError("insert_many: no memory for the columns")
-            for k in range(self.answers if out is not None else 0):
+            for k in range(n):
                 column = out[k]
                 if column.shape[0] < count:
                     raise ValueError(f"insert_many: a column of {column.shape[0]} for {count} readings")
@@ -119,12 +130,14 @@ cdef class Taking(Bucketing):
             if self.condition.growing:
                 self.refuse_fall(&values[0], count)
             with nogil:
-                self.run(&values[0], when, count, columns)
+                self.run(&values[0], when, count, columns, bounds)
         finally:
             self.busy = False
             free(columns)
 
-    cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil:
+    cdef int run(
+        self, const double* values, const int64_t* times, int64_t count, double** out, bint bounds
+    ) except -1 nogil:
         cdef int64_t i = 0
         if count >= LEAST_BATCH and self.takes_blocks():
             self.run_blocks(values, times, count, out)
@@ -134,14 +147,24 @@ cdef class Taking(Bucketing):
                 row_of_plain(self, values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
             return 0
         while i < count:
-            if out == NULL and self.bucketed:
-                i += self.join_run(values + i * self.p.dimensions, times + (0 if times == NULL else i), count - i)
+            if self.bucketed:
+                i += self.take_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
             if i < count:
                 self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
-                if out != NULL:
+                if out != NULL and self.bucketed:
+                    self.answer_now(out, i, bounds)
+                elif out != NULL:
                     self.answer_into(out, i)
                 i += 1
         return 0
+
+    cdef inline int64_t take_run(
+        self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
+    ) noexcept nogil:
+        """Let the newest bucket take what joins; how many readings these are."""
+        if out == NULL:
+            return self.join_run(values, times, count)
+        return self.answer_run(values, times, count, out, row, bounds)
 
     cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil:
         """One reading, at its ordinal where `time` is NULL, and the answers after it: what compiled code calls for each."""
@@ -249,10 +272,11 @@ cdef class Taking(Bucketing):
         """Heads, leaves and totals of a block: as many readings as stay in the processor's first cache."""
         cdef int64_t w = self.p.width
         self.most_block = max(min(MOST_BLOCK, SLOTS_OF_BLOCK // w), 1)
-        self.scratch = <Slot*> malloc(self.most_block * (2 * w + 1) * sizeof(Slot))
+        self.scratch = <Slot*> malloc((self.most_block * (2 * w + 4) + BEHIND) * sizeof(Slot))
         if self.scratch == NULL:
             with gil:
                 raise MemoryError(f"insert_many: no memory for a block of {self.most_block} partials of {w} slots")
+        self.cuts = <int64_t*> self.scratch + self.most_block * (2 * w + 1)
         return 0
 
     cdef int take_block(
@@ -312,56 +336,66 @@ cdef class Taking(Bucketing):
         return max(heads[0] - first, 1)
 
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil:
-        """Where the window begins after each reading; the times are kept. Gives the most that leave at once."""
-        cdef int64_t head = self.engine.head, tail = self.engine.tail, newest = self.newest, jump = 0, i = 0
-        cdef int64_t end = tail + n, lies = head, cutoff, before, k, j  # times up to `lies` stand at `span`
-        cdef const Slot* span = NULL
+        """Where the window begins after each reading; the times are kept. Gives no less than the most that leave at once."""
+        cdef int64_t head = self.engine.head, jump = -1
         self.keep_times(times, n)
         self.empties = False
-        while i < n:
+        if self.hop == 1 and self.latest_late < head and in_order(times, n, self.newest):
+            self.newest_of_block = times[n - 1]
+            jump = self.heads_in_order(heads, times, n)
+        return jump if jump >= 0 else self.heads_one_by_one(heads, times, n)
+
+    cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
+        """The same where no reading was late; −1: more leave than are looked at."""
+        cdef int64_t head = self.engine.head, end = self.engine.tail + n, m = min(end - head, 2 * self.most_block), i, jump
+        cdef int64_t* cuts = self.cuts
+        cdef int64_t* kept = cuts + self.most_block
+        for i in range(n):
+            cuts[i] = times[i] - self.value
+        self.copy_times(kept, head, m)
+        for i in range(m, m + BEHIND):
+            kept[i] = INT64_MAX
+        if m > n and one_for_each(kept, cuts, n):
+            for i in range(n):
+                heads[i] = head + 1 + i
+            return 1
+        jump = walk(kept, m, cuts, n, head, heads)
+        return -1 if heads[n - 1] - head == m else jump
+
+    cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
+        """The same whatever the times."""
+        cdef int64_t head = self.engine.head, tail = self.engine.tail, newest = self.newest, jump = 0, i
+        cdef int64_t end = tail + n, lies = head, cutoff, before  # times up to `lies` stand at `span`
+        cdef const Slot* span = NULL
+        for i in range(n):
             if head == lies and head < end:
                 lies = min(head + run_at(&self.times, head), end)
                 span = at(&self.time_pool, &self.times, 1, head) - head
-            k = min(min(n - i, 64), lies - head - 1)
-            if k > 8 and head < tail + i and self.evenly(span + head, times + i, k, newest):
-                for j in range(k):
-                    heads[i + j] = head + 1 + j
-                head, i, jump = head + k, i + k, max(jump, 1)
-                newest = times[i - 1]
+            if times[i] < newest:
+                self.latest_late = tail + i
+            newest = max(newest, times[i])
+            cutoff = newest - self.value if self.hop == 1 else self.cut_off_at(newest)
+            heads[i] = head
+            if head > tail + i or span[head].i > cutoff:
                 continue
-            for i in range(i, min(i + 64, n)):
-                if head == lies and head < end:
-                    lies = min(head + run_at(&self.times, head), end)
-                    span = at(&self.time_pool, &self.times, 1, head) - head
-                if times[i] < newest:
-                    self.latest_late = tail + i
-                newest = max(newest, times[i])
-                cutoff = newest - self.value if self.hop == 1 else self.cut_off_at(newest)
-                heads[i] = head
-                if head > tail + i or span[head].i > cutoff:
-                    continue
-                before = head
-                head += 1
-                if head <= tail + i and (span[head].i if head < lies else self.time_of(head)) <= cutoff:
-                    head = self.first_after(head, tail + i + 1, cutoff)
-                    lies = max(lies, head)
-                jump = max(jump, head - before)
-                self.empties = self.empties or head > tail + i
-                heads[i] = head
-            i += 1
+            before = head
+            head += 1
+            if head <= tail + i and (span[head].i if head < lies else self.time_of(head)) <= cutoff:
+                head = self.first_after(head, tail + i + 1, cutoff)
+                lies = max(lies, head)
+            jump = max(jump, head - before)
+            self.empties = self.empties or head > tail + i
+            heads[i] = head
         self.newest_of_block = newest
         return jump
 
-    cdef bint evenly(self, const Slot* kept, const int64_t* times, int64_t n, int64_t newest) noexcept nogil:
-        """Whether one leaves for each of the next n readings, none of which is late."""
-        cdef int64_t span = self.value, i
-        cdef bint uneven = self.hop > 1 or times[0] < newest
-        for i in range(n - 1):
-            uneven |= times[i + 1] < times[i]
-        for i in range(n):
-            uneven |= kept[i].i > times[i] - span
-            uneven |= kept[i + 1].i <= times[i] - span
-        return not uneven
+    cdef void copy_times(self, int64_t* out, int64_t index, int64_t n) noexcept nogil:
+        """The times of n leaves, one after the other."""
+        cdef int64_t k
+        while n > 0:
+            k = min(run_at(&self.times, index), n)
+            memcpy(out, at(&self.time_pool, &self.times, 1, index), k * sizeof(int64_t))
+            out, index, n = out + k, index + k, n - k
 
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
         """Keep the times of the next n leaves."""
@@ -519,18 +553,6 @@ cdef void lift_alone(const Program* p, Slot* leaves, const double* x, int64_t n,
         leaves[3 * i].f, leaves[3 * i + 1].f, leaves[3 * i + 2].f = 1.0, x[i * step] - center, 0.0
 
 
-cdef void lower_spread(const Output* o, const Slot* totals, double* out, int64_t n, int w) noexcept nogil:
-    """Variances or standard deviations, as `exact_answer`."""
-    cdef double ddof = o.ddof, less
-    cdef int64_t i
-    for i in range(n):
-        less = totals[i * w].f - ddof
-        out[i] = totals[i * w + 2].f / less if less > 0.0 else NAN
-    if o.kind == K_STD:
-        for i in range(n):
-            out[i] = sqrt(out[i])
-
-
 cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t first, int w) noexcept nogil:
     """One aggregate's answers after each reading, the first of which gave the window the end `first`."""
     cdef const Slot* totals = block.totals + o.slot
@@ -550,7 +572,7 @@ cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t f
         for i in range(block.n):
             out[i] = exp(totals[i * w].f / <double> (first + i - block.heads[i]))
     elif o.kind == K_VARIANCE or o.kind == K_STD:
-        lower_spread(o, totals, out, block.n, w)
+        lanes_spread(<const double*> totals, <const double*> (totals + 2), out, block.n, w, o.ddof, o.kind == K_STD)
     else:
         for i in range(block.n):
             answer = exact_answer(o, block.totals + i * w, first + i - block.heads[i])
