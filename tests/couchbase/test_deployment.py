@@ -27,14 +27,14 @@ DEPLOY = databases.SYNC_FUNCTION.parent
 OF_A_SERVER = ("index",)
 
 
-@pytest.fixture
-def bare(tmp_path: Path) -> Iterator[Bootstrapped]:
-    """A real gateway without any database; skips where there is none, or no curl."""
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bootstrapped]:
+    """A real gateway that begins without any database; skips where there is none, or no curl."""
     if databases.program() is None:
         pytest.skip(databases.MISSING)
     if shutil.which("curl") is None:
         pytest.skip("configure.sh needs curl")
-    with Bootstrapped(tmp_path / "gateway") as gateway:
+    with Bootstrapped(tmp_path_factory.mktemp("gateway")) as gateway:
         yield gateway
 
 
