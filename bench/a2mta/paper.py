@@ -22,8 +22,7 @@ class Setting(NamedTuple):
     """The paper's, or a part of it: everything that is a number of readings is `scale` times smaller."""
 
     scale: int = 1
-    asked: int = 997  # readings between two questions for the certain interval
-    same_partial: bool = False  # AMTA also with the partials of buckets, one a reading
+    windows: int = READINGS // WINDOW  # the stream's length in windows
 
     @property
     def window(self) -> int:
@@ -33,12 +32,17 @@ class Setting(NamedTuple):
     @property
     def readings(self) -> int:
         """The stream's length."""
-        return READINGS // self.scale
+        return self.windows * WINDOW // self.scale
+
+    @property
+    def asked(self) -> int:
+        """Readings a piece: of each eight one is timed, six are asked for their intervals."""
+        return 3_989 if self.window >= 200_000 else 499
 
     @property
     def block(self) -> int:
-        """Readings that are made, and whose exact answers are, at a time: so many questions, a part of the window."""
-        return self.asked * max(1, min(128, self.window // (8 * self.asked)))
+        """Readings that are made, and whose exact answers are, at a time: groups of eight pieces."""
+        return 8 * self.asked * max(1, min(4, self.window // (64 * self.asked)))
 
     def footprint(self, percent: float, *, grows: bool = True) -> float | None:
         """The paper's figure here: a bucket is a share of the window, and a smaller window has more of them a reading.

@@ -15,9 +15,21 @@ COLUMNS = (
     Column("outside", "outside", ",d"),
     Column("wider", "width / error", ".1f"),
 )  # fmt: skip
+LIMITS = (
+    Column("label", "limit"), Column("footprint", "footprint, %", ".4g"), Column("checked", "values", ",d"),
+    Column("withheld", "withheld, %", ".3g"), Column("over the limit", "over the limit", ",d"),
+    Column("greatest", "greatest error, %", ".3g"), Column("asked", "intervals", ",d"),
+    Column("outside", "outside", ",d"),
+)  # fmt: skip
 TIMES = (
     Column("scenario", ""), Column("label", "method"), Column("p10", "10 %", ".1f"), Column("p50", "50 %", ".1f"),
-    Column("p90", "90 %", ".1f"), Column("of AMTA's", "of AMTA's", ".2f"),
+    Column("p90", "90 %", ".1f"), Column("alike", "AMTA, same partials", ".1f"), Column("of alike", "ratio", ".2f"),
+    Column("plain", "AMTA, its own", ".1f"), Column("of plain", "ratio", ".2f"),
+)  # fmt: skip
+MEMORY = (
+    Column("scenario", ""), Column("label", "method"), Column("peak", "peak of the process, MiB", ".0f"),
+    Column("windows", "windows that are measured", ".0f"), Column("exact", "exact answers", ".0f"),
+    Column("rest", "all else", ".0f"),
 )  # fmt: skip
 TITLES = {"I": "Table I: one method's parameters", "II": "Table II: a constrained footprint"}
 
@@ -33,18 +45,36 @@ def tables(rows: list[Row], setting: Setting) -> list[Table]:
         told = [_told(row) for row in rows if row["table"] == name]
         if told:
             found.append(Table(f"a2mta-{name}", f"A2MTA {title}; {scale}", COLUMNS, told, notes))
-    return [*found, times(rows)]
+    certain = [row for row in rows if row["table"] == "limits"]
+    if certain:
+        found.append(Table("a2mta-limits", f"Limits that every value returned keeps; {scale}", LIMITS, certain))
+    return [*found, times(rows), memory(rows)]
 
 
 def times(rows: list[Row]) -> Table:
-    """Figure 6: thread CPU time a reading, with its result, in pieces of some hundred."""
-    base = {row["scenario"]: row["ns"] for row in rows if row["table"] == "AMTA"}  # of the same partials where they ran
-    told = [
-        {"scenario": row["scenario"], "label": row["label"], **{f"p{part}": row["ns"][part] for part in row["ns"]},
-         "of AMTA's": row["ns"]["50"] / base[row["scenario"]]["50"]}
-        for row in rows
-    ]  # fmt: skip
-    return Table("a2mta-times", "A2MTA Figure 6: ns a reading with its result, beside the exact AMTA", TIMES, told)
+    """Figure 6: thread CPU time a reading with its result, and AMTA's, which took the same pieces in turns with it."""
+    told = []
+    for row in rows:
+        alike, plain, middle = (
+            row["beside"]["AMTA, the same partials"]["50"],
+            row["beside"]["AMTA"]["50"],
+            row["ns"]["50"],
+        )
+        told.append({
+            "scenario": row["scenario"], "label": row["label"], **{f"p{part}": row["ns"][part] for part in row["ns"]},
+            "alike": alike, "of alike": middle / alike, "plain": plain, "of plain": middle / plain,
+        })  # fmt: skip
+    return Table("a2mta-times", "A2MTA Figure 6: ns a reading with its result, beside AMTA in turns", TIMES, told)
+
+
+def memory(rows: list[Row]) -> Table:
+    """What each pass held at its peak, MiB."""
+    told = []
+    for row in rows:
+        sizes = {name: size / 2**20 for name, size in row["memory"].items()}
+        rest = sizes["peak"] - sizes["windows"] - sizes["exact"]
+        told.append({"scenario": row["scenario"], "label": row["label"], **sizes, "rest": rest})
+    return Table("a2mta-memory", "Memory of each pass, MiB", MEMORY, told)
 
 
 def text(rows: list[Row], setting: Setting) -> str:

@@ -11,6 +11,7 @@ cdef enum:
 
 cdef class Bucketing(Ruling):
     cdef Slot* open_leaf  # the newest leaf, while a reading is placed
+    cdef double* totals  # room for a run's sums of the first dimension, after each reading; NULL: not asked for
     cdef int64_t finer  # new buckets are so many times smaller than those that would all be equal
 
     cdef int place(self, const double* values, int64_t time) except -1 nogil
