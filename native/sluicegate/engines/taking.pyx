@@ -21,6 +21,9 @@ from sluicegate.errors import InputError
 from sluicegate.reference.core import LARGEST as _LARGEST
 from sluicegate.reference.core import LATEST as _LATEST
 
+cdef extern from "lanes.h" nogil:
+    void lanes_spread(const double* n_of, const double* squares, double* out, int64_t n, int w, double ddof, bint root)
+
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
 cdef enum:
@@ -493,18 +496,6 @@ cdef void lift_alone(const Program* p, Slot* leaves, const double* x, int64_t n,
         leaves[3 * i].f, leaves[3 * i + 1].f, leaves[3 * i + 2].f = 1.0, x[i * step] - center, 0.0
 
 
-cdef void lower_spread(const Output* o, const Slot* totals, double* out, int64_t n, int w) noexcept nogil:
-    """Variances or standard deviations, as `exact_answer`."""
-    cdef double ddof = o.ddof, less
-    cdef int64_t i
-    for i in range(n):
-        less = totals[i * w].f - ddof
-        out[i] = totals[i * w + 2].f / less if less > 0.0 else NAN
-    if o.kind == K_STD:
-        for i in range(n):
-            out[i] = sqrt(out[i])
-
-
 cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t first, int w) noexcept nogil:
     """One aggregate's answers after each reading, the first of which gave the window the end `first`."""
     cdef const Slot* totals = block.totals + o.slot
@@ -524,7 +515,7 @@ cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t f
         for i in range(block.n):
             out[i] = exp(totals[i * w].f / <double> (first + i - block.heads[i]))
     elif o.kind == K_VARIANCE or o.kind == K_STD:
-        lower_spread(o, totals, out, block.n, w)
+        lanes_spread(<const double*> totals, <const double*> (totals + 2), out, block.n, w, o.ddof, o.kind == K_STD)
     else:
         for i in range(block.n):
             answer = exact_answer(o, block.totals + i * w, first + i - block.heads[i])
