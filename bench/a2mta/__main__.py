@@ -1,7 +1,8 @@
 """The A2MTA paper's tables and figures on a stream as long as its own, every answer held to the exact one.
 
 python -m bench.a2mta [--full | --quick | --scale N] [--windows 24] [--trace memory|calm|near-zero|FILE.csv]
-                      [--column NAME] [--seed 7] [--only sum-like,max-like,hopping,limits] [--workers 2] [--json FILE] [--figures DIR]
+                      [--column NAME] [--seed 7] [--only sum-like,max-like,hopping,limits] [--workers 2]
+                      [--json FILE] [--figures DIR]
 
 --full (the default): 62,208,000 readings, a window of 2,592,000. --quick: a sixtieth of both, a minute. Exit code 1
 where an interval does not hold the exact result, or a value is beyond the user's error limit.
@@ -37,7 +38,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--column", help="of the CSV file; without it the last")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, by comma")
-    parser.add_argument("--workers", type=int, default=2, help="processes at a time, a method each")
+    parser.add_argument("--workers", type=int, default=2, help="processes at a time, a method each; 0: in this one")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
     parser.add_argument("--figures", type=Path, help="draw Figures 3 to 6 into this folder as SVG")
     parser.set_defaults(scale=1)

@@ -15,17 +15,15 @@ SAME = 1e-12  # of the result: nothing but rounding
 SHARES = 10  # bins a decade, from 10^-12 to 1
 BINS = np.logspace(-12, 0, 12 * SHARES + 1)
 EVERY = 16  # of the values enter the distribution
-GROUP = (
-    8  # pieces: the second is timed, when the first has brought the window into the cache; six are asked for intervals
-)
+GROUP = 16  # pieces: the second is timed, now that the first has brought the window into the cache; 14 give intervals
 
 
 class Timed:
     """A window that is only timed: in each group of pieces the second, after the first."""
 
-    def __init__(self, window: sg.Window, *, all_of_it: bool = True) -> None:
-        """`all_of_it`: whether it takes the readings between, too."""
-        self.window, self.all_of_it = window, all_of_it
+    def __init__(self, window: sg.Window) -> None:
+        """Of the readings between the pieces it takes none."""
+        self.window = window
         self.each: list[float] = []  # ns a reading of each piece, with its result
 
     def take(self, name: str, pieces: Values) -> list[Any]:
@@ -36,11 +34,6 @@ class Timed:
         second = self.window.insert_many(pieces[middle:])[name]
         self.each.append((time.thread_time_ns() - start) / max(len(pieces) - middle, 1))
         return [first, second]
-
-    def skip(self, between: Values) -> None:
-        """The readings up to the next group."""
-        if self.all_of_it:
-            self.window.insert_many(between, results=False)
 
     def ns(self) -> dict[str, float]:
         """Percentiles, without the first quarter."""
@@ -75,7 +68,6 @@ class Followed(Timed):
             low[at:end], high[at:end] = exact[at:end], exact[at:end]
             for each in beside:
                 each.take(self.name, pieces)
-                each.skip(between)
             self._rest(between, *(column[end : end + len(between)] for column in (found, low, high)))
         self._compare(found, exact)
         if self.certain:

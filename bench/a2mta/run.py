@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -16,7 +17,8 @@ from bench.traces import blocks, trace
 import sluicegate as sg
 
 Row = dict[str, Any]
-ALIKE = 24  # the window whose buckets hold a reading each is so many times smaller than the paper's: 1 GB less
+ALIKE = 24  # the AMTA that a window is timed beside is so many times smaller than the paper's: it would take a GB
+DEEP = 8_192  # buckets of a tail that is deeper than the memory trace ever falls
 
 
 class Method(NamedTuple):
@@ -75,10 +77,25 @@ def max_like(setting: Setting) -> Scenario:
         if block // setting.scale >= 2:
             label = f"block {block // setting.scale:,}"
             methods.append(Method("I", label, [sg.MaxLike(block=block // setting.scale)], percent))
+            late = sg.MaxLike(block=block // setting.scale, staging=paper.BUFFER)
+            methods.append(Method("I", f"{label}, tail {paper.BUFFER}", [late], percent))
+    for tail in (paper.BUFFER, DEEP):
+        methods.append(Method("I", f"staircase, tail {tail:,}", [sg.MaxLike(staircase=True, staging=tail)]))
     return Scenario(
         "max-like", {"max": sg.max()}, lambda of: sg.policies.count(of.window, up_to="max"),
-        [*methods, *_constrained(setting, 1)], lambda: exact.Maxima(setting.window), 2 * setting.window,
+        [*methods, *_constrained(setting, 1), *_budgets(setting)], lambda: exact.Maxima(setting.window),
+        2 * setting.window,
     )  # fmt: skip
+
+
+def _budgets(setting: Setting) -> Iterator[Method]:
+    """A staircase within a number of buckets, those of the tail besides, as the paper's buffer is."""
+    late = sg.MaxLike(staircase=True, staging=paper.BUFFER)
+    for buckets, percents in paper.CONSTRAINED.items():
+        if buckets < setting.window:
+            label = f"{buckets:,} buckets, staircase, tail {paper.BUFFER}"
+            histograms = [late, sg.Constrained(buckets, merge="pairs")]
+            yield Method("II", label, histograms, setting.footprint(percents[1]))
 
 
 def hopping(setting: Setting) -> Scenario:
@@ -118,24 +135,24 @@ def follow(name: str, setting: Setting, source: str, seed: int, column: str | No
     followed = Followed(
         window, next(iter(scenario.aggregate)), method.limit, setting.asked, certain=bool(method.histograms)
     )
-    plain = Timed(sg.Window(scenario.aggregate, policy=scenario.policy(setting)))
-    alike = Timed(_alike(scenario, setting), all_of_it=False)
+    plain, alike = Timed(_small(scenario, setting, alike=False)), Timed(_small(scenario, setting, alike=True))
     before = seen = warm = held = 0
     for values in blocks(trace(source, seed, column), setting.readings, setting.block):
-        followed.take_block(values, answers.after(values), [plain, alike] if method.histograms else [alike])
+        followed.take_block(values, answers.after(values), [plain, alike])
         seen += len(values)
         held = max(held, window.footprint.bytes)
         if seen <= scenario.warm:
             warm, before = seen, window.footprint.created
-    beside = {"AMTA": (plain if method.histograms else followed).ns(), "AMTA, the same partials": alike.ns()}
+    beside = {"AMTA": plain.ns(), "AMTA, the same partials": alike.ns()}
     memory = {"windows": held + plain.window.footprint.bytes + alike.window.footprint.bytes, "exact": answers.bytes}
     return _row(name, method, followed, before, warm, seen) | {"beside": beside, "memory": memory | {"peak": _peak()}}
 
 
-def _alike(scenario: Scenario, setting: Setting) -> sg.Window:
-    """AMTA over the partials that buckets have, one a reading: none ever joins."""
+def _small(scenario: Scenario, setting: Setting, *, alike: bool) -> sg.Window:
+    """AMTA; `alike`: over the partials that buckets have, one a reading, none of which ever joins."""
     small = setting._replace(scale=max(setting.scale, ALIKE))
-    return sg.Window(scenario.aggregate, policy=scenario.policy(small), histograms=[sg.Constrained(2 * small.window)])
+    histograms = [sg.Constrained(2 * small.window)] if alike else []
+    return sg.Window(scenario.aggregate, policy=scenario.policy(small), histograms=histograms)
 
 
 def _peak() -> int:
@@ -155,10 +172,16 @@ def _row(scenario: str, method: Method, followed: Followed, before: int, warm: i
 def run(
     setting: Setting, source: str, seed: int, column: str | None, scenarios: list[str], workers: int = 2
 ) -> list[Row]:
-    """Every method of these scenarios, `workers` at a time, a process each; one worker: all in this one."""
+    """Every method of these scenarios, `workers` at a time, a process each; none: all in this one."""
     each = [(name, setting, source, seed, column, number)
             for name in scenarios for number in range(len(SCENARIOS[name](setting).methods))]  # fmt: skip
-    if workers < 2:
+    if workers < 1:
         return [follow(*arguments) for arguments in each]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        return [part.result() for part in [pool.submit(follow, *arguments) for arguments in each]]
+        return [_said(part.result()) for part in [pool.submit(follow, *arguments) for arguments in each]]
+
+
+def _said(row: Row) -> Row:
+    """The row, with a line for whoever waits."""
+    print(f"{row['scenario']}: {row['label']}", file=sys.stderr, flush=True)
+    return row

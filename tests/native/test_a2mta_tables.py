@@ -29,14 +29,14 @@ def test_limits_are_kept_and_intervals_hold(scenario: str, source: str) -> None:
 
     But for a mean that goes through 0: a share of what it will be cannot be known before, so one in a hundred is over.
     """
-    rows = run(TINY, source, 7, None, [scenario], workers=1)
+    rows = run(TINY, source, 7, None, [scenario], workers=0)
     assert {row["table"] for row in rows} == ({"limits"} if scenario == "limits" else {"AMTA", "I", "II"})
     for row in rows:
         assert row["outside"] == 0, row
         crosses = source == "near-zero" and row["table"] == "I"
         assert row["over the limit"] <= (TINY.readings // 100 if crosses else 0), row
         assert row["checked"] == TINY.readings
-        assert row["asked"] >= (0.7 * TINY.readings if row["table"] != "AMTA" else 0)
+        assert row["asked"] >= (0.8 * TINY.readings if row["table"] != "AMTA" else 0)
         assert row["footprint"] <= 100.0
         assert row["withheld"] == 0.0 or (row["table"] == "limits" and row["withheld"] < 50.0)
     if scenario != "limits":
@@ -46,7 +46,7 @@ def test_limits_are_kept_and_intervals_hold(scenario: str, source: str) -> None:
 def test_the_quick_form_keeps_limits_and_intervals_and_its_memory(tmp_path: Path) -> None:
     """A sixtieth of the paper: 25 million intervals, none outside, no value over its limit; exit code 0."""
     file = tmp_path / "quick.json"
-    assert command_line.main(["--quick", "--workers", "1", "--json", str(file)]) == 0
+    assert command_line.main(["--quick", "--workers", "0", "--json", str(file)]) == 0
     rows = json.loads(file.read_text())["rows"]
     assert sum(row["asked"] for row in rows) > 20_000_000
     assert not any(row["outside"] or row["over the limit"] for row in rows)
@@ -76,7 +76,7 @@ def test_a_limit_that_is_not_kept_and_an_interval_that_lies_are_counted() -> Non
     lied_to = sg.Window({"mean": sg.mean()}, policy=sg.policies.count(1_000), histograms=[sg.Constrained(5_000)])
     followed = Followed(lied_to, "mean", (0.1, 0.0), 100)
     followed.take_block(values, answers + 1e-6, [])
-    assert followed.row()["asked"] == followed.row()["outside"] == 6_000
+    assert followed.row()["asked"] == followed.row()["outside"] == 7_000
     assert command_line.failed([followed.row()])
 
 
@@ -88,7 +88,7 @@ def test_the_exact_answers_are_those_of_plain_lists(size: int) -> None:
     to = np.array([90, 200, 310, 900])
     at = np.array([299, 389, 499, 1_400])
     slide, maxima, hop = (
-        exact.Means(exact.newest(300), 300, size), exact.Maxima(300), exact.Means(exact.hopping(at, to), 1_200, size),
+        exact.Means(exact.newest(300), 300, size), exact.Maxima(300), exact.Means(exact.hopping(at, to), 3_000, size),
     )  # fmt: skip
     made = [
         np.concatenate([of.after(values[i : i + size]) for i in range(0, 3_000, size)]) for of in (slide, maxima, hop)
@@ -119,7 +119,7 @@ def test_the_command_writes_tables_json_and_figures(tmp_path: Path, capsys: Any,
     file = tmp_path / "a.csv"
     file.write_text("t,x\n" + "\n".join(f"{i},{20 + i % 97 / 10}" for i in range(5_000)) + "\n")
     monkeypatch.setitem(command_line.SCALES, "tiny", 960)
-    options = ["--tiny", "--trace", str(file), "--only", "sum-like", "--workers", "1"]
+    options = ["--tiny", "--trace", str(file), "--only", "sum-like", "--workers", "0"]
     out = ["--json", str(tmp_path / "o.json"), "--figures", str(tmp_path / "f")]
     assert command_line.main([*options, *out]) == 0
     said = json.loads((tmp_path / "o.json").read_text())
