@@ -239,8 +239,10 @@ class Window:
         else:
             self._bound_each(batch, columns)
         n, limit = len(layout.names), self._histograms.sum_like
-        for k in self._withheld if limit is not None else ():
-            withhold(*columns[k::n], limit.error or 0.0, limit.atol)
+        if limit is not None:
+            for k in self._withheld:
+                value, low, high = columns[k::n]
+                withhold(value, low, high, limit.error or 0.0, limit.atol)
         parts = [layout.numbers(columns[at : at + n]) for at in range(0, 3 * n, n)]
         return {name: BoundedColumn(*(part[name] for part in parts)) for name in parts[0]}
 
@@ -316,9 +318,9 @@ class Window:
     def _given(self, answers: list[Bounded]) -> list[Bounded]:
         """Without the values that are not certainly within the user's limit, where these are to be withheld."""
         limit = self._histograms.sum_like
-        for k in self._withheld if limit is not None else ():
-            if not limit.keeps(answers[k]):
-                answers[k] = answers[k]._replace(value=None)
+        if limit is not None:
+            for k in self._withheld:
+                answers[k] = answers[k] if limit.keeps(answers[k]) else answers[k]._replace(value=None)
         return answers
 
     def _certain_only(self, layout: Layout) -> list[int]:
