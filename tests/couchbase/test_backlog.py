@@ -19,11 +19,11 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from chunked import target
 from durable_agent import NOON, configured, timed
-from gateway import Gateway, databases
 from gateway.launcher import SyncGateway
 from gateway.proxy import Proxy
 from gateway.stand_in import StandIn
 
+from gateway import Gateway, databases
 from sluicegate import chunks
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State

@@ -40,7 +40,7 @@ class Database:
         self.documents: dict[str, dict[str, Any]] = {}
         self.log: dict[str, tuple[int, str, list[str]]] = {}
         self.sessions: dict[str, str] = {}
-        self.sequence = 0
+        self.sequence = len(users)  # making a user takes one too
         self.lock = threading.Condition()
 
     def channels_of(self, user: str) -> set[str]:
@@ -48,6 +48,19 @@ class Database:
         found = self.users[user]
         holders = [found, *(self.roles.get(role, {}) for role in found.get("admin_roles", []))]
         return {channel for holder in holders for channel in holder.get("admin_channels", [])}
+
+    def described(self, user: str | None) -> dict[str, Any]:
+        """A session: the channels of the user itself, not those of its roles."""
+        mine = self.users[user].get("admin_channels", []) if user else ["*"]
+        return {"ok": True, "userCtx": {"name": user, "channels": dict.fromkeys([*mine, "!"], 1)}}
+
+    def delete(self, name: str) -> dict[str, Any]:
+        """Leave a tombstone, at the feed's end."""
+        with self.lock:
+            del self.documents[name]
+            self.sequence += 1
+            self.log[name] = self.sequence, "2-0", self.log.pop(name)[2]
+        return {"id": name, "ok": True, "rev": "2-0"}
 
     def may_read(self, user: str | None, name: str) -> bool:
         """Whether a user may read a document; None is the administrator."""
@@ -170,7 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         return self._answer(status, answer, headers)
 
-    do_GET = do_POST = do_PUT = _any  # noqa: N815  the names that http.server calls
+    do_GET = do_POST = do_PUT = do_DELETE = _any  # noqa: N815  the names that http.server calls
 
     def _answer(self, status: int, answer: Any, headers: dict[str, str]) -> None:
         data = b"" if answer is None else json.dumps(answer).encode()
@@ -197,6 +210,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "POST" and rest == "_session":
             return self._session(database, self._json(body))
         user = None if self.server.admin else self._user(database)
+        if rest in ("", "_session"):
+            return 200, database.described(user) if rest else {"db_name": name, "update_seq": database.sequence}, {}
+        if self.command == "DELETE" and self.server.admin:
+            return 200, database.delete(unquote(rest)), {}
         if self.command == "POST" and rest == "_bulk_docs":
             documents = self._json(body).get("docs", [])
             return 201, [database.store(user, document, gateway.largest) for document in documents], {}
