@@ -2,7 +2,7 @@
 
 python -m bench.a2mta [--full | --quick | --scale N] [--windows 24] [--trace memory|calm|near-zero|FILE.csv]
                       [--column NAME] [--seed 7] [--only sum-like,max-like,hopping,limits] [--workers 2]
-                      [--json FILE] [--figures DIR]
+                      [--json FILE] [--markdown FILE] [--figures DIR] [--told JSON ...]
 
 --full (the default): 62,208,000 readings, a window of 2,592,000. --quick: a sixtieth of both, a minute. Exit code 1
 where an interval does not hold the exact result, or a value is beyond the user's error limit.
@@ -40,6 +40,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, by comma")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time, a method each; 0: in this one")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument(
+        "--told", type=Path, nargs="+", metavar="JSON", help="run nothing: what such files hold, together"
+    )
+    parser.add_argument("--markdown", type=Path, help="write the tables to this file for a page")
     parser.add_argument("--figures", type=Path, help="draw Figures 3 to 6 into this folder as SVG")
     parser.set_defaults(scale=1)
     options = parser.parse_args(arguments)
@@ -52,7 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run, print the tables, write what is asked for; see the module."""
     options = parse(arguments)
     setting, began = Setting(options.scale, options.windows), time.monotonic()
-    rows = run(setting, options.trace, options.seed, options.column, options.only.split(","), options.workers)
+    if options.told:
+        rows = [row for file in options.told for row in json.loads(file.read_text())["rows"]]
+    else:
+        rows = run(setting, options.trace, options.seed, options.column, options.only.split(","), options.workers)
     seconds = time.monotonic() - began
     print(tables.text(rows, setting))
     print(f"\n{seconds:,.0f} s, trace {options.trace}, seed {options.seed}")
@@ -60,6 +67,8 @@ def main(arguments: list[str] | None = None) -> int:
         said = {"trace": options.trace, "seed": options.seed, "scale": options.scale, "seconds": seconds}
         said |= {"machine": machine(), "date": today(), "rows": rows}
         options.json.write_text(json.dumps(said, indent=1) + "\n")
+    if options.markdown:
+        options.markdown.write_text(tables.markdown(rows, setting))
     if options.figures:
         for path in figures.draw(rows, options.figures):
             print(path)

@@ -32,9 +32,10 @@ def draw(rows: list[Row], folder: Path) -> Iterator[Path]:
 def _errors(plt: Any, rows: list[Row], title: str) -> Any:
     """The cumulative distribution, and beside it the share of exact results and the greatest error."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.4), width_ratios=(3, 2))
-    for row, color in zip(rows, COLORS, strict=False):
+    for place, row in enumerate(rows):
+        color, line = COLORS[place % len(COLORS)], ("-", "--", ":")[place // len(COLORS) % 3]
         share = np.cumsum(row["distribution"])[:-1] / max(sum(row["distribution"]), 1)
-        left.plot(BINS * 100, share * 100, color=color, label=row["label"], linewidth=1.4)
+        left.plot(BINS * 100, share * 100, color=color, linestyle=line, label=row["label"], linewidth=1.4)
     exact = min(row["exact"] for row in rows)
     least = 0.0 if exact < 80 else 100 - 1.2 * (100 - exact) - 0.1  # where all but a few are exact, those few
     left.set(xscale="log", xlabel="error of a value, %", ylabel="values, %", title=title)

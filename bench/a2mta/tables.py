@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.a2mta.paper import Setting
 from bench.a2mta.run import Row
-from bench.engines.tables import Column, Table, as_text
+from bench.engines.tables import Column, Table, as_markdown, as_text
 
 COLUMNS = (
     Column("scenario", ""), Column("label", "method"), Column("paper", "paper, %", ".4g"),
@@ -80,6 +80,11 @@ def memory(rows: list[Row]) -> Table:
 def text(rows: list[Row], setting: Setting) -> str:
     """For a terminal."""
     return "\n\n".join(as_text(table) for table in tables(rows, setting))
+
+
+def markdown(rows: list[Row], setting: Setting) -> str:
+    """For a page."""
+    return "\n\n".join(f"## {table.title}\n{as_markdown(table)}" for table in tables(rows, setting)) + "\n"
 
 
 def _told(row: Row) -> Row:
