@@ -122,6 +122,8 @@ def test_a_bad_network_and_a_dying_gateway_lose_nothing(lasting: Gateway, tmp_pa
         device.drain()
         rejected = device.state.counters["sync.rejected"]
         device.state.close()
+    sent = f"{device.readings} readings in {len(device.witness.given)} documents, {device.witness.failures} failed puts"
+    print(f"{proxy.cuts} cuts, {kills} kills: {sent}")
     assert rejected == 0
     assert device.witness.failures > CUTS // 4, "most cuts were felt"
     _check(lasting, device)
