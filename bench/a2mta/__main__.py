@@ -2,10 +2,11 @@
 
 python -m bench.a2mta [--full | --quick | --scale N] [--windows 24] [--trace memory|calm|near-zero|FILE.csv]
                       [--column NAME] [--seed 7] [--only sum-like,max-like,hopping,limits] [--workers 2]
-                      [--json FILE] [--markdown FILE] [--figures DIR] [--told JSON ...]
+                      [--json FILE] [--figures DIR] [--docs] [--told JSON ...]
 
---full (the default): 62,208,000 readings, a window of 2,592,000. --quick: a sixtieth of both, a minute. Exit code 1
-where an interval does not hold the exact result, or a value is beyond the user's error limit.
+--full (the default): 62,208,000 readings, a window of 2,592,000. --quick: a 120th of both, a minute. Exit code 1
+where an interval does not hold the exact result, or a value is beyond the user's error limit. --docs also puts the
+tables into docs/evaluation.md, and of the memory trace the figures beside it. --told runs nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from pathlib import Path
 from bench.a2mta import figures, tables
 from bench.a2mta.paper import Setting
 from bench.a2mta.run import SCENARIOS, Row, run
-from bench.engines.tables import machine, today
+from bench.engines import page
+from bench.engines.tables import as_text, machine, today
 
-SCALES = {"full": 1, "quick": 60, "tiny": 240}
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+SCALES = {"full": 1, "quick": 120, "tiny": 240}
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -43,7 +46,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--told", type=Path, nargs="+", metavar="JSON", help="run nothing: what such files hold, together"
     )
-    parser.add_argument("--markdown", type=Path, help="write the tables to this file for a page")
+    parser.add_argument("--docs", action="store_true", help="put tables and figures into docs/evaluation.md")
     parser.add_argument("--figures", type=Path, help="draw Figures 3 to 6 into this folder as SVG")
     parser.set_defaults(scale=1)
     options = parser.parse_args(arguments)
@@ -57,22 +60,34 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     setting, began = Setting(options.scale, options.windows), time.monotonic()
     if options.told:
-        rows = [row for file in options.told for row in json.loads(file.read_text())["rows"]]
+        told = [json.loads(file.read_text()) for file in options.told]
+        rows = [row for each in told for row in each["rows"]]
     else:
         rows = run(setting, options.trace, options.seed, options.column, options.only.split(","), options.workers)
-    seconds = time.monotonic() - began
-    print(tables.text(rows, setting))
-    print(f"\n{seconds:,.0f} s, trace {options.trace}, seed {options.seed}")
+    seconds = sum(each["seconds"] for each in told) if options.told else time.monotonic() - began
+    found = tables.tables(rows, setting, options.trace, seconds)
+    print("\n\n".join(as_text(table) for table in found))
     if options.json:
         said = {"trace": options.trace, "seed": options.seed, "scale": options.scale, "seconds": seconds}
         said |= {"machine": machine(), "date": today(), "rows": rows}
         options.json.write_text(json.dumps(said, indent=1) + "\n")
-    if options.markdown:
-        options.markdown.write_text(tables.markdown(rows, setting))
-    if options.figures:
-        for path in figures.draw(rows, options.figures):
+    folders = [options.figures] * bool(options.figures)
+    if options.docs:
+        missing = page.update(DOCS / "evaluation.md", found, _command(options))
+        print("".join(f"docs/evaluation.md has no place for {name}\n" for name in missing), file=sys.stderr, end="")
+        folders += [DOCS / "pictures"] * (options.trace == "memory")
+    for folder in folders:
+        for path in figures.draw(rows, folder):
             print(path)
     return 1 if failed(rows) else 0
+
+
+def _command(options: argparse.Namespace) -> str:
+    """What to say to have the same again."""
+    said = "--full" if options.scale == 1 else f"--scale {options.scale}"
+    given = {"trace": "memory", "windows": 24, "only": ",".join(SCENARIOS)}
+    extra = [f" --{name} {getattr(options, name)}" for name, usual in given.items() if getattr(options, name) != usual]
+    return f"python -m bench.a2mta {said}{''.join(extra)}"
 
 
 def failed(rows: list[Row]) -> list[Row]:

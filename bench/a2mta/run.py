@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -128,7 +129,7 @@ SCENARIOS: dict[str, Callable[[Setting], Scenario]] = {
 
 def follow(name: str, setting: Setting, source: str, seed: int, column: str | None, number: int) -> Row:
     """One method of a scenario over the trace, in one pass."""
-    scenario = SCENARIOS[name](setting)
+    began, scenario = time.process_time(), SCENARIOS[name](setting)
     method, answers = scenario.methods[number], scenario.exact()
     window = sg.Window(scenario.aggregate, policy=scenario.policy(setting), histograms=method.histograms)
     # an exact window's intervals would take a walk over its leaves
@@ -143,9 +144,12 @@ def follow(name: str, setting: Setting, source: str, seed: int, column: str | No
         held = max(held, window.footprint.bytes)
         if seen <= scenario.warm:
             warm, before = seen, window.footprint.created
+    spent = time.process_time() - began
     beside = {"AMTA": plain.ns(), "AMTA, the same partials": alike.ns()}
     memory = {"windows": held + plain.window.footprint.bytes + alike.window.footprint.bytes, "exact": answers.bytes}
-    return _row(name, method, followed, before, warm, seen) | {"beside": beside, "memory": memory | {"peak": _peak()}}
+    return _row(name, method, followed, before, warm, seen) | {
+        "beside": beside, "memory": memory | {"peak": _peak()}, "seconds": spent,
+    }  # fmt: skip
 
 
 def _small(scenario: Scenario, setting: Setting, *, alike: bool) -> sg.Window:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.a2mta.paper import Setting
 from bench.a2mta.run import Row
-from bench.engines.tables import Column, Table, as_markdown, as_text
+from bench.engines.tables import Column, Table
 
 COLUMNS = (
     Column("scenario", ""), Column("label", "method"), Column("paper", "paper, %", ".4g"),
@@ -14,6 +14,11 @@ COLUMNS = (
     Column("over the limit", "over limit", ",d"), Column("asked", "intervals", ",d"),
     Column("outside", "outside", ",d"),
     Column("wider", "width / error", ".1f"),
+)  # fmt: skip
+TOTALS = (
+    Column("methods", "methods", ",d"), Column("checked", "values compared", ",d"), Column("asked", "intervals", ",d"),
+    Column("outside", "outside", ",d"), Column("over", "over the limit", ",d"), Column("wall", "minutes", ".1f"),
+    Column("spent", "of CPU", ".1f"), Column("peak", "greatest process, MiB", ".0f"),
 )  # fmt: skip
 LIMITS = (
     Column("label", "limit"), Column("footprint", "footprint, %", ".4g"), Column("checked", "values", ",d"),
@@ -34,21 +39,33 @@ MEMORY = (
 TITLES = {"I": "Table I: one method's parameters", "II": "Table II: a constrained footprint"}
 
 
-def tables(rows: list[Row], setting: Setting) -> list[Table]:
-    """All of them; rows of a table that nothing was run for are left out."""
+def tables(rows: list[Row], setting: Setting, trace: str = "memory", seconds: float = 0.0) -> list[Table]:
+    """All of them, of another trace by names of their own; rows of a table that nothing was run for are left out."""
     scale = f"a window of {setting.window:,} over {setting.readings:,} readings"
     notes = ["Footprint: buckets opened a reading, after warm-up (two windows, or four hops) and for the whole run."]
     if setting.scale > 1:
-        notes.append(f"The paper's figures times {setting.scale} where a bucket is a share of the window.")
-    found = []
+        notes.append(f"The paper's figures times {setting.scale} where a bucket is a share of the window; {scale}.")
+    found = [totals(rows, scale, seconds)]
     for name, title in TITLES.items():
         told = [_told(row) for row in rows if row["table"] == name]
         if told:
             found.append(Table(f"a2mta-{name}", f"A2MTA {title}; {scale}", COLUMNS, told, notes))
-    certain = [row for row in rows if row["table"] == "limits"]
+    certain = [_told(row) for row in rows if row["table"] == "limits"]
     if certain:
         found.append(Table("a2mta-limits", f"Limits that every value returned keeps; {scale}", LIMITS, certain))
-    return [*found, times(rows), memory(rows)]
+    found += [times(rows), memory(rows)]
+    return [table._replace(name=f"{table.name}-{trace}") for table in found] if trace != "memory" else found
+
+
+def totals(rows: list[Row], scale: str, seconds: float) -> Table:
+    """All windows of buckets together."""
+    some = [row for row in rows if row["table"] != "AMTA"]
+    total = {name: sum(row[name] for row in some) for name in ("checked", "asked", "outside")}
+    total["over"] = sum(row["over the limit"] for row in some)
+    peak = max(row["memory"]["peak"] for row in rows) / 2**20
+    spent = sum(row["seconds"] for row in rows)
+    told = [{"methods": len(some), **total, "wall": seconds / 60, "spent": spent / 60, "peak": peak}]
+    return Table("a2mta-totals", f"All methods together; {scale}", TOTALS, told)
 
 
 def times(rows: list[Row]) -> Table:
@@ -77,15 +94,8 @@ def memory(rows: list[Row]) -> Table:
     return Table("a2mta-memory", "Memory of each pass, MiB", MEMORY, told)
 
 
-def text(rows: list[Row], setting: Setting) -> str:
-    """For a terminal."""
-    return "\n\n".join(as_text(table) for table in tables(rows, setting))
-
-
-def markdown(rows: list[Row], setting: Setting) -> str:
-    """For a page."""
-    return "\n\n".join(f"## {table.title}\n{as_markdown(table)}" for table in tables(rows, setting)) + "\n"
-
-
 def _told(row: Row) -> Row:
-    return row | {"wider": row["widths"] / row["errors"] if row["errors"] and row["exact"] < 100 else None}
+    """With the width beside the error; an absolute limit's error is no share."""
+    wider = row["widths"] / row["errors"] if row["errors"] and row["exact"] < 100 else None
+    absolute = row["limit"] is not None and row["limit"][1]
+    return row | {"wider": wider, "greatest": None if absolute else row["greatest"]}

