@@ -27,7 +27,7 @@ TINY = Setting(960)  # a window of 2,700 over 64,800 readings
 def test_limits_are_kept_and_intervals_hold(scenario: str, source: str) -> None:
     """Every method of the tables on each trace: no interval without the truth, no value beyond the user's limit.
 
-    But for a mean that goes through 0: a share of what it will be cannot be known before, so some are over, unless they are withheld.
+    But for a mean that goes through 0: a share of what it will be cannot be known before; `limits` withholds those.
     """
     rows = run(TINY, source, 7, None, [scenario], workers=0)
     assert {row["table"] for row in rows} == ({"limits"} if scenario == "limits" else {"AMTA", "I", "II"})
