@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 WINDOW, READINGS = 2_592_000, 62_208_000
-BUFFER = 512  # buckets kept before they are stored (III-A)
 HOP, DEVIATION = 864_000, 100
 
 #: Table I, footprint in % of AMTA's, by the sum-like error (a share), and by the max-like block size.

@@ -15,7 +15,6 @@ from bench.traces import blocks, trace
 import sluicegate as sg
 
 Row = dict[str, Any]
-DEEP = 8_192  # buckets of a tail that is deeper than the memory trace ever falls
 
 
 class Method(NamedTuple):
@@ -58,24 +57,10 @@ def max_like(setting: Setting) -> Scenario:
         if block // setting.scale >= 2:
             label = f"block {block // setting.scale:,}"
             methods.append(Method("I", label, [sg.MaxLike(block=block // setting.scale)], percent))
-            late = sg.MaxLike(block=block // setting.scale, staging=paper.BUFFER)
-            methods.append(Method("I", f"block {block // setting.scale:,}, tail {paper.BUFFER}", [late], percent))
-    for tail in (paper.BUFFER, DEEP):
-        methods.append(Method("I", f"staircase, tail {tail:,}", [sg.MaxLike(staircase=True, staging=tail)], None))
-    methods += [*_constrained(setting, 1), *_budgets(setting)]
+    methods += _constrained(setting, 1)
     policy = sg.policies.count(setting.window, up_to="max")
     answers = exact.Maxima(setting.window)
     return Scenario("max-like", {"max": sg.max()}, lambda: policy, methods, answers, 2 * setting.window)
-
-
-def _budgets(setting: Setting) -> Iterator[Method]:
-    """A staircase within a number of buckets, those of the tail besides, as the paper's buffer is."""
-    late = sg.MaxLike(staircase=True, staging=paper.BUFFER)
-    for buckets, percents in paper.CONSTRAINED.items():
-        if buckets < setting.window:
-            histograms = [late, sg.Constrained(buckets, merge="pairs")]
-            label = f"{buckets:,} buckets, staircase, tail {paper.BUFFER}"
-            yield Method("II", label, histograms, setting.footprint(percents[1]))
 
 
 def hopping(setting: Setting) -> Scenario:
