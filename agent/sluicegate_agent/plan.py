@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from sluicegate_agent import identity, outbox, streams
 from sluicegate_agent.config import Config, WindowConfig
+from sluicegate_agent.config.credentials import resolved
 from sluicegate_agent.config.questions import COUNT, build_arguments
 from sluicegate_agent.config.units import show_size
 from sluicegate_agent.errors import EnvironmentRefused
@@ -228,7 +229,7 @@ def _target(config: Config, document: int) -> Iterator[Line]:
     kind = config.sync.target
     if kind not in TARGETS:
         return
-    tls = TLS_ROOTS if kind == "sync-gateway" and config.sync.uses_tls else 0
+    tls = TLS_ROOTS if kind == "sync-gateway" and resolved(config.sync).uses_tls else 0
     # A request is the documents deflated, at most as long as they are; one of them may be compared, or halved.
     request = REQUEST + document * (2 + ENCODING_GROWTH)
     yield Line(f"sync target {kind}", TARGETS[kind] + tls + request, 0)

@@ -29,7 +29,7 @@ from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import Document, Outcome, Sync
 
-CUTS, KILLS = (int(part) for part in os.environ.get("SLUICEGATE_BACKLOG", "40,2").split(","))
+CUTS, KILLS = (int(part) for part in os.environ.get("SLUICEGATE_BACKLOG", "30,1").split(","))
 
 
 class Witness:

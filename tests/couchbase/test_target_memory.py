@@ -41,6 +41,16 @@ print(json.dumps({key: value - before[key] for key, value in resident().items()}
 """
 
 
+def test_certificates_are_planned_for_where_they_are_loaded(tmp_path: Path) -> None:
+    """https costs the system's roots, whether the URL stands in the configuration or in the credentials file."""
+    told = {"url": "https://gateway.example/telemetry", "user": "board-1", "password": "letmein"}
+    (tmp_path / "board-1.json").write_text(json.dumps(told))
+    found = [load(tmp_path, url="http://localhost/telemetry"), load(tmp_path, url=told["url"])]
+    found.append(load(tmp_path, credentials_file="board-1.json"))
+    plain, named, filed = (plan(config).memory for config in found)
+    assert plain < named == filed
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 def test_the_gateway_target_stays_within_its_line(tmp_path: Path) -> None:
     """Largest documents, put three times (so compared twice): resident and data grow by less than planned."""
