@@ -10,6 +10,7 @@ import json
 import os
 import re
 import secrets
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from sluicegate_cloud.errors import GatewayError, ProvisionError
 ADMIN_USER, ADMIN_PASSWORD = "SLUICEGATE_GATEWAY_ADMIN_USER", "SLUICEGATE_GATEWAY_ADMIN_PASSWORD"
 SHARDS = 16
 READER_ROLE = "reader"
+CA_FILE = "SLUICEGATE_GATEWAY_CA"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}")
 _LARGEST = 1 << 20
 _SECONDS = 30.0
@@ -112,13 +114,18 @@ def _authorization() -> dict[str, str]:
 def _asked(request: urllib.request.Request, place: str) -> tuple[int, Any]:
     try:
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS) as response:  # noqa: S310  http or https, checked
+            with urllib.request.urlopen(request, timeout=_SECONDS, context=_trust(request)) as response:  # noqa: S310  http or https, checked
                 return response.status, _decoded(response.read(_LARGEST))
         except urllib.error.HTTPError as error:
             return error.code, _decoded(error.read(_LARGEST))
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise GatewayError(f"{place}: {reason}; is this the admin interface, and does it run?") from None
+
+
+def _trust(request: urllib.request.Request) -> ssl.SSLContext | None:
+    """By the roots of SLUICEGATE_GATEWAY_CA where it is set, as readers do. Raises OSError."""
+    return ssl.create_default_context(cafile=os.environ.get(CA_FILE) or None) if request.type == "https" else None
 
 
 def _decoded(data: bytes) -> Any:
