@@ -29,7 +29,7 @@ from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import Document, Outcome, Sync
 
-CUTS, KILLS = (int(part) for part in os.environ.get("SLUICEGATE_BACKLOG", "40,2").split(","))
+CUTS, KILLS = (int(part) for part in os.environ.get("SLUICEGATE_BACKLOG", "30,1").split(","))
 
 
 class Witness:
@@ -122,6 +122,8 @@ def test_a_bad_network_and_a_dying_gateway_lose_nothing(lasting: Gateway, tmp_pa
         device.drain()
         rejected = device.state.counters["sync.rejected"]
         device.state.close()
+    sent = f"{device.readings} readings in {len(device.witness.given)} documents, {device.witness.failures} failed puts"
+    print(f"{proxy.cuts} cuts, {kills} kills: {sent}")
     assert rejected == 0
     assert device.witness.failures > CUTS // 4, "most cuts were felt"
     _check(lasting, device)

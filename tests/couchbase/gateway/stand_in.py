@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import json
 import secrets
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -107,7 +108,9 @@ class StandIn:
 
     real = False
 
-    def __init__(self, folder: Path | None = None, *, disk: bool = True) -> None:
+    def __init__(self, folder: Path | None = None, *, disk: bool = True, tls: tuple[Path, Path] | None = None) -> None:
+        """`tls`: certificate and key of both interfaces."""
+        self._tls = tls
         shards = {"reader": {"admin_channels": databases.SHARDS}}
         self.databases = {
             databases.TELEMETRY: Database(rule.telemetry, databases.users(), shards),
@@ -123,7 +126,8 @@ class StandIn:
         """Listen, at the same ports as before."""
         self._servers = [_Server(("127.0.0.1", port), self, admin) for admin, port in enumerate(self._ports)]
         self._ports = [server.server_address[1] for server in self._servers]
-        self.public_url, self.admin_url = (f"http://127.0.0.1:{port}" for port in self._ports)
+        scheme = "https" if self._tls else "http"
+        self.public_url, self.admin_url = (f"{scheme}://127.0.0.1:{port}" for port in self._ports)
         for server in self._servers:
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         return self
@@ -157,6 +161,14 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], gateway: StandIn, admin: int) -> None:
         self.gateway, self.admin = gateway, bool(admin)
         super().__init__(address, _Handler)
+        if gateway._tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*gateway._tls)
+            # The handshake belongs to the connection's own thread: one that hangs must not hold the others up.
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+
+    def handle_error(self, request: Any, address: Any) -> None:
+        """A client that goes away, or does not trust us, is no error here."""
 
 
 class _Handler(BaseHTTPRequestHandler):
