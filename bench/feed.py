@@ -159,10 +159,10 @@ def by_spark(spark: Any, at: Gateway, names: list[str]) -> None:
 
 
 def tree(spark: Any, at: Gateway, names: list[str]) -> float:
-    """The least CPU time of Spark's Java and its Python workers for a read, of four, in s."""
+    """The least CPU time of Spark's Java and its Python workers for a read, of eight, in s."""
     java = spark.sparkContext._gateway.proc.pid
     best = float("inf")
-    for _ in range(4):
+    for _ in range(8):
         begun = cpu(java)
         by_spark(spark, at, names)
         best = min(best, cpu(java) - begun)
