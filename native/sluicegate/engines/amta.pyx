@@ -16,6 +16,7 @@ from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves
 from sluicegate.engines.chunks cimport (
     Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, run_at, shape,
 )
+from sluicegate.engines.eights cimport EIGHT, LEVELS_OF_EIGHT, Eights, extend, go_on, lefts_of_eight, raise_eight
 from sluicegate.engines.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
     kernel_of_step, width_of,
@@ -26,8 +27,9 @@ from sluicegate.engines.program cimport Program, Slot, combine, copy
 from sluicegate.errors import InvariantError
 
 cdef enum:
-    SLOTS_OF_LEFTS = 1024  # a block's R0: 8 KiB, whatever the partial's width
+    SLOTS_OF_LEFTS = 4096  # a block's R0: 8 KiB, whatever the partial's width
     LEAST_GLIDE = 4  # readings for which a block pays off
+    LEAST_EIGHTS = 24
     LEAST_LITTLE = 32
 
 # tags of kernels.pxd: never read, they choose a function
@@ -49,7 +51,7 @@ cdef class Amta(Engine):
             free(self.level[level].chunk)
         release(&self.pool)
         free(self.left)
-        free(self.lefts)
+        free(self.lefts - EIGHT * self.p.width if self.lefts != NULL else NULL)
         free(self.flat)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
@@ -217,7 +219,10 @@ cdef class Amta(Engine):
         if most <= 0 or block.heads[done] > last:
             return 0
         high = done + most
-        if block.heads[high - 1] > last:  # the readings after which the head is at most `last`
+        middle = done + last + 1 - block.heads[done]  # where one leaves for each that comes
+        if middle < high and block.heads[middle] == last + 1 and block.heads[middle - 1] == last:
+            high = middle
+        elif block.heads[high - 1] > last:  # the readings after which the head is at most `last`
             while high - low > 1:
                 middle = (low + high) >> 1
                 if block.heads[middle] <= last:
@@ -234,11 +239,14 @@ cdef class Amta(Engine):
         return high - done
 
     cdef int room_for_lefts(self) except -1 nogil:
+        """Room for a block's R0, and for eight before them that are computed with them and never read."""
+        cdef Slot* room
         self.most_left = max(SLOTS_OF_LEFTS // self.p.width - 1, 15)
-        self.lefts = <Slot*> malloc((self.most_left + 1) * self.p.width * sizeof(Slot))
-        if self.lefts == NULL:
+        room = <Slot*> calloc((self.most_left + 1 + EIGHT) * self.p.width, sizeof(Slot))
+        if room == NULL:
             with gil:
                 raise MemoryError(f"amta: no memory for a block of {self.most_left} partials of {self.p.width} slots")
+        self.lefts = room + EIGHT * self.p.width
         return 0
 
     cdef int make_room_for(self, int64_t tail) except -1 nogil:
@@ -386,7 +394,7 @@ cdef class Amta(Engine):
         if self.flat != NULL:
             slots += 4 * ROOM_OF_LITTLE * self.p.width
         if self.lefts != NULL:
-            slots += (self.most_left + 1) * self.p.width
+            slots += (self.most_left + 1 + EIGHT) * self.p.width
         for level in range(LEVELS):
             if self.level[level].chunk != NULL:
                 rings += 2 * (self.level[level].mask + 1)
@@ -621,8 +629,8 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
         self.room_for_lefts()
     self.make_room_for(self.tail + block.n)
     append_leaves(self, block.leaves, block.n)
-    raise_parts(self, op, self.tail, self.tail + block.n)
     if is_little(self, block):
+        raise_parts(self, op, self.tail, self.tail + block.n)
         run_through_little(self, op, block)
         return 0
     while i < block.n:
@@ -637,6 +645,7 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
             self.has_base = True
             i += k
         else:
+            raise_parts(self, op, self.tail, self.tail + 1)
             step(self, op, block, i)
             i += 1
     return 0
@@ -723,20 +732,20 @@ cdef inline void raise_parts(Amta self, Op op, int64_t before, int64_t after) no
     cdef int k, kernel, s
     if Op is Any:
         if not self.split:
-            raise_block(self, op, self.p.width, 0, before, after)
+            raise_levels(self, op, self.p.width, 0, 1, before, after)
             return
         for k in range(self.p.steps):
             kernel, s = kernel_of_step(&self.p.step[k]), self.p.step[k].slot
             if kernel == ADD:
-                raise_block(self, add_op, self.p.width, s, before, after)
+                raise_levels(self, add_op, self.p.width, s, 1, before, after)
             elif kernel == LEAST:
-                raise_block(self, least_op, self.p.width, s, before, after)
+                raise_levels(self, least_op, self.p.width, s, 1, before, after)
             elif kernel == GREATEST:
-                raise_block(self, greatest_op, self.p.width, s, before, after)
+                raise_levels(self, greatest_op, self.p.width, s, 1, before, after)
             else:
-                raise_block(self, merge_op, self.p.width, s, before, after)
+                raise_levels(self, merge_op, self.p.width, s, 1, before, after)
     else:
-        raise_block(self, op, width_of(op, self.p), 0, before, after)
+        raise_levels(self, op, width_of(op, self.p), 0, 1, before, after)
 
 
 cdef inline void glide_parts(Amta self, Op op, const Block* block, int64_t i, int64_t k, int64_t old) noexcept nogil:
@@ -759,30 +768,34 @@ cdef inline void glide_parts(Amta self, Op op, const Block* block, int64_t i, in
         glide(self, op, width_of(op, self.p), 0, block, i, k, old)
 
 
-cdef inline void raise_block(Amta self, Op op, int w, int s, int64_t before, int64_t after) noexcept nogil:
-    """The nodes that leaves up to `after` complete, level by level."""
-    cdef int level = 1
-    cdef int64_t index, end, n, j
-    cdef Queue* below
-    cdef Queue* queue
-    cdef const Slot* pairs
-    cdef Slot* nodes
+cdef inline void raise_levels(Amta self, Op op, int w, int s, int level, int64_t before, int64_t after) noexcept nogil:
+    """The nodes from a level on that leaves before … after − 1 complete, level by level."""
+    cdef int64_t index, end
     while True:
-        index, end = max(((before + 1) >> level) - 1, self.first(level)), ((after + 1) >> level) - 1
+        index, end = ((before + 1) >> level) - 1, ((after + 1) >> level) - 1
         if index >= end:
             return
-        below = &self.level[(self.base + level - 1) & (LEVELS - 1)]
-        queue = &self.level[(self.base + level) & (LEVELS - 1)]
-        if 2 * index < self.first(level - 1):  # its left half has left
-            copy_by(op, self.p, at(&self.pool, queue, w, index) + s, at(&self.pool, below, w, 2 * index + 1) + s)
-            index += 1
-        while index < end:
-            n = min(min(run_at(queue, index), run_at(below, 2 * index) >> 1), end - index)
-            pairs, nodes = at(&self.pool, below, w, 2 * index) + s, at(&self.pool, queue, w, index) + s
-            for j in range(n):
-                combine_by(op, self.p, nodes + j * w, pairs + 2 * j * w, pairs + (2 * j + 1) * w)
-            index += n
+        raise_level(self, op, w, s, level, index, end)
         level += 1
+
+
+cdef inline void raise_level(Amta self, Op op, int w, int s, int level, int64_t index, int64_t end) noexcept nogil:
+    """Nodes index … end − 1 of a level, as far as their leaves have not all left."""
+    cdef int64_t n, j
+    cdef Queue* below = &self.level[(self.base + level - 1) & (LEVELS - 1)]
+    cdef Queue* queue = &self.level[(self.base + level) & (LEVELS - 1)]
+    cdef const Slot* pairs
+    cdef Slot* nodes
+    index = max(index, self.first(level))
+    if index < end and 2 * index < self.first(level - 1):  # its left half has left
+        copy_by(op, self.p, at(&self.pool, queue, w, index) + s, at(&self.pool, below, w, 2 * index + 1) + s)
+        index += 1
+    while index < end:
+        n = min(min(run_at(queue, index), run_at(below, 2 * index) >> 1), end - index)
+        pairs, nodes = at(&self.pool, below, w, 2 * index) + s, at(&self.pool, queue, w, index) + s
+        for j in range(n):
+            combine_by(op, self.p, nodes + j * w, pairs + 2 * j * w, pairs + (2 * j + 1) * w)
+        index += n
 
 
 cdef inline void glide(
@@ -793,18 +806,114 @@ cdef inline void glide(
     R0 where the window begins at h > old is node(l, h >> l) and then R0 at h + 2^l, for l the trailing zeros of h: what
     Algorithm 7 leaves on the stack. R1 is R1 before and the leaf. So every combination is the one that single calls make.
     """
-    cdef const Slot* leaves = block.leaves + i * w + s
-    cdef const Slot* lefts = self.lefts + s
-    cdef Slot* totals = block.totals + i * w + s
-    copy_by(op, self.p, self.lefts + s, self.left + s)
-    if self.head > old:
-        slide_left(self, op, w, s, old, block.totals != NULL)
-    if block.totals == NULL:
-        extend_right(self, op, w, s, leaves, k)
-    elif block.jump == 1 and self.head - block.heads[i] == k - 1:  # one leaves for each that comes
-        extend_evenly(self, op, w, s, leaves, lefts + (block.heads[i] - old) * w, totals, k)
+    cdef Slot* lefts = self.lefts + s - old * w
+    copy_by(op, self.p, lefts + old * w, self.left + s)
+    if Op is Any:
+        glide_by_level(self, op, w, s, block, i, k, old)
+    elif k >= LEAST_EIGHTS and self.depth > LEVELS_OF_EIGHT and self.pool.shift >= LEVELS_OF_EIGHT:
+        glide_by_eights(self, op, w, s, block, i, k, old)
     else:
-        extend_unevenly(self, op, w, s, leaves, lefts - old * w, block.heads + i, totals, k)
+        glide_by_level(self, op, w, s, block, i, k, old)
+    copy_by(op, self.p, self.left + s, lefts + self.head * w)
+
+
+cdef inline void glide_by_level(
+    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t k, int64_t old
+) noexcept nogil:
+    """A level after the other, then R1."""
+    cdef Slot few[3]
+    cdef Slot* right = own(self, op, s, few)
+    raise_levels(self, op, w, s, 1, self.tail - k, self.tail)
+    if self.head > old:
+        slide_left(self, op, w, s, old, block.totals != NULL, 0)
+    extend_right(self, op, w, s, block, i, 0, k, old, right)
+
+
+cdef inline void glide_by_eights(
+    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t k, int64_t old
+) noexcept nogil:
+    """Eight readings at a time: the lowest nodes and R0s beside R1, which takes one combination after the other."""
+    cdef Slot* lefts = self.lefts + s - old * w
+    cdef bint each = block.totals != NULL
+    cdef int64_t before = self.tail - k, j, group = (old + 1) & -EIGHT, whole = 0  # R0s from `whole` on are there, and before `group`
+    cdef int64_t fresh = (before + EIGHT - 1) & -EIGHT, end = max(((self.tail + 1) & -EIGHT) - EIGHT, fresh)
+    cdef Eights oldest, newest
+    cdef Slot few[3]
+    cdef Slot* right = own(self, op, s, few)
+    oldest.left = newest.left = 0
+    raise_edges(self, op, w, s, before, fresh, False)
+    if self.head > old:
+        slide_left(self, op, w, s, old, each, LEVELS_OF_EIGHT)
+        whole = self.head & -EIGHT if each else 0
+        if group < whole:
+            eight_lefts(self, op, w, s, &oldest, lefts, group)
+            copy_by(op, self.p, lefts + old * w, self.left + s)  # the only one of these that is not what its nodes give
+            group += EIGHT
+    for j in range((k - 1) // EIGHT):
+        if fresh < end:
+            eight_nodes(self, op, w, s, &newest, fresh)
+            fresh += EIGHT
+        while group < whole and group <= block.heads[i + EIGHT * j + EIGHT - 1]:
+            eight_lefts(self, op, w, s, &oldest, lefts, group)
+            group += EIGHT
+        extend(op, self.p, w, s, right, block, i + EIGHT * j, lefts, EIGHT)
+    while fresh < end:
+        eight_nodes(self, op, w, s, &newest, fresh)
+        fresh += EIGHT
+    while group < whole:
+        eight_lefts(self, op, w, s, &oldest, lefts, group)
+        group += EIGHT
+    raise_edges(self, op, w, s, end, self.tail, True)
+    raise_levels(self, op, w, s, LEVELS_OF_EIGHT + 1, before, self.tail)
+    extend_right(self, op, w, s, block, i, (k - 1) & -EIGHT, k, old, right)
+
+
+cdef inline void raise_edges(Amta self, Op op, int w, int s, int64_t begin, int64_t end, bint after) noexcept nogil:
+    """The nodes of the three levels above leaves that are no whole eight: before leaf `end`, or, `after`, from leaf `begin` on."""
+    cdef int level
+    for level in range(1, LEVELS_OF_EIGHT + 1):
+        if after:
+            raise_level(self, op, w, s, level, begin >> level, self.end(level))
+        else:
+            raise_level(self, op, w, s, level, ((begin + 1) >> level) - 1, min(end >> level, self.end(level)))
+
+
+cdef inline void eight_nodes(Amta self, Op op, int w, int s, Eights* e, int64_t leaf) noexcept nogil:
+    if not e.left:
+        find_eights(self, e, 4, w, s, leaf)
+    raise_eight(op, self.p, w, e)
+    go_on(e, 4, w)
+
+
+cdef inline void eight_lefts(Amta self, Op op, int w, int s, Eights* e, Slot* lefts, int64_t head) noexcept nogil:
+    if not e.left:
+        find_eights(self, e, 3, w, s, head)
+    lefts_of_eight(op, self.p, w, e, lefts + head * w)
+    go_on(e, 3, w)
+
+
+cdef void find_eights(Amta self, Eights* e, int levels, int w, int s, int64_t leaf) noexcept nogil:
+    """Where the eight leaves from a multiple of eight on are, and their nodes; a chunk holds at least eight."""
+    cdef int level
+    cdef Queue* queue
+    e.left = MOST_BLOCK
+    for level in range(levels):
+        queue = &self.level[(self.base + level) & (LEVELS - 1)]
+        e.node[level] = at(&self.pool, queue, w, leaf >> level) + s
+        e.left = min(e.left, run_at(queue, leaf >> level) >> (LEVELS_OF_EIGHT - level))
+
+
+cdef inline void extend_right(
+    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t done, int64_t k, int64_t old, Slot* right
+) noexcept nogil:
+    """R1, and the totals, for the rest of the k readings from i on: the newest leaf, which comes last, by itself."""
+    cdef const Slot* newest = block.leaves + (i + k - 1) * w + s
+    cdef const Slot* lefts = self.lefts + s - old * w
+    extend(op, self.p, w, s, right, block, i + done, lefts, k - 1 - done)
+    copy_by(op, self.p, self.base_of_right + s, right)
+    combine_by(op, self.p, self.right + s, right, newest)
+    if block.totals != NULL:
+        combine_by(op, self.p, block.totals + (i + k - 1) * w + s, lefts + self.head * w, self.right + s)
 
 
 cdef inline Slot* own(Amta self, Op op, int s, Slot* few) noexcept nogil:
@@ -816,59 +925,18 @@ cdef inline Slot* own(Amta self, Op op, int s, Slot* few) noexcept nogil:
         return few
 
 
-cdef inline void finish_right(Amta self, Op op, int s, Slot* right, const Slot* newest) noexcept nogil:
-    copy_by(op, self.p, self.base_of_right + s, right)
-    combine_by(op, self.p, self.right + s, right, newest)
+cdef inline void slide_left(Amta self, Op op, int w, int s, int64_t old, bint each, int lowest) noexcept nogil:
+    """R0 and the stack for the head as it is now, R0 for it to `lefts`; where `each`, for the heads between too.
 
-
-cdef inline void extend_right(Amta self, Op op, int w, int s, const Slot* leaves, int64_t k) noexcept nogil:
-    """R1 with k leaves more."""
-    cdef int64_t j
-    cdef Slot few[3]
-    cdef Slot* right = own(self, op, s, few)
-    for j in range(k - 1):
-        combine_by(op, self.p, right, right, leaves + j * w)
-    finish_right(self, op, s, right, leaves + (k - 1) * w)
-
-
-cdef inline void extend_evenly(
-    Amta self, Op op, int w, int s, const Slot* leaves, const Slot* lefts, Slot* totals, int64_t k
-) noexcept nogil:
-    """The same with the window's total after each leaf, where R0 moves on by one each time."""
-    cdef int64_t j
-    cdef Slot few[3]
-    cdef Slot* right = own(self, op, s, few)
-    for j in range(k - 1):
-        combine_by(op, self.p, right, right, leaves + j * w)
-        combine_by(op, self.p, totals + j * w, lefts + j * w, right)
-    finish_right(self, op, s, right, leaves + (k - 1) * w)
-    combine_by(op, self.p, totals + (k - 1) * w, lefts + (k - 1) * w, self.right + s)
-
-
-cdef inline void extend_unevenly(
-    Amta self, Op op, int w, int s, const Slot* leaves, const Slot* lefts, const int64_t* heads, Slot* totals, int64_t k
-) noexcept nogil:
-    """The same where any number leaves."""
-    cdef int64_t j
-    cdef Slot few[3]
-    cdef Slot* right = own(self, op, s, few)
-    for j in range(k - 1):
-        combine_by(op, self.p, right, right, leaves + j * w)
-        combine_by(op, self.p, totals + j * w, lefts + heads[j] * w, right)
-    finish_right(self, op, s, right, leaves + (k - 1) * w)
-    combine_by(op, self.p, totals + (k - 1) * w, lefts + heads[k - 1] * w, self.right + s)
-
-
-cdef inline void slide_left(Amta self, Op op, int w, int s, int64_t old, bint each) noexcept nogil:
-    """R0 and the stack for the head as it is now; R0 for each head after `old` to `lefts` where wanted."""
+    Of the levels below `lowest` then only those of the head's own eight.
+    """
     cdef int level
-    cdef int64_t before = old if each else self.head - 1
-    cdef Slot* lefts = self.lefts + s - before * w
+    cdef int64_t before
     self.stacked = 0
     for level in range(self.depth - 1, -1, -1):
-        level_of_lefts(self, op, w, s, lefts, before, level)
+        before = old if level >= lowest else max(old, self.head & -EIGHT)
+        level_of_lefts(self, op, w, s, self.lefts + s - old * w, before if each else self.head - 1, level)
         stack_part(self, op, w, s, level)
-    copy_by(op, self.p, self.left + s, lefts + self.head * w)
 
 
 cdef inline void level_of_lefts(Amta self, Op op, int w, int s, Slot* lefts, int64_t before, int level) noexcept nogil:

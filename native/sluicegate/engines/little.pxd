@@ -13,7 +13,7 @@ from sluicegate.engines.program cimport Program, Slot
 cdef enum:
     LITTLE = 64  # readings of the window at most
     LEVELS_OF_LITTLE = 8
-    ROOM_OF_LITTLE = 768  # leaves: the window's, a block's, and up to a multiple of 2^7 before
+    ROOM_OF_LITTLE = 3072  # leaves: the window's, a block's, and up to a multiple of 2^7 before
 
 ctypedef struct Little:
     Slot* level[LEVELS_OF_LITTLE]
