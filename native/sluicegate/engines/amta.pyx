@@ -9,7 +9,7 @@ taken level by level (`glide`), which combines the same operands in the same ord
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves
@@ -21,7 +21,7 @@ from sluicegate.engines.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
     kernel_of_step, width_of,
 )
-from sluicegate.engines.little cimport LEVELS_OF_LITTLE, LITTLE, ROOM_OF_LITTLE, Little, run_little
+from sluicegate.engines.little cimport LEVELS_OF_LITTLE, LITTLE, PIECE, ROOM_OF_LITTLE, Little, raise_little, run_little
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
@@ -392,7 +392,7 @@ cdef class Amta(Engine):
         cdef int64_t slots = (3 + self.room) * self.p.width, rings = 0
         cdef int level
         if self.flat != NULL:
-            slots += 4 * ROOM_OF_LITTLE * self.p.width
+            slots += ROOM_OF_LITTLE * self.p.width
         if self.lefts != NULL:
             slots += (self.most_left + 1 + EIGHT) * self.p.width
         for level in range(LEVELS):
@@ -628,11 +628,13 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     if self.lefts == NULL:
         self.room_for_lefts()
     self.make_room_for(self.tail + block.n)
-    append_leaves(self, block.leaves, block.n)
     if is_little(self, block):
-        raise_parts(self, op, self.tail, self.tail + block.n)
-        run_through_little(self, op, block)
+        while i < block.n:
+            k = min(block.n - i, PIECE)
+            run_through_little(self, op, block, i, k)
+            i += k
         return 0
+    append_leaves(self, block.leaves, block.n)
     while i < block.n:
         k = self.quiet(block, i)
         if k >= LEAST_GLIDE:
@@ -657,30 +659,28 @@ cdef bint is_little(Amta self, const Block* block) noexcept nogil:
     if block.n < LEAST_LITTLE or block.jump > 1 or size > LITTLE or self.kernel == ANY:
         return False
     if self.flat == NULL:
-        self.flat = <Slot*> malloc(4 * ROOM_OF_LITTLE * self.p.width * sizeof(Slot))
+        self.flat = <Slot*> calloc(ROOM_OF_LITTLE * self.p.width, sizeof(Slot))
     return self.flat != NULL  # without the memory for it the long way does
 
 
-cdef void run_through_little(Amta self, Op op, const Block* block) noexcept nogil:
-    """Lay the window and the block out flat, run, and take over where it ends."""
+cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, int64_t n) noexcept nogil:
+    """Lay the window and n leaves out flat, run, and take over where it ends."""
     cdef int w = width_of(op, self.p), level
-    cdef int64_t origin = self.head & ~(<int64_t> 127)
-    cdef Slot* room = self.flat
+    cdef Slot* room
     cdef Little t
-    for level in range(LEVELS_OF_LITTLE):
-        t.level[level] = room
-        lay_flat(self, room, level, origin >> level, ((self.tail + block.n + 1) >> level) - 1, w)
-        room += (ROOM_OF_LITTLE >> level) * w
-    t.lefts = room
-    t.head, t.tail, t.depth = self.head - origin, self.tail - origin, self.depth
+    room = lay_out(self, &t, w)
+    memcpy(t.level[0] + self.tail * w, block.leaves + i * w, n * w * sizeof(Slot))
+    t.head, t.tail, t.depth = self.head, self.tail, self.depth
     t.has_right, t.has_base = self.has_right, self.has_base
     copy_by(op, self.p, t.left, self.left)
     copy_by(op, self.p, t.right, self.right)
     copy_by(op, self.p, t.base, self.base_of_right)
-    room += ROOM_OF_LITTLE * w
-    run_little(&t, op, self.p, block.heads, origin, room if block.totals == NULL else block.totals, block.n)
-    self.tail, self.depth = t.tail + origin, t.depth
-    self.drop_to(t.head + origin)
+    raise_little(&t, op, self.p, n)
+    run_little(&t, op, self.p, block.heads + i, room if block.totals == NULL else block.totals + i * w, n)
+    self.tail, self.depth = t.tail, t.depth
+    self.drop_to(t.head)
+    for level in range(self.depth):
+        copy_level(self, t.level[level], level, w, True)
     self.has_right, self.has_base = t.has_right, t.has_base
     copy_by(op, self.p, self.left, t.left)
     copy_by(op, self.p, self.right, t.right)
@@ -690,13 +690,30 @@ cdef void run_through_little(Amta self, Op op, const Block* block) noexcept nogi
         stack_head(self, op, level)
 
 
-cdef inline void lay_flat(Amta self, Slot* out, int level, int64_t origin, int64_t end, int w) noexcept nogil:
-    """A level's nodes one after the other, from the first one of the window."""
-    cdef int64_t index = self.first(level), n
+cdef inline Slot* lay_out(Amta self, Little* t, int w) noexcept nogil:
+    """The window's nodes, each level with room for a piece more; what room is left."""
+    cdef int level
+    cdef Slot* room = self.flat
+    for level in range(LEVELS_OF_LITTLE):
+        t.level[level] = room + (EIGHT - self.first(level)) * w
+        copy_level(self, t.level[level], level, w, False)
+        room += (((LITTLE + PIECE) >> level) + EIGHT + 2) * w
+    t.lefts = room + (EIGHT - self.head) * w
+    return room + (EIGHT + 2 + LITTLE + PIECE) * w
+
+
+cdef inline void copy_level(Amta self, Slot* flat, int level, int w, bint back) noexcept nogil:
+    """A level's nodes in the window to their places in `flat`, or back."""
+    cdef int64_t index = self.first(level), n, end = self.end(level)
     cdef Queue* queue = &self.level[(self.base + level) & (LEVELS - 1)]
+    cdef Slot* nodes
     while index < end:
         n = min(run_at(queue, index), end - index)
-        memcpy(out + (index - origin) * w, at(&self.pool, queue, w, index), n * w * sizeof(Slot))
+        nodes = at(&self.pool, queue, w, index)
+        if back:
+            memcpy(nodes, flat + index * w, n * w * sizeof(Slot))
+        else:
+            memcpy(flat + index * w, nodes, n * w * sizeof(Slot))
         index += n
 
 

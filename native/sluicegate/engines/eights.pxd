@@ -66,6 +66,19 @@ cdef inline void lefts_of_eight(Op op, const Program* p, int w, const Eights* e,
         copy_by(op, p, lefts + k * w, out[k])
 
 
+cdef inline void last_lefts_of_eight(Op op, const Program* p, int w, const Eights* e, Slot* lefts) noexcept nogil:
+    """The same of a tree's last eight, which nothing follows."""
+    cdef const Slot* leaves = e.node[0]
+    cdef const Slot* pairs = e.node[1]
+    copy_by(op, p, lefts + 7 * w, leaves + 7 * w)
+    copy_by(op, p, lefts + 6 * w, pairs + 3 * w)
+    copy_by(op, p, lefts + 4 * w, e.node[2] + w)
+    combine_by(op, p, lefts + 5 * w, leaves + 5 * w, pairs + 3 * w)
+    combine_by(op, p, lefts + 3 * w, leaves + 3 * w, e.node[2] + w)
+    combine_by(op, p, lefts + 2 * w, pairs + w, e.node[2] + w)
+    combine_by(op, p, lefts + w, leaves + w, lefts + 2 * w)
+
+
 cdef inline void extend(
     Op op, const Program* p, int w, int s, Slot* right, const Block* block, int64_t i, const Slot* lefts, int64_t n
 ) noexcept nogil:
