@@ -39,6 +39,7 @@ cdef class Taking(Bucketing):
     cdef Slot* totals_of_block(self, double** out, int64_t row) noexcept nogil
     cdef int64_t heads_by_count(self, int64_t* heads, int64_t n) noexcept nogil
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil
+    cdef bint one_for_each(self, const int64_t* times, int64_t n) noexcept nogil
     cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
     cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
     cdef void copy_times(self, int64_t* out, int64_t index, int64_t n) noexcept nogil

@@ -14,7 +14,7 @@ from sluicegate.engines.answers cimport (
 from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.engines.bucketing cimport Bucketing
 from sluicegate.engines.chunks cimport at, give_back, reserve, run_at
-from sluicegate.engines.heads cimport BEHIND, in_order, one_for_each, walk
+from sluicegate.engines.heads cimport BEHIND, in_order, leave, stay, walk
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 
 from sluicegate.errors import InputError
@@ -26,6 +26,7 @@ cdef int64_t TIMES = _LATEST
 cdef enum:
     LEAST_BATCH = 4  # readings: fewer are taken one by one
     SLOTS_OF_BLOCK = 2048  # of a block's leaves
+    BLOCK_OF_FEW = 512  # readings at once into a window that holds less than twice as many: more only takes memory
 
 
 cdef class Taking(Bucketing):
@@ -271,7 +272,7 @@ cdef class Taking(Bucketing):
         if self.scratch == NULL:
             self.room_for_blocks()
         while i < count:
-            n = min(count - i, self.most_block)
+            n = min(min(count - i, self.most_block), max((self.engine.tail - self.engine.head) >> 1, BLOCK_OF_FEW))
             self.take_block(values + i * self.p.dimensions, NULL if times == NULL else times + i, n, out, i)
             i += n
         return 0
@@ -345,13 +346,34 @@ cdef class Taking(Bucketing):
 
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil:
         """Where the window begins after each reading; the times are kept. Gives no less than the most that leave at once."""
-        cdef int64_t head = self.engine.head, jump = -1
+        cdef int64_t head = self.engine.head, jump = -1, i
         self.keep_times(times, n)
         self.empties = False
-        if self.hop == 1 and self.latest_late < head and in_order(times, n, self.newest):
-            self.newest_of_block = times[n - 1]
+        if self.hop > 1 or self.latest_late >= head or times[0] < self.newest:
+            return self.heads_one_by_one(heads, times, n)
+        if head < self.engine.tail and self.one_for_each(times, n):
+            for i in range(n):
+                heads[i] = head + 1 + i
+            jump = 1
+        elif in_order(times, n):
             jump = self.heads_in_order(heads, times, n)
+        self.newest_of_block = times[n - 1]
         return jump if jump >= 0 else self.heads_one_by_one(heads, times, n)
+
+    cdef bint one_for_each(self, const int64_t* times, int64_t n) noexcept nogil:
+        """Whether exactly one leaves for each of n readings, which then are in order as those that leave are."""
+        cdef int64_t head = self.engine.head, i = 0, k
+        cdef const int64_t* kept
+        while i < n:
+            kept, k = <const int64_t*> at(&self.time_pool, &self.times, 1, head + i), min(run_at(&self.times, head + i), n - i)
+            if not leave(kept, times + i, self.value, k):
+                return False
+            if i and not stay(kept, times + i - 1, self.value, 1):
+                return False
+            if not stay(kept + 1, times + i, self.value, k - 1):
+                return False
+            i += k
+        return self.time_of(head + n) > times[n - 1] - self.value
 
     cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
         """The same where no reading was late; −1: more leave than are looked at."""
@@ -363,10 +385,6 @@ cdef class Taking(Bucketing):
         self.copy_times(kept, head, m)
         for i in range(m, m + BEHIND):
             kept[i] = INT64_MAX
-        if m > n and one_for_each(kept, cuts, n):
-            for i in range(n):
-                heads[i] = head + 1 + i
-            return 1
         jump = walk(kept, m, cuts, n, head, heads)
         return -1 if heads[n - 1] - head == m else jump
 
