@@ -14,7 +14,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves
 from sluicegate.engines.chunks cimport (
-    Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, run_at, shape,
+    Pool, Queue, ask_for, at, clear, drop, give_back, has_room, held, release, reserve, run_at, shape,
 )
 from sluicegate.engines.eights cimport EIGHT, LEVELS_OF_EIGHT, Eights, extend, go_on, lefts_of_eight, raise_eight
 from sluicegate.engines.kernels cimport (
@@ -737,6 +737,7 @@ cdef inline void append_leaves(Amta self, const Slot* leaves, int64_t k) noexcep
     cdef Queue* queue = &self.level[self.base]
     while index < end:
         n = min(run_at(queue, index), end - index)
+        ask_for(at(&self.pool, queue, self.p.width, index), n * w * sizeof(Slot))
         memcpy(at(&self.pool, queue, self.p.width, index), leaves, n * w * sizeof(Slot))
         leaves += n * w
         index += n

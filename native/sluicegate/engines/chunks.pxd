@@ -44,6 +44,20 @@ cdef inline int64_t run_at(const Queue* queue, int64_t index) noexcept nogil:
     return (<int64_t> 1 << queue.shift) - (index & ((<int64_t> 1 << queue.shift) - 1))
 
 
+cdef extern from *:
+    """
+    #define sg_prefetch(address) __builtin_prefetch(address)
+    """
+    void prefetch "sg_prefetch"(const void* address) noexcept nogil
+
+
+cdef inline void ask_for(const void* data, int64_t size) noexcept nogil:
+    """Have the pages of so many bytes looked up before they are used: a processor does not look ahead beyond a page."""
+    cdef int64_t i
+    for i in range(0, size, 2048):
+        prefetch(<const char*> data + i)
+
+
 cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: 1 KiB and 32 KiB chunks
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # makes room up to `index`, in an empty queue from there; −1: no memory
 cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # gives back what lies wholly before `index`; O(1)

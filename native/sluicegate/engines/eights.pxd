@@ -7,14 +7,9 @@ stands beside it in the code. `w` slots lie from one partial to the next. The co
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.base cimport Block
+from sluicegate.engines.chunks cimport prefetch
 from sluicegate.engines.kernels cimport Op, combine_by, copy_by
 from sluicegate.engines.program cimport Program, Slot
-
-cdef extern from *:
-    """
-    #define sg_prefetch(address) __builtin_prefetch(address)
-    """
-    void prefetch "sg_prefetch"(const void* address) noexcept nogil
 
 cdef enum:
     EIGHT = 8

@@ -31,6 +31,9 @@ cdef class Taking(Bucketing):
     cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
     cdef bint takes_blocks(self) noexcept nogil
     cdef int run_blocks(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
+    cdef void ask_for_next(
+        self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
+    ) noexcept nogil
     cdef int room_for_blocks(self) except -1 nogil
     cdef int take_block(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row

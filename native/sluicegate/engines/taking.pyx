@@ -13,7 +13,7 @@ from sluicegate.engines.answers cimport (
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.engines.bucketing cimport Bucketing
-from sluicegate.engines.chunks cimport at, give_back, reserve, run_at
+from sluicegate.engines.chunks cimport ask_for, at, give_back, reserve, run_at
 from sluicegate.engines.heads cimport BEHIND, in_order, leave, stay, walk
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 
@@ -275,7 +275,23 @@ cdef class Taking(Bucketing):
             n = min(min(count - i, self.most_block), max((self.engine.tail - self.engine.head) >> 1, BLOCK_OF_FEW))
             self.take_block(values + i * self.p.dimensions, NULL if times == NULL else times + i, n, out, i)
             i += n
+            if i < count:
+                self.ask_for_next(values + i * self.p.dimensions, NULL if times == NULL else times + i, min(n, count - i), out, i)
         return 0
+
+    cdef void ask_for_next(
+        self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
+    ) noexcept nogil:
+        """Have the pages looked up that the next block reads and writes."""
+        cdef int64_t head = self.engine.head
+        cdef int k
+        ask_for(values, n * self.p.dimensions * sizeof(double))
+        for k in range(self.answers if out != NULL else 0):
+            ask_for(out[k] + row, n * sizeof(double))
+        if times != NULL:
+            ask_for(times, n * sizeof(int64_t))
+        if self.timed and head < self.engine.tail:
+            ask_for(at(&self.time_pool, &self.times, 1, head), min(run_at(&self.times, head), n) * sizeof(int64_t))
 
     cdef int room_for_blocks(self) except -1 nogil:
         """Heads, leaves and totals of a block: as many readings as stay in the processor's first cache."""
@@ -434,6 +450,7 @@ cdef class Taking(Bucketing):
                 raise MemoryError(f"window: no memory for the times of readings {index} to {index + n - 1}")
         while i < n:
             k = min(run_at(&self.times, index + i), n - i)
+            ask_for(at(&self.time_pool, &self.times, 1, index + i), k * sizeof(int64_t))
             memcpy(at(&self.time_pool, &self.times, 1, index + i), times + i, k * sizeof(int64_t))
             i += k
         return 0
