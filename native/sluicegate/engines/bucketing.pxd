@@ -5,6 +5,9 @@ from libc.stdint cimport int64_t
 from sluicegate.engines.ruling cimport Ruling
 from sluicegate.engines.program cimport Slot
 
+cdef enum:
+    MOST_RUN = 1024  # readings folded at once: they stay in the processor's first cache
+
 
 cdef class Bucketing(Ruling):
     cdef Slot* open_leaf  # the newest leaf, while a reading is placed

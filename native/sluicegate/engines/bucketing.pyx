@@ -12,9 +12,6 @@ from sluicegate.histograms._rules cimport run_joins, run_took
 from sluicegate.histograms._statistics cimport Moments
 from sluicegate.histograms._sum_like cimport Sum, sums_run
 
-cdef enum:
-    MOST_RUN = 1024  # readings folded at once: they stay in the processor's first cache
-
 
 cdef class Bucketing(Ruling):
     """A window that places readings in leaves."""
@@ -166,8 +163,10 @@ cdef class Bucketing(Ruling):
     cdef int64_t longest_run(self, int64_t count) noexcept nogil:
         """For so many readings at most no limit is refreshed and nothing leaves by count; 0: take them one by one."""
         cdef int64_t most = min(count, MOST_RUN)
-        if self.policy == CUSTOM or self.engine.tail - self.engine.head < 2:
+        if self.engine.tail - self.engine.head < 2:
             return 0
+        if self.policy == CUSTOM:
+            most = min(most, self.condition.wakes - self.accepted)
         if self.ruled:
             if self.rules.sampling:
                 return 0

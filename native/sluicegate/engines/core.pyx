@@ -56,6 +56,7 @@ cdef class Core(Taking):
         self.composites = self._layout.composites()  # of a partial as Python sees it
         fill_program(&self.p, layout)
         fill_outputs(self.outputs, &self.p, layout)
+        self.room_for_runs()
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
         facts, self.engine_name = catalogue.check(engine, layout), engine
@@ -273,7 +274,7 @@ cdef class Core(Taking):
                 self.keep_time(self.unpack(leaf).i)
                 self.newest = max(self.newest, self.unpack(leaf).i)
             self.engine.push(self.partial_of(self.unpack(leaf)))
-        self.newest = saved.newest
+        self.newest, self.condition.wakes = saved.newest, 0
         left, right = saved.left, saved.right
         self.engine.finish(
             self.partial_of(self.unpack(left)) if left else NULL, self.partial_of(self.unpack(right)) if right else NULL
