@@ -98,7 +98,7 @@ cdef inline int one(Core core, Feed feed, int64_t i, double** out) except -1 nog
     cdef int64_t* time = feed.time
     if time != NULL:
         time += i
-    return core.run(feed.value + i * feed.dimensions, time, 1, out)
+    return core.run(feed.value + i * feed.dimensions, time, 1, out, False)
 
 
 def each(Core core, values, times, array.array ticks not None):

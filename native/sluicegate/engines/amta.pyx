@@ -14,7 +14,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves
 from sluicegate.engines.chunks cimport (
-    Pool, Queue, ask_for, at, clear, drop, give_back, has_room, held, release, reserve, run_at, shape,
+    Pool, Queue, ask_for, ask_for_link, ask_for_place, at, clear, drop, give_back, has_room, held, prefetch, release, reserve, run_at, shape,
 )
 from sluicegate.engines.eights cimport EIGHT, LEVELS_OF_EIGHT, Eights, extend, go_on, lefts_of_eight, raise_eight
 from sluicegate.engines.kernels cimport (
@@ -27,7 +27,7 @@ from sluicegate.engines.program cimport Program, Slot, combine, copy
 from sluicegate.errors import InvariantError
 
 cdef enum:
-    SLOTS_OF_LEFTS = 4096  # a block's R0: 8 KiB, whatever the partial's width
+    SLOTS_OF_LEFTS = 2048  # a block's R0: 16 KiB at most, whatever the partial's width
     LEAST_GLIDE = 4  # readings for which a block pays off
     LEAST_EIGHTS = 24
     LEAST_LITTLE = 32
@@ -51,7 +51,8 @@ cdef class Amta(Engine):
             free(self.level[level].chunk)
         release(&self.pool)
         free(self.left)
-        free(self.lefts - EIGHT * self.p.width if self.lefts != NULL else NULL)
+        if self.lefts != NULL:
+            free(self.lefts - EIGHT * self.p.width)
         free(self.flat)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
@@ -94,8 +95,7 @@ cdef class Amta(Engine):
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Insert a leaf (Algorithm 3): a pair gets its parent when the next pair of its level begins."""
         self.freshen()
-        if self.pool.surplus:
-            give_back(&self.pool)
+        self.return_chunk()
         self.make_room(0, self.tail)
         if self.kernel == ADD:
             push_by(self, add_op, leaf)
@@ -108,6 +108,11 @@ cdef class Amta(Engine):
         else:
             push_by(self, any_op, leaf)
         return 0
+
+    cdef inline void return_chunk(self) noexcept nogil:
+        """Give a chunk back to the system where there are too many, at every other reading: the others are for the times'."""
+        if self.pool.surplus and not self.tail & 1:
+            give_back(&self.pool)
 
     cdef inline void freshen(self) noexcept nogil:
         """Take R0 and R1 anew where readings have joined the newest leaf since."""
@@ -163,9 +168,7 @@ cdef class Amta(Engine):
         """One by one, or, where more than about log n leave, at once."""
         if head - self.head > singles(self.tail - self.head):
             self.freshen()
-            self.drop_to(head)
-            self.measure()
-            self.rebuild()
+            self.leap_to(head)
             return
         while self.head < head:
             self.pop()
@@ -178,13 +181,34 @@ cdef class Amta(Engine):
         compute_left(self, any_op)
         compute_right(self, any_op)
 
+    cdef void leap_to(self, int64_t head) noexcept nogil:
+        """Evict many at once."""
+        self.ask_for_spine(head)
+        self.drop_to(head)
+        self.measure()
+        self.rebuild()
+
+    cdef void ask_for_spine(self, int64_t head) noexcept nogil:
+        """Have all fetched that a leap reads: some of it has not been looked at for long, and no level waits for another then."""
+        cdef int level, depth = self.depth
+        cdef int64_t w = self.p.width
+        cdef Queue* queue
+        for level in range(depth):
+            queue = &self.level[(self.base + level) & (LEVELS - 1)]
+            ask_for_place(queue, head >> level, queue.begin)
+            ask_for_place(queue, (head >> level) + 1, self.end(level) - 1 >> queue.shift)
+        for level in range(depth):
+            queue = &self.level[(self.base + level) & (LEVELS - 1)]
+            ask_for_link(queue, head >> level)
+            prefetch(at(&self.pool, queue, w, head >> level))
+            prefetch(at(&self.pool, queue, w, (head >> level) + 1))
+            prefetch(at(&self.pool, queue, w, self.end(level) - 1))
+
     cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head; chunks that lie wholly before it return to the free list."""
         cdef int level = 0
         cdef Queue* queue
         self.head = head
-        if self.pool.surplus:  # of an earlier eviction: this one's is only spliced
-            give_back(&self.pool)
         while level < LEVELS:
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
             if queue.begin >= min((head >> level) >> queue.shift, queue.end):  # so it is above, or soon
@@ -238,15 +262,19 @@ cdef class Amta(Engine):
             last = block.heads[middle]
         return high - done
 
-    cdef int room_for_lefts(self) except -1 nogil:
-        """Room for a block's R0, and for eight before them that are computed with them and never read."""
+    cdef int room_for_lefts(self, int64_t n) except -1 nogil:
+        """Room for the R0s of n readings, and for eight before them that are computed with them and never read."""
+        cdef int64_t most = max(min(n, SLOTS_OF_LEFTS // self.p.width), 15)
         cdef Slot* room
-        self.most_left = max(SLOTS_OF_LEFTS // self.p.width - 1, 15)
-        room = <Slot*> calloc((self.most_left + 1 + EIGHT) * self.p.width, sizeof(Slot))
+        if most <= self.most_left:
+            return 0
+        room = <Slot*> calloc((most + 1 + EIGHT) * self.p.width, sizeof(Slot))
         if room == NULL:
             with gil:
-                raise MemoryError(f"amta: no memory for a block of {self.most_left} partials of {self.p.width} slots")
-        self.lefts = room + EIGHT * self.p.width
+                raise MemoryError(f"amta: no memory for a block of {most} partials of {self.p.width} slots")
+        if self.lefts != NULL:
+            free(self.lefts - EIGHT * self.p.width)
+        self.lefts, self.most_left = room + EIGHT * self.p.width, most
         return 0
 
     cdef int make_room_for(self, int64_t tail) except -1 nogil:
@@ -274,11 +302,8 @@ cdef class Amta(Engine):
         head = self.first_kept(leaves, context)
         if head < 0:
             return -1
-        if head == self.head:
-            return 0
-        self.drop_to(head)
-        self.measure()
-        self.rebuild()
+        if head > self.head:
+            self.leap_to(head)
         return 0
 
     cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil:
@@ -628,16 +653,16 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     """All leaves and the nodes above them first, then what the window holds of them after each."""
     cdef int64_t i = 0, k, old
     if block.n == 1:
+        self.return_chunk()
         self.make_room(0, self.tail)
         raise_node(self, op, block.leaves)
         self.tail -= 1
         step(self, op, block, 0)
         return 0
-    for k in range(block.n):
+    for k in range(block.n >> 1 if self.pool.surplus else 0):
         if self.pool.surplus:
             give_back(&self.pool)
-    if self.lefts == NULL:
-        self.room_for_lefts()
+    self.room_for_lefts(block.n)
     self.make_room_for(self.tail + block.n)
     if is_little(self, block):
         while i < block.n:

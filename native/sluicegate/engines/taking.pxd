@@ -39,7 +39,7 @@ cdef class Taking(Answering):
     cdef void ask_for_next(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
     ) noexcept nogil
-    cdef int room_for_blocks(self) except -1 nogil
+    cdef int room_for_blocks(self, int64_t n) except -1 nogil
     cdef int take_block(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
     ) except -1 nogil

@@ -29,7 +29,7 @@ cdef int64_t TIMES = _LATEST
 cdef enum:
     LEAST_BATCH = 4  # readings: fewer are taken one by one
     SLOTS_OF_BLOCK = 2048  # of a block's leaves
-    BLOCK_OF_FEW = 512  # readings at once into a window that holds less than twice as many: more only takes memory
+    BLOCK_OF_FEW = 512  # readings at once into a window of up to 16 times as many: more would take memory and no time less
 
 
 cdef class Taking(Answering):
@@ -290,10 +290,10 @@ cdef class Taking(Answering):
         cdef int64_t i = 0, n
         if not self.centered:
             self.center_on_reading(values)
-        if self.scratch == NULL:
-            self.room_for_blocks()
         while i < count:
-            n = min(min(count - i, self.most_block), max((self.engine.tail - self.engine.head) >> 1, BLOCK_OF_FEW))
+            n = min(max((self.engine.tail - self.engine.head) >> 4, BLOCK_OF_FEW), max(SLOTS_OF_BLOCK // self.p.width, 1))
+            n = min(min(n, MOST_BLOCK), count - i)
+            self.room_for_blocks(n)
             self.take_block(values + i * self.p.dimensions, NULL if times == NULL else times + i, n, out, i)
             i += n
             if i < count:
@@ -314,15 +314,19 @@ cdef class Taking(Answering):
         if self.timed and head < self.engine.tail:
             ask_for(at(&self.time_pool, &self.times, 1, head), min(run_at(&self.times, head), n) * sizeof(int64_t))
 
-    cdef int room_for_blocks(self) except -1 nogil:
-        """Heads, leaves and totals of a block: as many readings as stay in the processor's first cache."""
+    cdef int room_for_blocks(self, int64_t n) except -1 nogil:
+        """Heads, leaves and totals of n readings: as many as stay in the processor's first caches."""
         cdef int64_t w = self.p.width
-        self.most_block = max(min(MOST_BLOCK, SLOTS_OF_BLOCK // w), 1)
-        self.scratch = <Slot*> malloc((self.most_block * (2 * w + 4) + BEHIND) * sizeof(Slot))
-        if self.scratch == NULL:
+        cdef Slot* room
+        if n <= self.most_block:
+            return 0
+        room = <Slot*> malloc((n * (2 * w + 4) + BEHIND) * sizeof(Slot))
+        if room == NULL:
             with gil:
-                raise MemoryError(f"insert_many: no memory for a block of {self.most_block} partials of {w} slots")
-        self.cuts = <int64_t*> self.scratch + self.most_block * (2 * w + 1)
+                raise MemoryError(f"insert_many: no memory for a block of {n} partials of {w} slots")
+        free(self.scratch)
+        self.scratch, self.most_block = room, n
+        self.cuts = <int64_t*> room + n * (2 * w + 1)
         return 0
 
     cdef int take_block(
@@ -463,7 +467,7 @@ cdef class Taking(Answering):
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
         """Keep the times of the next n leaves."""
         cdef int64_t index = self.engine.tail, i = 0, k
-        for k in range(n):
+        for k in range(n >> 1 if self.time_pool.surplus else 0):
             if self.time_pool.surplus:
                 give_back(&self.time_pool)
         if reserve(&self.time_pool, &self.times, index) < 0 or reserve(&self.time_pool, &self.times, index + n - 1) < 0:
