@@ -44,7 +44,7 @@ cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
 cdef int append(Pool* pool, Queue* queue) noexcept nogil:
     """One chunk more at the end, linked to the one before."""
     cdef Chunk* chunk
-    if (queue.chunk == NULL or queue.end - queue.begin > queue.mask) and widen(queue) < 0:
+    if (queue.chunk == NULL or queue.end - queue.begin >= queue.mask) and widen(queue) < 0:  # before it is full: windows of 2^k end there
         return -1
     chunk = take(pool, is_large(pool, queue))
     if chunk == NULL:
@@ -121,6 +121,7 @@ cdef Chunk* allocate(const Pool* pool, bint large) noexcept nogil:
         free(chunk)
         return NULL
     chunk.data = <Slot*> data
+    chunk.data.i = 0  # the first page is had now, not when the first leaf comes
     return chunk
 
 

@@ -470,7 +470,7 @@ cdef class Taking(Answering):
         for k in range(n >> 1 if self.time_pool.surplus else 0):
             if self.time_pool.surplus:
                 give_back(&self.time_pool)
-        if reserve(&self.time_pool, &self.times, index) < 0 or reserve(&self.time_pool, &self.times, index + n - 1) < 0:
+        if reserve(&self.time_pool, &self.times, index) < 0 or reserve(&self.time_pool, &self.times, index + n) < 0:
             with gil:
                 raise MemoryError(f"window: no memory for the times of readings {index} to {index + n - 1}")
         while i < n:
