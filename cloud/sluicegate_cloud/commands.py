@@ -48,6 +48,8 @@ def names(context: click.Context, option: click.Parameter, value: str) -> tuple[
 )  # fmt: skip
 @click.option("--master", default="local[*]", show_default=True, help="Spark master; all cores of this machine.")
 @click.option("--memory", default="2g", show_default=True, help="What Spark's Java may take of this machine.")
+@click.option("--keep", type=click.Path(path_type=Path), metavar="FOLDER",
+              help="Keep here what a gateway gave, and read only what is new the next time.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="End with exit code 1 when any document is unreadable or in conflict.")
 def merge(
     source: tuple[str, ...],
@@ -57,11 +59,13 @@ def merge(
     aggregates: tuple[str, ...],
     master: str,
     memory: str,
+    keep: Path | None,
     strict: bool,
 ) -> None:
     """Merge chunk documents into sliding windows, per device and fleet-wide.
 
-    SOURCE: folders of chunk documents (searched to any depth), files or globs. Running it again, with documents
+    SOURCE: folders of chunk documents (searched to any depth), files, globs, or the URL of a Sync Gateway's database
+    (https://HOST:4984/DATABASE; the reader's credentials come from the environment). Running it again, with documents
     sent twice or late, replaces OUT by corrected rows.
 
     \b
@@ -73,7 +77,7 @@ def merge(
         raise click.UsageError(f"--window must be a whole number of --slide: {window} us is not one of {slide} us")
     from sluicegate_cloud import job
 
-    summary = job.merge(source, out, window, slide, aggregates, master=master, memory=memory, strict=strict)
+    summary = job.merge(source, out, window, slide, aggregates, master=master, memory=memory, strict=strict, keep=keep)
     for line in job.table(summary):
         click.echo(line)
     click.echo(f"\nWindows in {out / 'windows'}, summary in {out / 'summary.json'}")
@@ -93,3 +97,30 @@ def report(merged: Path, out: Path, summary: Path | None) -> None:
 
     size = write_report(merged, out, summary)
     click.echo(f"{out} ({size / 1024:.0f} KiB): open it in any browser")
+
+
+@cloud.command()
+@click.argument("admin_url")
+@click.argument("name")
+@click.option("--url", "public_url", required=True, help="The database as devices reach it: https://HOST:4984/DATABASE")
+@click.option("--reader", is_flag=True, help="A reader of all chunks (Spark), not a device.")
+@click.option("--renew", is_flag=True, help="The user exists: give it a new password; the old one ends.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write the credentials there, for their owner alone.")
+def provision(admin_url: str, name: str, public_url: str, reader: bool, renew: bool, out: Path | None) -> None:
+    """Make a device's user at a Sync Gateway and print its credentials file.
+
+    ADMIN_URL: the database at the admin interface, such as http://127.0.0.1:4985/telemetry; the administrator's name
+    and password are read from SLUICEGATE_GATEWAY_ADMIN_USER and SLUICEGATE_GATEWAY_ADMIN_PASSWORD. NAME: the device's
+    id, as in its agent's configuration.
+    """
+    from sluicegate_cloud import provision as provisioning
+
+    def made() -> provisioning.Credentials:
+        return provisioning.provision(admin_url, name, public_url, reader=reader, renew=renew)
+
+    if out is None:
+        click.echo(made().as_json(), nl=False)
+        return
+    with provisioning.reserved(out) as write:
+        write(made())
+    click.echo(f"{out}: the credentials of {name}")

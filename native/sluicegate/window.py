@@ -25,6 +25,7 @@ from sluicegate.errors import (
 )
 from sluicegate.histograms.composition import Histogram, compose
 from sluicegate.histograms.constrained import LEAST
+from sluicegate.histograms.max_like import Guard, guards
 from sluicegate.histograms.widths import Term, terms
 from sluicegate.intervals import Bounded, BoundedColumn
 from sluicegate.monoids import OBJECTS, Monoid
@@ -123,7 +124,8 @@ class Window:
         if store is not None:
             self._refuse_objects()
             engine = stored_engine(engine, self._limit)
-        given = (kind, value, self._limit, centers, rules, hop, up_to, eviction, self._merging(kind))
+        merging, staging = self._merging(kind), self._staging(store)
+        given = (kind, value, self._limit, centers, rules, hop, up_to, eviction, merging, staging)
         self._core = core(self._layout, engine, *given)
         self._reader = Reader(self._layout.dimensions, self._layout.positive)
         if store is None:  # else the core that is asked is the store's
@@ -136,13 +138,22 @@ class Window:
 
     def _merging(self, kind: int) -> list[Term] | None:
         """What a merge of pairs is judged by; None where whole levels are evicted, or nothing is."""
-        if not self._histograms.pairs:
+        if not self._histograms.chained:
             return None
         if self._engine != "amta":
             raise ConfigurationError(
-                f"engine: {self._engine!r}, but Constrained(merge='pairs') brings its own tree; leave the engine out"
+                f"engine: {self._engine!r}, but Constrained(merge='pairs') or a staging tail brings its own tree; "
+                "leave the engine out"
             )
         return terms(self._layout, timed=kind != BY_COUNT)
+
+    def _staging(self, store: Store | None) -> tuple[int, list[Guard]] | None:
+        """The staging tail's size and the extremes it watches; None where there is none."""
+        if not self._histograms.staging:
+            return None
+        if store is not None:
+            raise ConfigurationError("store: a staging tail decides in memory what is kept; leave out one of them")
+        return self._histograms.staging, guards(self._histograms.extremes, self._layout)
 
     # readings
 
@@ -398,7 +409,7 @@ class Window:
         self._core.require_leaves()
         self._refuse_objects()
         head, end = self._core.head, self._open()
-        if self._histograms.pairs:
+        if self._histograms.chained:
             fresh = self._core.take_fresh()
             closed = [(first, snapshot.portable(partial)) for first, _, partial, _ in fresh]
             merged = tuple((first, after) for first, after, _, took in fresh if took)
@@ -411,7 +422,7 @@ class Window:
         """The partial of a closed leaf now inside, by its absolute index at the current level. Raises IndexError."""
         self._core.require_leaves()
         self._refuse_objects()
-        if self._histograms.pairs:
+        if self._histograms.chained:
             found = [i for i in range(self._core.head, self._open()) if self._first(i) == index]
             if not found:
                 raise IndexError(f"leaf {index}: no closed leaf begins at this ordinal")
@@ -455,7 +466,7 @@ class Window:
 
     def _gathered(self, saved: Saved, rows: Iterable[Row]) -> list[bytes]:
         width, closed = self._layout.width, self._closed(saved)
-        if self._histograms.pairs:
+        if self._histograms.chained:
             return chain(saved.rules, closed, rows, width)
         return gather(saved.level - len(saved.heads), saved.heads, closed, rows, width, self._core.combine)
 
@@ -577,7 +588,7 @@ class Window:
         if given is not None and saved.centers and tuple(given) != saved.centers:
             raise SnapshotError(f"center: {tuple(given)} is given, the stored window has {saved.centers}")
         leaves = [*closed, saved.newest_leaf] if saved.newest_leaf else closed
-        if saved.limit and len(leaves) > saved.limit:
+        if saved.limit and len(leaves) > saved.limit + self._histograms.staging:
             raise SnapshotError(f"window state: {len(leaves)} buckets, the limit is {saved.limit}")
         try:
             self._core.load(saved, leaves)

@@ -14,10 +14,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from sluicegate.monoids import PLAIN_KINDS
 from sluicegate_agent.config.units import Duration, Share, Size
 
-AGGREGATES = PLAIN_KINDS
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
 
@@ -241,6 +239,7 @@ class SyncConfig(Table, frozen=True):
     target: Literal["directory", "sync-gateway", "couchbase", "none"] = "none"
     path: Path | None = None
     url: str | None = None
+    credentials_file: Path | None = None
     username: str | None = None
     password_file: Path | None = None
     password_env: str | None = None

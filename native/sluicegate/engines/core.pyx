@@ -5,12 +5,13 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.math cimport isnan
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.answers cimport BY_TIME, CUSTOM, Cut, bucket_answer, exact_answer, is_whole, may_lack
+from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, CUSTOM, Cut, bucket_answer, exact_answer, is_slot, is_whole, may_lack
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.chunks cimport clear, held, shape
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.pairs cimport GIVEN, TOOK, Pairs
-from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
+from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, MAX, MIN, SUM, Slot, combine
+from sluicegate.engines.staged cimport Staged
 from sluicegate.engines.state cimport KEPT_LEVELS
 from sluicegate.engines.taking cimport Taking
 from sluicegate.engines.wide cimport make_extra
@@ -32,7 +33,7 @@ cdef class Core(Taking):
 
     def __cinit__(
         self, layout, str engine, int policy, int64_t value, int64_t limit, centers, Rules rules=None, int64_t hop=1,
-        int up_to=0, eviction=None, merging=None,
+        int up_to=0, eviction=None, merging=None, staging=None,
     ):
         self._layout = layout
         self.stored, self.timed = layout.width, policy == BY_TIME and not layout.header
@@ -63,7 +64,12 @@ cdef class Core(Taking):
         self.kept = layout.width if facts.keeps_leaves else 0 if self.timed else kept_slots(policy, layout, up_to)
         self.engine = <Engine?> catalogue.make(engine)
         self.merging, self.finer = merging is not None, _FINER if merging is not None else 1
-        if self.merging:
+        self.staging = staging is not None
+        if self.staging:
+            self.engine = self.staged = Staged()
+            self.staged.guard(staging[0], staging[1], None if rules is None else rules.most, merging)
+            self.pairs = self.staged.stored
+        elif self.merging:
             self.engine = self.pairs = Pairs()
             self.pairs.measure(merging)
         self.engine.setup(&self.p, limit)
@@ -71,6 +77,8 @@ cdef class Core(Taking):
         self.center_on(centers)
         self.take_condition(eviction)
         self.plain = self.takes_blocks() and not engine.startswith("kvs_")
+        self.as_is = self.answers == 1 and self.p.width == 1 and is_slot(self.outputs[0].kind)
+        self.simple = self.plain and self.as_is and policy == BY_COUNT and hop == 1 and self.p.alone in (SUM, MIN, MAX)
 
     # answers
 
@@ -233,7 +241,8 @@ cdef class Core(Taking):
 
     cdef bytes histograms_state(self):
         """Merged pairs first, which sluicegate.rebuilding.chain reads."""
-        return (self.pairs.state() if self.merging else b"") + (self.rules.state() if self.ruled else b"")
+        kept = self.staged if self.staging else self.pairs
+        return (kept.state() if self.merging else b"") + (self.rules.state() if self.ruled else b"")
 
     def take_fresh(self):
         """(first ordinal, ordinal after the last, partial, took over others) of closed buckets not yet given out."""
@@ -241,7 +250,7 @@ cdef class Core(Taking):
         cdef int state
         found = []
         for index in range(self.engine.head, self.engine.tail - 1 if self.merging else 0):
-            state = self.pairs.take_state(index)
+            state = self.staged.take_state(index) if self.staging else self.pairs.take_state(index)
             if state != GIVEN:
                 leaf = self.engine.leaf(index)
                 after = leaf[H_O_FIRST].i + leaf[H_COUNT].i
@@ -260,7 +269,10 @@ cdef class Core(Taking):
             self.level_heads[level] = saved.heads[level]
         self.center_on(saved.centers or None)
         rules = saved.rules
-        if self.merging:
+        if self.staging:
+            self.staged.load(rules[: self.staged.size], len(leaves))
+            rules = rules[self.staged.size :]
+        elif self.merging:
             self.pairs.load(rules[: self.pairs.size])
             rules = rules[self.pairs.size :]
         if self.ruled:
@@ -287,8 +299,8 @@ cdef class Core(Taking):
         engine.check()
         if not self.bucketed:
             return
-        if self.limit and engine.tail - engine.head > self.limit:
-            raise InvariantError(f"{engine.tail - engine.head} buckets, the limit is {self.limit}")
+        if self.limit and self.constrained() > self.limit:
+            raise InvariantError(f"{self.constrained()} buckets, the limit is {self.limit}")
         for index in range(engine.head, engine.tail):
             leaf = engine.leaf(index)
             if after >= 0 and leaf[H_O_FIRST].i != after:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sluicegate.stores.contract import Key, Plan, Store
+from sluicegate.stores.couchbase import Couchbase
 from sluicegate.stores.memory import Memory
 from sluicegate.stores.sqlite import SQLite
 
-__all__ = ["Key", "Memory", "Plan", "SQLite", "Store"]
+__all__ = ["Couchbase", "Key", "Memory", "Plan", "SQLite", "Store"]
