@@ -892,7 +892,7 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
         if self.pool.surplus:
             give_back(&self.pool)
     self.room_for_lefts(block.n)
-    self.make_room_for(self.tail + block.n + 1)  # the reading after a batch finds room too
+    self.make_room_for(self.tail + block.n + AHEAD)  # the readings after a batch find room too
     if is_little(self, block):
         while i < block.n:
             k = min(block.n - i, PIECE)
