@@ -62,7 +62,7 @@ cloud)
     ;;
 dev)
     say "Installing the tools of the developers: downloads about 55 MB (matplotlib, for the pictures, is a third of it)."
-    install 'pytest' 'pytest-timeout' 'hypothesis' 'ruff' 'mypy' 'jsonschema' 'cffi' 'datasketches' 'build' 'matplotlib'
+    install 'pytest' 'pytest-timeout' 'hypothesis' 'ruff' 'mypy' 'jsonschema' 'cffi' 'types-cffi' 'datasketches' 'build' 'matplotlib'
     ;;
 pins)
     {
