@@ -8,14 +8,12 @@ puts a message into a list instead of building paho's, and `reconnect` forgets w
 from __future__ import annotations
 
 import logging
-import os
 import random
 import select
 import socket
 import ssl
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Protocol
 
 import paho.mqtt.client as paho
@@ -28,6 +26,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from sluicegate_agent.config import Config, MqttConfig
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.messages import Message
+from sluicegate_agent.passwords import password
 
 log = logging.getLogger("sluicegate.mqtt")
 
@@ -288,7 +287,7 @@ def _client(config: Config) -> Client:
     client = Client(config.limits.payload, client_id=client_id, protocol=protocol, **session)
     client.suppress_exceptions = False
     if mqtt.username is not None:
-        client.username_pw_set(mqtt.username, _password(mqtt))
+        client.username_pw_set(mqtt.username, password("mqtt", mqtt.password_file, mqtt.password_env))
     if mqtt.uses_tls:
         client.tls_set_context(_tls(mqtt))
     start: dict[str, Any] = {"clean_start": False, "properties": _session(mqtt)} if mqtt.version == 5 else {}
@@ -316,24 +315,6 @@ def _tls(mqtt: MqttConfig) -> ssl.SSLContext:
         return context
     except (OSError, ssl.SSLError) as error:
         raise EnvironmentRefused(f"mqtt.tls: the certificate files cannot be used: {error}") from None
-
-
-def _password(mqtt: MqttConfig) -> str | None:
-    if mqtt.password_env is not None:
-        if mqtt.password_env not in os.environ:
-            raise EnvironmentRefused(f"mqtt.password_env: the environment has no variable {mqtt.password_env}")
-        return os.environ[mqtt.password_env]
-    if mqtt.password_file is None:
-        return None
-    return _first_line(mqtt.password_file)
-
-
-def _first_line(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8") as handle:
-            return handle.readline(4096).rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise EnvironmentRefused(f"mqtt.password_file: {path} cannot be read: {error}") from None
 
 
 def _reason(error: OSError | ValueError) -> str:

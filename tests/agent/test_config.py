@@ -50,7 +50,8 @@ def test_the_sample_is_the_defaults() -> None:
     for line in sample_text().splitlines():
         key = line.removeprefix("# ").split(" = ")[0]
         is_default = line.startswith("# ") and " = " in line and key.isidentifier()
-        optional = key in {"client_id", "username", "password_file", "password_env", "path"} or key.endswith("_file")
+        unset = {"client_id", "username", "password_env", "path", "url"}
+        optional = key in unset or key.endswith("_file")
         paths = key in {"time", "sequence", "epoch"}
         shown.append(line.removeprefix("# ") if is_default and not optional and not paths else line)
     written = tomllib.loads("\n".join(shown))
@@ -65,7 +66,7 @@ def _without_automatic(config: Config) -> Config:
     from msgspec.structs import replace
 
     mqtt = replace(config.mqtt, port=None, tls=replace(config.mqtt.tls, enabled=None))
-    return replace(config, mqtt=mqtt)
+    return replace(config, mqtt=mqtt, sync=replace(config.sync, tls=replace(config.sync.tls, enabled=None)))
 
 
 def test_the_sample_names_every_key() -> None:
@@ -75,7 +76,7 @@ def test_the_sample_names_every_key() -> None:
     text = sample_text()
     tables = [info.type for info in fields(Config)]
     keys = {info.encode_name for table in tables if hasattr(table, "__struct_fields__") for info in fields(table)}
-    assert {key for key in keys if f"{key} = " not in text and f"[mqtt.{key}]" not in text} == set()
+    assert {key for key in keys if f"{key} = " not in text and f".{key}]" not in text} == set()
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.model import AGGREGATES, Config, MqttConfig, SourceConfig, WindowConfig
 from sluicegate_agent.config.questions import histogram_problems
+from sluicegate_agent.config.targets import readable, sync_problems
 
 _NAME = re.compile(r"\w[\w.\-]{0,63}", re.ASCII)
 _NAME_RULE = "expected 1 to 64 letters, digits, `_`, `-` or `.`, starting with a letter, digit or `_`"
@@ -49,6 +49,7 @@ def _ranges(config: Config) -> Iterator[Problem]:
         ("outbox.bytes", config.outbox.bytes, 4096, 1 << 40, "4KiB to 1024GiB"),
         ("outbox.chunk_buckets", config.outbox.chunk_buckets, 1, 1 << 16, "1 to 65536"),
         ("outbox.chunk_age", config.outbox.chunk_age, 1, 36500 * day, "1us to 36500d"),
+        ("sync.timeout", config.sync.timeout, second, 600 * second, "1s to 10min"),
         ("sync.every", config.sync.every, second // 1000, 36500 * day, "1ms to 36500d"),
         ("availability.away", config.availability.away, 0, 36500 * day, "0 (at once) to 36500d"),
         ("availability.back", config.availability.back, 0, 36500 * day, "0 (at once) to 36500d"),
@@ -75,7 +76,7 @@ def _mqtt(config: Config) -> Iterator[Problem]:
     if (mqtt.password_file or mqtt.password_env) and mqtt.username is None:
         yield Problem("mqtt.username", None, "is required when a password is given")
     if mqtt.password_file:
-        yield from _readable("mqtt.password_file", mqtt.password_file)
+        yield from readable("mqtt.password_file", mqtt.password_file)
     yield from _tls(mqtt)
 
 
@@ -83,19 +84,11 @@ def _tls(mqtt: MqttConfig) -> Iterator[Problem]:
     files = {"ca_file": mqtt.tls.ca_file, "cert_file": mqtt.tls.cert_file, "key_file": mqtt.tls.key_file}
     for name, path in files.items():
         if path is not None:
-            yield from _readable(f"mqtt.tls.{name}", path)
+            yield from readable(f"mqtt.tls.{name}", path)
             if not mqtt.uses_tls:
                 yield Problem(f"mqtt.tls.{name}", str(path), "TLS is off: add enabled = true to [mqtt.tls]")
     if mqtt.tls.key_file and not mqtt.tls.cert_file:
         yield Problem("mqtt.tls.cert_file", None, "is required when key_file is given")
-
-
-def _readable(key: str, path: Path) -> Iterator[Problem]:
-    try:
-        with path.open("rb"):
-            return
-    except OSError as error:
-        yield Problem(key, str(path), f"cannot be read: {error.strerror}; correct the path or its permissions")
 
 
 def _sources(config: Config) -> Iterator[Problem]:
@@ -225,12 +218,7 @@ def _storage(config: Config) -> Iterator[Problem]:
     if config.outbox.chunk_buckets > config.outbox.rows // 2:
         remedy = f"expected at most half of outbox.rows ({config.outbox.rows}): a chunk leaves room for what comes next"
         yield Problem("outbox.chunk_buckets", config.outbox.chunk_buckets, remedy)
-    if config.sync.target == "directory" and config.sync.path is None:
-        yield Problem("sync.path", None, 'is required with target = "directory": the folder that receives the chunks')
-    if config.sync.target == "none" and config.sync.path is not None:
-        yield Problem(
-            "sync.path", str(config.sync.path), 'is not used with target = "none": write target = "directory"'
-        )
+    yield from sync_problems(config.sync)
     if config.results.topic:
         yield from _results(config)
 

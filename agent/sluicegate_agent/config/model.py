@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
@@ -23,6 +24,11 @@ _DAY = 86_400 * _SECOND
 
 class Table(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of the file; an unknown key is an error."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine by its name."""
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 class DeviceConfig(Table, frozen=True):
@@ -71,7 +77,7 @@ class MqttConfig(Table, frozen=True):
     @property
     def is_loopback(self) -> bool:
         """Whether the broker is on this machine by name, so that nothing leaves it."""
-        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+        return is_loopback(self.host)
 
     @property
     def actual_port(self) -> int:
@@ -212,12 +218,47 @@ class OutboxConfig(Table, frozen=True):
     chunk_age: Duration = Duration(3600 * _SECOND)
 
 
+class SyncTlsConfig(Table, frozen=True):
+    """[sync.tls]: on by the URL; for another host than this machine turning it off has to be written here."""
+
+    enabled: bool | None = None
+    ca_file: Path | None = None
+    pin_file: Path | None = None
+
+
+class CouchbaseConfig(Table, frozen=True):
+    """[sync.couchbase]: where in a Couchbase Server, and how durable a document is before it is acknowledged."""
+
+    bucket: str = "telemetry"
+    scope: str = "_default"
+    collection: str = "_default"
+    durability: Literal["none", "majority", "majority_and_persist_to_active", "persist_to_majority"] = "majority"
+
+
 class SyncConfig(Table, frozen=True):
     """[sync]: where sealed chunks go."""
 
-    target: Literal["directory", "none"] = "none"
+    target: Literal["directory", "sync-gateway", "couchbase", "none"] = "none"
     path: Path | None = None
+    url: str | None = None
+    username: str | None = None
+    password_file: Path | None = None
+    password_env: str | None = None
+    auth: Literal["session", "basic"] = "session"
+    timeout: Duration = Duration(30 * _SECOND)
     every: Duration = Duration(10 * _SECOND)
+    tls: SyncTlsConfig = SyncTlsConfig()
+    couchbase: CouchbaseConfig = CouchbaseConfig()
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the URL asks for an encrypted connection."""
+        return urlsplit(self.url or "").scheme in ("https", "wss", "couchbases")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the URL's host is this machine by name, so that nothing leaves it."""
+        return is_loopback(urlsplit(self.url or "").hostname or "")
 
 
 class AvailabilityConfig(Table, frozen=True):

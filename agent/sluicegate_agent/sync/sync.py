@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from sluicegate_agent import faults
 from sluicegate_agent.state import State
+from sluicegate_agent.sync.aside import Aside
 from sluicegate_agent.sync.contract import Document, Outcome, Target
 from sluicegate_agent.sync.directory import DirectoryTarget
 from sluicegate_agent.sync.link import Link
@@ -80,6 +81,8 @@ class Sync:
         faults.step("put: before")
         outcome = target.put([Document(chunk.id, chunk.document) for chunk in waiting])
         faults.step("put: after")
+        if outcome.pending:
+            return False
         if outcome.accepted or outcome.rejected:
             self._settle(outcome, {chunk.id: len(chunk.document) for chunk in waiting})
         if outcome.retry_after is not None:
@@ -117,7 +120,14 @@ class Sync:
 
 
 def target_of(config: Config) -> Target | None:
-    """The target that the configuration names."""
+    """The target that the configuration names; what a target needs is imported with it, not before.
+
+    Raises EnvironmentRefused for a missing secret, certificate or package.
+    """
     if config.sync.target == "directory" and config.sync.path is not None:
         return DirectoryTarget(config.sync.path)
+    if config.sync.target == "sync-gateway":
+        from sluicegate_agent.sync import sync_gateway
+
+        return Aside(sync_gateway.from_config(config))
     return None

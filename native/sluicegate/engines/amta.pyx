@@ -228,7 +228,7 @@ cdef class Amta(Engine):
             return high - done
         last = self.head
         for middle in range(done, high):
-            if block.heads[middle] - last > singles(self.tail + middle - done + 1 - last):
+            if block.heads[middle] - last > top and block.heads[middle] - last > singles(self.tail + middle - done + 1 - last):
                 return middle - done
             last = block.heads[middle]
         return high - done

@@ -1,34 +1,109 @@
 """Whether numbers may enter a window: a batch is looked through whole before any reading does; room for its results."""
 
 from cpython cimport array
-from libc.math cimport fabs
-from libc.stdint cimport int64_t
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint64_t
+
+from struct import pack
+from sys import byteorder
 
 from sluicegate.reference.core import LARGEST as _LARGEST
 from sluicegate.reference.core import LATEST as _LATEST
 
-cdef double MAGNITUDE = _LARGEST
-cdef int64_t TIMES = _LATEST
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <sys/mman.h>
+    /* Asks for large pages where the system has them: touching a small one for the first time costs as much as 500 results. */
+    static void sg_ask_for_large_pages(void* data, size_t size) {
+    #ifdef MADV_HUGEPAGE
+        const uintptr_t page = (uintptr_t) 1 << 21;
+        uintptr_t begin = ((uintptr_t) data + page - 1) & ~(page - 1), end = ((uintptr_t) data + size) & ~(page - 1);
+        if (begin < end) madvise((void*) begin, end - begin, MADV_HUGEPAGE);
+    #endif
+    }
+    """
+    void sg_ask_for_large_pages(void* data, size_t size)
 
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject* o) nogil
 
+cdef enum:
+    AT_ONCE = 512  # numbers looked at together, without a branch
+    MOST_RECENT = 4
+    BYTES_OF_RECENT = 8 << 20
+
+cdef uint64_t MAGNITUDE_BITS = int.from_bytes(pack("=d", _LARGEST), byteorder)
+cdef uint64_t NO_SIGN = (<uint64_t> 1 << 63) - 1
+cdef uint64_t TIMES = _LATEST
 cdef array.array DOUBLES = array.array("d")
+cdef list RECENT = []  # columns given out lately, the newest last
 
 
-def new_column(int64_t readings):
-    """Room for a result a reading, not filled: zeros would cost as much as a result."""
-    return array.clone(DOUBLES, readings, zero=False)
+def new_column(Py_ssize_t readings):
+    """Room for a result a reading, not filled: zeros would cost as much as a result.
+
+    A column that its taker has let go is given out again, since new memory costs more than the results in it: at most
+    four of 8 MiB together stay for that.
+    """
+    cdef Py_ssize_t i
+    cdef array.array column
+    for i in range(len(RECENT)):
+        if Py_REFCNT(PyList_GET_ITEM(RECENT, i)) == 1 and len(<array.array> PyList_GET_ITEM(RECENT, i)) == readings:
+            return RECENT[i]
+    column = array.clone(DOUBLES, readings, zero=False)
+    sg_ask_for_large_pages(column.data.as_voidptr, readings * sizeof(double))
+    keep_recent(column)
+    return column
+
+
+cdef int keep_recent(array.array column) except -1:
+    """The newest that fit; a column too large by itself is not kept."""
+    cdef Py_ssize_t kept = len(column)
+    cdef Py_ssize_t i = len(RECENT)
+    if kept * sizeof(double) > BYTES_OF_RECENT:
+        return 0
+    while i > 0 and len(RECENT) - i < MOST_RECENT - 1:
+        kept += len(RECENT[i - 1])
+        if kept * sizeof(double) > BYTES_OF_RECENT:
+            break
+        i -= 1
+    del RECENT[:i]
+    RECENT.append(column)
+    return 0
+
+
+cdef inline bint has_refused(const uint64_t* bits, Py_ssize_t n) noexcept nogil:
+    """Whether a magnitude exceeds 2^960 or is none: as whole numbers, the bits of magnitudes stand in their order."""
+    cdef uint64_t found = 0
+    cdef Py_ssize_t i
+    for i in range(n):
+        found |= MAGNITUDE_BITS - (bits[i] & NO_SIGN)
+    return found >> 63
+
+
+cdef inline bint has_late(const uint64_t* times, Py_ssize_t n) noexcept nogil:
+    cdef uint64_t found = 0
+    cdef Py_ssize_t i
+    for i in range(n):
+        found |= (TIMES - times[i]) | (TIMES + times[i])
+    return found >> 63
 
 
 def first_refused(const double[::1] values not None):
     """Index of the first value that is not finite or whose magnitude exceeds 2^960; −1 where all may enter."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t count = values.shape[0], i = 0
+    cdef const uint64_t* bits
+    if not count:
+        return -1
+    bits = <const uint64_t*> &values[0]
     with nogil:
-        for i in range(values.shape[0]):
-            if not fabs(values[i]) <= MAGNITUDE:
-                break
-        else:
-            i = -1
-    return i
+        while count - i > AT_ONCE and not has_refused(bits + i, AT_ONCE):
+            i += AT_ONCE
+        while i < count and not has_refused(bits + i, 1):
+            i += 1
+    return i if i < count else -1
 
 
 def first_not_positive(const double[::1] values not None, int64_t dimensions, int64_t dimension):
@@ -45,11 +120,14 @@ def first_not_positive(const double[::1] values not None, int64_t dimensions, in
 
 def first_late(const int64_t[::1] times not None):
     """Index of the first time beyond ±2^61 µs; −1 where all may enter."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t count = times.shape[0], i = 0
+    cdef const uint64_t* all
+    if not count:
+        return -1
+    all = <const uint64_t*> &times[0]
     with nogil:
-        for i in range(times.shape[0]):
-            if not -TIMES <= times[i] <= TIMES:
-                break
-        else:
-            i = -1
-    return i
+        while count - i > AT_ONCE and not has_late(all + i, AT_ONCE):
+            i += AT_ONCE
+        while i < count and not has_late(all + i, 1):
+            i += 1
+    return i if i < count else -1

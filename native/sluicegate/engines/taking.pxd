@@ -9,7 +9,8 @@ from sluicegate.engines.program cimport Slot
 
 cdef class Taking(Bucketing):
     cdef bint plain  # an exact window by count or time whose engine has all at hand
-    cdef Slot* scratch  # of a block: its heads, then its leaves and its totals where they are not the caller's
+    cdef Slot* scratch  # of a block: its heads, its leaves and its totals where they are not the caller's, and what finds its heads
+    cdef int64_t* cuts  # of a block by time, in `scratch`: up to where leaves leave; behind them the oldest leaves' times
     cdef int64_t most_block  # readings
     cdef int64_t newest_of_block  # the greatest time up to its end
     cdef bint empties  # the block may leave the window empty
@@ -38,7 +39,9 @@ cdef class Taking(Bucketing):
     cdef Slot* totals_of_block(self, double** out, int64_t row) noexcept nogil
     cdef int64_t heads_by_count(self, int64_t* heads, int64_t n) noexcept nogil
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil
-    cdef bint evenly(self, const Slot* kept, const int64_t* times, int64_t n, int64_t newest) noexcept nogil
+    cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
+    cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
+    cdef void copy_times(self, int64_t* out, int64_t index, int64_t n) noexcept nogil
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil
     cdef void took_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil
     cdef void lower_block(self, const Block* block, double** out, int64_t row) noexcept nogil

@@ -3,7 +3,7 @@
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from libc.math cimport NAN, exp, fabs, isnan, log, sqrt
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
@@ -14,6 +14,7 @@ from sluicegate.engines.answers cimport (
 from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.engines.bucketing cimport Bucketing
 from sluicegate.engines.chunks cimport at, give_back, reserve, run_at
+from sluicegate.engines.heads cimport BEHIND, in_order, one_for_each, walk
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 
 from sluicegate.errors import InputError
@@ -279,10 +280,11 @@ cdef class Taking(Bucketing):
         """Heads, leaves and totals of a block: as many readings as stay in the processor's first cache."""
         cdef int64_t w = self.p.width
         self.most_block = max(min(MOST_BLOCK, SLOTS_OF_BLOCK // w), 1)
-        self.scratch = <Slot*> malloc(self.most_block * (2 * w + 1) * sizeof(Slot))
+        self.scratch = <Slot*> malloc((self.most_block * (2 * w + 4) + BEHIND) * sizeof(Slot))
         if self.scratch == NULL:
             with gil:
                 raise MemoryError(f"insert_many: no memory for a block of {self.most_block} partials of {w} slots")
+        self.cuts = <int64_t*> self.scratch + self.most_block * (2 * w + 1)
         return 0
 
     cdef int take_block(
@@ -342,56 +344,66 @@ cdef class Taking(Bucketing):
         return max(heads[0] - first, 1)
 
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil:
-        """Where the window begins after each reading; the times are kept. Gives the most that leave at once."""
-        cdef int64_t head = self.engine.head, tail = self.engine.tail, newest = self.newest, jump = 0, i = 0
-        cdef int64_t end = tail + n, lies = head, cutoff, before, k, j  # times up to `lies` stand at `span`
-        cdef const Slot* span = NULL
+        """Where the window begins after each reading; the times are kept. Gives no less than the most that leave at once."""
+        cdef int64_t head = self.engine.head, jump = -1
         self.keep_times(times, n)
         self.empties = False
-        while i < n:
+        if self.hop == 1 and self.latest_late < head and in_order(times, n, self.newest):
+            self.newest_of_block = times[n - 1]
+            jump = self.heads_in_order(heads, times, n)
+        return jump if jump >= 0 else self.heads_one_by_one(heads, times, n)
+
+    cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
+        """The same where no reading was late; −1: more leave than are looked at."""
+        cdef int64_t head = self.engine.head, end = self.engine.tail + n, m = min(end - head, 2 * self.most_block), i, jump
+        cdef int64_t* cuts = self.cuts
+        cdef int64_t* kept = cuts + self.most_block
+        for i in range(n):
+            cuts[i] = times[i] - self.value
+        self.copy_times(kept, head, m)
+        for i in range(m, m + BEHIND):
+            kept[i] = INT64_MAX
+        if m > n and one_for_each(kept, cuts, n):
+            for i in range(n):
+                heads[i] = head + 1 + i
+            return 1
+        jump = walk(kept, m, cuts, n, head, heads)
+        return -1 if heads[n - 1] - head == m else jump
+
+    cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
+        """The same whatever the times."""
+        cdef int64_t head = self.engine.head, tail = self.engine.tail, newest = self.newest, jump = 0, i
+        cdef int64_t end = tail + n, lies = head, cutoff, before  # times up to `lies` stand at `span`
+        cdef const Slot* span = NULL
+        for i in range(n):
             if head == lies and head < end:
                 lies = min(head + run_at(&self.times, head), end)
                 span = at(&self.time_pool, &self.times, 1, head) - head
-            k = min(min(n - i, 64), lies - head - 1)
-            if k > 8 and head < tail + i and self.evenly(span + head, times + i, k, newest):
-                for j in range(k):
-                    heads[i + j] = head + 1 + j
-                head, i, jump = head + k, i + k, max(jump, 1)
-                newest = times[i - 1]
+            if times[i] < newest:
+                self.latest_late = tail + i
+            newest = max(newest, times[i])
+            cutoff = newest - self.value if self.hop == 1 else self.cut_off_at(newest)
+            heads[i] = head
+            if head > tail + i or span[head].i > cutoff:
                 continue
-            for i in range(i, min(i + 64, n)):
-                if head == lies and head < end:
-                    lies = min(head + run_at(&self.times, head), end)
-                    span = at(&self.time_pool, &self.times, 1, head) - head
-                if times[i] < newest:
-                    self.latest_late = tail + i
-                newest = max(newest, times[i])
-                cutoff = newest - self.value if self.hop == 1 else self.cut_off_at(newest)
-                heads[i] = head
-                if head > tail + i or span[head].i > cutoff:
-                    continue
-                before = head
-                head += 1
-                if head <= tail + i and (span[head].i if head < lies else self.time_of(head)) <= cutoff:
-                    head = self.first_after(head, tail + i + 1, cutoff)
-                    lies = max(lies, head)
-                jump = max(jump, head - before)
-                self.empties = self.empties or head > tail + i
-                heads[i] = head
-            i += 1
+            before = head
+            head += 1
+            if head <= tail + i and (span[head].i if head < lies else self.time_of(head)) <= cutoff:
+                head = self.first_after(head, tail + i + 1, cutoff)
+                lies = max(lies, head)
+            jump = max(jump, head - before)
+            self.empties = self.empties or head > tail + i
+            heads[i] = head
         self.newest_of_block = newest
         return jump
 
-    cdef bint evenly(self, const Slot* kept, const int64_t* times, int64_t n, int64_t newest) noexcept nogil:
-        """Whether one leaves for each of the next n readings, none of which is late."""
-        cdef int64_t span = self.value, i
-        cdef bint uneven = self.hop > 1 or times[0] < newest
-        for i in range(n - 1):
-            uneven |= times[i + 1] < times[i]
-        for i in range(n):
-            uneven |= kept[i].i > times[i] - span
-            uneven |= kept[i + 1].i <= times[i] - span
-        return not uneven
+    cdef void copy_times(self, int64_t* out, int64_t index, int64_t n) noexcept nogil:
+        """The times of n leaves, one after the other."""
+        cdef int64_t k
+        while n > 0:
+            k = min(run_at(&self.times, index), n)
+            memcpy(out, at(&self.time_pool, &self.times, 1, index), k * sizeof(int64_t))
+            out, index, n = out + k, index + k, n - k
 
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
         """Keep the times of the next n leaves."""

@@ -1,0 +1,98 @@
+"""The checks of [sync]: each target has what it needs, nothing that it does not use, and no secret in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from sluicegate_agent.config.errors import Problem
+from sluicegate_agent.config.model import SyncConfig
+
+#: Target → schemes of its URL (the second: without encryption), an example.
+_URLS = {
+    "sync-gateway": (("https", "http"), "https://gateway.example:4984/telemetry"),
+    "couchbase": (("couchbases", "couchbase"), "couchbases://server.example"),
+}
+_OF_URLS = ("url", "username", "password_file", "password_env")
+
+
+def sync_problems(sync: SyncConfig) -> Iterator[Problem]:
+    """Every finding in [sync]."""
+    if sync.target == "directory" and sync.path is None:
+        yield Problem("sync.path", None, 'is required with target = "directory": the folder that receives the chunks')
+    if sync.target != "directory" and sync.path is not None:
+        remedy = f'is not used with target = "{sync.target}": write target = "directory"'
+        yield Problem("sync.path", str(sync.path), remedy)
+    if sync.target in _URLS:
+        yield from _url(sync)
+        yield from _secrets(sync)
+        yield from _tls(sync)
+        return
+    for key in _OF_URLS:
+        if getattr(sync, key) is not None:
+            remedy = f'is not used with target = "{sync.target}": write target = "sync-gateway" or "couchbase"'
+            yield Problem(f"sync.{key}", str(getattr(sync, key)), remedy)
+
+
+def _url(sync: SyncConfig) -> Iterator[Problem]:
+    schemes, example = _URLS[sync.target]
+    if sync.url is None:
+        yield Problem("sync.url", None, f'is required with target = "{sync.target}", such as url = "{example}"')
+        return
+    parts = _parts(sync.url)
+    if parts is None or parts.scheme not in schemes or not parts.hostname or parts.query or parts.fragment:
+        yield Problem("sync.url", _shown(sync.url), f'expected {schemes[0]}://…, such as "{example}"')
+    elif parts.username is not None or parts.password is not None:
+        remedy = "has a user or password in it: use sync.username and sync.password_file or password_env"
+        yield Problem("sync.url", _shown(sync.url), remedy)
+    elif sync.target == "sync-gateway" and not parts.path.strip("/"):
+        yield Problem("sync.url", sync.url, f'lacks the name of the database: expected such as "{example}"')
+    elif parts.scheme == schemes[1] and not sync.is_loopback and sync.tls.enabled is not False:
+        remedy = f"is not encrypted: write {schemes[0]}://, or enabled = false in [sync.tls] where that is meant"
+        yield Problem("sync.url", sync.url, remedy)
+
+
+def _parts(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        return parts if parts.port is None or parts.port else None
+    except ValueError:
+        return None
+
+
+def _shown(url: str) -> str:
+    """The URL without what stands before the host: it may be a password."""
+    scheme, _, rest = url.rpartition("@")
+    return f"{scheme.partition('://')[0]}://…@{rest}" if scheme else url
+
+
+def _secrets(sync: SyncConfig) -> Iterator[Problem]:
+    if sync.password_file and sync.password_env:
+        yield Problem("sync.password_env", sync.password_env, "leave out one of password_file and password_env")
+    if sync.password_file:
+        yield from readable("sync.password_file", sync.password_file)
+
+
+def _tls(sync: SyncConfig) -> Iterator[Problem]:
+    files = {"ca_file": sync.tls.ca_file, "pin_file": sync.tls.pin_file}
+    for name, path in files.items():
+        if path is None:
+            continue
+        yield from readable(f"sync.tls.{name}", path)
+        if sync.url is not None and not sync.uses_tls:
+            yield Problem(f"sync.tls.{name}", str(path), f"is not used: {sync.url} is not encrypted")
+    if all(files.values()):
+        remedy = "leave out one of them: a pinned certificate is the only one that is trusted"
+        yield Problem("sync.tls.pin_file", str(sync.tls.pin_file), remedy)
+    if sync.tls.enabled and sync.url is not None and not sync.uses_tls:
+        yield Problem("sync.tls.enabled", True, f"but {sync.url} is not encrypted: write {_URLS[sync.target][0][0]}://")
+
+
+def readable(key: str, path: Path) -> Iterator[Problem]:
+    """The finding that a file cannot be read, where it cannot."""
+    try:
+        with path.open("rb"):
+            return
+    except OSError as error:
+        yield Problem(key, str(path), f"cannot be read: {error.strerror}; correct the path or its permissions")

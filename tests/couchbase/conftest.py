@@ -1,0 +1,41 @@
+"""One gateway for all tests here, real and stood in for, and the network before it; each test finds it empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from gateway import Gateway, databases
+from gateway.launcher import SyncGateway
+from gateway.proxy import Proxy
+from gateway.stand_in import StandIn
+
+NO_GATEWAY = "no Sync Gateway here: name one in SLUICEGATE_SYNC_GATEWAY (see `sluicegate doctor`)"
+
+
+@pytest.fixture(scope="session")
+def real_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncGateway]:
+    """A real Sync Gateway in memory, started once; skips where there is none."""
+    if databases.program() is None:
+        pytest.skip(NO_GATEWAY)
+    with SyncGateway(tmp_path_factory.mktemp("gateway")) as gateway:
+        yield gateway
+
+
+@pytest.fixture(params=["stand-in", "real"])
+def gateway(request: pytest.FixtureRequest) -> Iterator[Gateway]:
+    """The promise holds on the real gateway and on the stand-in."""
+    if request.param == "stand-in":
+        with StandIn() as standing_in:
+            yield standing_in
+    else:
+        real = request.getfixturevalue("real_gateway")
+        real.purge()
+        yield real
+
+
+@pytest.fixture
+def proxy(gateway: Gateway) -> Iterator[Proxy]:
+    """The network before the gateway."""
+    with Proxy(gateway.public_url) as proxy:
+        yield proxy

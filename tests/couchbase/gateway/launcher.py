@@ -1,0 +1,122 @@
+"""A real Sync Gateway on loopback, over rosmar (no Couchbase Server): started, killed and started again by a test."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from gateway import databases
+from gateway.ports import free_ports
+
+_UP_SECONDS = 60.0
+
+
+class SyncGateway:
+    """`public_url` and `admin_url` stay the same over `kill` and `start`; `disk`: what it took survives its death."""
+
+    real = True
+
+    def __init__(self, folder: Path, *, disk: bool = False) -> None:
+        """A gateway whose files are below `folder`; in memory unless `disk`. Not started yet."""
+        self.folder, self.disk = folder, disk
+        folder.mkdir(parents=True, exist_ok=True)
+        public, admin, metrics = free_ports(3)
+        self.public_url, self.admin_url = f"http://127.0.0.1:{public}", f"http://127.0.0.1:{admin}"
+        interfaces = {"interface": public, "adminInterface": admin, "metricsInterface": metrics}
+        config: dict[str, Any] = {key: f"127.0.0.1:{port}" for key, port in interfaces.items()}
+        # Authorising an administrator takes a Couchbase Server; here the interface is on loopback and lives for a test.
+        config |= {"admin_interface_authentication": False, "metrics_interface_authentication": False}
+        config |= {"databases": self._databases(), "logging": {"console": {"log_level": "error"}}}
+        (folder / "gateway.json").write_text(json.dumps(config))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _databases(self) -> dict[str, Any]:
+        shards = {"admin_channels": databases.SHARDS}
+        function = databases.SYNC_FUNCTION.read_text()
+        return {
+            databases.TELEMETRY: self._database("telemetry", function, databases.users(), {"reader": shards}),
+            databases.PLAIN: self._database(
+                "plain", databases.PLAIN_FUNCTION, databases.plain_users(), {"any": {"admin_channels": ["*"]}}
+            ),
+        }
+
+    def _database(self, name: str, sync: str, users: dict[str, Any], roles: dict[str, Any]) -> dict[str, Any]:
+        folder = self.folder / "buckets"
+        folder.mkdir(exist_ok=True)
+        server = f"rosmar://{folder}" if self.disk else "rosmar:/?mode=memory"
+        shared = {"use_views": True, "enable_shared_bucket_access": True}
+        return {"server": server, "bucket": name, **shared, "sync": sync, "users": users, "roles": roles}
+
+    def start(self) -> Self:
+        """Start, and return when it answers. Raises AssertionError with its output where it does not."""
+        program = databases.program()
+        assert program is not None, "the caller skips where there is no gateway"
+        log = (self.folder / "gateway.log").open("ab")
+        command = [program, "-disable_persistent_config", str(self.folder / "gateway.json")]
+        self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+        log.close()
+        end = time.monotonic() + _UP_SECONDS
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise AssertionError((self.folder / "gateway.log").read_text(errors="replace")[-4000:])
+            time.sleep(0.02)
+        return self
+
+    def kill(self) -> None:
+        """SIGKILL, as a power cut would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def admin(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Ask the admin interface: status and decoded answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", urlsplit(self.admin_url).port or 0, timeout=30)
+        try:
+            data = None if body is None else json.dumps(body)
+            connection.request(method, path, data, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            answer = response.read()
+            return response.status, json.loads(answer) if answer else None
+        finally:
+            connection.close()
+
+    def documents_of(self, database: str) -> dict[str, dict[str, Any]]:
+        """Every document of a database by id, without the gateway's own keys."""
+        _, answer = self.admin("GET", f"/{database}/_all_docs?include_docs=true")
+        rows = {row["id"]: row["doc"] for row in answer["rows"]}
+        return {name: {key: doc[key] for key in doc if key[:1] != "_"} for name, doc in rows.items()}
+
+    def purge(self) -> None:
+        """Forget every document, as if none had ever been there."""
+        for name in (databases.TELEMETRY, databases.PLAIN):
+            ids = {key: ["*"] for key in self.documents_of(name)}
+            assert not ids or self.admin("POST", f"/{name}/_purge", ids)[0] == 200
+
+    def resident(self) -> int:
+        """Bytes resident now."""
+        assert self._process is not None
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) * 1024
+
+    def _answers(self) -> bool:
+        try:
+            return all(self.admin("GET", f"/{name}/")[0] == 200 for name in (databases.TELEMETRY, databases.PLAIN))
+        except (OSError, http.client.HTTPException, ValueError):
+            return False
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.kill()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.kill()
