@@ -231,12 +231,15 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield group
 
 
-def from_config(config: Config) -> SyncGatewayTarget:
-    """The target that [sync] describes. Raises EnvironmentRefused for a missing secret or certificate."""
+def from_config(config: Config, url: str | None = None) -> SyncGatewayTarget:
+    """The target that [sync] describes, or with its secrets at `url`.
+
+    Raises EnvironmentRefused for a missing secret or certificate.
+    """
     sync = config.sync
     secret = password("sync", sync.password_file, sync.password_env)
     context, pin = tls(sync.tls.ca_file, sync.tls.pin_file) if sync.uses_tls else (None, None)
-    connection = Connection(str(sync.url), context, pin, sync.timeout.seconds)
+    connection = Connection(url or str(sync.url), context, pin, sync.timeout.seconds)
     name = sync.username or config.device.id
     login = Session(name, secret) if sync.auth == "session" and secret is not None else Basic(name, secret)
     return SyncGatewayTarget(connection, login)

@@ -7,6 +7,7 @@ Nothing that is read here stays a pointer: all is copied before the caller lets 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
@@ -18,6 +19,8 @@ UNDEFINED, NULL, BOOLEAN, NUMBER, STRING, DATA, ARRAY, DICT = range(-1, 7)
 #: Nesting that is read or written; a document that is deeper is refused rather than the stack exhausted.
 DEEPEST = 64
 
+#: The library's parser rounds integers beyond 64 bits to floats: long ones are checked and written one by one.
+_LONG_NUMBER = re.compile(r"\d{19}")
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=True).encode
 
 
@@ -48,9 +51,13 @@ def taken(library: Library, result: Any) -> bytes | None:
 
 
 def json_of(values: Mapping[str, Any]) -> bytes | None:
-    """The values as JSON; None where they hold what JSON cannot say and Fleece can. Raises InvalidArgument."""
+    """The values as JSON; None where they have to go value by value: bytes, blobs, the largest integers.
+
+    Raises InvalidArgument.
+    """
     try:
-        return _encode(values).encode()
+        text = _encode(values)
+        return None if _LONG_NUMBER.search(text) else text.encode()
     except (TypeError, RecursionError):
         return None
     except ValueError as error:

@@ -27,7 +27,9 @@ def silence(library: Library) -> None:
     """Let the library print nothing."""
     lib = library.lib
     if exports(lib, "CBLLogSinks_SetConsole"):
-        lib.CBLLogSinks_SetConsole({"level": NONE, "domains": _ALL})
+        # The library acts on a change of level alone, and takes NONE for what it was: at first it is not.
+        for level in (ERROR, NONE):
+            lib.CBLLogSinks_SetConsole({"level": level, "domains": _ALL})
     elif exports(lib, "CBLLog_SetConsoleLevel"):
         lib.CBLLog_SetConsoleLevel(NONE)
 
