@@ -28,11 +28,13 @@ DIRECTIVES = {
 def extensions() -> list[Extension]:
     """One extension per .pyx below native/, named after its place in the package."""
     # -ffp-contract=off: a fused multiply-add would make the compiled sums differ in the last bit from the Python twin.
-    flags = ["-O3", "-ffp-contract=off", "-Wno-unreachable-code"]
+    # No code looks at errno or at exception flags after a square root or a division: so both may go two at a time.
+    flags = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Wno-unreachable-code"]
     return [
         Extension(
             ".".join(source.relative_to(NATIVE).with_suffix("").parts),
             [source.as_posix()],
+            include_dirs=[(NATIVE / "sluicegate" / "engines").as_posix()],
             extra_compile_args=flags,
         )
         for source in sorted(NATIVE.rglob("*.pyx"))

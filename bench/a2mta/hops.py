@@ -46,10 +46,18 @@ def begins(setting: Setting, first: NDArray[np.int64]) -> NDArray[np.int64]:
 def policy(setting: Setting, first: NDArray[np.int64]) -> Any:
     """The rule for a window of its own: it remembers how far it has hopped."""
     context = _Hops(setting.window, 0, 0, len(first), first.ctypes.data)
-    address = ctypes.cast(_library().hops_leave, ctypes.c_void_p).value or 0
+    address, until = (
+        ctypes.cast(f, ctypes.c_void_p).value or 0 for f in (_library().hops_leave, _library().hops_until)
+    )
     keep = (context, first)
     return sg.policies.compiled(
-        address, label="a2mta hops", context=ctypes.addressof(context), monotone=True, remaining=True, keep=keep
+        address,
+        label="a2mta hops",
+        context=ctypes.addressof(context),
+        monotone=True,
+        remaining=True,
+        keep=keep,
+        until=until,
     )
 
 

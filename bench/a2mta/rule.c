@@ -12,3 +12,11 @@ int hops_leave(const slot *total, const slot *old, void *context)
         hops->first = hops->starts[hops->next++];
     return old[O_FIRST].i + old[COUNT].i <= hops->first;
 }
+
+/* Nothing leaves before the reading that fills the window. */
+int64_t hops_until(const slot *total, void *context)
+{
+    const struct hops *hops = context;
+    (void)total;
+    return hops->first + hops->most - 1;
+}

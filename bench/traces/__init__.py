@@ -14,6 +14,7 @@ import numpy as np
 from bench.traces.column import from_csv
 from bench.traces.memory import memory
 from bench.traces.plain import calm, near_zero
+from bench.traces.steps import steps
 from numpy.typing import NDArray
 
 READINGS = 62_208_000  # two years of a reading a second, as the papers have them
@@ -24,7 +25,7 @@ Values = NDArray[np.float64]
 #: values(begin, end): the readings begin … end − 1, from 0 on without end (a file's begin again).
 Trace = Callable[[int, int], Values]
 #: Each is made from a seed.
-TRACES: dict[str, Callable[[int], Trace]] = {"memory": memory, "calm": calm, "near-zero": near_zero}
+TRACES: dict[str, Callable[[int], Trace]] = {"memory": memory, "calm": calm, "near-zero": near_zero, "steps": steps}
 
 
 def trace(name: str, seed: int = 7, column: str | None = None) -> Trace:

@@ -93,3 +93,30 @@ def report(merged: Path, out: Path, summary: Path | None) -> None:
 
     size = write_report(merged, out, summary)
     click.echo(f"{out} ({size / 1024:.0f} KiB): open it in any browser")
+
+
+@cloud.command()
+@click.argument("admin_url")
+@click.argument("name")
+@click.option("--url", "public_url", required=True, help="The database as devices reach it: https://HOST:4984/DATABASE")
+@click.option("--reader", is_flag=True, help="A reader of all chunks (Spark), not a device.")
+@click.option("--renew", is_flag=True, help="The user exists: give it a new password; the old one ends.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write the credentials there, for their owner alone.")
+def provision(admin_url: str, name: str, public_url: str, reader: bool, renew: bool, out: Path | None) -> None:
+    """Make a device's user at a Sync Gateway and print its credentials file.
+
+    ADMIN_URL: the database at the admin interface, such as http://127.0.0.1:4985/telemetry; the administrator's name
+    and password are read from SLUICEGATE_GATEWAY_ADMIN_USER and SLUICEGATE_GATEWAY_ADMIN_PASSWORD. NAME: the device's
+    id, as in its agent's configuration.
+    """
+    from sluicegate_cloud import provision as provisioning
+
+    def made() -> provisioning.Credentials:
+        return provisioning.provision(admin_url, name, public_url, reader=reader, renew=renew)
+
+    if out is None:
+        click.echo(made().as_json(), nl=False)
+        return
+    with provisioning.reserved(out) as write:
+        write(made())
+    click.echo(f"{out}: the credentials of {name}")

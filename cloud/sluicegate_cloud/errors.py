@@ -27,6 +27,16 @@ class SinkError(CloudError):
     exit_code = 4
 
 
+class ProvisionError(CloudError):
+    """A user is not made as asked: a name that cannot be, a user that exists, a file in the way."""
+
+
+class GatewayError(CloudError):
+    """A Sync Gateway does not answer, or refuses."""
+
+    exit_code = 4
+
+
 class SparkError(CloudError):
     """Spark began the work and stopped; the message is its own first line, or that of a worker."""
 

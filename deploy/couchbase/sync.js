@@ -65,5 +65,6 @@ function sync(doc, oldDoc) {
   checkNames();
   requireUser(doc.device);
   channel("device-" + doc.device, shardOf(doc.id));
-  if (KEEP_DAYS > 0) { expiry(Math.floor(Date.now() / 1000) + KEEP_DAYS * 86400); }
+  // Said in any case: what a device asks for itself (_exp) has no effect then.
+  expiry(KEEP_DAYS > 0 ? Math.floor(Date.now() / 1000) + KEEP_DAYS * 86400 : 0);
 }

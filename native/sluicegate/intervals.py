@@ -6,6 +6,7 @@ readings (error-algebra: a local window), also where its times go back: a window
 
 from __future__ import annotations
 
+from array import array
 from math import exp, inf, log, nextafter
 from typing import Any, NamedTuple
 
@@ -38,6 +39,14 @@ class Bounded(NamedTuple):
     low: Any
     high: Any
     exact: bool
+
+
+class BoundedColumn(NamedTuple):
+    """A result after each reading of a batch, and between which values the exact one certainly lies; NaN: no result."""
+
+    value: array[float]
+    low: array[float]
+    high: array[float]
 
 
 class Window(NamedTuple):

@@ -7,6 +7,7 @@ histograms=[sg.Constrained(64)]) window.insert(21.5, time=1_700_000_000_000_000)
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self, cast, overload
@@ -24,8 +25,9 @@ from sluicegate.errors import (
 )
 from sluicegate.histograms.composition import Histogram, compose
 from sluicegate.histograms.constrained import LEAST
+from sluicegate.histograms.max_like import Guard, guards
 from sluicegate.histograms.widths import Term, terms
-from sluicegate.intervals import Bounded
+from sluicegate.intervals import Bounded, BoundedColumn
 from sluicegate.monoids import OBJECTS, Monoid
 from sluicegate.monoids.layout import O_FIRST, Layout, lay_out
 from sluicegate.monoids.results import as_number
@@ -122,7 +124,8 @@ class Window:
         if store is not None:
             self._refuse_objects()
             engine = stored_engine(engine, self._limit)
-        given = (kind, value, self._limit, centers, rules, hop, up_to, eviction, self._merging(kind))
+        merging, staging = self._merging(kind), self._staging(store)
+        given = (kind, value, self._limit, centers, rules, hop, up_to, eviction, merging, staging)
         self._core = core(self._layout, engine, *given)
         self._reader = Reader(self._layout.dimensions, self._layout.positive)
         if store is None:  # else the core that is asked is the store's
@@ -135,13 +138,22 @@ class Window:
 
     def _merging(self, kind: int) -> list[Term] | None:
         """What a merge of pairs is judged by; None where whole levels are evicted, or nothing is."""
-        if not self._histograms.pairs:
+        if not self._histograms.chained:
             return None
         if self._engine != "amta":
             raise ConfigurationError(
-                f"engine: {self._engine!r}, but Constrained(merge='pairs') brings its own tree; leave the engine out"
+                f"engine: {self._engine!r}, but Constrained(merge='pairs') or a staging tail brings its own tree; "
+                "leave the engine out"
             )
         return terms(self._layout, timed=kind != BY_COUNT)
+
+    def _staging(self, store: Store | None) -> tuple[int, list[Guard]] | None:
+        """The staging tail's size and the extremes it watches; None where there is none."""
+        if not self._histograms.staging:
+            return None
+        if store is not None:
+            raise ConfigurationError("store: a staging tail decides in memory what is kept; leave out one of them")
+        return self._histograms.staging, guards(self._histograms.extremes, self._layout)
 
     # readings
 
@@ -183,28 +195,60 @@ class Window:
     ) -> dict[str, array[float]]: ...
     @overload
     def insert_many(self, values: Any, times: Any = None, *, results: bool) -> dict[str, array[float]] | None: ...
+    @overload
+    def insert_many(self, values: Any, times: Any = None, *, bounds: Literal[True]) -> dict[str, BoundedColumn]: ...
 
-    def insert_many(self, values: Any, times: Any = None, *, results: bool = True) -> dict[str, array[float]] | None:
+    def insert_many(
+        self, values: Any, times: Any = None, *, results: bool = True, bounds: bool = False
+    ) -> dict[str, array[float]] | dict[str, BoundedColumn] | None:
         """Take a batch, as if by `insert` one after the other; the results after each reading, by aggregate.
 
         `values`: a buffer of float64, (n,) or C-contiguous (n, dimensions), or a sequence of numbers; `times`: int64
         (n,). Count and time policies run compiled and without the GIL; a callable policy is asked for each reading.
         NaN stands for "no result"; a longest run's column is its length, a distinct count's the estimate, and what is
-        no number (histogram, top_k, bloom_filter) has no column. Raises InputError, before any reading enters, for a
-        value that is not finite, or not greater than 0 where a geometric mean reads it (with its index), a time out of
-        range, wrong lengths or types; PolicyError where the policy raised (the readings up to there are in).
+        no number (histogram, top_k, bloom_filter) has no column. With `bounds` each has three, value, low and high, as
+        `query(bounds=True)` gives them: compiled for a window of buckets whose aggregates are counts, sums, means,
+        extremes, first and last, else reading by reading; raises BoundsError as `query`. Raises InputError, before any
+        reading enters, for a value that is not finite, or not greater than 0 where a geometric mean reads it (with its
+        index), a time out of range, wrong lengths or types; PolicyError where the policy raised (the readings up to
+        there are in).
         """
         flat = flat_values(values, len(self._layout.dimensions))
         refuse_not_positive(flat, self._layout)
         if times is None:
             self._ordinal()
         batch = Batch(flat, None if times is None else flat_times(times, flat.readings))
+        if bounds:
+            return self._insert_bounded(batch)
         columns = [new_column(flat.readings) for _ in self._layout.names] if results else None
         if isinstance(self._policy, Custom):
             self._insert_each(batch, columns, self._policy)
         elif flat.readings:
             self._core.insert_many(batch.values.view, batch.times, flat.readings, columns)
         return None if columns is None else self._layout.numbers(columns)
+
+    def _insert_bounded(self, batch: Batch) -> dict[str, BoundedColumn]:
+        self._refuse_unbounded()
+        layout, size = self._layout, batch.values.readings
+        columns = [new_column(size) for _ in range(3 * len(layout.names))]
+        if not isinstance(self._policy, Custom) and getattr(self._core, "bounds_in_batches", False):
+            if size:
+                self._core.insert_many(batch.values.view, batch.times, size, columns)
+        else:
+            self._bound_each(batch, columns)
+        n = len(layout.names)
+        parts = [layout.numbers(columns[at : at + n]) for at in range(0, 3 * n, n)]
+        return {name: BoundedColumn(*(part[name] for part in parts)) for name in parts[0]}
+
+    def _bound_each(self, batch: Batch, columns: list[array[float]]) -> None:
+        for i, (values, time) in enumerate(batch.rows(self._core.accepted)):
+            self._core.insert(values, time)
+            if isinstance(self._policy, Custom):
+                self._enforce(self._policy)
+            found = self._bounded(self._core.results())
+            ends = [[each[part] for each in found] for part in range(3)]
+            for column, value in zip(columns, itertools.chain(*ends), strict=True):
+                column[i] = as_number(value)
 
     def _insert_each(self, batch: Batch, columns: list[array[float]] | None, policy: Custom) -> None:
         for i, (values, time) in enumerate(batch.rows(self._core.accepted)):
@@ -264,12 +308,8 @@ class Window:
         return dict(zip(self._layout.names, answers, strict=True))
 
     def _bounded(self, values: list[Any]) -> list[Bounded]:
+        self._refuse_unbounded()
         head, tail, unpack = self._core.head, self._core.tail, self._layout.format.unpack
-        if self._bucketed and not (self._policy.monotone and self._policy.remaining):
-            raise BoundsError(
-                f"policy {self._policy.name}: not declared monotone and dependent only on what remains, so over "
-                "buckets no interval is certain; declare it (policies.custom) if it is so, or run without histograms"
-            )
         if head == tail:
             return [Bounded(value, value, value, True) for value in values]
         if not self._bucketed:
@@ -281,6 +321,13 @@ class Window:
         centers = tuple(self._core.centers or ())
         seen = intervals.Window(self._layout, total, unpack(rest) if rest else None, oldest, cut, cutoff, centers)
         return intervals.bounded(seen, values)
+
+    def _refuse_unbounded(self) -> None:
+        if self._bucketed and not (self._policy.monotone and self._policy.remaining):
+            raise BoundsError(
+                f"policy {self._policy.name}: not declared monotone and dependent only on what remains, so over "
+                "buckets no interval is certain; declare it (policies.custom) if it is so, or run without histograms"
+            )
 
     def _leaves_of_sums(self, head: int, tail: int) -> list[tuple[Any, ...]]:
         if not any(monoid.kind in intervals.ROUNDED for monoid in self._layout.monoids):
@@ -362,7 +409,7 @@ class Window:
         self._core.require_leaves()
         self._refuse_objects()
         head, end = self._core.head, self._open()
-        if self._histograms.pairs:
+        if self._histograms.chained:
             fresh = self._core.take_fresh()
             closed = [(first, snapshot.portable(partial)) for first, _, partial, _ in fresh]
             merged = tuple((first, after) for first, after, _, took in fresh if took)
@@ -375,7 +422,7 @@ class Window:
         """The partial of a closed leaf now inside, by its absolute index at the current level. Raises IndexError."""
         self._core.require_leaves()
         self._refuse_objects()
-        if self._histograms.pairs:
+        if self._histograms.chained:
             found = [i for i in range(self._core.head, self._open()) if self._first(i) == index]
             if not found:
                 raise IndexError(f"leaf {index}: no closed leaf begins at this ordinal")
@@ -419,7 +466,7 @@ class Window:
 
     def _gathered(self, saved: Saved, rows: Iterable[Row]) -> list[bytes]:
         width, closed = self._layout.width, self._closed(saved)
-        if self._histograms.pairs:
+        if self._histograms.chained:
             return chain(saved.rules, closed, rows, width)
         return gather(saved.level - len(saved.heads), saved.heads, closed, rows, width, self._core.combine)
 
@@ -541,7 +588,7 @@ class Window:
         if given is not None and saved.centers and tuple(given) != saved.centers:
             raise SnapshotError(f"center: {tuple(given)} is given, the stored window has {saved.centers}")
         leaves = [*closed, saved.newest_leaf] if saved.newest_leaf else closed
-        if saved.limit and len(leaves) > saved.limit:
+        if saved.limit and len(leaves) > saved.limit + self._histograms.staging:
             raise SnapshotError(f"window state: {len(leaves)} buckets, the limit is {saved.limit}")
         try:
             self._core.load(saved, leaves)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from gateway import Gateway, databases
@@ -10,14 +11,12 @@ from gateway.launcher import SyncGateway
 from gateway.proxy import Proxy
 from gateway.stand_in import StandIn
 
-NO_GATEWAY = "no Sync Gateway here: name one in SLUICEGATE_SYNC_GATEWAY (see `sluicegate doctor`)"
-
 
 @pytest.fixture(scope="session")
 def real_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncGateway]:
     """A real Sync Gateway in memory, started once; skips where there is none."""
     if databases.program() is None:
-        pytest.skip(NO_GATEWAY)
+        pytest.skip(databases.MISSING)
     with SyncGateway(tmp_path_factory.mktemp("gateway")) as gateway:
         yield gateway
 
@@ -39,3 +38,11 @@ def proxy(gateway: Gateway) -> Iterator[Proxy]:
     """The network before the gateway."""
     with Proxy(gateway.public_url) as proxy:
         yield proxy
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """One line that says which real parts were not here, so that nothing looks tested on what was stood in for."""
+    reasons = {str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", []) if report.longrepr}
+    parts = sorted({reason.partition("missing: ")[2] for reason in reasons if "missing: " in reason})
+    said = f"not here, so not tested on: {', '.join(parts)}" if parts else "none that was asked for is missing"
+    terminalreporter.write_line(f"Real parts: {said}")

@@ -22,7 +22,8 @@ from target_suite.suite import FIRST, SECOND, Subject
 
 from sluicegate import cblite, chunks
 from sluicegate_agent.sync import Document
-from sluicegate_agent.sync.couchbase_lite import CouchbaseLiteTarget, Pushing, rest_url
+from sluicegate_agent.sync.couchbase_lite import CouchbaseLiteTarget, Pushing, replicator_url
+from sluicegate_agent.sync.sync_gateway import rest_url
 
 USER = "board-1"
 
@@ -226,7 +227,8 @@ def test_bytes_that_differ_are_an_alarm_from_any_life(at: SyncGateway, make: Mak
 def test_addresses_for_rest() -> None:
     """The same host, port and database."""
     assert rest_url("wss://gateway.example:4984/telemetry") == "https://gateway.example:4984/telemetry"
-    assert rest_url("ws://127.0.0.1:4984/t") == "http://127.0.0.1:4984/t"
+    assert rest_url("ws://127.0.0.1:4984/t") == "http://127.0.0.1:4984/t" == rest_url("http://127.0.0.1:4984/t")
+    assert replicator_url("https://gateway.example:4984/telemetry") == "wss://gateway.example:4984/telemetry"
 
 
 def test_a_certificate_that_cannot_be_is_said(library: cblite.Library, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sluicegate as sg
+from gateway import mock
 from sluicegate import stores
 from sluicegate.errors import ConfigurationError, CorruptPageError, NewerSnapshotError, StoreError
 from sluicegate.stores import Key, Plan, manifest, page
@@ -35,9 +37,21 @@ def couchbase_lite() -> type[Any]:
     return stores.CouchbaseLite
 
 
-@pytest.fixture(params=["memory", "sqlite", "couchbase-lite"])
+@pytest.fixture(scope="module")
+def couchbase_server() -> Iterator[mock.CouchbaseMock]:
+    """One CouchbaseMock for this module; skips with what is missing."""
+    if why := mock.lacking():
+        pytest.skip(why)
+    with mock.CouchbaseMock() as server:
+        yield server
+
+
+@pytest.fixture(params=["memory", "sqlite", "couchbase", "couchbase-lite"])
 def opens(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opens]:
     """Opens the store, and opens it again with what it holds."""
+    if request.param == "couchbase":
+        yield from _of_couchbase(request.getfixturevalue("couchbase_server"), request.node.name)
+        return
     if request.param == "memory":
         first = stores.Memory()
         yield first.reopen
@@ -54,6 +68,24 @@ def opens(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opens]:
     yield open_one
     for store in made:
         store.close()
+
+
+def _of_couchbase(server: mock.CouchbaseMock, name: str) -> Iterator[Opens]:
+    made: list[stores.Couchbase] = []
+
+    def open_one() -> stores.Couchbase:
+        made.append(opened_at(server, name))
+        return made[-1]
+
+    yield open_one
+    for store in made:
+        store.close()
+
+
+def opened_at(server: mock.CouchbaseMock, name: str, **options: Any) -> stores.Couchbase:
+    """A store of the mock's bucket; the mock knows no durability."""
+    told = {"user": mock.BUCKET, "password": mock.PASSWORD, "durability": "none", "timeout": 10.0, **options}
+    return stores.Couchbase(server.url, mock.BUCKET, name.replace("::", ":"), **told)
 
 
 def test_rows_come_back_in_the_order_asked_for(opens: Opens) -> None:
@@ -290,3 +322,58 @@ def test_a_newer_manifest_is_no_damage() -> None:
     store.put([(Key(MANIFEST, 0), manifest.encode(of)), (Key(MANIFEST, 1), bytes(value))])
     with pytest.raises(NewerSnapshotError, match="version 2"):
         manifest.newest(store)
+
+
+# Couchbase Server
+
+
+@pytest.mark.parametrize("engine", ["amta", "log_mta"])
+def test_a_window_lives_in_a_couchbase_server(couchbase_server: mock.CouchbaseMock, engine: str) -> None:
+    """Key-value AMTA and Log MTA: closed and opened again, the answers and buckets of the same window in memory."""
+    arguments: dict[str, Any] = {"policy": sg.policies.count(5000), "engine": engine}
+    aggregates = {"sum": sg.sum(), "peak": sg.max()}
+    plan = Plan(shift=6, every=8)
+    stored = sg.Window(aggregates, store=opened_at(couchbase_server, f"window-{engine}", plan=plan), **arguments)
+    memory = sg.Window(aggregates, **arguments)
+    values = [float(i * 7919 % 1000) for i in range(12_000)]
+    for window in (stored, memory):
+        window.insert_many(values[:9000])
+    assert stored.query() == memory.query()
+    stored.close()
+    again = sg.Window.open(opened_at(couchbase_server, f"window-{engine}", plan=plan))
+    assert again.accepted == 9000
+    for window in (again, memory):
+        window.insert_many(values[9000:])
+    assert again.query() == memory.query()
+    assert [each.count for each in again.buckets()] == [each.count for each in memory.buckets()]
+    again.close()
+
+
+def test_the_newest_opening_owns_a_couchbase_store(couchbase_server: mock.CouchbaseMock) -> None:
+    """A window that was pushed aside writes no manifest over the other's."""
+    first = opened_at(couchbase_server, "owned")
+    first.put([(Key(MANIFEST, 0), b"first")])
+    second = opened_at(couchbase_server, "owned")
+    with pytest.raises(StoreError, match="another window"):
+        first.put([(Key(MANIFEST, 0), b"late")])
+    assert second.get([Key(MANIFEST, 0)]) == [b"first"]
+    first.close()
+    second.close()
+
+
+def test_a_couchbase_server_that_is_away_is_a_store_error(couchbase_server: mock.CouchbaseMock) -> None:
+    """Nobody listens: StoreError with the place, when it is opened."""
+    away = mock.CouchbaseMock()
+    away.url = "couchbase://127.0.0.1:9"
+    with pytest.raises(StoreError, match="could not open"):
+        opened_at(away, "away", timeout=0.3)
+
+
+def test_a_couchbase_store_without_its_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not installed: it says what to install."""
+    monkeypatch.setitem(sys.modules, "couchbase", None)
+    monkeypatch.delitem(sys.modules, "couchbase.exceptions", raising=False)
+    with pytest.raises(ConfigurationError, match=r"sluicegate\[couchbase\]"):
+        stores.Couchbase("couchbase://127.0.0.1", "b", "n", user="u", password="p")  # noqa: S106
+    with pytest.raises(ConfigurationError, match="printable"):
+        stores.Couchbase("couchbase://127.0.0.1", "b", "a::b", user="u", password="p")  # noqa: S106

@@ -19,6 +19,7 @@ DIGESTS = {
     "memory": "e54da4a930a37d875e650ffcd1d75878423b3164ca06a91a5475f1b8da0de32a",
     "calm": "3497e8d9c7845139a6cb66cea56449a1bfa7c0a85b64f31e12a7455f2ccdcda6",
     "near-zero": "d2029c9c89fbdaac9b82efda7d1e62ff53c85042fefac21c4cadec44ab32cb5f",
+    "steps": "9a495b7dffe002835a45132afff2050b7fb9ceab49c138b23f83409809ed6d67",
 }
 
 
@@ -66,6 +67,17 @@ def test_memory_stays_within_what_there_is() -> None:
     assert 35 * GIB < seen.max() <= TOTAL
 
 
+def test_steps_hold_still_and_peak_once_a_night() -> None:
+    """Of thirty days: one reading in 500 is another than the last, each day has about an hour far above the others."""
+    seen = trace("steps")(0, 30 * DAY)
+    assert 0.0005 < (np.diff(seen) != 0).mean() < 0.002
+    peaks = seen.reshape(30, DAY) > 33 * GIB
+    assert (peaks.sum(axis=1) < 5_000).all()
+    assert (peaks.sum(axis=1) > 2_500).sum() > 15
+    assert seen.min() > 8 * GIB
+    assert seen.max() < TOTAL
+
+
 def test_memory_has_what_the_papers_trace_has() -> None:
     """Days and weeks, jobs, restarts, leaks and plateaus, each to be seen at its time scale."""
     made = Memory(7)
@@ -103,5 +115,5 @@ def test_any_csv_can_stand_in(tmp_path: Path) -> None:
     assert trace(str(file))(0, 3).tolist() == [2.0, 3.0, 2.0]
     with pytest.raises(ValueError, match="no column 'z'; there are time, x, y"):
         trace(str(file), column="z")
-    with pytest.raises(ValueError, match="expected one of memory, calm, near-zero, or a CSV file"):
+    with pytest.raises(ValueError, match="expected one of memory, calm, near-zero, steps, or a CSV file"):
         trace("nothing")

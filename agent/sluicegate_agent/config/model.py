@@ -248,6 +248,7 @@ class SyncConfig(Table, frozen=True):
     target: Literal["directory", "sync-gateway", "couchbase", "couchbase-lite", "none"] = "none"
     path: Path | None = None
     url: str | None = None
+    credentials_file: Path | None = None
     username: str | None = None
     password_file: Path | None = None
     password_env: str | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+from sluicegate_agent.config.credentials import resolved
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.model import SyncConfig
 
@@ -15,7 +16,8 @@ _URLS = {
     "couchbase-lite": (("wss", "ws"), "wss://gateway.example:4984/telemetry"),
     "couchbase": (("couchbases", "couchbase"), "couchbases://server.example"),
 }
-_OF_URLS = ("url", "username", "password_file", "password_env")
+_IN_CREDENTIALS = ("url", "username", "password_file", "password_env")
+_OF_URLS = ("credentials_file", *_IN_CREDENTIALS)
 
 
 def sync_problems(sync: SyncConfig) -> Iterator[Problem]:
@@ -26,9 +28,14 @@ def sync_problems(sync: SyncConfig) -> Iterator[Problem]:
         remedy = f'is not used with target = "{sync.target}": write target = "directory"'
         yield Problem("sync.path", str(sync.path), remedy)
     if sync.target in _URLS:
-        yield from _url(sync)
         yield from _secrets(sync)
-        yield from _tls(sync)
+        try:
+            found = resolved(sync)
+        except ValueError as error:
+            yield Problem("sync.credentials_file", str(sync.credentials_file), str(error))
+            return
+        yield from _url(found)
+        yield from _tls(found)
         return
     for key in _OF_URLS:
         if getattr(sync, key) is not None:
@@ -43,11 +50,11 @@ def _url(sync: SyncConfig) -> Iterator[Problem]:
         yield Problem("sync.url", None, f'is required with target = "{sync.target}", such as url = "{example}"')
         return
     parts = _parts(sync.url)
-    if parts is None or parts.scheme not in schemes or not parts.hostname or parts.query or parts.fragment:
-        yield Problem("sync.url", _shown(sync.url), f'expected {schemes[0]}://…, such as "{example}"')
-    elif parts.username is not None or parts.password is not None:
-        remedy = "has a user or password in it: use sync.username and sync.password_file or password_env"
-        yield Problem("sync.url", _shown(sync.url), remedy)
+    if "@" in sync.url:
+        # None, not the URL: what stands in the file is not to be shown.
+        yield Problem("sync.url", None, "has a user or password in it: use sync.username and sync.password_file")
+    elif parts is None or parts.scheme not in schemes or not parts.hostname or parts.query or parts.fragment:
+        yield Problem("sync.url", sync.url, f'expected {schemes[0]}://…, such as "{example}"')
     elif sync.target in ("sync-gateway", "couchbase-lite") and not parts.path.strip("/"):
         yield Problem("sync.url", sync.url, f'lacks the name of the database: expected such as "{example}"')
     elif parts.scheme == schemes[1] and not sync.is_loopback and sync.tls.enabled is not False:
@@ -63,13 +70,10 @@ def _parts(url: str) -> SplitResult | None:
         return None
 
 
-def _shown(url: str) -> str:
-    """The URL without what stands before the host: it may be a password."""
-    scheme, _, rest = url.rpartition("@")
-    return f"{scheme.partition('://')[0]}://…@{rest}" if scheme else url
-
-
 def _secrets(sync: SyncConfig) -> Iterator[Problem]:
+    for key in _IN_CREDENTIALS:
+        if sync.credentials_file and getattr(sync, key) is not None:
+            yield Problem(f"sync.{key}", str(getattr(sync, key)), "leave it out: the credentials file says it")
     if sync.password_file and sync.password_env:
         yield Problem("sync.password_env", sync.password_env, "leave out one of password_file and password_env")
     if sync.password_file:
@@ -84,6 +88,10 @@ def _tls(sync: SyncConfig) -> Iterator[Problem]:
         yield from readable(f"sync.tls.{name}", path)
         if sync.url is not None and not sync.uses_tls:
             yield Problem(f"sync.tls.{name}", str(path), f"is not used: {sync.url} is not encrypted")
+    if sync.tls.pin_file and sync.target == "couchbase":
+        yield Problem(
+            "sync.tls.pin_file", str(sync.tls.pin_file), "is not used by the SDK: name an authority in ca_file"
+        )
     if all(files.values()):
         remedy = "leave out one of them: a pinned certificate is the only one that is trusted"
         yield Problem("sync.tls.pin_file", str(sync.tls.pin_file), remedy)

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
 
 from sluicegate.cblite import (
     Activity,
@@ -29,7 +28,7 @@ from sluicegate.cblite import (
     library,
 )
 from sluicegate_agent.errors import EnvironmentRefused
-from sluicegate_agent.passwords import password
+from sluicegate_agent.sync.access import access
 from sluicegate_agent.sync.contract import Document, Outcome, Target, unfit
 
 if TYPE_CHECKING:
@@ -230,18 +229,16 @@ def from_config(config: Config) -> CouchbaseLiteTarget:
         library()
     except (LibraryMissing, LibraryUnsupported) as error:
         raise EnvironmentRefused(f'sync.target = "couchbase-lite": {error}') from None
-    sync = config.sync
-    secret = password("sync", sync.password_file, sync.password_env)
+    beside = sync_gateway.from_config(config)
+    sync, url, name, secret = access(config)
     pinned = sync.tls.pin_file.read_bytes() if sync.tls.pin_file else b""
     roots = sync.tls.ca_file.read_bytes() if sync.tls.ca_file else b""
-    name = sync.username or config.device.id
     settings = Settings(user=name if secret is not None else "", password=secret or "", pinned=pinned, roots=roots)
-    beside = sync_gateway.from_config(config, rest_url(str(sync.url)))
     folder, keep = config.state.path, sync.couchbase_lite.keep.seconds
-    return CouchbaseLiteTarget(folder, str(sync.url), settings, beside, sync.timeout.seconds, keep)
+    return CouchbaseLiteTarget(folder, replicator_url(url), settings, beside, sync.timeout.seconds, keep)
 
 
-def rest_url(url: str) -> str:
-    """The REST address of a replicator's: the same host, port and database."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(scheme={"wss": "https", "ws": "http"}.get(parts.scheme, parts.scheme)))
+def replicator_url(url: str) -> str:
+    """The address that a replicator takes, of a REST one too (credentials files name that)."""
+    scheme, separator, rest = url.partition("://")
+    return {"https": "wss", "http": "ws"}.get(scheme, scheme) + separator + rest

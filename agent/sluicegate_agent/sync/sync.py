@@ -134,4 +134,8 @@ def target_of(config: Config) -> Target | None:
         from sluicegate_agent.sync import couchbase_lite
 
         return Aside(couchbase_lite.from_config(config))
+    if config.sync.target == "couchbase":
+        from sluicegate_agent.sync import couchbase_server
+
+        return Aside(couchbase_server.from_config(config))
     return None

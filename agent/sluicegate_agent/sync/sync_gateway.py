@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
-from sluicegate_agent.passwords import password
+from sluicegate_agent.sync.access import access
 from sluicegate_agent.sync.connection import Answer, Connection, Unanswered, tls
 from sluicegate_agent.sync.contract import Document, Outcome, unfit
 from sluicegate_agent.sync.splitting import content, halves, missing
@@ -231,15 +231,19 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield group
 
 
-def from_config(config: Config, url: str | None = None) -> SyncGatewayTarget:
-    """The target that [sync] describes, or with its secrets at `url`.
+def from_config(config: Config) -> SyncGatewayTarget:
+    """The target that [sync] describes; a replicator's URL stands for its REST one.
 
     Raises EnvironmentRefused for a missing secret or certificate.
     """
-    sync = config.sync
-    secret = password("sync", sync.password_file, sync.password_env)
+    sync, url, name, secret = access(config)
     context, pin = tls(sync.tls.ca_file, sync.tls.pin_file) if sync.uses_tls else (None, None)
-    connection = Connection(url or str(sync.url), context, pin, sync.timeout.seconds)
-    name = sync.username or config.device.id
+    connection = Connection(rest_url(url), context, pin, sync.timeout.seconds)
     login = Session(name, secret) if sync.auth == "session" and secret is not None else Basic(name, secret)
     return SyncGatewayTarget(connection, login)
+
+
+def rest_url(url: str) -> str:
+    """The REST address of a replicator's: the same host, port and database."""
+    scheme, separator, rest = url.partition("://")
+    return {"wss": "https", "ws": "http"}.get(scheme, scheme) + separator + rest

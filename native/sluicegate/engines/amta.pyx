@@ -377,6 +377,17 @@ cdef class Amta(Engine):
         combine(self.p, self.spare + self.p.width, top, self.right)
         return self.spare + self.p.width
 
+    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
+        if self.tail - self.head < 2:
+            return False
+        if self.depth == 1:  # a pair: the newest leaf is part of the leftmost tree
+            left[0], top[0], base[0] = self.node(0, self.head), NULL, NULL
+            return True
+        left[0] = self.left
+        top[0] = self.stack + (self.stacked - 1) * self.p.width if self.stacked else NULL
+        base[0] = self.base_of_right if self.has_base else NULL
+        return True
+
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return self.node(0, index)
 

@@ -54,11 +54,24 @@ ctypedef struct Output:
     int moments
     int low_count
     int high_count
+    int low_ends
+    int high_ends
 
 ctypedef struct Cut:
     int64_t least
     int64_t most
     int64_t taken
+
+
+ctypedef struct Sums:  # what is known of the sum of x − center over the c newest readings of a cut bucket
+    double low
+    double high
+    double least
+    double most
+    double last
+    double others
+    int64_t n
+    bint first_is_out
 
 
 cdef inline bint is_time(int kind) noexcept nogil:
@@ -81,6 +94,8 @@ cdef inline bint may_lack(int kind) noexcept nogil:
 
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil
+cdef Sums known_sums(const Output* o, const Slot* leaf, Cut where, double center) noexcept nogil
+cdef double cut_sum(const Output* o, const Slot* leaf, Cut where, double center, int64_t* count) noexcept nogil
 cdef Slot exact_answer(const Output* o, const Slot* total, int64_t leaves) noexcept nogil
 cdef Slot bucket_answer(
     const Output* o, const Slot* total, const Slot* rest, const Slot* leaf, Cut where, double center

@@ -9,16 +9,6 @@ from sluicegate.engines.program cimport (
 from sluicegate.engines.wide cimport R_BEST, number_of_distinct
 from sluicegate.histograms._statistics cimport Moments, c_merge
 
-ctypedef struct Sums:  # what is known of the sum of x − center over the c newest readings of a cut bucket
-    double low
-    double high
-    double least
-    double most
-    double last
-    double others
-    int64_t n
-    bint first_is_out
-
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil:
     """How many of the oldest leaf's newest readings are inside."""
@@ -186,12 +176,12 @@ cdef double partial_sum(
 ) noexcept nogil:
     """Sum or mean with the cut leaf's count and sum interpolated, then moved to what the leaf allows."""
     cdef int64_t c = 0
-    cdef double s = suffix_sum(o, leaf, where, center, &c)
+    cdef double s = cut_sum(o, leaf, where, center, &c)
     s = (0.0 if rest == NULL else rest[o.prefix].f) + s
     return center * (inside + c) + s if o.kind == K_SUM else center + s / (inside + c)
 
 
-cdef double suffix_sum(const Output* o, const Slot* leaf, Cut where, double center, int64_t* count) noexcept nogil:
+cdef double cut_sum(const Output* o, const Slot* leaf, Cut where, double center, int64_t* count) noexcept nogil:
     """Sum of x − center and count taken from the cut leaf."""
     cdef int64_t c = where.taken
     cdef Sums sums = known_sums(o, leaf, where, center)
@@ -206,7 +196,7 @@ cdef double partial_spread(
 ) noexcept nogil:
     """The moments of the rest, and of the suffix taken: its share of the leaf's deviations, no more than possible."""
     cdef int64_t c = 0
-    cdef double s = suffix_sum(o, leaf, where, center, &c)
+    cdef double s = cut_sum(o, leaf, where, center, &c)
     cdef double low = leaf[o.low].f - center, high = leaf[o.high].f - center
     cdef Moments taken, all
     taken.n = c

@@ -35,6 +35,9 @@ cdef class Engine:
     cdef void touched(self) noexcept nogil  # the caller has changed the newest leaf
     cdef void pop(self) noexcept nogil  # evicts the oldest leaf
     cdef void pop_to(self, int64_t head) noexcept nogil  # evicts the leaves before `head`, at most the tail
+    # where readings join the newest leaf: total = left ⊕ (base ⊕ newest), rest = top ⊕ (base ⊕ newest), NULL: nothing there; valid until
+    # the window changes otherwise. False: this engine cannot say, or the newest is the only leaf
+    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil
     cdef int run(self, const Block* block) except -1 nogil  # push, pop_to and total for each reading; the same bits
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil  # evicts the longest prefix that leaves; −1 as `Leaves`
     cdef int coarsen(self) except -1 nogil  # level eviction: leaf i becomes part of leaf i >> 1

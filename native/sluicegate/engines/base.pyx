@@ -75,6 +75,9 @@ cdef class Engine:
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return NULL
 
+    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
+        return False
+
     cdef int64_t bytes(self) noexcept nogil:
         return 5 * self.p.width * <int64_t> sizeof(Slot)
 

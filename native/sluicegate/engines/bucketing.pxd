@@ -2,13 +2,15 @@
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.ruling cimport Ruling
 from sluicegate.engines.program cimport Slot
+from sluicegate.engines.staging cimport Staging
+
+cdef enum:
+    MOST_RUN = 1024  # readings folded at once: they stay in the processor's first cache
 
 
-cdef class Bucketing(Ruling):
+cdef class Bucketing(Staging):
     cdef Slot* open_leaf  # the newest leaf, while a reading is placed
-    cdef int64_t finer  # new buckets are so many times smaller than those that would all be equal
 
     cdef int place(self, const double* values, int64_t time) except -1 nogil
     cdef void lift_reading(self, const double* values, int64_t time) noexcept nogil
@@ -20,7 +22,6 @@ cdef class Bucketing(Ruling):
     cdef bint coarse(self) noexcept nogil
     cdef int make_room(self) except -1 nogil
     cdef int evict_level(self) except -1 nogil
-    cdef int merge_pair(self) except -1 nogil
     cdef int64_t join_run(self, const double* values, const int64_t* times, int64_t count) noexcept nogil
     cdef int64_t sum_run(self, const double* values, const int64_t* times, int64_t most) noexcept nogil
     cdef int64_t scan_run(self, const double* values, const int64_t* times, int64_t most, bint hopping) noexcept nogil

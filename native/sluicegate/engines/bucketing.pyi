@@ -1,7 +1,7 @@
 from typing_extensions import disjoint_base
 
-from sluicegate.engines.ruling import Ruling
+from sluicegate.engines.staging import Staging
 
 @disjoint_base
-class Bucketing(Ruling):
+class Bucketing(Staging):
     def limit_to(self, limit: int) -> None: ...

@@ -3,20 +3,16 @@
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, CUSTOM
-from sluicegate.engines.pairs cimport NEWEST, OLDEST
-from sluicegate.engines.ruling cimport Ruling
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, MAX, MIN, SUM, Slot, fold, lift
 from sluicegate.engines.runs cimport Run, fold_run
+from sluicegate.engines.staging cimport Staging
 from sluicegate.engines.state cimport KEPT_LEVELS
 from sluicegate.histograms._rules cimport run_joins, run_took
 from sluicegate.histograms._statistics cimport Moments
 from sluicegate.histograms._sum_like cimport Sum, sums_run
 
-cdef enum:
-    MOST_RUN = 1024  # readings folded at once: they stay in the processor's first cache
 
-
-cdef class Bucketing(Ruling):
+cdef class Bucketing(Staging):
     """A window that places readings in leaves."""
 
     cdef void refresh_rules(self) noexcept nogil:
@@ -59,6 +55,8 @@ cdef class Bucketing(Ruling):
     cdef int place(self, const double* values, int64_t time) except -1 nogil:
         """Join the newest bucket or open one, making room where there would be one too many."""
         cdef bint joined
+        if self.staging:
+            return self.place_staged(values, time)
         while True:
             joined = self.engine.head < self.engine.tail and self.joins(values, time)
             if joined:
@@ -100,17 +98,6 @@ cdef class Bucketing(Ruling):
         """One bucket less at least: by the pair that adds least, or by a level."""
         return self.merge_pair() if self.merging else self.evict_level()
 
-    cdef int merge_pair(self) except -1 nogil:
-        cdef const Slot* leaf = self.engine.leaf(self.engine.head)
-        cdef int64_t out = leaf[H_O_FIRST].i + leaf[H_COUNT].i - 1 - self.cut_oldest_leaf().most
-        cdef int touched = self.pairs.merge()
-        self.known_head = -1
-        if touched & OLDEST:
-            self.edge = max(self.edge, out)
-        if touched & NEWEST and self.ruled:
-            self.rules.c_coarsened()
-        return 0
-
     cdef int evict_level(self) except -1 nogil:
         cdef const Slot* leaf = self.engine.leaf(self.engine.head)
         cdef int64_t out = leaf[H_O_FIRST].i + leaf[H_COUNT].i - 1 - self.cut_oldest_leaf().most
@@ -130,7 +117,7 @@ cdef class Bucketing(Ruling):
         self.enter()
         try:
             self.limit = limit
-            while self.engine.tail - self.engine.head > limit:
+            while self.constrained() > limit:
                 self.make_room()
         finally:
             self.busy = False
@@ -166,8 +153,10 @@ cdef class Bucketing(Ruling):
     cdef int64_t longest_run(self, int64_t count) noexcept nogil:
         """For so many readings at most no limit is refreshed and nothing leaves by count; 0: take them one by one."""
         cdef int64_t most = min(count, MOST_RUN)
-        if self.policy == CUSTOM or self.engine.tail - self.engine.head < 2:
+        if self.staging or self.engine.tail - self.engine.head < 2:
             return 0
+        if self.policy == CUSTOM:
+            most = min(most, self.condition.wakes - self.accepted)
         if self.ruled:
             if self.rules.sampling:
                 return 0

@@ -3,6 +3,7 @@ from typing import Any, Self, final
 
 from sluicegate.engines.taking import Taking
 from sluicegate.histograms._rules import Rules
+from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import Layout
 from sluicegate.policies.eviction import Eviction
@@ -24,6 +25,7 @@ class Core(Taking):
         up_to: int = 0,
         eviction: Eviction | None = None,
         merging: Sequence[Term] | None = None,
+        staging: tuple[int, Sequence[Guard]] | None = None,
     ) -> Self: ...
     def cut_oldest(self) -> Cut | None: ...
     def results(self) -> list[Any]: ...

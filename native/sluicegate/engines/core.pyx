@@ -11,6 +11,7 @@ from sluicegate.engines.chunks cimport clear, held, shape
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.pairs cimport GIVEN, TOOK, Pairs
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
+from sluicegate.engines.staged cimport Staged
 from sluicegate.engines.state cimport KEPT_LEVELS
 from sluicegate.engines.taking cimport Taking
 from sluicegate.engines.wide cimport make_extra
@@ -32,7 +33,7 @@ cdef class Core(Taking):
 
     def __cinit__(
         self, layout, str engine, int policy, int64_t value, int64_t limit, centers, Rules rules=None, int64_t hop=1,
-        int up_to=0, eviction=None, merging=None,
+        int up_to=0, eviction=None, merging=None, staging=None,
     ):
         self._layout = layout
         self.stored, self.timed = layout.width, policy == BY_TIME and not layout.header
@@ -56,13 +57,19 @@ cdef class Core(Taking):
         self.composites = self._layout.composites()  # of a partial as Python sees it
         fill_program(&self.p, layout)
         fill_outputs(self.outputs, &self.p, layout)
+        self.room_for_runs()
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
         facts, self.engine_name = catalogue.check(engine, layout), engine
         self.kept = layout.width if facts.keeps_leaves else 0 if self.timed else kept_slots(policy, layout, up_to)
         self.engine = <Engine?> catalogue.make(engine)
         self.merging, self.finer = merging is not None, _FINER if merging is not None else 1
-        if self.merging:
+        self.staging = staging is not None
+        if self.staging:
+            self.engine = self.staged = Staged()
+            self.staged.guard(staging[0], staging[1], None if rules is None else rules.most, merging)
+            self.pairs = self.staged.stored
+        elif self.merging:
             self.engine = self.pairs = Pairs()
             self.pairs.measure(merging)
         self.engine.setup(&self.p, limit)
@@ -232,7 +239,8 @@ cdef class Core(Taking):
 
     cdef bytes histograms_state(self):
         """Merged pairs first, which sluicegate.rebuilding.chain reads."""
-        return (self.pairs.state() if self.merging else b"") + (self.rules.state() if self.ruled else b"")
+        kept = self.staged if self.staging else self.pairs
+        return (kept.state() if self.merging else b"") + (self.rules.state() if self.ruled else b"")
 
     def take_fresh(self):
         """(first ordinal, ordinal after the last, partial, took over others) of closed buckets not yet given out."""
@@ -240,7 +248,7 @@ cdef class Core(Taking):
         cdef int state
         found = []
         for index in range(self.engine.head, self.engine.tail - 1 if self.merging else 0):
-            state = self.pairs.take_state(index)
+            state = self.staged.take_state(index) if self.staging else self.pairs.take_state(index)
             if state != GIVEN:
                 leaf = self.engine.leaf(index)
                 after = leaf[H_O_FIRST].i + leaf[H_COUNT].i
@@ -259,7 +267,10 @@ cdef class Core(Taking):
             self.level_heads[level] = saved.heads[level]
         self.center_on(saved.centers or None)
         rules = saved.rules
-        if self.merging:
+        if self.staging:
+            self.staged.load(rules[: self.staged.size], len(leaves))
+            rules = rules[self.staged.size :]
+        elif self.merging:
             self.pairs.load(rules[: self.pairs.size])
             rules = rules[self.pairs.size :]
         if self.ruled:
@@ -273,7 +284,7 @@ cdef class Core(Taking):
                 self.keep_time(self.unpack(leaf).i)
                 self.newest = max(self.newest, self.unpack(leaf).i)
             self.engine.push(self.partial_of(self.unpack(leaf)))
-        self.newest = saved.newest
+        self.newest, self.condition.wakes = saved.newest, 0
         left, right = saved.left, saved.right
         self.engine.finish(
             self.partial_of(self.unpack(left)) if left else NULL, self.partial_of(self.unpack(right)) if right else NULL
@@ -286,8 +297,8 @@ cdef class Core(Taking):
         engine.check()
         if not self.bucketed:
             return
-        if self.limit and engine.tail - engine.head > self.limit:
-            raise InvariantError(f"{engine.tail - engine.head} buckets, the limit is {self.limit}")
+        if self.limit and self.constrained() > self.limit:
+            raise InvariantError(f"{self.constrained()} buckets, the limit is {self.limit}")
         for index in range(engine.head, engine.tail):
             leaf = engine.leaf(index)
             if after >= 0 and leaf[H_O_FIRST].i != after:

@@ -54,6 +54,7 @@ cdef int fill_outputs(Output* outputs, const Program* p, layout) except -1:
                 outputs[k].extra = p.extra + step
         outputs[k].moments = layout.slot(Op.MOMENTS, d)
         outputs[k].low_count, outputs[k].high_count = layout.slot(Op.LOW_COUNT, d), layout.slot(Op.HIGH_COUNT, d)
+        outputs[k].low_ends, outputs[k].high_ends = layout.slot(Op.LOW_ENDS, d), layout.slot(Op.HIGH_ENDS, d)
         outputs[k].prefix = layout.slot(Op.LOG_PREFIX if monoid.kind == "geometric_mean" else Op.PREFIX, d)
         outputs[k].low = layout.slot(Op.LOW, d)
         outputs[k].high = layout.slot(Op.HIGH, d)

@@ -50,6 +50,7 @@ cdef class Pairs(Engine):
 
     cdef int measure(self, terms) except -1
     cdef int merge(self) noexcept nogil  # the pair that adds least; OLDEST | NEWEST where it holds one of them; needs two buckets
+    cdef void pop_newest(self) noexcept nogil  # the one before it is open again
     cdef int take_state(self, int64_t index) noexcept nogil  # GIVEN, FRESH or TOOK; GIVEN from now on
     cdef Node* find(self, int64_t index) noexcept nogil
     cdef size_t record(self) noexcept nogil

@@ -224,6 +224,22 @@ cdef class Pairs(Engine):
         self.give(gone)
         self.head += 1
 
+    cdef void pop_newest(self) noexcept nogil:
+        cdef Node* gone = self.newest
+        cdef Node* open = gone.before
+        self.unlink(gone)
+        self.newest = open
+        if open != NULL:
+            self.remove(open)
+            open.left = open.right = open.up = open.cheapest = NULL
+            open.paired = False
+        if open != NULL and open.before != NULL:
+            self.price(open.before)
+            self.choose_from(open.before)
+        self.rest_known = False
+        self.give(gone)
+        self.tail -= 1
+
     cdef void unlink(self, Node* node) noexcept nogil:
         if node.before != NULL:
             node.before.after = node.after
@@ -328,6 +344,12 @@ cdef class Pairs(Engine):
                 combine(self.p, out, out, self.all(node.right))
         self.rest_known = True
         return out if started else NULL
+
+    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
+        if self.root == NULL:
+            return False
+        left[0], top[0], base[0] = self.all(self.root), self.closed_rest(), NULL
+        return True
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return self.partial(self.find(index))

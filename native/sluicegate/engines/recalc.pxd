@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.base cimport Engine
+from sluicegate.engines.base cimport Block, Engine
 from sluicegate.engines.chunks cimport Pool, Queue
 from sluicegate.engines.program cimport Slot
 
@@ -13,3 +13,7 @@ cdef class Recalc(Engine):
     cdef int kernel
 
     cdef const Slot* fold(self, int64_t first) noexcept nogil
+    cdef bint abreast(self, const Block* block, int64_t i) noexcept nogil
+    cdef int take_abreast(self, const Block* block, int64_t i) except -1 nogil
+    cdef void fold_abreast(self, double* held, int64_t n) noexcept nogil
+    cdef void lay_out(self, int64_t first, double* x, int64_t n) noexcept nogil

@@ -15,3 +15,4 @@ cdef class Ruling(Eviction):
     cdef int enforce_rule(self, const double* values) except -1 nogil
     cdef int evict_by_rule(self) noexcept nogil
     cdef int evict_over_limit(self) noexcept nogil
+    cdef int64_t wake_at(self) noexcept nogil

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, intptr_t
 from sluicegate.engines.eviction cimport Eviction
 from sluicegate.engines.program cimport Slot
 from sluicegate.engines.wide cimport R_OFFSET
-from sluicegate.policies._eviction cimport COMPILED, LONGEST_RUN, MAXIMUM, TOTAL, Condition, Function, leaves_by_rule
+from sluicegate.policies._eviction cimport COMPILED, LONGEST_RUN, MAXIMUM, TOTAL, Condition, Function, Until, leaves_by_rule
 
 from sluicegate.errors import InputError, PolicyError
 
@@ -23,6 +23,7 @@ cdef class Ruling(Eviction):
         c.monotone, c.growing, c.limit, c.most = eviction.monotone, eviction.growing, eviction.limit, eviction.most
         c.function = <Function> <void*> <intptr_t> eviction.address
         c.context = <void*> <intptr_t> eviction.context
+        c.until = <Until> <void*> <intptr_t> eviction.until
         return 0
 
     cdef int refuse_fall(self, const double* values, int64_t count) except -1:
@@ -45,9 +46,16 @@ cdef class Ruling(Eviction):
         """A compiled rule may hold the GIL for a while: nobody else enters then, nor does the rule itself."""
         cdef bint busy = self.busy
         cdef int answer
+        if self.accepted <= self.condition.wakes:  # the newest reading's ordinal is one less
+            self.note_edge()
+            if self.ruled:
+                self.settle()
+            return 0
         self.busy = True
         self.condition.reference = values[self.condition.dimension]
         answer = self.evict_by_rule()
+        if answer >= 0 and self.condition.until != NULL:
+            self.condition.wakes = self.wake_at()
         self.busy = busy
         self.note_edge()
         if self.ruled:
@@ -86,6 +94,13 @@ cdef class Ruling(Eviction):
                 if answer < 0:
                     return answer
         return 0
+
+    cdef int64_t wake_at(self) noexcept nogil:
+        """When the compiled rule has to be asked again; at once where nothing is held or read."""
+        cdef const Slot* total = self.engine.total()
+        if total == NULL or self.engine.faulted:
+            return 0
+        return self.condition.until(total, self.condition.context)
 
     cdef int evict_over_limit(self) noexcept nogil:
         """In bulk what surely leaves, where no value is negative; the rest, and otherwise all, one by one."""

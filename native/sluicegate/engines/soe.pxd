@@ -14,6 +14,7 @@ cdef class Soe(Queued):
     cdef Slot* arena
     cdef Slot* sum
     cdef Slot* kept  # of rest
+    cdef Slot* whole  # the leaf last asked for, where only its value is kept
     cdef double* errors  # of the plain sums
     cdef double* kept_errors
     cdef double* before  # the plain sums before an operation
@@ -37,10 +38,15 @@ cdef class Soe(Queued):
     cdef void note_errors(self, const Slot* total, double* errors, const Slot* leaf, double sign) noexcept nogil
     cdef bint lost(self) noexcept nogil
     cdef void take_anew(self) noexcept nogil
+    cdef void take_moments_anew(self) noexcept nogil
+    cdef double sum_around(self, double mean, double* squares) noexcept nogil
     cdef int one(self, const Block* block, int64_t i) except -1 nogil
     cdef int64_t steady(self, const Block* block, int64_t i) except -1 nogil
     cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil
     cdef int64_t glide_moments(self, const Block* block, int64_t i, int64_t k) noexcept nogil
     cdef void advance(self, int64_t k) noexcept nogil
-    cdef void note_largest(self, const Slot* leaves, int64_t k) noexcept nogil
+    cdef Slot* element(self, int64_t index) noexcept nogil
+    cdef void exchange(self, const double* new, double* old, int64_t k) noexcept nogil
+    cdef int64_t while_sound(self, const double* new, const double* squares, int64_t k) noexcept nogil
+    cdef void note_largest(self, const double* new, int64_t k, double largest) noexcept nogil
     cdef const Slot* rounded(self, const Slot* total, const double* errors, Slot* out) noexcept nogil

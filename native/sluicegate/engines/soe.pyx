@@ -11,8 +11,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from sluicegate.engines.base cimport Block, Engine
-from sluicegate.engines.chunks cimport at, run_at
+from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine
+from sluicegate.engines.chunks cimport at, reserve, run_at, shape
 from sluicegate.engines.kernels cimport ADD, MERGE, kernel_of
 from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
 from sluicegate.engines.queued cimport Queued, drop_before
@@ -29,6 +29,19 @@ cdef enum:
     TURNS = 4  # sluicegate.reference.soe.TURNS
     LEAST_RUN = 4  # readings
 
+cdef int64_t EXPONENT = 0x7FF0000000000000
+cdef int64_t TWELVE_AND_A_HALF = 0x00C8000000000000  # twelve to a float64's exponent, one half to its fraction
+
+cdef extern from "lanes.h" nogil:
+    bint lanes_cut(const double* a, const double* b, double* upper, double* lower, int64_t n, double grid)
+    void lanes_running(double* x, int64_t n)
+    void lanes_totals(const double* upper, const double* lower, double* out, int64_t n, double s, double c)
+    bint lanes_fall_below(const double* x, int64_t n, double s, double least)
+    double lanes_largest(const double* x, int64_t n)
+    void lanes_shares(const double* a, const double* b, double* out, int64_t n, double share)
+    void lanes_squares(const double* a, const double* b, const double* shift, double* out, int64_t n, double mean)
+    bint lanes_sound(const double* x, int64_t n, double s, double least)
+
 
 @cython.final
 cdef class Soe(Queued):
@@ -39,22 +52,29 @@ cdef class Soe(Queued):
         free(self.sum_slots)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
+        self.kernel = kernel_of(p)
         Queued.setup(self, p, limit)
         if not invertible(p):
             raise ValueError("soe: the program has a component without an inverse")
         self.find_slots()
         self.reset()
-        self.kernel = kernel_of(p)
+        return 0
+
+    cdef int lay_out(self, int partials, int64_t limit) except -1:
+        """Of a reading's moments only the mean is kept: the count is 1, and it deviates from nothing."""
+        self.stride = 1 if self.kernel == MERGE else self.p.width
+        shape(&self.pool, self.stride)
         return 0
 
     cdef int find_slots(self) except -1:
         cdef int k, op, n = self.p.steps
         self.sum_slots = <int*> calloc(2 * n, sizeof(int))
-        self.arena = <Slot*> calloc(2 * self.p.width + 6 * n, sizeof(Slot))
+        self.arena = <Slot*> calloc(3 * self.p.width + 6 * n, sizeof(Slot))
         if self.sum_slots == NULL or self.arena == NULL:
             raise MemoryError(f"soe: no memory for 2 totals of {self.p.width} slots")
         self.sum, self.kept, self.deviation_slots = self.arena, self.arena + self.p.width, self.sum_slots + n
-        self.errors = <double*> (self.kept + self.p.width)
+        self.whole = self.kept + self.p.width
+        self.errors = <double*> (self.whole + self.p.width)
         self.kept_errors, self.before, self.largest = self.errors + n, self.errors + 2 * n, self.errors + 3 * n
         self.greatest, self.largest_at = self.errors + 4 * n, <int64_t*> (self.errors + 5 * n)
         self.plain = self.sums = self.deviations = 0
@@ -81,13 +101,22 @@ cdef class Soe(Queued):
             self.largest_at[k] = -1
         self.overflow_at, self.since = -1, 0
 
-    cdef Slot* leaf(self, int64_t index) noexcept nogil:
+    cdef inline Slot* element(self, int64_t index) noexcept nogil:
         return at(&self.pool, &self.queue, self.stride, index)
+
+    cdef Slot* leaf(self, int64_t index) noexcept nogil:
+        if self.kernel != MERGE:
+            return self.element(index)
+        self.whole[0].f, self.whole[1], self.whole[2].f = 1.0, self.element(index)[0], 0.0
+        return self.whole
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Add to the total."""
         self.make_room()
-        copy(self.p, self.leaf(self.tail), leaf)
+        if self.kernel == MERGE:
+            self.element(self.tail)[0] = leaf[1]
+        else:
+            copy(self.p, self.element(self.tail), leaf)
         self.add(leaf, self.tail)
         self.tail += 1
         return 0
@@ -167,6 +196,25 @@ cdef class Soe(Queued):
         for index in range(self.head, self.tail):
             self.add(self.leaf(index), index)
 
+    cdef void take_moments_anew(self) noexcept nogil:
+        """As take_anew, of readings none of which is far: first their mean, then the squares around it."""
+        cdef double n = <double> (self.tail - self.head), mean, off, squares
+        mean = self.sum_around(0.0, &squares) / n
+        off = self.sum_around(mean, &squares)
+        self.sum[0].f, self.sum[1].f, self.sum[2].f = n, mean + off / n, greatest(squares - off * off / n, 0.0)
+        self.greatest[0], self.since = self.sum[2].f, 0
+
+    cdef double sum_around(self, double mean, double* squares) noexcept nogil:
+        """The sum of all leaves' distances from a mean, and that of their squares."""
+        cdef double total = 0.0
+        cdef int64_t index = self.head, k
+        squares[0] = 0.0
+        while index < self.tail:
+            k = min(run_at(&self.queue, index), self.tail - index)
+            add_distances(self.element(index), k, mean, &total, squares)
+            index += k
+        return total
+
     # blocks of readings; results may differ from those of single calls by their rounding
 
     cdef int run(self, const Block* block) except -1 nogil:
@@ -185,6 +233,8 @@ cdef class Soe(Queued):
         return 0
 
     cdef int one(self, const Block* block, int64_t i) except -1 nogil:
+        if self.kernel == MERGE and self.since >= TURNS * (self.tail - self.head) + 63 and self.overflow_at < self.head:
+            self.take_moments_anew()
         self.push(block.leaves + i * self.p.width)
         self.pop_to(block.heads[i])
         if block.totals != NULL and self.head < self.tail:
@@ -192,41 +242,53 @@ cdef class Soe(Queued):
         return 0
 
     cdef int64_t steady(self, const Block* block, int64_t i) except -1 nogil:
-        """How many readings from `i` on let one leave each and lie one after the other, as the leaving ones do."""
+        """How many readings from `i` on let one leave each; there is room for them then."""
         cdef int64_t n = block.n - i
         if block.jump != 1 or block.heads[block.n - 1] - self.head != n or self.tail - self.head < 2:
             return 1
         self.make_room()
-        return min(n, min(run_at(&self.queue, self.tail), run_at(&self.queue, self.head)))
+        if reserve(&self.pool, &self.queue, self.tail + n - 1) < 0:
+            with gil:
+                raise MemoryError(f"soe: no memory for leaves {self.tail} to {self.tail + n - 1}")
+        return n
+
+    cdef void exchange(self, const double* new, double* old, int64_t k) noexcept nogil:
+        """Keep k readings behind the tail, and take out the k oldest, some of which they may be themselves."""
+        cdef int64_t j = 0, n
+        while j < k:
+            n = min(run_at(&self.queue, self.tail + j), k - j)
+            memcpy(self.element(self.tail + j), new + j, n * sizeof(double))
+            j += n
+        j = 0
+        while j < k:
+            n = min(run_at(&self.queue, self.head + j), k - j)
+            memcpy(old + j, self.element(self.head + j), n * sizeof(double))
+            j += n
 
     cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil:
-        """Take k such readings: the difference of what comes and leaves is added, with the exact errors of both.
+        """Take k such readings: the sum of the differences up to each is added to the total of before.
 
-        0, and nothing has changed, where the total may have lost digits on the way.
+        0, and nothing has changed, where the total may have lost digits on the way. What comes and what leaves is cut in
+        two (Rump, Ogita & Oishi's extraction): upper parts on a grid so coarse that no sum of them rounds, and small rests.
         """
-        cdef double s = self.sum.f, c = self.errors[0], a, b, d, t, part, error, low = INFINITY
-        cdef const Slot* leaves = block.leaves + i
-        cdef const Slot* old = self.leaf(self.head)
-        cdef bint watched = self.largest_at[0] < self.head + k
-        cdef int64_t j
-        memcpy(self.leaf(self.tail), leaves, k * sizeof(Slot))
-        for j in range(k):
-            a, b = leaves[j].f, old[j].f
-            d = a - b
-            part = d - a
-            error = (a - (d - part)) - (b + part)
-            t = s + d
-            part = t - s
-            c += error + ((s - (t - part)) + (d - part))
-            s = t
-            if block.totals != NULL:
-                block.totals[i + j].f = s + c
-            if watched:
-                low = min(low, fabs(s))
-        if watched and low < self.largest[0] * CANCELLED:
+        cdef double old[MOST_BLOCK]
+        cdef double upper[MOST_BLOCK]
+        cdef double lower[MOST_BLOCK]
+        cdef double s = self.sum.f, c = self.errors[0], t, part
+        cdef const double* new = <const double*> (block.leaves + i)
+        cdef double largest = greatest(self.largest[0], lanes_largest(new, k))
+        self.exchange(new, old, k)
+        if lanes_cut(new, old, upper, lower, k, grid_of(largest)):
+            lanes_running(lower, k)
+        lanes_running(upper, k)
+        if self.largest_at[0] < self.head + k and lanes_fall_below(upper, k, s, self.largest[0] * CANCELLED):
             return 0
-        self.note_largest(leaves, k)
-        self.sum.f, self.errors[0] = s, c
+        if block.totals != NULL:
+            lanes_totals(upper, lower, <double*> (block.totals + i), k, s, c)
+        self.note_largest(new, k, largest)
+        t = s + upper[k - 1]
+        part = t - s
+        self.sum.f, self.errors[0] = t, c + lower[k - 1] + ((s - (t - part)) + (upper[k - 1] - part))
         self.advance(k)
         return k
 
@@ -235,29 +297,45 @@ cdef class Soe(Queued):
 
         It ends before one that may lose digits or overflow, or where the total is due to be taken anew.
         """
-        cdef double n = self.sum[0].f, mean = self.sum[1].f, m2 = self.sum[2].f, share = 1.0 / n, a, b, d, next_mean, next_m2
-        cdef double most = self.greatest[0]
-        cdef const Slot* leaves = block.leaves + 3 * i
-        cdef const Slot* old = self.leaf(self.head)
+        cdef double new[MOST_BLOCK]
+        cdef double old[MOST_BLOCK]
+        cdef double shift[MOST_BLOCK + 1]
+        cdef double squares[MOST_BLOCK]
+        cdef double n = self.sum[0].f, mean = self.sum[1].f, m2 = self.sum[2].f
         cdef Slot* totals = block.totals + 3 * i
-        cdef int64_t j = 0
-        k = min(k, TURNS * (self.tail - self.head) + 64 - self.since)
-        memcpy(self.leaf(self.tail), leaves, max(k, 0) * 3 * sizeof(Slot))
-        while j < k:
-            a, b = leaves[3 * j + 1].f, old[3 * j + 1].f
-            d = a - b
-            next_mean = mean + d * share
-            next_m2 = m2 + d * ((a - next_mean) + (b - mean))
-            if not (most * LOST <= next_m2 < INFINITY) or fabs(a) >= FAR:
-                break
-            mean, m2 = next_mean, next_m2
-            most = greatest(most, m2)
-            if block.totals != NULL:
-                totals[3 * j].f, totals[3 * j + 1].f, totals[3 * j + 2].f = n, mean, m2
-            j += 1
-        self.sum[1].f, self.sum[2].f, self.greatest[0] = mean, m2, most
-        self.advance(j)
-        return j
+        cdef int64_t j
+        k = max(min(k, TURNS * (self.tail - self.head) + 64 - self.since), 0)
+        for j in range(k):
+            new[j] = block.leaves[3 * (i + j) + 1].f
+        self.exchange(new, old, k)
+        shift[0] = 0.0
+        lanes_shares(new, old, shift + 1, k, 1.0 / n)
+        lanes_running(shift + 1, k)
+        lanes_squares(new, old, shift + 1, squares, k, mean)
+        lanes_running(squares, k)
+        k = self.while_sound(new, squares, k)
+        if k == 0:
+            return 0
+        for j in range(k if block.totals != NULL else 0):
+            totals[3 * j].f, totals[3 * j + 1].f, totals[3 * j + 2].f = n, mean + shift[j + 1], m2 + squares[j]
+        self.sum[1].f, self.sum[2].f = mean + shift[k], m2 + squares[k - 1]
+        self.advance(k)
+        return k
+
+    cdef int64_t while_sound(self, const double* new, const double* squares, int64_t k) noexcept nogil:
+        """How many readings neither overflow nor lose digits; the greatest squared deviations up to there are noted."""
+        cdef double m2 = self.sum[2].f, most = self.greatest[0], high
+        cdef int64_t j
+        high = greatest(most, m2 + lanes_largest(squares, k))  # or more
+        if not (lanes_sound(squares, k, m2, high * LOST) and lanes_largest(new, k) < FAR):
+            high = most
+            for j in range(k):
+                if not (high * LOST <= m2 + squares[j] < INFINITY) or not fabs(new[j]) < FAR:
+                    k = j
+                    break
+                high = greatest(high, m2 + squares[j])
+        self.greatest[0] = high
+        return k
 
     cdef void advance(self, int64_t k) noexcept nogil:
         """As many have left as have come."""
@@ -266,20 +344,12 @@ cdef class Soe(Queued):
         self.since += k
         drop_before(&self.pool, &self.queue, self.head)
 
-    cdef void note_largest(self, const Slot* leaves, int64_t k) noexcept nogil:
-        cdef double largest = self.largest[0], second = 0.0, third = 0.0, fourth = 0.0  # four, so that none waits
+    cdef void note_largest(self, const double* new, int64_t k, double largest) noexcept nogil:
+        """Before the tail moves."""
         cdef int64_t j
-        for j in range(0, k - 3, 4):
-            largest = greatest(largest, fabs(leaves[j].f))
-            second = greatest(second, fabs(leaves[j + 1].f))
-            third = greatest(third, fabs(leaves[j + 2].f))
-            fourth = greatest(fourth, fabs(leaves[j + 3].f))
-        for j in range(k & ~(<int64_t> 3), k):
-            largest = greatest(largest, fabs(leaves[j].f))
-        largest = greatest(greatest(largest, second), greatest(third, fourth))
         self.largest[0] = largest
         for j in range(k - 1, -1, -1):
-            if fabs(leaves[j].f) >= 0.5 * largest:
+            if fabs(new[j]) >= 0.5 * largest:
                 self.largest_at[0] = self.tail + j
                 return
 
@@ -303,7 +373,7 @@ cdef class Soe(Queued):
         return out
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t slots = 2 * self.p.width + 6 * self.p.steps
+        cdef int64_t slots = 3 * self.p.width + 6 * self.p.steps
         return Queued.bytes(self) + slots * <int64_t> sizeof(Slot) + 2 * self.p.steps * <int64_t> sizeof(int)
 
     cdef int begin(self, int64_t head) except -1:
@@ -327,3 +397,28 @@ cdef class Soe(Queued):
             inside *= (self.tail - self.head + 1) * 2.0 ** -50
             self.insist(fabs(total) <= inside, f"the sum in slot {self.sum_slots[k]} is not its leaves'")
         return 0
+
+
+cdef inline double grid_of(double largest) noexcept nogil:
+    """What rounds a number up to `largest` to a multiple of 2⁻⁴¹ of the power of two above: sums of 2^12 of those are exact."""
+    cdef Slot grid
+    grid.f = largest
+    grid.i = (grid.i & EXPONENT) + TWELVE_AND_A_HALF
+    return grid.f
+
+
+cdef inline void add_distances(const Slot* values, int64_t k, double mean, double* total, double* squares) noexcept nogil:
+    cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0, a, b
+    cdef int64_t j
+    for j in range(0, k - 1, 2):
+        a, b = values[j].f - mean, values[j + 1].f - mean
+        first += a
+        second += b
+        third += a * a
+        fourth += b * b
+    if k & 1:
+        a = values[k - 1].f - mean
+        first += a
+        third += a * a
+    total[0] += first + second
+    squares[0] += third + fourth

@@ -11,6 +11,7 @@ from sluicegate.engines.base cimport Engine
 from sluicegate.engines.chunks cimport Pool, Queue
 from sluicegate.engines.pairs cimport Pairs
 from sluicegate.engines.program cimport Program, Slot
+from sluicegate.engines.staged cimport Staged
 from sluicegate.histograms._rules cimport Rules
 
 cdef enum:
@@ -24,6 +25,8 @@ cdef class State:
     cdef Engine engine
     cdef Pairs pairs  # the same where neighbouring pairs are merged, else None
     cdef bint merging
+    cdef Staged staged  # the same where there is a staging tail, else None
+    cdef bint staging
     cdef Program p
     cdef int stored  # slots of a partial as Python sees it: the layout's
     cdef Output* outputs

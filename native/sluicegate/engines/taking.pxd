@@ -2,12 +2,12 @@
 
 from libc.stdint cimport int64_t
 
+from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.base cimport Block
-from sluicegate.engines.bucketing cimport Bucketing
 from sluicegate.engines.program cimport Slot
 
 
-cdef class Taking(Bucketing):
+cdef class Taking(Answering):
     cdef bint plain  # an exact window by count or time whose engine has all at hand
     cdef Slot* scratch  # of a block: its heads, its leaves and its totals where they are not the caller's, and what finds its heads
     cdef int64_t* cuts  # of a block by time, in `scratch`: up to where leaves leave; behind them the oldest leaves' times
@@ -28,7 +28,12 @@ cdef class Taking(Bucketing):
     cdef void center_on_reading(self, const double* values) noexcept nogil
     cdef int answer_all(self, Slot* out) noexcept nogil
     cdef int answer_into(self, double** out, int64_t i) noexcept nogil
-    cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
+    cdef int run(
+        self, const double* values, const int64_t* times, int64_t count, double** out, bint bounds
+    ) except -1 nogil
+    cdef int64_t take_run(
+        self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
+    ) noexcept nogil
     cdef bint takes_blocks(self) noexcept nogil
     cdef int run_blocks(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
     cdef int room_for_blocks(self) except -1 nogil

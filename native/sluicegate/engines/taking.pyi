@@ -4,10 +4,10 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
-from sluicegate.engines.bucketing import Bucketing
+from sluicegate.engines.answering import Answering
 
 @disjoint_base
-class Taking(Bucketing):
+class Taking(Answering):
     def serve(
         self,
         names: tuple[str, ...],

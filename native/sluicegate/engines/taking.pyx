@@ -7,12 +7,12 @@ from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport (
     BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_GEOMETRIC, K_LAST, K_MAX, K_MEAN, K_MIN, K_RATE,
     K_STD, K_SUM, K_VARIANCE, Cut, Output, bucket_answer, exact_answer, is_whole, may_lack,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
-from sluicegate.engines.bucketing cimport Bucketing
 from sluicegate.engines.chunks cimport at, give_back, reserve, run_at
 from sluicegate.engines.heads cimport BEHIND, in_order, one_for_each, walk
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
@@ -21,6 +21,9 @@ from sluicegate.errors import InputError
 from sluicegate.reference.core import LARGEST as _LARGEST
 from sluicegate.reference.core import LATEST as _LATEST
 
+cdef extern from "lanes.h" nogil:
+    void lanes_spread(const double* n_of, const double* squares, double* out, int64_t n, int w, double ddof, bint root)
+
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
 cdef enum:
@@ -28,7 +31,7 @@ cdef enum:
     SLOTS_OF_BLOCK = 2048  # of a block's leaves
 
 
-cdef class Taking(Bucketing):
+cdef class Taking(Answering):
     """A window that takes readings."""
 
     def __dealloc__(self):
@@ -100,20 +103,26 @@ cdef class Taking(Bucketing):
         return named
 
     def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out):
-        """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
+        """Take a batch of readings in a flat buffer; each result column gets one value a reading.
+
+        Three times as many columns as aggregates: the values, then the low and then the high ends of their intervals.
+        """
         cdef const int64_t* when = NULL if times is None else &times[0]
         cdef double** columns = NULL
         cdef double[::1] column
-        cdef int k
+        cdef int k, n = 0 if out is None else len(out)
+        cdef bint bounds = n == 3 * self.answers and self.bounds_in_batches
         if values.shape[0] < count * self.p.dimensions or (times is not None and times.shape[0] < count):
             raise ValueError(f"insert_many: {values.shape[0]} values for {count} readings of {self.p.dimensions}")
+        if n != 0 and n != self.answers and not bounds:
+            raise ValueError(f"insert_many: {n} columns for {self.answers} aggregates")
         self.enter()
         try:
             if out is not None:
-                columns = <double**> calloc(self.answers, sizeof(double*))
+                columns = <double**> calloc(max(n, 1), sizeof(double*))
                 if columns == NULL:
                     raise MemoryError("insert_many: no memory for the columns")
-            for k in range(self.answers if out is not None else 0):
+            for k in range(n):
                 column = out[k]
                 if column.shape[0] < count:
                     raise ValueError(f"insert_many: a column of {column.shape[0]} for {count} readings")
@@ -121,12 +130,14 @@ cdef class Taking(Bucketing):
             if self.condition.growing:
                 self.refuse_fall(&values[0], count)
             with nogil:
-                self.run(&values[0], when, count, columns)
+                self.run(&values[0], when, count, columns, bounds)
         finally:
             self.busy = False
             free(columns)
 
-    cdef int run(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil:
+    cdef int run(
+        self, const double* values, const int64_t* times, int64_t count, double** out, bint bounds
+    ) except -1 nogil:
         cdef int64_t i = 0
         if count >= LEAST_BATCH and self.takes_blocks():
             self.run_blocks(values, times, count, out)
@@ -136,14 +147,24 @@ cdef class Taking(Bucketing):
                 self.answer_one(values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
                 i += 1
         while i < count:
-            if out == NULL and self.bucketed:
-                i += self.join_run(values + i * self.p.dimensions, times + (0 if times == NULL else i), count - i)
+            if self.bucketed:
+                i += self.take_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
             if i < count:
                 self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
-                if out != NULL:
+                if out != NULL and self.bucketed:
+                    self.answer_now(out, i, bounds)
+                elif out != NULL:
                     self.answer_into(out, i)
                 i += 1
         return 0
+
+    cdef inline int64_t take_run(
+        self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
+    ) noexcept nogil:
+        """Let the newest bucket take what joins; how many readings these are."""
+        if out == NULL:
+            return self.join_run(values, times, count)
+        return self.answer_run(values, times, count, out, row, bounds)
 
     cdef int answer_one(self, const double* values, int64_t time, double** out, int64_t i) except -1 nogil:
         """Take a reading of a plain window; the answers to row i of the columns, where there are any."""
@@ -475,18 +496,6 @@ cdef void lift_alone(const Program* p, Slot* leaves, const double* x, int64_t n,
         leaves[3 * i].f, leaves[3 * i + 1].f, leaves[3 * i + 2].f = 1.0, x[i * step] - center, 0.0
 
 
-cdef void lower_spread(const Output* o, const Slot* totals, double* out, int64_t n, int w) noexcept nogil:
-    """Variances or standard deviations, as `exact_answer`."""
-    cdef double ddof = o.ddof, less
-    cdef int64_t i
-    for i in range(n):
-        less = totals[i * w].f - ddof
-        out[i] = totals[i * w + 2].f / less if less > 0.0 else NAN
-    if o.kind == K_STD:
-        for i in range(n):
-            out[i] = sqrt(out[i])
-
-
 cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t first, int w) noexcept nogil:
     """One aggregate's answers after each reading, the first of which gave the window the end `first`."""
     cdef const Slot* totals = block.totals + o.slot
@@ -506,7 +515,7 @@ cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t f
         for i in range(block.n):
             out[i] = exp(totals[i * w].f / <double> (first + i - block.heads[i]))
     elif o.kind == K_VARIANCE or o.kind == K_STD:
-        lower_spread(o, totals, out, block.n, w)
+        lanes_spread(<const double*> totals, <const double*> (totals + 2), out, block.n, w, o.ddof, o.kind == K_STD)
     else:
         for i in range(block.n):
             answer = exact_answer(o, block.totals + i * w, first + i - block.heads[i])

@@ -21,6 +21,9 @@ from sluicegate.engines.queued cimport drop_before
 cdef enum:
     HELD = 3  # slots of a running partial that a loop keeps by itself; a wider one stays where it is
 
+cdef extern from "lanes.h" nogil:
+    void lanes_merge(const double* front, double* out, int64_t n)
+
 cdef Any any_op
 cdef Add add_op
 cdef Least least_op
@@ -146,11 +149,33 @@ cdef inline void flip_by(TwoStacksLite self, Op op, int64_t tail) noexcept nogil
     self.split = tail
 
 
+cdef inline void glide_by(
+    TwoStacksLite self, Op op, Slot* put, const Slot* leaves, const Slot* front, Slot* back, Slot* out, int64_t k
+) noexcept nogil:
+    """k readings with a back before them, and a front element left after each."""
+    cdef int w = width_of(op, self.p)
+    cdef int64_t j
+    for j in range(k * w):
+        put[j] = leaves[j]
+    if out == NULL:
+        for j in range(k):
+            combine_by(op, self.p, back, back, leaves + j * w)
+    elif Op is Merge:
+        for j in range(k):
+            combine_by(op, self.p, back, back, leaves + 3 * j)
+            copy_by(op, self.p, out + 3 * j, back)
+        lanes_merge(<const double*> front, <double*> out, k)
+    else:
+        for j in range(k):
+            combine_by(op, self.p, back, back, leaves + j)
+            combine_by(op, self.p, out + j, front + j, back)
+
+
 cdef void run_by(TwoStacksLite self, Op op, const Block* block) noexcept nogil:
     """Nothing is allocated here, and nothing given back: elements stay where they are."""
     cdef int w = width_of(op, self.p)
-    cdef int64_t i, head = self.head, tail = self.tail, put_room, front_room
-    cdef bint has_back = self.has_back
+    cdef int64_t i = 0, k, head = self.head, tail = self.tail, put_room, front_room
+    cdef bint has_back = self.has_back, one_each = block.jump == 1 and block.heads[block.n - 1] - head == block.n
     cdef Slot held[HELD]
     cdef Slot* back = self.back if Op is Any else held
     cdef Slot* put = at(&self.pool, &self.queue, w, tail)
@@ -160,7 +185,15 @@ cdef void run_by(TwoStacksLite self, Op op, const Block* block) noexcept nogil:
     if Op is not Any:
         copy_by(op, self.p, back, self.back)
     put_room, front_room = run_at(&self.queue, tail), run_at(&self.queue, head)
-    for i in range(block.n):
+    while i < block.n:
+        if Op is not Any and has_back and one_each:
+            k = min(min(block.n - i, self.split - head), min(put_room, front_room)) - 1
+            if k > 3:
+                glide_by(self, op, put, leaf, front + w, back, out, k)
+                i, head, tail, put_room, front_room = i + k, head + k, tail + k, put_room - k, front_room - k
+                put, front, leaf = put + k * w, front + k * w, leaf + k * w
+                out = out if out == NULL else out + k * w
+                continue
         copy_by(op, self.p, put, leaf)
         if has_back:
             combine_by(op, self.p, back, back, leaf)
@@ -189,6 +222,7 @@ cdef void run_by(TwoStacksLite self, Op op, const Block* block) noexcept nogil:
             elif head < tail:
                 copy_by(op, self.p, out, front)
             out += w
+        i += 1
     if Op is not Any:
         copy_by(op, self.p, self.back, back)
     self.head, self.tail, self.has_back = head, tail, has_back

@@ -51,18 +51,29 @@ class Composition(NamedTuple):
         return tuple(each for each in (self.sum_like, self.max_like, self.hop) if each is not None)
 
     @property
+    def staging(self) -> int:
+        """The most buckets of the staging tail, 0: there is none."""
+        return self.max_like.tail if self.max_like else 0
+
+    @property
+    def chained(self) -> bool:
+        """Whether any neighbours may be merged, so that a row is known by the ordinal of its first reading."""
+        return self.pairs or self.staging > 0
+
+    @property
     def bucketed(self) -> bool:
         """Whether leaves are buckets of many readings."""
         return bool(self.histograms)
 
     def rules(self) -> Rules | None:
         """The rule that decides for each reading, None where at most the constrained footprint does."""
-        if not self.deciding:
+        estimating = self.max_like if self.max_like and not self.max_like.staircase else None
+        if not (self.sum_like or estimating or self.hop):
             return None
         sums = SumRule(self.controls, self.sum_like.confidence) if self.sum_like else None
         hop = HopRule(self.hop.confidence, *self.hop.expected) if self.hop else None
         refresh = self.sum_like.refresh if self.sum_like else _NONE_DUE
-        return Rules(sums, _max_rule(self.max_like, self.extremes), hop, refresh)
+        return Rules(sums, _max_rule(estimating, self.extremes), hop, refresh)
 
 
 def _max_rule(histogram: MaxLike | None, kept: Sequence[Extreme]) -> MaxRule | None:
@@ -91,6 +102,11 @@ def compose(histograms: Sequence[Histogram], kinds: Sequence[tuple[str, str, int
     if hop and not hops:
         raise ConfigurationError(
             "histograms: Hop, but the policy evicts reading by reading; give it a hop, or use SumLike or MaxLike"
+        )
+    if max_like and max_like.tail and (hop or (constrained and constrained.merge != "pairs")):
+        raise ConfigurationError(
+            f"histograms: {max_like.name} decides when a bucket leaves its staging tail: it goes with "
+            "Constrained(n, merge='pairs') and no other; leave the other out, or set staging=0"
         )
     return Composition(
         tuple(histograms), constrained.limit if constrained else 0,

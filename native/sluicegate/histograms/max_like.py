@@ -8,9 +8,12 @@ from typing import NamedTuple
 
 from sluicegate.errors import ConfigurationError
 from sluicegate.histograms.checks import check_confidence, check_whole
+from sluicegate.monoids.layout import Layout, Op
 
 LEAST_BLOCK = 2
 MOST_BLOCK = 2**53
+LEAST_STAGING, MOST_STAGING = 2, 2**20
+STAGING = 512  # the paper's buffer before the data store
 RANGES = ("recommended", "paper")
 EXTREMES = {"max": 1, "argmax": 1, "max_count": 1, "min": -1, "argmin": -1, "min_count": -1}  # +1: of x, −1: of −x
 BOTH = ("range",)
@@ -22,19 +25,29 @@ class MaxLike:
 
     `block`: readings a block, 2 or more; None: a thirtieth of the longest window so far, at least 64. `confidence`: of
     the candidates' range. `candidates`: "recommended", all from the lower quantile upwards, or "paper", the paper's
-    ranges. Raises ConfigurationError.
+    ranges.
+
+    `staging`: so many of the newest buckets (2 to 2^20) stay in a local tail and are decided late, when they leave it:
+    what a later reading hides has joined that one by then, the rest is stored if it is a candidate (0: none, a reading
+    is decided at once, as in the paper). `staircase`: all that leaves the tail is a candidate, so the stored buckets
+    and the tail are the readings that may become the extreme and nothing else, without any estimate; the tail is 512
+    where `staging` does not say. With `Constrained(n, merge="pairs")` at most n buckets stand before the tail. Raises
+    ConfigurationError.
 
     Fact card: A2MTA, II-B; Hosking, Wallis & Wood 1985. Law: a selection that is the greatest (least) value. O(1) a
     reading and extreme, a refit of about a microsecond when a block ends, none between; no allocation. The last 30
     block maxima are fitted from 5 on; before, every reading is a candidate. A plateau's lower bound is its value. With
     the recommended range a candidate that is not below the open bucket's greatest value joins it all the same: what it
     hides can no longer become the maximum. No error limit: the aim is that results are exact, and the certain interval
-    says where they are not.
+    says where they are not. With a tail: O(1) amortised, O(log n) expected for a bucket that is stored; 2 (n + staging)
+    partials; a staircase of one extreme is exact, always, and costs as many buckets as there are steps.
     """
 
     block: int | None = None
     confidence: float = 0.95
     candidates: str = "recommended"
+    staging: int | None = None
+    staircase: bool = False
 
     def __post_init__(self) -> None:
         """Check each setting by itself; which aggregates there are is checked by the window."""
@@ -43,11 +56,31 @@ class MaxLike:
         check_confidence("MaxLike", self.confidence)
         if self.candidates not in RANGES:
             raise ConfigurationError(f"MaxLike(candidates={self.candidates!r}): expected one of {', '.join(RANGES)}")
+        if self.staging:
+            check_whole("MaxLike", "staging", self.staging, LEAST_STAGING, MOST_STAGING)
+        if not isinstance(self.staircase, bool) or (self.staircase and self.staging == 0):
+            raise ConfigurationError(
+                f"MaxLike(staircase={self.staircase!r}, staging={self.staging!r}): expected True or False, and a tail "
+                f"of {LEAST_STAGING} or more, since a reading is decided when it leaves the tail"
+            )
+        if self.staircase and self.block is not None:
+            raise ConfigurationError(
+                f"MaxLike(block={self.block}, staircase=True): a staircase takes no estimate from block maxima; leave "
+                "one of them out"
+            )
+
+    @property
+    def tail(self) -> int:
+        """The most buckets of the staging tail, 0: there is none."""
+        return self.staging if self.staging is not None else STAGING if self.staircase else 0
 
     @property
     def name(self) -> str:
         """What a stored window is checked against."""
-        return f"max-like:{self.block}:{self.confidence!r}:{self.candidates}"
+        if self.staircase:
+            return f"staircase:{self.tail}"
+        name = f"max-like:{self.block}:{self.confidence!r}:{self.candidates}"
+        return f"{name}:{self.tail}" if self.tail else name
 
 
 class Extreme(NamedTuple):
@@ -56,6 +89,21 @@ class Extreme(NamedTuple):
     dimension: int
     sign: int
     strict: bool
+
+
+class Guard(NamedTuple):
+    """One extreme as a staging tail watches it: where a partial keeps it, and the rest as in `Extreme`."""
+
+    slot: int
+    dimension: int
+    sign: int
+    strict: bool
+
+
+def guards(kept: Sequence[Extreme], layout: Layout) -> list[Guard]:
+    """Where a bucket's partial keeps each of the extremes."""
+    slots = {1: (Op.HIGH, Op.MAX), -1: (Op.LOW, Op.MIN)}
+    return [Guard(max(layout.slot(op, each.dimension) for op in slots[each.sign]), *each) for each in kept]
 
 
 def extremes(kinds: Sequence[tuple[str, str, int]]) -> list[Extreme]:

@@ -9,6 +9,7 @@ from sluicegate.engines.program cimport Slot
 from sluicegate.engines.wide cimport R_COUNT
 
 ctypedef int (*Function)(const Slot* total, const Slot* old, void* context) noexcept nogil
+ctypedef int64_t (*Until)(const Slot* total, void* context) noexcept nogil
 
 cdef enum:
     NONE = 0
@@ -31,6 +32,8 @@ ctypedef struct Condition:
     int64_t most
     Function function
     void* context
+    Until until  # NULL: the rule is asked after each reading
+    int64_t wakes  # the ordinal of the first reading after which it has to be asked again
     int failure  # what a compiled rule returned below 0
 
 

@@ -46,13 +46,15 @@ class Compiled:
     monotone: bool = False
     remaining: bool = False
     keep: Any = None  # what must live as long as the function or its context
+    until: int = 0
     hops: ClassVar[bool] = True
     exact_only: ClassVar[str] = ""
     reads: ClassVar[Sequence[Read]] = ()
 
     def __post_init__(self) -> None:
         """Raise ConfigurationError for what is no address, or a missing label."""
-        for place, address, least in (("compiled", self.address, 1), ("compiled.context", self.context, 0)):
+        given = ("compiled", self.address, 1), ("compiled.context", self.context, 0), ("compiled.until", self.until, 0)
+        for place, address, least in given:
             if isinstance(address, bool) or not isinstance(address, int) or not least <= address < 2**63:
                 raise ConfigurationError(f"policies.{place}: {address!r}, expected an address as an int")
         if not isinstance(self.label, str) or not self.label:
@@ -65,7 +67,8 @@ class Compiled:
 
     def eviction(self, layout: Layout) -> Eviction:
         """The rule for partials of this layout."""
-        return Eviction(COMPILED, self.name, self.monotone, address=self.address, context=self.context)
+        eviction = Eviction(COMPILED, self.name, self.monotone)
+        return eviction._replace(address=self.address, context=self.context, until=self.until)
 
 
 def custom(
@@ -84,17 +87,26 @@ def custom(
 
 
 def compiled(
-    address: int, *, label: str, context: int = 0, monotone: bool = False, remaining: bool = False, keep: Any = None
+    address: int,
+    *,
+    label: str,
+    context: int = 0,
+    monotone: bool = False,
+    remaining: bool = False,
+    keep: Any = None,
+    until: int = 0,
 ) -> Compiled:
     """A rule in compiled code: `int rule(const slot *total, const slot *old, void *context)`, called without the GIL.
 
     It returns 1 (the oldest subsequence leaves), 0 (it stays) or a negative number, which the caller gets as
     PolicyError. A slot is a union of double and int64_t; `Window.fields` says what is where (docs/policies.md). It must
     not keep the pointers, throw, or call the window. `context`: an address that it is given; `keep`: what must live as
-    long as the policy (a cffi or ctypes callback, the context). `label`, `monotone` and `remaining` as for `custom`.
-    Raises ConfigurationError. An address that is no such function is undefined behaviour.
+    long as the policy (a cffi or ctypes callback, the context). `until`: the address of `int64_t until(const slot
+    *total, void *context)`, asked after the rule; it returns the ordinal of the first reading after which anything may
+    leave again. Until that is in the rule is not asked, which lets a batch run on. `label`, `monotone` and `remaining`
+    as for `custom`. Raises ConfigurationError. An address that is no such function is undefined behaviour.
     """
-    return Compiled(address, label, context, monotone, remaining, keep)
+    return Compiled(address, label, context, monotone, remaining, keep, until)
 
 
 def fields(layout: Layout) -> dict[str, Field]:

@@ -21,3 +21,4 @@ class Eviction(NamedTuple):
     growing: bool = False  # a value that falls is refused
     address: int = 0  # of the compiled rule
     context: int = 0
+    until: int = 0  # address of what says how long nothing leaves, 0: none

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from sluicegate.engines import catalogue
 from sluicegate.errors import BusyError, InputError, InvariantError
+from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST, Layout, Op
 from sluicegate.monoids.results import as_number
@@ -26,6 +27,7 @@ from sluicegate.reference.kvs_amta import KvsAmta
 from sluicegate.reference.pairs import Pairs, State
 from sluicegate.reference.program import Partial, combiner, deductor, lift
 from sluicegate.reference.rules import Rules
+from sluicegate.reference.staged import Staged, Verdict
 from sluicegate.reference.statistics import Moments
 
 NEVER = -(2**62)
@@ -90,7 +92,8 @@ class Core:
     `limit`: the greatest number of buckets, 0: none. `rules`: the histograms that decide whether a reading joins. With
     neither, every reading is a leaf. `hop`: the window moves on by so much at once (readings or µs). `up_to` 1 (−1):
     what the greatest (least) value makes irrelevant leaves too. `merging`: over the limit the pair that adds least is
-    merged, by these widths, in place of a level.
+    merged, by these widths, in place of a level. `staging`: the newest buckets stay in a tail of this size, and are
+    decided by these extremes when they leave it; the limit counts those before it.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class Core:
         up_to: int = 0,
         eviction: Eviction | None = None,
         merging: Sequence[Term] | None = None,
+        staging: tuple[int, Sequence[Guard]] | None = None,
     ) -> None:
         self._layout, self.limit, self._policy, self._value = layout, limit, policy, value
         self._bucketed, self._rules, self._hop, self._up_to = layout.bucketed, rules, hop, up_to
@@ -114,7 +118,12 @@ class Core:
         self._kept = layout.width if self._facts.keeps_leaves else kept_slots(policy, layout, up_to)
         self._combine = self._combiner(layout)
         self._pairs = None if merging is None else Pairs(self._combine, merging)
-        self._engine: Engine = self._make(engine) if self._pairs is None else self._pairs
+        self._staged: Staged | None = None
+        if staging is not None:
+            most = None if rules is None else rules.most
+            self._staged = Staged(self._combine, *staging, most, merging or ())
+            self._pairs = self._staged.stored
+        self._engine: Engine = self._staged or self._pairs or self._make(engine)
         self._newest_slot = T_LAST if layout.header else layout.slot(Op.T_LAST)
         self._timed = policy == BY_TIME and not layout.header  # an exact window by time
         self.centers: tuple[float, ...] | None = None if centers is None else tuple(centers)
@@ -205,6 +214,9 @@ class Core:
 
     def _place(self, values: Sequence[float], reading: Partial, time: int) -> None:
         engine = self._engine
+        if self._staged is not None:
+            self._place_staged(self._staged, values, reading)
+            return
         while True:
             joined = self._bucketed and engine.head < engine.tail and self._joins(values, time)
             if joined:
@@ -218,6 +230,58 @@ class Core:
             if self._rules is not None:
                 self._rules.took(values, self.accepted, joined)
             return
+
+    def _place_staged(self, staged: Staged, values: Sequence[float], reading: Partial) -> None:
+        """The newest bucket takes the reading that hides it; else the reading is staged, after room was made."""
+        joined = staged.takes(reading)
+        if joined:
+            staged.join(reading)
+            self._collapse(staged)
+        else:
+            if len(staged.staged) == staged.most:
+                self._spill(staged)
+            staged.push(reading)
+        if self._rules is not None:
+            self._rules.took(values, self.accepted, joined)
+
+    def _collapse(self, staged: Staged) -> None:
+        """The newest bucket and those that it hides become one."""
+        while staged.tail - staged.head > 1 and staged.hides(staged.staged[-1], staged.leaf(staged.tail - 2)):
+            if staged.tail - staged.head == 2:
+                self._note_oldest()
+            if len(staged.staged) > 1:
+                staged.collapse()
+            else:
+                staged.take_back()
+
+    def _spill(self, staged: Staged) -> None:
+        """The oldest staged bucket leaves the tail: into the next, into the newest stored, or as a stored one."""
+        verdict = self._verdict(staged)
+        while verdict == Verdict.OPEN and self.limit and staged.kept >= self.limit:
+            self._make_room()
+            verdict = self._verdict(staged)
+        if verdict != Verdict.OPEN and staged.kept < 2:
+            self._note_oldest()
+        staged.spill(verdict)
+        self.created += verdict == Verdict.OPEN
+
+    def _verdict(self, staged: Staged) -> Verdict:
+        if staged.irrelevant():
+            return Verdict.FORWARD
+        old, stored = staged.staged[0], staged.stored
+        if not staged.kept or stored.leaf(stored.tail - 1)[T_LAST] > old[T_FIRST]:
+            return Verdict.OPEN
+        newest = stored.leaf(stored.tail - 1)
+        if staged.hides(old, newest) or not staged.candidate(old):
+            return Verdict.JOIN
+        inside = self.accepted - int(staged.leaf(staged.head)[O_FIRST]) + 1
+        forced = stored.merges > 0 and newest[COUNT] * (FINER * (self.limit - 2)) < inside
+        return Verdict.JOIN if forced else Verdict.OPEN
+
+    def _note_oldest(self) -> None:
+        """The oldest bucket takes over another: what has left of it stays known."""
+        leaf = self._engine.leaf(self._engine.head)
+        self.edge = max(self.edge, int(leaf[O_FIRST] + leaf[COUNT]) - 1 - self.cut(leaf).most)
 
     def _joins(self, values: Sequence[float], time: int) -> bool:
         """Whether the newest bucket takes a reading: as the histograms say, or because of the limit.
@@ -247,7 +311,7 @@ class Core:
             return
         leaf = self._engine.leaf(self._engine.head)
         out = int(leaf[O_FIRST] + leaf[COUNT]) - 1 - self.cut(leaf).most
-        merged = self._pairs.merge()
+        merged = self._pairs.merge() if self._staged is None else self._staged.merge_stored()
         if merged.oldest:
             self.edge = max(self.edge, out)
         if merged.newest and self._rules is not None:
@@ -270,8 +334,12 @@ class Core:
         if self._evicting:
             raise BusyError("window: busy with an eviction; a policy may not limit its own window")
         self.limit = limit
-        while self._engine.tail - self._engine.head > limit:
+        while self._constrained() > limit:
             self._make_room()
+
+    def _constrained(self) -> int:
+        """How many buckets the limit counts: all but what is staged."""
+        return self._engine.tail - self._engine.head if self._staged is None else self._staged.kept
 
     # eviction
 
@@ -515,11 +583,11 @@ class Core:
 
     def _state(self) -> bytes:
         """What the histograms keep; merged pairs first, which `rebuilding.chain` reads."""
-        return b"".join(part.state() for part in (self._pairs, self._rules) if part is not None)
+        return b"".join(part.state() for part in (self._staged or self._pairs, self._rules) if part is not None)
 
     def take_fresh(self) -> list[tuple[int, int, bytes, bool]]:
         """(first ordinal, ordinal after the last, partial, took over others) of closed buckets not yet given out."""
-        found, pairs = [], self._pairs
+        found, pairs = [], self._staged or self._pairs
         for index in range(self.head, self.tail - 1) if pairs is not None else ():
             if pairs is not None and (state := pairs.take_state(index)):
                 leaf = pairs.leaf(index)
@@ -533,7 +601,10 @@ class Core:
         self.mark, self.level, self.heads = saved.mark, saved.level, list(saved.heads)
         self.centers, self.limit, self.held = saved.centers or None, saved.limit, saved.held
         rules = saved.rules
-        if self._pairs is not None:
+        if self._staged is not None:
+            self._staged.load_state(rules[: self._staged.size], len(leaves))
+            rules = rules[self._staged.size :]
+        elif self._pairs is not None:
             self._pairs.load_state(rules[: self._pairs.size])
             rules = rules[self._pairs.size :]
         if self._rules is not None:
@@ -546,8 +617,8 @@ class Core:
         """Raise InvariantError where the window contradicts itself."""
         engine = self._engine
         engine.verify()
-        if self.limit and engine.tail - engine.head > self.limit:
-            raise InvariantError(f"{engine.tail - engine.head} buckets, the limit is {self.limit}")
+        if self.limit and self._constrained() > self.limit:
+            raise InvariantError(f"{self._constrained()} buckets, the limit is {self.limit}")
         if self._bucketed:
             self._verify_chain()
 

@@ -16,7 +16,7 @@ Bulk = Callable[[Callable[[Partial], bool], bool], None]  # a core's: single evi
 
 
 class Rule:
-    """Evicts an engine's oldest leaves as an `Eviction` says."""
+    """Evicts an engine's oldest leaves as an `Eviction` says; a compiled rule is asked after each reading."""
 
     def __init__(self, eviction: Eviction, engine: Engine, pack: Pack, bulk: Bulk) -> None:
         """`pack`: a partial as a compiled rule reads it."""

@@ -78,6 +78,15 @@ class Pairs:
         del self._leaves[0], self._state[0], self._costs[:1]
         self.head += 1
 
+    def pop_newest(self) -> None:
+        """Take the newest bucket out; the one before it is open again."""
+        del self._leaves[-1], self._state[-1], self._costs[-1:]
+        self.tail -= 1
+
+    def mark_newest(self, state: State) -> None:
+        """What is to be told of the newest bucket."""
+        self._state[-1] = state
+
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
         """Evict the longest prefix for which `leaves(prefix)` holds: the policy asks one bucket after the other."""
         while self._leaves and leaves(self._leaves[0]):

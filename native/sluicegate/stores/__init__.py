@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sluicegate.stores.contract import Key, Plan, Store
+from sluicegate.stores.couchbase import Couchbase
 from sluicegate.stores.memory import Memory
 from sluicegate.stores.sqlite import SQLite
 
 if TYPE_CHECKING:
     from sluicegate.stores.couchbase_lite import CouchbaseLite
 
-__all__ = ["CouchbaseLite", "Key", "Memory", "Plan", "SQLite", "Store"]
+__all__ = ["Couchbase", "CouchbaseLite", "Key", "Memory", "Plan", "SQLite", "Store"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 SYNC_FUNCTION = Path(__file__).resolve().parents[3] / "deploy/couchbase/sync.js"
+#: Why a test that needs the real one is skipped.
+MISSING = "missing: Sync Gateway (SLUICEGATE_SYNC_GATEWAY)"
 #: `telemetry` has the deployed sync function; `plain` takes any document of anybody who has a password.
 TELEMETRY, PLAIN = "telemetry", "plain"
 PLAIN_FUNCTION = 'function (doc, oldDoc) { requireRole("any"); channel("all"); }'

@@ -93,6 +93,11 @@ class SyncGateway:
         rows = {row["id"]: row["doc"] for row in answer["rows"]}
         return {name: {key: doc[key] for key in doc if key[:1] != "_"} for name, doc in rows.items()}
 
+    def revisions_of(self, database: str) -> dict[str, str]:
+        """The current revision of every document, by id."""
+        _, answer = self.admin("GET", f"/{database}/_all_docs")
+        return {row["id"]: row["value"]["rev"] for row in answer["rows"]}
+
     def purge(self) -> None:
         """Forget every document, as if none had ever been there."""
         for name in (databases.TELEMETRY, databases.PLAIN):

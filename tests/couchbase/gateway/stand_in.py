@@ -62,8 +62,10 @@ class Database:
         if len(json.dumps(document, separators=(",", ":"))) > largest:
             return _row(name, "document too large!", "413", "Document too large!")
         with self.lock:
-            if name in self.documents:
+            if name in self.documents and document.get("_rev") != self.log[name][1]:
                 return _row(name, "conflict", 409, "Document exists")
+            if name in self.documents and self.function is rule.telemetry:
+                return _row(name, "Forbidden", 403, "a chunk is written once and never changed")
             try:
                 channels = self.function(document, user)
             except rule.Forbidden as forbidden:
@@ -123,6 +125,10 @@ class StandIn:
     def documents_of(self, database: str) -> dict[str, dict[str, Any]]:
         """Every document of a database by id."""
         return dict(self.databases[database].documents)
+
+    def revisions_of(self, database: str) -> dict[str, str]:
+        """The current revision of every document, by id."""
+        return {name: revision for name, (_, revision, _) in self.databases[database].log.items()}
 
     def __enter__(self) -> Self:
         return self.start()

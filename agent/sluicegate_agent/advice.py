@@ -1,0 +1,239 @@
+"""`sluicegate plan --advise`: which histogram and parameters fit a user's own readings, measured by trying them.
+
+Every candidate takes the same readings beside the exact window. What it opened, held and answered is compared; of
+those whose values were all within the limit the one of least memory is advised. Nothing is guessed, and what was seen
+on these readings only is told apart from what a method promises.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import sluicegate as sg
+from sluicegate_agent.advice_file import Readings
+
+SUMS = ("mean", "sum", "std", "variance")
+EXTREMES = ("max", "min")
+AGGREGATES = (*SUMS, *EXTREMES)
+PIECE = 512  # readings taken at once; each window is asked for its interval after that
+SMALL = 1e-3  # a result nearer to 0 than this share of the greatest is held to that share
+FEWEST = 8  # readings in a window: with fewer there is nothing to save
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One candidate on the user's readings; shares are of the exact result."""
+
+    method: str
+    agent: str | None  # the same in the agent's configuration, None where it has no key for it
+    promised: bool  # the limit is kept by the method itself, not only on these readings
+    opened: float  # buckets a reading
+    held: int  # buckets, the most at once
+    bytes: int  # of partials, the most at once
+    greatest: float
+    mean: float
+    exact: float  # share of answers
+    width: float  # of the certain interval, mean
+    outside: int  # intervals that did not hold the exact result: must be 0
+    ns: float  # CPU a reading with its answer
+
+    def keeps(self, limit: float) -> bool:
+        """Whether every value was within the limit."""
+        return self.greatest <= limit and not self.outside
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """All trials of an aggregate, and the one that is advised."""
+
+    aggregate: str
+    window: str
+    limit: float
+    readings: int
+    trials: list[Trial]
+
+    @property
+    def advised(self) -> Trial:
+        """The least memory of those whose values were all within the limit; of equals the fewest buckets opened.
+
+        There always is one: the exact window is among the trials.
+        """
+        kept = [trial for trial in self.trials if trial.keeps(self.limit)]
+        return min(kept, key=lambda trial: (trial.bytes, trial.opened))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        told = {"aggregate": self.aggregate, "window": self.window, "limit": self.limit, "readings": self.readings}
+        return told | {"trials": [asdict(trial) for trial in self.trials], "advised": self.advised.method}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A way to keep the window."""
+
+    method: str
+    histograms: tuple[Any, ...]
+    agent: str | None
+    promised: bool = False
+
+
+def candidates(aggregate: str, limit: float) -> list[Candidate]:
+    """What is tried: every reading first, then by error or by extremes, then by a number of buckets."""
+    found = [Candidate("every reading", (), "", True)]
+    found += _sums(limit) if aggregate in SUMS else _extremes()
+    for buckets in (16, 64, 256):
+        for merge in ("levels", "pairs"):
+            key = f"buckets = {buckets}" + (', merge = "pairs"' if merge == "pairs" else "")
+            found.append(
+                Candidate(f"Constrained({buckets}, merge={merge!r})", (sg.Constrained(buckets, merge=merge),), key)
+            )
+    return found
+
+
+def _sums(limit: float) -> list[Candidate]:
+    return [
+        Candidate(
+            f"SumLike(error={error:.3g})", (sg.SumLike(error=error),), f'sum_like = {{ error = "{100 * error:.3g}%" }}',
+            promised=error <= limit,
+        )
+        for error in (limit / 10, limit, 4 * limit)
+    ]  # fmt: skip
+
+
+def _extremes() -> list[Candidate]:
+    found = [Candidate("MaxLike()", (sg.MaxLike(),), "max_like = {}")]
+    for tail in (64, 512):
+        found.append(
+            Candidate(
+                f"MaxLike(staircase=True, staging={tail})", (sg.MaxLike(staircase=True, staging=tail),), None, True
+            )
+        )
+    for size in (16, 64):
+        budget = (sg.MaxLike(staircase=True, staging=size), sg.Constrained(size, merge="pairs"))
+        called = f"MaxLike(staircase=True, staging={size}) + Constrained({size}, merge='pairs')"
+        found.append(Candidate(called, budget, None))
+    return found
+
+
+def advise(readings: Readings, aggregate: str, policy: Any, window: str, limit: float) -> Advice:
+    """Try all candidates on the readings. Raises sluicegate's ConfigurationError for a policy that cannot be."""
+    exact = _exact(readings, aggregate, policy)
+    tried = [_try(candidate, readings, aggregate, policy, exact) for candidate in candidates(aggregate, limit)]
+    return Advice(aggregate, window, limit, len(readings.values), tried)
+
+
+def _exact(readings: Readings, aggregate: str, policy: Any) -> array[float]:
+    window = sg.Window({aggregate: getattr(sg, aggregate)()}, policy=policy)
+    return window.insert_many(readings.values, readings.times)[aggregate]
+
+
+def _try(candidate: Candidate, readings: Readings, aggregate: str, policy: Any, exact: array[float]) -> Trial:
+    window = sg.Window({aggregate: getattr(sg, aggregate)()}, policy=policy, histograms=candidate.histograms)
+    tally, spent, held, used = _Tally(exact), 0, 0, 0
+    for at in range(0, len(exact), PIECE):
+        values = readings.values[at : at + PIECE]
+        times = None if readings.times is None else readings.times[at : at + PIECE]
+        start = time.thread_time_ns()
+        results = window.insert_many(values, times)[aggregate]
+        spent += time.thread_time_ns() - start
+        tally.take(results, at)
+        footprint = window.footprint
+        held, used = max(held, footprint.held), max(used, footprint.bytes)
+        if candidate.histograms:
+            tally.ask(window.query(bounds=True)[aggregate], at + len(values) - 1)
+    created = window.footprint.created / len(exact)
+    ns = spent / len(exact)
+    return Trial(candidate.method, candidate.agent, candidate.promised, created, held, used, *tally.said(), ns)
+
+
+class _Tally:
+    """How far the answers are off."""
+
+    def __init__(self, exact: array[float]) -> None:
+        self._exact = exact
+        self._floor = SMALL * max((abs(x) for x in exact if x == x), default=0.0)
+        self._greatest = self._total = self._width = 0.0
+        self._same = self._compared = self._asked = self._outside = 0
+
+    def _share(self, off: float, of: float) -> float:
+        size = max(abs(of), self._floor)
+        return 0.0 if off <= 1e-12 * size else off / size
+
+    def take(self, results: Sequence[float], at: int) -> None:
+        for found, exact in zip(results, self._exact[at : at + len(results)], strict=True):
+            if exact != exact:  # an empty window
+                continue
+            off = self._share(abs(found - exact), exact)
+            self._compared += 1
+            self._same += off == 0.0
+            self._total += off
+            self._greatest = max(self._greatest, off)
+
+    def ask(self, answer: Any, at: int) -> None:
+        exact = self._exact[at]
+        if answer.low is None or exact != exact:
+            return
+        slack = 1e-12 * max(abs(exact), self._floor)  # the exact window's own rounding
+        self._asked += 1
+        self._outside += not answer.low - slack <= exact <= answer.high + slack
+        self._width += self._share(answer.high - answer.low, exact)
+
+    def said(self) -> tuple[float, float, float, float, int]:
+        """Greatest, mean, share of exact ones, mean width of intervals, how many did not hold the exact result."""
+        compared = max(self._compared, 1)
+        width = self._width / max(self._asked, 1)
+        return self._greatest, self._total / compared, self._same / compared, width, self._outside
+
+
+# for people
+
+
+def show(advice: Sequence[Advice], readings: Readings) -> str:
+    """A table an aggregate, and below it what to take."""
+    return "\n\n".join([_of_file(readings), *(_table(each) for each in advice)])
+
+
+def _of_file(readings: Readings) -> str:
+    count = f"{len(readings.values):,} readings of {readings.column!r}"
+    clock = f", times from {readings.clock!r}" if readings.clock else ", without times"
+    rest = f"; {readings.passed_over:,} rows without a number passed over" if readings.passed_over else ""
+    more = "; the file has more: give --most to try them" if readings.cut_short else ""
+    return count + clock + rest + more
+
+
+def _table(advice: Advice) -> str:
+    head = ("method", "opened", "held", "bytes", "greatest", "mean", "exact", "interval", "ns")
+    rows = [head, *(_row(trial, advice) for trial in advice.trials)]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
+    lines = ["  ".join(cell.ljust(width) if k == 0 else cell.rjust(width) for k, (cell, width) in
+                       enumerate(zip(row, widths, strict=True))) for row in rows]  # fmt: skip
+    title = f"{advice.aggregate} of {advice.window}, values within {100 * advice.limit:.3g} %"
+    return "\n".join([title, "-" * len(lines[0]), *lines, *_words(advice)])
+
+
+def _row(trial: Trial, advice: Advice) -> tuple[str, ...]:
+    mark = "> " if trial is advice.advised else "  " if trial.keeps(advice.limit) else "× "
+    numbers = (100 * trial.greatest, 100 * trial.mean, 100 * trial.exact, 100 * trial.width)
+    shares = (f"{number:.3g} %" for number in numbers)
+    return (mark + trial.method, f"{100 * trial.opened:.3g} %", f"{trial.held:,}", f"{trial.bytes:,}", *shares,
+            f"{trial.ns:.0f}")  # fmt: skip
+
+
+def _words(advice: Advice) -> list[str]:
+    best = advice.advised
+    lines = [
+        "opened: buckets a reading; held, bytes: the most at once; greatest, mean: error of the value; interval: mean",
+        "width of the certain one; all as shares of the exact result. × : a value was beyond the limit.",
+        f"Take {best.method}.",
+    ]
+    if best.agent:
+        lines.append(f"In the agent's [[window]]: {best.agent}")
+    elif best.agent is None:
+        lines.append("In Python; the agent's configuration has no key for it yet.")
+    if not best.promised:
+        lines.append("The limit was kept on these readings; the method promises its certain interval, not this limit.")
+    return lines

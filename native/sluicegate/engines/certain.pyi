@@ -1,0 +1,1 @@
+# cdef functions only: nothing for Python

@@ -1,0 +1,173 @@
+"""`plan --advise`: candidates are tried on the user's own readings, and what is advised keeps the limit on them."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import tomllib
+from array import array
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+import click
+from click.testing import CliRunner
+
+import sluicegate as sg
+from sluicegate_agent.advice import Trial, advise, candidates
+from sluicegate_agent.advice_file import Readings, read
+from sluicegate_agent.advice_options import checked_error, policy_of
+from sluicegate_agent.commands.plan import plan
+from sluicegate_agent.config import build
+from sluicegate_agent.errors import InputRefused
+
+DAY = 86_400_000_000
+
+
+def written(folder: Path, lines: list[str]) -> Path:
+    """A CSV file of these lines."""
+    file = folder / "readings.csv"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def wave(size: int) -> list[float]:
+    """A daily wave with noise, a reading each five minutes."""
+    rng = random.Random(1)
+    return [20 + 5 * math.sin(i / 288 * 2 * math.pi) + rng.gauss(0, 0.3) for i in range(size)]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight days."""
+    rows = [
+        f"2026-01-{1 + i // 288:02}T{i % 288 // 12:02}:{i % 12 * 5:02}:00Z,{x:.3f}" for i, x in enumerate(wave(2_304))
+    ]
+    return written(tmp_path_factory.mktemp("advice"), ["when,temp", *rows])
+
+
+def test_times_and_values_are_found_by_themselves(tmp_path: Path, file: Path) -> None:
+    """The last column of numbers, the column of dates; what is no reading is counted; no more than was asked for."""
+    found = read(file, None, None, 10_000)
+    assert (found.column, found.clock, len(found.values), found.cut_short) == ("temp", "when", 2_304, False)
+    assert found.times is not None
+    assert found.times[288] - found.times[0] == DAY
+    assert found.times[0] == 1_767_225_600 * 10**6
+    few = read(file, None, None, 100)
+    assert (len(few.values), few.cut_short) == (100, True)
+    broken = written(tmp_path, ["\ufefft,a,b", "1700000000,1,2", "1700000001,x,3", "no,4,4", "1700000002,nan,5", "1,2"])
+    found = read(broken, "a", None, 10)
+    assert (list(found.values), found.passed_over, found.clock) == ([1.0, 2.0], 3, "t")
+    assert found.times is not None
+    assert list(found.times) == [1_700_000_000_000_000, 1_000_000]
+    assert read(broken, "b", "", 10).times is None
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [("1700000000", 17 * 10**14), ("1700000000123", 1_700_000_000_123_000), ("1700000000000001", 1_700_000_000_000_001),
+     ("1700000000000001000", 1_700_000_000_000_001), ("2023-11-14 22:13:20", 17 * 10**14),
+     ("2023-11-14T23:13:20+01:00", 17 * 10**14)],
+)  # fmt: skip
+def test_a_time_is_read_by_its_size_or_as_a_date(tmp_path: Path, text: str, micros: int) -> None:
+    """Seconds, milliseconds, micro- and nanoseconds since 1970, and ISO 8601, UTC where it says nothing."""
+    found = read(written(tmp_path, ["time,v", f"{text},1"]), None, None, 5)
+    assert found.times is not None
+    assert abs(found.times[0] - micros) <= 256  # nanoseconds as float64
+
+
+def test_what_is_advised_kept_the_limit_and_is_the_smallest(file: Path) -> None:
+    """By the trials' own figures and by trying once more; the exact window is exact, and no interval lies."""
+    readings = read(file, None, None, 10_000)
+    policy, called = policy_of(None, readings)
+    assert called == "the newest 24h"
+    for aggregate in ("mean", "max"):
+        found = advise(readings, aggregate, policy, called, 0.01)
+        assert len(found.trials) == len(candidates(aggregate, 0.01))
+        first, best = found.trials[0], found.advised
+        assert (first.greatest, first.exact, first.opened) == (0.0, 1.0, 1.0)
+        assert all(trial.outside == 0 for trial in found.trials)
+        assert best.greatest <= 0.01
+        assert best.bytes < first.bytes
+        assert all(trial.bytes >= best.bytes for trial in found.trials if trial.greatest <= 0.01)
+        again = next(each for each in candidates(aggregate, 0.01) if each.method == best.method)
+        exact = sg.Window(getattr(sg, aggregate)(), policy=policy).insert_many(readings.values, readings.times)[
+            aggregate
+        ]
+        answers = sg.Window(getattr(sg, aggregate)(), policy=policy, histograms=again.histograms).insert_many(
+            readings.values, readings.times
+        )[aggregate]
+        off = max(abs(a - b) / abs(b) for a, b in zip(answers, exact, strict=True))
+        assert off == pytest.approx(best.greatest, abs=1e-12)
+        staircase = [trial for trial in found.trials if trial.promised and "staircase" in trial.method]
+        assert all(trial.exact == 1.0 and trial.width == 0.0 for trial in staircase)
+
+
+def test_without_a_method_that_keeps_the_limit_every_reading_is_kept() -> None:
+    """Noise and a limit that no histogram keeps in less memory: the exact window is the advice."""
+    rng = random.Random(2)
+    readings = Readings(array("d", [rng.gauss(0, 1) for _ in range(1_500)]), None, "x", None, 0, cut_short=False)
+    found = advise(readings, "mean", sg.policies.count(700), "the newest 700 readings", 1e-7)
+    assert found.advised.method == "every reading"
+
+
+@pytest.mark.parametrize("flag", [[], ["--json"]])
+def test_the_command_prints_tables_or_json(file: Path, flag: list[str]) -> None:
+    """A table an aggregate with one line marked, or one object with every trial."""
+    ran = CliRunner().invoke(plan, ["--advise", str(file), "--window", "288", "--error", "2%", *flag])
+    assert ran.exit_code == 0, ran.output
+    if not flag:
+        assert ran.output.count("\n> ") == 2
+        assert "mean of the newest 288 readings, values within 2 %" in ran.output
+        assert ran.output.count("\nTake ") == 2
+        return
+    told = json.loads(ran.output)
+    assert [each["aggregate"] for each in told["advice"]] == ["mean", "max"]
+    assert {"method", "bytes", "greatest", "width", "outside"} <= set(told["advice"][0]["trials"][0])
+    assert told["advice"][0]["advised"] in [trial["method"] for trial in told["advice"][0]["trials"]]
+
+
+def test_what_the_agent_may_be_told_is_a_window_of_it(file: Path) -> None:
+    """Each line for the agent's configuration is a key and a value it takes."""
+    for aggregate in ("mean", "max"):
+        for each in candidates(aggregate, 0.01):
+            if not each.agent:
+                continue
+            lines = ["[[window]]", 'name = "w"', f'aggregate = "{aggregate}"', 'policy = { time = "24h" }']
+            for part in each.agent.split(", merge"):
+                lines.append(part if part.startswith(("buckets", "sum_like", "max_like")) else "merge" + part)
+            if "buckets" not in each.agent:
+                lines.append("buckets = 4096")
+            raw: Any = tomllib.loads("\n".join(lines))
+            raw |= {"device": {"id": "d"}, "state": {"path": "s"}}
+            raw |= {"source": [{"topic": "w", "time": "t", "sequence": "n", "streams": {"temp": "temp"}}]}
+            build(raw, file.parent / "agent.toml")
+
+
+def test_what_cannot_be_is_refused_with_a_reason(tmp_path: Path, file: Path) -> None:
+    """Files, columns, windows, errors: named, with what is expected; usage errors for both or neither."""
+    (tmp_path / "few").mkdir()
+    words_only, few = written(tmp_path, ["a,b", "x,y"]), written(tmp_path / "few", ["v", "1", "2"])
+    for arguments, words in (
+        (["--advise", str(tmp_path / "none.csv")], "No such file"),
+        (["--advise", str(file), "--value", "humid"], "there are when, temp"),
+        (["--advise", str(file), "--window", "24x"], "expected a length"),
+        (["--advise", str(file), "--window", "9d"], "span no more"),
+        (["--advise", str(file), "--window", "1"], "expected 2 to"),
+        (["--advise", str(file), "--time", "", "--window", "24h"], "no times"),
+        (["--advise", str(file), "--aggregate", "median"], "expected one of mean"),
+        (["--advise", str(file), "--error", "0"], "up to 20 %"),
+        (["--advise", str(file), "--most", "3"], "expected 8 to"),
+        (["--advise", str(words_only)], "no column"),
+        (["--advise", str(few)], "something to try"),
+    ):
+        ran = CliRunner().invoke(plan, arguments)
+        assert isinstance(ran.exception, InputRefused), (arguments, ran.output)
+        assert words in str(ran.exception), arguments
+    for arguments in ([], ["agent.toml", "--advise", str(file)]):
+        assert CliRunner().invoke(plan, arguments).exit_code == click.UsageError.exit_code
+    assert checked_error("0.5 %") == 0.005
+    assert not Trial("m", None, True, 1.0, 1, 1, 0.0, 0.0, 1.0, 0.0, 1, 1.0).keeps(0.1)  # an interval that lied

@@ -1,0 +1,110 @@
+"""`sluicegate cloud provision` makes a device's user, which may then do what a device may, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from chunked import document
+from click.testing import CliRunner
+from gateway import Gateway, databases
+from gateway.stand_in import StandIn
+
+from sluicegate_agent.sync.connection import Connection
+from sluicegate_agent.sync.sync_gateway import Session, SyncGatewayTarget
+from sluicegate_cloud import provision
+from sluicegate_cloud.commands import cloud
+from sluicegate_cloud.errors import GatewayError, ProvisionError
+
+
+def made(gateway: Gateway, name: str, **options: bool) -> provision.Credentials:
+    """Provision a user of the telemetry database."""
+    public = f"{gateway.public_url}/{databases.TELEMETRY}"
+    return provision.provision(f"{gateway.admin_url}/{databases.TELEMETRY}", name, public, **options)
+
+
+def target(credentials: provision.Credentials) -> SyncGatewayTarget:
+    """The agent's target with these credentials."""
+    return SyncGatewayTarget(
+        Connection(credentials.url, None, None, 5.0), Session(credentials.user, credentials.password)
+    )
+
+
+def test_a_new_device_writes_its_own_chunks_and_no_others(gateway: Gateway) -> None:
+    """From the command to the first document; another device's is refused."""
+    one = target(made(gateway, "board.new-1", renew=True))
+    mine, foreign = document(2, device="board.new-1"), document(2, device="board-1")
+    assert one.put([mine]).accepted == (mine.id,)
+    outcome = one.put([foreign])
+    assert (outcome.accepted, "403" in outcome.error) == ((), True)
+
+
+def test_a_device_that_exists_keeps_its_password_unless_told(gateway: Gateway) -> None:
+    """A second time is refused, `renew` ends the old password."""
+    old = made(gateway, "board.renewed", renew=True)
+    with pytest.raises(ProvisionError, match="--renew"):
+        made(gateway, "board.renewed")
+    new = made(gateway, "board.renewed", renew=True)
+    sent = document(2, device="board.renewed")
+    assert "401" in target(old).put([sent]).error
+    assert target(new).put([sent]).accepted == (sent.id,)
+
+
+def test_a_reader_sees_all_and_writes_nothing(gateway: Gateway) -> None:
+    """The role `reader` has every shard."""
+    sent = document(2)
+    assert target(made(gateway, "board.read", renew=True)).put([document(2, device="board.read")]).accepted
+    reader = target(made(gateway, "spark.two", reader=True, renew=True))
+    assert reader.put([sent]).accepted == ()
+    answer = reader.connection.ask("GET", "/_changes", headers=reader.login.headers(reader.connection))
+    assert [row["id"] for row in json.loads(answer.body)["results"] if row["id"][:1] != "_"]
+
+
+def test_no_device_takes_a_readers_name(gateway: Gateway) -> None:
+    """A user with other rights is not turned into a device, not even with `renew`."""
+    with pytest.raises(ProvisionError, match="other rights"):
+        made(gateway, databases.READER, renew=True)
+
+
+def test_what_cannot_be_is_said(gateway: Gateway) -> None:
+    """A name that is none, a database that is none, a gateway that is none."""
+    with pytest.raises(ProvisionError, match="letters"):
+        made(gateway, "a/b")
+    with pytest.raises(GatewayError, match="no such database"):
+        provision.provision(f"{gateway.admin_url}/nowhere", "x", "http://h/d")
+    with pytest.raises(GatewayError, match="does it run"):
+        provision.provision("http://127.0.0.1:9/telemetry", "x", "http://h/d")
+    with pytest.raises(ProvisionError, match=provision.ADMIN_USER):
+        provision.provision("http://a:b@127.0.0.1:9/telemetry", "x", "http://h/d")
+    with pytest.raises(ProvisionError, match="admin URL"):
+        provision.provision("http://127.0.0.1:9", "x", "http://h/d")
+
+
+def test_the_command_writes_a_file_for_its_owner_alone(tmp_path: Path) -> None:
+    """JSON of url, user and password, mode 0600, never over a file that is there; without --out it is printed."""
+    out = tmp_path / "board-7.json"
+    with StandIn() as gateway:
+        admin, public = (f"{url}/{databases.TELEMETRY}" for url in (gateway.admin_url, gateway.public_url))
+        arguments = ["provision", admin, "board-7", "--url", public]
+        result = CliRunner().invoke(cloud, [*arguments, "--out", str(out)])
+        assert result.exit_code == 0, result.output
+        assert stat.S_IMODE(out.stat().st_mode) == 0o600
+        written = json.loads(out.read_text())
+        assert (written["url"], written["user"]) == (public, "board-7")
+        assert len(written["password"]) >= 24
+        assert written["password"] not in result.output
+        again = CliRunner().invoke(cloud, [*arguments, "--renew", "--out", str(out)])
+        assert isinstance(again.exception, ProvisionError)
+        assert json.loads(out.read_text()) == written
+        sent = document(2, device="board-7")
+        kept = target(provision.Credentials(**written)).put([sent])
+        assert kept.accepted == (sent.id,), "the password in use was not renewed"
+        failed = CliRunner().invoke(cloud, [*arguments, "--out", str(tmp_path / "second.json")])
+        assert isinstance(failed.exception, ProvisionError)
+        assert not (tmp_path / "second.json").exists()
+        printed = CliRunner().invoke(cloud, [*arguments, "--renew"])
+        assert json.loads(printed.output)["user"] == "board-7"
