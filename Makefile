@@ -7,6 +7,7 @@ SHELL := /bin/bash
 VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= build/demo
+TARGET ?= directory
 SETUP := VENV=$(VENV) deploy/make/setup.sh
 NATIVE := $(shell find native -name '*.pyx' -o -name '*.pxd')
 PINS := deploy/make/constraints.txt pyproject.toml deploy/make/setup.sh
@@ -37,8 +38,8 @@ dev: $(VENV)/native.stamp $(VENV)/cloud.stamp $(VENV)/dev.stamp ## install every
 
 # --- the main job -----------------------------------------------------------------------------------------------
 .PHONY: demo
-demo: $(VENV)/native.stamp ## the whole path on this machine: three agents, an outage, kills, Spark, the proof
-	@MAKE='$(MAKE)' VENV=$(VENV) OUT=$(OUT) deploy/make/demo.sh
+demo: $(VENV)/native.stamp ## the whole path on this machine: three agents, an outage, kills, Spark, the proof; TARGET=sync-gateway, couchbase-lite
+	@MAKE='$(MAKE)' VENV=$(VENV) OUT=$(OUT) TARGET=$(TARGET) deploy/make/demo.sh
 
 # --- checks -----------------------------------------------------------------------------------------------------
 .PHONY: test lint format check-quick

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
+
+from sluicegate.monoids.results import DistinctCount
 
 
 class Message(NamedTuple):
@@ -37,6 +39,10 @@ class Unreadable(Exception):  # noqa: N818  it is a verdict on a message, not a 
     """Raised by `decode` for a message that cannot be used at all; `str()` is the dead letter's reason."""
 
 
+#: A number, none, or what has parts: named numbers (a run, bins), or a list of those (top_k).
+Told = float | int | dict[str, Any] | list[Any] | None
+
+
 class Result(Struct, frozen=True, gc=False):
     """One window's answer to one aggregate over one stream, as of reading `ordinal` at `time_us`."""
 
@@ -45,9 +51,22 @@ class Result(Struct, frozen=True, gc=False):
     aggregate: str
     ordinal: int
     time_us: int
-    value: float | int | None
-    low: float | int | None
-    high: float | int | None
+    value: Told
+    low: Told
+    high: Told
     exact: bool
     count: int
     buckets: int
+
+
+def plain(answer: Any) -> Told:
+    """An answer of a window as JSON has it: what has parts by their names, a distinct count as its estimate."""
+    if isinstance(answer, DistinctCount):
+        return answer.estimate
+    if isinstance(answer, list):
+        return [plain(each) for each in answer]
+    if isinstance(answer, tuple):
+        named: dict[str, Any] = answer._asdict()  # type: ignore[attr-defined]  # answers with parts are named tuples
+        return named
+    told: float | int | None = answer
+    return told

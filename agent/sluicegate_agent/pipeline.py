@@ -17,7 +17,7 @@ from sluicegate.buckets import LARGEST
 from sluicegate_agent import faults
 from sluicegate_agent.decode import decode
 from sluicegate_agent.identity import Contents, Deliveries, Sequences, Verdict
-from sluicegate_agent.messages import Decoded, Message, Result, Unreadable
+from sluicegate_agent.messages import Decoded, Message, Result, Unreadable, plain
 from sluicegate_agent.state import State
 from sluicegate_agent.state.windows import StoredWindow, forget
 from sluicegate_agent.streams import Stream
@@ -332,8 +332,8 @@ class Pipeline:
             return []
         ordinal, time_us, size = newest.next - 1, newest.newest or 0, (stored.count, len(stored.window))
         return [
-            Result(stream, name, aggregate, ordinal, time_us, *bounded, *size)
-            for aggregate, bounded in stored.answers().items()
+            Result(stream, name, aggregate, ordinal, time_us, plain(value), plain(low), plain(high), exact, *size)
+            for aggregate, (value, low, high, exact) in stored.answers().items()
         ]
 
 

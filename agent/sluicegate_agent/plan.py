@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from sluicegate_agent import identity, outbox, streams
 from sluicegate_agent.config import Config, WindowConfig
+from sluicegate_agent.config.credentials import resolved
 from sluicegate_agent.config.questions import COUNT, build_arguments
 from sluicegate_agent.config.units import show_size
 from sluicegate_agent.errors import EnvironmentRefused
@@ -44,6 +45,11 @@ JSON_GROWTH = 32
 #: SQLite beyond its cache (statements, the log's index); encoding a document, times the bytes of its rows.
 SQLITE_BESIDE = MIB
 ENCODING_GROWTH = 8
+#: Modules, thread and connection of a target of the network (measured: 1.8 MiB; the SDK 29 MiB resident, and 47 MiB of
+#: what RLIMIT_DATA counts, most of it its threads' stacks); the system's certificates (1.1 MiB); a request's documents.
+TARGETS = {"sync-gateway": 2 * MIB, "couchbase": 56 * MIB}
+TLS_ROOTS = 3 * MIB // 2
+REQUEST = 3 * MIB // 2
 #: What the allocator leaves unused between what is used.
 FRAGMENTATION = 0.10
 #: Rows in pages that are not full, times their bytes; in the outbox up to 2.9 was measured (long rows overflow a page).
@@ -211,10 +217,22 @@ def _shared(config: Config) -> Iterator[Line]:
     yield Line("outbox", 20 * rows, int(size * OUTBOX_FILL))
     document = min(sealing.CHUNK_BYTES, size // (2 * sealing.IN_FLIGHT), config.outbox.chunk_buckets * _row(config))
     yield Line("documents on their way", document * (ENCODING_GROWTH + sealing.IN_FLIGHT), 0)
+    yield from _target(config, document)
     log = max(store.WAL_LIMIT, MIB + int(1.5 * _batch_rows(config)))
     yield Line("SQLite", store.CACHE_KIB * 1024 + SQLITE_BESIDE, log + SCHEMA)
     answers = sum(len(asked.aggregates) for stream in config.streams for asked in config.windows_of(stream))
     yield Line("results", answers * RESULT_OBJECTS, 0)
+
+
+def _target(config: Config, document: int) -> Iterator[Line]:
+    """What a target of the network takes besides the documents: modules, connections, a request, a comparison."""
+    kind = config.sync.target
+    if kind not in TARGETS:
+        return
+    tls = TLS_ROOTS if kind == "sync-gateway" and resolved(config.sync).uses_tls else 0
+    # A request is the documents deflated, at most as long as they are; one of them may be compared, or halved.
+    request = REQUEST + document * (2 + ENCODING_GROWTH)
+    yield Line(f"sync target {kind}", TARGETS[kind] + tls + request, 0)
 
 
 def _row(config: Config) -> int:

@@ -110,7 +110,8 @@ def _outbox(found: dict[str, Any]) -> Iterator[str]:
     if outbox["oldest_unsent_us"] is not None:
         yield f"  oldest unsent reading: {_time(outbox['oldest_unsent_us'])}"
     if outbox["chunks_rejected"]:
-        yield f"  {outbox['chunks_rejected']} chunks were rejected by the target: see its reasons in --json"
+        yield f"  ALARM: {outbox['chunks_rejected']} documents were refused for good by the target and are kept here:"
+        yield from (f"    {name}: {reason}" for name, reason in outbox["refused"].items())
 
 
 def _counters(found: dict[str, Any]) -> Iterator[str]:

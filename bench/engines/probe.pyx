@@ -94,11 +94,8 @@ cdef class Feed:
             self.time = <int64_t*> times.data.as_longlongs
 
 
-cdef inline int one(Core core, Feed feed, int64_t i, double** out) except -1 nogil:
-    cdef int64_t* time = feed.time
-    if time != NULL:
-        time += i
-    return core.run(feed.value + i * feed.dimensions, time, 1, out)
+cdef inline int one(Core core, Feed feed, int64_t i, double* out) except -1 nogil:
+    return core.take(feed.value + i * feed.dimensions, NULL if feed.time == NULL else feed.time + i, out)
 
 
 def each(Core core, values, times, array.array ticks not None):
@@ -113,7 +110,7 @@ def each(Core core, values, times, array.array ticks not None):
     with nogil:
         for i in range(feed.count):
             start = bench_tick()
-            one(core, feed, i, out.columns)
+            one(core, feed, i, out.cells)
             taken[i] = bench_tick() - start
 
 
@@ -125,7 +122,7 @@ def one_by_one(Core core, values, times) -> float:
     cdef double start = bench_thread_ns()
     with nogil:
         for i in range(feed.count):
-            one(core, feed, i, out.columns)
+            one(core, feed, i, out.cells)
     return bench_thread_ns() - start
 
 

@@ -48,6 +48,8 @@ def names(context: click.Context, option: click.Parameter, value: str) -> tuple[
 )  # fmt: skip
 @click.option("--master", default="local[*]", show_default=True, help="Spark master; all cores of this machine.")
 @click.option("--memory", default="2g", show_default=True, help="What Spark's Java may take of this machine.")
+@click.option("--keep", type=click.Path(path_type=Path), metavar="FOLDER",
+              help="Keep here what a gateway gave, and read only what is new the next time.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="End with exit code 1 when any document is unreadable or in conflict.")
 def merge(
     source: tuple[str, ...],
@@ -57,11 +59,13 @@ def merge(
     aggregates: tuple[str, ...],
     master: str,
     memory: str,
+    keep: Path | None,
     strict: bool,
 ) -> None:
     """Merge chunk documents into sliding windows, per device and fleet-wide.
 
-    SOURCE: folders of chunk documents (searched to any depth), files or globs. Running it again, with documents
+    SOURCE: folders of chunk documents (searched to any depth), files, globs, or the URL of a Sync Gateway's database
+    (https://HOST:4984/DATABASE; the reader's credentials come from the environment). Running it again, with documents
     sent twice or late, replaces OUT by corrected rows.
 
     \b
@@ -73,7 +77,7 @@ def merge(
         raise click.UsageError(f"--window must be a whole number of --slide: {window} us is not one of {slide} us")
     from sluicegate_cloud import job
 
-    summary = job.merge(source, out, window, slide, aggregates, master=master, memory=memory, strict=strict)
+    summary = job.merge(source, out, window, slide, aggregates, master=master, memory=memory, strict=strict, keep=keep)
     for line in job.table(summary):
         click.echo(line)
     click.echo(f"\nWindows in {out / 'windows'}, summary in {out / 'summary.json'}")

@@ -39,20 +39,22 @@ _DOCUMENT = {
 }
 #: One row a document. `reason`: why it is refused, else null; `digest`: of its bytes; `packed`: its buckets.
 DOCUMENTS = ddl(_DOCUMENT)
-_ARROW = pa.schema([(name, _KINDS[kind]) for name, kind in _DOCUMENT.items()])
+ARROW = pa.schema([(name, _KINDS[kind]) for name, kind in _DOCUMENT.items()])
 _BATCH_BYTES = 8 << 20
 Batches = Iterable[pa.RecordBatch]
 
 
 def decode_files(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Rows of `path` → rows of DOCUMENTS; the files are opened here, one at a time."""
-    return _rows((path, _file_loader(path)) for batch in batches for path in batch.column("path").to_pylist())
+    return document_batches(
+        (path, _file_loader(path)) for batch in batches for path in batch.column("path").to_pylist()
+    )
 
 
 def decode_contents(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Rows of `path` and `content` → rows of DOCUMENTS."""
     for batch in batches:
-        yield from _rows(
+        yield from document_batches(
             (path.as_py(), content.as_py) for path, content in zip(batch["path"], batch["content"], strict=True)
         )
 
@@ -62,7 +64,7 @@ def unpack(batches: Batches) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield _holes(batch)
         if batch.num_rows:
-            yield _buckets(batch)
+            yield bucket_rows(batch)
 
 
 def _file_loader(path: str) -> Callable[[], bytes]:
@@ -75,18 +77,21 @@ def _file_loader(path: str) -> Callable[[], bytes]:
     return load
 
 
-def _rows(documents: Iterable[tuple[str, Callable[[], bytes]]]) -> Iterator[pa.RecordBatch]:
-    """Batches of about _BATCH_BYTES of packed buckets."""
+def document_batches(documents: Iterable[tuple[str, Callable[[], bytes]]]) -> Iterator[pa.RecordBatch]:
+    """Rows of DOCUMENTS, in batches of about _BATCH_BYTES of packed buckets, of paths and what gives their bytes.
+
+    An OSError or a ValueError that it raises is the reason why a document is refused.
+    """
     held: list[dict[str, Any]] = []
     size = 0
     for path, load in documents:
         held.append(_row(path, load))
         size += 512 + len(held[-1].get("packed") or b"")
         if size >= _BATCH_BYTES:
-            yield pa.RecordBatch.from_pylist(held, _ARROW)
+            yield pa.RecordBatch.from_pylist(held, ARROW)
             held, size = [], 0
     if held:
-        yield pa.RecordBatch.from_pylist(held, _ARROW)
+        yield pa.RecordBatch.from_pylist(held, ARROW)
 
 
 def _row(path: str, load: Callable[[], bytes]) -> dict[str, Any]:
@@ -121,7 +126,8 @@ def _holes(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({name: batch[name] for name in OWNER} | columns | {"chunk": chunk})
 
 
-def _buckets(batch: pa.RecordBatch) -> pa.RecordBatch:
+def bucket_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of DOCUMENTS that are chunks, at least one → rows of `schema.BUCKETS`."""
     rows = len(BUCKET_FIELDS)
     counts = np.asarray(batch["buckets"])
     packed = [np.frombuffer(view.as_buffer(), np.int64).reshape(rows, -1) for view in batch["packed"]]

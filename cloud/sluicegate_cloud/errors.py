@@ -32,7 +32,7 @@ class ProvisionError(CloudError):
 
 
 class GatewayError(CloudError):
-    """A Sync Gateway does not answer, or refuses."""
+    """A Sync Gateway does not answer, is not trusted, or refuses."""
 
     exit_code = 4
 

@@ -15,11 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from sluicegate_cloud import quality, sinks
 from sluicegate_cloud.dedupe import PROBLEMS, catalogue
 from sluicegate_cloud.errors import SourceError, SparkError
+from sluicegate_cloud.feed.access import require_access, why_empty
+from sluicegate_cloud.feed.gateway import Gateway
 from sluicegate_cloud.frames import merge_frames
 from sluicegate_cloud.names import AGGREGATES
 from sluicegate_cloud.progress import step
 from sluicegate_cloud.session import QUICK, spark_session
-from sluicegate_cloud.sources import buckets_of, list_sources, read_documents, require_no_problems
+from sluicegate_cloud.sources import buckets_of, check_keep, list_sources, read_documents, require_no_problems
 from sluicegate_cloud.windows import sliding_windows
 
 #: Documents up to which a merge is a job of seconds.
@@ -36,26 +38,47 @@ def merge(
     master: str = "local[*]",
     memory: str = "2g",
     strict: bool = False,
+    keep: Path | None = None,
 ) -> dict[str, Any]:
     """Merge `sources` into OUT and return the summary (docs/cloud.md, "summary.json").
 
     `window_us` is a multiple of `slide_us`; the count is among the `aggregates` even where it is not named; `memory` is
-    what Spark's Java may take. Raises SourceError, SinkError, JavaError, SparkError and, when `strict`, StrictError.
+    what Spark's Java may take; `keep` is where a gateway's documents are kept between runs. Raises SourceError,
+    GatewayError, SinkError, JavaError, SparkError and, when `strict`, StrictError.
     """
     aggregates = tuple(dict.fromkeys(("count", *aggregates)))
-    files, uris = list_sources(sources)
+    listed = list_sources(sources)
+    check_keep(listed.gateways, keep)
+    for at in listed.gateways:
+        require_access(at)
     sinks.prepare(out)
     with step("starting Spark"):
-        quick = QUICK if len(files) < _FEW and not uris else {}
+        quick = QUICK if len(listed.files) < _FEW and not listed.uris else {}
         spark = spark_session(master, {**quick, "spark.driver.memory": memory})
-    documents = catalogue(read_documents(spark, sources)).persist()
+    documents = None
     try:
+        documents = _documents(spark, sources, keep).persist()
+        _require_documents(documents, listed.gateways)
         return _merged(spark, documents, out, (window_us, slide_us), aggregates, strict)
     except (PySparkException, Py4JError) as error:
         raise _explained(error) from error
     finally:
-        with suppress(Py4JError):  # where the JVM is gone, so is what it held
-            documents.unpersist()
+        if documents is not None:
+            with suppress(Py4JError):  # where the JVM is gone, so is what it held
+                documents.unpersist()
+
+
+def _require_documents(documents: DataFrame, gateways: Sequence[Gateway]) -> None:
+    """Raises SourceError, which says why, where a gateway has not one document."""
+    if gateways and documents.isEmpty():
+        raise SourceError(why_empty(gateways[0]))
+
+
+def _documents(spark: SparkSession, sources: Sequence[str], keep: Path | None) -> DataFrame:
+    if keep is None:
+        return catalogue(read_documents(spark, sources))
+    with step("reading what is new at the gateway", spark.sparkContext):
+        return catalogue(read_documents(spark, sources, keep=keep))
 
 
 def _merged(

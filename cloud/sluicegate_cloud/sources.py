@@ -1,4 +1,4 @@
-"""Chunk documents in folders, files, globs or at URIs → one row a document → one row a bucket, each reading once."""
+"""Chunk documents in folders, files, at URIs or gateways → a row a document → a row a bucket, each reading once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +16,9 @@ from pyspark.sql import functions as sf
 from sluicegate_cloud.dedupe import USED, catalogue
 from sluicegate_cloud.documents import DOCUMENTS, PATHS, decode_contents, decode_files, unpack
 from sluicegate_cloud.errors import SourceError, StrictError
+from sluicegate_cloud.feed import keep as feed_keep
+from sluicegate_cloud.feed import source as feed
+from sluicegate_cloud.feed.gateway import Gateway, is_gateway
 from sluicegate_cloud.quality import problems
 from sluicegate_cloud.schema import BUCKETS
 
@@ -26,35 +30,56 @@ UNFINISHED = ".partial"
 _PER_TASK = 256
 
 
-def read_buckets(spark: SparkSession, source: Source, *, strict: bool = False) -> DataFrame:
+class Listed(NamedTuple):
+    """What a source comes to: whole files, URIs that Spark lists, and gateways."""
+
+    files: list[str]
+    uris: list[str]
+    gateways: list[Gateway]
+
+
+def read_buckets(
+    spark: SparkSession, source: Source, *, strict: bool = False, keep: str | Path | None = None
+) -> DataFrame:
     """One row per bucket of every chunk document of `source`, and one of n = 0 per hole in a stream's ordinals.
 
-    `source`: a folder (searched to any depth), a file, a glob, a URI that Spark can list, or several of these. Columns:
-    `schema.BUCKETS`, times in µs. Documents are told apart by their id, so re-sent and reordered ones change nothing;
-    see `dedupe` for what happens to conflicting and unreadable ones. Raises SourceError when there is nothing to read,
-    StrictError when `strict` and any document is refused, in conflict or overlapping.
+    `source`: a folder (searched to any depth), a file, a glob, a URI that Spark can list, the https:// URL of a Sync
+    Gateway's database (docs/couchbase.md), or several of these. `keep`: a folder for what a gateway gave, so that only
+    what is new is read. Columns: `schema.BUCKETS`, times in µs. Documents are told apart by their id, so re-sent and
+    reordered ones change nothing; see `dedupe` for what happens to conflicting and unreadable ones. Raises SourceError
+    when there is nothing to read, StrictError when `strict` and any document is refused, in conflict or overlapping.
     """
-    documents = catalogue(read_documents(spark, source))
+    documents = catalogue(read_documents(spark, source, keep=keep))
     if strict:
         require_no_problems(documents)
     return buckets_of(documents)
 
 
-def read_documents(spark: SparkSession, source: Source) -> DataFrame:
-    """One row per document (`documents.DOCUMENTS`), refused ones with a reason. Raises SourceError."""
-    files, uris = list_sources(source)
+def read_documents(spark: SparkSession, source: Source, *, keep: str | Path | None = None) -> DataFrame:
+    """One row per document (`documents.DOCUMENTS`), refused ones with a reason. Raises SourceError, GatewayError."""
+    files, uris, gateways = list_sources(source)
+    check_keep(gateways, keep)
     frames = [_read_uri(spark, uri) for uri in uris] + ([_read_files(spark, files)] if files else [])
+    frames += [feed_keep.fetch(spark, at, Path(keep)) if keep else feed.read(spark, at) for at in gateways]
     return reduce(DataFrame.unionByName, frames)
 
 
-def list_sources(source: Source) -> tuple[list[str], list[str]]:
-    """The whole files and the URIs that `source` names. Raises SourceError when there are none or one is not there."""
+def list_sources(source: Source) -> Listed:
+    """The whole files, URIs and gateways that `source` names. Raises SourceError where there is none."""
     named = [str(source)] if isinstance(source, str | Path) else [str(item) for item in source]
+    gateways = [Gateway.at(name) for name in named if is_gateway(name)]
     uris = [name for name in named if _is_remote(name)]
-    files = sorted({path for name in named if not _is_remote(name) for path in _files(name)})
-    if not files and not uris:
+    local = [name for name in named if not _is_remote(name) and not is_gateway(name)]
+    files = sorted({path for name in local for path in _files(name)})
+    if not files and not uris and not gateways:
         raise SourceError(f"there are no files in {', '.join(map(repr, named)) or 'an empty list of sources'}")
-    return files, uris
+    return Listed(files, uris, gateways)
+
+
+def check_keep(gateways: Sequence[Gateway], keep: str | Path | None) -> None:
+    """Raises SourceError where `keep` is given and not exactly one gateway is read."""
+    if keep and len(gateways) != 1:
+        raise SourceError(f"a folder to keep what was read belongs to one gateway, and {len(gateways)} are named")
 
 
 def buckets_of(documents: DataFrame) -> DataFrame:
@@ -72,7 +97,7 @@ def require_no_problems(documents: DataFrame) -> None:
 
 
 def _is_remote(source: str) -> bool:
-    return "://" in source and not source.startswith("file://")
+    return "://" in source and not source.startswith("file://") and not is_gateway(source)
 
 
 def _files(source: str) -> Iterator[str]:

@@ -2,9 +2,14 @@
 # The main job: shows the edge part's windows while the Spark part installs, then merges, checks and reports.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-venv=${VENV:-.venv} out=${OUT:-build/demo}
+venv=${VENV:-.venv} out=${OUT:-build/demo} target=${TARGET:-directory}
 log=build/cloud-install.log
 mkdir -p build
+
+if [ "$target" != directory ] && ! "$venv/bin/sluicegate" doctor --for "$target"; then
+    echo "The demo's target $target runs through the real parts above; install what is missing, or leave out TARGET." >&2
+    exit 3
+fi
 
 install=
 if [ ! -e "$venv/cloud.stamp" ]; then
@@ -14,7 +19,7 @@ if [ ! -e "$venv/cloud.stamp" ]; then
     trap '[ -z "$install" ] || kill "$install" 2>/dev/null || true' EXIT
 fi
 
-"$venv/bin/sluicegate" demo --edge-only --out "$out"
+"$venv/bin/sluicegate" demo --edge-only --out "$out" --target "$target"
 
 if [ -n "$install" ]; then
     echo "Waiting for the Spark part …"

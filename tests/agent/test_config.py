@@ -12,8 +12,10 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 import sluicegate as sg
 from sluicegate_agent.commands.check import sample_text
 from sluicegate_agent.config import AGGREGATES, Config, ConfigError, Duration, Size, build, load
+from sluicegate_agent.config.aggregates import build_aggregate
 from sluicegate_agent.config.questions import build_arguments
 from sluicegate_agent.config.units import show_duration, show_size
+from sluicegate_agent.messages import plain
 
 FILE = Path("/etc/agent.toml")
 
@@ -223,9 +225,61 @@ def test_what_a_window_says_of_histograms_is_what_it_gets() -> None:
 def test_every_aggregate_that_there_is_can_be_asked_for() -> None:
     """What the windows can answer, a configuration can name; the sample and the documents name them too."""
     for name in AGGREGATES:
-        window = build(minimal(window=[{"name": "w", "policy": {"count": 9}, "aggregate": name}]), FILE).windows[0]
-        assert sg.Window(**build_arguments(window)).query()[name] in (None, 0, 0.0)
+        asked = {"name": "w", "policy": {"count": 9}, "aggregate": name, "buckets": 0}
+        window = sg.Window(**build_arguments(build(minimal(window=[asked]), FILE).windows[0]))
+        empty = plain(window.query()[name])
+        assert not (any(empty["counts"]) if isinstance(empty, dict) else empty)
+        window.insert(3.0, time=7)
+        assert window.query(bounds=True)[name].exact
         assert name in sample_text()
+
+
+def test_options_of_an_aggregate_reach_it() -> None:
+    """What stands in parentheses is what its constructor is told."""
+    expected = {
+        "rate(1h)": sg.rate(per="1h"),
+        "rate": sg.rate(),
+        "frequency( 1min )": sg.frequency(per="1min"),
+        "top_k(3)": sg.top_k(3),
+        "distinct_count": sg.distinct_count(),
+        "distinct_count(12)": sg.distinct_count(lg_k=12),
+        "histogram(-1, 0.5, 1e3)": sg.histogram((-1.0, 0.5, 1000.0)),
+    }
+    assert {text: build_aggregate(text) for text in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("window", "shown"),
+    [
+        ({"aggregate": "median"}, 'window[1].aggregate = "median": expected one or several of count, sum, mean'),
+        ({"aggregate": "mean(1)"}, 'window[1].aggregate = "mean(1)": mean takes no options'),
+        ({"aggregate": "quantiles"}, 'window[1].aggregate = "quantiles": its partials are Python objects'),
+        ({"aggregate": "bloom_filter(64)"}, 'window[1].aggregate = "bloom_filter(64)": its answer is a set'),
+        ({"aggregate": "compiled"}, 'window[1].aggregate = "compiled": the agent runs no code of yours'),
+        ({"aggregate": "rate(soon)"}, "window[1].aggregate = \"rate(soon)\": rate(per='soon'): expected a positive"),
+        ({"aggregate": "rate(1s, 2s)"}, 'window[1].aggregate = "rate(1s, 2s)": rate: 2 options, expected a length'),
+        ({"aggregate": "top_k"}, 'window[1].aggregate = "top_k": top_k(): expected a whole number'),
+        ({"aggregate": "top_k(9999)"}, 'window[1].aggregate = "top_k(9999)": top_k(k=9999): expected 1 to 256'),
+        ({"aggregate": "histogram"}, 'window[1].aggregate = "histogram": histogram: 0 edges'),
+        ({"aggregate": "histogram(1, x)"}, "window[1].aggregate = \"histogram(1, x)\": histogram: the edge 'x' is no"),
+        (
+            {"aggregate": "rate"},
+            'window[1].aggregate = "rate": buckets do not carry it, so it needs a window of single',
+        ),
+        (
+            {"aggregate": ["mean", "top_k(2)"], "policy": {"count": 9}},
+            'window[1].aggregate = "top_k(2)": buckets do not carry it',
+        ),
+        (
+            {"aggregate": ["mean", "rate"], "policy": {"count": 9}, "buckets": 0, "sum_like": {"error": 0.1}},
+            'window[1].aggregate = "rate": buckets do not carry it, so it needs',
+        ),
+    ],
+)
+def test_aggregates_that_cannot_be_asked_are_refused_with_the_reason(window: dict[str, Any], shown: str) -> None:
+    """A name, an option or a window that does not go with it: key, value, remedy."""
+    lines = findings(minimal(window=[{"name": "w", "policy": {"time": "1h"}} | window]))
+    assert any(line.startswith(shown) for line in lines), lines
 
 
 def test_all_findings_come_at_once() -> None:

@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from msgspec.structs import replace
+
+import sluicegate as sg
 from sluicegate_agent import health
 from sluicegate_agent.config import build
-from sluicegate_agent.messages import Result
-from sluicegate_agent.results import PER_MESSAGE, Results
+from sluicegate_agent.messages import Result, plain
+from sluicegate_agent.results import PER_MESSAGE, Results, encode
 
 
 class Sender:
@@ -59,6 +62,21 @@ def test_an_answer_as_it_is_published() -> None:
     expected = {"stream": "x", "window": "w", "aggregate": "mean", "ordinal": 7, "time_us": 70, "value": 1.5}
     expected |= {"low": None, "high": 2.0, "exact": False, "count": 3, "buckets": 2}
     assert body["results"] == [expected]
+
+
+def test_answers_with_parts_are_published_by_their_names() -> None:
+    """A run, bins and the greatest values as JSON; a distinct count as its estimate."""
+    kept = {"run": sg.longest_run(), "bins": sg.histogram((0, 2)), "top": sg.top_k(1), "many": sg.distinct_count()}
+    window = sg.Window(kept, policy=sg.policies.count(9))
+    for time, value in enumerate((1.0, 3.0, 3.0)):
+        window.insert(value, time=time)
+    answers = [replace(answer("x", 7), value=plain(found)) for found in window.query().values()]
+    assert [told["value"] for told in json.loads(encode("d", answers))["results"]] == [
+        {"t_first": 0, "t_last": 1, "span": 1, "length": 2},
+        {"edges": [0.0, 2.0], "counts": [1], "below": 0, "above": 2},
+        [{"value": 3.0, "time": 1}],
+        2.0,
+    ]
 
 
 def test_the_rate_is_bounded() -> None:

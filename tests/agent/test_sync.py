@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from msgspec.structs import replace
 from target_suite.memory import MemoryTarget
 
 from sluicegate import chunks
+from sluicegate_agent import refused
+from sluicegate_agent.outbox import REJECTED_KEPT
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State, read_status
+from sluicegate_agent.status import gather, show
 from sluicegate_agent.sync import DirectoryTarget, Sync
 from sluicegate_agent.sync.link import FIRST_DELAY, LONGEST_DELAY, Link
 from sluicegate_agent.sync.sealing import IN_FLIGHT
@@ -209,6 +213,47 @@ def test_other_bytes_at_the_target_raise_an_alarm(sender: Callable[..., Sender])
     assert (found["chunks_sealed"], found["chunks_rejected"]) == (0, 1)
     assert one.target.documents[name] == b"something else"
     assert len(one.target.documents) == 2
+
+
+def test_more_alarms_than_are_kept_lose_nothing(sender: Callable[..., Sender], tmp_path: Path) -> None:
+    """Another agent has used these ids before: a few documents are set aside, then all waits for a person, whole."""
+    one = sender()
+    name = f"board-1::heat::{one.state.incarnation}::"
+    for first in range(0, 32 * 12, 32):
+        one.target.documents[f"{name}{first:016d}"] = b"something else"
+    one.feed(32 * 20)
+    for _ in range(30):
+        one.step()
+    assert one.state.counters["sync.rejected"] == one.state.outbox.rejected == REJECTED_KEPT
+    assert one.state.counters["sync.readings_dropped"] == 0
+    assert "wait for a person" in one.sync.link.error
+    assert len(one.state.status()["outbox"]["refused"]) == REJECTED_KEPT
+    one.state.close()
+    taken = refused.take(one.config, tmp_path / "taken")
+    assert {reason for _, reason in taken} == {"other bytes are there under this id"}
+    one.open()
+    assert one.state.outbox.rejected == 0
+    one.drain()
+    one.state.close()
+    taken += refused.take(one.config, tmp_path / "taken")
+    one.open()
+    arrived = [chunks.decode(data) for data in one.target.documents.values() if data != b"something else"]
+    kept = [chunks.decode(path.read_bytes()) for path, _ in taken]
+    buckets = sorted((bucket.first, bucket.n) for chunk in [*arrived, *kept] for bucket in chunk.buckets)
+    assert sum(n for _, n in buckets) == 32 * 20
+    assert all(a[0] + a[1] == b[0] for a, b in pairwise(buckets))
+
+
+def test_the_alarm_is_on_the_page_of_the_status(sender: Callable[..., Sender]) -> None:
+    """Which document, and why."""
+    one = sender()
+    one.feed(32)
+    name = f"board-1::heat::{one.state.incarnation}::{0:016d}"
+    one.target.documents[name] = b"something else"
+    one.drain()
+    page = show(gather(one.config))
+    assert "ALARM: 1 documents were refused" in page
+    assert f"{name}: other bytes" in page
 
 
 def test_back_off_doubles_and_obeys_the_target() -> None:

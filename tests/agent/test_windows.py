@@ -23,6 +23,13 @@ WINDOWS = configured(
         {"name": "time", "policy": {"time": "100us"}, "aggregate": ["sum", "max", "first"], "buckets": 5},
         {"name": "count", "policy": {"count": 40}, "aggregate": ["mean", "argmin"], "buckets": 8},
         {"name": "exact", "policy": {"count": 30}, "aggregate": ["mean", "last"], "buckets": 0},
+        {"name": "bins", "policy": {"time": "100us"}, "aggregate": ["histogram(-40, 0, 40)", "max"], "buckets": 5},
+        {
+            "name": "single-readings",
+            "policy": {"count": 30},
+            "aggregate": ["rate(1s)", "frequency", "longest_run", "distinct_count(8)", "top_k(3)", "mean"],
+            "buckets": 0,
+        },
         {
             "name": "sum-like_hop",
             "policy": {"time": "100us", "hop": "20us"},

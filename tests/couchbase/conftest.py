@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from gateway import Gateway, databases
 from gateway.launcher import SyncGateway
 from gateway.proxy import Proxy
 from gateway.stand_in import StandIn
+
+from gateway import Gateway, databases
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from chunked import document
+from msgspec.structs import replace
 from target_suite import TargetSuite
 from target_suite.suite import FIRST, Subject
 
@@ -20,7 +21,7 @@ from sluicegate_agent.config.model import CouchbaseConfig, SyncConfig
 from sluicegate_agent.config.units import Duration
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.sync.access import Access
-from sluicegate_agent.sync.contract import Document
+from sluicegate_agent.sync.contract import Document, Outcome
 from sluicegate_agent.sync.couchbase_server import OTHER_BYTES, CouchbaseTarget
 
 
@@ -33,6 +34,14 @@ def server() -> Iterator[mock.CouchbaseMock]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def shared(server: mock.CouchbaseMock) -> Iterator[CouchbaseTarget]:
+    """One target, since connecting takes half a second; it connects again where a test has closed it."""
+    one = target(server.url)
+    yield one
+    one.close()
+
+
 def target(url: str, timeout: float = 5.0, durability: Any = "none") -> CouchbaseTarget:
     """The target over the server at `url`."""
     where = CouchbaseConfig(bucket=mock.BUCKET, durability=durability)
@@ -40,61 +49,69 @@ def target(url: str, timeout: float = 5.0, durability: Any = "none") -> Couchbas
     return CouchbaseTarget(Access(sync, url, mock.BUCKET, mock.PASSWORD))
 
 
+class Noting:
+    """A target that remembers which ids were put: the key-value service lists no keys."""
+
+    def __init__(self, inner: CouchbaseTarget) -> None:
+        self.inner = inner
+        self.known: set[str] = set()
+
+    def put(self, documents: Sequence[Document]) -> Outcome:
+        """As the target."""
+        self.known |= {each.id for each in documents}
+        return self.inner.put(documents)
+
+    def close(self) -> None:
+        """As the target."""
+        self.inner.close()
+
+
 class AtServer(Subject):
     """A server that is killed to be away would forget; so the target is pointed elsewhere instead."""
 
-    def __init__(self, server: mock.CouchbaseMock) -> None:
-        self.url = server.url
-        self.target = self.couchbase = target(server.url)
-        self.known: set[str] = set()
-        self.put, self.target.put = self.target.put, self._noted  # type: ignore[method-assign]
-
-    def _noted(self, documents: Any) -> Any:
-        self.known |= {each.id for each in documents}
-        return self.put(documents)
+    def __init__(self, couchbase: CouchbaseTarget) -> None:
+        self.couchbase = couchbase
+        self.target = self.noting = Noting(couchbase)
+        self._here = couchbase._where
 
     def held(self) -> dict[str, bytes]:
-        """Of the ids that were put: the key-value service lists no keys."""
+        """Of the ids that were put."""
         collection = self.couchbase._opened()
-        ids = [name for name in self.known if name]
+        ids = [name for name in self.noting.known if name]
         found = collection.get_multi(ids).results if ids else {}
         return {name: json.dumps(result.value, separators=(",", ":")).encode() for name, result in found.items()}
 
     def go_away(self) -> None:
         """Nobody listens."""
         self.couchbase.close()
-        self.couchbase._where = self.couchbase._where._replace(url="couchbase://127.0.0.1:9")
-        sync = self.couchbase._where.sync
-        from msgspec.structs import replace
-
-        self.couchbase._where = self.couchbase._where._replace(sync=replace(sync, timeout=Duration(300_000)))
+        sync = replace(self._here.sync, timeout=Duration(300_000))
+        self.couchbase._where = self._here._replace(url="couchbase://127.0.0.1:9", sync=sync)
 
     def come_back(self) -> None:
         """As before."""
-        self.couchbase._where = self.couchbase._where._replace(url=self.url)
+        self.couchbase.close()
+        self.couchbase._where = self._here
 
     def forget(self) -> None:
         """Remove what the test put."""
-        ids = [name for name in self.known if name and len(name) <= 250]
-        if ids:
+        if ids := [name for name in self.noting.known if name]:
             self.couchbase._opened().remove_multi(ids)
-        self.couchbase.close()
 
 
 class TestCouchbaseTarget(TargetSuite):
     """A server's collection keeps the contract."""
 
     @pytest.fixture
-    def subject(self, server: mock.CouchbaseMock) -> Iterator[AtServer]:
-        """Without documents."""
-        subject = AtServer(server)
+    def subject(self, shared: CouchbaseTarget) -> Iterator[AtServer]:
+        """Without documents, over one connection for all tests."""
+        subject = AtServer(shared)
         yield subject
         subject.forget()
 
 
-def test_chunks_arrive_byte_for_byte(server: mock.CouchbaseMock) -> None:
+def test_chunks_arrive_byte_for_byte(shared: CouchbaseTarget) -> None:
     """The server keeps the document's own bytes; a Sync Gateway's or a person's other spelling is the same content."""
-    one, sent = target(server.url), document(9, stream="bytes")
+    one, sent = shared, document(9, stream="bytes")
     assert one.put([sent]).accepted == (sent.id,)
     stored = one._opened().get(sent.id, one._get_options).value
     assert stored == sent.data
@@ -104,41 +121,37 @@ def test_chunks_arrive_byte_for_byte(server: mock.CouchbaseMock) -> None:
 
     one._opened().replace(sent.id, spelled, ReplaceOptions(transcoder=RawJSONTranscoder()))
     assert one.put([sent]).accepted == (sent.id,)
-    one.close()
 
 
-def test_another_chunk_under_an_id_is_an_alarm(server: mock.CouchbaseMock) -> None:
+def test_another_chunk_under_an_id_is_an_alarm(shared: CouchbaseTarget) -> None:
     """Refused for good, the rest goes on."""
-    one = target(server.url)
+    one = shared
     mine, other, more = (document(4, stream="alarm", seed=1), document(4, stream="alarm", seed=2), document(4, 64))
     assert one.put([mine]).accepted == (mine.id,)
     outcome = one.put([other, more])
     assert (outcome.accepted, outcome.rejected) == ((more.id,), {mine.id: OTHER_BYTES})
-    one.close()
 
 
-def test_the_first_half_of_a_chunk_is_completed(server: mock.CouchbaseMock) -> None:
+def test_the_first_half_of_a_chunk_is_completed(shared: CouchbaseTarget) -> None:
     """What went in parts before, to a smaller limit, is no alarm now."""
     from sluicegate_agent.sync.splitting import halves
 
-    one, whole = target(server.url), document(8, stream="halves")
+    one, whole = shared, document(8, stream="halves")
     first, second = halves(whole) or pytest.fail("eight buckets have halves")
     assert one.put([first]).accepted
     assert one.put([whole]).accepted == (whole.id,)
     held = [one._opened().get(each.id, one._get_options).value for each in (first, second)]
     assert held == [first.data, second.data]
-    one.close()
 
 
-def test_too_large_a_document_goes_in_halves(server: mock.CouchbaseMock) -> None:
+def test_too_large_a_document_goes_in_halves(shared: CouchbaseTarget) -> None:
     """20 MiB are a server's limit; one that cannot be halved is refused for good."""
-    one = target(server.url)
+    one = shared
     huge = Document(FIRST.id.replace("level", "huge"), b'{"a":"' + b"x" * (21 << 20) + b'"}')
     small = document(1, stream="small")
     outcome = one.put([huge, small])
     assert "more than it takes" in outcome.rejected[huge.id]
     assert outcome.accepted == (small.id,)
-    one.close()
 
 
 def test_a_server_that_dies_is_no_success() -> None:
@@ -172,9 +185,8 @@ def test_without_the_sdk_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
         target("couchbase://127.0.0.1:9")
 
 
-def test_chunks_decode(server: mock.CouchbaseMock) -> None:
+def test_chunks_decode(shared: CouchbaseTarget) -> None:
     """What a reader of the bucket finds is the chunk."""
-    one, sent = target(server.url), document(5, stream="decoded")
+    one, sent = shared, document(5, stream="decoded")
     assert one.put([sent]).accepted
     assert chunks.decode(one._opened().get(sent.id, one._get_options).value) == chunks.decode(sent.data)
-    one.close()

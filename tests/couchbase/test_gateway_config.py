@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from chunked import document
 from durable_agent import configured
-from gateway import databases
 from gateway.stand_in import StandIn
 
+from gateway import databases
 from sluicegate_agent.config import ConfigError
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.sync.aside import Aside

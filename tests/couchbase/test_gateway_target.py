@@ -9,12 +9,12 @@ import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from chunked import document, target
-from gateway import Gateway, databases
 from gateway.proxy import Proxy
 from gateway.stand_in import StandIn
 from target_suite import TargetSuite
 from target_suite.suite import FIRST, SECOND, Subject
 
+from gateway import Gateway, databases
 from sluicegate import chunks
 from sluicegate_agent.sync import Document
 from sluicegate_agent.sync.aside import Aside
@@ -165,9 +165,9 @@ def test_a_document_of_a_foreign_channel_is_nobodys_alarm(gateway: Gateway) -> N
 
 def test_too_large_a_chunk_goes_in_parts() -> None:
     """413 for a document: its halves are there in the end, decode to the same buckets, and sending again is success."""
-    sent, small = document(32), document(2, first=10_000)
+    sent, small = document(12), document(2, first=10_000)
     with StandIn() as gateway:
-        gateway.largest = 1200
+        gateway.largest = 900
         outcome = target(gateway.public_url).put([sent, small])
         assert set(outcome.accepted) == {sent.id, small.id}
         held = gateway.documents_of(databases.PLAIN)
@@ -184,12 +184,12 @@ def test_too_large_a_chunk_goes_in_parts() -> None:
 
 def test_too_large_a_request_goes_in_smaller_ones() -> None:
     """413 for a whole request, as a proxy before a gateway says it: fewer documents, then smaller ones."""
-    sent = [document(16, first=1000 * number, seed=number) for number in range(6)]
+    sent = [document(8, first=1000 * number, seed=number) for number in range(5)]
     with StandIn() as gateway:
         gateway.largest_body = max(len(each.data) for each in sent) * 2 // 3
         assert set(target(gateway.public_url).put(sent).accepted) == {each.id for each in sent}
         held = gateway.documents_of(databases.PLAIN)
-        assert sum(body["buckets"] for body in held.values()) == 6 * 16
+        assert sum(body["buckets"] for body in held.values()) == 5 * 8
 
 
 def test_one_bucket_that_is_too_large_is_refused_for_good() -> None:

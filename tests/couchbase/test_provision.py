@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from chunked import document
 from click.testing import CliRunner
-from gateway import Gateway, databases
 from gateway.stand_in import StandIn
 
+from gateway import Gateway, databases
 from sluicegate_agent.sync.connection import Connection
 from sluicegate_agent.sync.sync_gateway import Session, SyncGatewayTarget
 from sluicegate_cloud import provision

@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from chunked import document, target
-from gateway import Gateway, databases
 from gateway.rule import shard_of
 
+from gateway import Gateway, databases
 from sluicegate_agent.sync.sync_gateway import SyncGatewayTarget
 
 

@@ -45,7 +45,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     (out / "source.json").write_text(json.dumps(vars(source)))
     agents = [{"device": "mine", "kills": 2, "peak_rss_mib": 30.0}]
     outbox = {"mine": {"outbox": {"rows": 0, "chunks_sealed": 0}}}
-    EdgeRun(out / "chunks", [], agents, {"accepted": 100}, outbox, "none", 10_000, 100, 1.0).save(out)
+    EdgeRun("directory", [], agents, {"accepted": 100}, outbox, "none", 10_000, 100, 1.0).save(out)
     monkeypatch.setattr(merge, "merge", lambda *_: None)
     monkeypatch.setattr(merge, "report", lambda out, _: out / "report.html")
     monkeypatch.setattr(merge, "window_count", lambda _: 1)

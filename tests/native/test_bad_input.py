@@ -18,6 +18,8 @@ EVERY = [
     policies.newer_than_maximum(), policies.newer_than_longest_run(limit=9), policies.custom(lambda total, old: False),
 ]  # fmt: skip
 
+REFUSED = {"soe": ("delta", "total", "newer-than-maximum", "newer-than-longest-run", "custom")}
+"""What an engine does not take; everything else it has to."""
 ANY_RULE = [name for name in sg.ENGINES if not FACTS[name].deducts]
 
 
@@ -35,11 +37,11 @@ def whole(window: sg.Window) -> tuple[Any, ...]:
 @pytest.mark.parametrize("policy", EVERY, ids=lambda policy: policy.name)
 def test_a_refused_reading_changes_nothing(engine: str, policy: Any) -> None:
     """NaN, infinities, values and times out of range, wrong types, batches with one of them: as if never offered."""
-    try:
-        window = sg.Window({"sum": sg.sum(), "last": sg.last()}, policy=policy, engine=engine)
-    except errors.ConfigurationError:
-        pytest.skip("the engine refuses the policy")
-    beside = sg.Window({"sum": sg.sum(), "last": sg.last()}, policy=policy, engine=engine)
+    if policy.name.split(":")[0] in REFUSED.get(engine, ()):
+        with pytest.raises(errors.ConfigurationError, match="cannot be deducted again; take a count or time policy"):
+            sg.Window({"sum": sg.sum(), "last": sg.last()}, policy=policy, engine=engine)
+        return
+    window, beside = (sg.Window({"sum": sg.sum(), "last": sg.last()}, policy=policy, engine=engine) for _ in range(2))
     for i in range(12):
         for bad, time in ((float("nan"), i), (float("inf"), i), (-float("inf"), i), (2.0**961, i), (1.0, 2**61 + 1)):
             with pytest.raises(errors.InputError):

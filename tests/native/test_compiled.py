@@ -58,6 +58,36 @@ def by_cffi(library: Path) -> tuple[Addresses, Any]:
     return {n: int(ffi.cast("intptr_t", getattr(loaded, n))) for n in names}, (ffi, loaded)
 
 
+def by_numba(library: Path) -> tuple[Addresses, Any]:
+    """Addresses of Python functions that numba compiled; they need no GIL."""
+    numba = pytest.importorskip("numba", reason="numba is not installed: pip install numba")
+    types = numba.types
+    slots, number = types.CPointer(types.float64), types.int64
+    three = types.void(slots, slots, slots)
+
+    @numba.cfunc(types.void(slots, number, number, slots))
+    def lift(values: Any, when: int, ordinal: int, out: Any) -> None:
+        out[0], out[1], out[2], out[3] = 1.0, values[0], values[1], values[0] * values[1]
+
+    @numba.cfunc(three)
+    def add(out: Any, a: Any, b: Any) -> None:
+        for i in range(4):
+            out[i] = a[i] + b[i]
+
+    @numba.cfunc(three)
+    def less(out: Any, a: Any, b: Any) -> None:
+        for i in range(4):
+            out[i] = a[i] - b[i]
+
+    @numba.cfunc(types.float64(slots))
+    def lower(partial: Any) -> Any:
+        n = partial[0]
+        return partial[3] / n - (partial[1] / n) * (partial[2] / n) if n >= 2 else float("nan")
+
+    made = {"lift": lift, "combine": add, "deduct": less, "lower": lower}
+    return {f"covariance_{name}": int(function.address) for name, function in made.items()}, made
+
+
 def by_callbacks(library: Path) -> tuple[Addresses, Any]:
     """Python functions as ctypes callbacks, which take the GIL by themselves."""
 
@@ -114,7 +144,7 @@ def expected(rows: list[tuple[float, float]]) -> float | None:
     return sum(x * y for x, y in rows) / n - (sum(x for x, _ in rows) / n) * (sum(y for _, y in rows) / n)
 
 
-@pytest.mark.parametrize("how", [by_ctypes, by_cffi, by_callbacks])
+@pytest.mark.parametrize("how", [by_ctypes, by_cffi, by_numba, by_callbacks])
 def test_two_dimensions(how: Any, library: Path) -> None:
     """Beside built-in aggregates, one by one and in a batch, as the plain list says; None where it says NaN."""
     aggregates = {"max": sg.max("a"), "cov": covariance(how, library), "run": sg.longest_run("b")}

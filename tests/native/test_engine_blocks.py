@@ -17,6 +17,8 @@ QUESTIONS = {
     "several": {"sum": sg.sum(), "min": sg.min(), "last": sg.last(), "argmax": sg.argmax()},
     "order": {"first": sg.first(), "last": sg.last()},
 }  # fmt: skip
+REFUSED = {"soe": ("max", "min", "several", "order")}
+"""What an engine does not take; everything else it has to."""
 SIZES = (1, 2, 3, 5, 17, 127, 128, 129, 1000)
 BATCHES = (1, 3, 4, 5, 100, 512, 513, 1500)
 ROUNDS = 12
@@ -43,13 +45,14 @@ def steps(rng: random.Random, count: int, size: int, now: int) -> array[int]:
 def test_a_batch_is_its_readings_one_by_one(engine: str, question: str) -> None:
     """Results after each reading, the number held, and both windows' invariants, over several batches."""
     rng = random.Random(f"{engine} {question}")
+    if question in REFUSED.get(engine, ()):
+        with pytest.raises(ConfigurationError, match="cannot be deducted again; use"):
+            sg.Window(QUESTIONS[question], policy=sg.policies.count(9), engine=engine)
+        return
     for _ in range(ROUNDS):
         size = rng.choice(SIZES if engine != "recalc" else SIZES[:6])
         policy, by_time = policies(rng, size)
-        try:
-            whole, single = (sg.Window(QUESTIONS[question], policy=policy, engine=engine) for _ in range(2))
-        except ConfigurationError:
-            pytest.skip(f"{engine} does not take this question")
+        whole, single = (sg.Window(QUESTIONS[question], policy=policy, engine=engine) for _ in range(2))
         now = 0
         for _ in range(rng.randrange(1, 5)):
             count = rng.choice(BATCHES)

@@ -36,7 +36,7 @@ def edge_half(sluicegate: Any, path: Path, out: Path, *options: str) -> None:
 def kept_every_reading_once(out: Path, streams: Streams) -> None:
     """Each reading is in one bucket, and the agents' own windows hold the truth."""
     run = EdgeRun.load(out)
-    found = proof.custody(run.target, streams)
+    found = proof.custody(out / "chunks", streams)
     assert (found.lost, found.double_counted, found.wrong, found.problems) == (0, 0, 0, [])
     answers = proof.agents(run.results, streams, WINDOWS)
     assert (answers.outside, answers.problems) == (0, [])

@@ -47,7 +47,7 @@ def test_edge_half_keeps_every_reading_once(sluicegate: Any, tmp_path: Path, bro
     ran = sluicegate("demo", "--edge-only", "--rows", 1500, "--broker", broker, "--out", tmp_path / "demo")
     assert ran.returncode == 0, ran.stderr
     run, streams = EdgeRun.load(tmp_path / "demo"), Streams(weather(1500))
-    found = proof.custody(run.target, streams)
+    found = proof.custody(tmp_path / "demo" / "chunks", streams)
     assert (found.lost, found.double_counted, found.wrong, found.problems) == (0, 0, 0, [])
     assert found.merged == found.published == streams.readings
     answers = proof.agents(run.results, streams, WINDOWS)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -83,5 +83,10 @@ def _show(run: Replay, counted: dict[str, int], as_json: bool) -> None:
     click.echo("\n".join(table([("counter", "count"), *sorted(counted.items())])))
 
 
-def _number(value: float | int | None) -> str:
+def _number(value: Any) -> str:
+    """A number, or what has parts in the order of their names."""
+    if isinstance(value, dict):
+        return " ".join(f"{name}={_number(part)}" for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_number, value)) + "]"
     return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -10,11 +10,18 @@ import click
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
-def status(file: Path, as_json: bool) -> None:
+@click.option(
+    "--take-refused", type=click.Path(path_type=Path), metavar="FOLDER",
+    help="Move the documents that the target refuses for good out of the state into FOLDER; the agent must not run.",
+)  # fmt: skip
+def status(file: Path, as_json: bool, take_refused: Path | None) -> None:
     """Show streams, windows, outbox, links and counters of the agent of a configuration FILE.
 
     Reads the state directory as of the last commit and changes nothing, whether the agent runs or not.
     """
+    if take_refused is not None:
+        _take(file, take_refused)
+        return
     from sluicegate_agent.config import load
     from sluicegate_agent.status import gather, show
 
@@ -25,3 +32,13 @@ def status(file: Path, as_json: bool) -> None:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
         click.echo(show(found))
+
+
+def _take(file: Path, folder: Path) -> None:
+    from sluicegate_agent import refused
+    from sluicegate_agent.config import load
+
+    taken = refused.take(load(file), folder)
+    for path, reason in taken:
+        click.echo(f"{path}: {reason}")
+    click.echo(f"{len(taken)} refused documents taken out")

@@ -1,9 +1,9 @@
 """The agent's configuration: `load(path)` gives a frozen, wholly checked `Config`, or raises `ConfigError`."""
 
+from sluicegate_agent.config.aggregates import FORMS as AGGREGATES
 from sluicegate_agent.config.errors import ConfigError, Problem
 from sluicegate_agent.config.load import build, load
 from sluicegate_agent.config.model import (
-    AGGREGATES,
     Config,
     MqttConfig,
     PolicyConfig,

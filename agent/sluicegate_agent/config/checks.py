@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from sluicegate.errors import ConfigurationError
+from sluicegate_agent.config.aggregates import build_aggregate
 from sluicegate_agent.config.errors import Problem
-from sluicegate_agent.config.model import AGGREGATES, Config, MqttConfig, SourceConfig, WindowConfig
+from sluicegate_agent.config.model import Config, MqttConfig, SourceConfig, WindowConfig
 from sluicegate_agent.config.questions import histogram_problems
 from sluicegate_agent.config.targets import readable, sync_problems
 
@@ -173,8 +175,10 @@ def _window(window: WindowConfig, streams: tuple[str, ...], at: str) -> Iterator
     if not window.streams:
         yield Problem(f"{at}.streams", None, 'is empty: name streams, or "*" for all')
     for aggregate in window.aggregates:
-        if aggregate not in AGGREGATES:
-            yield Problem(f"{at}.aggregate", aggregate, f"expected one or several of {', '.join(AGGREGATES)}")
+        try:
+            build_aggregate(aggregate)
+        except ConfigurationError as error:
+            yield Problem(f"{at}.aggregate", aggregate, str(error))
     if not window.aggregates or len(set(window.aggregates)) != len(window.aggregates):
         yield Problem(f"{at}.aggregate", str(list(window.aggregates)), "expected each aggregate once, at least one")
     yield from _policy(window, at)

@@ -14,10 +14,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from sluicegate.monoids import PLAIN_KINDS
 from sluicegate_agent.config.units import Duration, Share, Size
 
-AGGREGATES = PLAIN_KINDS
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import sluicegate as sg
 from sluicegate.errors import ConfigurationError
+from sluicegate_agent.config.aggregates import BUCKETED, build_aggregate, kind_of
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.model import WindowConfig
 
@@ -21,7 +22,7 @@ def build_arguments(config: WindowConfig) -> dict[str, Any]:
     # What evicts up to an extreme can answer nothing else: what left may have counted.
     names = config.aggregates if config.policy.up_to else dict.fromkeys((*config.aggregates, COUNT))
     return {
-        "aggregates": {name: getattr(sg, name)() for name in names},
+        "aggregates": {name: build_aggregate(name) for name in names},
         "policy": _policy(config),
         "histograms": list(_histograms(config)),
     }
@@ -49,10 +50,24 @@ def _histograms(config: WindowConfig) -> Iterator[Any]:
 
 def histogram_problems(window: WindowConfig, at: str) -> Iterator[Problem]:
     """What of the histograms cannot work for a window whose other keys are right."""
-    found = [*_sum_like(window, at), *_max_like(window, at), *_hop(window, at), *_up_to(window, at)]
+    found = [*_single_readings(window, at), *_sum_like(window, at), *_max_like(window, at)]
+    found += [*_hop(window, at), *_up_to(window, at)]
     yield from found
     if not found:
         yield from _refused(window, at)
+
+
+def _single_readings(window: WindowConfig, at: str) -> Iterator[Problem]:
+    """What buckets do not carry needs a window of single readings, which only a count bounds."""
+    asked = [name for name in window.aggregates if kind_of(name) not in BUCKETED]
+    rules = [name for name in ("sum_like", "max_like", "hop") if getattr(window, name) is not None]
+    if asked and (window.buckets or rules):
+        remedy = (
+            "buckets do not carry it, so it needs a window of single readings, whose number only a count bounds: "
+            f"policy = {{ count = 1000 }} and buckets = 0{', without ' + ' and '.join(rules) if rules else ''}; "
+            "ask the other aggregates in a window of their own"
+        )
+        yield Problem(f"{at}.aggregate", asked[0], remedy)
 
 
 def _sum_like(window: WindowConfig, at: str) -> Iterator[Problem]:

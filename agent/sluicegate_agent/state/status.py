@@ -118,6 +118,7 @@ def _outbox(connection: sqlite3.Connection) -> dict[str, Any]:
         "bytes": row_bytes + documents,
         "chunks_sealed": int(sealed),
         "chunks_rejected": int(rejected),
+        "refused": dict(connection.execute("SELECT id, reason FROM chunk WHERE state = 1 ORDER BY number")),
         "oldest_unsent_us": _oldest(connection),
     }
 

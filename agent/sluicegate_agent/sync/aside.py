@@ -17,7 +17,7 @@ class Aside:
     """Hands each `put` to one thread; while that is under way, `put` says so (`Outcome.pending`).
 
     The documents of a later `put` are not looked at until the answer to the first is there: it is the one returned, so
-    it may be about documents that were settled long ago, which is harmless. `make` gives the target, in that thread.
+    it may be about documents that were settled long ago, which is harmless.
     """
 
     def __init__(self, target: Target) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluicegate_agent import faults
+from sluicegate_agent.refused import parted
 from sluicegate_agent.state import State
 from sluicegate_agent.sync.aside import Aside
 from sluicegate_agent.sync.contract import Document, Outcome, Target
@@ -83,8 +85,12 @@ class Sync:
         faults.step("put: after")
         if outcome.pending:
             return False
-        if outcome.accepted or outcome.rejected:
-            self._settle(outcome, {chunk.id: len(chunk.document) for chunk in waiting})
+        aside, crowded = parted(self.state.outbox, outcome.rejected)
+        if outcome.accepted or aside:
+            settled = replace(outcome, rejected=aside)
+            self._settle(settled, {chunk.id: len(chunk.document) for chunk in waiting})
+        if crowded:
+            outcome = replace(outcome, retry_after=outcome.retry_after or 0.0, error=crowded)
         if outcome.retry_after is not None:
             self.state.counters.add("sync.retries")
             self.link.failed(now, outcome.error, outcome.retry_after)

@@ -25,7 +25,7 @@ class AgentError(Exception):
     exit_code = 1
 
 
-def configuration(feed: Feed, port: int, folder: Path, target: Path) -> str:
+def configuration(feed: Feed, port: int, folder: Path, sync: Path | str) -> str:
     """The TOML of one agent: one topic, a stream a metric, two windows under a constrained footprint, a small outbox.
 
     The mean's buckets end by their error, the maximum's where a new one may begin; what cannot be the maximum any more
@@ -34,6 +34,8 @@ def configuration(feed: Feed, port: int, folder: Path, target: Path) -> str:
     """
     streams = ", ".join(f'"{metric}" = "{metric}"' for metric in feed.metrics)
     rows = OUTBOX_ROWS * len(feed.metrics)
+    if isinstance(sync, Path):
+        sync = f'target = "directory"\npath = {_quoted(sync)}\n'
     return f"""[device]
 id = "{feed.device}"
 
@@ -80,9 +82,7 @@ chunk_buckets = {CHUNK_BUCKETS}
 chunk_age = "5min"
 
 [sync]
-target = "directory"
-path = {_quoted(target)}
-every = "50ms"
+{sync}every = "50ms"
 
 [availability]
 away = "500ms"
@@ -114,13 +114,13 @@ def topic(feed: Feed) -> str:
 class AgentProcess:
     """One agent: `start`, `kill` (SIGKILL) and start again, `stop` (SIGTERM); peak memory over all its lives."""
 
-    def __init__(self, feed: Feed, port: int, folder: Path, target: Path) -> None:
+    def __init__(self, feed: Feed, port: int, folder: Path, sync: Path | str) -> None:
         self.feed, self.folder = feed, folder
         self.kills = 0
         self.peak_bytes = 0
         folder.mkdir(parents=True)
         self.config_file = folder / "agent.toml"
-        self.config_file.write_text(configuration(feed, port, folder, target))
+        self.config_file.write_text(configuration(feed, port, folder, sync))
         self._log = folder / "agent.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()

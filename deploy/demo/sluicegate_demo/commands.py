@@ -17,6 +17,8 @@ import click
 @click.option("--out", type=click.Path(path_type=Path), default=Path("build/demo"), show_default=True, help="Results.")
 @click.option("--broker", type=click.Choice(["auto", "mosquitto", "builtin"]), default="auto", show_default=True,
               help="auto: Mosquitto where it is on PATH.")  # fmt: skip
+@click.option("--target", type=click.Choice(["directory", "sync-gateway", "couchbase-lite"]), default="directory",
+              show_default=True, help="What the agents sync to; a real gateway is started on loopback.")  # fmt: skip
 @click.option("--rows", type=click.IntRange(min=1), metavar="N", help="Only the first N rows of each device.")
 @click.option("--edge-only", is_flag=True, help="Stop after the agents; needs no Spark.")
 @click.option("--cloud-only", is_flag=True, help="Go on from an --edge-only run in the same folder.")
@@ -27,6 +29,7 @@ def demo(
     device: str | None,
     out: Path,
     broker: str,
+    target: str,
     rows: int | None,
     edge_only: bool,
     cloud_only: bool,
@@ -47,7 +50,7 @@ def demo(
     from sluicegate_demo.job import Job, Source
 
     source = Source.of(csv_file, time, values, device, rows)
-    job = Job(out, broker)
+    job = Job(out, broker, target)
     if not cloud_only:
         job.edge(source)
     if not edge_only:

@@ -17,6 +17,7 @@ from typing import Any
 
 from sluicegate_demo.agents import AgentError, AgentProcess, topic
 from sluicegate_demo.broker import Broker
+from sluicegate_demo.places import Folder, Place
 from sluicegate_demo.publish import Collector, Publisher, Step, schedule
 from sluicegate_demo.readings import Feed
 
@@ -35,9 +36,9 @@ class BrokerError(Exception):
 
 @dataclass
 class EdgeRun:
-    """What the edge half leaves: chunks in `target`, the agents' answers, and what it cost."""
+    """What the edge half leaves: the kind of `target` that has the chunks, the agents' answers, and what it cost."""
 
-    target: Path
+    target: str
     results: list[dict[str, Any]] = field(default_factory=list)
     agents: list[dict[str, Any]] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
@@ -50,13 +51,13 @@ class EdgeRun:
     def save(self, folder: Path) -> None:
         """Leave it for the cloud half, which may be another process."""
         (folder / "results.jsonl").write_text("".join(json.dumps(result) + "\n" for result in self.results))
-        rest = {key: value for key, value in vars(self).items() if key not in ("results", "target")}
+        rest = {key: value for key, value in vars(self).items() if key != "results"}
         (folder / "edge.json").write_text(json.dumps(rest, indent=2) + "\n")
 
     @classmethod
     def load(cls, folder: Path) -> EdgeRun:
         """What `save` left. Raises OSError where there is nothing."""
-        run = cls(folder / "chunks", **json.loads((folder / "edge.json").read_text()))
+        run = cls(**json.loads((folder / "edge.json").read_text()))
         run.results = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
         return run
 
@@ -130,11 +131,18 @@ class Edge:
     """One edge run in the folder `out`, which must be empty of an earlier one."""
 
     def __init__(
-        self, feeds: list[Feed], out: Path, *, broker: str = "auto", say: Say = print, draw: Draw = lambda *_: None
+        self,
+        feeds: list[Feed],
+        out: Path,
+        place: Place | None = None,
+        *,
+        broker: str = "auto",
+        say: Say = print,
+        draw: Draw = lambda *_: None,
     ) -> None:
         self.feeds, self.out, self.say, self.draw = feeds, out, say, draw
         self._publishers: list[Publisher] = []
-        self.target, self.away = out / "chunks", out / "chunks-away"
+        self.place = place or Folder(out / "chunks")
         self._broker = broker
         self._faults = threading.Lock()
         self.agents: list[AgentProcess] = []
@@ -142,12 +150,14 @@ class Edge:
     def run(self) -> EdgeRun:
         """All of it, with the faults in the middle. Raises the errors of its parts; no process is left behind."""
         began = time.monotonic()
-        self.target.mkdir()
         with contextlib.ExitStack() as stack:
+            stack.enter_context(self.place)
             name, port = stack.enter_context(serve(self._broker, self.out))
             collector = stack.enter_context(Collector(port))
             stack.callback(self._abandon)
-            self.agents = [AgentProcess(feed, port, self._home(feed), self.target) for feed in self.feeds]
+            self.agents = [
+                AgentProcess(feed, port, self._home(feed), self.place.sync(feed.device)) for feed in self.feeds
+            ]
             self._start(name)
             publishers = self._publish(port)
             self._settle()
@@ -237,15 +247,13 @@ class Edge:
         self.say(f"SIGKILL to the agent {self.agents[index].device}, and started again")
 
     def _take_target_away(self) -> None:
-        self.target.rename(self.away)
-        self.target.write_bytes(b"")
+        self.place.take_away()
         self.say("a third is published: the sync target goes away")
 
     def _bring_target_back(self) -> None:
         rows = {agent.device: agent.status()["outbox"]["rows"] for agent in self.agents}
         waiting = ", ".join(f"{device} {number}" for device, number in rows.items())
-        self.target.unlink()
-        self.away.rename(self.target)
+        self.place.bring_back()
         self.say(f"two thirds are published: the sync target is back (buckets that waited: {waiting})")
 
     def _settle(self) -> None:
@@ -271,12 +279,9 @@ class Edge:
     def _abandon(self) -> None:
         for agent in self.agents:
             agent.abandon()
-        if self.away.exists():
-            self.target.unlink(missing_ok=True)
-            self.away.rename(self.target)
 
     def _found(self, broker: str, publishers: list[Publisher], results: list[dict[str, Any]], began: float) -> EdgeRun:
-        run = EdgeRun(self.target, results, broker=broker, seconds=round(time.monotonic() - began, 2))
+        run = EdgeRun(self.place.target, results, broker=broker, seconds=round(time.monotonic() - began, 2))
         for agent in self.agents:
             status = agent.status()
             peak = round(agent.peak_bytes / 2**20, 1)

@@ -19,6 +19,7 @@ import click
 from sluicegate_demo import checks, proof
 from sluicegate_demo.agents import HOUR, WINDOWS
 from sluicegate_demo.edge import Edge, EdgeRun
+from sluicegate_demo.places import place, require_parts
 from sluicegate_demo.readings import Feed, from_csv, weather
 from sluicegate_demo.truth import Streams
 
@@ -86,21 +87,24 @@ class Source:
 class Job:
     """Both halves work in the folder `out`; the second may run in another process, later."""
 
-    def __init__(self, out: Path, broker: str = "auto") -> None:
-        self.out, self.broker = out, broker
+    def __init__(self, out: Path, broker: str = "auto", target: str = "directory") -> None:
+        self.out, self.broker, self.target = out, broker, target
         self._began = time.monotonic()
 
     # the edge half
 
     def edge(self, source: Source) -> None:
         """Publish, run the agents through their faults, and show what they answered on the spot."""
+        if self.target != "directory":
+            require_parts(self.target)
         feeds = source.feeds()
         self._clear()
         (self.out / "source.json").write_text(json.dumps(asdict(source)) + "\n")
         for line in _describe(feeds):
             self._say(line)
         signal.signal(signal.SIGTERM, _stop)
-        run = Edge(feeds, self.out.resolve(), broker=self.broker, say=self._say, draw=_draw).run()
+        out = self.out.resolve()
+        run = Edge(feeds, out, place(self.target, out), broker=self.broker, say=self._say, draw=_draw).run()
         run.save(self.out)
         sent = f"{run.messages_sent:,} messages in {run.seconds:.1f} s"
         self._say(f"{sent}; {len(run.results):,} answers of the agents' own windows, the last of each:")
@@ -130,10 +134,12 @@ class Job:
         run, source = self._edge_run(source)
         from sluicegate_demo.merge import merge, report, window_count, windows
 
-        merge(run.target, self.out, LENGTH, SLIDE)
-        self._say("comparing every window with a recomputation from the raw rows")
         streams = Streams(source.feeds())
-        found = proof.custody(run.target, streams)
+        with place(run.target, self.out.resolve()) as synced:
+            os.environ.update(synced.environment)
+            merge(synced.source, self.out, LENGTH, SLIDE)
+            self._say("comparing every window with a recomputation from the raw rows")
+            found = proof.custody(synced.documents(), streams)
         tally = proof.agents(run.results, streams, WINDOWS)
         with click.progressbar(windows(self.out), window_count(self.out), "comparing", file=sys.stderr) as rows:
             tally.add(proof.cloud(rows, streams, LENGTH, SLIDE))

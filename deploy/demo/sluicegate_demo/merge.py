@@ -12,13 +12,13 @@ FOLDER = "merged"
 _BATCH = 20_000
 
 
-def merge(chunks: Path, out: Path, length_us: int, slide_us: int) -> None:
-    """Merge the chunks into windows, per device and fleet-wide, in `out/merged`. Raises the cloud's errors."""
+def merge(source: str, out: Path, length_us: int, slide_us: int) -> None:
+    """Merge the chunks at `source` into windows, per device and fleet-wide, in `out/merged`. Raises CloudError."""
     from pyspark.sql import SparkSession
 
     from sluicegate_cloud import job
 
-    job.merge([str(chunks)], out / FOLDER, length_us, slide_us, AGGREGATES)
+    job.merge([source], out / FOLDER, length_us, slide_us, AGGREGATES)
     if (session := SparkSession.getActiveSession()) is not None:
         session.stop()
 

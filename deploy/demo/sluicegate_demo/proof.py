@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sluicegate.chunks import Chunk, decode
+from sluicegate_demo.places import files
 from sluicegate_demo.truth import AGGREGATES, Streams, Truth
 
 SHOWN = 10
@@ -149,15 +150,14 @@ class Custody:
     problems: list[str] = field(default_factory=list)
 
 
-def custody(target: Path, streams: Streams) -> Custody:
-    """Read every document in `target` and hold each bucket against the raw rows it claims to fold."""
+def custody(target: Path | Iterable[tuple[str, bytes]], streams: Streams) -> Custody:
+    """Hold each bucket of the documents in `target`, a folder or names and bytes, to the rows it claims to fold."""
     found = Custody(published=streams.readings)
     held: dict[tuple[str, str], list[tuple[str, int, int]]] = {key: [] for key in streams.published}
-    for path in sorted(path for path in target.rglob("*") if path.is_file()):
-        data = path.read_bytes()
+    for name, data in files(target) if isinstance(target, Path) else target:
         found.synced_bytes += len(data)
-        if path.suffix != ".json":
-            found.problems.append(f"{path}: is no chunk")
+        if not name.endswith(".json"):
+            found.problems.append(f"{name}: is no chunk")
             continue
         chunk = decode(data)
         found.chunks += 1

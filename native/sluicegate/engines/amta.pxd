@@ -15,7 +15,12 @@ cdef enum:
     LEVELS = 64
 
 
+ctypedef int (*Slide)(Amta, const Slot*, int64_t, Slot*) except -1 nogil
+
+
 cdef class Amta(Engine):
+    cdef Slide slide_by  # `slide` for the operator
+    cdef Slide slide_slowly_by  # through a pointer, so that the quick way saves no registers for it
     cdef Pool pool
     cdef Queue level[LEVELS]  # a circular queue of levels: level l is at (base + l) % LEVELS
     cdef int base
@@ -34,6 +39,18 @@ cdef class Amta(Engine):
     cdef Slot* lefts  # a block's R0 after each eviction: room for `most_left` + 1
     cdef int64_t most_left
     cdef Slot* flat  # the arrays of little.pxd, where the operator is a known one
+    cdef bint calm  # readings come as calm.pxd has it: parents from `raised` on are to be made, so is the stack
+    cdef int64_t raised  # a tail
+    cdef int64_t calm_tail  # so it goes on up to this tail and this head, −1: not
+    cdef int64_t calm_head
+    cdef int64_t calm_jump  # at most so many leave at once
+    cdef Slot* calm_lefts  # R0 for the head `lefts_from` and those after it
+    cdef int64_t lefts_from
+    cdef Slot* next_leaf  # where the next leaf goes
+    cdef bint flat_out  # while it is calm: the levels are laid out flat (few.pxd)
+    cdef Slot* few  # those levels, and R0 for the leftmost tree's heads
+    cdef int64_t origin  # of their indices
+    cdef int64_t laid  # the tail when they were laid out
 
     cdef Slot* node(self, int level, int64_t index) noexcept nogil
     cdef int64_t first(self, int level) noexcept nogil
@@ -41,10 +58,13 @@ cdef class Amta(Engine):
     cdef int make_room(self, int level, int64_t index) except -1 nogil
     cdef int make_room_for(self, int64_t tail) except -1 nogil
     cdef int room_for_lefts(self) except -1 nogil
+    cdef void unsettle(self) noexcept nogil
+    cdef int foresee(self, int64_t head) except -1 nogil
     cdef void measure(self) noexcept nogil
     cdef void freshen(self) noexcept nogil
     cdef void rebuild(self) noexcept nogil
     cdef void drop_to(self, int64_t head) noexcept nogil
+    cdef void let_go(self) noexcept nogil
     cdef void refresh_spine(self) noexcept nogil
     cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil
     cdef int64_t descend(self, int level, int64_t index, bint started, Leaves leaves, void* context) noexcept nogil

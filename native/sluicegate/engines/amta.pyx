@@ -13,9 +13,11 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves
+from sluicegate.engines.calm cimport AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
     Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, run_at, shape,
 )
+from sluicegate.engines.few cimport FEW, ROOM_OF_FEW, find_flat_lefts, flat_at, look_ahead, step_flat
 from sluicegate.engines.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
     kernel_of_step, width_of,
@@ -51,6 +53,7 @@ cdef class Amta(Engine):
         free(self.left)
         free(self.lefts)
         free(self.flat)
+        free(self.few)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Engine.setup(self, p, limit)
@@ -60,6 +63,7 @@ cdef class Amta(Engine):
             self.pool.shift, self.pool.large = chunk_shift(limit), 0
             self.pool.chunk = (<int64_t> p.width) << self.pool.shift
         self.kernel, self.split = kernel_of(p), each_has_kernel(p)
+        self.slide_by, self.slide_slowly_by = slide_for(self.kernel), slide_slowly_for(self.kernel)
         self.room = stack_room(limit)
         self.left = <Slot*> calloc((3 + self.room) * p.width, sizeof(Slot))
         if self.left == NULL:
@@ -91,6 +95,7 @@ cdef class Amta(Engine):
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Insert a leaf (Algorithm 3): a pair gets its parent when the next pair of its level begins."""
+        self.unsettle()
         self.freshen()
         if self.pool.surplus:
             give_back(&self.pool)
@@ -136,15 +141,17 @@ cdef class Amta(Engine):
         """Fold a reading into the newest leaf, which has no parent yet."""
         cdef Slot* newest = self.node(0, self.tail - 1)
         combine(self.p, newest, newest, reading)
-        self.stale = True
+        self.touched()
 
     cdef void touched(self) noexcept nogil:
+        self.unsettle()
         self.stale = True
 
     # Algorithms 6 and 7: single eviction
 
     cdef void pop(self) noexcept nogil:
         """Evict the oldest leaf (Algorithms 6 and 7)."""
+        self.unsettle()
         self.freshen()
         if self.kernel == ADD:
             pop_by(self, add_op)
@@ -159,6 +166,7 @@ cdef class Amta(Engine):
 
     cdef void pop_to(self, int64_t head) noexcept nogil:
         """One by one, or, where more than about log n leave, at once."""
+        self.unsettle()
         if head - self.head > singles(self.tail - self.head):
             self.freshen()
             self.drop_to(head)
@@ -178,11 +186,15 @@ cdef class Amta(Engine):
 
     cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head; chunks that lie wholly before it return to the free list."""
-        cdef int level = 0
-        cdef Queue* queue
         self.head = head
         if self.pool.surplus:  # of an earlier eviction: this one's is only spliced
             give_back(&self.pool)
+        self.let_go()
+
+    cdef inline void let_go(self) noexcept nogil:
+        cdef int64_t head = self.head
+        cdef int level = 0
+        cdef Queue* queue
         while level < LEVELS:
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
             if queue.begin >= min((head >> level) >> queue.shift, queue.end):  # so it is above, or soon
@@ -190,10 +202,42 @@ cdef class Amta(Engine):
             drop(&self.pool, queue, head >> level)
             level += 1
 
+    # one reading
+
+    cdef int slide(self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+        """Algorithms 3, 6 and 7 and the result, at once where the forest is calm."""
+        return self.slide_by(self, leaf, head, out)
+
+    cdef inline void unsettle(self) noexcept nogil:
+        """Before anything but a calm reading looks at the nodes or the stack, or changes the forest."""
+        if self.calm:
+            catch_up(self, any_op)
+            end_calm(self)
+
+    cdef int foresee(self, int64_t head) except -1 nogil:
+        """Whether the leftmost tree stays when a leaf comes and the head moves so far; then there is room for some leaves."""
+        cdef int top = self.depth - 1
+        cdef int64_t falls, most
+        if top < 2 or self.base or not self.has_base:
+            return False
+        most = ((((self.tail + 1) >> top) + 1) << top) - 2 - self.tail
+        falls = self.end(top) << top
+        self.calm_jump = min(top, 15)  # fewer than the least number that leaves at once, and than `lefts` holds
+        if most <= 0 or head >= falls or head - self.head > self.calm_jump:
+            return False
+        if self.lefts == NULL:
+            self.room_for_lefts()
+        if self.tail >= self.calm_tail:
+            most = min(min(most, run_at(&self.level[0], self.tail)), 1 if self.pool.surplus else AHEAD)
+            self.make_room_for(self.tail + most)
+            self.next_leaf, self.calm_tail = self.node(0, self.tail), self.tail + most
+        return True
+
     # a block of readings
 
     cdef int run(self, const Block* block) except -1 nogil:
         """Runs between the rare changes of the leftmost tree are taken level by level, the rest one by one."""
+        self.unsettle()
         self.freshen()
         if self.kernel == ADD:
             return run_by(self, add_op, block)
@@ -251,7 +295,9 @@ cdef class Amta(Engine):
             if index > last:
                 return 0
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if reserve(&self.pool, queue, index) < 0 or reserve(&self.pool, queue, last) < 0:
+            if has_room(&self.pool, queue, last):
+                pass
+            elif reserve(&self.pool, queue, index) < 0 or reserve(&self.pool, queue, last) < 0:
                 with gil:
                     raise MemoryError(f"amta: no memory for the leaves up to {tail} at level {level}")
             level += 1
@@ -261,6 +307,7 @@ cdef class Amta(Engine):
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
         """Evict the longest prefix that leaves: each tree whole first, then down the first that stays."""
         cdef int64_t head
+        self.unsettle()
         self.freshen()
         self.refresh_spine()
         head = self.first_kept(leaves, context)
@@ -338,6 +385,7 @@ cdef class Amta(Engine):
         cdef int64_t last = self.tail - 1
         cdef Slot* newest = self.spare + 2 * self.p.width
         cdef Queue* lowest = &self.level[self.base]
+        self.unsettle()
         self.make_room(1, last >> 1)
         self.refresh_spine()
         if last & 1 and last - 1 >= self.head:
@@ -368,6 +416,7 @@ cdef class Amta(Engine):
 
     cdef const Slot* rest(self) noexcept nogil:
         cdef Slot* top
+        self.unsettle()
         self.freshen()
         top = self.stack + (self.stacked - 1) * self.p.width
         if not self.stacked:
@@ -378,6 +427,7 @@ cdef class Amta(Engine):
         return self.spare + self.p.width
 
     cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
+        self.unsettle()
         if self.tail - self.head < 2:
             return False
         if self.depth == 1:  # a pair: the newest leaf is part of the leftmost tree
@@ -389,6 +439,8 @@ cdef class Amta(Engine):
         return True
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
+        if self.flat_out:
+            self.unsettle()
         return self.node(0, index)
 
     cdef int64_t bytes(self) noexcept nogil:
@@ -396,6 +448,8 @@ cdef class Amta(Engine):
         cdef int level
         if self.flat != NULL:
             slots += 4 * ROOM_OF_LITTLE * self.p.width
+        if self.few != NULL:
+            slots += 3 * ROOM_OF_FEW * self.p.width
         if self.lefts != NULL:
             slots += (self.most_left + 1) * self.p.width
         for level in range(LEVELS):
@@ -411,6 +465,7 @@ cdef class Amta(Engine):
 
     cdef int begin(self, int64_t head) except -1:
         cdef int level
+        self.unsettle()
         for level in range(LEVELS):
             clear(&self.pool, &self.level[level])
         self.depth = self.stacked = 0
@@ -419,6 +474,7 @@ cdef class Amta(Engine):
 
     cdef int finish(self, const Slot* left, const Slot* right) except -1:
         """The stack is a function of the leaves; R0 and R1 depend on how the window came to be."""
+        self.unsettle()
         self.rebuild()
         if left == NULL:
             return 0
@@ -433,6 +489,7 @@ cdef class Amta(Engine):
     # invariants
 
     cdef int check(self) except -1:
+        self.unsettle()
         self.freshen()
         self.check_nodes()
         return self.check_stack()
@@ -614,6 +671,180 @@ cdef inline void pop_by(Amta self, Op op) noexcept nogil:
         stack_head(self, op, level)
 
 
+# one reading
+
+cdef Slide slide_for(int kernel) noexcept:
+    if kernel == ADD:
+        return slide_add
+    if kernel == GREATEST:
+        return slide_greatest
+    if kernel == LEAST:
+        return slide_least
+    return slide_merge if kernel == MERGE else slide_any
+
+
+cdef Slide slide_slowly_for(int kernel) noexcept:
+    if kernel == ADD:
+        return slowly_add
+    if kernel == GREATEST:
+        return slowly_greatest
+    if kernel == LEAST:
+        return slowly_least
+    return slowly_merge if kernel == MERGE else slowly_any
+
+
+cdef int slowly_any(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(self, any_op, leaf, head, out)
+
+
+cdef int slowly_add(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(self, add_op, leaf, head, out)
+
+
+cdef int slowly_least(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(self, least_op, leaf, head, out)
+
+
+cdef int slowly_greatest(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(self, greatest_op, leaf, head, out)
+
+
+cdef int slowly_merge(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(self, merge_op, leaf, head, out)
+
+
+cdef int slide_any(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(self, any_op, leaf, head, out)
+
+
+cdef int slide_add(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(self, add_op, leaf, head, out)
+
+
+cdef int slide_least(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(self, least_op, leaf, head, out)
+
+
+cdef int slide_greatest(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(self, greatest_op, leaf, head, out)
+
+
+cdef int slide_merge(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(self, merge_op, leaf, head, out)
+
+
+cdef inline int slide_by(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    if is_calm(self, head):
+        return slide_calmly(self, op, leaf, head, out)
+    return self.slide_slowly_by(self, leaf, head, out)
+
+
+cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """Where a stretch of calm readings begins or ends, the leftmost tree changes, or many leave."""
+    cdef Block block
+    self.freshen()
+    if self.calm:
+        if self.flat_out and is_few(self, head):
+            return slide_flat(self, op, leaf, head, out)
+        catch_up(self, op)
+        if self.flat_out:
+            end_calm(self)
+    if self.pool.surplus:
+        give_back(&self.pool)
+    if not self.calm and is_few(self, head) and lay_out(self, op):
+        return slide_flat(self, op, leaf, head, out)
+    if self.foresee(head):
+        if not self.calm or head >= self.calm_head:
+            find_lefts(self, op)
+        if not self.calm:
+            self.calm, self.raised = True, self.tail
+        return slide_calmly(self, op, leaf, head, out)
+    end_calm(self)
+    self.make_room(0, self.tail)
+    raise_node(self, op, leaf)
+    self.tail -= 1
+    block.heads, block.totals = &head, out
+    step(self, op, &block, 0)
+    return self.head < self.tail
+
+
+cdef void catch_up(Amta self, Op op) noexcept nogil:
+    """Make the parents of the leaves that came while it was calm."""
+    cdef int64_t tail = self.tail
+    if self.flat_out:
+        self.raised = self.tail = self.laid
+        append_leaves(self, flat_at(self, 0, self.laid, self.p.width), tail - self.laid)
+        self.tail = tail
+    if self.raised < self.tail:
+        raise_parts(self, op, self.raised, self.tail)
+    self.raised = self.tail
+
+
+cdef void end_calm(Amta self) noexcept nogil:
+    """Make the stack anew, and let go of what lies before the head."""
+    cdef int level
+    if not self.calm:
+        return
+    self.calm = self.flat_out = False
+    self.calm_tail = -1
+    self.let_go()
+    self.stacked = 0
+    for level in range(self.depth - 1, -1, -1):
+        stack_head(self, any_op, level)
+
+
+cdef void find_lefts(Amta self, Op op) noexcept nogil:
+    """R0 for the next heads of the leftmost tree."""
+    cdef int top = self.depth - 1
+    cdef int64_t old = self.head, last = min((self.end(top) << top) - 1, old + min(AHEAD, self.most_left))
+    self.let_go()
+    self.head = last
+    lefts_of_parts(self, op, old)
+    self.head = old
+    copy_by(op, self.p, self.left, self.lefts)
+    self.calm_lefts, self.lefts_from, self.calm_head = self.lefts, old, last + 1
+
+
+cdef inline bint is_few(Amta self, int64_t head) noexcept nogil:
+    """Whether the window is so small, and so steady, that its levels are better laid out flat."""
+    cdef int64_t held = self.tail - self.head
+    if self.flat_out:
+        return held < FEW and head <= self.tail and head - self.head <= 1 and self.tail < self.origin + ROOM_OF_FEW
+    return 0 < held < FEW and head <= self.tail and head - self.head <= 1 and not (self.pool.surplus or self.base)
+
+
+cdef int lay_out(Amta self, Op op) except -1 nogil:
+    """Lay the levels out flat; False: any operator, or no memory."""
+    cdef int level
+    cdef int64_t origin = self.head & ~(<int64_t> 127)
+    if self.kernel == ANY:
+        return False
+    if self.few == NULL:
+        self.few = <Slot*> calloc(3 * ROOM_OF_FEW * self.p.width, sizeof(Slot))
+    if self.few == NULL:
+        return False
+    self.make_room_for(origin + ROOM_OF_FEW)
+    self.origin, self.laid, self.raised = origin, self.tail, self.tail
+    for level in range(self.depth):
+        lay_flat(self, flat_at(self, level, origin >> level, self.p.width), level, origin >> level, self.end(level), self.p.width)
+    self.calm_lefts, self.lefts_from = self.few + 2 * ROOM_OF_FEW * self.p.width, origin
+    find_flat_lefts(self, op)
+    self.calm = self.flat_out = True
+    return True
+
+
+cdef int slide_flat(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
+    step_flat(self, op, leaf, head)
+    look_ahead(self, width_of(op, self.p))
+    if out == NULL:
+        return 1
+    if self.has_right:
+        combine_by(op, self.p, out, self.left, self.right)
+    else:
+        copy_by(op, self.p, out, self.left)
+    return 1
+
+
 # a block of readings
 
 cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
@@ -768,6 +999,27 @@ cdef inline void glide_parts(Amta self, Op op, const Block* block, int64_t i, in
                 glide(self, merge_op, self.p.width, s, block, i, k, old)
     else:
         glide(self, op, width_of(op, self.p), 0, block, i, k, old)
+
+
+cdef inline void lefts_of_parts(Amta self, Op op, int64_t old) noexcept nogil:
+    cdef int k, kernel, s
+    copy_by(op, self.p, self.lefts, self.left)
+    if Op is Any:
+        if not self.split:
+            slide_left(self, op, self.p.width, 0, old, True)
+            return
+        for k in range(self.p.steps):
+            kernel, s = kernel_of_step(&self.p.step[k]), self.p.step[k].slot
+            if kernel == ADD:
+                slide_left(self, add_op, self.p.width, s, old, True)
+            elif kernel == LEAST:
+                slide_left(self, least_op, self.p.width, s, old, True)
+            elif kernel == GREATEST:
+                slide_left(self, greatest_op, self.p.width, s, old, True)
+            else:
+                slide_left(self, merge_op, self.p.width, s, old, True)
+    else:
+        slide_left(self, op, width_of(op, self.p), 0, old, True)
 
 
 cdef inline void raise_block(Amta self, Op op, int w, int s, int64_t before, int64_t after) noexcept nogil:

@@ -93,6 +93,11 @@ cdef inline bint may_lack(int kind) noexcept nogil:
     return kind == K_VARIANCE or kind == K_STD or kind == K_RATE or kind == K_FREQUENCY or kind == K_COMPILED
 
 
+cdef inline bint is_slot(int kind) noexcept nogil:
+    """Whether the answer is a float64 that the partial holds as it is."""
+    return kind == K_SUM or kind == K_MIN or kind == K_MAX or kind == K_FIRST or kind == K_LAST
+
+
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil
 cdef Sums known_sums(const Output* o, const Slot* leaf, Cut where, double center) noexcept nogil
 cdef double cut_sum(const Output* o, const Slot* leaf, Cut where, double center, int64_t* count) noexcept nogil

@@ -35,6 +35,7 @@ cdef class Engine:
     cdef void touched(self) noexcept nogil  # the caller has changed the newest leaf
     cdef void pop(self) noexcept nogil  # evicts the oldest leaf
     cdef void pop_to(self, int64_t head) noexcept nogil  # evicts the leaves before `head`, at most the tail
+    cdef int slide(self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil  # push, pop_to and total at once; 0: empty; out may be NULL
     # where readings join the newest leaf: total = left ⊕ (base ⊕ newest), rest = top ⊕ (base ⊕ newest), NULL: nothing there; valid until
     # the window changes otherwise. False: this engine cannot say, or the newest is the only leaf
     cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil

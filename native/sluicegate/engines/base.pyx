@@ -41,6 +41,14 @@ cdef class Engine:
         while self.head < head:
             self.pop()
 
+    cdef int slide(self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+        """A block of one, for engines that know no better."""
+        cdef Block block
+        block.n, block.leaves, block.heads, block.totals = 1, leaf, &head, out
+        block.jump = head - self.head
+        self.run(&block)
+        return self.head < self.tail
+
     cdef int run(self, const Block* block) except -1 nogil:
         """Reading by reading, for engines that know no better."""
         cdef int64_t i

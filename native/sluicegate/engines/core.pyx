@@ -5,12 +5,12 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.math cimport isnan
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.answers cimport BY_TIME, CUSTOM, Cut, bucket_answer, exact_answer, is_whole, may_lack
+from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, CUSTOM, Cut, bucket_answer, exact_answer, is_slot, is_whole, may_lack
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.chunks cimport clear, held, shape
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.pairs cimport GIVEN, TOOK, Pairs
-from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
+from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, MAX, MIN, SUM, Slot, combine
 from sluicegate.engines.staged cimport Staged
 from sluicegate.engines.state cimport KEPT_LEVELS
 from sluicegate.engines.taking cimport Taking
@@ -77,6 +77,8 @@ cdef class Core(Taking):
         self.center_on(centers)
         self.take_condition(eviction)
         self.plain = self.takes_blocks() and not engine.startswith("kvs_")
+        self.as_is = self.answers == 1 and self.p.width == 1 and is_slot(self.outputs[0].kind)
+        self.simple = self.plain and self.as_is and policy == BY_COUNT and hop == 1 and self.p.alone in (SUM, MIN, MAX)
 
     # answers
 

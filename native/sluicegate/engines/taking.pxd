@@ -9,6 +9,8 @@ from sluicegate.engines.program cimport Slot
 
 cdef class Taking(Answering):
     cdef bint plain  # an exact window by count or time whose engine has all at hand
+    cdef bint as_is  # the only answer is the engine's total as it stands
+    cdef bint simple  # plain, by count, one slot that is the value lifted and the answer as it stands
     cdef Slot* scratch  # of a block: its heads, its leaves and its totals where they are not the caller's, and what finds its heads
     cdef int64_t* cuts  # of a block by time, in `scratch`: up to where leaves leave; behind them the oldest leaves' times
     cdef int64_t most_block  # readings
@@ -22,8 +24,8 @@ cdef class Taking(Answering):
     cdef bint may_enter(self, double x) noexcept nogil
     cdef int64_t time_from(self, time) except? -1
     cdef object answer(self)
-    cdef int accept_one(self, const double* values, int64_t time, Slot* total) except -1 nogil
-    cdef int answer_one(self, const double* values, int64_t time, double** out, int64_t i) except -1 nogil
+    cdef int take_any(self, const double* values, const int64_t* time, double* out) except -1 nogil
+    cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil  # a row of answers
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
     cdef void center_on_reading(self, const double* values) noexcept nogil
     cdef int answer_all(self, Slot* out) noexcept nogil

@@ -9,8 +9,8 @@ from libc.string cimport memcpy
 
 from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport (
-    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_GEOMETRIC, K_LAST, K_MAX, K_MEAN, K_MIN, K_RATE,
-    K_STD, K_SUM, K_VARIANCE, Cut, Output, bucket_answer, exact_answer, is_whole, may_lack,
+    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_GEOMETRIC, K_MEAN, K_RATE, K_STD, K_SUM, K_VARIANCE, Cut, Output,
+    bucket_answer, exact_answer, is_slot, is_whole, may_lack,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.engines.chunks cimport at, give_back, reserve, run_at
@@ -143,9 +143,9 @@ cdef class Taking(Answering):
             self.run_blocks(values, times, count, out)
             return 0
         if self.plain:
-            while i < count:
-                self.answer_one(values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
-                i += 1
+            for i in range(count):
+                row_of_plain(self, values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
+            return 0
         while i < count:
             if self.bucketed:
                 i += self.take_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
@@ -166,24 +166,24 @@ cdef class Taking(Answering):
             return self.join_run(values, times, count)
         return self.answer_run(values, times, count, out, row, bounds)
 
-    cdef int answer_one(self, const double* values, int64_t time, double** out, int64_t i) except -1 nogil:
-        """Take a reading of a plain window; the answers to row i of the columns, where there are any."""
-        cdef Slot* total = self.reading + self.p.width + self.answers
-        cdef Slot answer
-        cdef int64_t size
+    cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil:
+        """One reading, at its ordinal where `time` is NULL, and the answers after it: what compiled code calls for each."""
+        if self.simple and self.centered:
+            return take_simple(self, values, time, out)
+        return self.take_any(values, time, out)
+
+    cdef int take_any(self, const double* values, const int64_t* time, double* out) except -1 nogil:
+        """`take` for any window."""
+        cdef int64_t when = self.accepted if time == NULL else time[0]
+        cdef Slot* answer = self.reading + self.p.width
+        cdef bint holds
         cdef int k
-        self.accept_one(values, time, NULL if out == NULL else total)
-        if out == NULL:
-            return 0
-        size = self.engine.tail - self.engine.head
+        if self.plain:
+            return answer_plain(self, values, when, out)
+        self.accept(values, when)
+        holds = self.answer_all(answer) >= 0
         for k in range(self.answers):
-            if size == 0:
-                out[k][i] = of_nothing(self.outputs[k].kind)
-            elif is_slot(self.outputs[k].kind):
-                out[k][i] = total[self.outputs[k].slot].f
-            else:
-                answer = exact_answer(&self.outputs[k], total, size)
-                out[k][i] = <double> answer.i if is_whole(self.outputs[k].kind) else answer.f
+            out[k] = of_nothing(self.outputs[k].kind) if not holds else in_column(self.outputs[k].kind, answer[k])
         return 0
 
     cdef int answer_into(self, double** out, int64_t i) noexcept nogil:
@@ -204,38 +204,9 @@ cdef class Taking(Answering):
             memcpy(self.center, values, self.p.dimensions * sizeof(double))
         self.centered = True
 
-    cdef int accept_one(self, const double* values, int64_t time, Slot* total) except -1 nogil:
-        """A reading of a plain window: a block of one, with the window's total after it where that is wanted."""
-        cdef int64_t head = self.engine.head, cutoff
-        cdef Block block
-        if not self.centered:
-            self.center_on_reading(values)
-        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
-            self.reading.f = values[0]
-        else:
-            lift(&self.p, self.reading, values, time, self.accepted, self.center)
-        if self.timed:
-            self.keep_time(time)
-        self.newest = max(self.newest, time)
-        cutoff = self.accepted + 1 if self.policy == BY_COUNT else self.newest
-        cutoff = cutoff - self.value if self.hop == 1 else self.cut_off_at(cutoff)
-        if not self.timed:
-            head = max(head, cutoff)
-        elif at(&self.time_pool, &self.times, 1, head).i <= cutoff:
-            head = self.first_after(head, self.engine.tail + 1, cutoff)
-        block.n, block.leaves, block.heads, block.totals = 1, self.reading, &head, total
-        block.jump = head - self.engine.head
-        self.engine.run(&block)
-        self.created += 1
-        self.accepted += 1
-        self.edge = max(self.edge, max(head, cutoff) - 1 if self.policy == BY_COUNT else head - 1)
-        if self.timed and block.jump:
-            self.forget_times()
-        return 0
-
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:
         if self.plain:
-            return self.accept_one(values, time, NULL)
+            return take_plain(self, values, time, NULL)
         if not self.centered:
             self.center_on_reading(values)
         if self.ruled and self.accepted >= self.rules.due_at:
@@ -347,7 +318,7 @@ cdef class Taking(Answering):
         """Where the engine puts its totals: at once in the column where they are the answers."""
         if out == NULL:
             return NULL
-        if self.answers == 1 and self.p.width == 1 and is_slot(self.outputs[0].kind):
+        if self.as_is:
             return <Slot*> (out[0] + row)
         return self.scratch + self.most_block * (1 + self.p.width)
 
@@ -469,6 +440,97 @@ cdef class Taking(Answering):
                     out[k][row + i] = of_nothing(self.outputs[k].kind)
 
 
+# a reading of a plain window
+
+cdef inline const Slot* lift_plain(Taking self, const double* values, int64_t time) noexcept nogil:
+    if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+        return <const Slot*> values
+    lift(&self.p, self.reading, values, time, self.accepted, self.center)
+    return self.reading
+
+
+cdef inline int64_t head_by_count(Taking self) noexcept nogil:
+    """Where the window begins with one reading more."""
+    cdef int64_t cutoff = self.accepted + 1
+    return max(self.engine.head, cutoff - self.value if self.hop == 1 else self.cut_off_at(cutoff))
+
+
+cdef int64_t head_by_time(Taking self, int64_t time) except -1 nogil:
+    """The same by time, which is kept."""
+    cdef int64_t head = self.engine.head, cutoff
+    self.keep_time(time)
+    cutoff = max(self.newest, time)
+    cutoff = cutoff - self.value if self.hop == 1 else self.cut_off_at(cutoff)
+    if at(&self.time_pool, &self.times, 1, head).i <= cutoff:
+        return self.first_after(head, self.engine.tail + 1, cutoff)
+    return head
+
+
+cdef inline int take_plain(Taking self, const double* values, int64_t time, Slot* total) except -1 nogil:
+    """Take a reading; the window's total after it where that is wanted. Gives whether the window holds any."""
+    cdef int64_t head
+    cdef int holds
+    if not self.centered:
+        self.center_on_reading(values)
+    head = head_by_time(self, time) if self.timed else head_by_count(self)
+    holds = self.engine.slide(lift_plain(self, values, time), head, total)
+    if self.timed:
+        self.forget_times()
+    self.newest = max(self.newest, time)
+    self.edge = max(self.edge, head - 1)
+    self.created += 1
+    self.accepted += 1
+    return holds
+
+
+cdef inline int take_simple(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    """As `answer_plain`, of what needs neither lifting nor lowering."""
+    cdef int64_t newest = self.accepted, head = max(self.engine.head, newest + 1 - self.value)
+    if not self.engine.slide(<const Slot*> values, head, <Slot*> out):
+        out[0] = of_nothing(self.outputs[0].kind)
+    if time != NULL:
+        newest = time[0]
+    self.newest = max(self.newest, newest)
+    self.edge = max(self.edge, head - 1)
+    self.created += 1
+    self.accepted += 1
+    return 0
+
+
+cdef inline int answer_plain(Taking self, const double* values, int64_t time, double* out) except -1 nogil:
+    """Take a reading; the answers to a row."""
+    cdef Slot* total = <Slot*> out if self.as_is else self.reading + self.p.width + self.answers
+    cdef const Output* o = self.outputs
+    cdef int k
+    if not take_plain(self, values, time, total):
+        for k in range(self.answers):
+            out[k] = of_nothing(o[k].kind)
+        return 0
+    for k in range(0 if self.as_is else self.answers):
+        if is_slot(o[k].kind):
+            out[k] = total[o[k].slot].f
+        else:
+            out[k] = in_column(o[k].kind, exact_answer(o + k, total, self.engine.tail - self.engine.head))
+    return 0
+
+
+cdef int row_of_plain(Taking self, const double* values, int64_t time, double** out, int64_t i) except -1 nogil:
+    """The same to row i of the columns, where there are any."""
+    cdef double* row = <double*> (self.reading + self.p.width)
+    cdef int k
+    if out == NULL:
+        take_plain(self, values, time, NULL)
+        return 0
+    answer_plain(self, values, time, row)
+    for k in range(self.answers):
+        out[k][i] = row[k]
+    return 0
+
+
+cdef inline double in_column(int kind, Slot answer) noexcept nogil:
+    return <double> answer.i if is_whole(kind) else answer.f
+
+
 cdef inline object answer_of(const Output* o, const Slot* out):
     if is_whole(o.kind):
         return out.i
@@ -478,11 +540,6 @@ cdef inline object answer_of(const Output* o, const Slot* out):
 cdef inline double of_nothing(int kind) noexcept nogil:
     """An empty window's answer in a column."""
     return 0.0 if kind <= K_SUM or kind == K_DISTINCT else NAN
-
-
-cdef inline bint is_slot(int kind) noexcept nogil:
-    """Whether the answer is a float64 that the partial holds as it is."""
-    return kind == K_SUM or kind == K_MIN or kind == K_MAX or kind == K_FIRST or kind == K_LAST
 
 
 cdef void lift_alone(const Program* p, Slot* leaves, const double* x, int64_t n, double center) noexcept nogil:

@@ -27,9 +27,20 @@ def _rows(database: Database, user: str | None, query: dict[str, str]) -> list[d
         {"seq": sequence, "id": name, "changes": [{"rev": revision}]}
         for name, (sequence, revision, channels) in database.log.items()
         if sequence > since and database.may_read(user, name) and (not asked or asked & set(channels))
-    ][:limit]
-    if query.get("include_docs") == "true":
-        for row in found:
-            name = str(row["id"])
+    ]
+    found = [*_own_row(database, user, since), *found][:limit]
+    for row in found:
+        name = str(row["id"])
+        if name in database.log and name not in database.documents:
+            row["deleted"] = True
+        elif name in database.documents and query.get("include_docs") == "true":
             row["doc"] = {"_id": name, "_rev": database.log[name][1], **database.documents[name]}
     return found
+
+
+def _own_row(database: Database, user: str | None, since: int) -> list[dict[str, Any]]:
+    """What a user sees of itself, unless it may read all channels."""
+    if user is None or "*" in database.channels_of(user):
+        return []
+    sequence = 1 + list(database.users).index(user)
+    return [{"seq": sequence, "id": f"_user/{user}", "changes": []}] if sequence > since else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -33,8 +34,13 @@ class SyncGateway:
         # Authorising an administrator takes a Couchbase Server; here the interface is on loopback and lives for a test.
         config |= {"admin_interface_authentication": False, "metrics_interface_authentication": False}
         config |= {"databases": self._databases(), "logging": {"console": {"log_level": "error"}}}
-        (folder / "gateway.json").write_text(json.dumps(config))
+        self._write(config, "-disable_persistent_config")
+
+    def _write(self, config: dict[str, Any], *options: str) -> None:
+        self._options = options
+        (self.folder / "gateway.json").write_text(json.dumps(config))
         self._process: subprocess.Popen[bytes] | None = None
+        self._environment: dict[str, str] | None = None
 
     def _databases(self) -> dict[str, Any]:
         shards = {"admin_channels": databases.SHARDS}
@@ -58,8 +64,8 @@ class SyncGateway:
         program = databases.program()
         assert program is not None, "the caller skips where there is no gateway"
         log = (self.folder / "gateway.log").open("ab")
-        command = [program, "-disable_persistent_config", str(self.folder / "gateway.json")]
-        self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+        command = [program, *self._options, str(self.folder / "gateway.json")]
+        self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, env=self._environment)
         log.close()
         end = time.monotonic() + _UP_SECONDS
         while not self._answers():
@@ -125,3 +131,27 @@ class SyncGateway:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.kill()
+
+
+class Bootstrapped(SyncGateway):
+    """A gateway without a database, by deploy/couchbase/gateway.json (in memory, on loopback, without its TLS)."""
+
+    def __init__(self, folder: Path) -> None:
+        """In memory."""
+        super().__init__(folder)
+        public, admin = (urlsplit(url).netloc for url in (self.public_url, self.admin_url))
+        told = (databases.SYNC_FUNCTION.parent / "gateway.json").read_text()
+        config = json.loads(told.replace("${COUCHBASE_TLS}", '"${COUCHBASE_TLS}"'))
+        config["api"] = {"public_interface": public, "admin_interface": admin, "metrics_interface": "127.0.0.1:0"}
+        config["api"] |= {"admin_interface_authentication": False, "metrics_interface_authentication": False}
+        self._write(config)
+        file = folder / "gateway.json"
+        file.write_text(file.read_text().replace('"${COUCHBASE_TLS}"', "${COUCHBASE_TLS}"))
+        server = {"COUCHBASE_URL": "rosmar:/?mode=memory", "COUCHBASE_TLS": "false"}
+        self._environment = {**os.environ, **server, "GATEWAY_SERVER_USER": "nobody", "GATEWAY_SERVER_PASSWORD": "none"}
+
+    def _answers(self) -> bool:
+        try:
+            return self.admin("GET", "/")[0] == 200
+        except (OSError, http.client.HTTPException, ValueError):
+            return False

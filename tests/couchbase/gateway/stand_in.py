@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import json
 import secrets
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -40,7 +41,7 @@ class Database:
         self.documents: dict[str, dict[str, Any]] = {}
         self.log: dict[str, tuple[int, str, list[str]]] = {}
         self.sessions: dict[str, str] = {}
-        self.sequence = 0
+        self.sequence = len(users)  # making a user takes one too
         self.lock = threading.Condition()
 
     def channels_of(self, user: str) -> set[str]:
@@ -48,6 +49,19 @@ class Database:
         found = self.users[user]
         holders = [found, *(self.roles.get(role, {}) for role in found.get("admin_roles", []))]
         return {channel for holder in holders for channel in holder.get("admin_channels", [])}
+
+    def described(self, user: str | None) -> dict[str, Any]:
+        """A session: the channels of the user itself, not those of its roles."""
+        mine = self.users[user].get("admin_channels", []) if user else ["*"]
+        return {"ok": True, "userCtx": {"name": user, "channels": dict.fromkeys([*mine, "!"], 1)}}
+
+    def delete(self, name: str) -> dict[str, Any]:
+        """Leave a tombstone, at the feed's end."""
+        with self.lock:
+            del self.documents[name]
+            self.sequence += 1
+            self.log[name] = self.sequence, "2-0", self.log.pop(name)[2]
+        return {"id": name, "ok": True, "rev": "2-0"}
 
     def may_read(self, user: str | None, name: str) -> bool:
         """Whether a user may read a document; None is the administrator."""
@@ -94,7 +108,9 @@ class StandIn:
 
     real = False
 
-    def __init__(self, folder: Path | None = None, *, disk: bool = True) -> None:
+    def __init__(self, folder: Path | None = None, *, disk: bool = True, tls: tuple[Path, Path] | None = None) -> None:
+        """`tls`: certificate and key of both interfaces."""
+        self._tls = tls
         shards = {"reader": {"admin_channels": databases.SHARDS}}
         self.databases = {
             databases.TELEMETRY: Database(rule.telemetry, databases.users(), shards),
@@ -110,7 +126,8 @@ class StandIn:
         """Listen, at the same ports as before."""
         self._servers = [_Server(("127.0.0.1", port), self, admin) for admin, port in enumerate(self._ports)]
         self._ports = [server.server_address[1] for server in self._servers]
-        self.public_url, self.admin_url = (f"http://127.0.0.1:{port}" for port in self._ports)
+        scheme = "https" if self._tls else "http"
+        self.public_url, self.admin_url = (f"{scheme}://127.0.0.1:{port}" for port in self._ports)
         for server in self._servers:
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         return self
@@ -144,6 +161,14 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], gateway: StandIn, admin: int) -> None:
         self.gateway, self.admin = gateway, bool(admin)
         super().__init__(address, _Handler)
+        if gateway._tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*gateway._tls)
+            # The handshake belongs to the connection's own thread: one that hangs must not hold the others up.
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+
+    def handle_error(self, request: Any, address: Any) -> None:
+        """A client that goes away, or does not trust us, is no error here."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -170,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         return self._answer(status, answer, headers)
 
-    do_GET = do_POST = do_PUT = _any  # noqa: N815  the names that http.server calls
+    do_GET = do_POST = do_PUT = do_DELETE = _any  # noqa: N815  the names that http.server calls
 
     def _answer(self, status: int, answer: Any, headers: dict[str, str]) -> None:
         data = b"" if answer is None else json.dumps(answer).encode()
@@ -197,6 +222,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "POST" and rest == "_session":
             return self._session(database, self._json(body))
         user = None if self.server.admin else self._user(database)
+        if rest in ("", "_session"):
+            return 200, database.described(user) if rest else {"db_name": name, "update_seq": database.sequence}, {}
+        if self.command == "DELETE" and self.server.admin:
+            return 200, database.delete(unquote(rest)), {}
         if self.command == "POST" and rest == "_bulk_docs":
             documents = self._json(body).get("docs", [])
             return 201, [database.store(user, document, gateway.largest) for document in documents], {}

@@ -1,0 +1,83 @@
+"""What `aggregate` names in a [[window]] table: "mean", or with its options "rate(1h)", "histogram(0, 10, 20)"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import sluicegate as sg
+from sluicegate.errors import ConfigurationError
+from sluicegate.monoids import PLAIN_KINDS
+
+_FORM = re.compile(r"(\w+)\s*(?:\((.*)\))?", re.DOTALL)
+MOST_TEXT = 4096
+"""Characters of one aggregate with its options."""
+
+BUCKETED = (*PLAIN_KINDS, "histogram")
+"""Kinds that buckets carry; the others need single readings: a count window with `buckets = 0`."""
+
+_TIMED = {"rate": sg.rate, "frequency": sg.frequency}
+_SIZED: dict[str, Callable[[int], sg.Monoid]] = {
+    "top_k": sg.top_k,
+    "distinct_count": lambda lg_k: sg.distinct_count(lg_k=lg_k),
+}
+_DEFAULTS = {"distinct_count": 10}
+_NOT_HERE = {
+    "bloom_filter": "its answer is a set to put questions to, which no message carries; ask distinct_count",
+    "quantiles": "its partials are Python objects, which the agent's store does not keep; ask histogram(…)",
+    "collect": "its partials are Python objects, which the agent's store does not keep",
+    "custom": "the agent runs no code of yours; use sluicegate.Window in your own program",
+    "compiled": "the agent runs no code of yours; use sluicegate.Window in your own program",
+}
+FORMS = (
+    *PLAIN_KINDS, "histogram(0, 10, 20)", "rate(1s)", "frequency(1s)", "longest_run", "distinct_count(10)", "top_k(5)",
+)  # fmt: skip
+"""How each may be written; the options are examples."""
+
+
+def kind_of(text: str) -> str:
+    """The aggregate's name, without its options."""
+    found = _FORM.fullmatch(text.strip())
+    return found[1] if found else text
+
+
+def build_aggregate(text: str) -> sg.Monoid:
+    """The aggregate that this asks for. Raises ConfigurationError that says what was expected."""
+    found = _FORM.fullmatch(text.strip()) if len(text) <= MOST_TEXT else None
+    if found is None:
+        raise ConfigurationError(f"expected one or several of {', '.join(FORMS)}")
+    kind, options = found[1], [] if found[2] is None else [each.strip() for each in found[2].split(",")]
+    if kind in _NOT_HERE:
+        raise ConfigurationError(_NOT_HERE[kind])
+    if kind in _TIMED:
+        return _TIMED[kind](per=_single(kind, options, 'a length of time, such as "1h"') or "1s")
+    if kind in _SIZED:
+        return _SIZED[kind](_size(kind, options))
+    if kind == "histogram":
+        return sg.histogram([_edge(each) for each in options])
+    if kind not in (*PLAIN_KINDS, "longest_run"):
+        raise ConfigurationError(f"expected one or several of {', '.join(FORMS)}")
+    if options:
+        raise ConfigurationError(f"{kind} takes no options: write it without parentheses")
+    made: sg.Monoid = getattr(sg, kind)()
+    return made
+
+
+def _single(kind: str, options: list[str], expected: str) -> str:
+    if len(options) > 1:
+        raise ConfigurationError(f"{kind}: {len(options)} options, expected {expected}")
+    return options[0] if options else ""
+
+
+def _size(kind: str, options: list[str]) -> int:
+    given = _single(kind, options, "a whole number") or str(_DEFAULTS.get(kind, ""))
+    if not given.isdecimal() or len(given) > 9:
+        raise ConfigurationError(f"{kind}({given}): expected a whole number in parentheses, such as {kind}(10)")
+    return int(given)
+
+
+def _edge(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigurationError(f"histogram: the edge {text!r} is no number; such as histogram(0, 10, 20)") from None

@@ -1,0 +1,116 @@
+"""A channel of the changes feed, page by page: no row passed over, no page over its bound, resumable anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from sluicegate_cloud.errors import GatewayError
+from sluicegate_cloud.feed.client import Client, TooLargeError
+
+#: Where a feed begins.
+BEGINNING = "0"
+#: No answer is larger. A document has at most 20 MiB, so that one alone always fits.
+MOST = 64 << 20
+#: What a page aims at, and the rows it may have.
+AIM, FIRST_ROWS, MOST_ROWS = 8 << 20, 64, 5_000
+_ROW = 64  # bytes: what a row of the feed costs beside its document, at least
+Row = dict[str, Any]
+Order = tuple[int, int, int]
+
+
+class Page(NamedTuple):
+    """Rows of the feed with their documents, and the sequence to go on from once they are safe."""
+
+    rows: list[Row]
+    last: str
+
+
+def pages(
+    client: Client, channel: str, since: str = BEGINNING, until: str | None = None, *, documents: bool = True
+) -> Iterator[Page]:
+    """What was written to `channel` after `since`, up to now or up to `until`, in the feed's order.
+
+    Sequences are the feed's own strings (`7`, `5::7`, `3:7`), handed back as they came: a compound one says that
+    earlier writes may still appear, and only the gateway knows how to go on from it. Rows may come again after such a
+    one. A user's own row is left out. Raises GatewayError.
+    """
+    limit, after = FIRST_ROWS if documents else MOST_ROWS, order(until) if until else None
+    while True:
+        try:
+            rows, last = _page(client, channel, since, limit, documents=documents)
+        except TooLargeError as error:
+            limit = _fewer(limit, client, error)
+            continue
+        kept = [row for row in rows if after is None or order(row["seq"]) <= after]
+        yield Page([row for row in kept if not row["id"].startswith("_")], last)
+        if len(rows) < limit or len(kept) < len(rows) or last == since or (after and order(last) >= after):
+            return
+        since, limit = last, _following(limit, kept) if documents else limit
+
+
+def order(sequence: Any) -> Order:
+    """Where a sequence stands in a feed. Raises GatewayError for what is none.
+
+    Rows that a grant of access triggered (`3:7`) come when it does: just before the grant's own sequence.
+    """
+    try:
+        numbers = [int(part) if part else 0 for part in str(sequence).split(":")]
+        triggered = numbers[-2] if len(numbers) > 1 else 0
+        return (triggered, 0, numbers[-1]) if triggered else (numbers[-1], 1, 0)
+    except ValueError:
+        raise GatewayError(f"the feed's sequence {sequence!r} is none: expected numbers with colons") from None
+
+
+def newest(client: Client, channel: str, since: str, most: int | None = None) -> str:
+    """The sequence to which `channel` goes now, or that of at most about `most` rows after `since`; no documents."""
+    last, seen = since, 0
+    for page in pages(client, channel, since, documents=False):
+        seen += len(page.rows)
+        if most is not None and seen >= most:
+            return str(page.rows[most - seen - 1]["seq"]) if seen > most else page.last
+        last = page.last
+    return last
+
+
+def document(client: Client, name: str) -> Row | None:
+    """One document by its id; None where there is none. Raises GatewayError."""
+    try:
+        found = client.get(quote(name, safe=""), {}, MOST)
+    except TooLargeError as error:
+        raise GatewayError(f"{client.gateway.url}/{name}: {error}, at most {MOST} are read") from error
+    return found if isinstance(found, dict) else None
+
+
+def _page(client: Client, channel: str, since: str, limit: int, *, documents: bool) -> tuple[list[Row], str]:
+    query = {"feed": "normal", "since": since, "limit": str(limit)}
+    query |= {"filter": "sync_gateway/bychannel", "channels": channel} if channel else {}
+    query |= {"include_docs": "true"} if documents else {}
+    said = client.get("_changes", query, MOST)
+    rows = said.get("results") if isinstance(said, dict) else None
+    if not isinstance(rows, list) or not all(_is_row(row) for row in rows) or "last_seq" not in said:
+        raise GatewayError(f"{client.gateway.url}/_changes: no changes feed, but {str(said)[:100]}")
+    return rows, str(said["last_seq"])
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, dict) and isinstance(row.get("id"), str) and "seq" in row
+
+
+def _fewer(limit: int, client: Client, error: TooLargeError) -> int:
+    if limit == 1:
+        raise GatewayError(f"{client.gateway.url}/_changes: a single row has {error}, at most {MOST} are read")
+    return max(1, limit // 4)
+
+
+def _following(limit: int, rows: list[Row]) -> int:
+    """How many rows the next page may have, so that it comes to about AIM bytes."""
+    size = sum(_ROW + len(_data(row)) for row in rows)
+    return max(1, min(MOST_ROWS, 4 * limit, AIM * len(rows) // max(size, 1)))
+
+
+def _data(row: Row) -> str:
+    body = row.get("doc")
+    data = body.get("data") if isinstance(body, dict) else None
+    return data if isinstance(data, str) else ""

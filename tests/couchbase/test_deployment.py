@@ -1,0 +1,100 @@
+"""`deploy/couchbase`: what sets up a gateway does so on a real one, and again; no file of it holds a secret."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from chunked import document
+from gateway.launcher import Bootstrapped
+
+from gateway import databases
+from sluicegate_agent.sync.connection import Connection
+from sluicegate_agent.sync.sync_gateway import Session, SyncGatewayTarget
+from sluicegate_cloud import provision
+
+DEPLOY = databases.SYNC_FUNCTION.parent
+#: What rosmar does not have, or is told in another way.
+OF_A_SERVER = ("index",)
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bootstrapped]:
+    """A real gateway that begins without any database; skips where there is none, or no curl."""
+    if databases.program() is None:
+        pytest.skip(databases.MISSING)
+    if shutil.which("curl") is None:
+        pytest.skip("configure.sh needs curl")
+    with Bootstrapped(tmp_path_factory.mktemp("gateway")) as gateway:
+        yield gateway
+
+
+def configured(gateway: Bootstrapped, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """configure.sh run against the gateway, with the database as rosmar can have it."""
+    told: dict[str, Any] = json.loads((DEPLOY / "database.json").read_text())
+    for key in OF_A_SERVER:
+        del told[key]
+    (folder / "database.json").write_text(json.dumps({**told, "use_views": True}))
+    env = {**os.environ, "GATEWAY_ADMIN_URL": gateway.admin_url, "DATABASE": str(folder / "database.json")}
+    return subprocess.run(
+        ["bash", str(DEPLOY / "configure.sh")], env=env | environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_bare_gateway_becomes_ours(bare: Bootstrapped, tmp_path: Path) -> None:
+    """configure.sh, provision, the first chunk: in; another device's: out; and the script again changes nothing."""
+    for keep in ("0", "400"):
+        done = configured(bare, tmp_path, KEEP_DAYS=keep)
+        assert done.returncode == 0, done.stderr
+    admin, public = f"{bare.admin_url}/telemetry", f"{bare.public_url}/telemetry"
+    made = provision.provision(admin, "board-9", public)
+    one = SyncGatewayTarget(Connection(public, None, None, 5.0), Session(made.user, made.password))
+    sent = document(2, device="board-9")
+    assert one.put([sent]).accepted == (sent.id,)
+    assert "403" in one.put([document(2, device="board-1")]).error
+    _, stored = bare.admin("GET", f"/telemetry/{sent.id}?show_exp=true")
+    assert "_exp" in stored, "KEEP_DAYS=400"
+    assert provision.provision(admin, "spark", public, reader=True).user == "spark"
+    _, role = bare.admin("GET", "/telemetry/_role/reader")
+    assert role["admin_channels"] == provision.shards()
+
+
+def test_configure_says_what_refused(bare: Bootstrapped, tmp_path: Path) -> None:
+    """A sync function or database that the gateway does not take ends with its reason, not with silence."""
+    (tmp_path / "broken").mkdir()
+    for name in ("configure.sh", "database.json"):
+        shutil.copy(DEPLOY / name, tmp_path / "broken" / name)
+    (tmp_path / "broken" / "sync.js").write_text("function (doc) {")
+    assert configured(bare, tmp_path).returncode == 0
+    env = {**os.environ, "GATEWAY_ADMIN_URL": bare.admin_url}
+    script = str(tmp_path / "broken" / "configure.sh")
+    done = subprocess.run(["bash", script], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert "the sync function: status 400" in done.stderr
+
+
+def test_no_secret_is_in_the_files() -> None:
+    """Passwords come from the environment; the admin interfaces are published on this machine only."""
+    compose = (DEPLOY / "compose.yaml").read_text()
+    assert set(re.findall(r"127\.0\.0\.1:\d+:(\d+)", compose)) == {"8091", "4985"}
+    bootstrap = (DEPLOY / "gateway.json").read_text()
+    assert '"password": "${GATEWAY_SERVER_PASSWORD}"' in bootstrap
+    assert 'skip_verify": false' in bootstrap
+    json.loads(bootstrap.replace("${COUCHBASE_TLS}", "true"))
+
+
+def test_python_and_the_sync_function_agree_on_the_shards() -> None:
+    """One number, in the two languages that use it."""
+    told = re.search(r"var SHARDS = (\d+);", (DEPLOY / "sync.js").read_text())
+    assert told is not None
+    assert int(told[1]) == provision.SHARDS == len(databases.SHARDS)
+    assert "$(seq 0 15)" in (DEPLOY / "configure.sh").read_text()

@@ -1,0 +1,99 @@
+"""Readings one by one through the quick way of `amta`: bit for bit the twin's, whatever is asked or done in between."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import sluicegate as sg
+import sluicegate.window
+from sluicegate.engines import core as compiled
+from sluicegate.reference import core as pure
+
+QUESTIONS = {
+    "sum": sg.sum(), "max": sg.max(), "min": sg.min(), "std": sg.std(), "geometric_mean": sg.geometric_mean(),
+    "two": {"mean": sg.mean(), "peak": sg.max()},
+    "mixed": {"first": sg.first(), "sum": sg.sum(), "argmin": sg.argmin()},
+}  # fmt: skip
+SIZES = (1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 63, 64, 65, 66, 100, 127, 128, 129, 300, 1000)
+
+
+def windows(question: Any, policy: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[sg.Window, sg.Window]:
+    """The same window compiled and as the readable twin."""
+    made = []
+    for module in (compiled, pure):
+        monkeypatch.setattr(sluicegate.window, "Core", module.Core)
+        made.append(sg.Window(question, policy=policy, engine="amta"))
+    return made[0], made[1]
+
+
+def clock(rng: random.Random, size: int) -> Iterator[int]:
+    """Times that mostly go on by one, stand, skip a few, or leave much of the window behind; one goes back."""
+    now = 0
+    while True:
+        now += rng.choice((1, 1, 1, 1, 1, 1, 0, 2, 5, rng.choice((0, 0, 0, 0, 20, -3, size // 2, size, 3 * size))))
+        yield now
+
+
+def same_state(one: sg.Window, two: sg.Window) -> None:
+    """What would be stored is equal: R0, R1 less the newest leaf, and where the window stands."""
+    assert one._core.save() == two._core.save()
+    assert (one._core.total(), one._core.rest()) == (two._core.total(), two._core.rest())
+
+
+def disturb(rng: random.Random, one: sg.Window, two: sg.Window, feed: list[tuple[float, int | None]]) -> None:
+    """Something else than `slide`, on both."""
+    choice = rng.randrange(8)
+    if choice == 0:
+        one.verify()
+    elif choice == 1:
+        same_state(one, two)
+    elif choice == 2 and len(one):
+        index = rng.randrange(one._core.head, one._core.tail)
+        assert one._core.leaf(index) == two._core.leaf(index)
+    elif choice == 3:
+        count = min(len(one), rng.choice((0, 1, 2, 5, 100)))
+        one.evict(count)
+        two.evict(count)
+    elif choice == 4 and feed:
+        times = None if feed[0][1] is None else array("q", (when or 0 for _, when in feed))
+        values = array("d", (value for value, _ in feed))
+        assert one.insert_many(values, times) == two.insert_many(values, times)
+    assert one.query() == two.query()
+    assert len(one) == len(two)
+
+
+@pytest.mark.parametrize("by_time", [False, True], ids=["count", "time"])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_one_by_one_is_the_twin_to_the_bit(question: str, by_time: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every result of runs of `slide`, and the whole state, with batches, evictions and questions between the runs."""
+    rng = random.Random(f"{question} {by_time}")
+    for size in SIZES:
+        policy = (sg.policies.time if by_time else sg.policies.count)(size, hop=rng.choice((1, 1, 1, 3)))
+        one, two = windows(QUESTIONS[question], policy, monkeypatch)
+        times = clock(rng, size)
+        for _ in range(8):
+            for _ in range(rng.choice((1, 2, 3, 10, 40, 140))):
+                value, when = rng.choice((1.0, 1e9 * rng.random() + 1, rng.uniform(1, 9))), next(times)
+                assert one.slide(value, when if by_time else None) == two.slide(value, when if by_time else None)
+            feed = [(rng.uniform(1, 9), next(times) if by_time else None) for _ in range(rng.choice((0, 1, 3, 70)))]
+            disturb(rng, one, two, feed)
+        same_state(one, two)
+        one.verify()
+
+
+@pytest.mark.parametrize("size", [16, 64, 1 << 10, 1 << 14])
+def test_a_long_run_one_by_one(size: int) -> None:
+    """Through many chunks and trees: the extremes, which no order rounds, are the oracle's, and the invariants hold."""
+    rng = random.Random(size)
+    values = array("d", (float(rng.randrange(1 << 20)) for _ in range(3 * size + 20_000)))
+    window, batch = (sg.Window(sg.max(), policy=sg.policies.count(size), engine="amta") for _ in range(2))
+    expected = batch.insert_many(values)["max"]
+    for i, value in enumerate(values):
+        assert window.slide(value) == expected[i], i
+    window.verify()
+    assert window._core.save() == batch._core.save()
