@@ -14,12 +14,12 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 pytest.importorskip("cffi", reason="missing: cffi (pip install 'sluicegate[cblite]')")
 from chunked import document
 from chunked import target as by_rest
-from gateway import databases
 from gateway.launcher import SyncGateway
 from gateway.proxy import Proxy
 from target_suite import TargetSuite
 from target_suite.suite import FIRST, SECOND, Subject
 
+from gateway import databases
 from sluicegate import cblite, chunks
 from sluicegate_agent.sync import Document
 from sluicegate_agent.sync.couchbase_lite import CouchbaseLiteTarget, replicator_url
@@ -128,7 +128,7 @@ def test_what_is_acknowledged_is_purged_here(at: SyncGateway, make: Makes, tmp_p
     with cblite.Database("sync", tmp_path) as database:
         assert len(database.collection()) == 0
     keeping = make(keep=60.0)
-    sent = document(2)
+    sent = document(2, first=5000)
     assert keeping.put([sent]).accepted == (sent.id,)
     keeping.close()
     with cblite.Database("sync", tmp_path) as database:
