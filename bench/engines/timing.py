@@ -49,7 +49,11 @@ def timed(call: Callable[[], object]) -> float:
 
 
 def affordable(feed: Feed, effort: Effort, least: int = 8) -> tuple[int, float]:
-    """How many readings fit into one measurement, and what one took, found by doubling."""
+    """How many readings fit into one measurement, and what one took, found by doubling.
+
+    The first are not timed: with them a window slides for the first time, and Two-Stacks turns over all it holds.
+    """
+    feed(least)
     count, taken = least, feed(least)
     while count < effort.most and taken < effort.seconds * 1e8:
         count = min(2 * count, effort.most)

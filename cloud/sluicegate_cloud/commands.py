@@ -104,9 +104,14 @@ def report(merged: Path, out: Path, summary: Path | None) -> None:
 @click.argument("name")
 @click.option("--url", "public_url", required=True, help="The database as devices reach it: https://HOST:4984/DATABASE")
 @click.option("--reader", is_flag=True, help="A reader of all chunks (Spark), not a device.")
+@click.option(
+    "--ca-file", type=click.Path(path_type=Path), help="The admin interface's authority; the system's if none."
+)
 @click.option("--renew", is_flag=True, help="The user exists: give it a new password; the old one ends.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the credentials there, for their owner alone.")
-def provision(admin_url: str, name: str, public_url: str, reader: bool, renew: bool, out: Path | None) -> None:
+def provision(
+    admin_url: str, name: str, public_url: str, reader: bool, ca_file: Path | None, renew: bool, out: Path | None
+) -> None:
     """Make a device's user at a Sync Gateway and print its credentials file.
 
     ADMIN_URL: the database at the admin interface, such as http://127.0.0.1:4985/telemetry; the administrator's name
@@ -116,7 +121,7 @@ def provision(admin_url: str, name: str, public_url: str, reader: bool, renew: b
     from sluicegate_cloud import provision as provisioning
 
     def made() -> provisioning.Credentials:
-        return provisioning.provision(admin_url, name, public_url, reader=reader, renew=renew)
+        return provisioning.provision(admin_url, name, public_url, reader=reader, renew=renew, ca_file=ca_file)
 
     if out is None:
         click.echo(made().as_json(), nl=False)

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import secrets
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from sluicegate_cloud.errors import GatewayError, ProvisionError
 ADMIN_USER, ADMIN_PASSWORD = "SLUICEGATE_GATEWAY_ADMIN_USER", "SLUICEGATE_GATEWAY_ADMIN_PASSWORD"
 SHARDS = 16
 READER_ROLE = "reader"
+CA_FILE = "SLUICEGATE_GATEWAY_CA"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}")
 _LARGEST = 1 << 20
 _SECONDS = 30.0
@@ -46,16 +48,25 @@ def shards() -> list[str]:
     return [f"shard-{number:02d}" for number in range(SHARDS)]
 
 
-def provision(admin_url: str, name: str, public_url: str, *, reader: bool = False, renew: bool = False) -> Credentials:
+def provision(
+    admin_url: str,
+    name: str,
+    public_url: str,
+    *,
+    reader: bool = False,
+    renew: bool = False,
+    ca_file: Path | None = None,
+) -> Credentials:
     """Make the user `name` of the database at `admin_url`; `renew` gives one that exists a new password.
 
-    `public_url`: the database as devices reach it. Raises ProvisionError where the user exists, or is none of a device;
-    GatewayError where the gateway does not answer or refuses.
+    `public_url`: the database as devices reach it; `ca_file`: the authority of the admin interface. Raises
+    ProvisionError where the user exists, or is none of a device; GatewayError where the gateway does not answer or
+    refuses.
     """
     if not _NAME.fullmatch(name):
         raise ProvisionError(f"{name!r}: expected 1 to 64 letters, digits, `_`, `-`, `.`: the device's id in its agent")
     rights = {"admin_roles": [READER_ROLE]} if reader else {"admin_channels": [f"device-{name}"]}
-    ask = asker(admin_url)
+    ask = asker(admin_url, ca_file)
     path = f"/_user/{quote(name, safe='')}"
     _check_user(*ask("GET", path, None), name, rights, renew=renew)
     if reader:
@@ -85,7 +96,7 @@ def reserved(file: Path) -> Iterator[Callable[[Credentials], None]]:
             raise
 
 
-def asker(url: str) -> Ask:
+def asker(url: str, ca_file: Path | None = None) -> Ask:
     """Requests to an admin interface, with the administrator's name and password from the environment, if any."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not parts.path.strip("/"):
@@ -93,11 +104,12 @@ def asker(url: str) -> Ask:
     if parts.username or parts.password:
         raise ProvisionError(f"the URL has a user or password in it: use {ADMIN_USER} and {ADMIN_PASSWORD}")
     headers = {"Content-Type": "application/json", **_authorization()}
+    context = _trusting(ca_file) if parts.scheme == "https" else None
 
     def ask(method: str, path: str, body: dict[str, Any] | None) -> tuple[int, Any]:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url.rstrip("/") + path, data, headers, method=method)  # noqa: S310  checked
-        return _asked(request, f"{parts.scheme}://{parts.netloc}")
+        return _asked(request, context, f"{parts.scheme}://{parts.netloc}")
 
     return ask
 
@@ -109,10 +121,19 @@ def _authorization() -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(told.encode()).decode()}
 
 
-def _asked(request: urllib.request.Request, place: str) -> tuple[int, Any]:
+def _trusting(ca_file: Path | None) -> ssl.SSLContext:
+    """By `ca_file`, else the roots of SLUICEGATE_GATEWAY_CA as readers do, else the system's. Raises ProvisionError."""
+    roots = str(ca_file or os.environ.get(CA_FILE, ""))
+    try:
+        return ssl.create_default_context(cafile=roots or None)
+    except OSError as error:
+        raise ProvisionError(f"{roots}: cannot be used: {error}; expected an authority's certificate (PEM)") from None
+
+
+def _asked(request: urllib.request.Request, context: ssl.SSLContext | None, place: str) -> tuple[int, Any]:
     try:
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS) as response:  # noqa: S310  http or https, checked
+            with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as response:  # noqa: S310  http or https, checked
                 return response.status, _decoded(response.read(_LARGEST))
         except urllib.error.HTTPError as error:
             return error.code, _decoded(error.read(_LARGEST))

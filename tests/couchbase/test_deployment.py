@@ -17,10 +17,11 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from chunked import document
 from gateway.launcher import Bootstrapped
 
-from gateway import databases
-from sluicegate_agent.sync.connection import Connection
+from gateway import certificates, databases
+from sluicegate_agent.sync.connection import Connection, tls
 from sluicegate_agent.sync.sync_gateway import Session, SyncGatewayTarget
 from sluicegate_cloud import provision
+from sluicegate_cloud.errors import GatewayError
 
 DEPLOY = databases.SYNC_FUNCTION.parent
 #: What rosmar does not have, or is told in another way.
@@ -66,6 +67,28 @@ def test_a_bare_gateway_becomes_ours(bare: Bootstrapped, tmp_path: Path) -> None
     assert provision.provision(admin, "spark", public, reader=True).user == "spark"
     _, role = bare.admin("GET", "/telemetry/_role/reader")
     assert role["admin_channels"] == provision.shards()
+
+
+def test_a_bare_gateway_with_tls(tmp_path: Path) -> None:
+    """The same where both interfaces speak TLS only: by an authority of one's own, or the pinned certificate."""
+    if databases.program() is None:
+        pytest.skip(databases.MISSING)
+    made = certificates.make(tmp_path)
+    shown = (made.here, made.here.with_suffix(".key"))
+    with Bootstrapped(tmp_path / "gateway", shown, made.authority) as gateway:
+        done = configured(gateway, tmp_path, GATEWAY_CA=str(made.authority))
+        assert done.returncode == 0, done.stderr
+        admin, public = f"{gateway.admin_url}/telemetry", f"{gateway.public_url}/telemetry"
+        with pytest.raises(GatewayError, match="certificate"):
+            provision.provision(admin, "board-9", public)
+        told = provision.provision(admin, "board-9", public, ca_file=made.authority)
+        outcomes = []
+        for first, trust in enumerate((tls(made.authority, None), tls(None, made.here), tls(None, None))):
+            one = SyncGatewayTarget(Connection(public, *trust, 5.0), Session(told.user, told.password))
+            outcomes.append(one.put([document(2, first=first, device="board-9")]))
+            one.close()
+    assert [len(outcome.accepted) for outcome in outcomes] == [1, 1, 0]
+    assert "not trusted" in outcomes[2].error
 
 
 def test_configure_says_what_refused(bare: Bootstrapped, tmp_path: Path) -> None:

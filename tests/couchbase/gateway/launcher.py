@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import ssl
 import subprocess
 import time
 from pathlib import Path
@@ -41,6 +42,7 @@ class SyncGateway:
         (self.folder / "gateway.json").write_text(json.dumps(config))
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: dict[str, str] | None = None
+        self._context: ssl.SSLContext | None = None
 
     def _databases(self) -> dict[str, Any]:
         shards = {"admin_channels": databases.SHARDS}
@@ -83,7 +85,10 @@ class SyncGateway:
 
     def admin(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Ask the admin interface: status and decoded answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", urlsplit(self.admin_url).port or 0, timeout=30)
+        port = urlsplit(self.admin_url).port or 0
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        if self._context:
+            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=self._context)
         try:
             data = None if body is None else json.dumps(body)
             connection.request(method, path, data, {"Content-Type": "application/json"})
@@ -134,17 +139,23 @@ class SyncGateway:
 
 
 class Bootstrapped(SyncGateway):
-    """A gateway without a database, by deploy/couchbase/gateway.json (in memory, on loopback, without its TLS)."""
+    """A gateway without a database, by deploy/couchbase/gateway.json, in memory and on loopback."""
 
-    def __init__(self, folder: Path) -> None:
-        """In memory."""
+    def __init__(self, folder: Path, tls: tuple[Path, Path] | None = None, trusted: Path | None = None) -> None:
+        """In memory; `tls`: certificate and key of its interfaces, `trusted`: the authority that signed it."""
         super().__init__(folder)
         public, admin = (urlsplit(url).netloc for url in (self.public_url, self.admin_url))
         told = (databases.SYNC_FUNCTION.parent / "gateway.json").read_text()
         config = json.loads(told.replace("${COUCHBASE_TLS}", '"${COUCHBASE_TLS}"'))
+        https = dict(zip(config["api"]["https"], map(str, tls), strict=True)) if tls else None
         config["api"] = {"public_interface": public, "admin_interface": admin, "metrics_interface": "127.0.0.1:0"}
         config["api"] |= {"admin_interface_authentication": False, "metrics_interface_authentication": False}
+        if https:
+            config["api"]["https"] = https
+            self.public_url, self.admin_url = (f"https://{netloc}" for netloc in (public, admin))
         self._write(config)
+        if https:
+            self._context = ssl.create_default_context(cafile=trusted)
         file = folder / "gateway.json"
         file.write_text(file.read_text().replace('"${COUCHBASE_TLS}"', "${COUCHBASE_TLS}"))
         server = {"COUCHBASE_URL": "rosmar:/?mode=memory", "COUCHBASE_TLS": "false"}
