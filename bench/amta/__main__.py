@@ -1,10 +1,10 @@
 """The AMTA paper's Experiment 3 (Table 2) on a stream as long as its own, every answer held to the exact one.
 
 python -m bench.amta [--full | --quick | --scale N] [--trace memory|calm|steps|FILE.csv] [--column NAME] [--seed 7]
-                     [--only sum,mean,geometric_mean,std,max,longest_run] [--workers 2] [--json FILE]
+                     [--only sum,mean,geometric_mean,std,max,longest_run] [--workers 2] [--json FILE] [--docs]
 
 --full (the default): 62,208,000 readings, a window of 1,048,576. --quick: a fortieth of both. Exit code 1 where an
-answer is not the exact one.
+answer is not the exact one. --docs also puts the tables into docs/evaluation.md.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from pathlib import Path
 from bench.amta import tables
 from bench.amta.paper import AGGREGATES, Setting
 from bench.amta.run import Row, run
+from bench.engines import page
 from bench.engines.tables import machine, today
 
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "evaluation.md"
 SCALES = {"full": 1, "quick": 40, "tiny": 480}
 
 
@@ -36,6 +38,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(AGGREGATES), help="aggregates, by comma")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time, an aggregate each")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument("--docs", action="store_true", help="put the tables into docs/evaluation.md")
     parser.set_defaults(scale=1)
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.only.split(",") if name not in AGGREGATES]:
@@ -55,6 +58,10 @@ def main(arguments: list[str] | None = None) -> int:
         said = {"trace": options.trace, "seed": options.seed, "scale": options.scale, "seconds": seconds}
         said |= {"machine": machine(), "date": today(), "rows": rows}
         options.json.write_text(json.dumps(said, indent=1) + "\n")
+    if options.docs:
+        command = "python -m bench.amta " + ("--full" if options.scale == 1 else f"--scale {options.scale}")
+        missing = page.update(DOCS, tables.tables(rows, setting), command)
+        print("".join(f"docs/evaluation.md has no place for {name}\n" for name in missing), file=sys.stderr, end="")
     return 1 if failed(rows) else 0
 
 

@@ -1,9 +1,10 @@
 """The histograms' benchmarks.
 
-python -m bench.histograms tenth|joining|readings [--help] [options]
+python -m bench.histograms tenth|joining|readings|shared|budget [--help] [options]
 
 tenth: the papers' setting at a tenth of its scale, over four seeded traces. joining: nanoseconds of a reading that
 joins a bucket or opens one. readings: a constrained footprint by levels and by pairs over real readings.
+shared: several windows from one set of buckets. budget: the paper's answer from a number of buckets, and ours.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from bench.histograms import joining, readings, tenth
+from bench.histograms import budget, joining, readings, shared, tenth
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
-    "tenth": tenth.main, "joining": joining.main, "readings": readings.main,
+    "tenth": tenth.main, "joining": joining.main, "readings": readings.main, "shared": shared.main,
+    "budget": budget.main,
 }  # fmt: skip
 
 

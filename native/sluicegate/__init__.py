@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from sluicegate.window import Changes as Changes
     from sluicegate.window import Footprint as Footprint
     from sluicegate.window import Window as Window
+    from sluicegate.windows import Windows as Windows
 
 _HOMES = {
     **dict.fromkeys(
@@ -94,6 +95,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("Bins", "BloomFilter", "DistinctCount", "LongestRun", "Top"), "monoids.results"),
     **dict.fromkeys(("Changes", "Footprint", "Window"), "window"),
+    "Windows": "windows",
     **dict.fromkeys(("Bucket", "Builder", "merge"), "buckets"),
     "Quantiles": "monoids.kll",
     "Bounded": "intervals",

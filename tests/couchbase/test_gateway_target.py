@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 
 import pytest
@@ -190,6 +191,15 @@ def test_too_large_a_request_goes_in_smaller_ones() -> None:
         assert set(target(gateway.public_url).put(sent).accepted) == {each.id for each in sent}
         held = gateway.documents_of(databases.PLAIN)
         assert sum(body["buckets"] for body in held.values()) == 5 * 8
+
+
+def test_a_proxy_that_reads_no_more_is_understood() -> None:
+    """413 and a closed connection while megabytes are still being sent: too large, and not a cut to try again for."""
+    sent = Document("a::b::c::0", b'{"x":"%s"}' % os.urandom(12 << 20).hex().encode())
+    with StandIn() as gateway:
+        gateway.largest_body, gateway.rude = 600_000, True
+        outcome = target(gateway.public_url).put([sent])
+    assert "more than the gateway takes" in outcome.rejected[sent.id], outcome.error
 
 
 def test_one_bucket_that_is_too_large_is_refused_for_good() -> None:

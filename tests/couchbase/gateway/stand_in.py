@@ -102,6 +102,7 @@ class StandIn:
 
     largest       bytes of a document, beyond which it is 413
     largest_body  bytes of a whole request, as a proxy before a gateway limits it
+    rude          a request over largest_body is answered without being read, and the connection closed
     busy          so many requests are answered with 503
     lost_answers  so many requests are carried out, and the connection closed instead of answering
     """
@@ -117,6 +118,7 @@ class StandIn:
             databases.PLAIN: Database(rule.plain, databases.plain_users(), {"any": {"admin_channels": ["*"]}}),
         }
         self.largest, self.largest_body, self.busy, self.lost_answers = LARGEST, 1 << 40, 0, 0
+        self.rude = False
         self.requests: list[str] = []
         self._ports = [0, 0]
         self._servers: list[ThreadingHTTPServer] = []
@@ -181,7 +183,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _any(self) -> None:
         gateway = self.server.gateway
         try:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            length = int(self.headers.get("Content-Length") or 0)
+            if gateway.rude and length > gateway.largest_body:
+                return self._turn_away()
+            body = self.rfile.read(length)
             gateway.requests.append(f"{self.command} {self.path}")
             if gateway.busy:
                 gateway.busy -= 1
@@ -194,6 +199,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return None
         return self._answer(status, answer, headers)
+
+    def _turn_away(self) -> None:
+        self._answer(413, {"error": "Request Entity Too Large", "reason": "too large"}, {"Connection": "close"})
+        self.wfile.flush()
+        self.close_connection = True
 
     do_GET = do_POST = do_PUT = do_DELETE = _any  # noqa: N815  the names that http.server calls
 
