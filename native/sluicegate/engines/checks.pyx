@@ -3,6 +3,7 @@
 from cpython cimport array
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
+from libc.math cimport NAN, fabs
 from libc.stdint cimport int64_t, uint64_t
 
 from struct import pack
@@ -91,6 +92,15 @@ cdef inline bint has_late(const uint64_t* times, Py_ssize_t n) noexcept nogil:
     return found >> 63
 
 
+cdef inline bint has_not_positive(const uint64_t* bits, int64_t n) noexcept nogil:
+    """Whether any of n numbers that may enter is 0, −0 or below: its sign is set, or that of its bits less 1."""
+    cdef uint64_t found = 0
+    cdef int64_t i
+    for i in range(n):
+        found |= bits[i] | (bits[i] - 1)
+    return found >> 63
+
+
 def first_refused(const double[::1] values not None):
     """Index of the first value that is not finite or whose magnitude exceeds 2^960; −1 where all may enter."""
     cdef Py_ssize_t count = values.shape[0], i = 0
@@ -108,9 +118,14 @@ def first_refused(const double[::1] values not None):
 
 def first_not_positive(const double[::1] values not None, int64_t dimensions, int64_t dimension):
     """Index of the first row whose value of this dimension is not greater than 0; −1 where there is none."""
-    cdef int64_t i
+    cdef int64_t i, count = values.shape[0] // dimensions, looked = 0
+    cdef const uint64_t* bits
     with nogil:
-        for i in range(values.shape[0] // dimensions):
+        if dimensions == 1 and count > 0:
+            bits = <const uint64_t*> &values[0]
+            while count - looked > AT_ONCE and not has_not_positive(bits + looked, AT_ONCE):
+                looked += AT_ONCE
+        for i in range(looked, count):
             if not values[i * dimensions + dimension] > 0.0:
                 break
         else:
@@ -131,3 +146,18 @@ def first_late(const int64_t[::1] times not None):
         while i < count and not has_late(all + i, 1):
             i += 1
     return i if i < count else -1
+
+
+def withhold(double[::1] value not None, const double[::1] low not None, const double[::1] high not None, double error, double atol):
+    """NaN in place of each value that is not certainly within error · |exact| + atol of an exact one in low … high."""
+    cdef Py_ssize_t i, n = value.shape[0]
+    cdef double x
+    if low.shape[0] != n or high.shape[0] != n:
+        raise ValueError(f"withhold: columns of {n}, {low.shape[0]} and {high.shape[0]} values")
+    for i in range(n):
+        x = value[i]
+        if (
+            fabs(x - low[i]) > error * fabs(low[i]) + atol or fabs(x - high[i]) > error * fabs(high[i]) + atol
+            or (low[i] < 0.0 < high[i] and fabs(x) > atol)
+        ):
+            value[i] = NAN
