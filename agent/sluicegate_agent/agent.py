@@ -46,6 +46,7 @@ class Agent:
         self.results = Results(config, self.link)
         self._connection = 0
         self._commit_after = 0.0
+        self._store_refuses = False
         self._shown = ("", 0.0)
         self._last_message = time.monotonic()
 
@@ -68,15 +69,22 @@ class Agent:
         self._show_health(now)
 
     def heed_availability(self, now: float) -> None:
-        """Squeeze the windows a step while the target is away, free them a step after; at monotonic second `now`."""
+        """Squeeze windows a step while target or store is away, free them a step after; at monotonic second `now`."""
         before, outbox = self.availability.steps, self.state.outbox
         backlog = max(outbox.rows / outbox.rows_most, outbox.bytes_held / outbox.bytes_most)
-        if not self.availability.step(now, self.sync.link.state, backlog):
+        if not self.availability.step(now, self._reached(), backlog):
             return
         squeezed = self.availability.steps > before
         self.state.counters.add("windows.squeezed" if squeezed else "windows.freed")
         self.pipeline.squeeze_windows(self.availability.limit)
-        log.info("%s: windows at step %d", "the target is away" if squeezed else "it is back", self.availability.steps)
+        why = "the target or the store is away" if squeezed else "it is back"
+        log.info("%s: windows at step %d", why, self.availability.steps)
+
+    def _reached(self) -> str:
+        """How what buckets go to is reached: a store that refuses is away, as the target may be; none is never away."""
+        if self._store_refuses:
+            return "down"
+        return "up" if self.sync.link.state == "unused" else self.sync.link.state
 
     def finish(self, *, drain: bool = False) -> None:
         """Commit what was accepted, acknowledge it, leave the broker politely; `drain`: hand everything on first.
@@ -114,7 +122,9 @@ class Agent:
     def _commit(self, now: float) -> None:
         try:
             self.link.ack(self.pipeline.commit())
+            self._store_refuses = False
         except sqlite3.OperationalError as error:
+            self._store_refuses = True
             self._commit_after = now + _RETRY_COMMIT
             self.state.counters.add("commits.failed")
             log.error("the commit failed (%s): nothing is acknowledged; trying again in %.0f s", error, _RETRY_COMMIT)

@@ -1,10 +1,12 @@
 """The A2MTA paper's tables and figures on a stream as long as its own, every answer held to the exact one.
 
-python -m bench.a2mta [--full | --quick | --scale N] [--trace memory|calm|near-zero|FILE.csv] [--column NAME] [--seed 7]
-                      [--only sum-like,max-like,hopping] [--workers 2] [--same-partial] [--json FILE] [--figures DIR]
+python -m bench.a2mta [--full | --quick | --scale N] [--windows 24] [--trace memory|calm|near-zero|FILE.csv]
+                      [--column NAME] [--seed 7] [--only sum-like,max-like,hopping,limits] [--workers 2]
+                      [--json FILE] [--figures DIR] [--docs] [--told JSON ...]
 
---full (the default): 62,208,000 readings, a window of 2,592,000. --quick: a twentieth of both, a minute. Exit code 1
-where an interval does not hold the exact result, or a value is beyond the user's error limit.
+--full (the default): 62,208,000 readings, a window of 2,592,000. --quick: a 120th of both, a minute. Exit code 1
+where an interval does not hold the exact result, or a value is beyond the user's error limit. --docs also puts the
+tables into docs/evaluation.md, and of the memory trace the figures beside it. --told runs nothing.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from pathlib import Path
 from bench.a2mta import figures, tables
 from bench.a2mta.paper import Setting
 from bench.a2mta.run import SCENARIOS, Row, run
-from bench.engines.tables import machine, today
+from bench.engines import page
+from bench.engines.tables import as_text, machine, today
 
-SCALES = {"full": 1, "quick": 20, "tiny": 240}
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+SCALES = {"full": 1, "quick": 120, "tiny": 240}
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -32,14 +36,18 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
             f"--{name}", dest="scale", action="store_const", const=times, help=f"1/{times} of the paper's"
         )
     scale.add_argument("--scale", type=int, metavar="N", help="1/N of the paper")
+    parser.add_argument("--windows", type=int, default=24, metavar="N", help="the stream's length; 24 in the paper")
     parser.add_argument("--trace", default="memory", help="memory, calm, near-zero, or a CSV file")
     parser.add_argument("--column", help="of the CSV file; without it the last")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, by comma")
-    parser.add_argument("--workers", type=int, default=2, help="processes at a time, a scenario each")
+    parser.add_argument("--workers", type=int, default=2, help="processes at a time, a method each; 0: in this one")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument(
+        "--told", type=Path, nargs="+", metavar="JSON", help="run nothing: what such files hold, together"
+    )
+    parser.add_argument("--docs", action="store_true", help="put tables and figures into docs/evaluation.md")
     parser.add_argument("--figures", type=Path, help="draw Figures 3 to 6 into this folder as SVG")
-    parser.add_argument("--same-partial", action="store_true", help="AMTA of the same partials too (a GB more)")
     parser.set_defaults(scale=1)
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.only.split(",") if name not in SCENARIOS]:
@@ -50,19 +58,36 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     """Run, print the tables, write what is asked for; see the module."""
     options = parse(arguments)
-    setting, began = Setting(options.scale, same_partial=options.same_partial), time.monotonic()
-    rows = run(setting, options.trace, options.seed, options.column, options.only.split(","), options.workers)
-    seconds = time.monotonic() - began
-    print(tables.text(rows, setting))
-    print(f"\n{seconds:,.0f} s, trace {options.trace}, seed {options.seed}")
+    setting, began = Setting(options.scale, options.windows), time.monotonic()
+    if options.told:
+        told = [json.loads(file.read_text()) for file in options.told]
+        rows = [row for each in told for row in each["rows"]]
+    else:
+        rows = run(setting, options.trace, options.seed, options.column, options.only.split(","), options.workers)
+    seconds = sum(each["seconds"] for each in told) if options.told else time.monotonic() - began
+    found = tables.tables(rows, setting, options.trace, seconds)
+    print("\n\n".join(as_text(table) for table in found))
     if options.json:
         said = {"trace": options.trace, "seed": options.seed, "scale": options.scale, "seconds": seconds}
         said |= {"machine": machine(), "date": today(), "rows": rows}
         options.json.write_text(json.dumps(said, indent=1) + "\n")
-    if options.figures:
-        for path in figures.draw(rows, options.figures):
+    folders = [options.figures] * bool(options.figures)
+    if options.docs:
+        missing = page.update(DOCS / "evaluation.md", found, _command(options))
+        print("".join(f"docs/evaluation.md has no place for {name}\n" for name in missing), file=sys.stderr, end="")
+        folders += [DOCS / "pictures"] * (options.trace == "memory")
+    for folder in folders:
+        for path in figures.draw(rows, folder):
             print(path)
     return 1 if failed(rows) else 0
+
+
+def _command(options: argparse.Namespace) -> str:
+    """What to say to have the same again."""
+    said = "--full" if options.scale == 1 else f"--scale {options.scale}"
+    given = {"trace": "memory", "windows": 24, "only": ",".join(SCENARIOS)}
+    extra = [f" --{name} {getattr(options, name)}" for name, usual in given.items() if getattr(options, name) != usual]
+    return f"python -m bench.a2mta {said}{''.join(extra)}"
 
 
 def failed(rows: list[Row]) -> list[Row]:

@@ -26,21 +26,29 @@ def hopping(at: NDArray[np.int64], to: NDArray[np.int64]) -> Begins:
 
 
 class Means:
-    """Means of windows whose begin never goes back; memory: a prefix sum for each reading of the window."""
+    """Means of windows of at most `most` readings whose begin never goes back; of each reading a prefix sum is kept."""
 
-    def __init__(self, begins: Begins) -> None:
-        self.begins, self.seen = begins, 0
-        self._kept, self._sums = 0, np.zeros(1, dtype=np.longdouble)  # the sum of what precedes reading _kept + i
+    def __init__(self, begins: Begins, most: int, block: int) -> None:
+        """`block`: the most readings that come at a time."""
+        self.begins, self.seen, self._size = begins, 0, most + block + 1
+        self._sums = np.zeros(self._size, dtype=np.longdouble)  # of all that precedes reading i, at i modulo the size
+
+    @property
+    def bytes(self) -> int:
+        """What is held of the window."""
+        return self._sums.nbytes
 
     def after(self, values: Values) -> Values:
         """The mean after each of the next readings."""
         first, last = self.seen, self.seen + len(values)
-        self._sums = np.concatenate([self._sums, self._sums[-1] + np.cumsum(values, dtype=np.longdouble)])
-        begin = self.begins(first, last)
         ends = np.arange(first + 1, last + 1)
-        out = (self._sums[ends - self._kept] - self._sums[begin - self._kept]) / (ends - begin)
-        self._sums, self._kept, self.seen = self._sums[begin[-1] - self._kept :].copy(), int(begin[-1]), last
-        return out.astype(np.float64)
+        sums = np.cumsum(values, dtype=np.longdouble)
+        sums += self._sums[first % self._size]
+        self._sums[ends % self._size] = sums
+        begin = self.begins(first, last)
+        sums -= self._sums[begin % self._size]
+        self.seen = last
+        return (sums / (ends - begin)).astype(np.float64)
 
 
 class Maxima:
@@ -48,27 +56,30 @@ class Maxima:
 
     def __init__(self, window: int) -> None:
         self.window, self.seen = window, 0
-        self._suffix, self._prefix = np.full(window, -np.inf), -np.inf
-        self._block: list[Values] = []
+        self._suffix, self._prefix = np.full(window + 1, -np.inf), -np.inf
+        self._block = np.empty(window)
+
+    @property
+    def bytes(self) -> int:
+        """What is held of the window."""
+        return self._suffix.nbytes + self._block.nbytes
 
     def after(self, values: Values) -> Values:
         """The maximum after each of the next readings."""
-        out, at = [], 0
+        out, at = np.empty(len(values)), 0
         while at < len(values):
             place = self.seen % self.window
             piece = values[at : at + self.window - place]
-            out.append(self._within(piece, place))
+            out[at : at + len(piece)] = self._within(piece, place)
             at += len(piece)
             self.seen += len(piece)
             if self.seen % self.window == 0:
-                block = np.concatenate(self._block)
-                self._suffix = np.maximum.accumulate(block[::-1])[::-1]
-                self._prefix, self._block = -np.inf, []
-        return np.concatenate(out)
+                np.maximum.accumulate(self._block[::-1], out=self._suffix[:-1][::-1])
+                self._prefix = -np.inf
+        return out
 
     def _within(self, piece: Values, place: int) -> Values:
         prefix = np.maximum(np.maximum.accumulate(piece), self._prefix)
         self._prefix = prefix[-1]
-        self._block.append(piece.copy())
-        older = np.append(self._suffix, -np.inf)[place + 1 : place + 1 + len(piece)]
-        return np.asarray(np.maximum(prefix, older))
+        self._block[place : place + len(piece)] = piece
+        return np.asarray(np.maximum(prefix, self._suffix[place + 1 : place + 1 + len(piece)]))

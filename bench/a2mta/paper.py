@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 WINDOW, READINGS = 2_592_000, 62_208_000
+BUFFER = 512  # buckets kept before they are stored (III-A)
 HOP, DEVIATION = 864_000, 100
 
 #: Table I, footprint in % of AMTA's, by the sum-like error (a share), and by the max-like block size.
@@ -22,8 +23,7 @@ class Setting(NamedTuple):
     """The paper's, or a part of it: everything that is a number of readings is `scale` times smaller."""
 
     scale: int = 1
-    asked: int = 997  # readings between two questions for the certain interval
-    same_partial: bool = False  # AMTA also with the partials of buckets, one a reading
+    windows: int = READINGS // WINDOW  # the stream's length in windows
 
     @property
     def window(self) -> int:
@@ -33,12 +33,17 @@ class Setting(NamedTuple):
     @property
     def readings(self) -> int:
         """The stream's length."""
-        return READINGS // self.scale
+        return self.windows * WINDOW // self.scale
+
+    @property
+    def asked(self) -> int:
+        """Readings a piece: of each 16 one is timed, 14 are asked for their intervals."""
+        return 3_989 if self.window >= 200_000 else 1_499 if self.window >= 30_000 else 199
 
     @property
     def block(self) -> int:
-        """Readings that are made, and whose exact answers are, at a time: so many questions, a part of the window."""
-        return self.asked * max(1, min(128, self.window // (8 * self.asked)))
+        """Readings that are made, and whose exact answers are, at a time: groups of 16 pieces."""
+        return 16 * self.asked * max(1, min(2, self.window // (64 * self.asked)))
 
     def footprint(self, percent: float, *, grows: bool = True) -> float | None:
         """The paper's figure here: a bucket is a share of the window, and a smaller window has more of them a reading.

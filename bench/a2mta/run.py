@@ -1,30 +1,35 @@
-"""The experiment: one pass over a trace, all windows of a scenario side by side, exact answers made once."""
+"""The experiment: for each method a process and a pass over the trace, its answers held to the exact ones."""
 
 from __future__ import annotations
 
+import resource
+import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 from bench.a2mta import exact, hops, paper
-from bench.a2mta.check import Followed
+from bench.a2mta.check import Followed, Timed
 from bench.a2mta.paper import Setting
 from bench.traces import blocks, trace
 
 import sluicegate as sg
 
 Row = dict[str, Any]
+ALIKE = 24  # the AMTA that a window is timed beside is so many times smaller than the paper's: it would take a GB
+DEEP = 8_192  # buckets of a tail that is deeper than the memory trace ever falls
 
 
 class Method(NamedTuple):
     """A row of a table: how the window is bucketed, and what the paper has for it."""
 
-    table: str  # "I", "II", or "AMTA" for the exact window
+    table: str  # "I", "II", "limits", or "AMTA" for the exact window
     label: str
     histograms: list[Any]
-    paper: float | None
-    limit: float | None = None
+    paper: float | None = None
+    limit: tuple[float, float] | None = None  # of an error: a share of the result, and an absolute one
 
 
 class Scenario(NamedTuple):
@@ -32,52 +37,82 @@ class Scenario(NamedTuple):
 
     name: str
     aggregate: Any
-    policy: Callable[[], Any]
+    policy: Callable[[Setting], Any]
     methods: list[Method]
-    exact: Any
+    exact: Callable[[], Any]
     warm: int
 
 
 def sum_like(setting: Setting) -> Scenario:
     """A mean of the newest month; the sum and the count under control."""
-    methods = _plain(setting)
+    methods = [AMTA]
     for error, percent in paper.SUM_LIKE.items():
         label = f"error {100 * error:g} %"
-        methods.append(Method("I", label, [sg.SumLike(error=error)], setting.footprint(percent), error))
-    methods += _constrained(setting, 0)
-    policy = sg.policies.count(setting.window)
-    answers = exact.Means(exact.newest(setting.window))
-    return Scenario("sum-like", {"mean": sg.mean()}, lambda: policy, methods, answers, 2 * setting.window)
+        methods.append(Method("I", label, [sg.SumLike(error=error)], setting.footprint(percent), (error, 0.0)))
+    return _means("sum-like", setting, [*methods, *_constrained(setting, 0)])
+
+
+def limits(setting: Setting) -> Scenario:
+    """The same mean where a value is returned only if it is certainly within the limit; and absolute limits."""
+    methods = []
+    for error in (1e-3, 1e-2, 1e-1):
+        histogram = sg.SumLike(error=error, withhold=True)
+        methods.append(Method("limits", f"error {100 * error:g} %, certain", [histogram], limit=(error, 0.0)))
+    for atol in (300.0, 3_000.0, 30_000.0):
+        methods.append(Method("limits", f"absolute {atol:,.0f}", [sg.SumLike(atol=atol)], limit=(0.0, atol)))
+    return _means("limits", setting, methods)
+
+
+def _means(name: str, setting: Setting, methods: list[Method]) -> Scenario:
+    def answers() -> exact.Means:
+        return exact.Means(exact.newest(setting.window), setting.window, setting.block)
+
+    return Scenario(name, {"mean": sg.mean()}, lambda of: sg.policies.count(of.window), methods, answers,
+                    2 * setting.window)  # fmt: skip
 
 
 def max_like(setting: Setting) -> Scenario:
     """A maximum that evicts up to the current one; a block is as large a part of the window as the paper's."""
-    methods = [*_plain(setting), Method("I", "block automatic", [sg.MaxLike()], None)]
+    methods = [AMTA, Method("I", "block automatic", [sg.MaxLike()])]
     for block, percent in paper.MAX_LIKE.items():
         if block // setting.scale >= 2:
             label = f"block {block // setting.scale:,}"
             methods.append(Method("I", label, [sg.MaxLike(block=block // setting.scale)], percent))
-    methods += _constrained(setting, 1)
-    policy = sg.policies.count(setting.window, up_to="max")
-    answers = exact.Maxima(setting.window)
-    return Scenario("max-like", {"max": sg.max()}, lambda: policy, methods, answers, 2 * setting.window)
+            late = sg.MaxLike(block=block // setting.scale, staging=paper.BUFFER)
+            methods.append(Method("I", f"{label}, tail {paper.BUFFER}", [late], percent))
+    for tail in (paper.BUFFER, DEEP):
+        methods.append(Method("I", f"staircase, tail {tail:,}", [sg.MaxLike(staircase=True, staging=tail)]))
+    return Scenario(
+        "max-like", {"max": sg.max()}, lambda of: sg.policies.count(of.window, up_to="max"),
+        [*methods, *_constrained(setting, 1), *_budgets(setting)], lambda: exact.Maxima(setting.window),
+        2 * setting.window,
+    )  # fmt: skip
+
+
+def _budgets(setting: Setting) -> Iterator[Method]:
+    """A staircase within a number of buckets, those of the tail besides, as the paper's buffer is."""
+    late = sg.MaxLike(staircase=True, staging=paper.BUFFER)
+    for buckets, percents in paper.CONSTRAINED.items():
+        if buckets < setting.window:
+            label = f"{buckets:,} buckets, staircase, tail {paper.BUFFER}"
+            histograms = [late, sg.Constrained(buckets, merge="pairs")]
+            yield Method("II", label, histograms, setting.footprint(percents[1]))
 
 
 def hopping(setting: Setting) -> Scenario:
     """A mean of a window that hops by a random third."""
     first = hops.starts(setting)
-    methods = [*_plain(setting), Method("I", "hop", [sg.Hop()], setting.footprint(paper.HOPPING))]
-    methods += _constrained(setting, 2)
     at = hops.begins(setting, first)
-    answers = exact.Means(exact.hopping(at, first))
-    return Scenario("hopping", {"mean": sg.mean()}, lambda: hops.policy(setting, first), methods, answers, int(at[4]))
+
+    def answers() -> exact.Means:
+        return exact.Means(exact.hopping(at, first), setting.window, setting.block)
+
+    methods = [AMTA, Method("I", "hop", [sg.Hop()], setting.footprint(paper.HOPPING)), *_constrained(setting, 2)]
+    return Scenario("hopping", {"mean": sg.mean()}, lambda of: hops.policy(of, hops.starts(of)), methods, answers,
+                    int(at[4]))  # fmt: skip
 
 
-def _plain(setting: Setting) -> list[Method]:
-    """Without histograms; and where asked for, with a bucket for each reading: the same partials, none joined."""
-    exact_window = Method("AMTA", "exact", [], 100.0)
-    each = Method("AMTA", "a bucket a reading", [sg.Constrained(2 * setting.window)], 100.0)
-    return [exact_window, each] if setting.same_partial else [exact_window]
+AMTA = Method("AMTA", "exact", [], 100.0)
 
 
 def _constrained(setting: Setting, column: int) -> Iterator[Method]:
@@ -87,31 +122,45 @@ def _constrained(setting: Setting, column: int) -> Iterator[Method]:
             yield Method("II", f"{buckets:,} buckets", [sg.Constrained(buckets)], percent)
 
 
-SCENARIOS: dict[str, Callable[[Setting], Scenario]] = {"sum-like": sum_like, "max-like": max_like, "hopping": hopping}
+SCENARIOS: dict[str, Callable[[Setting], Scenario]] = {
+    "sum-like": sum_like, "max-like": max_like, "hopping": hopping, "limits": limits,
+}  # fmt: skip
 
 
-def follow(name: str, setting: Setting, source: str, seed: int, column: str | None) -> list[Row]:
-    """All methods of a scenario over the trace, in one pass."""
-    scenario = SCENARIOS[name](setting)
-    result = next(iter(scenario.aggregate))
-    made = [
-        Followed(
-            sg.Window(scenario.aggregate, policy=scenario.policy(), histograms=method.histograms),
-            result, method.limit, setting.asked,
-            certain=bool(method.histograms),  # an exact window's would take a walk over its leaves
-        )
-        for method in scenario.methods
-    ]  # fmt: skip
-    before = [0] * len(made)
-    seen = warm = 0
+def follow(name: str, setting: Setting, source: str, seed: int, column: str | None, number: int) -> Row:
+    """One method of a scenario over the trace, in one pass."""
+    began, scenario = time.process_time(), SCENARIOS[name](setting)
+    method, answers = scenario.methods[number], scenario.exact()
+    window = sg.Window(scenario.aggregate, policy=scenario.policy(setting), histograms=method.histograms)
+    # an exact window's intervals would take a walk over its leaves
+    followed = Followed(
+        window, next(iter(scenario.aggregate)), method.limit, setting.asked, certain=bool(method.histograms)
+    )
+    plain, alike = Timed(_small(scenario, setting, alike=False)), Timed(_small(scenario, setting, alike=True))
+    before = seen = warm = held = 0
     for values in blocks(trace(source, seed, column), setting.readings, setting.block):
-        answers = scenario.exact.after(values)
-        for each in made:
-            each.take(values, answers)
+        followed.take_block(values, answers.after(values), [plain, alike])
         seen += len(values)
+        held = max(held, window.footprint.bytes)
         if seen <= scenario.warm:
-            warm, before = seen, [each.window.footprint.created for each in made]
-    return [_row(name, *each, warm, seen) for each in zip(scenario.methods, made, before, strict=True)]
+            warm, before = seen, window.footprint.created
+    spent = time.process_time() - began
+    beside = {"AMTA": plain.ns(), "AMTA, the same partials": alike.ns()}
+    memory = {"windows": held + plain.window.footprint.bytes + alike.window.footprint.bytes, "exact": answers.bytes}
+    return _row(name, method, followed, before, warm, seen) | {
+        "beside": beside, "memory": memory | {"peak": _peak()}, "seconds": spent,
+    }  # fmt: skip
+
+
+def _small(scenario: Scenario, setting: Setting, *, alike: bool) -> sg.Window:
+    """AMTA; `alike`: over the partials that buckets have, one a reading, none of which ever joins."""
+    small = setting._replace(scale=max(setting.scale, ALIKE))
+    histograms = [sg.Constrained(2 * small.window)] if alike else []
+    return sg.Window(scenario.aggregate, policy=scenario.policy(small), histograms=histograms)
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _row(scenario: str, method: Method, followed: Followed, before: int, warm: int, seen: int) -> Row:
@@ -127,9 +176,16 @@ def _row(scenario: str, method: Method, followed: Followed, before: int, warm: i
 def run(
     setting: Setting, source: str, seed: int, column: str | None, scenarios: list[str], workers: int = 2
 ) -> list[Row]:
-    """Every scenario, two at a time; each has a process of its own."""
-    if workers < 2 or len(scenarios) < 2:
-        return [row for name in scenarios for row in follow(name, setting, source, seed, column)]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        parts = [pool.submit(follow, name, setting, source, seed, column) for name in scenarios]
-        return [row for part in parts for row in part.result()]
+    """Every method of these scenarios, `workers` at a time, a process each; none: all in this one."""
+    each = [(name, setting, source, seed, column, number)
+            for name in scenarios for number in range(len(SCENARIOS[name](setting).methods))]  # fmt: skip
+    if workers < 1:
+        return [follow(*arguments) for arguments in each]
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        return [_said(part.result()) for part in [pool.submit(follow, *arguments) for arguments in each]]
+
+
+def _said(row: Row) -> Row:
+    """The row, with a line for whoever waits."""
+    print(f"{row['scenario']}: {row['label']}", file=sys.stderr, flush=True)
+    return row

@@ -24,6 +24,7 @@ from sluicegate_cloud.errors import GatewayError, ProvisionError
 ADMIN_USER, ADMIN_PASSWORD = "SLUICEGATE_GATEWAY_ADMIN_USER", "SLUICEGATE_GATEWAY_ADMIN_PASSWORD"
 SHARDS = 16
 READER_ROLE = "reader"
+CA_FILE = "SLUICEGATE_GATEWAY_CA"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}")
 _LARGEST = 1 << 20
 _SECONDS = 30.0
@@ -121,10 +122,12 @@ def _authorization() -> dict[str, str]:
 
 
 def _trusting(ca_file: Path | None) -> ssl.SSLContext:
+    """By `ca_file`, else the roots of SLUICEGATE_GATEWAY_CA as readers do, else the system's. Raises ProvisionError."""
+    roots = str(ca_file or os.environ.get(CA_FILE, ""))
     try:
-        return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+        return ssl.create_default_context(cafile=roots or None)
     except OSError as error:
-        raise ProvisionError(f"{ca_file}: cannot be used: {error}; expected an authority's certificate (PEM)") from None
+        raise ProvisionError(f"{roots}: cannot be used: {error}; expected an authority's certificate (PEM)") from None
 
 
 def _asked(request: urllib.request.Request, context: ssl.SSLContext | None, place: str) -> tuple[int, Any]:

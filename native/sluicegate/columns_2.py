@@ -10,7 +10,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress, repeat
-from operator import le, lt, sub
+from operator import ge, gt, le, lt, sub
 from typing import Any, NamedTuple
 
 from sluicegate.buckets import LARGEST, UNKNOWN, Bucket
@@ -92,7 +92,7 @@ def _columns(fields: Fields, known: list[int]) -> Iterator[bytes]:
 def _has(known: Iterable[int], name: str, is_open: Iterable[bool]) -> list[bool]:
     """Which buckets have a number in the column of a field."""
     bit = _BITS[name]
-    return [bool(bits & bit) and more for bits, more in zip(known, is_open, strict=False)]
+    return [bits & bit != 0 and more for bits, more in zip(known, is_open, strict=False)]
 
 
 def _places(fields: Fields, name: str) -> list[int]:
@@ -113,8 +113,12 @@ def _places(fields: Fields, name: str) -> list[int]:
 
 def _open_counts(fields: Fields, name: str) -> list[bool]:
     """Where the places do not tell how often an extreme occurs."""
+    return _not_told(fields, _places(fields, name))
+
+
+def _not_told(fields: Fields, places: list[int]) -> list[bool]:
     constant = map(le, fields["high"], fields["low"])
-    return [places > 2 and not same for places, same in zip(_places(fields, name), constant, strict=True)]
+    return [place > 2 and not same for place, same in zip(places, constant, strict=True)]
 
 
 def _side(fields: Fields, name: str) -> Side:
@@ -153,17 +157,18 @@ def _floats(reader: Reader) -> Callable[[int], array[float]]:
 
 def _spread(out: array[Any], selected: list[bool], take: Callable[[int], Iterable[Any]]) -> None:
     """Put what is taken off the payload where it belongs; an empty column is not there."""
+    if all(selected):  # the usual case, at once
+        out[:] = array(out.typecode, take(len(out)))
+        return
     at = list(compress(range(len(out)), selected))
     for i, x in zip(at, take(len(at)) if at else (), strict=True):
         out[i] = x
 
 
 def _fill_counts(reader: Reader, fields: Fields, known: array[int], name: str, out: Fields) -> None:
-    places = _places(fields, name)
-    for i, count in enumerate(places):
-        if known[i] & _BITS[name]:
-            out[name][i] = count
-    selected = _has(known, name, _open_counts(fields, name))
+    places, bit = _places(fields, name), _BITS[name]
+    out[name] = array("q", [n if bits & bit else -1 for bits, n in zip(known, places, strict=True)])
+    selected = _has(known, name, _not_told(fields, places))
     _spread(out[name], selected, lambda count: [x + 2 for x in unpack_ints(reader, count)])
     if any(is_open and not 2 <= n <= most for is_open, n, most in zip(selected, out[name], places, strict=True)):
         raise PackingError("an extreme that occurs more often than there is room")
@@ -171,14 +176,16 @@ def _fill_counts(reader: Reader, fields: Fields, known: array[int], name: str, o
 
 def _fill_sides(reader: Reader, fields: Fields, known: array[int], out: Fields) -> None:
     """All four sides are one column, low_pre of every bucket first."""
-    selected = {name: _has(known, name, _open_side(fields, name)) for name in _SIDES}
-    total = sum(map(sum, selected.values()))
+    sides = {name: _side(fields, name) for name in _SIDES}
+    total = sum(sum(_has(known, name, [room > 1 for room in side.room])) for name, side in sides.items())
     column = iter(unpack_floats(reader, total) if total else ())
-    for name in _SIDES:
-        side = _side(fields, name)
-        for i, room in enumerate(side.room):
-            if known[i] & _BITS[name]:
-                out[name][i] = next(column) if room > 1 else side.beside[i] if room else side.none
+    for name, (rooms, beside, none) in sides.items():
+        bit = _BITS[name]
+        told = (
+            (next(column) if room > 1 else x if room else none) if bits & bit else math.nan
+            for bits, room, x in zip(known, rooms, beside, strict=True)
+        )
+        out[name] = array("d", told)
 
 
 def _check(fields: Fields, out: Fields) -> None:
@@ -186,9 +193,10 @@ def _check(fields: Fields, out: Fields) -> None:
     for name, sign in zip(_SIDES, (1, 1, -1, -1), strict=True):
         beyond = fields["low"] if sign > 0 else fields["high"]
         across = fields["high"] if sign > 0 else fields["low"]
-        for x, extreme, other in zip(out[name], beyond, across, strict=True):
-            if abs(x) <= LARGEST and not sign * extreme < sign * x <= sign * other:
-                raise PackingError("a value beside an extreme is beyond the bucket's")
+        there = [x if -LARGEST <= x <= LARGEST else math.nan for x in out[name]]
+        out_of_place, too_far = (le, gt) if sign > 0 else (ge, lt)
+        if any(map(out_of_place, there, beyond)) or any(map(too_far, there, across)):
+            raise PackingError("a value beside an extreme is beyond the bucket's")
     logs = [low for low, x in zip(fields["low"], out["log_total"], strict=True) if x == x]
     if any(map(lt, out["m2"], repeat(0.0))) or any(map(le, logs, repeat(0.0))):
         raise PackingError("squares or logarithms that cannot be")

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Self, cast, overload
 
 from sluicegate import intervals, snapshot
 from sluicegate.batches import Batch, flat_times, flat_values, refuse_not_positive
-from sluicegate.engines import ENGINES, LARGEST, Core, Saved, new_column
+from sluicegate.engines import ENGINES, LARGEST, Core, Saved, new_column, withhold
 from sluicegate.errors import (
     BoundsError,
     ConfigurationError,
@@ -114,6 +114,7 @@ class Window:
         self._histograms = compose(histograms, _kinds(plain), self._policy.hops)
         _refuse_buckets(self._policy, bool(histograms))
         self._limit, self._bucketed = self._histograms.limit, self._histograms.bucketed
+        self._withheld = self._certain_only(plain)
         self._layout: Layout = self._lay_out(aggregates, self._bucketed, len(self._histograms.controls))
         self._engine = engine
         self._center = centers = None if center is None else _centers(center, self._layout.dimensions)
@@ -179,13 +180,13 @@ class Window:
         two calls. Raises as `insert`.
         """
         self.insert(value, time)
-        values = self._core.results()
+        values = list(self.query().values())
         return values[0] if len(values) == 1 else dict(zip(self._layout.names, values, strict=True))
 
     def _bind_slide(self) -> None:
         """Where a compiled core enforces the policy by itself, `slide` is its own."""
         core: Any = self._core
-        if hasattr(core, "slide") and not isinstance(self._policy, Custom):
+        if hasattr(core, "slide") and not isinstance(self._policy, Custom) and not self._withheld:
             core.serve(self._layout.names, self._reader.row, in_range, bool(self._layout.positive))
             self.slide = core.slide  # type: ignore[method-assign]
 
@@ -218,8 +219,9 @@ class Window:
         if times is None:
             self._ordinal()
         batch = Batch(flat, None if times is None else flat_times(times, flat.readings))
-        if bounds:
-            return self._insert_bounded(batch)
+        if bounds or (results and self._withheld):
+            found = self._insert_bounded(batch)
+            return found if bounds else {name: column.value for name, column in found.items()}
         columns = [new_column(flat.readings) for _ in self._layout.names] if results else None
         if isinstance(self._policy, Custom):
             self._insert_each(batch, columns, self._policy)
@@ -236,7 +238,11 @@ class Window:
                 self._core.insert_many(batch.values.view, batch.times, size, columns)
         else:
             self._bound_each(batch, columns)
-        n = len(layout.names)
+        n, limit = len(layout.names), self._histograms.sum_like
+        if limit is not None:
+            for k in self._withheld:
+                value, low, high = columns[k::n]
+                withhold(value, low, high, limit.error or 0.0, limit.atol)
         parts = [layout.numbers(columns[at : at + n]) for at in range(0, 3 * n, n)]
         return {name: BoundedColumn(*(part[name] for part in parts)) for name in parts[0]}
 
@@ -304,8 +310,30 @@ class Window:
         what remains.
         """
         values = self._core.results()
-        answers = self._bounded(values) if bounds else values
-        return dict(zip(self._layout.names, answers, strict=True))
+        if not bounds and not self._withheld:
+            return dict(zip(self._layout.names, values, strict=True))
+        answers = self._given(self._bounded(values))
+        return dict(zip(self._layout.names, answers if bounds else [each.value for each in answers], strict=True))
+
+    def _given(self, answers: list[Bounded]) -> list[Bounded]:
+        """Without the values that are not certainly within the user's limit, where these are to be withheld."""
+        limit = self._histograms.sum_like
+        if limit is not None:
+            for k in self._withheld:
+                answers[k] = answers[k] if limit.keeps(answers[k]) else answers[k]._replace(value=None)
+        return answers
+
+    def _certain_only(self, layout: Layout) -> list[int]:
+        """The aggregates whose values are given out only where they are certainly within the limit."""
+        limit, policy = self._histograms.sum_like, self._policy
+        if limit is None or not limit.withhold:
+            return []
+        if not (policy.monotone and policy.remaining):
+            raise ConfigurationError(
+                f"SumLike(withhold=True): not under the policy {policy.name}, which is not declared monotone and "
+                "dependent only on what remains: nothing is certain then (policies.custom)"
+            )
+        return limit.controlled(_kinds(layout))
 
     def _bounded(self, values: list[Any]) -> list[Bounded]:
         self._refuse_unbounded()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from array import array
 from collections.abc import Callable
 from math import fsum
@@ -13,6 +14,7 @@ import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from durable_agent import NOON, SECOND, configured, timed
+from msgspec.structs import replace
 
 from sluicegate_agent.agent import Agent
 from sluicegate_agent.availability import LEAST_BUCKETS, Availability, limit_after, steps_of
@@ -176,6 +178,31 @@ def test_the_agent_squeezes_while_its_target_is_away(tmp_path: Path) -> None:
         turned(agent, lambda: subject.limit == 32)
         assert state.counters.as_dict()["windows.squeezed"] >= 3
         assert state.counters.as_dict()["windows.freed"] >= 3
+        agent.finish()
+
+
+def test_the_agent_squeezes_while_its_store_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits fail: the limit falls to its floor, although the target is there; they work again, and it rises."""
+    quick = {"away": "10ms", "back": "10ms", "every": "1ms", "floor": "50%"}
+    window = {"name": "w", "policy": {"time": "1h"}, "buckets": 32}
+    config = configured(tmp_path, window=[window], availability=quick)
+    config = replace(config, sync=replace(config.sync, target="none", path=None))
+
+    def refused() -> list[int]:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with State(config) as state:
+        agent = Agent(config, state)
+        subject = agent.pipeline.windows["heat"][0].window
+        for i in range(30):
+            agent.pipeline.accept(timed(i / 10, i + 1, i % 7))
+        with monkeypatch.context() as patch:
+            patch.setattr(agent.pipeline, "commit", refused)
+            agent._commit(0.0)
+            turned(agent, lambda: subject.limit == 16)
+        agent._commit(0.0)
+        turned(agent, lambda: subject.limit == 32)
+        assert state.streams["heat"].accepted == 30
         agent.finish()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 from gateway import databases
-
 from sluicegate import chunks
 from sluicegate.buckets import Bucket, merge
 from sluicegate_agent.sync.connection import Connection

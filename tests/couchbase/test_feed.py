@@ -257,13 +257,21 @@ def test_many_runs_leave_few_files(gateway: Gateway, tmp_path: Path, monkeypatch
     assert sorted(files) == sorted(name for names in kept.files.values() for name in names)
 
 
-def test_a_folder_is_of_one_gateway_and_one_run(gateway: Gateway, tmp_path: Path) -> None:
-    """Another database, a second run at once, damaged sequences, a database made anew: each refused with what to do."""
+def test_a_folder_is_of_one_gateway_one_reader_and_one_run(
+    gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another database or user, a second run at once, damaged sequences, a database made anew: each refused."""
     push(gateway, *some(3))
     refreshed(gateway, tmp_path)
     folder = tmp_path / "keep"
     with pytest.raises(SourceError, match="keeps what was read from"):
         keep.refresh(Place.at(url(gateway, databases.PLAIN)), folder)
+    with monkeypatch.context() as other:
+        other.delenv(places.CREDENTIALS)
+        other.setenv(places.USER, "board-1")
+        other.setenv(places.PASSWORD, databases.PASSWORD)
+        with pytest.raises(SourceError, match="what 'spark' read is kept there"):
+            refreshed(gateway, tmp_path)
     with keep._locked(folder), pytest.raises(SinkError, match="another run"):
         refreshed(gateway, tmp_path)
     path = folder / keep.POSITIONS

@@ -25,6 +25,18 @@ from sluicegate.stores.contract import LARGEST_VALUE, MANIFEST, MAX_LEVEL, MAX_P
 Opens = Callable[[], Any]
 
 
+def couchbase_lite() -> type[Any]:
+    """The store in Couchbase Lite; skips where its library is missing."""
+    pytest.importorskip("cffi", reason="missing: cffi (pip install 'sluicegate[cblite]')")
+    from sluicegate import cblite
+
+    try:
+        cblite.library()
+    except cblite.LibraryMissing:
+        pytest.skip("missing: libcblite (install it, or set SLUICEGATE_LIBCBLITE)")
+    return stores.CouchbaseLite
+
+
 @pytest.fixture(scope="module")
 def couchbase_server() -> Iterator[mock.CouchbaseMock]:
     """One CouchbaseMock for this module; skips with what is missing."""
@@ -34,7 +46,7 @@ def couchbase_server() -> Iterator[mock.CouchbaseMock]:
         yield server
 
 
-@pytest.fixture(params=["memory", "sqlite", "couchbase"])
+@pytest.fixture(params=["memory", "sqlite", "couchbase", "couchbase-lite"])
 def opens(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opens]:
     """Opens the store, and opens it again with what it holds."""
     if request.param == "couchbase":
@@ -44,12 +56,13 @@ def opens(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opens]:
         first = stores.Memory()
         yield first.reopen
         return
-    made: list[stores.SQLite] = []
+    kind = stores.SQLite if request.param == "sqlite" else couchbase_lite()
+    made: list[Any] = []
 
-    def open_one() -> stores.SQLite:
+    def open_one() -> Any:
         for store in made:
             store.close()
-        made.append(stores.SQLite(tmp_path / "pages.db"))
+        made.append(kind(tmp_path / "pages.db"))
         return made[-1]
 
     yield open_one

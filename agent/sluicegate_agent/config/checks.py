@@ -52,6 +52,7 @@ def _ranges(config: Config) -> Iterator[Problem]:
         ("outbox.chunk_buckets", config.outbox.chunk_buckets, 1, 1 << 16, "1 to 65536"),
         ("outbox.chunk_age", config.outbox.chunk_age, 1, 36500 * day, "1us to 36500d"),
         ("sync.timeout", config.sync.timeout, second, 600 * second, "1s to 10min"),
+        ("sync.couchbase_lite.keep", config.sync.couchbase_lite.keep, 0, 36500 * day, "0 (purged at once) to 36500d"),
         ("sync.every", config.sync.every, second // 1000, 36500 * day, "1ms to 36500d"),
         ("availability.away", config.availability.away, 0, 36500 * day, "0 (at once) to 36500d"),
         ("availability.back", config.availability.back, 0, 36500 * day, "0 (at once) to 36500d"),

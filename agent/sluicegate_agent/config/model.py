@@ -36,9 +36,10 @@ class DeviceConfig(Table, frozen=True):
 
 
 class StateConfig(Table, frozen=True):
-    """[state]: where everything durable lives, and the budgets `run` refuses to exceed."""
+    """[state]: where everything durable lives, in what, and the budgets `run` refuses to exceed."""
 
     path: Path
+    store: Literal["sqlite", "couchbase-lite"] = "sqlite"
     memory: Size = Size(48 * 2**20)
     disk: Size = Size(80 * 2**20)
 
@@ -233,10 +234,16 @@ class CouchbaseConfig(Table, frozen=True):
     durability: Literal["none", "majority", "majority_and_persist_to_active", "persist_to_majority"] = "majority"
 
 
+class CouchbaseLiteConfig(Table, frozen=True):
+    """[sync.couchbase_lite]: how long acknowledged documents stay in the database of the target "couchbase-lite"."""
+
+    keep: Duration = Duration(0)
+
+
 class SyncConfig(Table, frozen=True):
     """[sync]: where sealed chunks go."""
 
-    target: Literal["directory", "sync-gateway", "couchbase", "none"] = "none"
+    target: Literal["directory", "sync-gateway", "couchbase", "couchbase-lite", "none"] = "none"
     path: Path | None = None
     url: str | None = None
     credentials_file: Path | None = None
@@ -248,6 +255,7 @@ class SyncConfig(Table, frozen=True):
     every: Duration = Duration(10 * _SECOND)
     tls: SyncTlsConfig = SyncTlsConfig()
     couchbase: CouchbaseConfig = CouchbaseConfig()
+    couchbase_lite: CouchbaseLiteConfig = CouchbaseLiteConfig()
 
     @property
     def uses_tls(self) -> bool:

@@ -13,6 +13,7 @@ from sluicegate_agent.config.model import SyncConfig
 #: Target → schemes of its URL (the second: without encryption), an example.
 _URLS = {
     "sync-gateway": (("https", "http"), "https://gateway.example:4984/telemetry"),
+    "couchbase-lite": (("wss", "ws"), "wss://gateway.example:4984/telemetry"),
     "couchbase": (("couchbases", "couchbase"), "couchbases://server.example"),
 }
 _IN_CREDENTIALS = ("url", "username", "password_file", "password_env")
@@ -38,7 +39,8 @@ def sync_problems(sync: SyncConfig) -> Iterator[Problem]:
         return
     for key in _OF_URLS:
         if getattr(sync, key) is not None:
-            remedy = f'is not used with target = "{sync.target}": write target = "sync-gateway" or "couchbase"'
+            others = '"sync-gateway", "couchbase-lite" or "couchbase"'
+            remedy = f'is not used with target = "{sync.target}": write target = {others}'
             yield Problem(f"sync.{key}", str(getattr(sync, key)), remedy)
 
 
@@ -53,7 +55,7 @@ def _url(sync: SyncConfig) -> Iterator[Problem]:
         yield Problem("sync.url", None, "has a user or password in it: use sync.username and sync.password_file")
     elif parts is None or parts.scheme not in schemes or not parts.hostname or parts.query or parts.fragment:
         yield Problem("sync.url", sync.url, f'expected {schemes[0]}://…, such as "{example}"')
-    elif sync.target == "sync-gateway" and not parts.path.strip("/"):
+    elif sync.target in ("sync-gateway", "couchbase-lite") and not parts.path.strip("/"):
         yield Problem("sync.url", sync.url, f'lacks the name of the database: expected such as "{example}"')
     elif parts.scheme == schemes[1] and not sync.is_loopback and sync.tls.enabled is not False:
         remedy = f"is not encrypted: write {schemes[0]}://, or enabled = false in [sync.tls] where that is meant"

@@ -17,11 +17,12 @@ from sluicegate_agent.lock import Lock
 from sluicegate_agent.outbox import Outbox, least_bytes
 from sluicegate_agent.state.counters import Counters
 from sluicegate_agent.state.status import collect
-from sluicegate_agent.state.store import Store, StoreDamaged
+from sluicegate_agent.state.store import BESIDE, Store, StoreDamaged
 from sluicegate_agent.streams import Stream
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
+    from sluicegate_agent.config.model import StateConfig
 
 log = logging.getLogger("sluicegate.state")
 _SQUEEZED_AT_ONCE = 512
@@ -60,7 +61,7 @@ class State:
 
     def _open(self) -> None:
         config = self.config
-        self.store = Store(config.state.path)
+        self.store = open_store(config.state)
         connection = self.store.connection
         if self.store.moved:
             log.error("%s: damaged; set aside as %s, started anew", self.store.path, self.store.moved.name)
@@ -163,6 +164,25 @@ class State:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def open_store(config: StateConfig) -> Store:
+    """The store that [state] names, opened or made.
+
+    Raises EnvironmentRefused where the directory holds one of the other kind: what waits in it would be left behind.
+    """
+    files = {"sqlite": Store.files[0], "couchbase-lite": BESIDE[0]}
+    for kind, name in files.items():
+        if kind != config.store and (config.path / name).exists():
+            raise EnvironmentRefused(
+                f'state.store = "{config.store}", but {config.path / name} holds a state in "{kind}": write that, or '
+                "give another [state] path; what waits in it is sent by an agent that opens it"
+            )
+    if config.store == "couchbase-lite":
+        from sluicegate_agent.state.couchbase_lite import CouchbaseLiteStore
+
+        return CouchbaseLiteStore(config.path)
+    return Store(config.path)
 
 
 _REMEDY = "give a directory that this user may write to, on a disk with room"

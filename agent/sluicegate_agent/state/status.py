@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from pathlib import Path
@@ -11,7 +12,7 @@ from sluicegate.snapshot import stored_limit
 from sluicegate_agent import dead_letters, lock
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.state import schema
-from sluicegate_agent.state.store import DATABASE, bytes_on_disk
+from sluicegate_agent.state.store import BESIDE, DATABASE, bytes_on_disk
 from sluicegate_agent.streams import Stream
 
 DEAD_LETTERS_SHOWN = 20
@@ -23,6 +24,8 @@ def read_status(folder: Path) -> dict[str, Any]:
     Raises EnvironmentRefused where there is no readable store, NewerStore for one of a newer version.
     """
     path = folder / DATABASE
+    if not path.exists() and (folder / BESIDE[0]).exists():
+        return _read_documents(folder)
     if not path.exists():
         raise EnvironmentRefused(f"{folder}: no agent has run here yet; check [state] path, or start `sluicegate run`")
     try:
@@ -34,6 +37,17 @@ def read_status(folder: Path) -> dict[str, Any]:
             connection.close()
     except sqlite3.Error as error:
         raise EnvironmentRefused(f"{path}: cannot be read: {error}") from error
+
+
+def _read_documents(folder: Path) -> dict[str, Any]:
+    """The same of a store in Couchbase Lite."""
+    from sluicegate_agent.state.couchbase_lite import snapshot
+
+    try:
+        with contextlib.closing(snapshot(folder)) as connection:
+            return {"running": lock.holder(folder) is not None, **collect(connection, folder)}
+    except sqlite3.Error as error:
+        raise EnvironmentRefused(f"{folder / BESIDE[0]}: cannot be read: {error}") from error
 
 
 def collect(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:

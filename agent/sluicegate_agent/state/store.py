@@ -27,6 +27,8 @@ CACHE_KIB = 512
 WAL_PAGES = 256
 WAL_LIMIT = 2 << 20
 _SIDE_FILES = ("", "-wal", "-shm")
+#: Couchbase Lite's databases: the state's, and the one that the target "couchbase-lite" pushes from.
+BESIDE = ("state.cblite2", "sync.cblite2")
 
 
 class StoreDamaged(EnvironmentRefused):
@@ -35,6 +37,9 @@ class StoreDamaged(EnvironmentRefused):
 
 class Store:
     """The open database. `incarnation` names it; `set_aside` counts the damaged stores this directory has seen."""
+
+    #: Its files, the database first.
+    files = tuple(DATABASE + suffix for suffix in _SIDE_FILES)
 
     def __init__(self, folder: Path) -> None:
         """Open, or make. A damaged store is renamed and a new one started.
@@ -58,7 +63,7 @@ class Store:
     @property
     def path(self) -> Path:
         """The database's file."""
-        return self.folder / DATABASE
+        return self.folder / self.files[0]
 
     def _open(self) -> sqlite3.Connection:
         connection = connect(self.path)
@@ -110,15 +115,15 @@ class Store:
         before = _provenance(self.folder)
         before["set_aside"] += 1
         _write_durably(self.folder / PROVENANCE, before)
-        for suffix in _SIDE_FILES[1:] + _SIDE_FILES[:1]:
+        for name in self.files[1:] + self.files[:1]:
+            self.moved = self.folder / f"damaged-{stamp}{name.removeprefix('state')}"
             with contextlib.suppress(FileNotFoundError):
-                (self.folder / (DATABASE + suffix)).rename(self.folder / f"damaged-{stamp}.db{suffix}")
-        self.moved = self.folder / f"damaged-{stamp}.db"
+                (self.folder / name).rename(self.moved)
         (self.folder / f"damaged-{stamp}.txt").write_text(f"{reason}\n")
         (self.folder / CONDEMNED).unlink(missing_ok=True)
         for stale in sorted({p.name[:24] for p in self.folder.glob("damaged-*")})[:-SET_ASIDE_KEPT]:
             for path in self.folder.glob(f"{stale}*"):
-                path.unlink()
+                _remove(path)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -131,7 +136,7 @@ class Store:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
             faults.step("transaction: before commit")
-            connection.execute("COMMIT")
+            self._commit(connection)
             faults.step("transaction: after commit")
         except BaseException as error:
             with contextlib.suppress(sqlite3.Error):
@@ -141,6 +146,9 @@ class Store:
                 self.condemn(str(error))
                 raise StoreDamaged(f"{self.path}: {error}; start again: the file will be set aside") from error
             raise
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        connection.execute("COMMIT")
 
     def close(self) -> None:
         """Fold the log into the database and let it go; again is harmless."""
@@ -153,12 +161,23 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def bytes_on_disk(folder: Path) -> int:
-    """Bytes of the database and its log in a state directory."""
+    """Bytes of the databases and their logs in a state directory."""
     sizes = 0
-    for suffix in _SIDE_FILES[:2]:
-        with contextlib.suppress(FileNotFoundError):
-            sizes += (folder / (DATABASE + suffix)).stat().st_size
+    for name in (*Store.files[:2], *BESIDE):
+        for path in ((folder / name), *(folder / name).glob("db.sqlite3*")):
+            with contextlib.suppress(FileNotFoundError):
+                sizes += path.stat().st_size if path.is_file() else 0
     return sizes
+
+
+def _remove(path: Path) -> None:
+    """Delete a file, or a database that is a folder."""
+    if not path.is_dir():
+        path.unlink()
+        return
+    import shutil
+
+    shutil.rmtree(path)
 
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:

@@ -136,6 +136,10 @@ def target_of(config: Config) -> Target | None:
         from sluicegate_agent.sync import sync_gateway
 
         return Aside(sync_gateway.from_config(config))
+    if config.sync.target == "couchbase-lite":
+        from sluicegate_agent.sync import couchbase_lite
+
+        return Aside(couchbase_lite.from_config(config))
     if config.sync.target == "couchbase":
         from sluicegate_agent.sync import couchbase_server
 

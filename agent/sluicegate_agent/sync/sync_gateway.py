@@ -232,9 +232,18 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def from_config(config: Config) -> SyncGatewayTarget:
-    """The target that [sync] describes. Raises EnvironmentRefused for a missing secret or certificate."""
+    """The target that [sync] describes; a replicator's URL stands for its REST one.
+
+    Raises EnvironmentRefused for a missing secret or certificate.
+    """
     sync, url, name, secret = access(config)
     context, pin = tls(sync.tls.ca_file, sync.tls.pin_file) if sync.uses_tls else (None, None)
-    connection = Connection(url, context, pin, sync.timeout.seconds)
+    connection = Connection(rest_url(url), context, pin, sync.timeout.seconds)
     login = Session(name, secret) if sync.auth == "session" and secret is not None else Basic(name, secret)
     return SyncGatewayTarget(connection, login)
+
+
+def rest_url(url: str) -> str:
+    """The REST address of a replicator's: the same host, port and database."""
+    scheme, separator, rest = url.partition("://")
+    return {"wss": "https", "ws": "http"}.get(scheme, scheme) + separator + rest

@@ -13,12 +13,17 @@ from sluicegate_cloud.feed.gateway import Gateway
 _MOST = 8 << 20
 
 
-def require_access(at: Gateway, tries: int = 2) -> None:
-    """Raises GatewayError where the gateway does not answer, is not trusted, or does not know this reader."""
+def require_access(at: Gateway, tries: int = 2) -> str:
+    """The reader's name, as the gateway knows it.
+
+    Raises GatewayError where the gateway does not answer, is not trusted, or does not know this reader.
+    """
     with Client(at, tries) as client:
         said = client.get("_session", {}, _MOST)
-    if not isinstance(said, dict) or "userCtx" not in said:
+    context = said.get("userCtx") if isinstance(said, dict) else None
+    if not isinstance(context, dict):
         raise GatewayError(f"{at.url}/_session: no session of a Sync Gateway, but {str(said)[:100]}")
+    return str(context.get("name") or "")
 
 
 def why_empty(at: Gateway) -> str:

@@ -13,10 +13,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from sluicegate_cloud.errors import GatewayError, SourceError
+from sluicegate_cloud.provision import CA_FILE as CA_FILE
 
 #: The environment's names; a password never is an option, for Spark logs and shows options.
 USER, PASSWORD, CREDENTIALS = (f"SLUICEGATE_GATEWAY_{name}" for name in ("USER", "PASSWORD", "CREDENTIALS"))
-CA_FILE, PLAIN = "SLUICEGATE_GATEWAY_CA", "SLUICEGATE_GATEWAY_PLAIN"
+PLAIN = "SLUICEGATE_GATEWAY_PLAIN"
 _EXPECTED = "expected https://HOST:4984/DATABASE"
 _MOST_CREDENTIALS = 1 << 16
 

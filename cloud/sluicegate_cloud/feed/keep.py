@@ -43,9 +43,13 @@ Run = Callable[[Callable[[Task], Task], list[Task]], list[Task]]
 
 @dataclass
 class Kept:
-    """What `positions.json` says: by channel the sequence to go on from, and the files with what was read before it."""
+    """What `positions.json` says: by channel the sequence to go on from, and the files with what was read before it.
+
+    They hold for one `reader`: what a gateway passed over because another may not see it would be passed over for ever.
+    """
 
     url: str
+    reader: str = ""
     run: int = 0
     positions: dict[str, str] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)
@@ -67,12 +71,14 @@ def refresh(at: Gateway, folder: Path, run: Run | None = None, channels: Sequenc
     """
     with _locked(folder):
         kept = load(folder, at.url)
-        _require_readable(at, kept)
+        reader = _reader(at, kept)
         _remove_unnamed(folder, kept)
         tasks = _tasks(kept, channels or shards())
         done = (run or _here)(partial(_read, at, folder / FOLDER), tasks)
         positions = kept.positions | {task["channel"]: task["last"] for task in done}
-        kept = Kept(kept.url, kept.run + 1, positions, kept.files | {task["channel"]: task["files"] for task in done})
+        kept = Kept(
+            at.url, reader, kept.run + 1, positions, kept.files | {task["channel"]: task["files"] for task in done}
+        )
         _store(folder, kept)
         _remove_unnamed(folder, kept)
     return kept
@@ -91,7 +97,7 @@ def load(folder: Path, url: str) -> Kept:
         with path.open("rb") as file:
             said = json.loads(file.read(_MOST_POSITIONS))
         files = {name: list(of) for name, of in said["files"].items()}
-        kept = Kept(said["url"], int(said["run"]), dict(said["positions"]), files)
+        kept = Kept(said["url"], said["reader"], int(said["run"]), dict(said["positions"]), files)
     except FileNotFoundError:
         return Kept(url)
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
@@ -103,10 +109,17 @@ def load(folder: Path, url: str) -> Kept:
     return kept
 
 
-def _require_readable(at: Gateway, kept: Kept) -> None:
-    access.require_access(at)
+def _reader(at: Gateway, kept: Kept) -> str:
+    """Who reads. Raises GatewayError, and SourceError where another user's reading is kept."""
+    name = access.require_access(at)
+    if kept.reader not in ("", name):
+        raise SourceError(
+            f"what {kept.reader!r} read is kept there, and this reader is {name!r}, who may see other documents: "
+            f"read as {kept.reader!r}, or give another --keep"
+        )
     with Client(at) as client:
         access.require_same_feed(client, kept.positions.values())
+    return name
 
 
 def _tasks(kept: Kept, names: Sequence[str]) -> list[Task]:

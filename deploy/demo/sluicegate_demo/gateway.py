@@ -82,6 +82,11 @@ class LocalGateway:
                 return
             start, shown = found[-1]["id"], 1
 
+    @property
+    def process_id(self) -> int:
+        """Of the gateway that runs; 0 where none does."""
+        return self._process.pid if self._process else 0
+
     def _configuration(self) -> dict[str, Any]:
         interfaces = {
             "interface": self.port,

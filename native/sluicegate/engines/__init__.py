@@ -9,10 +9,10 @@ from sluicegate.engines import catalogue
 from sluicegate.reference.core import KEPT_LEVELS, LARGEST, LATEST, NEVER, Saved
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
-    from sluicegate.engines.checks import first_late, first_not_positive, first_refused, new_column
+    from sluicegate.engines.checks import first_late, first_not_positive, first_refused, new_column, withhold
     from sluicegate.engines.core import Core
 else:
-    from sluicegate.reference.core import Core, first_late, first_not_positive, first_refused, new_column
+    from sluicegate.reference.core import Core, first_late, first_not_positive, first_refused, new_column, withhold
 
 ENGINES = catalogue.names()
 """The algorithms a window may be kept by; docs/engines.md tells which to take."""
@@ -29,4 +29,5 @@ __all__ = [
     "first_not_positive",
     "first_refused",
     "new_column",
+    "withhold",
 ]

@@ -57,12 +57,15 @@ cdef class Amta(Engine):
     cdef int64_t end(self, int level) noexcept nogil
     cdef int make_room(self, int level, int64_t index) except -1 nogil
     cdef int make_room_for(self, int64_t tail) except -1 nogil
-    cdef int room_for_lefts(self) except -1 nogil
+    cdef int room_for_lefts(self, int64_t n) except -1 nogil
     cdef void unsettle(self) noexcept nogil
     cdef int foresee(self, int64_t head) except -1 nogil
     cdef void measure(self) noexcept nogil
+    cdef void return_chunk(self) noexcept nogil
     cdef void freshen(self) noexcept nogil
     cdef void rebuild(self) noexcept nogil
+    cdef void leap_to(self, int64_t head) noexcept nogil
+    cdef void ask_for_spine(self, int64_t head) noexcept nogil
     cdef void drop_to(self, int64_t head) noexcept nogil
     cdef void let_go(self) noexcept nogil
     cdef void refresh_spine(self) noexcept nogil

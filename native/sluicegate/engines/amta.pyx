@@ -9,27 +9,29 @@ taken level by level (`glide`), which combines the same operands in the same ord
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves
 from sluicegate.engines.calm cimport AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
-    Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, run_at, shape,
+    Pool, Queue, ask_for, ask_for_link, ask_for_place, at, clear, drop, give_back, has_room, held, prefetch, release, reserve, run_at, shape,
 )
+from sluicegate.engines.eights cimport EIGHT, LEVELS_OF_EIGHT, Eights, extend, go_on, lefts_of_eight, raise_eight
 from sluicegate.engines.few cimport FEW, ROOM_OF_FEW, find_flat_lefts, flat_at, look_ahead, step_flat
 from sluicegate.engines.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
     kernel_of_step, width_of,
 )
-from sluicegate.engines.little cimport LEVELS_OF_LITTLE, LITTLE, ROOM_OF_LITTLE, Little, run_little
+from sluicegate.engines.little cimport LEVELS_OF_LITTLE, LITTLE, PIECE, ROOM_OF_LITTLE, Little, raise_little, run_little
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
 
 cdef enum:
-    SLOTS_OF_LEFTS = 1024  # a block's R0: 8 KiB, whatever the partial's width
+    SLOTS_OF_LEFTS = 2048  # a block's R0: 16 KiB at most, whatever the partial's width
     LEAST_GLIDE = 4  # readings for which a block pays off
+    LEAST_EIGHTS = 24
     LEAST_LITTLE = 32
 
 # tags of kernels.pxd: never read, they choose a function
@@ -51,7 +53,8 @@ cdef class Amta(Engine):
             free(self.level[level].chunk)
         release(&self.pool)
         free(self.left)
-        free(self.lefts)
+        if self.lefts != NULL:
+            free(self.lefts - EIGHT * self.p.width)
         free(self.flat)
         free(self.few)
 
@@ -97,8 +100,7 @@ cdef class Amta(Engine):
         """Insert a leaf (Algorithm 3): a pair gets its parent when the next pair of its level begins."""
         self.unsettle()
         self.freshen()
-        if self.pool.surplus:
-            give_back(&self.pool)
+        self.return_chunk()
         self.make_room(0, self.tail)
         if self.kernel == ADD:
             push_by(self, add_op, leaf)
@@ -111,6 +113,11 @@ cdef class Amta(Engine):
         else:
             push_by(self, any_op, leaf)
         return 0
+
+    cdef inline void return_chunk(self) noexcept nogil:
+        """Give a chunk back to the system where there are too many, at every other reading: the others are for the times'."""
+        if self.pool.surplus and not self.tail & 1:
+            give_back(&self.pool)
 
     cdef inline void freshen(self) noexcept nogil:
         """Take R0 and R1 anew where readings have joined the newest leaf since."""
@@ -169,9 +176,7 @@ cdef class Amta(Engine):
         self.unsettle()
         if head - self.head > singles(self.tail - self.head):
             self.freshen()
-            self.drop_to(head)
-            self.measure()
-            self.rebuild()
+            self.leap_to(head)
             return
         while self.head < head:
             self.pop()
@@ -184,11 +189,32 @@ cdef class Amta(Engine):
         compute_left(self, any_op)
         compute_right(self, any_op)
 
+    cdef void leap_to(self, int64_t head) noexcept nogil:
+        """Evict many at once."""
+        self.ask_for_spine(head)
+        self.drop_to(head)
+        self.measure()
+        self.rebuild()
+
+    cdef void ask_for_spine(self, int64_t head) noexcept nogil:
+        """Have all fetched that a leap reads: some of it has not been looked at for long, and no level waits for another then."""
+        cdef int level, depth = self.depth
+        cdef int64_t w = self.p.width
+        cdef Queue* queue
+        for level in range(depth):
+            queue = &self.level[(self.base + level) & (LEVELS - 1)]
+            ask_for_place(queue, head >> level, queue.begin)
+            ask_for_place(queue, (head >> level) + 1, self.end(level) - 1 >> queue.shift)
+        for level in range(depth):
+            queue = &self.level[(self.base + level) & (LEVELS - 1)]
+            ask_for_link(queue, head >> level)
+            prefetch(at(&self.pool, queue, w, head >> level))
+            prefetch(at(&self.pool, queue, w, (head >> level) + 1))
+            prefetch(at(&self.pool, queue, w, self.end(level) - 1))
+
     cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head; chunks that lie wholly before it return to the free list."""
         self.head = head
-        if self.pool.surplus:  # of an earlier eviction: this one's is only spliced
-            give_back(&self.pool)
         self.let_go()
 
     cdef inline void let_go(self) noexcept nogil:
@@ -225,8 +251,7 @@ cdef class Amta(Engine):
         self.calm_jump = min(top, 15)  # fewer than the least number that leaves at once, and than `lefts` holds
         if most <= 0 or head >= falls or head - self.head > self.calm_jump:
             return False
-        if self.lefts == NULL:
-            self.room_for_lefts()
+        self.room_for_lefts(AHEAD)
         if self.tail >= self.calm_tail:
             most = min(min(most, run_at(&self.level[0], self.tail)), 1 if self.pool.surplus else AHEAD)
             self.make_room_for(self.tail + most)
@@ -261,7 +286,10 @@ cdef class Amta(Engine):
         if most <= 0 or block.heads[done] > last:
             return 0
         high = done + most
-        if block.heads[high - 1] > last:  # the readings after which the head is at most `last`
+        middle = done + last + 1 - block.heads[done]  # where one leaves for each that comes
+        if middle < high and block.heads[middle] == last + 1 and block.heads[middle - 1] == last:
+            high = middle
+        elif block.heads[high - 1] > last:  # the readings after which the head is at most `last`
             while high - low > 1:
                 middle = (low + high) >> 1
                 if block.heads[middle] <= last:
@@ -277,12 +305,19 @@ cdef class Amta(Engine):
             last = block.heads[middle]
         return high - done
 
-    cdef int room_for_lefts(self) except -1 nogil:
-        self.most_left = max(SLOTS_OF_LEFTS // self.p.width - 1, 15)
-        self.lefts = <Slot*> malloc((self.most_left + 1) * self.p.width * sizeof(Slot))
-        if self.lefts == NULL:
+    cdef int room_for_lefts(self, int64_t n) except -1 nogil:
+        """Room for the R0s of n readings, and for eight before them that are computed with them and never read."""
+        cdef int64_t most = max(min(n, SLOTS_OF_LEFTS // self.p.width), 15)
+        cdef Slot* room
+        if most <= self.most_left:
+            return 0
+        room = <Slot*> calloc((most + 1 + EIGHT) * self.p.width, sizeof(Slot))
+        if room == NULL:
             with gil:
-                raise MemoryError(f"amta: no memory for a block of {self.most_left} partials of {self.p.width} slots")
+                raise MemoryError(f"amta: no memory for a block of {most} partials of {self.p.width} slots")
+        if self.lefts != NULL:
+            free(self.lefts - EIGHT * self.p.width)
+        self.lefts, self.most_left = room + EIGHT * self.p.width, most
         return 0
 
     cdef int make_room_for(self, int64_t tail) except -1 nogil:
@@ -313,11 +348,8 @@ cdef class Amta(Engine):
         head = self.first_kept(leaves, context)
         if head < 0:
             return -1
-        if head == self.head:
-            return 0
-        self.drop_to(head)
-        self.measure()
-        self.rebuild()
+        if head > self.head:
+            self.leap_to(head)
         return 0
 
     cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil:
@@ -447,11 +479,11 @@ cdef class Amta(Engine):
         cdef int64_t slots = (3 + self.room) * self.p.width, rings = 0
         cdef int level
         if self.flat != NULL:
-            slots += 4 * ROOM_OF_LITTLE * self.p.width
+            slots += ROOM_OF_LITTLE * self.p.width
         if self.few != NULL:
             slots += 3 * ROOM_OF_FEW * self.p.width
         if self.lefts != NULL:
-            slots += (self.most_left + 1) * self.p.width
+            slots += (self.most_left + 1 + EIGHT) * self.p.width
         for level in range(LEVELS):
             if self.level[level].chunk != NULL:
                 rings += 2 * (self.level[level].mask + 1)
@@ -749,8 +781,7 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
         catch_up(self, op)
         if self.flat_out:
             end_calm(self)
-    if self.pool.surplus:
-        give_back(&self.pool)
+    self.return_chunk()
     if not self.calm and is_few(self, head) and lay_out(self, op):
         return slide_flat(self, op, leaf, head, out)
     if self.foresee(head):
@@ -826,7 +857,7 @@ cdef int lay_out(Amta self, Op op) except -1 nogil:
     self.make_room_for(origin + ROOM_OF_FEW)
     self.origin, self.laid, self.raised = origin, self.tail, self.tail
     for level in range(self.depth):
-        lay_flat(self, flat_at(self, level, origin >> level, self.p.width), level, origin >> level, self.end(level), self.p.width)
+        copy_level(self, flat_at(self, level, 0, self.p.width), level, self.p.width, False)
     self.calm_lefts, self.lefts_from = self.few + 2 * ROOM_OF_FEW * self.p.width, origin
     find_flat_lefts(self, op)
     self.calm = self.flat_out = True
@@ -851,22 +882,24 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     """All leaves and the nodes above them first, then what the window holds of them after each."""
     cdef int64_t i = 0, k, old
     if block.n == 1:
+        self.return_chunk()
         self.make_room(0, self.tail)
         raise_node(self, op, block.leaves)
         self.tail -= 1
         step(self, op, block, 0)
         return 0
-    for k in range(block.n):
+    for k in range(block.n >> 1 if self.pool.surplus else 0):
         if self.pool.surplus:
             give_back(&self.pool)
-    if self.lefts == NULL:
-        self.room_for_lefts()
-    self.make_room_for(self.tail + block.n)
-    append_leaves(self, block.leaves, block.n)
-    raise_parts(self, op, self.tail, self.tail + block.n)
+    self.room_for_lefts(block.n)
+    self.make_room_for(self.tail + block.n + AHEAD)  # the readings after a batch find room too
     if is_little(self, block):
-        run_through_little(self, op, block)
+        while i < block.n:
+            k = min(block.n - i, PIECE)
+            run_through_little(self, op, block, i, k)
+            i += k
         return 0
+    append_leaves(self, block.leaves, block.n)
     while i < block.n:
         k = self.quiet(block, i)
         if k >= LEAST_GLIDE:
@@ -879,6 +912,7 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
             self.has_base = True
             i += k
         else:
+            raise_parts(self, op, self.tail, self.tail + 1)
             step(self, op, block, i)
             i += 1
     return 0
@@ -890,30 +924,28 @@ cdef bint is_little(Amta self, const Block* block) noexcept nogil:
     if block.n < LEAST_LITTLE or block.jump > 1 or size > LITTLE or self.kernel == ANY:
         return False
     if self.flat == NULL:
-        self.flat = <Slot*> malloc(4 * ROOM_OF_LITTLE * self.p.width * sizeof(Slot))
+        self.flat = <Slot*> calloc(ROOM_OF_LITTLE * self.p.width, sizeof(Slot))
     return self.flat != NULL  # without the memory for it the long way does
 
 
-cdef void run_through_little(Amta self, Op op, const Block* block) noexcept nogil:
-    """Lay the window and the block out flat, run, and take over where it ends."""
+cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, int64_t n) noexcept nogil:
+    """Lay the window and n leaves out flat, run, and take over where it ends."""
     cdef int w = width_of(op, self.p), level
-    cdef int64_t origin = self.head & ~(<int64_t> 127)
-    cdef Slot* room = self.flat
+    cdef Slot* room
     cdef Little t
-    for level in range(LEVELS_OF_LITTLE):
-        t.level[level] = room
-        lay_flat(self, room, level, origin >> level, ((self.tail + block.n + 1) >> level) - 1, w)
-        room += (ROOM_OF_LITTLE >> level) * w
-    t.lefts = room
-    t.head, t.tail, t.depth = self.head - origin, self.tail - origin, self.depth
+    room = lay_little(self, &t, w)
+    memcpy(t.level[0] + self.tail * w, block.leaves + i * w, n * w * sizeof(Slot))
+    t.head, t.tail, t.depth = self.head, self.tail, self.depth
     t.has_right, t.has_base = self.has_right, self.has_base
     copy_by(op, self.p, t.left, self.left)
     copy_by(op, self.p, t.right, self.right)
     copy_by(op, self.p, t.base, self.base_of_right)
-    room += ROOM_OF_LITTLE * w
-    run_little(&t, op, self.p, block.heads, origin, room if block.totals == NULL else block.totals, block.n)
-    self.tail, self.depth = t.tail + origin, t.depth
-    self.drop_to(t.head + origin)
+    raise_little(&t, op, self.p, n)
+    run_little(&t, op, self.p, block.heads + i, room if block.totals == NULL else block.totals + i * w, n)
+    self.tail, self.depth = t.tail, t.depth
+    self.drop_to(t.head)
+    for level in range(self.depth):
+        copy_level(self, t.level[level], level, w, True)
     self.has_right, self.has_base = t.has_right, t.has_base
     copy_by(op, self.p, self.left, t.left)
     copy_by(op, self.p, self.right, t.right)
@@ -923,13 +955,30 @@ cdef void run_through_little(Amta self, Op op, const Block* block) noexcept nogi
         stack_head(self, op, level)
 
 
-cdef inline void lay_flat(Amta self, Slot* out, int level, int64_t origin, int64_t end, int w) noexcept nogil:
-    """A level's nodes one after the other, from the first one of the window."""
-    cdef int64_t index = self.first(level), n
+cdef inline Slot* lay_little(Amta self, Little* t, int w) noexcept nogil:
+    """The window's nodes, each level with room for a piece more; what room is left."""
+    cdef int level
+    cdef Slot* room = self.flat
+    for level in range(LEVELS_OF_LITTLE):
+        t.level[level] = room + (EIGHT - self.first(level)) * w
+        copy_level(self, t.level[level], level, w, False)
+        room += (((LITTLE + PIECE) >> level) + EIGHT + 2) * w
+    t.lefts = room + (EIGHT - self.head) * w
+    return room + (EIGHT + 2 + LITTLE + PIECE) * w
+
+
+cdef inline void copy_level(Amta self, Slot* flat, int level, int w, bint back) noexcept nogil:
+    """A level's nodes in the window to their places in `flat`, or back."""
+    cdef int64_t index = self.first(level), n, end = self.end(level)
     cdef Queue* queue = &self.level[(self.base + level) & (LEVELS - 1)]
+    cdef Slot* nodes
     while index < end:
         n = min(run_at(queue, index), end - index)
-        memcpy(out + (index - origin) * w, at(&self.pool, queue, w, index), n * w * sizeof(Slot))
+        nodes = at(&self.pool, queue, w, index)
+        if back:
+            memcpy(nodes, flat + index * w, n * w * sizeof(Slot))
+        else:
+            memcpy(flat + index * w, nodes, n * w * sizeof(Slot))
         index += n
 
 
@@ -953,6 +1002,7 @@ cdef inline void append_leaves(Amta self, const Slot* leaves, int64_t k) noexcep
     cdef Queue* queue = &self.level[self.base]
     while index < end:
         n = min(run_at(queue, index), end - index)
+        ask_for(at(&self.pool, queue, self.p.width, index), n * w * sizeof(Slot))
         memcpy(at(&self.pool, queue, self.p.width, index), leaves, n * w * sizeof(Slot))
         leaves += n * w
         index += n
@@ -965,20 +1015,20 @@ cdef inline void raise_parts(Amta self, Op op, int64_t before, int64_t after) no
     cdef int k, kernel, s
     if Op is Any:
         if not self.split:
-            raise_block(self, op, self.p.width, 0, before, after)
+            raise_levels(self, op, self.p.width, 0, 1, before, after)
             return
         for k in range(self.p.steps):
             kernel, s = kernel_of_step(&self.p.step[k]), self.p.step[k].slot
             if kernel == ADD:
-                raise_block(self, add_op, self.p.width, s, before, after)
+                raise_levels(self, add_op, self.p.width, s, 1, before, after)
             elif kernel == LEAST:
-                raise_block(self, least_op, self.p.width, s, before, after)
+                raise_levels(self, least_op, self.p.width, s, 1, before, after)
             elif kernel == GREATEST:
-                raise_block(self, greatest_op, self.p.width, s, before, after)
+                raise_levels(self, greatest_op, self.p.width, s, 1, before, after)
             else:
-                raise_block(self, merge_op, self.p.width, s, before, after)
+                raise_levels(self, merge_op, self.p.width, s, 1, before, after)
     else:
-        raise_block(self, op, width_of(op, self.p), 0, before, after)
+        raise_levels(self, op, width_of(op, self.p), 0, 1, before, after)
 
 
 cdef inline void glide_parts(Amta self, Op op, const Block* block, int64_t i, int64_t k, int64_t old) noexcept nogil:
@@ -1006,46 +1056,50 @@ cdef inline void lefts_of_parts(Amta self, Op op, int64_t old) noexcept nogil:
     copy_by(op, self.p, self.lefts, self.left)
     if Op is Any:
         if not self.split:
-            slide_left(self, op, self.p.width, 0, old, True)
+            slide_left(self, op, self.p.width, 0, old, True, 0)
             return
         for k in range(self.p.steps):
             kernel, s = kernel_of_step(&self.p.step[k]), self.p.step[k].slot
             if kernel == ADD:
-                slide_left(self, add_op, self.p.width, s, old, True)
+                slide_left(self, add_op, self.p.width, s, old, True, 0)
             elif kernel == LEAST:
-                slide_left(self, least_op, self.p.width, s, old, True)
+                slide_left(self, least_op, self.p.width, s, old, True, 0)
             elif kernel == GREATEST:
-                slide_left(self, greatest_op, self.p.width, s, old, True)
+                slide_left(self, greatest_op, self.p.width, s, old, True, 0)
             else:
-                slide_left(self, merge_op, self.p.width, s, old, True)
+                slide_left(self, merge_op, self.p.width, s, old, True, 0)
     else:
-        slide_left(self, op, width_of(op, self.p), 0, old, True)
+        slide_left(self, op, width_of(op, self.p), 0, old, True, 0)
 
 
-cdef inline void raise_block(Amta self, Op op, int w, int s, int64_t before, int64_t after) noexcept nogil:
-    """The nodes that leaves up to `after` complete, level by level."""
-    cdef int level = 1
-    cdef int64_t index, end, n, j
-    cdef Queue* below
-    cdef Queue* queue
-    cdef const Slot* pairs
-    cdef Slot* nodes
+cdef inline void raise_levels(Amta self, Op op, int w, int s, int level, int64_t before, int64_t after) noexcept nogil:
+    """The nodes from a level on that leaves before … after − 1 complete, level by level."""
+    cdef int64_t index, end
     while True:
-        index, end = max(((before + 1) >> level) - 1, self.first(level)), ((after + 1) >> level) - 1
+        index, end = ((before + 1) >> level) - 1, ((after + 1) >> level) - 1
         if index >= end:
             return
-        below = &self.level[(self.base + level - 1) & (LEVELS - 1)]
-        queue = &self.level[(self.base + level) & (LEVELS - 1)]
-        if 2 * index < self.first(level - 1):  # its left half has left
-            copy_by(op, self.p, at(&self.pool, queue, w, index) + s, at(&self.pool, below, w, 2 * index + 1) + s)
-            index += 1
-        while index < end:
-            n = min(min(run_at(queue, index), run_at(below, 2 * index) >> 1), end - index)
-            pairs, nodes = at(&self.pool, below, w, 2 * index) + s, at(&self.pool, queue, w, index) + s
-            for j in range(n):
-                combine_by(op, self.p, nodes + j * w, pairs + 2 * j * w, pairs + (2 * j + 1) * w)
-            index += n
+        raise_level(self, op, w, s, level, index, end)
         level += 1
+
+
+cdef inline void raise_level(Amta self, Op op, int w, int s, int level, int64_t index, int64_t end) noexcept nogil:
+    """Nodes index … end − 1 of a level, as far as their leaves have not all left."""
+    cdef int64_t n, j
+    cdef Queue* below = &self.level[(self.base + level - 1) & (LEVELS - 1)]
+    cdef Queue* queue = &self.level[(self.base + level) & (LEVELS - 1)]
+    cdef const Slot* pairs
+    cdef Slot* nodes
+    index = max(index, self.first(level))
+    if index < end and 2 * index < self.first(level - 1):  # its left half has left
+        copy_by(op, self.p, at(&self.pool, queue, w, index) + s, at(&self.pool, below, w, 2 * index + 1) + s)
+        index += 1
+    while index < end:
+        n = min(min(run_at(queue, index), run_at(below, 2 * index) >> 1), end - index)
+        pairs, nodes = at(&self.pool, below, w, 2 * index) + s, at(&self.pool, queue, w, index) + s
+        for j in range(n):
+            combine_by(op, self.p, nodes + j * w, pairs + 2 * j * w, pairs + (2 * j + 1) * w)
+        index += n
 
 
 cdef inline void glide(
@@ -1056,18 +1110,114 @@ cdef inline void glide(
     R0 where the window begins at h > old is node(l, h >> l) and then R0 at h + 2^l, for l the trailing zeros of h: what
     Algorithm 7 leaves on the stack. R1 is R1 before and the leaf. So every combination is the one that single calls make.
     """
-    cdef const Slot* leaves = block.leaves + i * w + s
-    cdef const Slot* lefts = self.lefts + s
-    cdef Slot* totals = block.totals + i * w + s
-    copy_by(op, self.p, self.lefts + s, self.left + s)
-    if self.head > old:
-        slide_left(self, op, w, s, old, block.totals != NULL)
-    if block.totals == NULL:
-        extend_right(self, op, w, s, leaves, k)
-    elif block.jump == 1 and self.head - block.heads[i] == k - 1:  # one leaves for each that comes
-        extend_evenly(self, op, w, s, leaves, lefts + (block.heads[i] - old) * w, totals, k)
+    cdef Slot* lefts = self.lefts + s - old * w
+    copy_by(op, self.p, lefts + old * w, self.left + s)
+    if Op is Any:
+        glide_by_level(self, op, w, s, block, i, k, old)
+    elif k >= LEAST_EIGHTS and self.depth > LEVELS_OF_EIGHT and self.pool.shift >= LEVELS_OF_EIGHT:
+        glide_by_eights(self, op, w, s, block, i, k, old)
     else:
-        extend_unevenly(self, op, w, s, leaves, lefts - old * w, block.heads + i, totals, k)
+        glide_by_level(self, op, w, s, block, i, k, old)
+    copy_by(op, self.p, self.left + s, lefts + self.head * w)
+
+
+cdef inline void glide_by_level(
+    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t k, int64_t old
+) noexcept nogil:
+    """A level after the other, then R1."""
+    cdef Slot few[3]
+    cdef Slot* right = own(self, op, s, few)
+    raise_levels(self, op, w, s, 1, self.tail - k, self.tail)
+    if self.head > old:
+        slide_left(self, op, w, s, old, block.totals != NULL, 0)
+    extend_right(self, op, w, s, block, i, 0, k, old, right)
+
+
+cdef inline void glide_by_eights(
+    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t k, int64_t old
+) noexcept nogil:
+    """Eight readings at a time: the lowest nodes and R0s beside R1, which takes one combination after the other."""
+    cdef Slot* lefts = self.lefts + s - old * w
+    cdef bint each = block.totals != NULL
+    cdef int64_t before = self.tail - k, j, group = (old + 1) & -EIGHT, whole = 0  # R0s from `whole` on are there, and before `group`
+    cdef int64_t fresh = (before + EIGHT - 1) & -EIGHT, end = max(((self.tail + 1) & -EIGHT) - EIGHT, fresh)
+    cdef Eights oldest, newest
+    cdef Slot few[3]
+    cdef Slot* right = own(self, op, s, few)
+    oldest.left = newest.left = 0
+    raise_edges(self, op, w, s, before, fresh, False)
+    if self.head > old:
+        slide_left(self, op, w, s, old, each, LEVELS_OF_EIGHT)
+        whole = self.head & -EIGHT if each else 0
+        if group < whole:
+            eight_lefts(self, op, w, s, &oldest, lefts, group)
+            copy_by(op, self.p, lefts + old * w, self.left + s)  # the only one of these that is not what its nodes give
+            group += EIGHT
+    for j in range((k - 1) // EIGHT):
+        if fresh < end:
+            eight_nodes(self, op, w, s, &newest, fresh)
+            fresh += EIGHT
+        while group < whole and group <= block.heads[i + EIGHT * j + EIGHT - 1]:
+            eight_lefts(self, op, w, s, &oldest, lefts, group)
+            group += EIGHT
+        extend(op, self.p, w, s, right, block, i + EIGHT * j, lefts, EIGHT)
+    while fresh < end:
+        eight_nodes(self, op, w, s, &newest, fresh)
+        fresh += EIGHT
+    while group < whole:
+        eight_lefts(self, op, w, s, &oldest, lefts, group)
+        group += EIGHT
+    raise_edges(self, op, w, s, end, self.tail, True)
+    raise_levels(self, op, w, s, LEVELS_OF_EIGHT + 1, before, self.tail)
+    extend_right(self, op, w, s, block, i, (k - 1) & -EIGHT, k, old, right)
+
+
+cdef inline void raise_edges(Amta self, Op op, int w, int s, int64_t begin, int64_t end, bint after) noexcept nogil:
+    """The nodes of the three levels above leaves that are no whole eight: before leaf `end`, or, `after`, from leaf `begin` on."""
+    cdef int level
+    for level in range(1, LEVELS_OF_EIGHT + 1):
+        if after:
+            raise_level(self, op, w, s, level, begin >> level, self.end(level))
+        else:
+            raise_level(self, op, w, s, level, ((begin + 1) >> level) - 1, min(end >> level, self.end(level)))
+
+
+cdef inline void eight_nodes(Amta self, Op op, int w, int s, Eights* e, int64_t leaf) noexcept nogil:
+    if not e.left:
+        find_eights(self, e, 4, w, s, leaf)
+    raise_eight(op, self.p, w, e)
+    go_on(e, 4, w)
+
+
+cdef inline void eight_lefts(Amta self, Op op, int w, int s, Eights* e, Slot* lefts, int64_t head) noexcept nogil:
+    if not e.left:
+        find_eights(self, e, 3, w, s, head)
+    lefts_of_eight(op, self.p, w, e, lefts + head * w)
+    go_on(e, 3, w)
+
+
+cdef void find_eights(Amta self, Eights* e, int levels, int w, int s, int64_t leaf) noexcept nogil:
+    """Where the eight leaves from a multiple of eight on are, and their nodes; a chunk holds at least eight."""
+    cdef int level
+    cdef Queue* queue
+    e.left = MOST_BLOCK
+    for level in range(levels):
+        queue = &self.level[(self.base + level) & (LEVELS - 1)]
+        e.node[level] = at(&self.pool, queue, w, leaf >> level) + s
+        e.left = min(e.left, run_at(queue, leaf >> level) >> (LEVELS_OF_EIGHT - level))
+
+
+cdef inline void extend_right(
+    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t done, int64_t k, int64_t old, Slot* right
+) noexcept nogil:
+    """R1, and the totals, for the rest of the k readings from i on: the newest leaf, which comes last, by itself."""
+    cdef const Slot* newest = block.leaves + (i + k - 1) * w + s
+    cdef const Slot* lefts = self.lefts + s - old * w
+    extend(op, self.p, w, s, right, block, i + done, lefts, k - 1 - done)
+    copy_by(op, self.p, self.base_of_right + s, right)
+    combine_by(op, self.p, self.right + s, right, newest)
+    if block.totals != NULL:
+        combine_by(op, self.p, block.totals + (i + k - 1) * w + s, lefts + self.head * w, self.right + s)
 
 
 cdef inline Slot* own(Amta self, Op op, int s, Slot* few) noexcept nogil:
@@ -1079,59 +1229,18 @@ cdef inline Slot* own(Amta self, Op op, int s, Slot* few) noexcept nogil:
         return few
 
 
-cdef inline void finish_right(Amta self, Op op, int s, Slot* right, const Slot* newest) noexcept nogil:
-    copy_by(op, self.p, self.base_of_right + s, right)
-    combine_by(op, self.p, self.right + s, right, newest)
+cdef inline void slide_left(Amta self, Op op, int w, int s, int64_t old, bint each, int lowest) noexcept nogil:
+    """R0 and the stack for the head as it is now, R0 for it to `lefts`; where `each`, for the heads between too.
 
-
-cdef inline void extend_right(Amta self, Op op, int w, int s, const Slot* leaves, int64_t k) noexcept nogil:
-    """R1 with k leaves more."""
-    cdef int64_t j
-    cdef Slot few[3]
-    cdef Slot* right = own(self, op, s, few)
-    for j in range(k - 1):
-        combine_by(op, self.p, right, right, leaves + j * w)
-    finish_right(self, op, s, right, leaves + (k - 1) * w)
-
-
-cdef inline void extend_evenly(
-    Amta self, Op op, int w, int s, const Slot* leaves, const Slot* lefts, Slot* totals, int64_t k
-) noexcept nogil:
-    """The same with the window's total after each leaf, where R0 moves on by one each time."""
-    cdef int64_t j
-    cdef Slot few[3]
-    cdef Slot* right = own(self, op, s, few)
-    for j in range(k - 1):
-        combine_by(op, self.p, right, right, leaves + j * w)
-        combine_by(op, self.p, totals + j * w, lefts + j * w, right)
-    finish_right(self, op, s, right, leaves + (k - 1) * w)
-    combine_by(op, self.p, totals + (k - 1) * w, lefts + (k - 1) * w, self.right + s)
-
-
-cdef inline void extend_unevenly(
-    Amta self, Op op, int w, int s, const Slot* leaves, const Slot* lefts, const int64_t* heads, Slot* totals, int64_t k
-) noexcept nogil:
-    """The same where any number leaves."""
-    cdef int64_t j
-    cdef Slot few[3]
-    cdef Slot* right = own(self, op, s, few)
-    for j in range(k - 1):
-        combine_by(op, self.p, right, right, leaves + j * w)
-        combine_by(op, self.p, totals + j * w, lefts + heads[j] * w, right)
-    finish_right(self, op, s, right, leaves + (k - 1) * w)
-    combine_by(op, self.p, totals + (k - 1) * w, lefts + heads[k - 1] * w, self.right + s)
-
-
-cdef inline void slide_left(Amta self, Op op, int w, int s, int64_t old, bint each) noexcept nogil:
-    """R0 and the stack for the head as it is now; R0 for each head after `old` to `lefts` where wanted."""
+    Of the levels below `lowest` then only those of the head's own eight.
+    """
     cdef int level
-    cdef int64_t before = old if each else self.head - 1
-    cdef Slot* lefts = self.lefts + s - before * w
+    cdef int64_t before
     self.stacked = 0
     for level in range(self.depth - 1, -1, -1):
-        level_of_lefts(self, op, w, s, lefts, before, level)
+        before = old if level >= lowest else max(old, self.head & -EIGHT)
+        level_of_lefts(self, op, w, s, self.lefts + s - old * w, before if each else self.head - 1, level)
         stack_part(self, op, w, s, level)
-    copy_by(op, self.p, self.left + s, lefts + self.head * w)
 
 
 cdef inline void level_of_lefts(Amta self, Op op, int w, int s, Slot* lefts, int64_t before, int level) noexcept nogil:

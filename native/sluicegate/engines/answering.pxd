@@ -33,8 +33,7 @@ cdef class Answering(Bucketing):
     cdef bint swift  # each aggregate's answer follows from what stands around the newest bucket
     cdef bint sharp  # each aggregate's interval is known in compiled code
     cdef Newest* opened  # one an aggregate
-    cdef double* totals  # after each reading of a run
-    cdef double* lows
+    cdef double* lows  # after each reading of a run
     cdef double* highs
 
     cdef int room_for_runs(self) except -1
@@ -44,7 +43,7 @@ cdef class Answering(Bucketing):
     cdef bint look_around(self, Around* a) noexcept nogil
     cdef void answer_now(self, double** out, int64_t row, bint bounds) noexcept nogil
     cdef void lower_run(self, const Around* a, double** out, int64_t row, bint bounds) noexcept nogil
-    cdef void follow(self, int k, const Around* a) noexcept nogil
+    cdef void follow(self, int k, const Around* a, bint extremes) noexcept nogil
     cdef Cut cut_at(self, const Around* a, int64_t i, int64_t* newest) noexcept nogil
     cdef int64_t uncut(self, const Around* a) noexcept nogil
     cdef void lower_sums(self, int k, const Around* a, double* out) noexcept nogil

@@ -83,7 +83,7 @@ cdef class Answering(Bucketing):
         cdef int k, kind
         for k in range(self.answers):
             kind = self.outputs[k].kind
-            self.follow(k, a)
+            self.follow(k, a, bounds or kind == K_MIN or kind == K_MAX)
             if (kind == K_SUM or kind == K_MEAN) and self.policy != BY_TIME:
                 self.lower_sums(k, a, out[k] + row)
             else:
@@ -93,7 +93,7 @@ cdef class Answering(Bucketing):
                     k, a, out[k] + row, out[self.answers + k] + row, out[2 * self.answers + k] + row
                 )
 
-    cdef void follow(self, int k, const Around* a) noexcept nogil:
+    cdef void follow(self, int k, const Around* a, bint extremes) noexcept nogil:
         """What the newest bucket holds of an aggregate after each reading, as `fold` adds it up."""
         cdef const Output* o = &self.outputs[k]
         cdef double total = self.opened[k].total, low = self.opened[k].low, high = self.opened[k].high, x
@@ -103,10 +103,10 @@ cdef class Answering(Bucketing):
         if a.values == NULL:
             self.totals[0], self.lows[0], self.highs[0] = total, low, high
             return
-        for i in range(n if o.prefix >= 0 else 0):
+        for i in range(n if o.prefix >= 0 and self.p.dimensions > 1 else 0):  # of one dimension `fold_run` has left them
             total += values[i * step] - center
             self.totals[i] = total
-        for i in range(n if o.low >= 0 else 0):
+        for i in range(n if extremes and o.low >= 0 else 0):
             x = values[i * step]
             low = least(low, x)
             high = greatest(high, x)

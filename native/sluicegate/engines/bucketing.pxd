@@ -11,6 +11,7 @@ cdef enum:
 
 cdef class Bucketing(Staging):
     cdef Slot* open_leaf  # the newest leaf, while a reading is placed
+    cdef double* totals  # room for a run's sums of the first dimension, after each reading; NULL: not asked for
 
     cdef int place(self, const double* values, int64_t time) except -1 nogil
     cdef void lift_reading(self, const double* values, int64_t time) noexcept nogil

@@ -134,7 +134,7 @@ cdef class Bucketing(Staging):
         if most <= 0:
             return 0
         run.values, run.times, run.ordinal = values, times, self.accepted
-        run.centers, run.one = self.center, self.reading
+        run.centers, run.one, run.totals = self.center, self.reading, self.totals
         if self.ruled and self.rules.has_sums and not (hopping or self.up_to or self.may_force()):
             run.n = self.sum_run(values, times, most)
         else:

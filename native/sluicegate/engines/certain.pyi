@@ -1,1 +1,1 @@
-# cdef functions only: nothing for Python
+__pyx_capi__: dict[str, object]

@@ -3,6 +3,7 @@
 from cpython cimport array
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
+from libc.math cimport NAN, fabs
 from libc.stdint cimport int64_t, uint64_t
 
 from struct import pack
@@ -131,3 +132,18 @@ def first_late(const int64_t[::1] times not None):
         while i < count and not has_late(all + i, 1):
             i += 1
     return i if i < count else -1
+
+
+def withhold(double[::1] value not None, const double[::1] low not None, const double[::1] high not None, double error, double atol):
+    """NaN in place of each value that is not certainly within error · |exact| + atol of an exact one in low … high."""
+    cdef Py_ssize_t i, n = value.shape[0]
+    cdef double x
+    if low.shape[0] != n or high.shape[0] != n:
+        raise ValueError(f"withhold: columns of {n}, {low.shape[0]} and {high.shape[0]} values")
+    for i in range(n):
+        x = value[i]
+        if (
+            fabs(x - low[i]) > error * fabs(low[i]) + atol or fabs(x - high[i]) > error * fabs(high[i]) + atol
+            or (low[i] < 0.0 < high[i] and fabs(x) > atol)
+        ):
+            value[i] = NAN

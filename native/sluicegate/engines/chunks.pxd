@@ -44,10 +44,42 @@ cdef inline int64_t run_at(const Queue* queue, int64_t index) noexcept nogil:
     return (<int64_t> 1 << queue.shift) - (index & ((<int64_t> 1 << queue.shift) - 1))
 
 
-cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: 1 KiB and 32 KiB chunks
+cdef extern from *:
+    """
+    #define sg_prefetch(address) __builtin_prefetch(address)
+    """
+    void prefetch "sg_prefetch"(const void* address) noexcept nogil
+
+
+cdef inline void ask_for(const void* data, int64_t size) noexcept nogil:
+    """Have the pages of so many bytes looked up before they are used: a processor does not look ahead beyond a page."""
+    cdef int64_t i
+    for i in range(0, size, 2048):
+        prefetch(<const char*> data + i)
+
+
+cdef inline Chunk** links(const Queue* queue) noexcept nogil:
+    return <Chunk**> (queue.chunk + queue.mask + 1)
+
+
+cdef inline void ask_for_place(const Queue* queue, int64_t index, int64_t chunk) noexcept nogil:
+    """Fetch where it stands where the partial at `index` is, and what `drop` reads of a queue up to there; and the same of a chunk."""
+    prefetch(queue.chunk + ((index >> queue.shift) & queue.mask))
+    prefetch(links(queue) + (((index >> queue.shift) - 1) & queue.mask))
+    prefetch(queue.chunk + (chunk & queue.mask))
+    prefetch(links(queue) + (chunk & queue.mask))
+
+
+cdef inline void ask_for_link(const Queue* queue, int64_t index) noexcept nogil:
+    """Fetch the last chunk wholly before `index`, which `drop` writes."""
+    if queue.begin < index >> queue.shift:
+        prefetch(links(queue)[((index >> queue.shift) - 1) & queue.mask])
+
+
+cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: 1 KiB and 64 KiB chunks
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # makes room up to `index`, in an empty queue from there; −1: no memory
 cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # gives back what lies wholly before `index`; O(1)
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil
-cdef void give_back(Pool* pool) noexcept nogil  # returns at most one chunk of each kind to the system
+cdef void give_back(Pool* pool) noexcept nogil  # returns at most one chunk to the system
 cdef void release(Pool* pool) noexcept nogil  # frees the chunks of the free lists
 cdef int64_t held(const Pool* pool) noexcept nogil  # bytes of chunks, in use or free

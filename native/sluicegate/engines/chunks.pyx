@@ -9,9 +9,9 @@ from sluicegate.engines.program cimport Slot
 
 cdef enum:
     SMALL = 128  # slots of a small chunk, more or less
-    LARGE = 5  # a large chunk is 2^LARGE small ones
-    MOST_SMALL = 160  # small chunks of a queue before it moves to large ones: copied within 40 µs
-    SPARE_LARGE = 4  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
+    LARGE = 6  # a large chunk is 2^LARGE small ones
+    MOST_SMALL = 288  # small chunks of a queue before it moves to large ones, which then are no great part of it
+    SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_SMALL = 16
 
 
@@ -22,10 +22,6 @@ cdef void shape(Pool* pool, int width) noexcept nogil:
         pool.shift -= 1
     pool.chunk = (<int64_t> width) << pool.shift
     pool.large = LARGE
-
-
-cdef inline Chunk** links(const Queue* queue) noexcept nogil:
-    return <Chunk**> (queue.chunk + queue.mask + 1)
 
 
 cdef inline bint is_large(const Pool* pool, const Queue* queue) noexcept nogil:
@@ -48,7 +44,7 @@ cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
 cdef int append(Pool* pool, Queue* queue) noexcept nogil:
     """One chunk more at the end, linked to the one before."""
     cdef Chunk* chunk
-    if (queue.chunk == NULL or queue.end - queue.begin > queue.mask) and widen(queue) < 0:
+    if (queue.chunk == NULL or queue.end - queue.begin >= queue.mask) and widen(queue) < 0:  # before it is full: windows of 2^k end there
         return -1
     chunk = take(pool, is_large(pool, queue))
     if chunk == NULL:
@@ -125,6 +121,7 @@ cdef Chunk* allocate(const Pool* pool, bint large) noexcept nogil:
         free(chunk)
         return NULL
     chunk.data = <Slot*> data
+    chunk.data.i = 0  # the first page is had now, not when the first leaf comes
     return chunk
 
 
@@ -155,10 +152,10 @@ cdef void clear(Pool* pool, Queue* queue) noexcept nogil:
 
 
 cdef void give_back(Pool* pool) noexcept nogil:
-    cdef int large
-    for large in range(2):
-        if has_too_many(pool, large):
-            forget(pool, large)
+    if has_too_many(pool, True):
+        forget(pool, True)
+    elif has_too_many(pool, False):
+        forget(pool, False)
     pool.surplus = has_surplus(pool)
 
 

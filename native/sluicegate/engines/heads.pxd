@@ -1,6 +1,6 @@
 """Where a window by time begins after each reading of a block, found without a branch that depends on the times.
 
-`kept` are the times of the leaves from the window's head on, one after the other, in their order in time, with INT64_MAX behind;
+Where one leaves for each that comes, two comparisons each say so. Else `kept` are the times of the leaves from the window's head on, one after the other, in their order in time, with INT64_MAX behind;
 `cuts` are not going back either: after reading i the leaves up to time `cuts[i]` have left. Times are within ±2^61.
 """
 
@@ -12,22 +12,31 @@ cdef enum:
     BEHIND = AHEAD + 1  # times that never leave, behind the last one kept
 
 
-cdef inline bint in_order(const int64_t* times, int64_t n, int64_t newest) noexcept nogil:
-    """Whether none of n times is before the one before it, nor the first before `newest`."""
-    cdef uint64_t late = <uint64_t> times[0] - <uint64_t> max(newest, -((<int64_t> 1) << 61))
+cdef inline bint in_order(const int64_t* times, int64_t n) noexcept nogil:
+    """Whether none of n times is before the one before it."""
+    cdef uint64_t late = 0
     cdef int64_t i
     for i in range(n - 1):
         late |= <uint64_t> times[i + 1] - <uint64_t> times[i]
     return not late >> 63
 
 
-cdef inline bint one_for_each(const int64_t* kept, const int64_t* cuts, int64_t n) noexcept nogil:
-    """Whether exactly one leaves for each of n readings; there are more than n kept."""
-    cdef uint64_t not_so = 0
+cdef inline bint leave(const int64_t* kept, const int64_t* times, int64_t span, int64_t n) noexcept nogil:
+    """Whether kept[i] leaves by the time times[i], each of n; whatever order they are in."""
+    cdef uint64_t stays = 0
     cdef int64_t i
     for i in range(n):
-        not_so |= (<uint64_t> cuts[i] - <uint64_t> kept[i]) | (<uint64_t> kept[i + 1] - 1 - <uint64_t> cuts[i])
-    return not not_so >> 63
+        stays |= <uint64_t> times[i] - <uint64_t> span - <uint64_t> kept[i]
+    return not stays >> 63
+
+
+cdef inline bint stay(const int64_t* kept, const int64_t* times, int64_t span, int64_t n) noexcept nogil:
+    """Whether kept[i] has not left by the time times[i], each of n."""
+    cdef uint64_t leaves = 0
+    cdef int64_t i
+    for i in range(n):
+        leaves |= <uint64_t> kept[i] - 1 - (<uint64_t> times[i] - <uint64_t> span)
+    return not leaves >> 63
 
 
 cdef inline int64_t first_kept_after(const int64_t* kept, int64_t first, int64_t end, int64_t cut) noexcept nogil:

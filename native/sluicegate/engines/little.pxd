@@ -1,19 +1,21 @@
 """A block of readings through a window of few, on flat arrays: what AMTA does, without looking for chunks.
 
-In so small a window the leftmost tree changes every few readings. Indices are relative to a multiple of 2^7, so that the
-nodes of a level are at index >> level in its array. R0 for every head of the leftmost tree stands in `lefts` (see
-amta.glide); the operands and their order are those of single calls.
+In so small a window the leftmost tree changes every few readings. The nodes of a level stand in one array, whose pointer is
+such that node i is at i (what is before the window's first is room that is read and not used). R0 for every head of the leftmost
+tree stands in `lefts` (see amta.glide); the operands and their order are those of single calls.
 """
 
 from libc.stdint cimport int64_t
 
+from sluicegate.engines.eights cimport EIGHT, LEVELS_OF_EIGHT, Eights, last_lefts_of_eight, lefts_of_eight
 from sluicegate.engines.kernels cimport Op, combine_by, copy_by, width_of
 from sluicegate.engines.program cimport Program, Slot
 
 cdef enum:
-    LITTLE = 64  # readings of the window at most
-    LEVELS_OF_LITTLE = 8
-    ROOM_OF_LITTLE = 768  # leaves: the window's, a block's, and up to a multiple of 2^7 before
+    LITTLE = 256  # readings of the window at most
+    PIECE = 512  # readings at once
+    LEVELS_OF_LITTLE = 10
+    ROOM_OF_LITTLE = 4 * (LITTLE + PIECE) + 12 * (EIGHT + 2)  # partials: of all levels, R0s, totals nobody asked for
 
 ctypedef struct Little:
     Slot* level[LEVELS_OF_LITTLE]
@@ -47,9 +49,30 @@ cdef inline int64_t end_of_left(const Little* t) noexcept nogil:
 cdef inline void find_lefts(Little* t, Op op, const Program* p) noexcept nogil:
     """R0 for each head after the present one in the leftmost tree."""
     cdef int w = width_of(op, p), level
-    cdef int64_t end = end_of_left(t), h = end - 1, follows
+    cdef int64_t end = end_of_left(t), group = (t.head + 1) & -EIGHT
+    cdef Eights e
+    if t.depth <= LEVELS_OF_EIGHT:
+        find_lefts_by(t, op, p, end, 1, 0)
+        return
+    find_lefts_by(t, op, p, end, EIGHT, LEVELS_OF_EIGHT)
+    for level in range(LEVELS_OF_EIGHT):
+        e.node[level] = t.level[level] + (group >> level) * w
+    while group < end:
+        if group + EIGHT < end:
+            lefts_of_eight(op, p, w, &e, t.lefts + group * w)
+        else:
+            last_lefts_of_eight(op, p, w, &e, t.lefts + group * w)
+        for level in range(LEVELS_OF_EIGHT):
+            e.node[level] += (EIGHT >> level) * w
+        group += EIGHT
+
+
+cdef inline void find_lefts_by(Little* t, Op op, const Program* p, int64_t end, int64_t step, int lowest) noexcept nogil:
+    """The same for the heads that are multiples of `step`, two to the power of `lowest`."""
+    cdef int w = width_of(op, p), level
+    cdef int64_t h = end - step, follows
     while h > t.head:
-        level = 0
+        level = lowest
         while not (h >> level) & 1:
             level += 1
         follows = h + ((<int64_t> 1) << level)
@@ -57,7 +80,7 @@ cdef inline void find_lefts(Little* t, Op op, const Program* p) noexcept nogil:
             combine_by(op, p, t.lefts + h * w, t.level[level] + (h >> level) * w, t.lefts + follows * w)
         else:
             copy_by(op, p, t.lefts + h * w, t.level[level] + (h >> level) * w)
-        h -= 1
+        h -= step
 
 
 cdef inline void restart_left(Little* t, Op op, const Program* p) noexcept nogil:
@@ -110,7 +133,7 @@ cdef inline int64_t quiet_little(const Little* t, int64_t n) noexcept nogil:
 
 
 cdef inline void glide_little(
-    Little* t, Op op, const Program* p, const int64_t* heads, int64_t origin, Slot* totals, int64_t k
+    Little* t, Op op, const Program* p, const int64_t* heads, Slot* totals, int64_t k
 ) noexcept nogil:
     cdef int w = width_of(op, p)
     cdef const Slot* leaves = t.level[0] + t.tail * w
@@ -120,14 +143,14 @@ cdef inline void glide_little(
     copy_by(op, p, right, t.right)
     for j in range(k - 1):
         combine_by(op, p, right, right, leaves + j * w)
-        combine_by(op, p, totals + j * w, t.lefts + (heads[j] - origin) * w, right)
+        combine_by(op, p, totals + j * w, t.lefts + heads[j] * w, right)
     copy_by(op, p, t.base, right)
     combine_by(op, p, right, right, leaves + (k - 1) * w)
-    combine_by(op, p, totals + (k - 1) * w, t.lefts + (heads[k - 1] - origin) * w, right)
+    combine_by(op, p, totals + (k - 1) * w, t.lefts + heads[k - 1] * w, right)
     copy_by(op, p, t.right, right)
     t.has_base = True
     t.tail += k
-    t.head = heads[k - 1] - origin
+    t.head = heads[k - 1]
     copy_by(op, p, t.left, t.lefts + t.head * w)
 
 
@@ -173,7 +196,7 @@ cdef inline void step_little(Little* t, Op op, const Program* p, int64_t head, S
 
 
 cdef inline void run_little(
-    Little* t, Op op, const Program* p, const int64_t* heads, int64_t origin, Slot* totals, int64_t n
+    Little* t, Op op, const Program* p, const int64_t* heads, Slot* totals, int64_t n
 ) noexcept nogil:
     """n readings whose leaves, and the nodes above them, are in the arrays; `totals` has room for as many."""
     cdef int w = width_of(op, p)
@@ -183,8 +206,26 @@ cdef inline void run_little(
     while i < n:
         k = quiet_little(t, n - i)
         if k > 0:
-            glide_little(t, op, p, heads + i, origin, totals + i * w, k)
+            glide_little(t, op, p, heads + i, totals + i * w, k)
             i += k
         else:
-            step_little(t, op, p, heads[i] - origin, totals + i * w)
+            step_little(t, op, p, heads[i], totals + i * w)
             i += 1
+
+
+cdef inline void raise_little(Little* t, Op op, const Program* p, int64_t n) noexcept nogil:
+    """The nodes that n leaves more complete."""
+    cdef int w = width_of(op, p), level
+    cdef int64_t index, end, j
+    cdef const Slot* pairs
+    cdef Slot* nodes
+    for level in range(1, LEVELS_OF_LITTLE):
+        index, end = max(((t.tail + 1) >> level) - 1, t.head >> level), ((t.tail + n + 1) >> level) - 1
+        if index >= end:
+            return
+        pairs, nodes = t.level[level - 1] + 2 * index * w, t.level[level] + index * w
+        if 2 * index < t.head >> (level - 1):  # its left half has left
+            copy_by(op, p, nodes, pairs + w)
+            pairs, nodes, index = pairs + 2 * w, nodes + w, index + 1
+        for j in range(end - index):
+            combine_by(op, p, nodes + j * w, pairs + 2 * j * w, pairs + (2 * j + 1) * w)

@@ -12,6 +12,9 @@ from sluicegate.engines.program cimport (
     T_LAST, WIDE, Program, Slot, combine_steps, fold_more, greatest, least, lift, log_of,
 )
 
+cdef enum:
+    CHUNK = 32
+
 ctypedef struct Run:
     const double* values  # n rows of `dimensions`
     const int64_t* times  # NULL: the ordinals
@@ -19,6 +22,7 @@ ctypedef struct Run:
     int64_t ordinal  # of the first
     const double* centers
     Slot* one  # room for a partial
+    double* totals  # of the first dimension, after each reading; NULL: not asked for
 
 
 cdef inline int64_t time_of(const Run* r, int64_t i) noexcept nogil:
@@ -28,6 +32,14 @@ cdef inline int64_t time_of(const Run* r, int64_t i) noexcept nogil:
 cdef inline void fold_prefix(const Run* r, Slot* s, const double* x, int step, double center) noexcept nogil:
     cdef double total = s[0].f, low = s[1].f, high = s[2].f
     cdef int64_t i
+    if r.totals != NULL and x == r.values:
+        for i in range(r.n):
+            low = least(low, total)
+            high = greatest(high, total)
+            total += x[i * step] - center
+            r.totals[i] = total
+        s[0].f, s[1].f, s[2].f = total, low, high
+        return
     for i in range(r.n):
         low = least(low, total)
         high = greatest(high, total)
@@ -35,11 +47,29 @@ cdef inline void fold_prefix(const Run* r, Slot* s, const double* x, int step, d
     s[0].f, s[1].f, s[2].f = total, low, high
 
 
+cdef inline bint reaches(const double* x, double best, bint low) noexcept nogil:
+    """Whether one of CHUNK values is the extreme or beyond: four side by side, so that none waits for another."""
+    cdef double a = x[0], b = x[1], c = x[2], d = x[3]
+    cdef int i
+    for i in range(4, CHUNK, 4):
+        if low:
+            a, b, c, d = least(a, x[i]), least(b, x[i + 1]), least(c, x[i + 2]), least(d, x[i + 3])
+        else:
+            a, b, c, d = greatest(a, x[i]), greatest(b, x[i + 1]), greatest(c, x[i + 2]), greatest(d, x[i + 3])
+    if low:
+        return least(least(a, b), least(c, d)) <= best
+    return greatest(greatest(a, b), greatest(c, d)) >= best
+
+
 cdef inline void fold_run_extreme(const Run* r, Slot* s, const double* x, int step, bint low) noexcept nogil:
     cdef double best = s[0].f
-    cdef int64_t i, time
-    for i in range(r.n):
+    cdef int64_t i = 0, time
+    while i < r.n:
+        if step == 1 and i + CHUNK <= r.n and not i % CHUNK and not reaches(x + i, best, low):
+            i += CHUNK
+            continue
         if x[i * step] > best if low else x[i * step] < best:
+            i += 1
             continue
         time = time_of(r, i)
         if x[i * step] == best:
@@ -50,6 +80,7 @@ cdef inline void fold_run_extreme(const Run* r, Slot* s, const double* x, int st
             s[1].i = s[2].i = time
             s[3].i = r.ordinal + i
         s[4].i = r.ordinal + i
+        i += 1
 
 
 cdef inline void fold_ends(const Run* r, Slot* s, const double* x, int step, bint low) noexcept nogil:

@@ -122,7 +122,7 @@ cdef class State:
     cdef int keep_time(self, int64_t time) except -1 nogil:
         """Keep the next leaf's time."""
         cdef int64_t index = self.engine.tail
-        if self.time_pool.surplus:
+        if self.time_pool.surplus and index & 1:  # at most a chunk an operation: at the other readings the engine's turn
             give_back(&self.time_pool)
         if not has_room(&self.time_pool, &self.times, index) and reserve(&self.time_pool, &self.times, index) < 0:
             with gil:

@@ -38,7 +38,10 @@ cdef class Taking(Answering):
     ) noexcept nogil
     cdef bint takes_blocks(self) noexcept nogil
     cdef int run_blocks(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
-    cdef int room_for_blocks(self) except -1 nogil
+    cdef void ask_for_next(
+        self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
+    ) noexcept nogil
+    cdef int room_for_blocks(self, int64_t n) except -1 nogil
     cdef int take_block(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
     ) except -1 nogil
@@ -46,6 +49,7 @@ cdef class Taking(Answering):
     cdef Slot* totals_of_block(self, double** out, int64_t row) noexcept nogil
     cdef int64_t heads_by_count(self, int64_t* heads, int64_t n) noexcept nogil
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil
+    cdef bint one_for_each(self, const int64_t* times, int64_t n) noexcept nogil
     cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
     cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
     cdef void copy_times(self, int64_t* out, int64_t index, int64_t n) noexcept nogil

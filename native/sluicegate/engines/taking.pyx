@@ -13,8 +13,8 @@ from sluicegate.engines.answers cimport (
     bucket_answer, exact_answer, is_slot, is_whole, may_lack,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
-from sluicegate.engines.chunks cimport at, give_back, reserve, run_at
-from sluicegate.engines.heads cimport BEHIND, in_order, one_for_each, walk
+from sluicegate.engines.chunks cimport ask_for, at, give_back, reserve, run_at
+from sluicegate.engines.heads cimport BEHIND, in_order, leave, stay, walk
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 
 from sluicegate.errors import InputError
@@ -29,6 +29,7 @@ cdef int64_t TIMES = _LATEST
 cdef enum:
     LEAST_BATCH = 4  # readings: fewer are taken one by one
     SLOTS_OF_BLOCK = 2048  # of a block's leaves
+    BLOCK_OF_FEW = 512  # readings at once into a window of up to 16 times as many: more would take memory and no time less
 
 
 cdef class Taking(Answering):
@@ -260,23 +261,43 @@ cdef class Taking(Answering):
         cdef int64_t i = 0, n
         if not self.centered:
             self.center_on_reading(values)
-        if self.scratch == NULL:
-            self.room_for_blocks()
         while i < count:
-            n = min(count - i, self.most_block)
+            n = min(max((self.engine.tail - self.engine.head) >> 4, BLOCK_OF_FEW), max(SLOTS_OF_BLOCK // self.p.width, 1))
+            n = min(min(n, MOST_BLOCK), count - i)
+            self.room_for_blocks(n)
             self.take_block(values + i * self.p.dimensions, NULL if times == NULL else times + i, n, out, i)
             i += n
+            if i < count:
+                self.ask_for_next(values + i * self.p.dimensions, NULL if times == NULL else times + i, min(n, count - i), out, i)
         return 0
 
-    cdef int room_for_blocks(self) except -1 nogil:
-        """Heads, leaves and totals of a block: as many readings as stay in the processor's first cache."""
+    cdef void ask_for_next(
+        self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
+    ) noexcept nogil:
+        """Have the pages looked up that the next block reads and writes."""
+        cdef int64_t head = self.engine.head
+        cdef int k
+        ask_for(values, n * self.p.dimensions * sizeof(double))
+        for k in range(self.answers if out != NULL else 0):
+            ask_for(out[k] + row, n * sizeof(double))
+        if times != NULL:
+            ask_for(times, n * sizeof(int64_t))
+        if self.timed and head < self.engine.tail:
+            ask_for(at(&self.time_pool, &self.times, 1, head), min(run_at(&self.times, head), n) * sizeof(int64_t))
+
+    cdef int room_for_blocks(self, int64_t n) except -1 nogil:
+        """Heads, leaves and totals of n readings: as many as stay in the processor's first caches."""
         cdef int64_t w = self.p.width
-        self.most_block = max(min(MOST_BLOCK, SLOTS_OF_BLOCK // w), 1)
-        self.scratch = <Slot*> malloc((self.most_block * (2 * w + 4) + BEHIND) * sizeof(Slot))
-        if self.scratch == NULL:
+        cdef Slot* room
+        if n <= self.most_block:
+            return 0
+        room = <Slot*> malloc((n * (2 * w + 4) + BEHIND) * sizeof(Slot))
+        if room == NULL:
             with gil:
-                raise MemoryError(f"insert_many: no memory for a block of {self.most_block} partials of {w} slots")
-        self.cuts = <int64_t*> self.scratch + self.most_block * (2 * w + 1)
+                raise MemoryError(f"insert_many: no memory for a block of {n} partials of {w} slots")
+        free(self.scratch)
+        self.scratch, self.most_block = room, n
+        self.cuts = <int64_t*> room + n * (2 * w + 1)
         return 0
 
     cdef int take_block(
@@ -337,13 +358,34 @@ cdef class Taking(Answering):
 
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil:
         """Where the window begins after each reading; the times are kept. Gives no less than the most that leave at once."""
-        cdef int64_t head = self.engine.head, jump = -1
+        cdef int64_t head = self.engine.head, jump = -1, i
         self.keep_times(times, n)
         self.empties = False
-        if self.hop == 1 and self.latest_late < head and in_order(times, n, self.newest):
-            self.newest_of_block = times[n - 1]
+        if self.hop > 1 or self.latest_late >= head or times[0] < self.newest:
+            return self.heads_one_by_one(heads, times, n)
+        if head < self.engine.tail and self.one_for_each(times, n):
+            for i in range(n):
+                heads[i] = head + 1 + i
+            jump = 1
+        elif in_order(times, n):
             jump = self.heads_in_order(heads, times, n)
+        self.newest_of_block = times[n - 1]
         return jump if jump >= 0 else self.heads_one_by_one(heads, times, n)
+
+    cdef bint one_for_each(self, const int64_t* times, int64_t n) noexcept nogil:
+        """Whether exactly one leaves for each of n readings, which then are in order as those that leave are."""
+        cdef int64_t head = self.engine.head, i = 0, k
+        cdef const int64_t* kept
+        while i < n:
+            kept, k = <const int64_t*> at(&self.time_pool, &self.times, 1, head + i), min(run_at(&self.times, head + i), n - i)
+            if not leave(kept, times + i, self.value, k):
+                return False
+            if i and not stay(kept, times + i - 1, self.value, 1):
+                return False
+            if not stay(kept + 1, times + i, self.value, k - 1):
+                return False
+            i += k
+        return self.time_of(head + n) > times[n - 1] - self.value
 
     cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
         """The same where no reading was late; −1: more leave than are looked at."""
@@ -355,10 +397,6 @@ cdef class Taking(Answering):
         self.copy_times(kept, head, m)
         for i in range(m, m + BEHIND):
             kept[i] = INT64_MAX
-        if m > n and one_for_each(kept, cuts, n):
-            for i in range(n):
-                heads[i] = head + 1 + i
-            return 1
         jump = walk(kept, m, cuts, n, head, heads)
         return -1 if heads[n - 1] - head == m else jump
 
@@ -400,14 +438,15 @@ cdef class Taking(Answering):
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
         """Keep the times of the next n leaves."""
         cdef int64_t index = self.engine.tail, i = 0, k
-        for k in range(n):
+        for k in range(n >> 1 if self.time_pool.surplus else 0):
             if self.time_pool.surplus:
                 give_back(&self.time_pool)
-        if reserve(&self.time_pool, &self.times, index) < 0 or reserve(&self.time_pool, &self.times, index + n - 1) < 0:
+        if reserve(&self.time_pool, &self.times, index) < 0 or reserve(&self.time_pool, &self.times, index + n) < 0:
             with gil:
                 raise MemoryError(f"window: no memory for the times of readings {index} to {index + n - 1}")
         while i < n:
             k = min(run_at(&self.times, index + i), n - i)
+            ask_for(at(&self.time_pool, &self.times, 1, index + i), k * sizeof(int64_t))
             memcpy(at(&self.time_pool, &self.times, 1, index + i), times + i, k * sizeof(int64_t))
             i += k
         return 0

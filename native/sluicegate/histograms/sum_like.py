@@ -22,8 +22,9 @@ class SumLike:
     `of`: names of the window's aggregates to control, or "count" for the number of readings alone, whatever the
     aggregates are; by default every aggregate. A mean controls its sum and the count; aggregates that are no sum are
     controlled by the count. `confidence`: of the prediction interval of results. `refresh`: readings after which the
-    limits are taken anew, at most (less in small windows). Raises ConfigurationError for limits that are not positive
-    or finite, a confidence outside 0 … 1, a refresh below 1.
+    limits are taken anew, at most (less in small windows). `withhold`: a sum, mean or count that is not certainly
+    within the limit is not given out (None, in a column NaN): every value that is keeps the limit. Raises
+    ConfigurationError for limits that are not positive or finite, a confidence outside 0 … 1, a refresh below 1.
 
     Fact card: A2MTA, II-A. Law: the controlled aggregates are sums. O(1) a reading and control, no allocation. Error of
     a bucket: the greatest |sum| of a proper prefix or suffix, and of any run between two of its readings; a bucket is
@@ -31,7 +32,8 @@ class SumLike:
     t·s·√(1 + 1/n), 0 where that contains 0, plus atol. The sample of results rides in the buckets, so it leaves with
     them; until the first eviction and 30 results from then on: error · |current result|. A constant sample's interval
     is the constant. A result that shrinks, towards 0 above all, may leave buckets that were closed under a greater
-    limit: `keeps` tells which answers are certainly within it. `atol` holds there.
+    limit: `keeps` tells which answers are certainly within it, `withhold` gives out no others. A limit by `atol` alone
+    is kept by every value.
     """
 
     error: float | None = None
@@ -39,6 +41,7 @@ class SumLike:
     of: str | Sequence[str] | None = None
     confidence: float = 0.95
     refresh: int = 1024
+    withhold: bool = False
 
     def __post_init__(self) -> None:
         """Check each limit by itself; which aggregates there are is checked by the window."""
@@ -53,6 +56,8 @@ class SumLike:
         if self.error is None and self.atol == 0.0:
             raise ConfigurationError("SumLike(): expected a relative limit `error` or an absolute limit `atol` above 0")
         check_confidence("SumLike", self.confidence)
+        if not isinstance(self.withhold, bool):
+            raise ConfigurationError(f"SumLike(withhold={self.withhold!r}): expected True or False")
         check_whole("SumLike", "refresh", self.refresh, 1, MOST_REFRESH)
         if self.of is not None and not isinstance(self.of, str):
             object.__setattr__(self, "of", tuple(self.of))
@@ -69,6 +74,12 @@ class SumLike:
         share = self.error or 0.0
         reached = [answer.low, answer.high] + ([0.0] if answer.low < 0.0 < answer.high else [])
         return all(abs(answer.value - exact) <= share * abs(exact) + self.atol for exact in reached)
+
+    def controlled(self, kinds: Sequence[tuple[str, str, int]]) -> list[int]:
+        """Which of the aggregates (name, kind, dimension) the limit is one of: sums, means and counts under control."""
+        names = None if self.of in (None, "count") else {self.of} if isinstance(self.of, str) else set(self.of or ())
+        like = ("count",) if self.of == "count" else ("count", "sum", "mean")
+        return [i for i, (name, kind, _) in enumerate(kinds) if kind in like and (names is None or name in names)]
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
+from math import nan
 from typing import NamedTuple
 
 from sluicegate.engines import catalogue
@@ -77,6 +78,14 @@ def first_not_positive(values: memoryview[float], dimensions: int, dimension: in
 def first_late(times: memoryview[int]) -> int:
     """Index of the first time beyond ±2^61 µs; −1 where all may enter."""
     return next((i for i, time in enumerate(times) if not -LATEST <= time <= LATEST), -1)
+
+
+def withhold(value: array[float], low: array[float], high: array[float], error: float, atol: float) -> None:
+    """NaN in place of each value that is not certainly within error · |exact| + atol of an exact one in low … high."""
+    for i, x in enumerate(value):
+        ends = [low[i], high[i]] + ([0.0] if low[i] < 0.0 < high[i] else [])
+        if any(abs(x - exact) > error * abs(exact) + atol for exact in ends):
+            value[i] = nan
 
 
 def kept_slots(policy: int, layout: Layout, up_to: int) -> int:

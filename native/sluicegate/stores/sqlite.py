@@ -37,7 +37,7 @@ class SQLite:
         self.plan = plan.checked()
         self.path = Path(fspath(path))
         self._lock = threading.Lock()
-        self._held = _hold(self.path)
+        self._held = hold(self.path)
         self._closed = False
         try:
             self._writer, self._reader = self._open(), self._open()
@@ -141,7 +141,7 @@ class SQLite:
             raise StoreError(f"{self.path}: could not {what}: {error}; the next call tries again") from error
 
 
-def _hold(path: Path) -> IO[bytes]:
+def hold(path: Path) -> IO[bytes]:
     """An exclusive lock that ends with the process."""
     name = path.with_name(path.name + ".lock")
     try:

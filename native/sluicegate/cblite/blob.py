@@ -1,0 +1,90 @@
+"""A blob: bytes beside a document, read whole or piece by piece; written whole or from pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from sluicegate.cblite import fleece
+from sluicegate.cblite.errors import fail
+from sluicegate.cblite.handle import Handle
+
+if TYPE_CHECKING:
+    from sluicegate.cblite.database import Database
+
+PIECE = 64 << 10
+
+
+class Blob(Handle):
+    """Bytes of a content type. A new one is stored when a document that holds it is saved."""
+
+    _warns = False
+
+    def __init__(self, parent: Handle, pointer: Any) -> None:
+        super().__init__(parent._library.ffi.cast("CBLBlob *", pointer), parent)
+
+    @classmethod
+    def of(cls, database: Database, data: bytes, content_type: str) -> Blob:
+        """A new blob of these bytes."""
+        ffi, lib = database._library[:2]
+        database._pointer  # noqa: B018  a closed database makes no blobs
+        kind = content_type.encode()
+        return cls(database, lib.CBLBlob_CreateWithData(fleece.sliced(ffi, kind), fleece.sliced(ffi, data)))
+
+    @classmethod
+    def from_pieces(cls, database: Database, pieces: Iterable[bytes], content_type: str) -> Blob:
+        """A new blob written piece by piece, never whole in memory."""
+        ffi, lib = database._library[:2]
+        error = ffi.new("CBLError *")
+        writer = lib.CBLBlobWriter_Create(database._pointer, error)
+        if writer == ffi.NULL:
+            raise fail(ffi, lib, error, "a blob's writer")
+        try:
+            for piece in pieces:
+                if not lib.CBLBlobWriter_Write(writer, ffi.from_buffer(piece), len(piece), error):
+                    raise fail(ffi, lib, error, "writing a blob")
+        except BaseException:
+            lib.CBLBlobWriter_Close(writer)
+            raise
+        return cls(database, lib.CBLBlob_CreateWithStream(fleece.sliced(ffi, content_type.encode()), writer))
+
+    def __len__(self) -> int:
+        return int(self._library.lib.CBLBlob_Length(self._pointer))
+
+    @property
+    def content_type(self) -> str:
+        """As given when it was made."""
+        return fleece.text_of(self._library.ffi, self._library.lib.CBLBlob_ContentType(self._pointer))
+
+    @property
+    def digest(self) -> str:
+        """`sha1-…`, which names its content."""
+        return fleece.text_of(self._library.ffi, self._library.lib.CBLBlob_Digest(self._pointer))
+
+    def read(self) -> bytes:
+        """All of it. Raises NotFound where it is not on this machine."""
+        ffi, lib = self._library[:2]
+        error = ffi.new("CBLError *")
+        content = fleece.taken(self._library, lib.CBLBlob_Content(self._pointer, error))
+        if content is None:
+            raise fail(ffi, lib, error, f"blob {self.digest}")
+        return content
+
+    def pieces(self, size: int = PIECE) -> Iterator[bytes]:
+        """All of it, at most `size` bytes at once."""
+        ffi, lib = self._library[:2]
+        error = ffi.new("CBLError *")
+        stream = lib.CBLBlob_OpenContentStream(self._pointer, error)
+        if stream == ffi.NULL:
+            raise fail(ffi, lib, error, f"blob {self.digest}")
+        try:
+            piece = ffi.new("char[]", size)
+            while count := lib.CBLBlobReader_Read(stream, piece, size, error):
+                if count < 0:
+                    raise fail(ffi, lib, error, f"blob {self.digest}")
+                yield bytes(ffi.buffer(piece, count))
+        finally:
+            lib.CBLBlobReader_Close(stream)
+
+    def _into_slot(self, slot: Any) -> None:
+        self._library.lib.FLSlot_SetBlob(slot, self._pointer)

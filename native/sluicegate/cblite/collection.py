@@ -1,0 +1,242 @@
+"""A collection: documents in and out as plain dictionaries, JSON or bytes; expiry, purging, indexes, changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sluicegate.cblite import fleece
+from sluicegate.cblite.document import Document
+from sluicegate.cblite.errors import CBL, fail
+from sluicegate.cblite.handle import Handle
+from sluicegate.cblite.listener import Changes
+
+if TYPE_CHECKING:
+    from sluicegate.cblite.database import Database
+
+LAST_WRITE_WINS, FAIL_ON_CONFLICT = 0, 1
+_NOT_FOUND = 7
+SQLPP = 1
+
+
+class Collection(Handle):
+    """Documents by id; made by `Database.collection`."""
+
+    _warns = False
+
+    def __init__(self, database: Database, pointer: Any, name: str, scope: str) -> None:
+        super().__init__(pointer, database)
+        self.database, self.name, self.scope = database, name, scope
+
+    def __len__(self) -> int:
+        """Documents that are not deleted."""
+        return int(self._library.lib.CBLCollection_Count(self._pointer))
+
+    # plain values
+
+    def save(self, id: str, values: Mapping[str, Any], *, insert: bool = False) -> None:
+        """Write a document whole; the last writer wins, or with `insert` an id that is taken raises Conflict.
+
+        Values are None, bool, int, float, str, bytes, list, dict and Blob. Raises InvalidArgument, Refused, Damaged.
+        """
+        json = fleece.json_of(values)
+        if json is not None:
+            self.save_json(id, json, insert=insert)
+            return
+        lib, made = self._library.lib, self._new(id)
+        try:
+            fleece.fill(self._library, lib.CBLDocument_MutableProperties(made), values)
+            self._save(made, id, insert)
+        finally:
+            lib.CBL_Release(made)
+
+    def save_json(self, id: str, json: bytes | str, *, insert: bool = False) -> None:
+        """Write a document from a JSON object."""
+        ffi, lib = self._library[:2]
+        made = self._new(id)
+        try:
+            error = ffi.new("CBLError *")
+            data = json.encode() if isinstance(json, str) else json
+            if not lib.CBLDocument_SetJSON(made, (ffi.from_buffer(data), len(data)), error):
+                raise fail(ffi, lib, error, f"{self.name}/{id}: its JSON")
+            self._save(made, id, insert)
+        finally:
+            lib.CBL_Release(made)
+
+    def save_bytes(self, id: str, key: str, data: bytes) -> None:
+        """Write a document of one property that is bytes: the quickest way for a value that is opaque."""
+        ffi, lib = self._library[:2]
+        made, name = self._new(id), key.encode()
+        try:
+            slot = lib.FLMutableDict_Set(lib.CBLDocument_MutableProperties(made), (ffi.from_buffer(name), len(name)))
+            lib.FLSlot_SetData(slot, (ffi.from_buffer(data), len(data)))
+            self._save(made, id, False)
+        finally:
+            lib.CBL_Release(made)
+
+    def get(self, id: str) -> dict[str, Any] | None:
+        """A document's values, copied; None where there is none. A blob is the dictionary that describes it."""
+        lib, found = self._library.lib, self._found(id)
+        if found is None:
+            return None
+        try:
+            return fleece.read_dict(self._library, lib.CBLDocument_Properties(found))
+        finally:
+            lib.CBL_Release(found)
+
+    def get_json(self, id: str) -> bytes | None:
+        """A document as JSON, bytes in it as base64; None where there is none."""
+        lib, found = self._library.lib, self._found(id)
+        if found is None:
+            return None
+        try:
+            return fleece.taken(self._library, lib.CBLDocument_CreateJSON(found))
+        finally:
+            lib.CBL_Release(found)
+
+    def get_bytes(self, id: str, key: str) -> bytes | None:
+        """A property that is bytes, copied; None where there is no such document. Empty where it is no bytes."""
+        (ffi, lib), found, name = self._library[:2], self._found(id), key.encode()
+        if found is None:
+            return None
+        try:
+            value = lib.FLDict_Get(lib.CBLDocument_Properties(found), (ffi.from_buffer(name), len(name)))
+            return fleece.bytes_of(ffi, lib.FLValue_AsData(value))
+        finally:
+            lib.CBL_Release(found)
+
+    def __contains__(self, id: object) -> bool:
+        found = self._found(id) if isinstance(id, str) else None
+        if found is not None:
+            self._library.lib.CBL_Release(found)
+        return found is not None
+
+    def delete(self, id: str) -> bool:
+        """Delete, which replicates; whether there was such a document."""
+        ffi, lib = self._library[:2]
+        found = self._found(id)
+        if found is None:
+            return False
+        try:
+            error = ffi.new("CBLError *")
+            delete = lib.CBLCollection_DeleteDocumentWithConcurrencyControl
+            if not delete(self._pointer, found, LAST_WRITE_WINS, error):
+                raise fail(ffi, lib, error, f"{self.name}/{id}: delete")
+            return True
+        finally:
+            lib.CBL_Release(found)
+
+    def purge(self, id: str) -> bool:
+        """Forget a document here, which does not replicate and leaves nothing; whether there was one."""
+        ffi, lib = self._library[:2]
+        error, name = ffi.new("CBLError *"), id.encode()
+        if lib.CBLCollection_PurgeDocumentByID(self._pointer, (ffi.from_buffer(name), len(name)), error):
+            return True
+        if (error.domain, error.code) == (CBL, _NOT_FOUND):
+            return False
+        raise fail(ffi, lib, error, f"{self.name}/{id}: purge")
+
+    # handles
+
+    def document(self, id: str) -> Document | None:
+        """A document to look at or to change and save with a check; None where there is none."""
+        ffi, lib = self._library[:2]
+        error, name = ffi.new("CBLError *"), id.encode()
+        found = lib.CBLCollection_GetMutableDocument(self._pointer, (ffi.from_buffer(name), len(name)), error)
+        if found == ffi.NULL:
+            self._missing(error, id)
+            return None
+        return Document(self, found)
+
+    def new(self, id: str) -> Document:
+        """A document that is not there yet."""
+        return Document(self, self._new(id))
+
+    def store(self, document: Document, *, check: bool = True) -> None:
+        """Save a handle; with `check`, raises Conflict where somebody saved it since it was read."""
+        self._save(document._pointer, document.id, check)
+
+    # expiry
+
+    def expire(self, id: str, at_ms: int) -> None:
+        """Have the library purge a document at `at_ms`, milliseconds since 1970 UTC; 0 for never."""
+        ffi, lib = self._library[:2]
+        error = ffi.new("CBLError *")
+        if not lib.CBLCollection_SetDocumentExpiration(self._pointer, fleece.sliced(ffi, id.encode()), at_ms, error):
+            raise fail(ffi, lib, error, f"{self.name}/{id}: expiry")
+
+    def expires(self, id: str) -> int:
+        """When a document is purged, milliseconds since 1970 UTC; 0 for never."""
+        ffi, lib = self._library[:2]
+        error = ffi.new("CBLError *")
+        at = int(lib.CBLCollection_GetDocumentExpiration(self._pointer, fleece.sliced(ffi, id.encode()), error))
+        if at < 0:
+            raise fail(ffi, lib, error, f"{self.name}/{id}: expiry")
+        return at
+
+    # indexes, changes
+
+    def index(self, name: str, *expressions: str, where: str = "") -> None:
+        """An index over SQL++ expressions, made or replaced."""
+        ffi, lib = self._library[:2]
+        listed, condition = ", ".join(expressions).encode(), where.encode()
+        config = {
+            "language": SQLPP,
+            "expressions": fleece.sliced(ffi, listed),
+            "where": fleece.sliced(ffi, condition) if where else (ffi.NULL, 0),
+        }
+        error = ffi.new("CBLError *")
+        named = fleece.sliced(ffi, name.encode())
+        if not lib.CBLCollection_CreateValueIndex(self._pointer, named, config, error):
+            raise fail(ffi, lib, error, f"{self.name}: index {name}")
+
+    def drop_index(self, name: str) -> None:
+        """Remove an index; one that is not there is no error."""
+        ffi, lib = self._library[:2]
+        error = ffi.new("CBLError *")
+        if not lib.CBLCollection_DeleteIndex(self._pointer, fleece.sliced(ffi, name.encode()), error):
+            raise fail(ffi, lib, error, f"{self.name}: index {name}")
+
+    def index_names(self) -> list[str]:
+        """The indexes there are."""
+        ffi, lib = self._library[:2]
+        error = ffi.new("CBLError *")
+        found = lib.CBLCollection_GetIndexNames(self._pointer, error)
+        if found == ffi.NULL:
+            raise fail(ffi, lib, error, f"{self.name}: indexes")
+        try:
+            return [str(name) for name in fleece.read(self._library, ffi.cast("FLValue", found))]
+        finally:
+            fleece.released(self._library, found)
+
+    def changes(self) -> Changes:
+        """A listener that collects the ids of documents saved, deleted or purged from now on."""
+        return Changes(self)
+
+    # inside
+
+    def _new(self, id: str) -> Any:
+        ffi, name = self._library.ffi, id.encode()
+        self._pointer  # noqa: B018  a closed collection makes no documents
+        return self._library.lib.CBLDocument_CreateWithID((ffi.from_buffer(name), len(name)))
+
+    def _found(self, id: str) -> Any | None:
+        ffi, lib = self._library[:2]
+        error, name = ffi.new("CBLError *"), id.encode()
+        found = lib.CBLCollection_GetDocument(self._pointer, (ffi.from_buffer(name), len(name)), error)
+        if found != ffi.NULL:
+            return found
+        self._missing(error, id)
+        return None
+
+    def _missing(self, error: Any, id: str) -> None:
+        """No document and no error is none; an error is raised."""
+        if error.code and (error.domain, error.code) != (CBL, _NOT_FOUND):
+            raise fail(self._library.ffi, self._library.lib, error, f"{self.name}/{id}: read")
+
+    def _save(self, made: Any, id: str, check: bool) -> None:
+        ffi, lib = self._library[:2]
+        error = ffi.new("CBLError *")
+        save = lib.CBLCollection_SaveDocumentWithConcurrencyControl
+        if not save(self._pointer, made, FAIL_ON_CONFLICT if check else LAST_WRITE_WINS, error):
+            raise fail(ffi, lib, error, f"{self.name}/{id}: save")
