@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.a2mta.exact import Maxima, Means, newest
+from bench.a2mta.exact import Maxima
 from bench.a2mta.paper import Setting
+from bench.amta.oracle import Means
 from bench.engines import page
 from bench.engines.tables import Column, Table, as_text
 from bench.traces import blocks, trace
@@ -88,7 +89,7 @@ def made(aggregate: str, buckets: int, policy: Any) -> list[Followed]:
 def follow(aggregate: str, buckets: int, setting: Setting, source: str) -> list[dict[str, Any]]:
     """All methods of an aggregate and a size over the trace."""
     policy = sg.policies.count(setting.window)
-    exact = Maxima(setting.window) if aggregate == "max" else Means(newest(setting.window))
+    exact = Maxima(setting.window) if aggregate == "max" else Means(setting.window)
     subjects, seen = made(aggregate, buckets, policy), 0
     for values in blocks(trace(source), setting.readings, ASKED):
         answers, seen = exact.after(values), seen + len(values)
