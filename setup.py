@@ -36,6 +36,8 @@ def extensions() -> list[Extension]:
             [source.as_posix()],
             include_dirs=[(NATIVE / "sluicegate" / "engines").as_posix()],
             extra_compile_args=flags,
+            # Named, so that exp and log bind to libm's present ones, and not to those for programs of before 2018.
+            libraries=["m"],
         )
         for source in sorted(NATIVE.rglob("*.pyx"))
     ]

@@ -141,3 +141,11 @@ def test_what_the_documents_show_can_be_run(text: str) -> None:
 def test_the_sample_fits_its_default_budgets() -> None:
     """So does the sample, whose budgets are the defaults."""
     assert plan(build(tomllib.loads(sample_text()), Path("/etc/agent.toml"))).fits
+
+
+def test_couchbase_lites_threads_have_room_below_the_planned_limit(tmp_path: Path) -> None:
+    """RLIMIT_DATA counts their stacks, 8 MiB each: else a replicator never connects (65 MiB were seen)."""
+    lite = {"target": "couchbase-lite", "url": "ws://127.0.0.1:4984/t", "username": "d", "password_env": "P"}
+    with_it, without = plan(config(tmp_path, sync=lite)), plan(config(tmp_path))
+    more = with_it.data_bytes - without.data_bytes - (with_it.memory - without.memory)
+    assert more >= 8 * (8 << 20)

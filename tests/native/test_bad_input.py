@@ -57,6 +57,21 @@ def test_a_refused_reading_changes_nothing(engine: str, policy: Any) -> None:
     assert whole(window) == whole(beside)
 
 
+@pytest.mark.parametrize("bad", [0.0, -0.0, -5e-324, -7.0])
+@pytest.mark.parametrize("at", [0, 255, 256, 300, 999])
+def test_what_is_not_positive_is_found_in_a_batch(bad: float, at: int) -> None:
+    """A geometric mean refuses the batch with its row, before anything enters; the least number above 0 is taken."""
+    window = sg.Window(sg.geometric_mean(), policy=policies.count(10))
+    values = array("d", [5e-324, 2.0**960]) * 500
+    values[at] = bad
+    with pytest.raises(errors.InputError, match=rf"\b{at}\b"):
+        window.insert_many(values)
+    assert window.accepted == 0
+    values[at] = 1.0
+    window.insert_many(values)
+    assert window.accepted == len(values)
+
+
 @pytest.mark.parametrize("engine", sg.ENGINES)
 def test_times_that_go_back(engine: str) -> None:
     """Documented: newest is the greatest time seen, so a clock set back delays evictions and loses no reading."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
+import struct
 from array import array
 from typing import Any
 
@@ -106,3 +108,33 @@ def test_a_single_reading_deviates_by_nothing_and_sums_to_itself() -> None:
     values = array("d", [rng.gauss(0, 1) * 10.0 ** rng.randrange(-9, 9) for _ in range(300)])
     assert set(soe(sg.std(), 1).insert_many(values)["x"]) == {0.0}
     assert soe(sg.sum(), 1).insert_many(values)["x"] == values
+
+
+@pytest.mark.parametrize("size", [3, 16, 100, 1000])
+@pytest.mark.parametrize("kind", ["alike", "of all sizes", "single precision"])
+def test_sums_in_batches_are_the_nearest_but_one(size: int, kind: str) -> None:
+    """Within a unit in the last place of the exact sum, also where much cancels, however the batches are cut."""
+    rng = random.Random(f"{size} {kind}")
+    draw = {
+        "alike": lambda: rng.uniform(-1, 1),
+        "of all sizes": lambda: rng.gauss(0, 1) * 10.0 ** rng.randrange(-8, 9),
+        "single precision": lambda: struct.unpack("f", struct.pack("f", rng.gauss(20, 3)))[0],
+    }[kind]
+    values, found = array("d", (draw() for _ in range(6000))), array("d")
+    window = soe(sg.sum(), size)
+    while len(found) < len(values):
+        many = rng.choice((1, 5, 100, 700, 3000))
+        found.extend(window.insert_many(values[len(found) : len(found) + many])["x"])
+    for i in range(0, len(values), 7):
+        exact = math.fsum(values[max(0, i + 1 - size) : i + 1])
+        assert abs(found[i] - exact) <= math.ulp(exact), (i, found[i], exact)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-6])
+def test_standard_deviations_in_long_batches(spread: float) -> None:
+    """Mean first and squares after, or one exchanged for another: as the deviations say, far from zero too."""
+    rng = random.Random(spread)
+    values = array("d", (1000.0 + spread * rng.gauss(0, 1) for _ in range(9000)))
+    found = soe(sg.std(), 250).insert_many(values)["x"]
+    for i in range(300, len(values), 333):
+        assert found[i] == pytest.approx(statistics.pstdev(values[i - 249 : i + 1]), rel=1e-7)

@@ -25,7 +25,7 @@ class AgentError(Exception):
     exit_code = 1
 
 
-def configuration(feed: Feed, port: int, folder: Path, sync: Path | str) -> str:
+def configuration(feed: Feed, port: int, folder: Path, sync: Path | str, memory: str = "48MiB") -> str:
     """The TOML of one agent: one topic, a stream a metric, two windows under a constrained footprint, a small outbox.
 
     The mean's buckets end by their error, the maximum's where a new one may begin; what cannot be the maximum any more
@@ -41,7 +41,7 @@ id = "{feed.device}"
 
 [state]
 path = {_quoted(folder / "state")}
-memory = "48MiB"
+memory = "{memory}"
 disk = "64MiB"
 
 [mqtt]
@@ -114,13 +114,13 @@ def topic(feed: Feed) -> str:
 class AgentProcess:
     """One agent: `start`, `kill` (SIGKILL) and start again, `stop` (SIGTERM); peak memory over all its lives."""
 
-    def __init__(self, feed: Feed, port: int, folder: Path, sync: Path | str) -> None:
+    def __init__(self, feed: Feed, port: int, folder: Path, sync: Path | str, memory: str = "48MiB") -> None:
         self.feed, self.folder = feed, folder
         self.kills = 0
         self.peak_bytes = 0
         folder.mkdir(parents=True)
         self.config_file = folder / "agent.toml"
-        self.config_file.write_text(configuration(feed, port, folder, sync))
+        self.config_file.write_text(configuration(feed, port, folder, sync, memory))
         self._log = folder / "agent.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()

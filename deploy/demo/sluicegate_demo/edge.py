@@ -155,9 +155,7 @@ class Edge:
             name, port = stack.enter_context(serve(self._broker, self.out))
             collector = stack.enter_context(Collector(port))
             stack.callback(self._abandon)
-            self.agents = [
-                AgentProcess(feed, port, self._home(feed), self.place.sync(feed.device)) for feed in self.feeds
-            ]
+            self.agents = [self._agent(feed, port) for feed in self.feeds]
             self._start(name)
             publishers = self._publish(port)
             self._settle()
@@ -165,6 +163,9 @@ class Edge:
                 agent.stop()
             time.sleep(0.2)  # the last answers are on their way through the broker
             return self._found(name, publishers, list(collector.results()), began)
+
+    def _agent(self, feed: Feed, port: int) -> AgentProcess:
+        return AgentProcess(feed, port, self._home(feed), self.place.sync(feed.device), self.place.memory)
 
     def _home(self, feed: Feed) -> Path:
         return self.out / "agents" / feed.device

@@ -23,6 +23,7 @@ class Place(Protocol):
     """A sync target of the demo; a context manager around either half of the run."""
 
     target: str
+    memory: str
 
     @property
     def source(self) -> str:
@@ -79,7 +80,7 @@ def require_parts(target: str) -> None:
 class Folder:
     """Documents as files; away: the folder is renamed, and a file is in its place."""
 
-    target = "directory"
+    target, memory = "directory", "48MiB"
 
     def __init__(self, path: Path) -> None:
         self.path, self.away = path, path.with_name(path.name + "-away")
@@ -126,6 +127,8 @@ class Gateway:
 
     def __init__(self, folder: Path, target: str) -> None:
         self.folder, self.target = folder, target
+        # A budget for the plan's worst case: the library's own copies of what it pushes are in it.
+        self.memory = "64MiB" if target == "couchbase-lite" else "48MiB"
         self.server = LocalGateway(folder)
 
     @property

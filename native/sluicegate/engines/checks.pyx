@@ -92,6 +92,15 @@ cdef inline bint has_late(const uint64_t* times, Py_ssize_t n) noexcept nogil:
     return found >> 63
 
 
+cdef inline bint has_not_positive(const uint64_t* bits, int64_t n) noexcept nogil:
+    """Whether any of n numbers that may enter is 0, −0 or below: its sign is set, or that of its bits less 1."""
+    cdef uint64_t found = 0
+    cdef int64_t i
+    for i in range(n):
+        found |= bits[i] | (bits[i] - 1)
+    return found >> 63
+
+
 def first_refused(const double[::1] values not None):
     """Index of the first value that is not finite or whose magnitude exceeds 2^960; −1 where all may enter."""
     cdef Py_ssize_t count = values.shape[0], i = 0
@@ -109,9 +118,14 @@ def first_refused(const double[::1] values not None):
 
 def first_not_positive(const double[::1] values not None, int64_t dimensions, int64_t dimension):
     """Index of the first row whose value of this dimension is not greater than 0; −1 where there is none."""
-    cdef int64_t i
+    cdef int64_t i, count = values.shape[0] // dimensions, looked = 0
+    cdef const uint64_t* bits
     with nogil:
-        for i in range(values.shape[0] // dimensions):
+        if dimensions == 1 and count > 0:
+            bits = <const uint64_t*> &values[0]
+            while count - looked > AT_ONCE and not has_not_positive(bits + looked, AT_ONCE):
+                looked += AT_ONCE
+        for i in range(looked, count):
             if not values[i * dimensions + dimension] > 0.0:
                 break
         else:

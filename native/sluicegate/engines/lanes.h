@@ -50,18 +50,16 @@ SLUICEGATE_LANES_OF static void lanes_running(double *x, int64_t n)
     for (int64_t j = 4 * q; j < n; j++) x[j] = fourth += x[j];
 }
 
-/* out = (s + upper) + (c + lower). */
-SLUICEGATE_LANES_OF static void lanes_totals(
-    const double *restrict upper, const double *restrict lower, double *restrict out, int64_t n, double s, double c)
-{
-    for (int64_t j = 0; j < n; j++) out[j] = (s + upper[j]) + (c + lower[j]);
-}
-
-/* Whether |s + x| falls below `least` anywhere. */
-SLUICEGATE_LANES_OF static int lanes_fall_below(const double *x, int64_t n, double s, double least)
+/* out = (s + upper) + (c + lower); whether |s + upper| falls below `least` anywhere. */
+SLUICEGATE_LANES_OF static int lanes_totals(
+    const double *restrict upper, const double *restrict lower, double *restrict out, int64_t n, double s, double c, double least)
 {
     int64_t below = 0;
-    for (int64_t j = 0; j < n; j++) below |= fabs(s + x[j]) < least ? 1 : 0;
+    for (int64_t j = 0; j < n; j++) {
+        double total = s + upper[j];
+        below |= fabs(total) < least ? 1 : 0;
+        out[j] = total + (c + lower[j]);
+    }
     return below != 0;
 }
 

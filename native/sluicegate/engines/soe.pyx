@@ -27,16 +27,18 @@ cdef double CANCELLED = _CANCELLED
 cdef double FAR = _FAR
 cdef enum:
     TURNS = 4  # sluicegate.reference.soe.TURNS
+    FEWEST = 512  # sluicegate.reference.soe.FEWEST
     LEAST_RUN = 4  # readings
+    ALONE = 64  # readings that are taken one by one where a stretch cannot be
 
+cdef double CUT = 2.0 ** -28  # of the largest summand: below it 512 rests' rounding, each 2⁻⁹³ of that, is no ulp yet
 cdef int64_t EXPONENT = 0x7FF0000000000000
 cdef int64_t TWELVE_AND_A_HALF = 0x00C8000000000000  # twelve to a float64's exponent, one half to its fraction
 
 cdef extern from "lanes.h" nogil:
     bint lanes_cut(const double* a, const double* b, double* upper, double* lower, int64_t n, double grid)
     void lanes_running(double* x, int64_t n)
-    void lanes_totals(const double* upper, const double* lower, double* out, int64_t n, double s, double c)
-    bint lanes_fall_below(const double* x, int64_t n, double s, double least)
+    bint lanes_totals(const double* upper, const double* lower, double* out, int64_t n, double s, double c, double least)
     double lanes_largest(const double* x, int64_t n)
     void lanes_shares(const double* a, const double* b, double* out, int64_t n, double share)
     void lanes_squares(const double* a, const double* b, const double* shift, double* out, int64_t n, double mean)
@@ -179,7 +181,7 @@ cdef class Soe(Queued):
         cdef int k
         if self.tail - self.head == 1:
             return True
-        if self.deviations and self.since >= TURNS * (self.tail - self.head) + 64:
+        if self.deviations and self.since >= TURNS * (self.tail - self.head) + FEWEST:
             return True
         for k in range(self.sums):
             if self.largest_at[k] < self.head and fabs(self.sum[self.sum_slots[k]].f) < self.largest[k] * CANCELLED:
@@ -219,21 +221,23 @@ cdef class Soe(Queued):
 
     cdef int run(self, const Block* block) except -1 nogil:
         """A single sum or a single set of moments in loops of their own, all else reading by reading."""
-        cdef int64_t i = 0, k
+        cdef int64_t i = 0, k, alone
         if self.kernel != ADD and self.kernel != MERGE:
             return Engine.run(self, block)
         while i < block.n:
             k = self.steady(block, i)
+            alone = 1
             if k >= LEAST_RUN:
                 k = self.glide(block, i, k) if self.kernel == ADD else self.glide_moments(block, i, k)
                 i += k
-            if k < LEAST_RUN and i < block.n:
+                alone = 1 if k else ALONE
+            while k < LEAST_RUN and alone > 0 and i < block.n:
                 self.one(block, i)
-                i += 1
+                i, alone = i + 1, alone - 1
         return 0
 
     cdef int one(self, const Block* block, int64_t i) except -1 nogil:
-        if self.kernel == MERGE and self.since >= TURNS * (self.tail - self.head) + 63 and self.overflow_at < self.head:
+        if self.kernel == MERGE and self.since >= TURNS * (self.tail - self.head) + FEWEST - 1 and self.overflow_at < self.head:
             self.take_moments_anew()
         self.push(block.leaves + i * self.p.width)
         self.pop_to(block.heads[i])
@@ -268,23 +272,29 @@ cdef class Soe(Queued):
     cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil:
         """Take k such readings: the sum of the differences up to each is added to the total of before.
 
-        0, and nothing has changed, where the total may have lost digits on the way. What comes and what leaves is cut in
-        two (Rump, Ogita & Oishi's extraction): upper parts on a grid so coarse that no sum of them rounds, and small rests.
+        What comes and what leaves is cut in two (Rump, Ogita & Oishi's extraction): upper parts on a grid so coarse that
+        no sum of them rounds, and small rests. 0, and no reading is taken, where a total is so small that the rounding of
+        the rests would show in it.
         """
         cdef double old[MOST_BLOCK]
         cdef double upper[MOST_BLOCK]
         cdef double lower[MOST_BLOCK]
-        cdef double s = self.sum.f, c = self.errors[0], t, part
+        cdef double unasked[MOST_BLOCK]
+        cdef double* out = unasked
+        cdef double s = self.sum.f, c = self.errors[0], least, t, part
         cdef const double* new = <const double*> (block.leaves + i)
         cdef double largest = greatest(self.largest[0], lanes_largest(new, k))
         self.exchange(new, old, k)
         if lanes_cut(new, old, upper, lower, k, grid_of(largest)):
             lanes_running(lower, k)
+            least = largest * CUT
+        else:
+            least = largest * CANCELLED if c != 0.0 else 0.0  # without rests nothing rounds
         lanes_running(upper, k)
-        if self.largest_at[0] < self.head + k and lanes_fall_below(upper, k, s, self.largest[0] * CANCELLED):
-            return 0
         if block.totals != NULL:
-            lanes_totals(upper, lower, <double*> (block.totals + i), k, s, c)
+            out = <double*> (block.totals + i)
+        if lanes_totals(upper, lower, out, k, s, c, least):
+            return 0
         self.note_largest(new, k, largest)
         t = s + upper[k - 1]
         part = t - s
@@ -304,7 +314,7 @@ cdef class Soe(Queued):
         cdef double n = self.sum[0].f, mean = self.sum[1].f, m2 = self.sum[2].f
         cdef Slot* totals = block.totals + 3 * i
         cdef int64_t j
-        k = max(min(k, TURNS * (self.tail - self.head) + 64 - self.since), 0)
+        k = max(min(k, TURNS * (self.tail - self.head) + FEWEST - self.since), 0)
         for j in range(k):
             new[j] = block.leaves[3 * (i + j) + 1].f
         self.exchange(new, old, k)

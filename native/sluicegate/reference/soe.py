@@ -9,7 +9,8 @@ What the paper leaves open is a total that drifts, or stays poisoned after a lar
   smaller by 2⁻⁴⁰, when squared deviations have fallen below 2⁻¹⁶ of their greatest, and when what made them overflow
   has left. Each time the greatest falls by as much, so this is rare whatever comes;
 * so it is where only one leaf is left: the total is that leaf;
-* squared deviations have no such errors beside them: they are also taken anew in every fourth window turn.
+* squared deviations have no such errors beside them: they are also taken anew in every fourth window turn
+  (of small windows: after 512 evictions more).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sluicegate.reference.queued import Combine, Queued
 LOST = 2.0**-16  # of squared deviations
 CANCELLED = 2.0**-40  # of sums
 TURNS = 4
+FEWEST = 512  # evictions, however small the window
 FAR = 2.0**500  # from the center: the square of more overflows
 
 
@@ -97,7 +99,7 @@ class Soe(Queued):
         """Whether the total has lost digits that the leaves still have."""
         if self.tail - self.head == 1:
             return True
-        if self._deviations and self._since >= TURNS * (self.tail - self.head) + 64:
+        if self._deviations and self._since >= TURNS * (self.tail - self.head) + FEWEST:
             return True
         total = self._sum or []
         for slot, (largest, index) in zip(self._watched, self._largest, strict=True):
