@@ -1,9 +1,10 @@
 """How fast sealed chunks go to a Sync Gateway: 1,000,000 readings, cut at 1 % error or in even buckets, by chunk size.
 
-python -m bench.gateway URL --user board-1 --password-env VARIABLE [--json FILE]
+python -m bench.gateway URL --user board-1 --password-env VARIABLE [--replicator] [--json FILE]
 
 URL is a database, such as http://127.0.0.1:4984/telemetry. Each row sends documents that the gateway has never seen,
-over one connection, by the agent's own target; making them is timed apart.
+over one connection, by the agent's own target; making them is timed apart. `--replicator`: by Couchbase Lite instead,
+through the target `couchbase-lite` (four at a time, as the agent does) and all at once in one-shot replication.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ import argparse
 import json
 import os
 import random
+import tempfile
 import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import sluicegate as sg
+from sluicegate import cblite
 from sluicegate.buckets import Bucket, Builder
 from sluicegate.chunks import Chunk, document_id, encode
 from sluicegate_agent.sync.connection import Connection
-from sluicegate_agent.sync.contract import Document
+from sluicegate_agent.sync.contract import Document, Target
+from sluicegate_agent.sync.couchbase_lite import CouchbaseLiteTarget, replicator_url
 from sluicegate_agent.sync.sealing import IN_FLIGHT
 from sluicegate_agent.sync.sync_gateway import Session, SyncGatewayTarget
 
@@ -71,7 +75,27 @@ def documents(buckets: list[Bucket], size: int, run: int, device: str, center: f
         yield Document(document_id(chunk), encode(chunk))
 
 
-def pushed(target: SyncGatewayTarget, sent: Sequence[Document], together: int) -> float:
+def replicated(url: str, settings: cblite.Settings, sent: Sequence[Document]) -> float:
+    """Seconds to save all of them in one transaction and push them in one replication, until each is acknowledged."""
+    with tempfile.TemporaryDirectory() as folder, cblite.Database("push", folder) as database:
+        chunks = database.collection()
+        replicator = cblite.Replicator(database, url, [chunks], settings, continuous=False)
+        with replicator, replicator.documents() as documents:
+            begun = time.perf_counter()
+            with database.transaction():
+                for each in sent:
+                    chunks.save_json(each.id, each.data)
+            replicator.start()
+            known: set[str] = set()
+            while len(known) < len(sent) and time.perf_counter() - begun < 120:
+                known.update(each.id for each in documents.take(0.2) if each.error is None)
+            took = time.perf_counter() - begun
+    if len(known) < len(sent):
+        raise SystemExit(f"{len(known)} of {len(sent)} were acknowledged in time")
+    return took
+
+
+def pushed(target: Target, sent: Sequence[Document], together: int) -> float:
     """Seconds until the gateway has all of them, `together` a put. Raises SystemExit where it does not take them."""
     begun = time.perf_counter()
     for at in range(0, len(sent), together):
@@ -81,25 +105,43 @@ def pushed(target: SyncGatewayTarget, sent: Sequence[Document], together: int) -
     return time.perf_counter() - begun
 
 
-def measured(target: SyncGatewayTarget, device: str, repeats: int) -> Iterator[dict[str, Any]]:
+def measured(
+    target: Target, device: str, repeats: int, at_once: Callable[[Sequence[Document]], float] | None
+) -> Iterator[dict[str, Any]]:
     """A row for each way to cut and each size of chunk: the least of so many pushes."""
     pairs = readings()
     run = time.time_ns() // 1000
     for name, counts in (("1 % error", by_error(pairs)), (f"{EVEN} readings", [EVEN] * (READINGS // EVEN))):
         buckets = folded(pairs, counts)
         for size in SIZES:
-            times = []
+            times, whole = [], []
             for _ in range(repeats):
                 run += 1
                 begun = time.process_time()
                 sent = list(documents(buckets, size, run, device, pairs[1][0]))
                 encoding = time.process_time() - begun
                 times.append(pushed(target, sent, IN_FLIGHT))
+                if at_once is not None:
+                    run += 1
+                    whole.append(at_once(list(documents(buckets, size, run, device, pairs[1][0]))))
             weight = sum(len(each.data) for each in sent)
             yield {
                 "buckets": name, "number": len(buckets), "a_chunk": size, "documents": len(sent), "bytes": weight,
                 "encode_cpu_s": round(encoding, 3), "push_s": round(min(times), 3),
-            }  # fmt: skip
+            } | ({"at_once_s": round(min(whole), 3)} if whole else {})  # fmt: skip
+
+
+def made(
+    url: str, user: str, secret: str, replicator: bool
+) -> tuple[Target, Callable[[Sequence[Document]], float] | None]:
+    """The target that is measured, and how all goes at once."""
+    by_rest = SyncGatewayTarget(Connection(url, None, None, 30.0), Session(user, secret))
+    if not replicator:
+        return by_rest, None
+    settings = cblite.Settings(user=user, password=secret)
+    address = replicator_url(url)
+    target = CouchbaseLiteTarget(Path(tempfile.mkdtemp()), address, settings, by_rest)
+    return target, lambda sent: replicated(address, settings, sent)
 
 
 def main() -> None:
@@ -109,14 +151,15 @@ def main() -> None:
     parser.add_argument("--user", default="board-1")
     parser.add_argument("--password-env", required=True)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--replicator", action="store_true")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
-    connection = Connection(asked.url, None, None, 30.0)
-    target = SyncGatewayTarget(connection, Session(asked.user, os.environ[asked.password_env]))
+    target, at_once = made(asked.url, asked.user, os.environ[asked.password_env], asked.replicator)
     rows = []
-    for row in measured(target, asked.user, asked.repeats):
+    for row in measured(target, asked.user, asked.repeats, at_once):
         rows.append(row)
         print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+    target.close()
     if asked.json:
         asked.json.write_text(json.dumps(rows, indent=1) + "\n")
 

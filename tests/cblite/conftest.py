@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,9 @@ def real() -> Iterator[cblite.Library]:
     before = cblite.instances()
     yield library
     gc.collect()
+    end = time.monotonic() + 10
+    while cblite.instances() and time.monotonic() < end:  # its own threads let go a moment later
+        time.sleep(0.05)
     assert cblite.instances() == before == 0, "an object of the library is still alive"
 
 

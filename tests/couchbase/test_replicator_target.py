@@ -16,10 +16,11 @@ from chunked import document
 from chunked import target as by_rest
 from gateway.launcher import SyncGateway
 from gateway.proxy import Proxy
+from gateway.tls_front import TlsFront
 from target_suite import TargetSuite
 from target_suite.suite import FIRST, SECOND, Subject
 
-from gateway import databases
+from gateway import certificates, databases
 from sluicegate import cblite, chunks
 from sluicegate_agent.sync import Document
 from sluicegate_agent.sync.couchbase_lite import CouchbaseLiteTarget, replicator_url
@@ -37,6 +38,9 @@ def library() -> Iterator[cblite.Library]:
         pytest.skip("missing: libcblite (install it, or set SLUICEGATE_LIBCBLITE)")
     yield found
     gc.collect()
+    end = time.monotonic() + 10
+    while cblite.instances() and time.monotonic() < end:  # its own threads let go a moment later
+        time.sleep(0.05)
     assert cblite.instances() == 0
 
 
@@ -230,3 +234,55 @@ def test_addresses_for_rest() -> None:
     assert rest_url("wss://gateway.example:4984/telemetry") == "https://gateway.example:4984/telemetry"
     assert rest_url("ws://127.0.0.1:4984/t") == "http://127.0.0.1:4984/t" == rest_url("http://127.0.0.1:4984/t")
     assert replicator_url("https://gateway.example:4984/telemetry") == "wss://gateway.example:4984/telemetry"
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Of this test run, and one that its authority signed for `localhost`: the library compares no addresses."""
+    folder = tmp_path_factory.mktemp("tls")
+    found = certificates.make(folder)._asdict()
+    path = folder / "named.pem"
+    path.with_suffix(".ext").write_text("subjectAltName=DNS:localhost\n")
+    request = path.with_suffix(".csr")
+    certificates._run("req", *certificates._new(path), "-subj", "/CN=localhost", "-out", request)
+    signed = ("-CA", found["authority"], "-CAkey", found["authority"].with_suffix(".key"), "-CAcreateserial")
+    extra = ("-days", "2", "-extfile", path.with_suffix(".ext"), "-out", path)
+    certificates._run("x509", "-req", "-in", request, *signed, *extra)
+    return found | {"named": path}
+
+
+@pytest.mark.parametrize(
+    ("shown", "pinned", "roots", "goes"),
+    [
+        ("named", "", "authority", True),
+        ("named", "named", "", True),
+        ("stranger", "stranger", "", True),
+        ("named", "", "", False),
+        ("named", "", "stranger", False),
+        ("named", "stranger", "", False),
+        ("elsewhere", "", "authority", False),
+    ],
+)
+def test_certificates(
+    at: SyncGateway, made: dict[str, Path], tmp_path: Path, shown: str, pinned: str, roots: str, goes: bool
+) -> None:
+    """By roots of one's own or one pinned certificate; any other: nothing is sent, and it says what to check."""
+
+    def read(name: str) -> bytes:
+        return made[name].read_bytes() if name else b""
+
+    settings = cblite.Settings(user=USER, password=databases.PASSWORD, pinned=read(pinned), roots=read(roots))
+    with TlsFront(at.public_url, made[shown]) as front:
+        url = f"wss://localhost:{front.port}/{databases.PLAIN}"
+        target = CouchbaseLiteTarget(tmp_path, url, settings, by_rest(at.public_url), 20.0)
+        outcome = target.put([FIRST])
+        target.close()
+    if goes:
+        assert outcome.accepted == (FIRST.id,)
+        return
+    assert (outcome.accepted, outcome.rejected) == ((), {})
+    assert "check the pinned certificate or the roots" in outcome.error
+    assert at.documents_of(databases.PLAIN) == {}

@@ -1,6 +1,6 @@
-"""A process to be killed: inserts numbered readings into a window in SQLite for ever and says what it has flushed.
+"""A process to be killed: inserts numbered readings into a stored window for ever and says what it has flushed.
 
-python killed_window.py FILE SIZE SHIFT
+python killed_window.py FILE SIZE SHIFT [begin] [CouchbaseLite]
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import sluicegate as sg
-from sluicegate.stores import Plan, SQLite
+from sluicegate import stores
 
 AGGREGATES = {"sum": sg.sum(), "max": sg.max(), "std": sg.std()}
 
@@ -21,7 +21,8 @@ def reading(i: int) -> float:
 
 def run(path: Path, size: int, shift: int) -> None:
     """Go on where the store ends, by single readings and batches."""
-    store = SQLite(path, Plan(shift, 4))
+    kind = stores.CouchbaseLite if "CouchbaseLite" in sys.argv else stores.SQLite
+    store = kind(path, stores.Plan(shift, 4))
     if "begin" in sys.argv:
         window = sg.Window(AGGREGATES, policy=sg.policies.count(size), store=store)
     else:

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from file_stores import couchbase_lite
 from killed_window import AGGREGATES, reading
 
 import sluicegate as sg
@@ -18,13 +19,15 @@ CHILD = Path(__file__).with_name("killed_window.py")
 
 
 @pytest.mark.faults
+@pytest.mark.parametrize("kind", ["SQLite", "CouchbaseLite"])
 @pytest.mark.parametrize(("size", "shift"), [(900, 3), (4_000, 9)])
-def test_killed_and_killed_again(tmp_path: Path, size: int, shift: int) -> None:
+def test_killed_and_killed_again(tmp_path: Path, kind: str, size: int, shift: int) -> None:
     """Six lives of one window: after each kill it is, bit for bit, the window in memory after as many readings."""
+    kept = SQLite if kind == "SQLite" else couchbase_lite()
     source, path, plain, before = random.Random(size), tmp_path / "w.db", None, 0
     for life in range(6):
-        flushed = live(path, size, shift, life == 0, source.uniform(0.05, 0.4))
-        opened = sg.Window.open(SQLite(path, Plan(shift, 4)))
+        flushed = live(path, size, shift, life == 0, kind, source.uniform(0.05, 0.4))
+        opened = sg.Window.open(kept(path, Plan(shift, 4)))
         assert opened.accepted >= max(flushed, before)
         if plain is None:
             plain = sg.Window(AGGREGATES, policy=sg.policies.count(size))
@@ -37,9 +40,9 @@ def test_killed_and_killed_again(tmp_path: Path, size: int, shift: int) -> None:
     assert before > 1_000, "the children hardly ran"
 
 
-def live(path: Path, size: int, shift: int, begins: bool, seconds: float) -> int:
+def live(path: Path, size: int, shift: int, begins: bool, kind: str, seconds: float) -> int:
     """One life, killed so long after it opened; how many readings it had flushed."""
-    command = [sys.executable, str(CHILD), str(path), str(size), str(shift), *(["begin"] if begins else [])]
+    command = [sys.executable, str(CHILD), str(path), str(size), str(shift), kind, *(["begin"] if begins else [])]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     flushed = int(child.stdout.readline().split()[1])

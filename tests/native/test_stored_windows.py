@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from exact_windows import ALL
+from file_stores import couchbase_lite
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -179,16 +180,18 @@ def test_batches_give_the_same_as_readings(engine: str) -> None:
     agree(stored, plain)
 
 
-def test_over_sqlite(engine: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "couchbase-lite"])
+def test_over_a_file(engine: str, kind: str, tmp_path: Path) -> None:
     """The same through a file, closed and opened again three times."""
+    kept = SQLite if kind == "sqlite" else couchbase_lite()
     source, policy = random.Random(4), sg.policies.count(700)
-    stored = sg.Window(SUMS, policy=policy, engine=engine, store=SQLite(tmp_path / "w.db", Plan(4, 5)))
+    stored = sg.Window(SUMS, policy=policy, engine=engine, store=kept(tmp_path / "w.db", Plan(4, 5)))
     plain = sg.Window(SUMS, policy=policy, engine=engine)
     for _ in range(3):
         for window, values in zip((stored, plain), [[source.random() for _ in range(1_500)]] * 2, strict=True):
             window.insert_many(values, results=False)
         stored.close()
-        stored = sg.Window.open(SQLite(tmp_path / "w.db", Plan(9, 5)))
+        stored = sg.Window.open(kept(tmp_path / "w.db", Plan(9, 5)))
         agree(stored, plain)
     stored.close()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from file_stores import couchbase_lite
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,18 +24,6 @@ from sluicegate.stores import Key, Plan, manifest, page
 from sluicegate.stores.contract import LARGEST_VALUE, MANIFEST, MAX_LEVEL, MAX_PAGE, runs
 
 Opens = Callable[[], Any]
-
-
-def couchbase_lite() -> type[Any]:
-    """The store in Couchbase Lite; skips where its library is missing."""
-    pytest.importorskip("cffi", reason="missing: cffi (pip install 'sluicegate[cblite]')")
-    from sluicegate import cblite
-
-    try:
-        cblite.library()
-    except cblite.LibraryMissing:
-        pytest.skip("missing: libcblite (install it, or set SLUICEGATE_LIBCBLITE)")
-    return stores.CouchbaseLite
 
 
 @pytest.fixture(scope="module")

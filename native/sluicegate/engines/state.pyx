@@ -162,11 +162,13 @@ cdef class State:
                 place = first + <int64_t> (<double> (end - 1 - first) * min((<double> (cutoff - low)) / (<double> (high - low)), 1.0))
             guess = not guess
             if self.time_of(place) <= cutoff:
-                first = place + 1
-                low = self.time_of(place)
+                first, low = place + 1, self.time_of(place)
+                if first < end and self.time_of(first) > cutoff:  # beside it: no other place has to be fetched
+                    return first
             else:
-                end = place
-                high = self.time_of(place)
+                end, high = place, self.time_of(place)
+                if first < end and self.time_of(end - 1) <= cutoff:
+                    return end
         return first
 
     # partials as bytes: the layout's slots, the time first where it is kept here
