@@ -13,9 +13,12 @@ from bench.engines.tables import Column, Table, power
 from bench.engines.timing import Effort, Feed, alternated, pool, timed
 from bench.engines.windows import BY_NAME, Full, full_windows
 
+import sluicegate as sg
+
 OF_LOOPS = ("sum", "max", "geometric_mean", "std")
 PANDAS = {"sum": "sum", "max": "max", "std": "std"}
 FASTEST = "amta"
+TWO = "mean and max"
 SMALL = {
     "recalc": 64,
     "reactive": 1 << 14,
@@ -49,7 +52,7 @@ def peers(engines: Sequence[str], effort: Effort) -> list[Table]:
 def _peer_row(name: str, size: int, engines: Sequence[str], effort: Effort) -> dict[str, Any]:
     row: dict[str, Any] = {"window": f"{name}, {power(size)}", "aggregate": name, "size": size}
     aggregate = BY_NAME[name].aggregate()
-    subjects: dict[str, Feed] = {"C loop": _c_loop(name, size), **_pandas(name, size, effort), **_river(name, size)}
+    subjects: dict[str, Feed] = {"C loop": c_loop(name, size), **_pandas(name, size, effort), **_river(name, size)}
     few = [engine for engine in engines if size <= SMALL.get(engine, size)]
     fulls = dict(full_windows(few, aggregate, size, {}))
     subjects |= {engine: full.batch for engine, full in fulls.items()}
@@ -67,7 +70,8 @@ def _peer_row(name: str, size: int, engines: Sequence[str], effort: Effort) -> d
     return row
 
 
-def _c_loop(name: str, size: int) -> Feed:
+def c_loop(name: str, size: int) -> Feed:
+    """A full window of the C loop."""
     loop, out = probe().CLoop(name, size), array("d", bytes(8 * len(pool())))
     for start in range(0, size, len(pool())):
         loop.feed(pool()[: min(len(pool()), size - start)], out)
@@ -131,14 +135,15 @@ def calls(engines: Sequence[str], effort: Effort) -> list[Table]:
     size = 1 << 10
     small = effort._replace(most=min(effort.most, 1 << 16))
     rows: dict[str, dict[str, Any]] = {engine: {"engine": engine} for engine in engines if engine != "recalc"}
-    for name in OF_LOOPS:
-        fulls = dict(full_windows(rows, BY_NAME[name].aggregate(), size, {}))
+    for name in (*OF_LOOPS, TWO):
+        asked = {"mean": sg.mean(), "max": sg.max()} if name == TWO else BY_NAME[name].aggregate()
+        fulls = dict(full_windows(rows, asked, size, {}))
         for engine, each in alternated({engine: full.call for engine, full in fulls.items()}, small).items():
             rows[engine][name] = each
         for engine, each in alternated({engine: full.two_calls for engine, full in fulls.items()}, small).items():
             rows[engine][f"{name} twice"] = each
-    columns = [Column("engine", "ns a reading"), *(Column(name, name, ",.0f") for name in OF_LOOPS)]
-    columns += [Column(f"{name} twice", f"{name}, two calls", ",.0f") for name in OF_LOOPS]
+    columns = [Column("engine", "ns a reading"), *(Column(name, name, ",.0f") for name in (*OF_LOOPS, TWO))]
+    columns += [Column(f"{name} twice", f"{name}, two calls", ",.0f") for name in (*OF_LOOPS, TWO)]
     notes = [f"`window.slide(x)`, or `window.insert(x)` and `window.query()`, in a loop; window {power(size)}."]
     return [Table("calls", "One Python call a reading with its result", columns, list(rows.values()), notes)]
 

@@ -59,6 +59,7 @@ cdef class Amta(Engine):
     cdef int make_room_for(self, int64_t tail) except -1 nogil
     cdef int room_for_lefts(self, int64_t n) except -1 nogil
     cdef void unsettle(self) noexcept nogil
+    cdef int64_t until_room_ends(self, int64_t most) noexcept nogil
     cdef int foresee(self, int64_t head) except -1 nogil
     cdef void measure(self) noexcept nogil
     cdef void return_chunk(self) noexcept nogil

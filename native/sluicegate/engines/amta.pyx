@@ -254,9 +254,24 @@ cdef class Amta(Engine):
         self.room_for_lefts(AHEAD)
         if self.tail >= self.calm_tail:
             most = min(min(most, run_at(&self.level[0], self.tail)), 1 if self.pool.surplus else AHEAD)
+            most = self.until_room_ends(most)
             self.make_room_for(self.tail + most)
             self.next_leaf, self.calm_tail = self.node(0, self.tail), self.tail + most
         return True
+
+    cdef int64_t until_room_ends(self, int64_t most) noexcept nogil:
+        """So many leaves, and no more than need a new chunk for the next one: where many levels need one, one after the other."""
+        cdef int level = 0
+        cdef int64_t end
+        cdef Queue* queue
+        while ((self.tail + most + 1) >> level) > (self.tail + 1) >> level:
+            queue = &self.level[level]
+            end = queue.end << queue.shift
+            end = end if level == 0 else ((end + 2) << level) - 2  # the first leaf whose node has no room
+            if end > self.tail:
+                most = min(most, end - self.tail)
+            level += 1
+        return most
 
     # a block of readings
 

@@ -11,7 +11,7 @@ from sluicegate.engines.kernels cimport Any, Op, combine_by, copy_by, width_of
 from sluicegate.engines.program cimport Slot
 
 cdef enum:
-    AHEAD = 128  # readings: what their parents and their R0 cost at once stays far below a microsecond
+    AHEAD = 64  # readings: what their parents and their R0 cost at once stays far below a microsecond
 
 
 cdef inline bint is_calm(Amta self, int64_t head) noexcept nogil:

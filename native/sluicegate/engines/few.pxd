@@ -4,7 +4,7 @@ There the leftmost tree changes every few readings. Node i of level l stands at 
 R0 for every head of the leftmost tree in an array of its own (see amta.glide); operands and order are those of single calls.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.kernels cimport Op, combine_by, copy_by, width_of
@@ -14,6 +14,11 @@ cdef enum:
     FEW = 64  # readings of the window at most
     LEVELS_OF_FEW = 8
     ROOM_OF_FEW = 512  # leaves: the window's, those that come, and up to a multiple of 2^7 before
+
+
+
+cdef extern from *:
+    int zeros_below "__builtin_ctzll"(uint64_t number) nogil  # trailing zeros of what is not 0
 
 
 cdef inline Slot* flat_at(Amta self, int level, int64_t index, int w) noexcept nogil:
@@ -27,6 +32,15 @@ cdef inline Slot* left_at(Amta self, int64_t head, int w) noexcept nogil:
 cdef inline int64_t end_of_leftmost(Amta self) noexcept nogil:
     """The first leaf after the leftmost tree."""
     return (((self.tail + 1) >> (self.depth - 1)) - 1) << (self.depth - 1)
+
+
+cdef inline void measure_flat(Amta self) noexcept nogil:
+    """The depth, which one reading changes by one at most."""
+    cdef int depth = self.depth
+    if (self.head >> depth) < ((self.tail + 1) >> depth) - 1:
+        self.depth = depth + 1
+    elif (self.head >> (depth - 1)) >= ((self.tail + 1) >> (depth - 1)) - 1:
+        self.depth = depth - 1
 
 
 cdef inline void raise_flat(Amta self, Op op, int64_t before, int64_t after) noexcept nogil:
@@ -49,16 +63,15 @@ cdef inline void raise_flat(Amta self, Op op, int64_t before, int64_t after) noe
 cdef inline void find_flat_lefts(Amta self, Op op) noexcept nogil:
     """R0 for each head after the present one in the leftmost tree."""
     cdef int w = width_of(op, self.p), level
-    cdef int64_t end = end_of_leftmost(self), h = end - 1, follows
-    while h > self.head:
-        level = 0
-        while not (h >> level) & 1:
-            level += 1
+    cdef int64_t end = end_of_leftmost(self), h = end - 1, head = self.head, follows
+    cdef Slot* lefts = left_at(self, 0, w)
+    while h > head:
+        level = zeros_below(h)
         follows = h + ((<int64_t> 1) << level)
         if follows < end:
-            combine_by(op, self.p, left_at(self, h, w), flat_at(self, level, h >> level, w), left_at(self, follows, w))
+            combine_by(op, self.p, lefts + h * w, flat_at(self, level, h >> level, w), lefts + follows * w)
         else:
-            copy_by(op, self.p, left_at(self, h, w), flat_at(self, level, h >> level, w))
+            copy_by(op, self.p, lefts + h * w, flat_at(self, level, h >> level, w))
         h -= 1
 
 
@@ -121,7 +134,7 @@ cdef inline void step_flat(Amta self, Op op, const Slot* leaf, int64_t head) noe
     self.tail += 1
     raise_flat(self, op, self.raised, self.tail)
     self.raised = self.tail
-    self.measure()
+    measure_flat(self)
     grown = self.depth == before and not (self.tail + 1) & (((<int64_t> 1) << (before - 1)) - 1)
     if not grown:
         extend_flat(self, op, leaf)
@@ -131,7 +144,7 @@ cdef inline void step_flat(Amta self, Op op, const Slot* leaf, int64_t head) noe
     if moved:
         before = self.depth
         self.head = head
-        self.measure()
+        measure_flat(self)
         fell = self.depth < before
     if fell:
         find_flat_lefts(self, op)
