@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from bench.a2mta.exact import Maxima, Means, newest
+from bench.a2mta.exact import Maxima
 from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
@@ -22,25 +22,42 @@ class Oracle(Protocol):
         """The answer after each of the next readings."""
 
 
-class Sums(Means):
-    """Sums of the newest readings."""
+class Means:
+    """Means of the newest readings, in blocks of any size; memory: a prefix sum for each reading of the window."""
+
+    def __init__(self, window: int) -> None:
+        self.window, self.seen, self._kept = window, 0, 0
+        self._sums = np.zeros(1, dtype=np.longdouble)  # the sum of what precedes reading _kept + i
+
+    def after(self, values: Values) -> Values:
+        """The mean after each of the next readings."""
+        first, last = self.seen, self.seen + len(values)
+        self._sums = np.concatenate([self._sums, self._sums[-1] + np.cumsum(values, dtype=np.longdouble)])
+        ends = np.arange(first + 1, last + 1)
+        begin = np.maximum(ends - self.window, 0)
+        out = (self._sums[ends - self._kept] - self._sums[begin - self._kept]) / (ends - begin)
+        self._sums, self._kept, self.seen = self._sums[begin[-1] - self._kept :].copy(), int(begin[-1]), last
+        return out.astype(np.float64)
+
+
+class Sums:
+    """Sums of the newest readings: whole numbers."""
+
+    def __init__(self, window: int) -> None:
+        self._means = Means(window)
 
     def after(self, values: Values) -> Values:
         """The sum after each of the next readings."""
-        first = self.seen
-        counts = np.minimum(np.arange(first + 1, first + len(values) + 1), self.window)
-        return np.asarray(np.rint(super().after(values) * counts))
-
-    def __init__(self, window: int) -> None:
-        self.window = window
-        super().__init__(newest(window))
+        first = self._means.seen
+        counts = np.minimum(np.arange(first + 1, first + len(values) + 1), self._means.window)
+        return np.asarray(np.rint(self._means.after(values) * counts))
 
 
 class Geometric:
     """Geometric means: the exponential of the logarithms' mean."""
 
     def __init__(self, window: int) -> None:
-        self._logarithms = Means(newest(window))
+        self._logarithms = Means(window)
 
     def after(self, values: Values) -> Values:
         """The geometric mean after each of the next readings."""
@@ -51,7 +68,7 @@ class Deviations:
     """Standard deviations (of the population) from the means of x − c and of its square."""
 
     def __init__(self, window: int) -> None:
-        self._means, self._squares = Means(newest(window)), Means(newest(window))
+        self._means, self._squares = Means(window), Means(window)
 
     def after(self, values: Values) -> Values:
         """The standard deviation after each of the next readings."""
@@ -83,8 +100,12 @@ class Runs:
 
 def oracle(aggregate: str, window: int) -> Oracle:
     """The exact answers of an aggregate of the newest `window` readings."""
-    if aggregate == "mean":
-        return Means(newest(window))
-    return {"sum": Sums, "geometric_mean": Geometric, "std": Deviations, "max": Maxima, "longest_run": Runs}[aggregate](
-        window
-    )
+    made = {
+        "sum": Sums,
+        "mean": Means,
+        "geometric_mean": Geometric,
+        "std": Deviations,
+        "max": Maxima,
+        "longest_run": Runs,
+    }
+    return made[aggregate](window)

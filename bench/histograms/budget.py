@@ -1,6 +1,6 @@
 """A constrained footprint at equal size: the paper's answer, ours by levels, and ours by the pair that adds least.
 
-python -m bench.histograms budget [--scale 40] [--trace memory|calm|steps] [--json FILE]
+python -m bench.histograms budget [--scale 40] [--trace memory|calm|steps] [--json FILE] [--docs]
 
 The paper keeps a cut bucket as a whole and bounds nothing; here its total is taken from the same buckets (levels). Ours
 interpolates what the bucket knows and gives a certain interval. `levels` are those of the paper; `pairs` spends the
@@ -16,13 +16,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.a2mta.exact import Maxima, Means, newest
+from bench.a2mta.exact import Maxima
 from bench.a2mta.paper import Setting
+from bench.amta.oracle import Means
+from bench.engines import page
 from bench.engines.tables import Column, Table, as_text
 from bench.traces import blocks, trace
 
 import sluicegate as sg
 
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "evaluation.md"
 ASKED = 97
 BUCKETS = (10, 100, 1_000)
 COLUMNS = (
@@ -86,7 +89,7 @@ def made(aggregate: str, buckets: int, policy: Any) -> list[Followed]:
 def follow(aggregate: str, buckets: int, setting: Setting, source: str) -> list[dict[str, Any]]:
     """All methods of an aggregate and a size over the trace."""
     policy = sg.policies.count(setting.window)
-    exact = Maxima(setting.window) if aggregate == "max" else Means(newest(setting.window))
+    exact = Maxima(setting.window) if aggregate == "max" else Means(setting.window)
     subjects, seen = made(aggregate, buckets, policy), 0
     for values in blocks(trace(source), setting.readings, ASKED):
         answers, seen = exact.after(values), seen + len(values)
@@ -106,11 +109,15 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--scale", type=int, default=40, help="1/N of the paper's readings and window")
     parser.add_argument("--trace", default="memory")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--docs", action="store_true", help="put the table into docs/evaluation.md")
     options = parser.parse_args(arguments)
     setting = Setting(options.scale)
     rows = [row for aggregate in ("mean", "max") for buckets in BUCKETS
             for row in follow(aggregate, buckets, setting, options.trace)]  # fmt: skip
     title = f"A budget of buckets; a window of {setting.window:,} over {setting.readings:,} readings, {options.trace}"
-    print(as_text(Table("budget", title, COLUMNS, rows)))
+    table = Table("budget", title, COLUMNS, rows, [f"{title}."])
+    print(as_text(table))
+    if options.docs:
+        page.update(DOCS, [table], f"python -m bench.histograms budget --scale {options.scale}")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")

@@ -10,14 +10,24 @@ mkdir -p "$copy"
 git ls-files -z | tar --create --null --files-from=- | tar --extract --directory="$copy"
 cd "$copy"
 export PYTHONPATH=$copy/native:$copy/agent:$copy/cloud:$copy/deploy/demo
+# An environment that puts another tree first would have its unchecked modules tested instead.
+ours() {
+    "$python" -c 'import sys, sluicegate.engines.core as core; sys.exit(not core.__file__.startswith(sys.argv[1]))' "$copy/" && return
+    echo "checked: $python does not import the build below $copy; run it with an environment of this tree alone" >&2
+    exit 2
+}
 case $kind in
 bounds)
     SLUICEGATE_BUILD_CHECKED=1 "$python" setup.py -q build_ext --inplace
+    ours
     exec "$python" -m pytest -q -m 'not slow' tests/native
     ;;
 address)
     CFLAGS="-fsanitize=address -fno-omit-frame-pointer -g1" LDFLAGS=-fsanitize=address "$python" setup.py -q build_ext --inplace
-    LD_PRELOAD=$("${CC:-cc}" -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 exec "$python" -m pytest -q --capture=sys -m 'not slow' \
+    LD_PRELOAD=$("${CC:-cc}" -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0
+    export LD_PRELOAD ASAN_OPTIONS
+    ours
+    exec "$python" -m pytest -q --capture=sys -m 'not slow' \
         tests/native/test_engines*.py tests/native/test_engine_blocks.py tests/native/test_lockstep*.py \
         tests/native/test_policies.py tests/native/test_bad_input.py tests/native/test_window.py \
         tests/native/test_runs.py tests/native/test_aggregates.py tests/native/test_store*.py

@@ -25,7 +25,7 @@ from gateway import Gateway, databases
 from sluicegate_agent.sync.contract import Document
 from sluicegate_cloud import dedupe, sources
 from sluicegate_cloud.errors import GatewayError, SinkError, SourceError
-from sluicegate_cloud.feed import client, keep
+from sluicegate_cloud.feed import changes, client, keep
 from sluicegate_cloud.feed import gateway as places
 from sluicegate_cloud.feed.gateway import Gateway as Place
 
@@ -188,8 +188,11 @@ def once(*documents: Document) -> dict[str, int]:
     return dict.fromkeys((one.id for one in documents), 1)
 
 
-def test_a_run_reads_what_is_new_and_only_that(gateway: Gateway, tmp_path: Path) -> None:
-    """Three runs: all, the second half, nothing; each document kept once, files and sequences on record."""
+def test_a_run_reads_what_is_new_and_only_that(
+    gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three runs, pages of few rows: all, the second half, nothing; each kept once, files and sequences on record."""
+    monkeypatch.setattr(changes, "FIRST_ROWS", 1)
     push(gateway, *some(20))
     assert held(tmp_path, refreshed(gateway, tmp_path)) == once(*some(20))
     push(gateway, *some(20, 20))

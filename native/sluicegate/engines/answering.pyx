@@ -206,10 +206,10 @@ cdef class Answering(Bucketing):
             return self.last_value(o, a, i)
         if o.kind == K_MIN:
             s = low_beside(o, a, self.lows[i])
-            return least(s, suffix_extreme(o, o.low, a.leaf, where))
+            return least(s, suffix_extreme(o, o.low, o.low_ends, a.leaf, where))
         if o.kind == K_MAX:
             s = high_beside(o, a, self.highs[i])
-            return greatest(s, suffix_extreme(o, o.high, a.leaf, where))
+            return greatest(s, suffix_extreme(o, o.high, o.high_ends, a.leaf, where))
         s = sum_beside(o, a.top, a.base, self.totals[i]) + cut_sum(o, a.leaf, where, center, &c)
         return center * (inside + c) + s if o.kind == K_SUM else center + s / (inside + c)
 
@@ -322,10 +322,12 @@ cdef inline double high_beside(const Output* o, const Around* a, double newest) 
     return newest if a.top == NULL else greatest(a.top[o.high].f, newest)
 
 
-cdef inline double suffix_extreme(const Output* o, int own, const Slot* leaf, Cut where) noexcept nogil:
-    """As answers.extreme: the oldest bucket's own where a place of it is certainly inside, else its last reading."""
-    cdef int64_t kept = leaf[H_O_FIRST].i + leaf[H_COUNT].i - where.least
-    return leaf[own].f if leaf[own + 4].i >= kept else leaf[o.last].f
+cdef inline double suffix_extreme(const Output* o, int own, int ends, const Slot* leaf, Cut where) noexcept nogil:
+    """As answers.extreme, of a value."""
+    cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i
+    if leaf[own + 4].i >= end - (where.taken if ends >= 0 else where.least):
+        return leaf[own].f
+    return leaf[ends + 2 if ends >= 0 and 2 * where.taken >= end - 1 - leaf[own + 4].i else o.last].f
 
 
 cdef void lower_whole(

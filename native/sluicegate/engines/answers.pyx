@@ -273,12 +273,19 @@ cdef int64_t possible(const Sums* sums, Cut where) noexcept nogil:
 cdef Slot extreme(
     const Output* o, int kind, int own, double sign, const Slot* rest, const Slot* leaf, Cut where
 ) noexcept nogil:
-    """The cut leaf's extreme where a place of it is certainly inside, else its last reading, which is."""
-    cdef int64_t kept = leaf[H_O_FIRST].i + leaf[H_COUNT].i - where.least
+    """The cut leaf's extreme where a place of it is inside, certainly or, unless its time is asked for, by the estimate; else
+    the extreme of what follows it, where that is known and at least half of that is inside, or the last reading, which is."""
+    cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i, kept = end - where.least
+    cdef int ends = o.high_ends if sign > 0 else o.low_ends
     cdef Slot value, time
     value = leaf[o.last]
     time = leaf[H_T_LAST]
-    if leaf[own + 4].i >= kept:
+    if ends >= 0 and not is_time(kind):
+        if leaf[own + 4].i >= end - where.taken:
+            value = leaf[own]
+        elif 2 * where.taken >= end - 1 - leaf[own + 4].i:
+            value = leaf[ends + 2]
+    elif leaf[own + 4].i >= kept:
         value = leaf[own]
         time = leaf[own + 1 if leaf[own + 3].i >= kept else own + 2]
     if rest != NULL and not sign * value.f > sign * rest[own].f:

@@ -230,7 +230,7 @@ cdef class Soe(Queued):
             if k >= LEAST_RUN:
                 k = self.glide(block, i, k) if self.kernel == ADD else self.glide_moments(block, i, k)
                 i += k
-                alone = 1 if k else ALONE
+                alone = 1 if k or self.kernel == MERGE else ALONE  # moments only have to be taken anew
             while k < LEAST_RUN and alone > 0 and i < block.n:
                 self.one(block, i)
                 i, alone = i + 1, alone - 1

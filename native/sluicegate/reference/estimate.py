@@ -198,7 +198,8 @@ def _partly(
 def _of_extremes(layout: Layout, kind: str, dimension: int, rest: Partial | None, leaf: Partial, where: Cut) -> Value:
     low, high, last = (layout.slot(op, dimension) for op in (Op.LOW, Op.HIGH, Op.LAST))
     if kind == "range":
-        ends = (_extreme(leaf, own, last, rest, where, sign)[0] for own, sign in ((high, 1), (low, -1)))
+        ends = (_extreme(leaf, own, _following(layout, dimension, sign), last, rest, where, sign)[0]
+                for own, sign in ((high, 1), (low, -1)))  # fmt: skip
         greatest, least = (end for end in ends if end is not None)
         return greatest - least
     sign = 1 if kind in ("max", "argmax", "max_count") else -1
@@ -206,7 +207,15 @@ def _of_extremes(layout: Layout, kind: str, dimension: int, rest: Partial | None
     if kind.endswith("_count"):
         counted = layout.slot(Op.HIGH_COUNT if sign == 1 else Op.LOW_COUNT, dimension)
         return _occurrences(leaf, own, counted, last, rest, where, sign)
-    return _extreme(leaf, own, last, rest, where, sign)[1 if kind.startswith("arg") else 0]
+    timed = kind.startswith("arg")
+    after = -1 if timed else _following(layout, dimension, sign)
+    return _extreme(leaf, own, after, last, rest, where, sign)[1 if timed else 0]
+
+
+def _following(layout: Layout, dimension: int, sign: int) -> int:
+    """Where a partial keeps the extreme of what follows the last place of its extreme; −1: it does not."""
+    ends = layout.slot(Op.HIGH_ENDS if sign == 1 else Op.LOW_ENDS, dimension)
+    return ends if ends < 0 else ends + 2
 
 
 def _moments(layout: Layout, dimension: int, rest: Partial | None, leaf: Partial, where: Cut, center: float) -> Moments:
@@ -301,10 +310,21 @@ def _possible(sums: Sums, where: Cut) -> int:
     return low
 
 
-def _extreme(leaf: Partial, own: int, last: int, rest: Partial | None, where: Cut, sign: int) -> tuple[Value, Value]:
-    """Value and time: the cut leaf's extreme where it is certainly inside, else its last reading, which is."""
-    kept = leaf[O_FIRST] + leaf[COUNT] - where.least  # ordinals from here on are certainly inside
-    if leaf[own + 4] >= kept:
+def _extreme(
+    leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int
+) -> tuple[Value, Value]:
+    """Value and time: the cut leaf's extreme where it is inside, else that of what follows it, or the last reading.
+
+    Certainly inside where its time is asked for; by the estimate where what follows is known (`after` ≥ 0), whose
+    extreme is taken while at least half of it is inside: as likely as not. The last reading surely is inside.
+    """
+    end = leaf[O_FIRST] + leaf[COUNT]
+    kept = end - where.least  # ordinals from here on are certainly inside
+    if after >= 0:
+        half = 2 * where.taken >= end - 1 - leaf[own + 4]
+        value = leaf[own] if leaf[own + 4] >= end - where.taken else leaf[after] if half else leaf[last]
+        time = leaf[T_LAST]
+    elif leaf[own + 4] >= kept:
         value, time = leaf[own], leaf[own + 1 if leaf[own + 3] >= kept else own + 2]
     else:
         value, time = leaf[last], leaf[T_LAST]
