@@ -833,6 +833,7 @@ cdef void end_calm(Amta self) noexcept nogil:
         return
     self.calm = self.flat_out = False
     self.calm_tail = -1
+    self.measure()
     self.let_go()
     self.stacked = 0
     for level in range(self.depth - 1, -1, -1):
