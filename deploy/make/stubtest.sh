@@ -6,4 +6,4 @@ venv=${VENV:-.venv}
 modules=$(find native -name '*.pyx' | sed -E 's#^native/##; s#\.pyx$##; s#/#.#g' | sort)
 [ -n "$modules" ] || { echo "stubtest: no compiled modules found below native/" >&2; exit 1; }
 # shellcheck disable=SC2086  # one module a word
-MYPYPATH=native:agent:cloud:deploy/demo exec "$venv/bin/python" -m mypy.stubtest --concise $modules
+MYPYPATH=native:agent:cloud:deploy/demo exec "$venv/bin/python" -m mypy.stubtest --mypy-config-file pyproject.toml --concise $modules

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
@@ -32,6 +33,7 @@ from sluicegate_agent.state import couchbase_lite as documents
 from sluicegate_agent.state.couchbase_lite import CouchbaseLiteStore
 
 # Of these, tests below do the same with the library's own means.
+del test_a_commit_refused_at_any_statement_is_tried_again_whole  # noqa: F821
 del test_a_full_disk_stops_acknowledging_and_nothing_else  # noqa: F821
 del test_damage_while_running_ends_the_agent_and_the_next_start_sets_it_aside  # noqa: F821
 del test_rows_that_say_nonsense_are_damage_too  # noqa: F821
@@ -106,6 +108,31 @@ def test_a_full_disk_stops_acknowledging_and_nothing_more(tmp_path: Path) -> Non
     assert one.accepted() == {"heat": 2000}
     assert sum(bucket.n for bucket in one.outbox("heat")) == 2000
     one.state.close()
+
+
+def test_a_commit_refused_at_statements_of_its_own(tmp_path: Path) -> None:
+    """Every eleventh statement, those that read what changed among them: nothing is there, then all of it is."""
+    acknowledged: list[int] = []
+    for at in range(3, 2000, 11):
+        one = opened(tmp_path / str(at), outbox={"rows": 12, "chunk_buckets": 4})
+        one.take(*of_pipeline.batch(0))
+        for message in of_pipeline.batch(4):
+            one.pipeline.accept(message)
+        before, real = content(one), one.state.store.connection
+        one.state.store.connection = of_pipeline.Refusing(real, at)  # type: ignore[assignment]
+        with contextlib.suppress(sqlite3.OperationalError):
+            acknowledged = one.pipeline.commit()
+        one.state.store.connection = real
+        if not acknowledged:
+            assert content(one) == before
+            assert len(one.pipeline.commit()) == 12
+        found = content(one)
+        one.restart()
+        assert content(one) == found
+        one.state.close()
+        if acknowledged:
+            break
+    assert at > 30
 
 
 @pytest.mark.parametrize("at", [1, 2, 7])

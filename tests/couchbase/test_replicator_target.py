@@ -134,7 +134,11 @@ def test_what_is_acknowledged_is_purged_here(at: SyncGateway, make: Makes, tmp_p
     keeping = make(keep=60.0)
     sent = document(2, first=5000)
     assert keeping.put([sent]).accepted == (sent.id,)
+    assert keeping.put([sent, SECOND]).accepted == (sent.id, SECOND.id)
+    sent = document(2, first=6000)
+    assert keeping.put([sent]).accepted == (sent.id,)
     keeping.close()
+    assert first_revisions(at)
     with cblite.Database("sync", tmp_path) as database:
         assert database.collection().expires(sent.id) > time.time() * 1000 + 20_000
 

@@ -13,7 +13,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves
-from sluicegate.engines.calm cimport AHEAD, is_calm, slide_calmly
+from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
     Pool, Queue, ask_for, ask_for_link, ask_for_place, at, clear, drop, give_back, has_room, held, prefetch, release, reserve, run_at, shape,
 )
@@ -223,9 +223,10 @@ cdef class Amta(Engine):
         cdef Queue* queue
         while level < LEVELS:
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if queue.begin >= min((head >> level) >> queue.shift, queue.end):  # so it is above, or soon
+            if queue.begin < min((head >> level) >> queue.shift, queue.end):
+                drop(&self.pool, queue, head >> level)
+            elif queue.begin == queue.end or queue.shift == self.pool.shift:  # so it is above, or soon: small chunks all
                 break
-            drop(&self.pool, queue, head >> level)
             level += 1
 
     # one reading
@@ -244,7 +245,7 @@ cdef class Amta(Engine):
         """Whether the leftmost tree stays when a leaf comes and the head moves so far; then there is room for some leaves."""
         cdef int top = self.depth - 1
         cdef int64_t falls, most
-        if top < 2 or self.base or not self.has_base:
+        if top < 2 or self.base or not self.has_base or self.p.width > WIDEST_AHEAD:
             return False
         most = ((((self.tail + 1) >> top) + 1) << top) - 2 - self.tail
         falls = self.end(top) << top
@@ -833,6 +834,7 @@ cdef void end_calm(Amta self) noexcept nogil:
         return
     self.calm = self.flat_out = False
     self.calm_tail = -1
+    self.measure()
     self.let_go()
     self.stacked = 0
     for level in range(self.depth - 1, -1, -1):

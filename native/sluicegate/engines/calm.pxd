@@ -11,6 +11,7 @@ from sluicegate.engines.kernels cimport Any, Op, combine_by, copy_by, width_of
 from sluicegate.engines.program cimport Slot
 
 cdef enum:
+    WIDEST_AHEAD = 32  # slots of a partial: wider ones are better combined when they are needed
     AHEAD = 64  # readings: what their parents and their R0 cost at once stays far below a microsecond
 
 

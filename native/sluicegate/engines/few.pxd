@@ -128,8 +128,10 @@ cdef inline void extend_flat(Amta self, Op op, const Slot* leaf) noexcept nogil:
 
 cdef inline void step_flat(Amta self, Op op, const Slot* leaf, int64_t head) noexcept nogil:
     """A reading that may change the leftmost tree, and the one that leaves for it: R0 and R1 are taken once, after both."""
-    cdef int w = width_of(op, self.p), before = self.depth
+    cdef int w = width_of(op, self.p), before
     cdef bint grown, moved, fell = False
+    measure_flat(self)  # a level may have come while it was calm
+    before = self.depth
     copy_by(op, self.p, flat_at(self, 0, self.tail, w), leaf)
     self.tail += 1
     raise_flat(self, op, self.raised, self.tail)
@@ -158,11 +160,14 @@ cdef inline void step_flat(Amta self, Op op, const Slot* leaf, int64_t head) noe
 
 
 cdef inline void look_ahead(Amta self, int w) noexcept nogil:
-    """How far the leftmost tree stays as it is."""
-    cdef int top = self.depth - 1
+    """How far the leftmost tree stays as it is: beyond a level's first node too, where that is certain to change nothing else."""
+    cdef int depth = self.depth
+    cdef int64_t changes = (((self.tail + 1) >> (depth - 1)) + 1) << (depth - 1)
     self.calm_tail = -1
-    if top < 1 or not self.has_base:
+    if depth < 2 or not self.has_base:
         return
-    self.calm_tail = min(((((self.tail + 1) >> top) + 1) << top) - 2, self.origin + ROOM_OF_FEW)
     self.calm_head, self.calm_jump = end_of_leftmost(self), 1
+    if not changes & (((<int64_t> 1) << depth) - 1) and ((self.calm_head - 1) >> depth) + 2 <= changes >> depth:
+        changes += (<int64_t> 1) << depth
+    self.calm_tail = min(changes - 2, self.origin + ROOM_OF_FEW)
     self.next_leaf = flat_at(self, 0, self.tail, w)
