@@ -74,13 +74,13 @@ def test_wheel_has_every_compiled_module_and_its_stub(wheel: Path) -> None:
         stem = module.relative_to(ROOT / "native").with_suffix("").as_posix()
         assert any(name.startswith(f"{stem}.") and name.endswith(".so") for name in names), stem
         assert f"{stem}.pyi" in names
-    for package in ("sluicegate", "sluicegate_agent", "sluicegate_cloud"):
+    for package in ("sluicegate", "sluicegate_agent", "sluicegate_cloud", "pyspark_sluicegate"):
         assert f"{package}/py.typed" in names
 
 
 def test_wheel_has_no_stray_files(wheel: Path) -> None:
-    """No test, no generated C and nothing but the four packages is shipped."""
-    packages = {"sluicegate", "sluicegate_agent", "sluicegate_cloud", "sluicegate_demo"}
+    """No test, no generated C and nothing but the packages is shipped; PySpark finds its source by the name pyspark_…"""
+    packages = {"sluicegate", "sluicegate_agent", "sluicegate_cloud", "sluicegate_demo", "pyspark_sluicegate"}
     for name in zipfile.ZipFile(wheel).namelist():
         top = name.split("/")[0]
         assert top in packages or top.endswith(".dist-info"), name
