@@ -79,7 +79,7 @@ def test_wheel_has_every_compiled_module_and_its_stub(wheel: Path) -> None:
 
 
 def test_wheel_has_no_stray_files(wheel: Path) -> None:
-    """No test, no generated C and nothing but the packages is shipped; PySpark finds its source by the name pyspark_…"""
+    """No test, no generated C and only our packages; PySpark finds its source by the name of one."""
     packages = {"sluicegate", "sluicegate_agent", "sluicegate_cloud", "sluicegate_demo", "pyspark_sluicegate"}
     for name in zipfile.ZipFile(wheel).namelist():
         top = name.split("/")[0]
