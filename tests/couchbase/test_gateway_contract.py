@@ -62,7 +62,7 @@ class Client:
         """The rows of `_changes` without the user's own, and `last_seq`."""
         status, answer, _ = self.ask("GET", f"/_changes?{query}", **options)
         assert status == 200
-        return [row for row in answer["results"] if not row["id"].startswith("_")], answer["last_seq"]
+        return [row for row in answer["results"] if _asked_for(row["id"], **options)], answer["last_seq"]
 
     def fed(self, count: int, query: str = "", **options: Any) -> list[dict[str, Any]]:
         """The rows of `_changes` once there are `count`: a real gateway feeds a moment after it has stored."""
@@ -70,6 +70,11 @@ class Client:
         while len(rows := self.changes(query, **options)[0]) < count and time.monotonic() < end:
             time.sleep(0.05)
         return rows
+
+
+def _asked_for(name: str, database: str = databases.PLAIN, **_: Any) -> bool:
+    """Neither the user's own row nor, where all may write, what a target's test left on its way when it ended."""
+    return name.startswith("a::b::c::") if database == databases.PLAIN else not name.startswith("_")
 
 
 @pytest.fixture
