@@ -112,6 +112,7 @@ def test_gzip_is_taken_and_given(client: Client) -> None:
     packed = gzip.compress(json.dumps({"docs": [doc("1", text="x" * 5000)]}).encode())
     status, rows, _ = client.ask("POST", "/_bulk_docs", packed, Content_Encoding="gzip")
     assert (status, rows[0]["id"]) == (201, "a::b::c::1")
+    client.fed(1)
     query = "/_changes?include_docs=true"
     status, answer, _ = client.ask("GET", query, Accept_Encoding="gzip")
     assert [row["doc"]["text"] for row in answer["results"] if "text" in row.get("doc", {})] == ["x" * 5000]
