@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -97,3 +98,16 @@ def test_a_long_run_one_by_one(size: int) -> None:
         assert window.slide(value) == expected[i], i
     window.verify()
     assert window._core.save() == batch._core.save()
+
+
+def test_no_level_of_a_large_window_moves_at_once() -> None:
+    """Bytes never change by two large chunks within 64 readings: a level moved to large ones takes five at once."""
+    size, large = 1 << 20, 64 << 10
+    window = sg.Window(sg.sum(), policy=sg.policies.count(size), engine="amta")
+    window.insert_many(array("d", [1.0]) * size, results=False)
+    held = [window.footprint.bytes]
+    for i in range(1 << 18):
+        window.slide(1.0)
+        if i % 64 == 0:
+            held.append(window.footprint.bytes)
+    assert max(abs(after - before) for before, after in pairwise(held)) < 2 * large

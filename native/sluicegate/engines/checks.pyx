@@ -27,6 +27,10 @@ cdef extern from *:
     """
     void sg_ask_for_large_pages(void* data, size_t size)
 
+cdef extern from "lanes.h" nogil:
+    bint lanes_refused(const uint64_t* bits, int64_t n, uint64_t most)
+    bint lanes_far(const uint64_t* times, int64_t n)
+
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject* o) nogil
 
@@ -36,8 +40,7 @@ cdef enum:
     BYTES_OF_RECENT = 8 << 20
 
 cdef uint64_t MAGNITUDE_BITS = int.from_bytes(pack("=d", _LARGEST), byteorder)
-cdef uint64_t NO_SIGN = (<uint64_t> 1 << 63) - 1
-cdef uint64_t TIMES = _LATEST
+cdef int64_t TIMES = _LATEST
 cdef array.array DOUBLES = array.array("d")
 cdef list RECENT = []  # columns given out lately, the newest last
 
@@ -75,23 +78,6 @@ cdef int keep_recent(array.array column) except -1:
     return 0
 
 
-cdef inline bint has_refused(const uint64_t* bits, Py_ssize_t n) noexcept nogil:
-    """Whether a magnitude exceeds 2^960 or is none: as whole numbers, the bits of magnitudes stand in their order."""
-    cdef uint64_t found = 0
-    cdef Py_ssize_t i
-    for i in range(n):
-        found |= MAGNITUDE_BITS - (bits[i] & NO_SIGN)
-    return found >> 63
-
-
-cdef inline bint has_late(const uint64_t* times, Py_ssize_t n) noexcept nogil:
-    cdef uint64_t found = 0
-    cdef Py_ssize_t i
-    for i in range(n):
-        found |= (TIMES - times[i]) | (TIMES + times[i])
-    return found >> 63
-
-
 cdef inline bint has_not_positive(const uint64_t* bits, int64_t n) noexcept nogil:
     """Whether any of n numbers that may enter is 0, −0 or below: its sign is set, or that of its bits less 1."""
     cdef uint64_t found = 0
@@ -109,9 +95,9 @@ def first_refused(const double[::1] values not None):
         return -1
     bits = <const uint64_t*> &values[0]
     with nogil:
-        while count - i > AT_ONCE and not has_refused(bits + i, AT_ONCE):
+        while count - i > AT_ONCE and not lanes_refused(bits + i, AT_ONCE, MAGNITUDE_BITS):
             i += AT_ONCE
-        while i < count and not has_refused(bits + i, 1):
+        while i < count and not lanes_refused(bits + i, 1, MAGNITUDE_BITS):
             i += 1
     return i if i < count else -1
 
@@ -141,9 +127,9 @@ def first_late(const int64_t[::1] times not None):
         return -1
     all = <const uint64_t*> &times[0]
     with nogil:
-        while count - i > AT_ONCE and not has_late(all + i, AT_ONCE):
+        while count - i > AT_ONCE and not lanes_far(all + i, AT_ONCE):
             i += AT_ONCE
-        while i < count and not has_late(all + i, 1):
+        while i < count and -TIMES <= times[i] <= TIMES:
             i += 1
     return i if i < count else -1
 

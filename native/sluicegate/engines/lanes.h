@@ -114,6 +114,40 @@ SLUICEGATE_LANES_OF static int lanes_sound(const double *x, int64_t n, double s,
     return bad == 0;
 }
 
+/* Whether a magnitude exceeds the one of the bits `most` or is none: as whole numbers, the bits of magnitudes stand in their order. */
+SLUICEGATE_LANES_OF static int lanes_refused(const uint64_t *bits, int64_t n, uint64_t most)
+{
+    uint64_t found = 0;
+    for (int64_t j = 0; j < n; j++) found |= most - (bits[j] & (UINT64_MAX >> 1));
+    return (int) (found >> 63);
+}
+
+/* Whether any of n times is not from -2^61 to 2^61 - 1. */
+SLUICEGATE_LANES_OF static int lanes_far(const uint64_t *times, int64_t n)
+{
+    uint64_t found = 0;
+    for (int64_t j = 0; j < n; j++) found |= times[j] + ((uint64_t) 1 << 61);
+    return found >> 62 != 0;
+}
+
+/* Whether kept[j] leaves by the time times[j] and kept[j + 1] does not, for each of n; n + 1 are kept. */
+SLUICEGATE_LANES_OF static int lanes_steady(const uint64_t *kept, const uint64_t *times, uint64_t span, int64_t n)
+{
+    uint64_t stays = 0, leaves = UINT64_MAX;
+    for (int64_t j = 0; j < n; j++) {
+        uint64_t cut = times[j] - span;
+        stays |= cut - kept[j];
+        leaves &= cut - kept[j + 1];
+    }
+    return !(stays >> 63) && leaves >> 63;
+}
+
+/* out[j] = first + j. */
+SLUICEGATE_LANES_OF static void lanes_count(int64_t *out, int64_t n, int64_t first)
+{
+    for (int64_t j = 0; j < n; j++) out[j] = first + j;
+}
+
 /* Moments (count, mean, squared deviations): out = front then out, as kernels.merge_moments. */
 SLUICEGATE_LANES_OF static void lanes_merge(const double *restrict front, double *restrict out, int64_t n)
 {

@@ -3,7 +3,7 @@
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from libc.math cimport NAN, exp, fabs, isnan, log, sqrt
-from libc.stdint cimport INT64_MAX, int64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
@@ -22,6 +22,8 @@ from sluicegate.reference.core import LARGEST as _LARGEST
 from sluicegate.reference.core import LATEST as _LATEST
 
 cdef extern from "lanes.h" nogil:
+    bint lanes_steady(const uint64_t* kept, const uint64_t* times, uint64_t span, int64_t n)
+    void lanes_count(int64_t* out, int64_t n, int64_t first)
     void lanes_spread(const double* n_of, const double* squares, double* out, int64_t n, int w, double ddof, bint root)
 
 cdef double MAGNITUDE = _LARGEST
@@ -352,20 +354,18 @@ cdef class Taking(Answering):
         full = min(max(first - start, 0), n)
         for i in range(full):
             heads[i] = first
-        for i in range(full, n):
-            heads[i] = start + i
+        lanes_count(heads + full, n - full, start + full)
         return max(heads[0] - first, 1)
 
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil:
         """Where the window begins after each reading; the times are kept. Gives no less than the most that leave at once."""
-        cdef int64_t head = self.engine.head, jump = -1, i
+        cdef int64_t head = self.engine.head, jump = -1
         self.keep_times(times, n)
         self.empties = False
         if self.hop > 1 or self.latest_late >= head or times[0] < self.newest:
             return self.heads_one_by_one(heads, times, n)
         if head < self.engine.tail and self.one_for_each(times, n):
-            for i in range(n):
-                heads[i] = head + 1 + i
+            lanes_count(heads, n, head + 1)
             jump = 1
         elif in_order(times, n):
             jump = self.heads_in_order(heads, times, n)
@@ -378,11 +378,11 @@ cdef class Taking(Answering):
         cdef const int64_t* kept
         while i < n:
             kept, k = <const int64_t*> at(&self.time_pool, &self.times, 1, head + i), min(run_at(&self.times, head + i), n - i)
-            if not leave(kept, times + i, self.value, k):
-                return False
             if i and not stay(kept, times + i - 1, self.value, 1):
                 return False
-            if not stay(kept + 1, times + i, self.value, k - 1):
+            if not lanes_steady(<const uint64_t*> kept, <const uint64_t*> (times + i), self.value, k - 1):
+                return False
+            if not leave(kept + k - 1, times + i + k - 1, self.value, 1):
                 return False
             i += k
         return self.time_of(head + n) > times[n - 1] - self.value

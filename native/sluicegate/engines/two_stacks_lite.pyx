@@ -8,6 +8,7 @@ the leaf of a front element given up for its aggregate. The readable twin is slu
 cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
 
 from sluicegate.engines.base cimport Block, Engine
 from sluicegate.engines.chunks cimport at, reserve, run_at
@@ -155,8 +156,8 @@ cdef inline void glide_by(
     """k readings with a back before them, and a front element left after each."""
     cdef int w = width_of(op, self.p)
     cdef int64_t j
-    for j in range(k * w):
-        put[j] = leaves[j]
+    if out == NULL or Op is Merge:
+        memcpy(put, leaves, k * w * sizeof(Slot))
     if out == NULL:
         for j in range(k):
             combine_by(op, self.p, back, back, leaves + j * w)
@@ -167,6 +168,7 @@ cdef inline void glide_by(
         lanes_merge(<const double*> front, <double*> out, k)
     else:
         for j in range(k):
+            copy_by(op, self.p, put + j, leaves + j)  # here it costs nothing: all wait for the chain of the back
             combine_by(op, self.p, back, back, leaves + j)
             combine_by(op, self.p, out + j, front + j, back)
 
