@@ -25,12 +25,14 @@ bounds)
 address)
     CFLAGS="-fsanitize=address -fno-omit-frame-pointer -g1" LDFLAGS=-fsanitize=address "$python" setup.py -q build_ext --inplace
     LD_PRELOAD=$("${CC:-cc}" -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0
-    export LD_PRELOAD ASAN_OPTIONS
+    export LD_PRELOAD ASAN_OPTIONS PYTHONMALLOC=malloc  # Python's own allocator hides small overruns
     ours
     exec "$python" -m pytest -q --capture=sys -m 'not slow' \
         tests/native/test_engines*.py tests/native/test_engine_blocks.py tests/native/test_lockstep*.py \
         tests/native/test_policies.py tests/native/test_bad_input.py tests/native/test_window.py \
-        tests/native/test_runs.py tests/native/test_aggregates.py tests/native/test_store*.py
+        tests/native/test_runs.py tests/native/test_aggregates.py tests/native/test_store*.py \
+        tests/native/test_batch_*.py tests/native/test_one_by_one.py tests/native/test_answered_runs.py \
+        tests/native/test_staging.py tests/native/test_withheld_answers.py tests/native/test_shared_windows.py
     ;;
 *) echo "checked: $kind, expected bounds or address" >&2; exit 2 ;;
 esac
