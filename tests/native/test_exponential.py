@@ -1,4 +1,4 @@
-"""e to the power x: within a unit in the last place, and the same bits in the twin, one at a time and several at once."""
+"""e to the power x: within a unit in the last place, the same bits in the twin, one at a time, several at once."""
 
 from __future__ import annotations
 
