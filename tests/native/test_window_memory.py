@@ -92,7 +92,7 @@ def test_a_gap_lets_all_but_the_newest_leave() -> None:
 
 @pytest.mark.skipif(not hasattr(resource, "RUSAGE_THREAD"), reason="counts the page faults of a thread")
 def test_single_readings_find_their_memory_prepared() -> None:
-    """In a full window, through a multiple of chunks: few readings wait for new pages, and none for more than some at once."""
+    """In a full window, through some chunks: few readings wait for new pages, and none for more than some at once."""
     size, faults = 2**20, array("q", [0])
     window = filled(sg.policies.count(size), size)
     slide, pages = window.slide, resource.getrusage
