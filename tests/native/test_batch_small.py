@@ -1,4 +1,4 @@
-"""Batches through windows of every small size, steady ones above all: what AMTA's loops in C give is what single readings give."""
+"""Batches through windows of every small size: AMTA's loops in C give what single readings give, to the bit."""
 
 from __future__ import annotations
 
