@@ -90,7 +90,7 @@ def test_one_by_one_is_the_twin_to_the_bit(question: str, by_time: bool, monkeyp
 @pytest.mark.parametrize("by_time", [False, True], ids=["count", "time"])
 @pytest.mark.parametrize("question", ["sum", "std"])
 def test_few_readings_stay_laid_out(question: str, by_time: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs longer than the flat arrays, in small windows, bit for bit the twin's; all else finds the levels afterwards."""
+    """Runs longer than the flat arrays, in small windows, bit for bit the twin's; all else finds the levels."""
     rng = random.Random(f"few {question} {by_time}")
     for size in (2, 5, 16, 23, 63):
         policy = (sg.policies.time if by_time else sg.policies.count)(size)
