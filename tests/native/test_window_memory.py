@@ -38,7 +38,7 @@ def test_bytes_a_reading(by: str, partial: int, size: int) -> None:
 @pytest.mark.parametrize("size", [2**4, 2**6, 2**8, 2**10, 2**12])
 @pytest.mark.parametrize("single", [True, False], ids=["single", "batch"])
 def test_bytes_of_small_windows(single: bool, size: int) -> None:
-    """At most 2.5 times the partial and the fixed bytes that docs/engines.md states; an empty window holds next to nothing."""
+    """At most 2.5 times the partial and the fixed bytes that docs/engines.md states; next to nothing when empty."""
     window = sg.Window(sg.sum(), policy=sg.policies.count(size), engine="amta")
     assert window.footprint.bytes <= 1024
     for value in array("d", [1.0]) * (3 * size):
