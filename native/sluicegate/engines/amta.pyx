@@ -98,6 +98,8 @@ cdef class Amta(Engine):
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Insert a leaf (Algorithm 3): a pair gets its parent when the next pair of its level begins."""
+        if self.kernel == ANY:
+            return push_bucket(self, leaf)
         self.unsettle()
         self.freshen()
         self.return_chunk()
@@ -110,8 +112,6 @@ cdef class Amta(Engine):
             push_by(self, least_op, leaf)
         elif self.kernel == MERGE:
             push_by(self, merge_op, leaf)
-        else:
-            push_by(self, any_op, leaf)
         return 0
 
     cdef inline void return_chunk(self) noexcept nogil:
@@ -158,6 +158,9 @@ cdef class Amta(Engine):
 
     cdef void pop(self) noexcept nogil:
         """Evict the oldest leaf (Algorithms 6 and 7)."""
+        if self.kernel == ANY:
+            pop_bucket(self)
+            return
         self.unsettle()
         self.freshen()
         if self.kernel == ADD:
@@ -168,8 +171,6 @@ cdef class Amta(Engine):
             pop_by(self, least_op)
         elif self.kernel == MERGE:
             pop_by(self, merge_op)
-        else:
-            pop_by(self, any_op)
 
     cdef void pop_to(self, int64_t head) noexcept nogil:
         """One by one, or, where more than about log n leave, at once."""
@@ -722,6 +723,7 @@ cdef inline void pop_by(Amta self, Op op) noexcept nogil:
 include "amta_one.pxi"
 include "amta_block.pxi"
 include "amta_levels.pxi"
+include "amta_buckets.pxi"
 
 
 cdef int chunk_shift(int64_t limit) noexcept:
