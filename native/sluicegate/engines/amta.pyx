@@ -8,14 +8,14 @@ taken level by level (`glide`), which combines the same operands in the same ord
 """
 
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
-    Pool, Queue, ask_for, ask_for_link, ask_for_place, at, clear, drop, give_back, has_room, held, prefetch, release, reserve, run_at, shape,
+    Pool, Queue, ask_for, ask_for_link, ask_for_place, at, clear, drop, give_back, has_room, held, links, prefetch, prepare, release, reserve, run_at, shape,
 )
 from sluicegate.engines.eights cimport EIGHT, LEVELS_OF_EIGHT, Eights, extend, go_on, lefts_of_eight, raise_eight
 from sluicegate.engines.few cimport FEW, ROOM_OF_FEW, find_flat_lefts, flat_at, look_ahead, step_flat
@@ -33,6 +33,10 @@ cdef enum:
     LEAST_GLIDE = 4  # readings for which a block pays off
     LEAST_EIGHTS = 24
     LEAST_LITTLE = 32
+    PREPARES = 64  # readings of a block that prepare a few pages
+    PARTS = 9  # stretches
+    ROUND = 1024  # leaves: at its multiples many levels come to a new chunk or a cold cache line at once
+    LINE = 64  # bytes
 
 # tags of kernels.pxd: never read, they choose a function
 cdef Any any_op
@@ -256,6 +260,8 @@ cdef class Amta(Engine):
         self.room_for_lefts(AHEAD)
         if self.tail >= self.calm_tail:
             most = min(min(most, run_at(&self.level[0], self.tail)), 1 if self.pool.surplus else AHEAD)
+            if head >= self.calm_head:  # R0 is due at this very reading: not again at the same
+                most = min(most, AHEAD // 2)
             most = self.until_room_ends(most)
             self.make_room_for(self.tail + most)
             self.next_leaf, self.calm_tail = self.node(0, self.tail), self.tail + most
@@ -282,14 +288,22 @@ cdef class Amta(Engine):
         self.unsettle()
         self.freshen()
         if self.kernel == ADD:
-            return run_by(self, add_op, block)
-        if self.kernel == GREATEST:
-            return run_by(self, greatest_op, block)
-        if self.kernel == LEAST:
-            return run_by(self, least_op, block)
-        if self.kernel == MERGE:
-            return run_by(self, merge_op, block)
-        return run_by(self, any_op, block)
+            run_by(self, add_op, block)
+        elif self.kernel == GREATEST:
+            run_by(self, greatest_op, block)
+        elif self.kernel == LEAST:
+            run_by(self, least_op, block)
+        elif self.kernel == MERGE:
+            run_by(self, merge_op, block)
+        else:
+            run_by(self, any_op, block)
+        self.prepare_chunks(block.n)
+        return 0
+
+    cdef inline void prepare_chunks(self, int64_t n) noexcept nogil:
+        """In proportion to the block, have chunks ready for single readings after it."""
+        while n >= PREPARES and prepare(&self.pool):
+            n -= PREPARES
 
     cdef int64_t quiet(self, const Block* block, int64_t done) noexcept nogil:
         """How many readings from `done` on neither let the leftmost tree grow nor lower it, nor let many leave at once."""

@@ -64,25 +64,34 @@ cdef inline void raise_parts(Amta self, Op op, int64_t before, int64_t after) no
         raise_levels(self, op, width_of(op, self.p), 0, 1, before, after)
 
 
-cdef inline void lefts_of_parts(Amta self, Op op, int64_t old) noexcept nogil:
+cdef inline void lefts_of_parts(Amta self, Op op, int64_t old, int levels, int kept) noexcept nogil:
     cdef int k, kernel, s
     copy_by(op, self.p, self.lefts, self.left)
     if Op is Any:
         if not self.split:
-            slide_left(self, op, self.p.width, 0, old, True, 0)
+            lower_levels_of_lefts(self, op, self.p.width, 0, old, levels, kept)
             return
         for k in range(self.p.steps):
             kernel, s = kernel_of_step(&self.p.step[k]), self.p.step[k].slot
             if kernel == ADD:
-                slide_left(self, add_op, self.p.width, s, old, True, 0)
+                lower_levels_of_lefts(self, add_op, self.p.width, s, old, levels, kept)
             elif kernel == LEAST:
-                slide_left(self, least_op, self.p.width, s, old, True, 0)
+                lower_levels_of_lefts(self, least_op, self.p.width, s, old, levels, kept)
             elif kernel == GREATEST:
-                slide_left(self, greatest_op, self.p.width, s, old, True, 0)
+                lower_levels_of_lefts(self, greatest_op, self.p.width, s, old, levels, kept)
             else:
-                slide_left(self, merge_op, self.p.width, s, old, True, 0)
+                lower_levels_of_lefts(self, merge_op, self.p.width, s, old, levels, kept)
     else:
-        slide_left(self, op, width_of(op, self.p), 0, old, True, 0)
+        lower_levels_of_lefts(self, op, width_of(op, self.p), 0, old, levels, kept)
+
+
+cdef inline void lower_levels_of_lefts(Amta self, Op op, int w, int s, int64_t old, int levels, int kept) noexcept nogil:
+    """As `slide_left`, of the lowest levels only; the `kept` lowest elements of the stack, which come from those above, stay."""
+    cdef int level
+    self.stacked = kept
+    for level in range(levels - 1, -1, -1):
+        level_of_lefts(self, op, w, s, self.lefts + s - old * w, old, level)
+        stack_part(self, op, w, s, level)
 
 
 cdef inline void raise_levels(Amta self, Op op, int w, int s, int level, int64_t before, int64_t after) noexcept nogil:

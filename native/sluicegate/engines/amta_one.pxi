@@ -69,6 +69,8 @@ cdef inline int slide_by(Amta self, Op op, const Slot* leaf, int64_t head, Slot*
 cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     """Where a stretch of calm readings begins or ends, the leftmost tree changes, or many leave."""
     cdef Block block
+    cdef int64_t oldest, newest
+    cdef bint found, took = self.tail >= self.calm_tail
     self.freshen()
     if self.calm:
         if self.flat_out and is_few(self, head):
@@ -80,11 +82,20 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
     if not self.calm and is_few(self, head) and lay_out(self, op):
         return slide_flat(self, op, leaf, head, out)
     if self.foresee(head):
-        if not self.calm or head >= self.calm_head:
+        if took:
+            prepare(&self.pool)
+        newest, oldest = self.tail + 1, self.head
+        found = not self.calm or head >= self.calm_head
+        if found:
             find_lefts(self, op)
         if not self.calm:
             self.calm, self.raised = True, self.tail
-        return slide_calmly(self, op, leaf, head, out)
+        slide_calmly(self, op, leaf, head, out)
+        if found:  # last, so that nothing here waits behind what is fetched
+            ask_ahead(self, oldest, False)
+        if took:
+            ask_ahead(self, newest, True)
+        return 1
     end_calm(self)
     self.make_room(0, self.tail)
     raise_node(self, op, leaf)
@@ -121,15 +132,94 @@ cdef void end_calm(Amta self) noexcept nogil:
 
 
 cdef void find_lefts(Amta self, Op op) noexcept nogil:
-    """R0 for the next heads of the leftmost tree."""
-    cdef int top = self.depth - 1
+    """R0 for the next heads of the leftmost tree.
+
+    While it is calm the stack is that of the last head found so far: where a level's first node is the same for the new
+    last head, nothing changes there and above.
+    """
+    cdef int top = self.depth - 1, levels = top + 1, kept = 0
     cdef int64_t old = self.head, last = min((self.end(top) << top) - 1, old + min(AHEAD, self.most_left))
     self.let_go()
+    if self.calm and bits(old ^ last) <= top:
+        levels = bits(old ^ last)
+        kept = zeros(last >> levels, top - levels) + (not self.first(top) & 1 and self.first(top) + 1 < self.end(top))
     self.head = last
-    lefts_of_parts(self, op, old)
+    lefts_of_parts(self, op, old, levels, kept)
     self.head = old
     copy_by(op, self.p, self.left, self.lefts)
     self.calm_lefts, self.lefts_from, self.calm_head = self.lefts, old, last + 1
+
+
+cdef extern from *:
+    int ones "__builtin_popcountll"(uint64_t number) nogil
+    int empty_above "__builtin_clzll"(uint64_t number) nogil  # leading zeros of what is not 0
+
+
+cdef inline int bits(int64_t number) noexcept nogil:
+    """So many binary digits a number has that is not negative."""
+    return 64 - empty_above(number) if number else 0
+
+
+cdef inline int zeros(int64_t number, int digits) noexcept nogil:
+    """The zeros among a number's lowest digits: levels whose first node is a pair's left one."""
+    return digits - ones(number & ((<int64_t> 1 << digits) - 1))
+
+
+cdef inline void ask_ahead(Amta self, int64_t index, bint newest) noexcept nogil:
+    """Have fetched what an end of the window will touch where it crosses a multiple of ROUND leaves: it is cold at many levels.
+
+    First where the chunks stand that it comes to, then, in the next stretches, the nodes, a part of the levels each: a
+    processor fetches few pages at a time.
+    """
+    cdef int64_t crossing = (index + (PARTS + 2) * AHEAD) & -ROUND, stretches = (crossing - index - 1) // AHEAD
+    if crossing <= index + AHEAD:
+        return
+    if stretches > PARTS:
+        ask_for_chunks(self, crossing)
+    elif newest:
+        ask_for_newest(self, crossing, <int> stretches - 1)
+    else:
+        ask_for_oldest(self, crossing, <int> stretches - 1)
+
+
+cdef void ask_for_chunks(Amta self, int64_t crossing) noexcept nogil:
+    """Of the levels where a chunk begins there."""
+    cdef int level = 0
+    cdef Queue* queue
+    while level < self.depth and not crossing & ((<int64_t> 1 << level) - 1):
+        queue = &self.level[level]
+        if not (crossing >> level) & ((<int64_t> 1 << queue.shift) - 1):
+            ask_for_place(queue, crossing >> level, queue.end - 1)
+        level += 1
+
+
+cdef void ask_for_oldest(Amta self, int64_t crossing, int level) noexcept nogil:
+    """Of every PARTS-th level from `level` on, where a cache line begins: that, one that follows, and the chunk that is let go."""
+    cdef int64_t w = self.p.width
+    cdef Queue* queue
+    cdef Slot* node
+    while level < self.depth and not crossing & ((<int64_t> 1 << level) - 1):
+        queue = &self.level[level]
+        if queue.begin <= (crossing >> level) >> queue.shift < queue.end:
+            node = at(&self.pool, queue, w, crossing >> level)
+            if (<size_t> node & (LINE - 1)) < w * sizeof(Slot):
+                prefetch(node)
+                prefetch(node + LINE // sizeof(Slot))
+                ask_for_link(queue, crossing >> level)
+        level += PARTS
+
+
+cdef void ask_for_newest(Amta self, int64_t crossing, int level) noexcept nogil:
+    """The same, where the pairs that are complete there have not been looked at for long: at the upper levels."""
+    cdef int64_t index
+    cdef Queue* queue
+    level += PARTS
+    while level < self.depth and not crossing & ((<int64_t> 1 << level) - 1):
+        queue, index = &self.level[level], (crossing >> level) - 2
+        if queue.begin <= index >> queue.shift < queue.end:
+            prefetch(at(&self.pool, queue, self.p.width, index))
+            prefetch(links(queue)[(queue.end - 1) & queue.mask])
+        level += PARTS
 
 
 cdef inline bint is_few(Amta self, int64_t head) noexcept nogil:

@@ -9,11 +9,25 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "exponential.h"
+
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define SLUICEGATE_LANES_OF __attribute__((unused, noinline, target_clones("avx2", "default")))
 #else
 #define SLUICEGATE_LANES_OF __attribute__((unused, noinline))
 #endif
+
+/* Has the memory from `data` on fetched into the caches. The empty statement keeps the compiler from taking the function
+   for one without any effect and dropping its calls. */
+__attribute__((unused)) static void lanes_fetch(const void *data, int64_t bytes)
+{
+#ifdef __GNUC__
+    for (const char *next = data, *end = next + bytes; next < end; next += 64) {
+        __builtin_prefetch(next);
+        __asm__ volatile("");
+    }
+#endif
+}
 
 /* a − b = upper + lower: upper exactly on the grid, lower to the rounding of numbers as small as half of it; whether there
    is any lower at all: there is none for numbers of few binary digits, such as integers and float32s. */
@@ -89,6 +103,22 @@ SLUICEGATE_LANES_OF static void lanes_spread(
             if (root) spread = sqrt(spread);
             out[i] = less > 0.0 ? spread : NAN;
         }
+}
+
+/* The answers of means: totals shared out among the readings from heads[i] up to the end, which is one further each time. */
+SLUICEGATE_LANES_OF static void lanes_means(
+    const double *restrict totals, const int64_t *restrict heads, double *restrict out, int64_t n, int w, int64_t end)
+{
+    if (w == 1)
+        for (int64_t i = 0; i < n; i++) out[i] = totals[i] / sluicegate_number(end + i - heads[i]);
+    else
+        for (int64_t i = 0; i < n; i++) out[i] = totals[i * w] / sluicegate_number(end + i - heads[i]);
+}
+
+/* Each becomes e to the power of it. */
+SLUICEGATE_LANES_OF static void lanes_exponentials(double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) x[i] = sluicegate_exponential(x[i]);
 }
 
 /* One reading for another in means of as many: what the mean changes by. */

@@ -47,6 +47,7 @@ cdef class Soe(Queued):
     cdef void advance(self, int64_t k) noexcept nogil
     cdef Slot* element(self, int64_t index) noexcept nogil
     cdef void exchange(self, const double* new, double* old, int64_t k) noexcept nogil
+    cdef void fetch_next(self, int64_t k, int64_t first, int64_t end) noexcept nogil
     cdef int64_t while_sound(self, const double* new, const double* squares, int64_t k) noexcept nogil
     cdef void note_largest(self, const double* new, int64_t k, double largest) noexcept nogil
     cdef const Slot* rounded(self, const Slot* total, const double* errors, Slot* out) noexcept nogil

@@ -29,6 +29,7 @@ cdef enum:
     TURNS = 4  # sluicegate.reference.soe.TURNS
     FEWEST = 512  # sluicegate.reference.soe.FEWEST
     LEAST_RUN = 4  # readings
+    STRETCH = 256  # readings at once: what is worked out of them on the way stays in the first cache
     ALONE = 64  # readings that are taken one by one where a stretch cannot be
 
 cdef double CUT = 2.0 ** -28  # of the largest summand: below it 512 rests' rounding, each 2⁻⁹³ of that, is no ulp yet
@@ -43,6 +44,7 @@ cdef extern from "lanes.h" nogil:
     void lanes_shares(const double* a, const double* b, double* out, int64_t n, double share)
     void lanes_squares(const double* a, const double* b, const double* shift, double* out, int64_t n, double mean)
     bint lanes_sound(const double* x, int64_t n, double s, double least)
+    void lanes_fetch(const void* data, int64_t bytes)
 
 
 @cython.final
@@ -225,7 +227,7 @@ cdef class Soe(Queued):
         if self.kernel != ADD and self.kernel != MERGE:
             return Engine.run(self, block)
         while i < block.n:
-            k = self.steady(block, i)
+            k = min(self.steady(block, i), STRETCH)
             alone = 1
             if k >= LEAST_RUN:
                 k = self.glide(block, i, k) if self.kernel == ADD else self.glide_moments(block, i, k)
@@ -269,6 +271,15 @@ cdef class Soe(Queued):
             memcpy(old + j, self.element(self.head + j), n * sizeof(double))
             j += n
 
+    cdef void fetch_next(self, int64_t k, int64_t first, int64_t end) noexcept nogil:
+        """Have what the next k readings take out fetched while these are worked on: of it, quarters `first` to `end`."""
+        cdef int64_t j = first * k >> 2, n
+        end = min(end * k >> 2, self.tail - self.head - k)
+        while j < end:
+            n = min(run_at(&self.queue, self.head + k + j), end - j)
+            lanes_fetch(self.element(self.head + k + j), n * sizeof(double))
+            j += n
+
     cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil:
         """Take k such readings: the sum of the differences up to each is added to the total of before.
 
@@ -276,20 +287,22 @@ cdef class Soe(Queued):
         no sum of them rounds, and small rests. 0, and no reading is taken, where a total is so small that the rounding of
         the rests would show in it.
         """
-        cdef double old[MOST_BLOCK]
-        cdef double upper[MOST_BLOCK]
-        cdef double lower[MOST_BLOCK]
-        cdef double unasked[MOST_BLOCK]
+        cdef double old[STRETCH]
+        cdef double upper[STRETCH]
+        cdef double lower[STRETCH]
+        cdef double unasked[STRETCH]
         cdef double* out = unasked
         cdef double s = self.sum.f, c = self.errors[0], least, t, part
         cdef const double* new = <const double*> (block.leaves + i)
         cdef double largest = greatest(self.largest[0], lanes_largest(new, k))
         self.exchange(new, old, k)
+        self.fetch_next(k, 0, 2)
         if lanes_cut(new, old, upper, lower, k, grid_of(largest)):
             lanes_running(lower, k)
             least = largest * CUT
         else:
             least = largest * CANCELLED if c != 0.0 else 0.0  # without rests nothing rounds
+        self.fetch_next(k, 2, 4)
         lanes_running(upper, k)
         if block.totals != NULL:
             out = <double*> (block.totals + i)
@@ -307,10 +320,10 @@ cdef class Soe(Queued):
 
         It ends before one that may lose digits or overflow, or where the total is due to be taken anew.
         """
-        cdef double new[MOST_BLOCK]
-        cdef double old[MOST_BLOCK]
-        cdef double shift[MOST_BLOCK + 1]
-        cdef double squares[MOST_BLOCK]
+        cdef double new[STRETCH]
+        cdef double old[STRETCH]
+        cdef double shift[STRETCH + 1]
+        cdef double squares[STRETCH]
         cdef double n = self.sum[0].f, mean = self.sum[1].f, m2 = self.sum[2].f
         cdef Slot* totals = block.totals + 3 * i
         cdef int64_t j
@@ -318,6 +331,7 @@ cdef class Soe(Queued):
         for j in range(k):
             new[j] = block.leaves[3 * (i + j) + 1].f
         self.exchange(new, old, k)
+        self.fetch_next(k, 0, 4)
         shift[0] = 0.0
         lanes_shares(new, old, shift + 1, k, 1.0 / n)
         lanes_running(shift + 1, k)
