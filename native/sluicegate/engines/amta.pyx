@@ -33,6 +33,8 @@ cdef enum:
     LEAST_GLIDE = 4  # readings for which a block pays off
     LEAST_EIGHTS = 24
     LEAST_LITTLE = 32
+    FEW_BUCKETS = 16384
+    WIDE_PARTIAL = 8  # slots: of so many the window is worth huge pages, and its readings take what it is to get one
     PREPARES = 64  # readings of a block that prepare a few pages
     PARTS = 9  # stretches
     ROUND = 1024  # leaves: at its multiples many levels come to a new chunk or a cold cache line at once
@@ -66,10 +68,11 @@ cdef class Amta(Engine):
         Engine.setup(self, p, limit)
         memset(self.level, 0, sizeof(self.level))
         shape(&self.pool, p.width)
-        if limit:  # few buckets: small chunks from the heap
+        if 0 < limit <= FEW_BUCKETS:  # small chunks from the heap
             self.pool.shift, self.pool.large = chunk_shift(limit), 0
             self.pool.chunk = (<int64_t> p.width) << self.pool.shift
         self.kernel, self.split = kernel_of(p), each_has_kernel(p)
+        self.pool.wide = self.kernel == ANY and p.width >= WIDE_PARTIAL
         self.slide_by, self.slide_slowly_by = slide_for(self.kernel), slide_slowly_for(self.kernel)
         self.room = stack_room(limit)
         self.left = <Slot*> calloc((3 + self.room) * p.width, sizeof(Slot))
@@ -716,7 +719,9 @@ cdef inline void stack_part(Amta self, Op op, int w, int s, int level) noexcept 
 cdef inline void pop_by(Amta self, Op op) noexcept nogil:
     """Algorithms 6 and 7."""
     cdef int before = self.depth, level = 0, w = width_of(op, self.p)
-    self.drop_to(self.head + 1)
+    self.head += 1
+    if not self.head & (((<int64_t> 1) << self.pool.shift) - 1):  # no chunk ends anywhere else
+        self.let_go()
     self.measure()
     if self.depth < before:
         if self.head == self.tail:

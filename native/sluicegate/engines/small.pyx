@@ -20,9 +20,11 @@ cdef enum:
 
 
 cdef bint takes_small(Answering self) noexcept:
-    if not (self.bucketed and self.swift and isinstance(self.engine, Amta)) or self.staging or self.p.folds < 0 or self.hop > 1:
+    if not (self.bucketed and self.swift) or self.hop > 1 or (self.ruled and self.rules.has_hop):
         return False
-    if self.ruled and self.rules.has_hop:
+    if self.staging:
+        return self.policy == BY_COUNT
+    if not isinstance(self.engine, Amta) or self.p.folds < 0:
         return False
     self.forest = <Amta> self.engine
     return self.policy == BY_COUNT or self.policy == CUSTOM
@@ -36,6 +38,8 @@ cdef int64_t take_small(
     cdef Sight s
     if not self.small or not self.centered:
         return 0
+    if self.staging:
+        return take_staged(self, values, times, count, out, row, bounds)
     see(self, &s)
     while i < count and calm < CALM and s.whole and not is_due(self):
         time = self.accepted if times == NULL else times[i]
@@ -64,6 +68,67 @@ cdef int64_t take_small(
         values += self.p.dimensions
         i += 1
     return i
+
+
+cdef int64_t take_staged(
+    Answering self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
+) except -1 nogil:
+    """The same behind a staging tail: what it stages, and what it lets go, it says itself."""
+    cdef int64_t i = 0, time
+    cdef bint plain = not bounds and self.answers == 1
+    cdef Sight s
+    while i < count and not is_due(self):
+        time = self.accepted if times == NULL else times[i]
+        self.place_staged(values, time)
+        self.latest = values[0]
+        self.accepted += 1
+        if time > self.newest:
+            self.newest = time
+        evict_staged(self, &s)
+        if out != NULL and not (plain and answer_irrelevant(self, &s, out[0] + row + i)):
+            self.answer_now(out, row + i, bounds)
+        values += self.p.dimensions
+        i += 1
+    return i
+
+
+cdef inline void see_oldest(Answering self, Sight* s) noexcept nogil:
+    if self.staged.kept():
+        s.oldest = self.staged.stored.partial(self.staged.stored.oldest)
+    else:
+        s.oldest = self.staged.at(self.staged.base)
+    s.n = s.oldest[H_COUNT].i
+    s.end = s.oldest[H_O_FIRST].i + s.n
+
+
+cdef inline void evict_staged(Answering self, Sight* s) noexcept nogil:
+    cdef int64_t head = self.engine.head
+    see_oldest(self, s)
+    while s.end <= self.accepted - self.value:  # the newest stays
+        self.staged.pop()
+        see_oldest(self, s)
+    if self.up_to and (head != self.engine.head or self.up_to * self.latest >= self.up_to * s.oldest[self.extreme_slot].f):
+        self.evict_irrelevant(head)
+        see_oldest(self, s)
+    note_begin(self, max(max(self.edge, self.accepted - self.value - 1), s.oldest[H_O_FIRST].i - 1))
+
+
+cdef inline void note_begin(Answering self, int64_t edge) noexcept nogil:
+    """As `note_edge` and `settle`, where the hop need not know."""
+    self.edge = edge
+    if self.ruled and edge + 1 > self.rules.start:
+        self.rules.start, self.rules.full = edge + 1, True
+
+
+cdef inline bint answer_irrelevant(Answering self, const Sight* s, double* out) noexcept nogil:
+    """Where what a later reading reaches has left, the oldest bucket has the extreme, unless the edge has cut it off."""
+    cdef const Output* o = self.outputs
+    if not self.up_to or o.kind != (K_MAX if self.up_to > 0 else K_MIN) or self.extreme_slot != (o.high if self.up_to > 0 else o.low):
+        return False
+    if s.oldest[self.extreme_slot + 4].i <= self.edge:
+        return False
+    out[0] = s.oldest[self.extreme_slot].f
+    return True
 
 
 cdef inline bint is_due(Answering self) noexcept nogil:
@@ -138,10 +203,7 @@ cdef inline bint evict_small(Answering self, Sight* s) noexcept nogil:
             self.evict_irrelevant(head)
             see(self, s)
         edge = max(edge, self.accepted - self.value - 1)
-    edge = max(edge, leaf_of(self, self.forest.head)[H_O_FIRST].i - 1)
-    self.edge = edge
-    if self.ruled and edge + 1 > self.rules.start:
-        self.rules.start, self.rules.full = edge + 1, True
+    note_begin(self, max(edge, leaf_of(self, self.forest.head)[H_O_FIRST].i - 1))
     return head != self.forest.head
 
 
@@ -216,7 +278,11 @@ cdef inline bint answer_small(Answering self, Sight* s, double* out) noexcept no
         else:
             out[0] = sum_by_rule(self, o, s, where)
         return True
-    if self.policy == CUSTOM or where.most < s.n:
+    if self.policy == CUSTOM:
+        return False
+    if answer_irrelevant(self, s, out):
+        return True
+    if where.most < s.n:
         return False
     if o.kind == K_MAX:
         out[0] = greatest(s.left[o.high].f, s.newest[o.high].f if s.base == NULL else greatest(s.base[o.high].f, s.newest[o.high].f))

@@ -154,7 +154,7 @@ cdef class Taking(Answering):
                 row_of_plain(self, values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
             return 0
         while i < count:
-            if self.bucketed:
+            if self.bucketed and not self.staging:
                 k = self.take_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
                 i += k
             if i < count:
