@@ -63,7 +63,10 @@ cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, in
     copy_by(op, self.p, t.right, self.right)
     copy_by(op, self.p, t.base, self.base_of_right)
     raise_little(&t, op, self.p, n)
-    run_little(&t, op, self.p, block.heads + i, room if block.totals == NULL else block.totals + i * w, n)
+    if has_loops(op) and block.jump == 1 and block.heads[i + n - 1] - t.head == n and t.tail - t.head >= LEAST_STEADY:
+        run_steadily(&t, op, room if block.totals == NULL else block.totals + i, n)
+    else:
+        run_little(&t, op, self.p, block.heads + i, room if block.totals == NULL else block.totals + i * w, n)
     self.tail, self.depth = t.tail, t.depth
     self.drop_to(t.head)
     for level in range(self.depth):
@@ -145,13 +148,14 @@ cdef inline void glide_by_eights(
 ) noexcept nogil:
     """Eight readings at a time: the lowest nodes and R0s beside R1, which takes one combination after the other."""
     cdef Slot* lefts = self.lefts + s - old * w
-    cdef bint each = block.totals != NULL
-    cdef int64_t before = self.tail - k, j, group = (old + 1) & -EIGHT, whole = 0  # R0s from `whole` on are there, and before `group`
+    cdef bint each = block.totals != NULL, steady = block.jump == 1 and block.heads[i + k - 1] - block.heads[i] == k - 1
+    cdef int64_t n, j = 0, before = self.tail - k, group = (old + 1) & -EIGHT, whole = 0  # R0s from `whole` on are there, and before `group`
     cdef int64_t fresh = (before + EIGHT - 1) & -EIGHT, end = max(((self.tail + 1) & -EIGHT) - EIGHT, fresh)
     cdef Eights oldest, newest
     cdef Slot few[3]
     cdef Slot* right = own(self, op, s, few)
-    oldest.left = newest.left = 0
+    memset(&oldest, 0, sizeof(Eights))
+    memset(&newest, 0, sizeof(Eights))
     raise_edges(self, op, w, s, before, fresh, False)
     if self.head > old:
         slide_left(self, op, w, s, old, each, LEVELS_OF_EIGHT)
@@ -160,7 +164,12 @@ cdef inline void glide_by_eights(
             eight_lefts(self, op, w, s, &oldest, lefts, group)
             copy_by(op, self.p, lefts + old * w, self.left + s)  # the only one of these that is not what its nodes give
             group += EIGHT
-    for j in range((k - 1) // EIGHT):
+    while j < (k - 1) // EIGHT:
+        if each and w == 1 and fresh < end and has_loops(op):
+            n = min((k - 1) // EIGHT - j, (end - fresh) // EIGHT)
+            n = beside(self, op, &newest, &oldest, &fresh, &group, whole, right, block, i + EIGHT * j, n, lefts, steady)
+            j += n
+            continue
         if fresh < end:
             eight_nodes(self, op, w, s, &newest, fresh)
             fresh += EIGHT
@@ -168,6 +177,7 @@ cdef inline void glide_by_eights(
             eight_lefts(self, op, w, s, &oldest, lefts, group)
             group += EIGHT
         extend(op, self.p, w, s, right, block, i + EIGHT * j, lefts, EIGHT)
+        j += 1
     while fresh < end:
         eight_nodes(self, op, w, s, &newest, fresh)
         fresh += EIGHT
@@ -177,6 +187,29 @@ cdef inline void glide_by_eights(
     raise_edges(self, op, w, s, end, self.tail, True)
     raise_levels(self, op, w, s, LEVELS_OF_EIGHT + 1, before, self.tail)
     extend_right(self, op, w, s, block, i, (k - 1) & -EIGHT, k, old, right)
+
+
+cdef inline int64_t beside(
+    Amta self, Op op, Eights* newest, Eights* oldest, int64_t* fresh, int64_t* group, int64_t whole, Slot* right,
+    const Block* block, int64_t i, int64_t n, Slot* lefts, bint steady
+) noexcept nogil:
+    """Up to n eights of readings from i on, in one loop; how many it was, where old nodes end perhaps none."""
+    cdef Beside b
+    cdef int64_t groups = (whole - group[0]) // EIGHT
+    if not newest.left:
+        find_eights(self, newest, 4, 1, 0, fresh[0])
+    if groups > 0 and not oldest.left:
+        find_eights(self, oldest, 3, 1, 0, group[0])
+    n = min(n, newest.left)
+    begin_beside(&b, newest, oldest, <double*> (lefts + group[0]), group[0], whole)
+    if steady and groups > 0:
+        n = min(n, min(groups, oldest.left))
+        right.f = beside_by(op, right.f, n, block, i, lefts, &b)
+    else:
+        n = beside_any_by(op, <double*> right, n, block, i, lefts, &b)
+    end_beside(&b, newest, oldest, n)
+    fresh[0], group[0] = fresh[0] + EIGHT * n, b.head
+    return n
 
 
 cdef inline void raise_edges(Amta self, Op op, int w, int s, int64_t begin, int64_t end, bint after) noexcept nogil:

@@ -107,7 +107,7 @@ cdef inline void raise_levels(Amta self, Op op, int w, int s, int level, int64_t
 
 cdef inline void raise_level(Amta self, Op op, int w, int s, int level, int64_t index, int64_t end) noexcept nogil:
     """Nodes index … end − 1 of a level, as far as their leaves have not all left."""
-    cdef int64_t n, j
+    cdef int64_t n
     cdef Queue* below = &self.level[(self.base + level - 1) & (LEVELS - 1)]
     cdef Queue* queue = &self.level[(self.base + level) & (LEVELS - 1)]
     cdef const Slot* pairs
@@ -119,8 +119,7 @@ cdef inline void raise_level(Amta self, Op op, int w, int s, int level, int64_t 
     while index < end:
         n = min(min(run_at(queue, index), run_at(below, 2 * index) >> 1), end - index)
         pairs, nodes = at(&self.pool, below, w, 2 * index) + s, at(&self.pool, queue, w, index) + s
-        for j in range(n):
-            combine_by(op, self.p, nodes + j * w, pairs + 2 * j * w, pairs + (2 * j + 1) * w)
+        combine_pairs(op, self.p, w, nodes, pairs, n)
         index += n
 
 
