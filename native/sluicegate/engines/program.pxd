@@ -68,9 +68,11 @@ cdef enum:  # layouts of a bucket of one dimension: a header, then
 
 
 cdef inline void copy(const Program* p, Slot* out, const Slot* a) noexcept nogil:
-    """A partial as it is; most are one slot, for which a call to memcpy costs more than the rest of an insertion."""
+    """A partial as it is; most are one slot, for which a call to memcpy costs more than the rest of an insertion; or a bucket's."""
     if p.width == 1:
         out[0] = a[0]
+    elif p.width == 20:
+        memcpy(out, a, 20 * sizeof(Slot))
     else:
         memcpy(out, a, p.width * sizeof(Slot))
 
