@@ -1,4 +1,4 @@
-"""One sum or one maximum over many small buckets: a batch, single readings and the readable twin leave the same bits."""
+"""One sum or one maximum over many small buckets: a batch, single readings and the twin leave the same bits."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_batch_without_results_leaves_the_same_bytes() -> None:
 
 
 def test_memory_of_huge_regions_returns() -> None:
-    """A wide window that grew beyond what regions begin with gives it back when it shrinks, and its answers stay right."""
+    """A wide window gives back what it grew to when it shrinks, and its answers stay right."""
     window = sg.Window({"mean": sg.mean()}, policy=count(70_000), histograms=[sg.Constrained(200_000)])
     values = [float(i % 997) for i in range(70_000)]
     window.insert_many(values, results=False)
