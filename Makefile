@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 OUT ?= build/demo
 TARGET ?= directory
 SETUP := VENV=$(VENV) deploy/make/setup.sh
-NATIVE := $(shell find native -name '*.pyx' -o -name '*.pxd')
+NATIVE := $(shell find native -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h')
 PINS := deploy/make/constraints.txt pyproject.toml deploy/make/setup.sh
 export PYTHONDONTWRITEBYTECODE :=
 

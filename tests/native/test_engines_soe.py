@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import statistics
@@ -128,6 +129,20 @@ def test_sums_in_batches_are_the_nearest_but_one(size: int, kind: str) -> None:
     for i in range(0, len(values), 7):
         exact = math.fsum(values[max(0, i + 1 - size) : i + 1])
         assert abs(found[i] - exact) <= math.ulp(exact), (i, found[i], exact)
+
+
+@pytest.mark.parametrize("size", [3, 100, 700, 5000])
+@pytest.mark.parametrize("reach", [2**20, 2**40])
+def test_sums_of_integers_in_batches_are_exact(size: int, reach: int) -> None:
+    """Below 2^53 no bit is lost: stretches of any length, across the queue's chunks, as magnitudes grow and cancel."""
+    rng = random.Random(f"{size} {reach}")
+    whole = [rng.randrange(-reach, reach) >> rng.choice((0, 0, 7, 15)) for _ in range(12000)]
+    window, found = soe(sg.sum(), size), array("d")
+    while len(found) < len(whole):
+        many = rng.choice((4, 255, 256, 257, 258, 515, 3000))
+        found.extend(window.insert_many(array("d", whole[len(found) : len(found) + many]))["x"])
+    sums = [0, *itertools.accumulate(whole)]
+    assert list(found) == [sums[i + 1] - sums[max(0, i + 1 - size)] for i in range(len(whole))]
 
 
 @pytest.mark.parametrize("spread", [1.0, 1e-6])

@@ -87,7 +87,7 @@ def test_one_by_one_is_the_twin_to_the_bit(question: str, by_time: bool, monkeyp
         one.verify()
 
 
-@pytest.mark.parametrize("size", [16, 64, 1 << 10, 1 << 14])
+@pytest.mark.parametrize("size", [16, 64, 640, 1 << 10, 2560, 1 << 14])  # 640: the leftmost tree has two roots
 def test_a_long_run_one_by_one(size: int) -> None:
     """Through many chunks and trees: the extremes, which no order rounds, are the oracle's, and the invariants hold."""
     rng = random.Random(size)

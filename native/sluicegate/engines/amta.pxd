@@ -73,6 +73,7 @@ cdef class Amta(Engine):
     cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil
     cdef int64_t descend(self, int level, int64_t index, bint started, Leaves leaves, void* context) noexcept nogil
     cdef const Slot* longer(self, bint started, const Slot* node) noexcept nogil
+    cdef void prepare_chunks(self, int64_t n) noexcept nogil
     cdef int64_t quiet(self, const Block* block, int64_t done) noexcept nogil
     cdef int check_nodes(self) except -1
     cdef int check_stack(self) except -1

@@ -8,22 +8,27 @@ taken level by level (`glide`), which combines the same operands in the same ord
 """
 
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
-    Pool, Queue, ask_for, ask_for_link, ask_for_place, at, clear, drop, give_back, has_room, held, prefetch, release, reserve, run_at, shape,
+    Pool, Queue, ask_for, ask_for_link, ask_for_place, at, clear, drop, give_back, has_room, held, links, prefetch, prepare, release, reserve, run_at, shape,
 )
-from sluicegate.engines.eights cimport EIGHT, LEVELS_OF_EIGHT, Eights, extend, go_on, lefts_of_eight, raise_eight
+from sluicegate.engines.eights cimport (
+    EIGHT, LEVELS_OF_EIGHT, Beside, Eights, begin_beside, beside_any_by, beside_by, combine_pairs, end_beside, extend, go_on, has_loops,
+    lefts_of_eight, raise_eight,
+)
 from sluicegate.engines.few cimport FEW, ROOM_OF_FEW, find_flat_lefts, flat_at, look_ahead, step_flat
 from sluicegate.engines.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
     kernel_of_step, width_of,
 )
-from sluicegate.engines.little cimport LEVELS_OF_LITTLE, LITTLE, PIECE, ROOM_OF_LITTLE, Little, raise_little, run_little
+from sluicegate.engines.little cimport (
+    LEAST_STEADY, LEVELS_OF_LITTLE, LITTLE, PIECE, ROOM_OF_LITTLE, Little, raise_little, run_little, run_steadily,
+)
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
@@ -33,6 +38,10 @@ cdef enum:
     LEAST_GLIDE = 4  # readings for which a block pays off
     LEAST_EIGHTS = 24
     LEAST_LITTLE = 32
+    PREPARES = 64  # readings of a block that prepare a few pages
+    PARTS = 9  # stretches
+    ROUND = 1024  # leaves: at its multiples many levels come to a new chunk or a cold cache line at once
+    LINE = 64  # bytes
 
 # tags of kernels.pxd: never read, they choose a function
 cdef Any any_op
@@ -255,6 +264,8 @@ cdef class Amta(Engine):
         self.room_for_lefts(AHEAD)
         if self.tail >= self.calm_tail:
             most = min(min(most, run_at(&self.level[0], self.tail)), 1 if self.pool.surplus else AHEAD)
+            if head >= self.calm_head:  # R0 is due at this very reading: not again at the same
+                most = min(most, AHEAD // 2)
             most = self.until_room_ends(most)
             self.make_room_for(self.tail + most)
             self.next_leaf, self.calm_tail = self.node(0, self.tail), self.tail + most
@@ -281,14 +292,22 @@ cdef class Amta(Engine):
         self.unsettle()
         self.freshen()
         if self.kernel == ADD:
-            return run_by(self, add_op, block)
-        if self.kernel == GREATEST:
-            return run_by(self, greatest_op, block)
-        if self.kernel == LEAST:
-            return run_by(self, least_op, block)
-        if self.kernel == MERGE:
-            return run_by(self, merge_op, block)
-        return run_by(self, any_op, block)
+            run_by(self, add_op, block)
+        elif self.kernel == GREATEST:
+            run_by(self, greatest_op, block)
+        elif self.kernel == LEAST:
+            run_by(self, least_op, block)
+        elif self.kernel == MERGE:
+            run_by(self, merge_op, block)
+        else:
+            run_by(self, any_op, block)
+        self.prepare_chunks(block.n)
+        return 0
+
+    cdef inline void prepare_chunks(self, int64_t n) noexcept nogil:
+        """In proportion to the block, have chunks ready for single readings after it."""
+        while n >= PREPARES and prepare(&self.pool):
+            n -= PREPARES
 
     cdef int64_t quiet(self, const Block* block, int64_t done) noexcept nogil:
         """How many readings from `done` on neither let the leftmost tree grow nor lower it, nor let many leave at once."""
@@ -719,574 +738,9 @@ cdef inline void pop_by(Amta self, Op op) noexcept nogil:
         stack_head(self, op, level)
 
 
-# one reading
-
-cdef Slide slide_for(int kernel) noexcept:
-    if kernel == ADD:
-        return slide_add
-    if kernel == GREATEST:
-        return slide_greatest
-    if kernel == LEAST:
-        return slide_least
-    return slide_merge if kernel == MERGE else slide_any
-
-
-cdef Slide slide_slowly_for(int kernel) noexcept:
-    if kernel == ADD:
-        return slowly_add
-    if kernel == GREATEST:
-        return slowly_greatest
-    if kernel == LEAST:
-        return slowly_least
-    return slowly_merge if kernel == MERGE else slowly_any
-
-
-cdef int slowly_any(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_slowly(self, any_op, leaf, head, out)
-
-
-cdef int slowly_add(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_slowly(self, add_op, leaf, head, out)
-
-
-cdef int slowly_least(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_slowly(self, least_op, leaf, head, out)
-
-
-cdef int slowly_greatest(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_slowly(self, greatest_op, leaf, head, out)
-
-
-cdef int slowly_merge(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_slowly(self, merge_op, leaf, head, out)
-
-
-cdef int slide_any(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(self, any_op, leaf, head, out)
-
-
-cdef int slide_add(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(self, add_op, leaf, head, out)
-
-
-cdef int slide_least(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(self, least_op, leaf, head, out)
-
-
-cdef int slide_greatest(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(self, greatest_op, leaf, head, out)
-
-
-cdef int slide_merge(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(self, merge_op, leaf, head, out)
-
-
-cdef inline int slide_by(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    if is_calm(self, head):
-        return slide_calmly(self, op, leaf, head, out)
-    return self.slide_slowly_by(self, leaf, head, out)
-
-
-cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    """Where a stretch of calm readings begins or ends, the leftmost tree changes, or many leave."""
-    cdef Block block
-    self.freshen()
-    if self.calm:
-        if self.flat_out and is_few(self, head):
-            return slide_flat(self, op, leaf, head, out)
-        catch_up(self, op)
-        if self.flat_out:
-            end_calm(self)
-    self.return_chunk()
-    if not self.calm and is_few(self, head) and lay_out(self, op):
-        return slide_flat(self, op, leaf, head, out)
-    if self.foresee(head):
-        if not self.calm or head >= self.calm_head:
-            find_lefts(self, op)
-        if not self.calm:
-            self.calm, self.raised = True, self.tail
-        return slide_calmly(self, op, leaf, head, out)
-    end_calm(self)
-    self.make_room(0, self.tail)
-    raise_node(self, op, leaf)
-    self.tail -= 1
-    block.heads, block.totals = &head, out
-    step(self, op, &block, 0)
-    return self.head < self.tail
-
-
-cdef void catch_up(Amta self, Op op) noexcept nogil:
-    """Make the parents of the leaves that came while it was calm."""
-    cdef int64_t tail = self.tail
-    if self.flat_out:
-        self.raised = self.tail = self.laid
-        append_leaves(self, flat_at(self, 0, self.laid, self.p.width), tail - self.laid)
-        self.tail = tail
-    if self.raised < self.tail:
-        raise_parts(self, op, self.raised, self.tail)
-    self.raised = self.tail
-
-
-cdef void end_calm(Amta self) noexcept nogil:
-    """Make the stack anew, and let go of what lies before the head."""
-    cdef int level
-    if not self.calm:
-        return
-    self.calm = self.flat_out = False
-    self.calm_tail = -1
-    self.measure()
-    self.let_go()
-    self.stacked = 0
-    for level in range(self.depth - 1, -1, -1):
-        stack_head(self, any_op, level)
-
-
-cdef void find_lefts(Amta self, Op op) noexcept nogil:
-    """R0 for the next heads of the leftmost tree."""
-    cdef int top = self.depth - 1
-    cdef int64_t old = self.head, last = min((self.end(top) << top) - 1, old + min(AHEAD, self.most_left))
-    self.let_go()
-    self.head = last
-    lefts_of_parts(self, op, old)
-    self.head = old
-    copy_by(op, self.p, self.left, self.lefts)
-    self.calm_lefts, self.lefts_from, self.calm_head = self.lefts, old, last + 1
-
-
-cdef inline bint is_few(Amta self, int64_t head) noexcept nogil:
-    """Whether the window is so small, and so steady, that its levels are better laid out flat."""
-    cdef int64_t held = self.tail - self.head
-    if self.flat_out:
-        return held < FEW and head <= self.tail and head - self.head <= 1 and self.tail < self.origin + ROOM_OF_FEW
-    return 0 < held < FEW and head <= self.tail and head - self.head <= 1 and not (self.pool.surplus or self.base)
-
-
-cdef int lay_out(Amta self, Op op) except -1 nogil:
-    """Lay the levels out flat; False: any operator, or no memory."""
-    cdef int level
-    cdef int64_t origin = self.head & ~(<int64_t> 127)
-    if self.kernel == ANY:
-        return False
-    if self.few == NULL:
-        self.few = <Slot*> calloc(3 * ROOM_OF_FEW * self.p.width, sizeof(Slot))
-    if self.few == NULL:
-        return False
-    self.make_room_for(origin + ROOM_OF_FEW)
-    self.origin, self.laid, self.raised = origin, self.tail, self.tail
-    for level in range(self.depth):
-        copy_level(self, flat_at(self, level, 0, self.p.width), level, self.p.width, False)
-    self.calm_lefts, self.lefts_from = self.few + 2 * ROOM_OF_FEW * self.p.width, origin
-    find_flat_lefts(self, op)
-    self.calm = self.flat_out = True
-    return True
-
-
-cdef int slide_flat(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
-    step_flat(self, op, leaf, head)
-    look_ahead(self, width_of(op, self.p))
-    if out == NULL:
-        return 1
-    if self.has_right:
-        combine_by(op, self.p, out, self.left, self.right)
-    else:
-        copy_by(op, self.p, out, self.left)
-    return 1
-
-
-# a block of readings
-
-cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
-    """All leaves and the nodes above them first, then what the window holds of them after each."""
-    cdef int64_t i = 0, k, old
-    if block.n == 1:
-        self.return_chunk()
-        self.make_room(0, self.tail)
-        raise_node(self, op, block.leaves)
-        self.tail -= 1
-        step(self, op, block, 0)
-        return 0
-    for k in range(block.n >> 1 if self.pool.surplus else 0):
-        if self.pool.surplus:
-            give_back(&self.pool)
-    self.room_for_lefts(block.n)
-    self.make_room_for(self.tail + block.n + AHEAD)  # the readings after a batch find room too
-    if is_little(self, block):
-        while i < block.n:
-            k = min(block.n - i, PIECE)
-            run_through_little(self, op, block, i, k)
-            i += k
-        return 0
-    append_leaves(self, block.leaves, block.n)
-    while i < block.n:
-        k = self.quiet(block, i)
-        if k >= LEAST_GLIDE:
-            old = self.head
-            self.tail += k
-            self.head = block.heads[i + k - 1]
-            glide_parts(self, op, block, i, k, old)
-            if self.head > old:  # only now: a chunk that is dropped may go back to the system at once
-                self.drop_to(self.head)
-            self.has_base = True
-            i += k
-        else:
-            raise_parts(self, op, self.tail, self.tail + 1)
-            step(self, op, block, i)
-            i += 1
-    return 0
-
-
-cdef bint is_little(Amta self, const Block* block) noexcept nogil:
-    """Whether the window stays so small, and so steady, that flat arrays serve it better."""
-    cdef int64_t size = max(self.tail - self.head, self.tail + block.n - block.heads[block.n - 1])
-    if block.n < LEAST_LITTLE or block.jump > 1 or size > LITTLE or self.kernel == ANY:
-        return False
-    if self.flat == NULL:
-        self.flat = <Slot*> calloc(ROOM_OF_LITTLE * self.p.width, sizeof(Slot))
-    return self.flat != NULL  # without the memory for it the long way does
-
-
-cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, int64_t n) noexcept nogil:
-    """Lay the window and n leaves out flat, run, and take over where it ends."""
-    cdef int w = width_of(op, self.p), level
-    cdef Slot* room
-    cdef Little t
-    room = lay_little(self, &t, w)
-    memcpy(t.level[0] + self.tail * w, block.leaves + i * w, n * w * sizeof(Slot))
-    t.head, t.tail, t.depth = self.head, self.tail, self.depth
-    t.has_right, t.has_base = self.has_right, self.has_base
-    copy_by(op, self.p, t.left, self.left)
-    copy_by(op, self.p, t.right, self.right)
-    copy_by(op, self.p, t.base, self.base_of_right)
-    raise_little(&t, op, self.p, n)
-    run_little(&t, op, self.p, block.heads + i, room if block.totals == NULL else block.totals + i * w, n)
-    self.tail, self.depth = t.tail, t.depth
-    self.drop_to(t.head)
-    for level in range(self.depth):
-        copy_level(self, t.level[level], level, w, True)
-    self.has_right, self.has_base = t.has_right, t.has_base
-    copy_by(op, self.p, self.left, t.left)
-    copy_by(op, self.p, self.right, t.right)
-    copy_by(op, self.p, self.base_of_right, t.base)
-    self.stacked = 0
-    for level in range(self.depth - 1, -1, -1):
-        stack_head(self, op, level)
-
-
-cdef inline Slot* lay_little(Amta self, Little* t, int w) noexcept nogil:
-    """The window's nodes, each level with room for a piece more; what room is left."""
-    cdef int level
-    cdef Slot* room = self.flat
-    for level in range(LEVELS_OF_LITTLE):
-        t.level[level] = room + (EIGHT - self.first(level)) * w
-        copy_level(self, t.level[level], level, w, False)
-        room += (((LITTLE + PIECE) >> level) + EIGHT + 2) * w
-    t.lefts = room + (EIGHT - self.head) * w
-    return room + (EIGHT + 2 + LITTLE + PIECE) * w
-
-
-cdef inline void copy_level(Amta self, Slot* flat, int level, int w, bint back) noexcept nogil:
-    """A level's nodes in the window to their places in `flat`, or back."""
-    cdef int64_t index = self.first(level), n, end = self.end(level)
-    cdef Queue* queue = &self.level[(self.base + level) & (LEVELS - 1)]
-    cdef Slot* nodes
-    while index < end:
-        n = min(run_at(queue, index), end - index)
-        nodes = at(&self.pool, queue, w, index)
-        if back:
-            memcpy(nodes, flat + index * w, n * w * sizeof(Slot))
-        else:
-            memcpy(flat + index * w, nodes, n * w * sizeof(Slot))
-        index += n
-
-
-cdef inline void step(Amta self, Op op, const Block* block, int64_t i) noexcept nogil:
-    """One reading by itself."""
-    cdef int w = width_of(op, self.p)
-    advance(self, op)
-    if block.heads[i] - self.head > 1:
-        self.pop_to(block.heads[i])
-    elif self.head < block.heads[i]:
-        pop_by(self, op)
-    if block.totals != NULL and self.head < self.tail:
-        if self.has_right:
-            combine_by(op, self.p, block.totals + i * w, self.left, self.right)
-        else:
-            copy_by(op, self.p, block.totals + i * w, self.left)
-
-
-cdef inline void append_leaves(Amta self, const Slot* leaves, int64_t k) noexcept nogil:
-    cdef int64_t index = self.tail, end = self.tail + k, n, w = self.p.width
-    cdef Queue* queue = &self.level[self.base]
-    while index < end:
-        n = min(run_at(queue, index), end - index)
-        ask_for(at(&self.pool, queue, self.p.width, index), n * w * sizeof(Slot))
-        memcpy(at(&self.pool, queue, self.p.width, index), leaves, n * w * sizeof(Slot))
-        leaves += n * w
-        index += n
-
-
-# Where every component of a partial has an operator of its own (`split`), each goes through by itself: `w` slots from one
-# partial to the next, the component `s` slots into it.
-
-cdef inline void raise_parts(Amta self, Op op, int64_t before, int64_t after) noexcept nogil:
-    cdef int k, kernel, s
-    if Op is Any:
-        if not self.split:
-            raise_levels(self, op, self.p.width, 0, 1, before, after)
-            return
-        for k in range(self.p.steps):
-            kernel, s = kernel_of_step(&self.p.step[k]), self.p.step[k].slot
-            if kernel == ADD:
-                raise_levels(self, add_op, self.p.width, s, 1, before, after)
-            elif kernel == LEAST:
-                raise_levels(self, least_op, self.p.width, s, 1, before, after)
-            elif kernel == GREATEST:
-                raise_levels(self, greatest_op, self.p.width, s, 1, before, after)
-            else:
-                raise_levels(self, merge_op, self.p.width, s, 1, before, after)
-    else:
-        raise_levels(self, op, width_of(op, self.p), 0, 1, before, after)
-
-
-cdef inline void glide_parts(Amta self, Op op, const Block* block, int64_t i, int64_t k, int64_t old) noexcept nogil:
-    cdef int step, kernel, s
-    if Op is Any:
-        if not self.split:
-            glide(self, op, self.p.width, 0, block, i, k, old)
-            return
-        for step in range(self.p.steps):
-            kernel, s = kernel_of_step(&self.p.step[step]), self.p.step[step].slot
-            if kernel == ADD:
-                glide(self, add_op, self.p.width, s, block, i, k, old)
-            elif kernel == LEAST:
-                glide(self, least_op, self.p.width, s, block, i, k, old)
-            elif kernel == GREATEST:
-                glide(self, greatest_op, self.p.width, s, block, i, k, old)
-            else:
-                glide(self, merge_op, self.p.width, s, block, i, k, old)
-    else:
-        glide(self, op, width_of(op, self.p), 0, block, i, k, old)
-
-
-cdef inline void lefts_of_parts(Amta self, Op op, int64_t old) noexcept nogil:
-    cdef int k, kernel, s
-    copy_by(op, self.p, self.lefts, self.left)
-    if Op is Any:
-        if not self.split:
-            slide_left(self, op, self.p.width, 0, old, True, 0)
-            return
-        for k in range(self.p.steps):
-            kernel, s = kernel_of_step(&self.p.step[k]), self.p.step[k].slot
-            if kernel == ADD:
-                slide_left(self, add_op, self.p.width, s, old, True, 0)
-            elif kernel == LEAST:
-                slide_left(self, least_op, self.p.width, s, old, True, 0)
-            elif kernel == GREATEST:
-                slide_left(self, greatest_op, self.p.width, s, old, True, 0)
-            else:
-                slide_left(self, merge_op, self.p.width, s, old, True, 0)
-    else:
-        slide_left(self, op, width_of(op, self.p), 0, old, True, 0)
-
-
-cdef inline void raise_levels(Amta self, Op op, int w, int s, int level, int64_t before, int64_t after) noexcept nogil:
-    """The nodes from a level on that leaves before … after − 1 complete, level by level."""
-    cdef int64_t index, end
-    while True:
-        index, end = ((before + 1) >> level) - 1, ((after + 1) >> level) - 1
-        if index >= end:
-            return
-        raise_level(self, op, w, s, level, index, end)
-        level += 1
-
-
-cdef inline void raise_level(Amta self, Op op, int w, int s, int level, int64_t index, int64_t end) noexcept nogil:
-    """Nodes index … end − 1 of a level, as far as their leaves have not all left."""
-    cdef int64_t n, j
-    cdef Queue* below = &self.level[(self.base + level - 1) & (LEVELS - 1)]
-    cdef Queue* queue = &self.level[(self.base + level) & (LEVELS - 1)]
-    cdef const Slot* pairs
-    cdef Slot* nodes
-    index = max(index, self.first(level))
-    if index < end and 2 * index < self.first(level - 1):  # its left half has left
-        copy_by(op, self.p, at(&self.pool, queue, w, index) + s, at(&self.pool, below, w, 2 * index + 1) + s)
-        index += 1
-    while index < end:
-        n = min(min(run_at(queue, index), run_at(below, 2 * index) >> 1), end - index)
-        pairs, nodes = at(&self.pool, below, w, 2 * index) + s, at(&self.pool, queue, w, index) + s
-        for j in range(n):
-            combine_by(op, self.p, nodes + j * w, pairs + 2 * j * w, pairs + (2 * j + 1) * w)
-        index += n
-
-
-cdef inline void glide(
-    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t k, int64_t old
-) noexcept nogil:
-    """Take k readings during which the leftmost tree neither grows nor falls: R0 backwards, R1 forwards, level by level.
-
-    R0 where the window begins at h > old is node(l, h >> l) and then R0 at h + 2^l, for l the trailing zeros of h: what
-    Algorithm 7 leaves on the stack. R1 is R1 before and the leaf. So every combination is the one that single calls make.
-    """
-    cdef Slot* lefts = self.lefts + s - old * w
-    copy_by(op, self.p, lefts + old * w, self.left + s)
-    if Op is Any:
-        glide_by_level(self, op, w, s, block, i, k, old)
-    elif k >= LEAST_EIGHTS and self.depth > LEVELS_OF_EIGHT and self.pool.shift >= LEVELS_OF_EIGHT:
-        glide_by_eights(self, op, w, s, block, i, k, old)
-    else:
-        glide_by_level(self, op, w, s, block, i, k, old)
-    copy_by(op, self.p, self.left + s, lefts + self.head * w)
-
-
-cdef inline void glide_by_level(
-    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t k, int64_t old
-) noexcept nogil:
-    """A level after the other, then R1."""
-    cdef Slot few[3]
-    cdef Slot* right = own(self, op, s, few)
-    raise_levels(self, op, w, s, 1, self.tail - k, self.tail)
-    if self.head > old:
-        slide_left(self, op, w, s, old, block.totals != NULL, 0)
-    extend_right(self, op, w, s, block, i, 0, k, old, right)
-
-
-cdef inline void glide_by_eights(
-    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t k, int64_t old
-) noexcept nogil:
-    """Eight readings at a time: the lowest nodes and R0s beside R1, which takes one combination after the other."""
-    cdef Slot* lefts = self.lefts + s - old * w
-    cdef bint each = block.totals != NULL
-    cdef int64_t before = self.tail - k, j, group = (old + 1) & -EIGHT, whole = 0  # R0s from `whole` on are there, and before `group`
-    cdef int64_t fresh = (before + EIGHT - 1) & -EIGHT, end = max(((self.tail + 1) & -EIGHT) - EIGHT, fresh)
-    cdef Eights oldest, newest
-    cdef Slot few[3]
-    cdef Slot* right = own(self, op, s, few)
-    oldest.left = newest.left = 0
-    raise_edges(self, op, w, s, before, fresh, False)
-    if self.head > old:
-        slide_left(self, op, w, s, old, each, LEVELS_OF_EIGHT)
-        whole = self.head & -EIGHT if each else 0
-        if group < whole:
-            eight_lefts(self, op, w, s, &oldest, lefts, group)
-            copy_by(op, self.p, lefts + old * w, self.left + s)  # the only one of these that is not what its nodes give
-            group += EIGHT
-    for j in range((k - 1) // EIGHT):
-        if fresh < end:
-            eight_nodes(self, op, w, s, &newest, fresh)
-            fresh += EIGHT
-        while group < whole and group <= block.heads[i + EIGHT * j + EIGHT - 1]:
-            eight_lefts(self, op, w, s, &oldest, lefts, group)
-            group += EIGHT
-        extend(op, self.p, w, s, right, block, i + EIGHT * j, lefts, EIGHT)
-    while fresh < end:
-        eight_nodes(self, op, w, s, &newest, fresh)
-        fresh += EIGHT
-    while group < whole:
-        eight_lefts(self, op, w, s, &oldest, lefts, group)
-        group += EIGHT
-    raise_edges(self, op, w, s, end, self.tail, True)
-    raise_levels(self, op, w, s, LEVELS_OF_EIGHT + 1, before, self.tail)
-    extend_right(self, op, w, s, block, i, (k - 1) & -EIGHT, k, old, right)
-
-
-cdef inline void raise_edges(Amta self, Op op, int w, int s, int64_t begin, int64_t end, bint after) noexcept nogil:
-    """The nodes of the three levels above leaves that are no whole eight: before leaf `end`, or, `after`, from leaf `begin` on."""
-    cdef int level
-    for level in range(1, LEVELS_OF_EIGHT + 1):
-        if after:
-            raise_level(self, op, w, s, level, begin >> level, self.end(level))
-        else:
-            raise_level(self, op, w, s, level, ((begin + 1) >> level) - 1, min(end >> level, self.end(level)))
-
-
-cdef inline void eight_nodes(Amta self, Op op, int w, int s, Eights* e, int64_t leaf) noexcept nogil:
-    if not e.left:
-        find_eights(self, e, 4, w, s, leaf)
-    raise_eight(op, self.p, w, e)
-    go_on(e, 4, w)
-
-
-cdef inline void eight_lefts(Amta self, Op op, int w, int s, Eights* e, Slot* lefts, int64_t head) noexcept nogil:
-    if not e.left:
-        find_eights(self, e, 3, w, s, head)
-    lefts_of_eight(op, self.p, w, e, lefts + head * w)
-    go_on(e, 3, w)
-
-
-cdef void find_eights(Amta self, Eights* e, int levels, int w, int s, int64_t leaf) noexcept nogil:
-    """Where the eight leaves from a multiple of eight on are, and their nodes; a chunk holds at least eight."""
-    cdef int level
-    cdef Queue* queue
-    e.left = MOST_BLOCK
-    for level in range(levels):
-        queue = &self.level[(self.base + level) & (LEVELS - 1)]
-        e.node[level] = at(&self.pool, queue, w, leaf >> level) + s
-        e.left = min(e.left, run_at(queue, leaf >> level) >> (LEVELS_OF_EIGHT - level))
-
-
-cdef inline void extend_right(
-    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t done, int64_t k, int64_t old, Slot* right
-) noexcept nogil:
-    """R1, and the totals, for the rest of the k readings from i on: the newest leaf, which comes last, by itself."""
-    cdef const Slot* newest = block.leaves + (i + k - 1) * w + s
-    cdef const Slot* lefts = self.lefts + s - old * w
-    extend(op, self.p, w, s, right, block, i + done, lefts, k - 1 - done)
-    copy_by(op, self.p, self.base_of_right + s, right)
-    combine_by(op, self.p, self.right + s, right, newest)
-    if block.totals != NULL:
-        combine_by(op, self.p, block.totals + (i + k - 1) * w + s, lefts + self.head * w, self.right + s)
-
-
-cdef inline Slot* own(Amta self, Op op, int s, Slot* few) noexcept nogil:
-    """Where R1 is while a loop runs: in registers, but for partials of any width."""
-    if Op is Any:
-        return self.right
-    else:
-        copy_by(op, self.p, few, self.right + s)
-        return few
-
-
-cdef inline void slide_left(Amta self, Op op, int w, int s, int64_t old, bint each, int lowest) noexcept nogil:
-    """R0 and the stack for the head as it is now, R0 for it to `lefts`; where `each`, for the heads between too.
-
-    Of the levels below `lowest` then only those of the head's own eight.
-    """
-    cdef int level
-    cdef int64_t before
-    self.stacked = 0
-    for level in range(self.depth - 1, -1, -1):
-        before = old if level >= lowest else max(old, self.head & -EIGHT)
-        level_of_lefts(self, op, w, s, self.lefts + s - old * w, before if each else self.head - 1, level)
-        stack_part(self, op, w, s, level)
-
-
-cdef inline void level_of_lefts(Amta self, Op op, int w, int s, Slot* lefts, int64_t before, int level) noexcept nogil:
-    """R0 for the heads after `before` that have `level` trailing zeros; the stack's top is what follows the last one."""
-    cdef int64_t leap = (<int64_t> w) << level, h = ((before >> level) + 1) | 1, last = (self.head >> level), n, j
-    cdef Queue* queue = &self.level[(self.base + level) & (LEVELS - 1)]
-    cdef const Slot* nodes
-    cdef Slot* out
-    if not last & 1:
-        last -= 1
-    while h < last:  # all but the last: h, and what follows it, are in `lefts`
-        n = min((run_at(queue, h) + 1) >> 1, (last - h) >> 1)
-        nodes, out = at(&self.pool, queue, w, h) + s, lefts + (h << level) * w
-        if level == 0:
-            for j in range(n):
-                combine_by(op, self.p, out + 2 * j * w, nodes + 2 * j * w, out + (2 * j + 1) * w)
-        else:
-            for j in range(n):
-                combine_by(op, self.p, out, nodes + 2 * j * w, out + leap)
-                out += 2 * leap
-        h += 2 * n
-    if h == last:
-        out, nodes = lefts + (h << level) * w, at(&self.pool, queue, w, h) + s
-        if ((h + 1) << level) <= self.head:
-            combine_by(op, self.p, out, nodes, out + leap)
-        elif self.stacked:
-            combine_by(op, self.p, out, nodes, self.stack + (self.stacked - 1) * w + s)
-        else:
-            copy_by(op, self.p, out, nodes)
+include "amta_one.pxi"
+include "amta_block.pxi"
+include "amta_levels.pxi"
 
 
 cdef int chunk_shift(int64_t limit) noexcept:

@@ -9,6 +9,9 @@ from sluicegate.engines.program cimport (
 from sluicegate.engines.wide cimport R_BEST, number_of_distinct
 from sluicegate.histograms._statistics cimport Moments, c_merge
 
+cdef extern from "exponential.h" nogil:
+    double sluicegate_exponential(double x)
+
 cdef double IN_DOUBT = 1.0 / 64.0  # of an extreme: where more is in doubt, the middle is given
 
 
@@ -58,7 +61,7 @@ cdef Slot exact_answer(const Output* o, const Slot* total, int64_t leaves) noexc
     elif o.kind == K_VARIANCE or o.kind == K_STD:
         out.f = spread(o, <const Moments*> (total + o.slot))
     elif o.kind == K_GEOMETRIC:
-        out.f = exp(total[o.slot].f / leaves)
+        out.f = sluicegate_exponential(total[o.slot].f / leaves)
     elif o.kind == K_RANGE:
         out.f = total[o.second].f - total[o.slot].f
     elif o.kind >= K_RATE:

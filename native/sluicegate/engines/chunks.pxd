@@ -22,6 +22,8 @@ ctypedef struct Pool:
     Chunk* free[2]  # small, large
     int64_t spare[2]  # chunks in the free lists
     int64_t used[2]  # chunks in queues
+    Chunk* coming  # a large one that `prepare` is about: its bytes before `ready` have been touched
+    int64_t ready
 
 ctypedef struct Queue:
     Slot** chunk  # a ring: chunk k's data is at k & mask; behind it a ring of the chunks themselves
@@ -46,7 +48,8 @@ cdef inline int64_t run_at(const Queue* queue, int64_t index) noexcept nogil:
 
 cdef extern from *:
     """
-    #define sg_prefetch(address) __builtin_prefetch(address)
+    /* A compiler takes what only prefetches for a function without effect and leaves out its calls: the empty line is an effect. */
+    #define sg_prefetch(address) do { __builtin_prefetch(address); __asm__ volatile(""); } while (0)
     """
     void prefetch "sg_prefetch"(const void* address) noexcept nogil
 
@@ -78,6 +81,7 @@ cdef inline void ask_for_link(const Queue* queue, int64_t index) noexcept nogil:
 
 cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: 1 KiB and 64 KiB chunks
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # makes room up to `index`, in an empty queue from there; −1: no memory
+cdef bint prepare(Pool* pool) noexcept nogil  # has a large chunk at hand before it is needed, a few pages a call; False: nothing to do
 cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # gives back what lies wholly before `index`; O(1)
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil
 cdef void give_back(Pool* pool) noexcept nogil  # returns at most one chunk to the system

@@ -13,6 +13,17 @@ cdef enum:
     MOST_SMALL = 288  # small chunks of a queue before it moves to large ones, which then are no great part of it
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_SMALL = 16
+    PAGE = 4096  # bytes: a system with larger pages is asked more often than it need be
+    AT_ONCE = 4  # pages that one reading has prepared: a new one takes microseconds
+
+
+cdef extern from *:
+    """
+    #ifndef MAP_POPULATE  /* Linux only: the pages are had one by one then, as they are used */
+    #define MAP_POPULATE 0
+    #endif
+    """
+    int MAP_POPULATE
 
 
 cdef void shape(Pool* pool, int width) noexcept nogil:
@@ -99,8 +110,10 @@ cdef Chunk* take(Pool* pool, bint large) noexcept nogil:
     if chunk != NULL:
         pool.free[large] = chunk.next
         pool.spare[large] -= 1
+    elif large and pool.coming != NULL:
+        chunk, pool.coming = pool.coming, NULL
     else:
-        chunk = allocate(pool, large)
+        chunk = allocate(pool, large, MAP_POPULATE)
         if chunk == NULL:
             return NULL
         pool.chunks += (<int64_t> 1) << (pool.large if large else 0)
@@ -108,7 +121,8 @@ cdef Chunk* take(Pool* pool, bint large) noexcept nogil:
     return chunk
 
 
-cdef Chunk* allocate(const Pool* pool, bint large) noexcept nogil:
+cdef Chunk* allocate(const Pool* pool, bint large, int at_once) noexcept nogil:
+    """A chunk of either kind; a large one with all its pages, or only its first."""
     cdef size_t size = pool.chunk * sizeof(Slot)
     cdef Chunk* chunk = <Chunk*> malloc(sizeof(Chunk) + (0 if large else size))
     cdef void* data
@@ -116,13 +130,35 @@ cdef Chunk* allocate(const Pool* pool, bint large) noexcept nogil:
         if chunk != NULL:
             chunk.data = <Slot*> (chunk + 1)
         return chunk
-    data = mmap(NULL, size << pool.large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    data = mmap(NULL, size << pool.large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0)
     if data == MAP_FAILED:
         free(chunk)
         return NULL
     chunk.data = <Slot*> data
     chunk.data.i = 0  # the first page is had now, not when the first leaf comes
     return chunk
+
+
+cdef bint prepare(Pool* pool) noexcept nogil:
+    cdef int64_t end, size = (pool.chunk << pool.large) * sizeof(Slot), used = pool.used[True] >> 3, wanted = 1
+    if pool.coming == NULL:
+        while used:  # so many levels of a forest come to the end of a chunk at once
+            used, wanted = used >> 1, wanted + 1
+        if not pool.used[True] or pool.spare[True] >= wanted:
+            return False
+        pool.coming, pool.ready = allocate(pool, True, 0), PAGE
+        if pool.coming != NULL:
+            pool.chunks += (<int64_t> 1) << pool.large
+        return pool.coming != NULL  # without memory: whoever comes to need it says so
+    end = min(pool.ready + AT_ONCE * PAGE, size)
+    while pool.ready < end:
+        pool.coming.data[pool.ready // <int64_t> sizeof(Slot)].i = 0
+        pool.ready += PAGE
+    if end == size:
+        pool.coming.next, pool.free[True] = pool.free[True], pool.coming
+        pool.spare[True] += 1
+        pool.coming = NULL
+    return True
 
 
 cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
@@ -171,6 +207,9 @@ cdef void forget(Pool* pool, bint large) noexcept nogil:
 
 cdef void release(Pool* pool) noexcept nogil:
     cdef int large
+    if pool.coming != NULL:
+        pool.coming.next, pool.free[True] = pool.free[True], pool.coming
+        pool.coming = NULL
     for large in range(2):
         while pool.free[large] != NULL:
             forget(pool, large)

@@ -8,8 +8,38 @@ from libc.stdint cimport int64_t
 
 from sluicegate.engines.base cimport Block
 from sluicegate.engines.chunks cimport prefetch
-from sluicegate.engines.kernels cimport Op, combine_by, copy_by
+from sluicegate.engines.kernels cimport Add, Greatest, Least, Op, combine_by, copy_by
 from sluicegate.engines.program cimport Program, Slot
+
+cdef extern from "beside.h" nogil:
+    ctypedef struct Beside "sluicegate_beside":
+        const double* leaves
+        double* pairs
+        double* fours
+        double* eight
+        const double* old_leaves
+        const double* old_pairs
+        const double* old_fours
+        double* lefts
+        int64_t head
+        int64_t whole
+        int64_t left
+
+    void pairs_add "sluicegate_pairs_add"(const double* below, double* nodes, int64_t n)
+    void pairs_least "sluicegate_pairs_least"(const double* below, double* nodes, int64_t n)
+    void pairs_greatest "sluicegate_pairs_greatest"(const double* below, double* nodes, int64_t n)
+    double beside_add "sluicegate_beside_add"(
+        double right, int64_t n, const double* leaves, const double* at, double* totals, Beside* to)
+    double beside_least "sluicegate_beside_least"(
+        double right, int64_t n, const double* leaves, const double* at, double* totals, Beside* to)
+    double beside_greatest "sluicegate_beside_greatest"(
+        double right, int64_t n, const double* leaves, const double* at, double* totals, Beside* to)
+    int64_t beside_any_add "sluicegate_beside_any_add"(
+        double* right, int64_t n, const double* leaves, const double* lefts, const int64_t* heads, double* totals, Beside* to)
+    int64_t beside_any_least "sluicegate_beside_any_least"(
+        double* right, int64_t n, const double* leaves, const double* lefts, const int64_t* heads, double* totals, Beside* to)
+    int64_t beside_any_greatest "sluicegate_beside_any_greatest"(
+        double* right, int64_t n, const double* leaves, const double* lefts, const int64_t* heads, double* totals, Beside* to)
 
 cdef enum:
     EIGHT = 8
@@ -97,3 +127,76 @@ cdef inline void extend(
         for j in range(n):
             combine_by(op, p, right, right, leaves + j * w)
             combine_by(op, p, totals + j * w, lefts + heads[j] * w, right)
+
+
+# partials of one number: all of it in loops of C (beside.h)
+
+cdef inline bint has_loops(Op op) noexcept nogil:
+    return Op is Add or Op is Least or Op is Greatest
+
+
+cdef inline void combine_pairs(Op op, const Program* p, int w, Slot* nodes, const Slot* below, int64_t n) noexcept nogil:
+    """n nodes above 2n."""
+    cdef int64_t j
+    if w == 1 and Op is Add:
+        pairs_add(<const double*> below, <double*> nodes, n)
+    elif w == 1 and Op is Least:
+        pairs_least(<const double*> below, <double*> nodes, n)
+    elif w == 1 and Op is Greatest:
+        pairs_greatest(<const double*> below, <double*> nodes, n)
+    else:
+        for j in range(n):
+            combine_by(op, p, nodes + j * w, below + 2 * j * w, below + (2 * j + 1) * w)
+
+
+cdef inline void begin_beside(
+    Beside* b, const Eights* newest, const Eights* oldest, double* lefts, int64_t head, int64_t whole
+) noexcept nogil:
+    b.leaves, b.pairs, b.fours, b.eight = (
+        <double*> newest.node[0], <double*> newest.node[1], <double*> newest.node[2], <double*> newest.node[3]
+    )
+    b.old_leaves, b.old_pairs, b.old_fours = <double*> oldest.node[0], <double*> oldest.node[1], <double*> oldest.node[2]
+    b.lefts, b.head, b.whole, b.left = lefts, head, whole, oldest.left
+
+
+cdef inline void end_beside(const Beside* b, Eights* newest, Eights* oldest, int64_t n) noexcept nogil:
+    """To where a loop of n eights has come."""
+    newest.node[0], newest.node[1], newest.node[2], newest.node[3] = (
+        <Slot*> b.leaves, <Slot*> b.pairs, <Slot*> b.fours, <Slot*> b.eight
+    )
+    oldest.node[0], oldest.node[1], oldest.node[2] = <Slot*> b.old_leaves, <Slot*> b.old_pairs, <Slot*> b.old_fours
+    newest.left, oldest.left = newest.left - n, b.left
+
+
+cdef inline double beside_by(
+    Op op, double right, int64_t n, const Block* block, int64_t i, const Slot* lefts, Beside* b
+) noexcept nogil:
+    """n eights from reading i on, during which one leaves for each that comes: R1 after them."""
+    cdef const double* leaves = <const double*> (block.leaves + i)
+    cdef const double* at = <const double*> (lefts + block.heads[i])
+    cdef double* totals = <double*> (block.totals + i)
+    if Op is Add:
+        return beside_add(right, n, leaves, at, totals, b)
+    elif Op is Least:
+        return beside_least(right, n, leaves, at, totals, b)
+    elif Op is Greatest:
+        return beside_greatest(right, n, leaves, at, totals, b)
+    else:
+        return right  # never asked for: `has_loops`
+
+
+cdef inline int64_t beside_any_by(
+    Op op, double* right, int64_t n, const Block* block, int64_t i, const Slot* lefts, Beside* b
+) noexcept nogil:
+    """The same wherever the heads are; how many eights it was before old nodes ended."""
+    cdef const double* leaves = <const double*> (block.leaves + i)
+    cdef const double* at = <const double*> lefts
+    cdef double* totals = <double*> (block.totals + i)
+    if Op is Add:
+        return beside_any_add(right, n, leaves, at, block.heads + i, totals, b)
+    elif Op is Least:
+        return beside_any_least(right, n, leaves, at, block.heads + i, totals, b)
+    elif Op is Greatest:
+        return beside_any_greatest(right, n, leaves, at, block.heads + i, totals, b)
+    else:
+        return n

@@ -9,25 +9,42 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "exponential.h"
+
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define SLUICEGATE_LANES_OF __attribute__((unused, noinline, target_clones("avx2", "default")))
 #else
 #define SLUICEGATE_LANES_OF __attribute__((unused, noinline))
 #endif
 
-/* a − b = upper + lower: upper exactly on the grid, lower to the rounding of numbers as small as half of it; whether there
-   is any lower at all: there is none for numbers of few binary digits, such as integers and float32s. */
-SLUICEGATE_LANES_OF static int lanes_cut(
-    const double *restrict a, const double *restrict b, double *restrict upper, double *restrict lower, int64_t n, double grid)
+/* Has the memory from `data` on fetched into the caches. The empty statement keeps the compiler from taking the function
+   for one without any effect and dropping its calls. */
+__attribute__((unused)) static void lanes_fetch(const void *data, int64_t bytes)
 {
-    int64_t some = 0;
+#ifdef __GNUC__
+    for (const char *next = data, *end = next + bytes; next < end; next += 64) {
+        __builtin_prefetch(next);
+        __asm__ volatile("");
+    }
+#endif
+}
+
+/* a − b = upper + lower: upper exactly on the grid, lower to the rounding of numbers as small as half of it; 1 where there
+   is any lower at all: there is none for numbers of few binary digits, such as integers and float32s. 2 more where the
+   magnitude of some a exceeds `most`: the grid was too fine then. */
+SLUICEGATE_LANES_OF static int lanes_cut(
+    const double *restrict a, const double *restrict b, double *restrict upper, double *restrict lower, int64_t n, double grid,
+    double most)
+{
+    int64_t some = 0, beyond = 0;
     for (int64_t j = 0; j < n; j++) {
         double x = (grid + a[j]) - grid, y = (grid + b[j]) - grid, rest = (a[j] - x) - (b[j] - y);
         upper[j] = x - y;
         lower[j] = rest;
         some |= rest != 0.0 ? 1 : 0;
+        beyond |= fabs(a[j]) > most ? 2 : 0;
     }
-    return some != 0;
+    return (int) (some | beyond);
 }
 
 /* Each becomes the sum up to it; four stretches side by side, so that no addition waits for the one before. */
@@ -50,15 +67,38 @@ SLUICEGATE_LANES_OF static void lanes_running(double *x, int64_t n)
     for (int64_t j = 4 * q; j < n; j++) x[j] = fourth += x[j];
 }
 
-/* out = (s + upper) + (c + lower); whether |s + upper| falls below `least` anywhere. */
+/* upper + far, and total = s + it; out = total + (c + lower), all of them one stretch. */
+#define SLUICEGATE_TOTALS(from, to, far, rest)         \
+    for (int64_t j = from; j < to; j++) {              \
+        double total = s + (upper[j] + far);           \
+        below |= fabs(total) < least ? 1 : 0;          \
+        out[j] = total + rest;                         \
+    }
+
+/* The sum of upper up to each, exact, in four stretches side by side, goes to s: out = (s + it) + (c + lower), without
+   lower where that is NULL; whether |s + it| falls below `least` anywhere. `last`: the sum of all of upper, which is lost. */
 SLUICEGATE_LANES_OF static int lanes_totals(
-    const double *restrict upper, const double *restrict lower, double *restrict out, int64_t n, double s, double c, double least)
+    double *restrict upper, const double *restrict lower, double *restrict out, int64_t n, double s, double c, double least,
+    double *restrict last)
 {
-    int64_t below = 0;
-    for (int64_t j = 0; j < n; j++) {
-        double total = s + upper[j];
-        below |= fabs(total) < least ? 1 : 0;
-        out[j] = total + (c + lower[j]);
+    int64_t q = n >> 2, below = 0;
+    double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0, far[4] = {0.0};
+    for (int64_t j = 0; j < q; j++) {
+        upper[j] = first += upper[j];
+        upper[q + j] = second += upper[q + j];
+        upper[2 * q + j] = third += upper[2 * q + j];
+        upper[3 * q + j] = fourth += upper[3 * q + j];
+    }
+    for (int64_t j = 4 * q; j < n; j++) upper[j] = fourth += upper[j];
+    far[1] = first;
+    far[2] = far[1] + second;
+    far[3] = far[2] + third;
+    *last = far[3] + fourth;
+    for (int k = 0; k < 4; k++) {
+        int64_t from = k * q, to = k < 3 ? from + q : n;
+        double away = far[k];
+        if (lower == NULL) SLUICEGATE_TOTALS(from, to, away, c)
+        else SLUICEGATE_TOTALS(from, to, away, (c + lower[j]))
     }
     return below != 0;
 }
@@ -89,6 +129,22 @@ SLUICEGATE_LANES_OF static void lanes_spread(
             if (root) spread = sqrt(spread);
             out[i] = less > 0.0 ? spread : NAN;
         }
+}
+
+/* The answers of means: totals shared out among the readings from heads[i] up to the end, which is one further each time. */
+SLUICEGATE_LANES_OF static void lanes_means(
+    const double *restrict totals, const int64_t *restrict heads, double *restrict out, int64_t n, int w, int64_t end)
+{
+    if (w == 1)
+        for (int64_t i = 0; i < n; i++) out[i] = totals[i] / sluicegate_number(end + i - heads[i]);
+    else
+        for (int64_t i = 0; i < n; i++) out[i] = totals[i * w] / sluicegate_number(end + i - heads[i]);
+}
+
+/* Each becomes e to the power of it. */
+SLUICEGATE_LANES_OF static void lanes_exponentials(double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) x[i] = sluicegate_exponential(x[i]);
 }
 
 /* One reading for another in means of as many: what the mean changes by. */

@@ -7,11 +7,26 @@ tree stands in `lefts` (see amta.glide); the operands and their order are those 
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.eights cimport EIGHT, LEVELS_OF_EIGHT, Eights, last_lefts_of_eight, lefts_of_eight
-from sluicegate.engines.kernels cimport Op, combine_by, copy_by, width_of
+from sluicegate.engines.eights cimport EIGHT, LEVELS_OF_EIGHT, Eights, combine_pairs, last_lefts_of_eight, lefts_of_eight
+from sluicegate.engines.kernels cimport Add, Greatest, Least, Op, combine_by, copy_by, width_of
 from sluicegate.engines.program cimport Program, Slot
 
+cdef extern from "little.h" nogil:
+    ctypedef struct Steady "sluicegate_little":  # of partials that are one number
+        double* level[10]
+        double* lefts
+        int64_t head
+        int64_t tail
+        double left
+        double right
+        double base
+
+    void steady_add "sluicegate_little_add"(Steady* to, int64_t n, double* totals)
+    void steady_least "sluicegate_little_least"(Steady* to, int64_t n, double* totals)
+    void steady_greatest "sluicegate_little_greatest"(Steady* to, int64_t n, double* totals)
+
 cdef enum:
+    LEAST_STEADY = 15  # readings of the window at least
     LITTLE = 256  # readings of the window at most
     PIECE = 512  # readings at once
     LEVELS_OF_LITTLE = 10
@@ -195,6 +210,25 @@ cdef inline void step_little(Little* t, Op op, const Program* p, int64_t head, S
             copy_by(op, p, total, t.left)
 
 
+cdef inline void run_steadily(Little* t, Op op, Slot* totals, int64_t n) noexcept nogil:
+    """run_little for partials of one number while one reading leaves for each that comes: the same combinations, in loops of C."""
+    cdef Steady s
+    cdef int level
+    for level in range(LEVELS_OF_LITTLE):
+        s.level[level] = <double*> t.level[level]
+    s.lefts, s.head, s.tail = <double*> t.lefts, t.head, t.tail
+    s.left, s.right, s.base = t.left[0].f, t.right[0].f, t.base[0].f
+    if Op is Add:
+        steady_add(&s, n, <double*> totals)
+    elif Op is Least:
+        steady_least(&s, n, <double*> totals)
+    elif Op is Greatest:
+        steady_greatest(&s, n, <double*> totals)
+    t.head, t.tail, t.has_right, t.has_base = s.head, s.tail, True, True
+    measure_little(t)
+    t.left[0].f, t.right[0].f, t.base[0].f = s.left, s.right, s.base
+
+
 cdef inline void run_little(
     Little* t, Op op, const Program* p, const int64_t* heads, Slot* totals, int64_t n
 ) noexcept nogil:
@@ -214,18 +248,17 @@ cdef inline void run_little(
 
 
 cdef inline void raise_little(Little* t, Op op, const Program* p, int64_t n) noexcept nogil:
-    """The nodes that n leaves more complete."""
+    """The nodes that n leaves more complete, and the parents of the last pairs, which single readings make later."""
     cdef int w = width_of(op, p), level
-    cdef int64_t index, end, j
+    cdef int64_t index, end
     cdef const Slot* pairs
     cdef Slot* nodes
     for level in range(1, LEVELS_OF_LITTLE):
-        index, end = max(((t.tail + 1) >> level) - 1, t.head >> level), ((t.tail + n + 1) >> level) - 1
+        index, end = max(((t.tail + 1) >> level) - 1, t.head >> level), (t.tail + n) >> level
         if index >= end:
             return
         pairs, nodes = t.level[level - 1] + 2 * index * w, t.level[level] + index * w
         if 2 * index < t.head >> (level - 1):  # its left half has left
             copy_by(op, p, nodes, pairs + w)
             pairs, nodes, index = pairs + 2 * w, nodes + w, index + 1
-        for j in range(end - index):
-            combine_by(op, p, nodes + j * w, pairs + 2 * j * w, pairs + (2 * j + 1) * w)
+        combine_pairs(op, p, w, nodes, pairs, end - index)

@@ -46,7 +46,9 @@ cdef class Soe(Queued):
     cdef int64_t glide_moments(self, const Block* block, int64_t i, int64_t k) noexcept nogil
     cdef void advance(self, int64_t k) noexcept nogil
     cdef Slot* element(self, int64_t index) noexcept nogil
-    cdef void exchange(self, const double* new, double* old, int64_t k) noexcept nogil
+    cdef const double* exchange(self, const double* new, double* room, int64_t k) noexcept nogil
+    cdef double least_sound(self, double largest, bint rests) noexcept nogil
+    cdef void fetch_next(self, int64_t k, int64_t first, int64_t end) noexcept nogil
     cdef int64_t while_sound(self, const double* new, const double* squares, int64_t k) noexcept nogil
     cdef void note_largest(self, const double* new, int64_t k, double largest) noexcept nogil
     cdef const Slot* rounded(self, const Slot* total, const double* errors, Slot* out) noexcept nogil

@@ -29,6 +29,7 @@ cdef enum:
     TURNS = 4  # sluicegate.reference.soe.TURNS
     FEWEST = 512  # sluicegate.reference.soe.FEWEST
     LEAST_RUN = 4  # readings
+    STRETCH = 256  # readings at once: what is worked out of them on the way stays in the first cache
     ALONE = 64  # readings that are taken one by one where a stretch cannot be
 
 cdef double CUT = 2.0 ** -28  # of the largest summand: below it 512 rests' rounding, each 2⁻⁹³ of that, is no ulp yet
@@ -36,13 +37,16 @@ cdef int64_t EXPONENT = 0x7FF0000000000000
 cdef int64_t TWELVE_AND_A_HALF = 0x00C8000000000000  # twelve to a float64's exponent, one half to its fraction
 
 cdef extern from "lanes.h" nogil:
-    bint lanes_cut(const double* a, const double* b, double* upper, double* lower, int64_t n, double grid)
+    int lanes_cut(const double* a, const double* b, double* upper, double* lower, int64_t n, double grid, double most)
     void lanes_running(double* x, int64_t n)
-    bint lanes_totals(const double* upper, const double* lower, double* out, int64_t n, double s, double c, double least)
+    bint lanes_totals(
+        double* upper, const double* lower, double* out, int64_t n, double s, double c, double least, double* last
+    )
     double lanes_largest(const double* x, int64_t n)
     void lanes_shares(const double* a, const double* b, double* out, int64_t n, double share)
     void lanes_squares(const double* a, const double* b, const double* shift, double* out, int64_t n, double mean)
     bint lanes_sound(const double* x, int64_t n, double s, double least)
+    void lanes_fetch(const void* data, int64_t bytes)
 
 
 @cython.final
@@ -225,7 +229,7 @@ cdef class Soe(Queued):
         if self.kernel != ADD and self.kernel != MERGE:
             return Engine.run(self, block)
         while i < block.n:
-            k = self.steady(block, i)
+            k = min(self.steady(block, i), STRETCH)
             alone = 1
             if k >= LEAST_RUN:
                 k = self.glide(block, i, k) if self.kernel == ADD else self.glide_moments(block, i, k)
@@ -256,17 +260,29 @@ cdef class Soe(Queued):
                 raise MemoryError(f"soe: no memory for leaves {self.tail} to {self.tail + n - 1}")
         return n
 
-    cdef void exchange(self, const double* new, double* old, int64_t k) noexcept nogil:
-        """Keep k readings behind the tail, and take out the k oldest, some of which they may be themselves."""
+    cdef const double* exchange(self, const double* new, double* room, int64_t k) noexcept nogil:
+        """Keep k readings behind the tail; the k oldest, some of which they may be themselves, where they are or in `room`."""
         cdef int64_t j = 0, n
         while j < k:
             n = min(run_at(&self.queue, self.tail + j), k - j)
             memcpy(self.element(self.tail + j), new + j, n * sizeof(double))
             j += n
+        if run_at(&self.queue, self.head) >= k:
+            return <const double*> self.element(self.head)
         j = 0
         while j < k:
             n = min(run_at(&self.queue, self.head + j), k - j)
-            memcpy(old + j, self.element(self.head + j), n * sizeof(double))
+            memcpy(room + j, self.element(self.head + j), n * sizeof(double))
+            j += n
+        return room
+
+    cdef void fetch_next(self, int64_t k, int64_t first, int64_t end) noexcept nogil:
+        """Have what the next k readings take out fetched while these are worked on: of it, quarters `first` to `end`."""
+        cdef int64_t j = first * k >> 2, n
+        end = min(end * k >> 2, self.tail - self.head - k)
+        while j < end:
+            n = min(run_at(&self.queue, self.head + k + j), end - j)
+            lanes_fetch(self.element(self.head + k + j), n * sizeof(double))
             j += n
 
     cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil:
@@ -276,48 +292,56 @@ cdef class Soe(Queued):
         no sum of them rounds, and small rests. 0, and no reading is taken, where a total is so small that the rounding of
         the rests would show in it.
         """
-        cdef double old[MOST_BLOCK]
-        cdef double upper[MOST_BLOCK]
-        cdef double lower[MOST_BLOCK]
-        cdef double unasked[MOST_BLOCK]
-        cdef double* out = unasked
-        cdef double s = self.sum.f, c = self.errors[0], least, t, part
+        cdef double room[STRETCH]
+        cdef double upper[STRETCH]
+        cdef double lower[STRETCH]
+        cdef double unasked[STRETCH]
+        cdef double* out = <double*> (block.totals + i) if block.totals != NULL else unasked
+        cdef double s = self.sum.f, c = self.errors[0], largest = self.largest[0], up, t, part
         cdef const double* new = <const double*> (block.leaves + i)
-        cdef double largest = greatest(self.largest[0], lanes_largest(new, k))
-        self.exchange(new, old, k)
-        if lanes_cut(new, old, upper, lower, k, grid_of(largest)):
+        cdef const double* old = self.exchange(new, room, k)
+        cdef int found = lanes_cut(new, old, upper, lower, k, grid_of(largest), largest)
+        self.fetch_next(k, 0, 2)
+        if found > 1:
+            largest = lanes_largest(new, k)
+            found = lanes_cut(new, old, upper, lower, k, grid_of(largest), largest)
+        if found:
             lanes_running(lower, k)
-            least = largest * CUT
-        else:
-            least = largest * CANCELLED if c != 0.0 else 0.0  # without rests nothing rounds
-        lanes_running(upper, k)
-        if block.totals != NULL:
-            out = <double*> (block.totals + i)
-        if lanes_totals(upper, lower, out, k, s, c, least):
+        self.fetch_next(k, 2, 4)
+        if lanes_totals(upper, lower if found else NULL, out, k, s, c, self.least_sound(largest, found), &up):
             return 0
         self.note_largest(new, k, largest)
-        t = s + upper[k - 1]
+        t = s + up
         part = t - s
-        self.sum.f, self.errors[0] = t, c + lower[k - 1] + ((s - (t - part)) + (upper[k - 1] - part))
+        self.sum.f = t
+        self.errors[0] = c + (lower[k - 1] if found else 0.0) + ((s - (t - part)) + (up - part))
         self.advance(k)
         return k
+
+    cdef inline double least_sound(self, double largest, bint rests) noexcept nogil:
+        """The least magnitude of a total in which the rounding of rests, or of the errors, does not show yet."""
+        if rests:
+            return largest * CUT
+        return largest * CANCELLED if self.errors[0] != 0.0 else 0.0  # without rests nothing rounds
 
     cdef int64_t glide_moments(self, const Block* block, int64_t i, int64_t k) noexcept nogil:
         """Take up to k such readings: mean and squared deviations of as many readings, one of them exchanged.
 
         It ends before one that may lose digits or overflow, or where the total is due to be taken anew.
         """
-        cdef double new[MOST_BLOCK]
-        cdef double old[MOST_BLOCK]
-        cdef double shift[MOST_BLOCK + 1]
-        cdef double squares[MOST_BLOCK]
+        cdef double new[STRETCH]
+        cdef double room[STRETCH]
+        cdef double shift[STRETCH + 1]
+        cdef double squares[STRETCH]
         cdef double n = self.sum[0].f, mean = self.sum[1].f, m2 = self.sum[2].f
         cdef Slot* totals = block.totals + 3 * i
+        cdef const double* old
         cdef int64_t j
         k = max(min(k, TURNS * (self.tail - self.head) + FEWEST - self.since), 0)
         for j in range(k):
             new[j] = block.leaves[3 * (i + j) + 1].f
-        self.exchange(new, old, k)
+        old = self.exchange(new, room, k)
+        self.fetch_next(k, 0, 4)
         shift[0] = 0.0
         lanes_shares(new, old, shift + 1, k, 1.0 / n)
         lanes_running(shift + 1, k)

@@ -2,7 +2,7 @@
 
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
-from libc.math cimport NAN, exp, fabs, isnan, log, sqrt
+from libc.math cimport NAN, fabs, isnan, log, sqrt
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
@@ -24,6 +24,8 @@ from sluicegate.reference.core import LATEST as _LATEST
 cdef extern from "lanes.h" nogil:
     bint lanes_steady(const uint64_t* kept, const uint64_t* times, uint64_t span, int64_t n)
     void lanes_count(int64_t* out, int64_t n, int64_t first)
+    void lanes_means(const double* totals, const int64_t* heads, double* out, int64_t n, int w, int64_t end)
+    void lanes_exponentials(double* x, int64_t n)
     void lanes_spread(const double* n_of, const double* squares, double* out, int64_t n, int w, double ddof, bint root)
 
 cdef double MAGNITUDE = _LARGEST
@@ -604,12 +606,10 @@ cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t f
     elif o.kind == K_COUNT:
         for i in range(block.n):
             out[i] = <double> (first + i - block.heads[i])
-    elif o.kind == K_MEAN:
-        for i in range(block.n):
-            out[i] = totals[i * w].f / <double> (first + i - block.heads[i])
-    elif o.kind == K_GEOMETRIC:
-        for i in range(block.n):
-            out[i] = exp(totals[i * w].f / <double> (first + i - block.heads[i]))
+    elif o.kind == K_MEAN or o.kind == K_GEOMETRIC:
+        lanes_means(<const double*> totals, block.heads, out, block.n, w, first)
+        if o.kind == K_GEOMETRIC:
+            lanes_exponentials(out, block.n)
     elif o.kind == K_VARIANCE or o.kind == K_STD:
         lanes_spread(<const double*> totals, <const double*> (totals + 2), out, block.n, w, o.ddof, o.kind == K_STD)
     else:

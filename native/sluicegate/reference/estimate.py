@@ -15,6 +15,7 @@ from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
 from sluicegate.monoids.results import cut_bins, empty, lowered
 from sluicegate.reference import wide
+from sluicegate.reference.exponential import exponential
 from sluicegate.reference.program import Partial, Slot, log_of
 from sluicegate.reference.statistics import Moments, merge
 
@@ -115,7 +116,7 @@ def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -
     if kind in ("variance", "std"):
         return spread(monoid, Moments(*total[slots[0] : slots[0] + 3]))
     if kind in ("mean", "geometric_mean"):
-        return value / leaves if kind == "mean" else exp(value / leaves)
+        return value / leaves if kind == "mean" else exponential(value / leaves)
     if kind == "range":
         return total[slots[1]] - value
     if kind == "rate":

@@ -1,0 +1,269 @@
+"""A block of readings through AMTA, level by level: the combinations of single readings in the same order. Part of amta.pyx."""
+
+cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
+    """All leaves and the nodes above them first, then what the window holds of them after each."""
+    cdef int64_t i = 0, k, old
+    if block.n == 1:
+        self.return_chunk()
+        self.make_room(0, self.tail)
+        raise_node(self, op, block.leaves)
+        self.tail -= 1
+        step(self, op, block, 0)
+        return 0
+    for k in range(block.n >> 1 if self.pool.surplus else 0):
+        if self.pool.surplus:
+            give_back(&self.pool)
+    self.room_for_lefts(block.n)
+    self.make_room_for(self.tail + block.n + AHEAD)  # the readings after a batch find room too
+    if is_little(self, block):
+        while i < block.n:
+            k = min(block.n - i, PIECE)
+            run_through_little(self, op, block, i, k)
+            i += k
+        return 0
+    append_leaves(self, block.leaves, block.n)
+    while i < block.n:
+        k = self.quiet(block, i)
+        if k >= LEAST_GLIDE:
+            old = self.head
+            self.tail += k
+            self.head = block.heads[i + k - 1]
+            glide_parts(self, op, block, i, k, old)
+            if self.head > old:  # only now: a chunk that is dropped may go back to the system at once
+                self.drop_to(self.head)
+            self.has_base = True
+            i += k
+        else:
+            raise_parts(self, op, self.tail, self.tail + 1)
+            step(self, op, block, i)
+            i += 1
+    return 0
+
+
+cdef bint is_little(Amta self, const Block* block) noexcept nogil:
+    """Whether the window stays so small, and so steady, that flat arrays serve it better."""
+    cdef int64_t size = max(self.tail - self.head, self.tail + block.n - block.heads[block.n - 1])
+    if block.n < LEAST_LITTLE or block.jump > 1 or size > LITTLE or self.kernel == ANY:
+        return False
+    if self.flat == NULL:
+        self.flat = <Slot*> calloc(ROOM_OF_LITTLE * self.p.width, sizeof(Slot))
+    return self.flat != NULL  # without the memory for it the long way does
+
+
+cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, int64_t n) noexcept nogil:
+    """Lay the window and n leaves out flat, run, and take over where it ends."""
+    cdef int w = width_of(op, self.p), level
+    cdef Slot* room
+    cdef Little t
+    room = lay_little(self, &t, w)
+    memcpy(t.level[0] + self.tail * w, block.leaves + i * w, n * w * sizeof(Slot))
+    t.head, t.tail, t.depth = self.head, self.tail, self.depth
+    t.has_right, t.has_base = self.has_right, self.has_base
+    copy_by(op, self.p, t.left, self.left)
+    copy_by(op, self.p, t.right, self.right)
+    copy_by(op, self.p, t.base, self.base_of_right)
+    raise_little(&t, op, self.p, n)
+    if has_loops(op) and block.jump == 1 and block.heads[i + n - 1] - t.head == n and t.tail - t.head >= LEAST_STEADY:
+        run_steadily(&t, op, room if block.totals == NULL else block.totals + i, n)
+    else:
+        run_little(&t, op, self.p, block.heads + i, room if block.totals == NULL else block.totals + i * w, n)
+    self.tail, self.depth = t.tail, t.depth
+    self.drop_to(t.head)
+    for level in range(self.depth):
+        copy_level(self, t.level[level], level, w, True)
+    self.has_right, self.has_base = t.has_right, t.has_base
+    copy_by(op, self.p, self.left, t.left)
+    copy_by(op, self.p, self.right, t.right)
+    copy_by(op, self.p, self.base_of_right, t.base)
+    self.stacked = 0
+    for level in range(self.depth - 1, -1, -1):
+        stack_head(self, op, level)
+
+
+cdef inline Slot* lay_little(Amta self, Little* t, int w) noexcept nogil:
+    """The window's nodes, each level with room for a piece more; what room is left."""
+    cdef int level
+    cdef Slot* room = self.flat
+    for level in range(LEVELS_OF_LITTLE):
+        t.level[level] = room + (EIGHT - self.first(level)) * w
+        copy_level(self, t.level[level], level, w, False)
+        room += (((LITTLE + PIECE) >> level) + EIGHT + 2) * w
+    t.lefts = room + (EIGHT - self.head) * w
+    return room + (EIGHT + 2 + LITTLE + PIECE) * w
+
+
+cdef inline void glide_parts(Amta self, Op op, const Block* block, int64_t i, int64_t k, int64_t old) noexcept nogil:
+    cdef int step, kernel, s
+    if Op is Any:
+        if not self.split:
+            glide(self, op, self.p.width, 0, block, i, k, old)
+            return
+        for step in range(self.p.steps):
+            kernel, s = kernel_of_step(&self.p.step[step]), self.p.step[step].slot
+            if kernel == ADD:
+                glide(self, add_op, self.p.width, s, block, i, k, old)
+            elif kernel == LEAST:
+                glide(self, least_op, self.p.width, s, block, i, k, old)
+            elif kernel == GREATEST:
+                glide(self, greatest_op, self.p.width, s, block, i, k, old)
+            else:
+                glide(self, merge_op, self.p.width, s, block, i, k, old)
+    else:
+        glide(self, op, width_of(op, self.p), 0, block, i, k, old)
+
+
+cdef inline void glide(
+    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t k, int64_t old
+) noexcept nogil:
+    """Take k readings during which the leftmost tree neither grows nor falls: R0 backwards, R1 forwards, level by level.
+
+    R0 where the window begins at h > old is node(l, h >> l) and then R0 at h + 2^l, for l the trailing zeros of h: what
+    Algorithm 7 leaves on the stack. R1 is R1 before and the leaf. So every combination is the one that single calls make.
+    """
+    cdef Slot* lefts = self.lefts + s - old * w
+    copy_by(op, self.p, lefts + old * w, self.left + s)
+    if Op is Any:
+        glide_by_level(self, op, w, s, block, i, k, old)
+    elif k >= LEAST_EIGHTS and self.depth > LEVELS_OF_EIGHT and self.pool.shift >= LEVELS_OF_EIGHT:
+        glide_by_eights(self, op, w, s, block, i, k, old)
+    else:
+        glide_by_level(self, op, w, s, block, i, k, old)
+    copy_by(op, self.p, self.left + s, lefts + self.head * w)
+
+
+cdef inline void glide_by_level(
+    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t k, int64_t old
+) noexcept nogil:
+    """A level after the other, then R1."""
+    cdef Slot few[3]
+    cdef Slot* right = own(self, op, s, few)
+    raise_levels(self, op, w, s, 1, self.tail - k, self.tail)
+    if self.head > old:
+        slide_left(self, op, w, s, old, block.totals != NULL, 0)
+    extend_right(self, op, w, s, block, i, 0, k, old, right)
+
+
+cdef inline void glide_by_eights(
+    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t k, int64_t old
+) noexcept nogil:
+    """Eight readings at a time: the lowest nodes and R0s beside R1, which takes one combination after the other."""
+    cdef Slot* lefts = self.lefts + s - old * w
+    cdef bint each = block.totals != NULL, steady = block.jump == 1 and block.heads[i + k - 1] - block.heads[i] == k - 1
+    cdef int64_t n, j = 0, before = self.tail - k, group = (old + 1) & -EIGHT, whole = 0  # R0s from `whole` on are there, and before `group`
+    cdef int64_t fresh = (before + EIGHT - 1) & -EIGHT, end = max(((self.tail + 1) & -EIGHT) - EIGHT, fresh)
+    cdef Eights oldest, newest
+    cdef Slot few[3]
+    cdef Slot* right = own(self, op, s, few)
+    memset(&oldest, 0, sizeof(Eights))
+    memset(&newest, 0, sizeof(Eights))
+    raise_edges(self, op, w, s, before, fresh, False)
+    if self.head > old:
+        slide_left(self, op, w, s, old, each, LEVELS_OF_EIGHT)
+        whole = self.head & -EIGHT if each else 0
+        if group < whole:
+            eight_lefts(self, op, w, s, &oldest, lefts, group)
+            copy_by(op, self.p, lefts + old * w, self.left + s)  # the only one of these that is not what its nodes give
+            group += EIGHT
+    while j < (k - 1) // EIGHT:
+        if each and w == 1 and fresh < end and has_loops(op):
+            n = min((k - 1) // EIGHT - j, (end - fresh) // EIGHT)
+            n = beside(self, op, &newest, &oldest, &fresh, &group, whole, right, block, i + EIGHT * j, n, lefts, steady)
+            j += n
+            continue
+        if fresh < end:
+            eight_nodes(self, op, w, s, &newest, fresh)
+            fresh += EIGHT
+        while group < whole and group <= block.heads[i + EIGHT * j + EIGHT - 1]:
+            eight_lefts(self, op, w, s, &oldest, lefts, group)
+            group += EIGHT
+        extend(op, self.p, w, s, right, block, i + EIGHT * j, lefts, EIGHT)
+        j += 1
+    while fresh < end:
+        eight_nodes(self, op, w, s, &newest, fresh)
+        fresh += EIGHT
+    while group < whole:
+        eight_lefts(self, op, w, s, &oldest, lefts, group)
+        group += EIGHT
+    raise_edges(self, op, w, s, end, self.tail, True)
+    raise_levels(self, op, w, s, LEVELS_OF_EIGHT + 1, before, self.tail)
+    extend_right(self, op, w, s, block, i, (k - 1) & -EIGHT, k, old, right)
+
+
+cdef inline int64_t beside(
+    Amta self, Op op, Eights* newest, Eights* oldest, int64_t* fresh, int64_t* group, int64_t whole, Slot* right,
+    const Block* block, int64_t i, int64_t n, Slot* lefts, bint steady
+) noexcept nogil:
+    """Up to n eights of readings from i on, in one loop; how many it was, where old nodes end perhaps none."""
+    cdef Beside b
+    cdef int64_t groups = (whole - group[0]) // EIGHT
+    if not newest.left:
+        find_eights(self, newest, 4, 1, 0, fresh[0])
+    if groups > 0 and not oldest.left:
+        find_eights(self, oldest, 3, 1, 0, group[0])
+    n = min(n, newest.left)
+    begin_beside(&b, newest, oldest, <double*> (lefts + group[0]), group[0], whole)
+    if steady and groups > 0:
+        n = min(n, min(groups, oldest.left))
+        right.f = beside_by(op, right.f, n, block, i, lefts, &b)
+    else:
+        n = beside_any_by(op, <double*> right, n, block, i, lefts, &b)
+    end_beside(&b, newest, oldest, n)
+    fresh[0], group[0] = fresh[0] + EIGHT * n, b.head
+    return n
+
+
+cdef inline void raise_edges(Amta self, Op op, int w, int s, int64_t begin, int64_t end, bint after) noexcept nogil:
+    """The nodes of the three levels above leaves that are no whole eight: before leaf `end`, or, `after`, from leaf `begin` on."""
+    cdef int level
+    for level in range(1, LEVELS_OF_EIGHT + 1):
+        if after:
+            raise_level(self, op, w, s, level, begin >> level, self.end(level))
+        else:
+            raise_level(self, op, w, s, level, ((begin + 1) >> level) - 1, min(end >> level, self.end(level)))
+
+
+cdef inline void eight_nodes(Amta self, Op op, int w, int s, Eights* e, int64_t leaf) noexcept nogil:
+    if not e.left:
+        find_eights(self, e, 4, w, s, leaf)
+    raise_eight(op, self.p, w, e)
+    go_on(e, 4, w)
+
+
+cdef inline void eight_lefts(Amta self, Op op, int w, int s, Eights* e, Slot* lefts, int64_t head) noexcept nogil:
+    if not e.left:
+        find_eights(self, e, 3, w, s, head)
+    lefts_of_eight(op, self.p, w, e, lefts + head * w)
+    go_on(e, 3, w)
+
+
+cdef void find_eights(Amta self, Eights* e, int levels, int w, int s, int64_t leaf) noexcept nogil:
+    """Where the eight leaves from a multiple of eight on are, and their nodes; a chunk holds at least eight."""
+    cdef int level
+    cdef Queue* queue
+    e.left = MOST_BLOCK
+    for level in range(levels):
+        queue = &self.level[(self.base + level) & (LEVELS - 1)]
+        e.node[level] = at(&self.pool, queue, w, leaf >> level) + s
+        e.left = min(e.left, run_at(queue, leaf >> level) >> (LEVELS_OF_EIGHT - level))
+
+
+cdef inline void extend_right(
+    Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t done, int64_t k, int64_t old, Slot* right
+) noexcept nogil:
+    """R1, and the totals, for the rest of the k readings from i on: the newest leaf, which comes last, by itself."""
+    cdef const Slot* newest = block.leaves + (i + k - 1) * w + s
+    cdef const Slot* lefts = self.lefts + s - old * w
+    extend(op, self.p, w, s, right, block, i + done, lefts, k - 1 - done)
+    copy_by(op, self.p, self.base_of_right + s, right)
+    combine_by(op, self.p, self.right + s, right, newest)
+    if block.totals != NULL:
+        combine_by(op, self.p, block.totals + (i + k - 1) * w + s, lefts + self.head * w, self.right + s)
+
+
+cdef inline Slot* own(Amta self, Op op, int s, Slot* few) noexcept nogil:
+    """Where R1 is while a loop runs: in registers, but for partials of any width."""
+    if Op is Any:
+        return self.right
+    else:
+        copy_by(op, self.p, few, self.right + s)
+        return few

@@ -1,0 +1,262 @@
+"""One reading through AMTA: by what stands ready where the forest is calm, else what a stretch of such readings needs. Part of amta.pyx."""
+
+cdef Slide slide_for(int kernel) noexcept:
+    if kernel == ADD:
+        return slide_add
+    if kernel == GREATEST:
+        return slide_greatest
+    if kernel == LEAST:
+        return slide_least
+    return slide_merge if kernel == MERGE else slide_any
+
+
+cdef Slide slide_slowly_for(int kernel) noexcept:
+    if kernel == ADD:
+        return slowly_add
+    if kernel == GREATEST:
+        return slowly_greatest
+    if kernel == LEAST:
+        return slowly_least
+    return slowly_merge if kernel == MERGE else slowly_any
+
+
+cdef int slowly_any(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(self, any_op, leaf, head, out)
+
+
+cdef int slowly_add(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(self, add_op, leaf, head, out)
+
+
+cdef int slowly_least(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(self, least_op, leaf, head, out)
+
+
+cdef int slowly_greatest(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(self, greatest_op, leaf, head, out)
+
+
+cdef int slowly_merge(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(self, merge_op, leaf, head, out)
+
+
+cdef int slide_any(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(self, any_op, leaf, head, out)
+
+
+cdef int slide_add(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(self, add_op, leaf, head, out)
+
+
+cdef int slide_least(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(self, least_op, leaf, head, out)
+
+
+cdef int slide_greatest(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(self, greatest_op, leaf, head, out)
+
+
+cdef int slide_merge(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(self, merge_op, leaf, head, out)
+
+
+cdef inline int slide_by(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    if is_calm(self, head):
+        return slide_calmly(self, op, leaf, head, out)
+    return self.slide_slowly_by(self, leaf, head, out)
+
+
+cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """Where a stretch of calm readings begins or ends, the leftmost tree changes, or many leave."""
+    cdef Block block
+    cdef int64_t oldest, newest
+    cdef bint found, took = self.tail >= self.calm_tail
+    self.freshen()
+    if self.calm:
+        if self.flat_out and is_few(self, head):
+            return slide_flat(self, op, leaf, head, out)
+        catch_up(self, op)
+        if self.flat_out:
+            end_calm(self)
+    self.return_chunk()
+    if not self.calm and is_few(self, head) and lay_out(self, op):
+        return slide_flat(self, op, leaf, head, out)
+    if self.foresee(head):
+        if took:
+            prepare(&self.pool)
+        newest, oldest = self.tail + 1, self.head
+        found = not self.calm or head >= self.calm_head
+        if found:
+            find_lefts(self, op)
+        if not self.calm:
+            self.calm, self.raised = True, self.tail
+        slide_calmly(self, op, leaf, head, out)
+        if found:  # last, so that nothing here waits behind what is fetched
+            ask_ahead(self, oldest, False)
+        if took:
+            ask_ahead(self, newest, True)
+        return 1
+    end_calm(self)
+    self.make_room(0, self.tail)
+    raise_node(self, op, leaf)
+    self.tail -= 1
+    block.heads, block.totals = &head, out
+    step(self, op, &block, 0)
+    return self.head < self.tail
+
+
+cdef void catch_up(Amta self, Op op) noexcept nogil:
+    """Make the parents of the leaves that came while it was calm."""
+    cdef int64_t tail = self.tail
+    if self.flat_out:
+        self.raised = self.tail = self.laid
+        append_leaves(self, flat_at(self, 0, self.laid, self.p.width), tail - self.laid)
+        self.tail = tail
+    if self.raised < self.tail:
+        raise_parts(self, op, self.raised, self.tail)
+    self.raised = self.tail
+
+
+cdef void end_calm(Amta self) noexcept nogil:
+    """Make the stack anew, and let go of what lies before the head."""
+    cdef int level
+    if not self.calm:
+        return
+    self.calm = self.flat_out = False
+    self.calm_tail = -1
+    self.measure()
+    self.let_go()
+    self.stacked = 0
+    for level in range(self.depth - 1, -1, -1):
+        stack_head(self, any_op, level)
+
+
+cdef void find_lefts(Amta self, Op op) noexcept nogil:
+    """R0 for the next heads of the leftmost tree.
+
+    While it is calm the stack is that of the last head found so far: where a level's first node is the same for the new
+    last head, nothing changes there and above.
+    """
+    cdef int top = self.depth - 1, levels = top + 1, kept = 0
+    cdef int64_t old = self.head, last = min((self.end(top) << top) - 1, old + min(AHEAD, self.most_left))
+    self.let_go()
+    if self.calm and bits(old ^ last) <= top:
+        levels = bits(old ^ last)
+        kept = zeros(last >> levels, top - levels) + (not self.first(top) & 1 and self.first(top) + 1 < self.end(top))
+    self.head = last
+    lefts_of_parts(self, op, old, levels, kept)
+    self.head = old
+    copy_by(op, self.p, self.left, self.lefts)
+    self.calm_lefts, self.lefts_from, self.calm_head = self.lefts, old, last + 1
+
+
+cdef extern from *:
+    int ones "__builtin_popcountll"(uint64_t number) nogil
+    int empty_above "__builtin_clzll"(uint64_t number) nogil  # leading zeros of what is not 0
+
+
+cdef inline int bits(int64_t number) noexcept nogil:
+    """So many binary digits a number has that is not negative."""
+    return 64 - empty_above(number) if number else 0
+
+
+cdef inline int zeros(int64_t number, int digits) noexcept nogil:
+    """The zeros among a number's lowest digits: levels whose first node is a pair's left one."""
+    return digits - ones(number & ((<int64_t> 1 << digits) - 1))
+
+
+cdef inline void ask_ahead(Amta self, int64_t index, bint newest) noexcept nogil:
+    """Have fetched what an end of the window will touch where it crosses a multiple of ROUND leaves: it is cold at many levels.
+
+    First where the chunks stand that it comes to, then, in the next stretches, the nodes, a part of the levels each: a
+    processor fetches few pages at a time.
+    """
+    cdef int64_t crossing = (index + (PARTS + 2) * AHEAD) & -ROUND, stretches = (crossing - index - 1) // AHEAD
+    if crossing <= index + AHEAD:
+        return
+    if stretches > PARTS:
+        ask_for_chunks(self, crossing)
+    elif newest:
+        ask_for_newest(self, crossing, <int> stretches - 1)
+    else:
+        ask_for_oldest(self, crossing, <int> stretches - 1)
+
+
+cdef void ask_for_chunks(Amta self, int64_t crossing) noexcept nogil:
+    """Of the levels where a chunk begins there."""
+    cdef int level = 0
+    cdef Queue* queue
+    while level < self.depth and not crossing & ((<int64_t> 1 << level) - 1):
+        queue = &self.level[level]
+        if not (crossing >> level) & ((<int64_t> 1 << queue.shift) - 1):
+            ask_for_place(queue, crossing >> level, queue.end - 1)
+        level += 1
+
+
+cdef void ask_for_oldest(Amta self, int64_t crossing, int level) noexcept nogil:
+    """Of every PARTS-th level from `level` on, where a cache line begins: that, one that follows, and the chunk that is let go."""
+    cdef int64_t w = self.p.width
+    cdef Queue* queue
+    cdef Slot* node
+    while level < self.depth and not crossing & ((<int64_t> 1 << level) - 1):
+        queue = &self.level[level]
+        if queue.begin <= (crossing >> level) >> queue.shift < queue.end:
+            node = at(&self.pool, queue, w, crossing >> level)
+            if (<size_t> node & (LINE - 1)) < w * sizeof(Slot):
+                prefetch(node)
+                prefetch(node + LINE // sizeof(Slot))
+                ask_for_link(queue, crossing >> level)
+        level += PARTS
+
+
+cdef void ask_for_newest(Amta self, int64_t crossing, int level) noexcept nogil:
+    """The same, where the pairs that are complete there have not been looked at for long: at the upper levels."""
+    cdef int64_t index
+    cdef Queue* queue
+    level += PARTS
+    while level < self.depth and not crossing & ((<int64_t> 1 << level) - 1):
+        queue, index = &self.level[level], (crossing >> level) - 2
+        if queue.begin <= index >> queue.shift < queue.end:
+            prefetch(at(&self.pool, queue, self.p.width, index))
+            prefetch(links(queue)[(queue.end - 1) & queue.mask])
+        level += PARTS
+
+
+cdef inline bint is_few(Amta self, int64_t head) noexcept nogil:
+    """Whether the window is so small, and so steady, that its levels are better laid out flat."""
+    cdef int64_t held = self.tail - self.head
+    if self.flat_out:
+        return held < FEW and head <= self.tail and head - self.head <= 1 and self.tail < self.origin + ROOM_OF_FEW
+    return 0 < held < FEW and head <= self.tail and head - self.head <= 1 and not (self.pool.surplus or self.base)
+
+
+cdef int lay_out(Amta self, Op op) except -1 nogil:
+    """Lay the levels out flat; False: any operator, or no memory."""
+    cdef int level
+    cdef int64_t origin = self.head & ~(<int64_t> 127)
+    if self.kernel == ANY:
+        return False
+    if self.few == NULL:
+        self.few = <Slot*> calloc(3 * ROOM_OF_FEW * self.p.width, sizeof(Slot))
+    if self.few == NULL:
+        return False
+    self.make_room_for(origin + ROOM_OF_FEW)
+    self.origin, self.laid, self.raised = origin, self.tail, self.tail
+    for level in range(self.depth):
+        copy_level(self, flat_at(self, level, 0, self.p.width), level, self.p.width, False)
+    self.calm_lefts, self.lefts_from = self.few + 2 * ROOM_OF_FEW * self.p.width, origin
+    find_flat_lefts(self, op)
+    self.calm = self.flat_out = True
+    return True
+
+
+cdef int slide_flat(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
+    step_flat(self, op, leaf, head)
+    look_ahead(self, width_of(op, self.p))
+    if out == NULL:
+        return 1
+    if self.has_right:
+        combine_by(op, self.p, out, self.left, self.right)
+    else:
+        copy_by(op, self.p, out, self.left)
+    return 1

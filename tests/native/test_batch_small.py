@@ -1,0 +1,75 @@
+"""Batches through windows of every small size: AMTA's loops in C give what single readings give, to the bit."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from typing import Any
+
+import pytest
+
+import sluicegate as sg
+
+QUESTIONS = {"sum": sg.sum(), "max": sg.max(), "min": sg.min()}
+SIZES = (*range(1, 81), 127, 128, 129, 160, 191, 192, 193, 255, 256, 257, 300, 511, 513, 700, 1_023, 1_025)
+LARGE = (2_047, 2_100, 4_096, 5_000)
+
+
+def readings(rng: random.Random, count: int) -> array[float]:
+    """Numbers whose sums depend on the order, and zeros of both signs."""
+    return array("d", (rng.choice((rng.uniform(-1, 1) * 10 ** rng.randrange(9), 0.0, -0.0)) for _ in range(count)))
+
+
+def steady(count: int, start: int, step: int = 1_000) -> array[int]:
+    """One leaves for each that comes."""
+    return array("q", range(start, start + step * count, step))
+
+
+def one_by_one(window: sg.Window, values: array[float], times: array[int] | None) -> bytes:
+    """The results after each, as their bits."""
+    found = array("d")
+    for i, x in enumerate(values):
+        answer: Any = window.slide(x, None if times is None else times[i])
+        found.append(answer)
+    return found.tobytes()
+
+
+def agree(question: str, policy: Any, size: int, batches: tuple[int, ...], by_time: bool) -> None:
+    """Results, states and what single readings give afterwards are the same to the bit."""
+    rng = random.Random(f"{question} {size} {by_time}")
+    whole, single = (sg.Window(QUESTIONS[question], policy=policy, engine="amta") for _ in range(2))
+    now = 0
+    for count in (size + rng.randrange(size + 40), *batches):
+        values = readings(rng, count)
+        times = steady(count, now) if by_time else None
+        now += 1_000 * count
+        found = whole.insert_many(values, times)[question]
+        assert found.tobytes() == one_by_one(single, values, times), (size, count)
+        assert whole.snapshot() == single.snapshot(), (size, count)
+        if rng.random() < 0.5:  # single readings between batches find all as they left it
+            value = readings(rng, 1)
+            alone = steady(1, now) if by_time else None
+            now += 1_000
+            assert one_by_one(whole, value, alone) == one_by_one(single, value, alone), (size, count)
+    whole.verify()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_small_size_by_count(question: str) -> None:
+    """Batches of several lengths begin and end everywhere in the forest's changes."""
+    for size in SIZES:
+        agree(question, sg.policies.count(size), size, (33, 512, 100, 1, 131), False)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_small_size_by_time(question: str) -> None:
+    """The same where the times say what leaves."""
+    for size in SIZES[::3]:
+        agree(question, sg.policies.time(size * 1_000), size, (40, 600, 77), True)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_larger_windows_take_eights_at_once(question: str) -> None:
+    """Stretches of eights, whose ends and beginnings lie anywhere."""
+    for size in LARGE:
+        agree(question, sg.policies.count(size), size, (2_048, 900, 3_000), False)
