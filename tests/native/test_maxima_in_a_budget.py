@@ -124,3 +124,28 @@ def test_an_extreme_is_off_by_half_of_what_is_in_doubt(name: str) -> None:
         doubted += high > low
         assert abs(value - exact) <= max(0.5 * (high - low), IN_DOUBT * max(abs(low), abs(high))) * (1 + 1e-12)
     assert doubted > 50
+
+
+def test_a_tail_takes_memory_as_the_staircase_grows() -> None:
+    """Noise has few steps and takes little; 6,000 steps down all stay in the tail, exact, also after a restart."""
+    window, rng = sg.Window(sg.max(), policy=count(10_000), histograms=[sg.MaxLike(staircase=True)]), random.Random(2)
+    window.insert_many([rng.random() for _ in range(20_000)], results=False)
+    little = window.footprint
+    assert little.held < 40
+    assert little.bytes < 64 * 1024
+    window.insert_many([100.0 - i for i in range(6_000)], results=False)
+    deep = window.footprint
+    assert deep.created == 0
+    assert deep.held == 6_000
+    assert 20 * little.bytes < deep.bytes < 4 * 2**20
+    again = sg.Window.restore(
+        window.snapshot(), sg.max(), policy=count(10_000), histograms=[sg.MaxLike(staircase=True)]
+    )
+    for i in range(9_000):
+        for each in (window, again):
+            each.insert(50.0 - i / 200)
+        if i % 500 == 0:
+            assert again.query(bounds=True) == window.query(bounds=True)
+            assert window.query(bounds=True)["max"].exact
+    window.verify()
+    assert again.snapshot() == window.snapshot()
