@@ -149,3 +149,23 @@ def test_a_tail_takes_memory_as_the_staircase_grows() -> None:
             assert window.query(bounds=True)["max"].exact
     window.verify()
     assert again.snapshot() == window.snapshot()
+
+
+@both
+def test_a_large_bucket_joins_no_small_one_beyond_a_steep_fall() -> None:
+    """A peak, a fall of some steps, a plateau that hides itself: the plateau's bucket is not put to the peak's."""
+    window = sg.Window(sg.max(), policy=count(900), histograms=BUDGETS["late"])
+    seen: list[float] = []
+    greatest = 0.0
+    for part in range(4):
+        peak = [1000.0 - 10 * part - i for i in range(20)]
+        fall, plateau = [980.0 - 30 * i for i in range(8)], [500.0 - part + i * 1e-4 for i in range(800)]
+        slope = [499.0 - part - i * 0.01 for i in range(400)]
+        for value in [*peak, *fall, *plateau, *slope]:
+            seen.append(value)
+            window.insert(value)
+            answer = window.query(bounds=True)["max"]
+            exact = max(seen[-900:])
+            assert answer.low <= exact <= answer.high
+            greatest = max(greatest, abs(answer.value - exact) / exact)
+    assert greatest < 0.25

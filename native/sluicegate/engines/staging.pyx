@@ -76,7 +76,7 @@ cdef class Staging(Ruling):
         if self.staged.hides(old, newest) or not self.staged.candidate(old):
             return JOIN
         inside = max(self.accepted - self.engine.leaf(self.engine.head)[H_O_FIRST].i + 1, self.fewest_cut())
-        if self.pairs.merges > 0 and newest[H_COUNT].i * (self.finer * (self.limit - 2)) < inside:
+        if self.pairs.merges > 0 and (newest[H_COUNT].i + old[H_COUNT].i - 1) * (self.finer * (self.limit - 2)) < inside:
             return JOIN
         return OPEN
 

@@ -284,7 +284,8 @@ class Core:
         if staged.hides(old, newest) or not staged.candidate(old):
             return Verdict.JOIN
         inside = max(self.accepted - int(staged.leaf(staged.head)[O_FIRST]) + 1, self._fewest_cut)
-        forced = stored.merges > 0 and newest[COUNT] * (FINER * (self.limit - 2)) < inside
+        size = newest[COUNT] + old[COUNT] - 1
+        forced = stored.merges > 0 and size * (FINER * (self.limit - 2)) < inside
         return Verdict.JOIN if forced else Verdict.OPEN
 
     def _note_oldest(self) -> None:
