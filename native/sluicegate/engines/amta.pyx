@@ -10,7 +10,7 @@ taken level by level (`glide`), which combines the same operands in the same ord
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memmove, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
@@ -38,6 +38,9 @@ cdef enum:
     LEAST_GLIDE = 4  # readings for which a block pays off
     LEAST_EIGHTS = 24
     LEAST_LITTLE = 32
+    LEAST_LEFTS = 64
+    COLD = 14  # levels, beyond which a window does not stay in the first caches
+    SLOTS_OF_LINE = 8
     PREPARES = 64  # readings of a block that prepare a few pages
     PARTS = 9  # stretches
     ROUND = 1024  # leaves: at its multiples many levels come to a new chunk or a cold cache line at once
@@ -249,6 +252,8 @@ cdef class Amta(Engine):
         if self.calm:
             catch_up(self, any_op)
             end_calm(self)
+        elif self.lies_flat:
+            settle(self)
 
     cdef int foresee(self, int64_t head) except -1 nogil:
         """Whether the leftmost tree stays when a leaf comes and the head moves so far; then there is room for some leaves."""
@@ -289,7 +294,8 @@ cdef class Amta(Engine):
 
     cdef int run(self, const Block* block) except -1 nogil:
         """Runs between the rare changes of the leftmost tree are taken level by level, the rest one by one."""
-        self.unsettle()
+        if not self.lies_flat:  # of that `run_by` takes care
+            self.unsettle()
         self.freshen()
         if self.kernel == ADD:
             run_by(self, add_op, block)
@@ -506,7 +512,7 @@ cdef class Amta(Engine):
         return True
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
-        if self.flat_out:
+        if self.flat_out or self.lies_flat:
             self.unsettle()
         return self.node(0, index)
 

@@ -3,6 +3,9 @@
 cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     """All leaves and the nodes above them first, then what the window holds of them after each."""
     cdef int64_t i = 0, k, old
+    cdef bint little = is_little(self, block)
+    if self.lies_flat and not little:
+        settle(self)
     if block.n == 1:
         self.return_chunk()
         self.make_room(0, self.tail)
@@ -13,14 +16,14 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     for k in range(block.n >> 1 if self.pool.surplus else 0):
         if self.pool.surplus:
             give_back(&self.pool)
-    self.room_for_lefts(block.n)
     self.make_room_for(self.tail + block.n + AHEAD)  # the readings after a batch find room too
-    if is_little(self, block):
+    if little:
         while i < block.n:
             k = min(block.n - i, PIECE)
             run_through_little(self, op, block, i, k)
             i += k
         return 0
+    self.room_for_lefts(min(block.n, max(self.tail - self.head, LEAST_LEFTS)))
     append_leaves(self, block.leaves, block.n)
     while i < block.n:
         k = self.quiet(block, i)
@@ -69,27 +72,46 @@ cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, in
         run_little(&t, op, self.p, block.heads + i, room if block.totals == NULL else block.totals + i * w, n)
     self.tail, self.depth = t.tail, t.depth
     self.drop_to(t.head)
-    for level in range(self.depth):
-        copy_level(self, t.level[level], level, w, True)
     self.has_right, self.has_base = t.has_right, t.has_base
     copy_by(op, self.p, self.left, t.left)
     copy_by(op, self.p, self.right, t.right)
     copy_by(op, self.p, self.base_of_right, t.base)
+
+
+cdef void settle(Amta self) noexcept nogil:
+    """What lies flat, back to its chunks, where there is room for it; and the stack."""
+    cdef int level
+    for level in range(self.depth):
+        copy_level(self, little_level(self, level, self.flat_from, self.p.width), level, self.p.width, True)
     self.stacked = 0
     for level in range(self.depth - 1, -1, -1):
-        stack_head(self, op, level)
+        stack_head(self, any_op, level)
+    self.lies_flat = False
+    free(self.flat)
+    self.flat = NULL
+
+
+cdef inline Slot* little_level(Amta self, int level, int64_t origin, int w) noexcept nogil:
+    """Where node 0 of a level would be, were the window laid out when its head was `origin`."""
+    cdef int64_t before = 2 * (LITTLE + PIECE) - ((2 * (LITTLE + PIECE)) >> level) + level * (EIGHT + 2)
+    return self.flat + (before + EIGHT - (origin >> level)) * w
 
 
 cdef inline Slot* lay_little(Amta self, Little* t, int w) noexcept nogil:
     """The window's nodes, each level with room for a piece more; what room is left."""
     cdef int level
-    cdef Slot* room = self.flat
+    cdef int64_t first, end
     for level in range(LEVELS_OF_LITTLE):
-        t.level[level] = room + (EIGHT - self.first(level)) * w
-        copy_level(self, t.level[level], level, w, False)
-        room += (((LITTLE + PIECE) >> level) + EIGHT + 2) * w
-    t.lefts = room + (EIGHT - self.head) * w
-    return room + (EIGHT + 2 + LITTLE + PIECE) * w
+        t.level[level] = little_level(self, level, self.head, w)
+        if not self.lies_flat:
+            copy_level(self, t.level[level], level, w, False)
+            continue
+        first, end = self.first(level), self.end(level)
+        if first < end:
+            memmove(t.level[level] + first * w, little_level(self, level, self.flat_from, w) + first * w, (end - first) * w * sizeof(Slot))
+    self.lies_flat, self.flat_from = True, self.head
+    t.lefts = little_level(self, LEVELS_OF_LITTLE, 0, w) - self.head * w
+    return t.lefts + (self.head + EIGHT + 2 + LITTLE + PIECE) * w
 
 
 cdef inline void glide_parts(Amta self, Op op, const Block* block, int64_t i, int64_t k, int64_t old) noexcept nogil:
@@ -186,6 +208,8 @@ cdef inline void glide_by_eights(
         group += EIGHT
     raise_edges(self, op, w, s, end, self.tail, True)
     raise_levels(self, op, w, s, LEVELS_OF_EIGHT + 1, before, self.tail)
+    if self.depth > COLD:
+        ask_for_nodes(self, w, k)
     extend_right(self, op, w, s, block, i, (k - 1) & -EIGHT, k, old, right)
 
 
@@ -210,6 +234,21 @@ cdef inline int64_t beside(
     end_beside(&b, newest, oldest, n)
     fresh[0], group[0] = fresh[0] + EIGHT * n, b.head
     return n
+
+
+cdef inline void ask_for_nodes(Amta self, int w, int64_t k) noexcept nogil:
+    """Fetch what the R0s of the next k heads need of the higher levels: pieces too short for the processor to look ahead."""
+    cdef int level
+    cdef int64_t begin, end
+    cdef const Slot* nodes
+    for level in range(LEVELS_OF_EIGHT, self.depth):
+        begin = self.head >> level
+        end = min(min(((self.head + k) >> level) + 2, self.end(level)) - begin, run_at(&self.level[(self.base + level) & (LEVELS - 1)], begin))
+        nodes = spot(self, level, begin, w)
+        begin = 0
+        while begin < end * w:
+            prefetch(nodes + begin)
+            begin += SLOTS_OF_LINE
 
 
 cdef inline void raise_edges(Amta self, Op op, int w, int s, int64_t begin, int64_t end, bint after) noexcept nogil:
