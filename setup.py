@@ -29,7 +29,10 @@ def extensions() -> list[Extension]:
     """One extension per .pyx below native/, named after its place in the package."""
     # -ffp-contract=off: a fused multiply-add would make the compiled sums differ in the last bit from the Python twin.
     # No code looks at errno or at exception flags after a square root or a division: so both may go two at a time.
-    flags = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Wno-unreachable-code"]
+    # -fwrapv: CPython's own flags have it, but a CFLAGS in the environment replaces those.
+    flags = [
+        "-O3", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Wno-unreachable-code"
+    ]  # fmt: skip
     return [
         Extension(
             ".".join(source.relative_to(NATIVE).with_suffix("").parts),

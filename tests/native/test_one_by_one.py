@@ -87,6 +87,25 @@ def test_one_by_one_is_the_twin_to_the_bit(question: str, by_time: bool, monkeyp
         one.verify()
 
 
+@pytest.mark.parametrize("by_time", [False, True], ids=["count", "time"])
+@pytest.mark.parametrize("question", ["sum", "std"])
+def test_few_readings_stay_laid_out(question: str, by_time: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs longer than the flat arrays, in small windows, bit for bit the twin's; all else finds the levels."""
+    rng = random.Random(f"few {question} {by_time}")
+    for size in (2, 5, 16, 23, 63):
+        policy = (sg.policies.time if by_time else sg.policies.count)(size)
+        one, two = windows(QUESTIONS[question], policy, monkeypatch)
+        now = 0
+        for readings in (500, 700, 1300, 450, 900):
+            for _ in range(readings):
+                value, now = rng.uniform(1, 9), now + (by_time and rng.random() > 0.01)
+                assert one.slide(value, now if by_time else None) == two.slide(value, now if by_time else None)
+            one.verify()
+            same_state(one, two)
+            disturb(rng, one, two, [(rng.uniform(1, 9), now if by_time else None) for _ in range(rng.choice((1, 40)))])
+        same_state(one, two)
+
+
 @pytest.mark.parametrize("size", [16, 64, 640, 1 << 10, 2560, 1 << 14])  # 640: the leftmost tree has two roots
 def test_a_long_run_one_by_one(size: int) -> None:
     """Through many chunks and trees: the extremes, which no order rounds, are the oracle's, and the invariants hold."""

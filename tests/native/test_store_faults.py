@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from fault_stores import Corrupting, DiedError, Failing, Losing, Slow
@@ -266,6 +267,39 @@ def test_a_slow_store_holds_back() -> None:
         most = max(most, len(window._core._pager._pages))
     assert 32 <= most <= 64
     assert window.query() == plain_of(readings, policy).query()
+    window.close()
+
+
+def test_what_the_thread_has_not_come_to_read_is_read_once() -> None:
+    """While a write holds the thread up, a caller reads the pages it needs, many in one call, none a second time."""
+
+    class HeldUp(Memory):
+        go = threading.Event()
+        reads: ClassVar[list[list[Key]]] = []
+
+        def put(self, rows: Any) -> None:
+            self.go.wait()
+            super().put(rows)
+
+        def get(self, keys: Any) -> list[bytes | None]:
+            self.reads.append(list(keys))
+            return super().get(keys)
+
+    store, policy, readings = HeldUp(Plan(2, 10**6)), sg.policies.count(600), values(2_000)
+    store.go.set()
+    window = sg.Window(SUMS, policy=policy, store=store)
+    window.insert_many(readings[:600], results=False)
+    window.flush()
+    store.go.clear()
+    begin = len(store.reads)
+    window.insert_many(readings[600:760], results=False)  # 53 pages wait, and as many have left at the head
+    read = [key for keys in store.reads[begin:] for key in keys]
+    assert max(map(len, store.reads[begin:])) > 1
+    assert len(read) == len(set(read)) > 40
+    assert window.query() == plain_of(readings[:760], policy).query()
+    store.go.set()
+    window.insert_many(readings[760:], results=False)
+    assert shape(window) == shape(plain_of(readings, policy))
     window.close()
 
 

@@ -180,6 +180,36 @@ def test_batches_give_the_same_as_readings(engine: str) -> None:
     agree(stored, plain)
 
 
+KERNELS: dict[str, Any] = {
+    "sum": {"s": sg.sum()}, "max": {"m": sg.max()}, "min": {"m": sg.min()}, "moments": {"v": sg.std()},
+    "logs": {"g": sg.geometric_mean()}, "any": {"s": sg.sum(), "first": sg.first(), "run": sg.longest_run()},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_blocks_that_stay_within_their_pages(engine: str, kernel: str) -> None:
+    """Batches of any length through pages of 2 to 32, by one or by hops: what is taken at once has the same bits."""
+    source = random.Random(kernel)
+    for shift, size, hop in [
+        (1, 9, 1),
+        (2, 13, 1),
+        (3, 40, 1),
+        (3, 41, 7),
+        (4, 137, 1),
+        (4, 90, 3),
+        (5, 200, 1),
+        (5, 64, 1),
+    ]:
+        stored, plain, _ = pair(KERNELS[kernel], sg.policies.count(size, hop=hop), Plan(shift, 3), engine=engine)
+        for length in (33, 1, 100, 9, 2 * size, 31):
+            values = [source.uniform(0.5, 9.0) for _ in range(length)]
+            results = source.random() < 0.5
+            assert stored.insert_many(values, results=results) == plain.insert_many(values, results=results)
+            agree(stored, plain)
+        assert shape(stored) == shape(plain)
+        stored.close()
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "couchbase-lite"])
 def test_over_a_file(engine: str, kind: str, tmp_path: Path) -> None:
     """The same through a file, closed and opened again three times."""

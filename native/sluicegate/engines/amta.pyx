@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
-from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves
+from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves, Slide
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
     Pool, Queue, ask_for, ask_for_link, ask_for_place, at, clear, drop, give_back, has_room, held, links, prefetch, prepare, release, reserve, run_at, shape,
@@ -21,7 +21,7 @@ from sluicegate.engines.eights cimport (
     EIGHT, LEVELS_OF_EIGHT, Beside, Eights, begin_beside, beside_any_by, beside_by, combine_pairs, end_beside, extend, go_on, has_loops,
     lefts_of_eight, raise_eight,
 )
-from sluicegate.engines.few cimport FEW, ROOM_OF_FEW, find_flat_lefts, flat_at, look_ahead, step_flat
+from sluicegate.engines.few cimport FEW, ROOM_OF_FEW, find_flat_lefts, flat_at, left_at, look_ahead, step_flat
 from sluicegate.engines.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
     kernel_of_step, width_of,

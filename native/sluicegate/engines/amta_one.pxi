@@ -10,7 +10,7 @@ cdef Slide slide_for(int kernel) noexcept:
     return slide_merge if kernel == MERGE else slide_any
 
 
-cdef Slide slide_slowly_for(int kernel) noexcept:
+cdef SlideSlowly slide_slowly_for(int kernel) noexcept:
     if kernel == ADD:
         return slowly_add
     if kernel == GREATEST:
@@ -40,24 +40,24 @@ cdef int slowly_merge(Amta self, const Slot* leaf, int64_t head, Slot* out) exce
     return slide_slowly(self, merge_op, leaf, head, out)
 
 
-cdef int slide_any(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(self, any_op, leaf, head, out)
+cdef int slide_any(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(<Amta> self, any_op, leaf, head, out)
 
 
-cdef int slide_add(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(self, add_op, leaf, head, out)
+cdef int slide_add(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(<Amta> self, add_op, leaf, head, out)
 
 
-cdef int slide_least(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(self, least_op, leaf, head, out)
+cdef int slide_least(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(<Amta> self, least_op, leaf, head, out)
 
 
-cdef int slide_greatest(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(self, greatest_op, leaf, head, out)
+cdef int slide_greatest(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(<Amta> self, greatest_op, leaf, head, out)
 
 
-cdef int slide_merge(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(self, merge_op, leaf, head, out)
+cdef int slide_merge(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_by(<Amta> self, merge_op, leaf, head, out)
 
 
 cdef inline int slide_by(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
@@ -76,6 +76,8 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
         settle(self)
     if self.calm:
         if self.flat_out and is_few(self, head):
+            if self.tail >= self.origin + ROOM_OF_FEW:
+                move_down(self)
             return slide_flat(self, op, leaf, head, out)
         catch_up(self, op)
         if self.flat_out:
@@ -111,8 +113,10 @@ cdef void catch_up(Amta self, Op op) noexcept nogil:
     """Make the parents of the leaves that came while it was calm."""
     cdef int64_t tail = self.tail
     if self.flat_out:
-        self.raised = self.tail = self.laid
-        append_leaves(self, flat_at(self, 0, self.laid, self.p.width), tail - self.laid)
+        if self.head >= self.laid:
+            begin_levels(self)
+        self.raised = self.tail = max(self.head, self.laid)
+        append_leaves(self, flat_at(self, 0, self.tail, self.p.width), tail - self.tail)
         self.tail = tail
     if self.raised < self.tail:
         raise_parts(self, op, self.raised, self.tail)
@@ -228,7 +232,7 @@ cdef inline bint is_few(Amta self, int64_t head) noexcept nogil:
     """Whether the window is so small, and so steady, that its levels are better laid out flat."""
     cdef int64_t held = self.tail - self.head
     if self.flat_out:
-        return held < FEW and head <= self.tail and head - self.head <= 1 and self.tail < self.origin + ROOM_OF_FEW
+        return held < FEW and head <= self.tail and head - self.head <= 1
     return 0 < held < FEW and head <= self.tail and head - self.head <= 1 and not (self.pool.surplus or self.base)
 
 
@@ -250,6 +254,34 @@ cdef int lay_out(Amta self, Op op) except -1 nogil:
     find_flat_lefts(self, op)
     self.calm = self.flat_out = True
     return True
+
+
+cdef void move_down(Amta self) noexcept nogil:
+    """Make room for the next readings where the levels lie flat: what is still wanted of them to the arrays' beginnings."""
+    cdef int level, w = self.p.width
+    cdef int64_t index, origin = self.head & ~(<int64_t> 127), down = origin - self.origin
+    for level in range(self.depth):
+        index = (self.head >> level) & ~(<int64_t> 1)
+        memmove(
+            flat_at(self, level, index - (down >> level), w), flat_at(self, level, index, w),
+            ((self.tail >> level) + 1 - index) * w * sizeof(Slot),
+        )
+    memmove(left_at(self, self.head - down, w), left_at(self, self.head, w), (self.tail - self.head) * w * sizeof(Slot))
+    self.origin = self.lefts_from = origin
+
+
+cdef void begin_levels(Amta self) noexcept nogil:
+    """None of the nodes that stood there when the levels were laid out is left: begin at the head.
+
+    It takes no memory: room was made then for 448 leaves more than the window can hold, so there are chunks enough.
+    """
+    cdef int level
+    cdef int64_t tail = self.tail
+    for level in range(LEVELS):
+        clear(&self.pool, &self.level[level])
+    self.tail = self.head
+    self.make_room_for(tail)
+    self.tail = tail
 
 
 cdef int slide_flat(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:

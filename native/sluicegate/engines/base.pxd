@@ -20,12 +20,15 @@ ctypedef struct Block:  # readings of an exact window that come one after the ot
 cdef enum:
     MOST_BLOCK = 2048
 
+ctypedef int (*Slide)(Engine, const Slot*, int64_t, Slot*) except -1 nogil
+
 
 cdef class Engine:
     cdef Program* p
     cdef int64_t head
     cdef int64_t tail
     cdef readonly bint faulted  # a partial could not be had from a store: what leaf, total and rest give is not to be believed
+    cdef Slide slide_by  # `slide` itself where an engine has it as a function: found without a table; NULL: it has not
     cdef Slot* spare  # the results of total, rest and bulk: five partials
 
     cdef int setup(self, Program* p, int64_t limit) except -1

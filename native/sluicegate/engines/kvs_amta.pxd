@@ -8,6 +8,7 @@ from sluicegate.engines.program cimport Slot
 
 
 cdef class KvsAmta(Paged):
+    cdef int kernel  # the operator, of kernels.pxd
     cdef int depth  # levels that hold a node
     cdef int stacked
     cdef bint has_right

@@ -10,11 +10,20 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
-from sluicegate.engines.base cimport Leaves
+from sluicegate.engines.base cimport Block, Engine, Leaves
+from sluicegate.engines.kernels cimport ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, kernel_of
 from sluicegate.engines.paged cimport LEVELS, Paged
 from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.engines.within cimport run_within, stretch_within
 
 from sluicegate.errors import InvariantError
+
+# tags of kernels.pxd: never read, they choose a function
+cdef Any any_op
+cdef Add add_op
+cdef Least least_op
+cdef Greatest greatest_op
+cdef Merge merge_op
 
 
 @cython.final
@@ -32,6 +41,7 @@ cdef class KvsAmta(Paged):
         self.right = self.left + p.width
         self.base_of_right = self.right + p.width
         self.stack = self.base_of_right + p.width
+        self.kernel = kernel_of(p)
         return 0
 
     # the shape
@@ -222,6 +232,20 @@ cdef class KvsAmta(Paged):
         self.measure()
         self.rebuild()
 
+    # a block of readings
+
+    cdef int run(self, const Block* block) except -1 nogil:
+        """What stays within the pages of head and tail is taken at once, the rest one by one. Raises as `push`."""
+        if self.kernel == ADD:
+            return run_by(self, add_op, block)
+        if self.kernel == GREATEST:
+            return run_by(self, greatest_op, block)
+        if self.kernel == LEAST:
+            return run_by(self, least_op, block)
+        if self.kernel == MERGE:
+            return run_by(self, merge_op, block)
+        return run_by(self, any_op, block)
+
     # Algorithm 2 on each tree of the forest: bulk eviction
 
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
@@ -401,3 +425,24 @@ cdef class KvsAmta(Paged):
         if not level:
             raise InvariantError("the stack is not what the heads of the levels give")
         return 0
+
+
+cdef int run_by(KvsAmta self, Op op, const Block* block) except -1 nogil:
+    cdef int64_t done = 0, n
+    while done < block.n:
+        n = stretch_within(self, block, done)
+        if n > 0:
+            run_within(self, op, block, done, n)
+        else:
+            n = 1
+            run_one(self, block, done)
+        done += n
+    return 0
+
+
+cdef int run_one(KvsAmta self, const Block* block, int64_t i) except -1 nogil:
+    """The reading i of a block, by single calls."""
+    cdef Block one = block[0]
+    one.n, one.leaves, one.heads = 1, block.leaves + i * self.p.width, block.heads + i
+    one.totals = NULL if block.totals == NULL else block.totals + i * self.p.width
+    return Engine.run(self, &one)

@@ -9,6 +9,7 @@ from libc.stdlib cimport calloc, free
 from sluicegate.engines.answers cimport (
     BY_COUNT, BY_TIME, CUSTOM, K_RATE, Cut, Output, bucket_answer, exact_answer, is_slot, is_whole, may_lack,
 )
+from sluicegate.engines.base cimport Engine
 from sluicegate.engines.batching cimport Batching, of_nothing
 from sluicegate.engines.chunks cimport at
 from sluicegate.engines.program cimport MAX, MIN, SUM, Slot, lift
@@ -259,6 +260,10 @@ cdef int64_t head_by_time(Taking self, int64_t time) except -1 nogil:
     return head
 
 
+cdef inline int slide_engine(Engine engine, const Slot* leaf, int64_t head, Slot* total) except -1 nogil:
+    return engine.slide(leaf, head, total) if engine.slide_by == NULL else engine.slide_by(engine, leaf, head, total)
+
+
 cdef inline int take_plain(Taking self, const double* values, int64_t time, Slot* total) except -1 nogil:
     """Take a reading; the window's total after it where that is wanted. Gives whether the window holds any."""
     cdef int64_t head
@@ -266,7 +271,7 @@ cdef inline int take_plain(Taking self, const double* values, int64_t time, Slot
     if not self.centered:
         self.center_on_reading(values)
     head = head_by_time(self, time) if self.timed else head_by_count(self)
-    holds = self.engine.slide(lift_plain(self, values, time), head, total)
+    holds = slide_engine(self.engine, lift_plain(self, values, time), head, total)
     if self.timed:
         self.forget_times()
     self.newest = max(self.newest, time)
@@ -279,7 +284,7 @@ cdef inline int take_plain(Taking self, const double* values, int64_t time, Slot
 cdef inline int take_simple(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
     """As `answer_plain`, of what needs neither lifting nor lowering."""
     cdef int64_t newest = self.accepted, head = max(self.engine.head, newest + 1 - self.value)
-    if not self.engine.slide(<const Slot*> values, head, <Slot*> out):
+    if not slide_engine(self.engine, <const Slot*> values, head, <Slot*> out):
         out[0] = of_nothing(self.outputs[0].kind)
     if time != NULL:
         newest = time[0]

@@ -22,8 +22,10 @@ from sluicegate.stores.manifest import Life, Manifest
 
 WAITING = 64  # pages that may wait for the store
 WAITING_BYTES = 2**20  # or so many bytes of them, if that is less, but always 4 pages
-AHEAD = 16  # pages that are read ahead at the head of a level
+AHEAD = 64  # pages that are read ahead at the head of a level
 AHEAD_BYTES = 2**18  # or so many bytes of them, if that is less, but always one
+TAKEN_AT_ONCE = 16  # of those, by a caller that needs the first of them now
+WRITTEN_AT_ONCE = 32  # pages from which on writing them is worth a transaction
 DELETED_AT_ONCE = 256
 PAUSE = 1.0  # seconds between attempts that no call asked for
 STACK = 512 * 1024  # bytes of the thread's stack
@@ -67,6 +69,7 @@ class Pager:
         self._done = -1  # sequence of the newest stored manifest
         self._forced = -1  # the newest that also survives a power cut
         self._waiting = max(4, min(WAITING, WAITING_BYTES // (8 * width << shift)))
+        self._enough = min(self._waiting // 2, WRITTEN_AT_ONCE)
         self._reach = max(1, min(AHEAD, AHEAD_BYTES // (8 * width << shift)))
         self._thread: threading.Thread | None = None
 
@@ -86,7 +89,7 @@ class Pager:
                 if key not in self._pages:
                     self._jobs.append(key)
                 self._pages[key] = partials
-            if len(self._pages) >= self._waiting // 2:  # many in one call cost the store less
+            if len(self._pages) >= self._enough:  # many in one call cost the store less
                 self._wake()
 
     def want(self, level: int, number: int, end: int) -> None:
@@ -112,11 +115,25 @@ class Pager:
             if partials is not None:
                 return partials
             value = self._ahead.pop(key, None)
+            late = self._take_over(key) if value is None else []
+        if late:
+            self._read_ahead(late)
+            with self._state:
+                value = self._ahead.pop(key, None)
         if value is None:
             value = self._read(key)
         page = pages.decode(key, self.width, 1 << self.shift, value)
         self._check_life(key, page.life)
         return portable(page.partials)
+
+    def _take_over(self, key: Key) -> list[Key]:
+        """What the thread has not come to read ahead: a page that is needed now, and the next ones in the same call."""
+        for keys in self._wanted:
+            if key in keys:
+                at = keys.index(key)
+                taken, keys[:] = keys[at : at + TAKEN_AT_ONCE], keys[at + TAKEN_AT_ONCE :]
+                return taken
+        return []
 
     def _check_life(self, key: Key, life: int) -> None:
         """An earlier life's page beyond its last manifest is not this window's."""
@@ -216,7 +233,8 @@ class Pager:
                     return
                 wanted = self._wanted.popleft() if self._wanted else None
             if wanted is not None:
-                self._read_ahead(wanted)
+                if wanted:  # else a caller could not wait
+                    self._read_ahead(wanted)
                 continue
             deleting = not deleting
             self._attempt(deleting)
@@ -227,7 +245,7 @@ class Pager:
             return False
         return (
             self._manifests > 0
-            or len(self._pages) >= self._waiting // 2
+            or len(self._pages) >= self._enough
             or any(self._kept.get(level, 0) < end for level, end in self._dead.items())
             or self._forced < self._to_force <= self._done
         )
@@ -276,7 +294,7 @@ class Pager:
             return [self._jobs[0]]
         found: list[Job] = []
         for job in self._jobs:
-            if isinstance(job, Manifest) or len(found) == self._waiting:
+            if isinstance(job, Manifest) or len(found) == 2 * self._enough:
                 break
             found.append(job)
         return found

@@ -21,6 +21,7 @@ from sluicegate.stores.contract import DEFAULT, LARGEST_VALUE, Key, Plan, Row, c
 APPLICATION = 0x53474B56  # "SGKV", in the file's header
 FORMAT = 1
 CACHE_KIB = 1024  # of each of two connections
+_SELECT = "SELECT id, CAST(value AS BLOB) FROM page WHERE id BETWEEN ? AND ?"
 _SCHEMA = "CREATE TABLE IF NOT EXISTS page (id INTEGER PRIMARY KEY, value BLOB NOT NULL)"
 
 
@@ -59,7 +60,10 @@ class SQLite:
     def get(self, keys: Sequence[Key]) -> list[bytes | None]:
         """The values; does not wait for a `put` that is under way. Raises StoreError."""
         with self._lock, self._failures("read"):
-            return [self._one(check_key(key)) for key in keys]
+            found: dict[int, bytes] = {}
+            for run in runs(keys):
+                found.update(self._reader.execute(_SELECT, run))
+            return [found.get(key.number) for key in keys]
 
     def delete(self, keys: Sequence[Key]) -> None:
         """One transaction. Raises StoreError."""
@@ -89,10 +93,6 @@ class SQLite:
             finally:
                 self._held.close()
 
-    def _one(self, key: Key) -> bytes | None:
-        row = self._reader.execute("SELECT value FROM page WHERE id = ?", (key.number,)).fetchone()
-        return None if row is None else bytes(row[0])
-
     def _open(self) -> sqlite3.Connection:
         with self._failures("open"):
             connection = sqlite3.connect(self.path, timeout=10, isolation_level=None, check_same_thread=False)
@@ -115,6 +115,7 @@ class SQLite:
             )
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = OFF")  # else what is deleted is read, zeroed and written twice
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB:d}")
         if not tables:
             connection.execute(f"PRAGMA application_id = {APPLICATION:d}")
