@@ -27,7 +27,7 @@ from sluicegate.engines.kernels cimport (
     kernel_of_step, width_of,
 )
 from sluicegate.engines.little cimport (
-    LEAST_STEADY, LEVELS_OF_LITTLE, LITTLE, PIECE, ROOM_OF_LITTLE, Little, raise_little, run_little, run_steadily,
+    LEAST_STEADY, LEVELS_OF_LITTLE, LITTLE, MOST_STEADY, PIECE, ROOM_BESIDE, Little, raise_little, run_little, run_steadily,
 )
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
@@ -520,7 +520,7 @@ cdef class Amta(Engine):
         cdef int64_t slots = (3 + self.room) * self.p.width, rings = 0
         cdef int level
         if self.flat != NULL:
-            slots += ROOM_OF_LITTLE * self.p.width
+            slots += (4 * self.flat_room + ROOM_BESIDE) * self.p.width
         if self.few != NULL:
             slots += 3 * ROOM_OF_FEW * self.p.width
         if self.lefts != NULL:

@@ -3,7 +3,7 @@
 cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     """All leaves and the nodes above them first, then what the window holds of them after each."""
     cdef int64_t i = 0, k, old
-    cdef bint little = is_little(self, block)
+    cdef bint little = is_little(self, op, block)
     if self.lies_flat and not little:
         settle(self)
     if block.n == 1:
@@ -43,14 +43,25 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     return 0
 
 
-cdef bint is_little(Amta self, const Block* block) noexcept nogil:
+cdef bint is_little(Amta self, Op op, const Block* block) noexcept nogil:
     """Whether the window stays so small, and so steady, that flat arrays serve it better."""
-    cdef int64_t size = max(self.tail - self.head, self.tail + block.n - block.heads[block.n - 1])
-    if block.n < LEAST_LITTLE or block.jump > 1 or size > LITTLE or self.kernel == ANY:
+    cdef int64_t held = self.tail - self.head, left = block.heads[block.n - 1] - self.head
+    cdef int64_t size = max(held, held + block.n - left), most = LITTLE
+    if has_loops(op) and left == block.n and held >= LEAST_STEADY:
+        most = MOST_STEADY
+    if block.n < LEAST_LITTLE or block.jump > 1 or size > most or self.kernel == ANY:
         return False
-    if self.flat == NULL:
-        self.flat = <Slot*> calloc(ROOM_OF_LITTLE * self.p.width, sizeof(Slot))
-    return self.flat != NULL  # without the memory for it the long way does
+    return self.flat != NULL and size + PIECE <= self.flat_room or make_flat(self, size)
+
+
+cdef bint make_flat(Amta self, int64_t size) noexcept nogil:
+    """Arrays for a window of this size; without the memory for them the long way does."""
+    cdef int64_t room = LITTLE + PIECE if size <= LITTLE else MOST_STEADY + 3 * PIECE
+    if self.lies_flat:
+        settle(self)
+    free(self.flat)
+    self.flat_room, self.flat = room, <Slot*> calloc((4 * room + ROOM_BESIDE) * self.p.width, sizeof(Slot))
+    return self.flat != NULL
 
 
 cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, int64_t n) noexcept nogil:
@@ -58,7 +69,7 @@ cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, in
     cdef int w = width_of(op, self.p), level
     cdef Slot* room
     cdef Little t
-    room = lay_little(self, &t, w)
+    room = lay_little(self, &t, n, w)
     memcpy(t.level[0] + self.tail * w, block.leaves + i * w, n * w * sizeof(Slot))
     t.head, t.tail, t.depth = self.head, self.tail, self.depth
     t.has_right, t.has_base = self.has_right, self.has_base
@@ -82,7 +93,7 @@ cdef void settle(Amta self) noexcept nogil:
     """What lies flat, back to its chunks, where there is room for it; and the stack."""
     cdef int level
     for level in range(self.depth):
-        copy_level(self, little_level(self, level, self.flat_from, self.p.width), level, self.p.width, True)
+        copy_level(self, little_level(self, level, self.p.width), level, self.p.width, True)
     self.stacked = 0
     for level in range(self.depth - 1, -1, -1):
         stack_head(self, any_op, level)
@@ -91,27 +102,37 @@ cdef void settle(Amta self) noexcept nogil:
     self.flat = NULL
 
 
-cdef inline Slot* little_level(Amta self, int level, int64_t origin, int w) noexcept nogil:
-    """Where node 0 of a level would be, were the window laid out when its head was `origin`."""
-    cdef int64_t before = 2 * (LITTLE + PIECE) - ((2 * (LITTLE + PIECE)) >> level) + level * (EIGHT + 2)
-    return self.flat + (before + EIGHT - (origin >> level)) * w
+cdef inline Slot* little_level(Amta self, int level, int w) noexcept nogil:
+    """Where node 0 of a level would be, as the window is laid out; the level after the last is that of the R0s."""
+    cdef int64_t before = 2 * self.flat_room - ((2 * self.flat_room) >> level) + level * (EIGHT + 2) + EIGHT
+    return self.flat + (before - (self.flat_from >> level if level < LEVELS_OF_LITTLE else self.flat_from)) * w
 
 
-cdef inline Slot* lay_little(Amta self, Little* t, int w) noexcept nogil:
-    """The window's nodes, each level with room for a piece more; what room is left."""
+cdef inline Slot* lay_little(Amta self, Little* t, int64_t n, int w) noexcept nogil:
+    """The window's nodes, each level with room for n leaves more; what room is left."""
     cdef int level
-    cdef int64_t first, end
+    cdef int64_t begin
+    cdef Slot* nodes
+    cdef Slot* before
+    if not self.lies_flat or self.tail + n - self.flat_from > self.flat_room:
+        for level in range(LEVELS_OF_LITTLE):
+            begin = self.flat_from
+            before = little_level(self, level, w)
+            self.flat_from = self.head
+            nodes = little_level(self, level, w)
+            if not self.lies_flat:
+                copy_level(self, nodes, level, w, False)
+            elif level < self.depth:
+                memmove(
+                    nodes + self.first(level) * w, before + self.first(level) * w,
+                    (self.end(level) - self.first(level)) * w * sizeof(Slot),
+                )
+            self.flat_from = begin
+        self.lies_flat, self.flat_from = True, self.head
     for level in range(LEVELS_OF_LITTLE):
-        t.level[level] = little_level(self, level, self.head, w)
-        if not self.lies_flat:
-            copy_level(self, t.level[level], level, w, False)
-            continue
-        first, end = self.first(level), self.end(level)
-        if first < end:
-            memmove(t.level[level] + first * w, little_level(self, level, self.flat_from, w) + first * w, (end - first) * w * sizeof(Slot))
-    self.lies_flat, self.flat_from = True, self.head
-    t.lefts = little_level(self, LEVELS_OF_LITTLE, 0, w) - self.head * w
-    return t.lefts + (self.head + EIGHT + 2 + LITTLE + PIECE) * w
+        t.level[level] = little_level(self, level, w)
+    t.lefts = little_level(self, LEVELS_OF_LITTLE, w)
+    return t.lefts + (self.flat_from + EIGHT + self.flat_room) * w
 
 
 cdef inline void glide_parts(Amta self, Op op, const Block* block, int64_t i, int64_t k, int64_t old) noexcept nogil:
