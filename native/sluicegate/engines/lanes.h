@@ -201,10 +201,7 @@ SLUICEGATE_LANES_OF static int lanes_steady(const uint64_t *kept, const uint64_t
 /* out[j] = first + j. */
 SLUICEGATE_LANES_OF static void lanes_count(int64_t *out, int64_t n, int64_t first)
 {
-    int64_t j = 0;
-    for (; j + 16 <= n; j += 16)
-        for (int k = 0; k < 16; k++) out[j + k] = first + j + k;
-    for (; j < n; j++) out[j] = first + j;
+    for (int64_t j = 0; j < n; j++) out[j] = first + j;
 }
 
 /* Moments (count, mean, squared deviations): out = front then out, as kernels.merge_moments. */

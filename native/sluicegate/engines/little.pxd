@@ -27,7 +27,7 @@ cdef extern from "little.h" nogil:
 
 cdef enum:
     LEAST_STEADY = 15  # readings of the window at least, where one leaves for each that comes
-    MOST_STEADY = 1024  # and at most
+    MOST_STEADY = 256  # and at most: flat arrays of larger ones leave the first cache
     LITTLE = 256  # readings of the window at most, else
     PIECE = 512  # readings at once
     LEVELS_OF_LITTLE = 12
