@@ -11,9 +11,9 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from durable_agent import bare, timed
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_stores import empty
 
 from sluicegate_agent.identity import EPOCHS_KEPT, JUMP_MOST, Contents, Deliveries, Sequences, Verdict
-from sluicegate_agent.state import schema
 
 NEW, DUPLICATE, BEYOND = Verdict.NEW, Verdict.DUPLICATE, Verdict.BEYOND_HORIZON
 
@@ -24,13 +24,6 @@ def store() -> Iterator[sqlite3.Connection]:
     connection = empty()
     yield connection
     connection.close()
-
-
-def empty() -> sqlite3.Connection:
-    """An empty store in memory."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    schema.create(connection)
-    return connection
 
 
 def commit(store: sqlite3.Connection, *identities: Sequences | Contents | Deliveries) -> None:

@@ -12,10 +12,10 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_stores import empty
 
 from sluicegate.buckets import Bucket
 from sluicegate_agent.outbox import REJECTED_KEPT, ROW_COST, Outbox, Sealed
-from sluicegate_agent.state import schema
 from sluicegate_agent.streams import Closed, Stream, unpack_readings
 
 
@@ -25,13 +25,6 @@ def store() -> Iterator[sqlite3.Connection]:
     connection = empty()
     yield connection
     connection.close()
-
-
-def empty() -> sqlite3.Connection:
-    """An empty store in memory."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    schema.create(connection)
-    return connection
 
 
 def closed(count: int, size: int = 4, seed: int = 1) -> list[Closed]:

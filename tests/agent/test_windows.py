@@ -12,9 +12,9 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from durable_agent import configured
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_stores import empty
 
 from sluicegate_agent.config import WindowConfig
-from sluicegate_agent.state import schema
 from sluicegate_agent.state.windows import TIDIED, StoredWindow, forget
 
 WINDOWS = configured(
@@ -49,13 +49,6 @@ WINDOWS = configured(
         {"name": "unbounded", "policy": {"count": 30}, "aggregate": "mean", "buckets": 0, "sum_like": {"error": 0.1}},
     ],
 ).windows
-
-
-def empty() -> sqlite3.Connection:
-    """An empty store in memory."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    schema.create(connection)
-    return connection
 
 
 def commit(store: sqlite3.Connection, window: StoredWindow) -> None:

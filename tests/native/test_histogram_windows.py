@@ -88,6 +88,17 @@ def outside(exact: Exact, answers: dict[str, Any]) -> list[str]:
     return found
 
 
+def in_step(fast: sg.Window, slow: sg.Window, exact: Exact, value: float, moment: int, edge: int = -1) -> int:
+    """One reading into all: the same answers, which hold the exact ones; where the edge stands, not before `edge`."""
+    for each_one in (fast, slow, exact):
+        each_one.insert(value, moment)
+    assert edge <= fast._core.edge < exact.begin
+    answers = fast.query(bounds=True)
+    assert answers == slow.query(bounds=True)
+    assert outside(exact, answers) == []
+    return fast._core.edge
+
+
 def stream(text: str, shape: Shape, clock: str, n: int) -> Iterator[tuple[float, int]]:
     """Readings seeded by a text."""
     return readings(random.Random(zlib.crc32(text.encode())), shape, clock, n)
@@ -98,14 +109,10 @@ def stream(text: str, shape: Shape, clock: str, n: int) -> Iterator[tuple[float,
 def test_compiled_and_pure_agree_and_hold_the_exact_result(composition: str, clock: str) -> None:
     """Every aggregate of every window, over all shapes one after the other; state and snapshot the same bytes."""
     fast, slow = made(compiled.Core, composition), made(pure.Core, composition)
-    exact, start = Hopping(COMPOSITIONS[composition][0]), 0
+    exact, start, edge = Hopping(COMPOSITIONS[composition][0]), 0, -1
     for shape in SHAPES[:6]:
         for value, moment in stream(composition + clock, shape, clock, 70):
-            for each_one in (fast, slow, exact):
-                each_one.insert(value, start + moment)
-            answers = fast.query(bounds=True)
-            assert answers == slow.query(bounds=True)
-            assert outside(exact, answers) == []
+            edge = in_step(fast, slow, exact, value, start + moment, edge)
         start += 700
         fast.verify()
         slow.verify()

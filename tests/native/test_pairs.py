@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from exact_windows import ALL, CLOCKS, SHAPES, Exact
-from test_histogram_windows import Hopping, outside, stream
+from restarts import Rows
+from test_histogram_windows import Hopping, in_step, outside, stream
 from test_spreads import NEW, truth
 
 import sluicegate as sg
@@ -53,13 +54,7 @@ def test_shrunk_and_grown_every_window_holds_the_exact_result(policy: Any, clock
                     window.limit_to(limit)
                     assert len(window) == min(before, limit)
                     window.verify()
-            for each_one in (fast, slow, exact):
-                each_one.insert(value, start + moment)
-            assert edge <= fast._core.edge < exact.begin
-            edge = fast._core.edge
-            answers = fast.query(bounds=True)
-            assert answers == slow.query(bounds=True)
-            assert outside(exact, answers) == []
+            edge = in_step(fast, slow, exact, value, start + moment, edge)
             assert len(fast) <= fast.limit
         start += 900
         fast.verify()
@@ -71,27 +66,17 @@ def test_shrunk_and_grown_every_window_holds_the_exact_result(policy: Any, clock
 @pytest.mark.parametrize("policy", [time(250), count(80)], ids=lambda policy: policy.name)
 def test_rows_are_rewritten_or_retired_and_a_restart_changes_nothing(policy: Any) -> None:
     """Rows kept as a store keeps them: the rows of the closed leaves and no others; rebuilt, the same bits."""
-    rng, rows = random.Random(5), {}
+    rng, rows = random.Random(5), Rows()
     going, rebuilt = (sg.Window(ALL, policy=policy, histograms=[pairs(12)]) for _ in range(2))
-    given = most = 0
+    given = 0
     for i, (value, moment) in enumerate(stream("rows", SHAPES[5], "irregular", 1500)):
         if rng.random() < 0.02:
             limit = rng.randint(4, 12)
             going.limit_to(limit)
             rebuilt.limit_to(limit)
         if rng.random() < 0.1:
-            changes = rebuilt.changes()
-            given, most = given + len(changes.closed), max(most, len(changes.closed))
-            rows.update(dict(changes.closed))
-            for first, end in changes.merged:
-                rows = {number: row for number, row in rows.items() if not first < number < end}
-            rows = {number: row for number, row in rows.items() if changes.head <= number}
-            kept = {number: row for number, row in rows.items() if number < changes.open}
-            assert len(kept) == len(rebuilt) - 1
-            assert all(rebuilt.leaf(number) == row for number, row in kept.items())
-            stored = [(0, number, row) for number, row in rows.items()]
-            rng.shuffle(stored)
-            state = rebuilt.state()
+            given += rows.keep(rebuilt)
+            state, stored = rebuilt.state(), rows.shuffled(rng)
             rebuilt = sg.Window.rebuild(ALL, policy=policy, histograms=[pairs(12)], state=state, leaves=stored)
             assert rebuilt.changes().closed == []
         if i % 97 == 0:

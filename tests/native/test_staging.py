@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from exact_windows import ALL, CLOCKS, SHAPES
-from test_histogram_windows import Hopping, outside, stream
+from restarts import Rows
+from test_histogram_windows import Hopping, in_step, stream
 from test_pairs import made, pairs
 
 import sluicegate as sg
@@ -56,13 +57,7 @@ def test_both_cores_agree_to_the_bit_and_hold_the_exact_result(policy: Any, hist
     chosen = random.Random(zlib.crc32((policy.name + clock).encode())).sample(range(len(SHAPES)), 1)
     for shape in (SHAPES[place] for place in chosen):
         for value, moment in stream(policy.name + clock, shape, clock, 60):
-            for each in (fast, slow, exact):
-                each.insert(value, start + moment)
-            assert edge <= fast._core.edge < exact.begin
-            edge = fast._core.edge
-            answers = fast.query(bounds=True)
-            assert answers == slow.query(bounds=True)
-            assert outside(exact, answers) == []
+            edge = in_step(fast, slow, exact, value, start + moment, edge)
         start += 900
         fast.verify()
         slow.verify()
@@ -163,23 +158,14 @@ def test_within_a_budget_intervals_stay_certain(kind: str) -> None:
 @pytest.mark.parametrize("policy", [time(250), count(80)], ids=lambda policy: policy.name)
 def test_rows_are_rewritten_or_retired_and_a_restart_changes_nothing(policy: Any, histograms: Any) -> None:
     """Rows kept as a store keeps them: the rows of the closed leaves and no others; rebuilt, the same bits."""
-    rng, rows = random.Random(5), {}
+    rng, rows = random.Random(5), Rows()
     aggregates = {"max": sg.max(), "mean": sg.mean()}
     made = {"policy": policy, "histograms": histograms}
     going, rebuilt = (sg.Window(aggregates, **made) for _ in range(2))
     for i, value in enumerate(readings("saw", 300) + readings("noise", 150)):
         if rng.random() < 0.1:
-            changes = rebuilt.changes()
-            rows.update(dict(changes.closed))
-            for first, end in changes.merged:
-                rows = {number: row for number, row in rows.items() if not first < number < end}
-            rows = {number: row for number, row in rows.items() if changes.head <= number}
-            kept = {number: row for number, row in rows.items() if number < changes.open}
-            assert len(kept) == len(rebuilt) - 1
-            assert all(rebuilt.leaf(number) == row for number, row in kept.items())
-            stored = [(0, number, row) for number, row in rows.items()]
-            rng.shuffle(stored)
-            rebuilt = sg.Window.rebuild(aggregates, state=rebuilt.state(), leaves=stored, **made)
+            rows.keep(rebuilt)
+            rebuilt = sg.Window.rebuild(aggregates, state=rebuilt.state(), leaves=rows.shuffled(rng), **made)
             assert rebuilt.changes().closed == []
         if i % 97 == 0:
             rebuilt = sg.Window.restore(rebuilt.snapshot(), aggregates, **made)

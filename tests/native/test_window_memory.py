@@ -35,6 +35,19 @@ def test_bytes_a_reading(by: str, partial: int, size: int) -> None:
     assert partial * size < window.footprint.bytes <= 2.5 * partial * size
 
 
+@pytest.mark.parametrize("size", [2**4, 2**6, 2**8, 2**10, 2**12])
+@pytest.mark.parametrize("single", [True, False], ids=["single", "batch"])
+def test_bytes_of_small_windows(single: bool, size: int) -> None:
+    """At most 2.5 times the partial and the fixed bytes that docs/engines.md states; next to nothing when empty."""
+    window = sg.Window(sg.sum(), policy=sg.policies.count(size), engine="amta")
+    assert window.footprint.bytes <= 1024
+    for value in array("d", [1.0]) * (3 * size):
+        if single:
+            window.slide(value)
+    window.insert_many(array("d", [1.0]) * (0 if single else 3 * size))
+    assert window.footprint.bytes <= 2.5 * 8 * size + (27 if single else 46) * 1024
+
+
 def test_what_left_at_once_goes_back_a_chunk_an_operation() -> None:
     """The eviction itself returns nothing; each later operation a chunk at most, of nodes or of times."""
     size = 2**19

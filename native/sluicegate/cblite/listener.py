@@ -11,13 +11,10 @@ import os
 import select
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from sluicegate.cblite.errors import ClosedError
 from sluicegate.cblite.handle import Handle
-
-if TYPE_CHECKING:
-    from sluicegate.cblite.collection import Collection
 
 MOST = 65_536
 Event = TypeVar("Event")
@@ -76,14 +73,20 @@ class Mailbox(Generic[Event]):
 
 
 class Listener(Handle, Generic[Event]):
-    """A listener's token with its mailbox. `close` returns when no call of it is under way any more."""
+    """A listener's token with its mailbox. `close` returns when no call of it is under way any more.
 
-    def __init__(self, parent: Handle, add: Any, source: Any, signature: str) -> None:
-        """`add(source, callback, NULL)` registers; subclasses say in `_events` what a call becomes."""
-        ffi = parent._library.ffi
+    Subclasses name the library's function that registers, the C type of what it calls, and what a call becomes.
+    """
+
+    _registers: ClassVar[str]
+    _signature: ClassVar[str]
+
+    def __init__(self, parent: Handle) -> None:
+        """Registered with `parent`."""
+        ffi, lib = parent._library[:2]
         self.mailbox: Mailbox[Event] = Mailbox()
-        self._callback = ffi.callback(signature, self._taking(parent._library, self.mailbox))
-        super().__init__(add(source, self._callback, ffi.NULL), parent)
+        self._callback = ffi.callback(self._signature, self._taking(parent._library, self.mailbox))
+        super().__init__(getattr(lib, self._registers)(parent._pointer, self._callback, ffi.NULL), parent)
 
     @staticmethod
     def _taking(library: Any, mailbox: Mailbox[Any]) -> Any:
@@ -112,9 +115,8 @@ class Listener(Handle, Generic[Event]):
 class Changes(Listener[str]):
     """The ids of documents that changed in a collection, as commits bring them."""
 
-    def __init__(self, collection: Collection) -> None:
-        add = collection._library.lib.CBLCollection_AddChangeListener
-        super().__init__(collection, add, collection._pointer, "void(void *, const CBLCollectionChange *)")
+    _registers = "CBLCollection_AddChangeListener"
+    _signature = "void(void *, const CBLCollectionChange *)"
 
     @staticmethod
     def _taking(library: Any, mailbox: Mailbox[str]) -> Any:

@@ -170,10 +170,8 @@ class Replicator(Handle):
 class States(Listener[Status]):
     """Changes of a replicator's status."""
 
-    def __init__(self, replicator: Replicator) -> None:
-        add = replicator._library.lib.CBLReplicator_AddChangeListener
-        signature = "void(void *, CBLReplicator *, const CBLReplicatorStatus *)"
-        super().__init__(replicator, add, replicator._pointer, signature)
+    _registers = "CBLReplicator_AddChangeListener"
+    _signature = "void(void *, CBLReplicator *, const CBLReplicatorStatus *)"
 
     @staticmethod
     def _taking(library: Any, mailbox: Mailbox[Status]) -> Any:
@@ -186,10 +184,8 @@ class States(Listener[Status]):
 class Documents(Listener[Replicated]):
     """What became of documents. Make it before `start`, so that none is missed."""
 
-    def __init__(self, replicator: Replicator) -> None:
-        add = replicator._library.lib.CBLReplicator_AddDocumentReplicationListener
-        signature = "void(void *, CBLReplicator *, bool, unsigned, const CBLReplicatedDocument *)"
-        super().__init__(replicator, add, replicator._pointer, signature)
+    _registers = "CBLReplicator_AddDocumentReplicationListener"
+    _signature = "void(void *, CBLReplicator *, bool, unsigned, const CBLReplicatedDocument *)"
 
     @staticmethod
     def _taking(library: Any, mailbox: Mailbox[Replicated]) -> Any:

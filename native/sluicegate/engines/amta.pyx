@@ -41,6 +41,8 @@ cdef enum:
     LEAST_LEFTS = 64
     COLD = 14  # levels, beyond which a window does not stay in the first caches
     SLOTS_OF_LINE = 8
+    FEW_BUCKETS = 16384
+    WIDE_PARTIAL = 8  # slots: of so many the window is worth huge pages, and its readings take what it is to get one
     PREPARES = 64  # readings of a block that prepare a few pages
     PARTS = 9  # stretches
     ROUND = 1024  # leaves: at its multiples many levels come to a new chunk or a cold cache line at once
@@ -74,10 +76,11 @@ cdef class Amta(Engine):
         Engine.setup(self, p, limit)
         memset(self.level, 0, sizeof(self.level))
         shape(&self.pool, p.width)
-        if limit:  # few buckets: small chunks from the heap
+        if 0 < limit <= FEW_BUCKETS:  # small chunks from the heap
             self.pool.shift, self.pool.large = chunk_shift(limit), 0
             self.pool.chunk = (<int64_t> p.width) << self.pool.shift
         self.kernel, self.split = kernel_of(p), each_has_kernel(p)
+        self.pool.wide = self.kernel == ANY and p.width >= WIDE_PARTIAL
         self.slide_by, self.slide_slowly_by = slide_for(self.kernel), slide_slowly_for(self.kernel)
         self.room = stack_room(limit)
         self.left = <Slot*> calloc((3 + self.room) * p.width, sizeof(Slot))
@@ -110,6 +113,8 @@ cdef class Amta(Engine):
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Insert a leaf (Algorithm 3): a pair gets its parent when the next pair of its level begins."""
+        if self.kernel == ANY:
+            return push_bucket(self, leaf)
         self.unsettle()
         self.freshen()
         self.return_chunk()
@@ -122,8 +127,6 @@ cdef class Amta(Engine):
             push_by(self, least_op, leaf)
         elif self.kernel == MERGE:
             push_by(self, merge_op, leaf)
-        else:
-            push_by(self, any_op, leaf)
         return 0
 
     cdef inline void return_chunk(self) noexcept nogil:
@@ -170,6 +173,9 @@ cdef class Amta(Engine):
 
     cdef void pop(self) noexcept nogil:
         """Evict the oldest leaf (Algorithms 6 and 7)."""
+        if self.kernel == ANY:
+            pop_bucket(self)
+            return
         self.unsettle()
         self.freshen()
         if self.kernel == ADD:
@@ -180,8 +186,6 @@ cdef class Amta(Engine):
             pop_by(self, least_op)
         elif self.kernel == MERGE:
             pop_by(self, merge_op)
-        else:
-            pop_by(self, any_op)
 
     cdef void pop_to(self, int64_t head) noexcept nogil:
         """One by one, or, where more than about log n leave, at once."""
@@ -726,7 +730,9 @@ cdef inline void stack_part(Amta self, Op op, int w, int s, int level) noexcept 
 cdef inline void pop_by(Amta self, Op op) noexcept nogil:
     """Algorithms 6 and 7."""
     cdef int before = self.depth, level = 0, w = width_of(op, self.p)
-    self.drop_to(self.head + 1)
+    self.head += 1
+    if not self.head & (((<int64_t> 1) << self.pool.shift) - 1):  # no chunk ends anywhere else
+        self.let_go()
     self.measure()
     if self.depth < before:
         if self.head == self.tail:
@@ -747,6 +753,7 @@ cdef inline void pop_by(Amta self, Op op) noexcept nogil:
 include "amta_one.pxi"
 include "amta_block.pxi"
 include "amta_levels.pxi"
+include "amta_buckets.pxi"
 
 
 cdef int chunk_shift(int64_t limit) noexcept:

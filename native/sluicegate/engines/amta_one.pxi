@@ -146,6 +146,9 @@ cdef void find_lefts(Amta self, Op op) noexcept nogil:
     cdef int top = self.depth - 1, levels = top + 1, kept = 0
     cdef int64_t old = self.head, last = min((self.end(top) << top) - 1, old + min(AHEAD, self.most_left))
     self.let_go()
+    if self.few != NULL and self.tail - self.head > 4 * FEW:  # no longer for it
+        free(self.few)
+        self.few = NULL
     if self.calm and bits(old ^ last) <= top:
         levels = bits(old ^ last)
         kept = zeros(last >> levels, top - levels) + (not self.first(top) & 1 and self.first(top) + 1 < self.end(top))

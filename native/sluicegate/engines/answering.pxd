@@ -6,6 +6,7 @@ once a run. The same bits as one reading after the other; the twin knows only th
 
 from libc.stdint cimport int64_t
 
+from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answers cimport Cut, Output
 from sluicegate.engines.bucketing cimport Bucketing
 from sluicegate.engines.program cimport Slot
@@ -33,6 +34,8 @@ cdef class Answering(Bucketing):
     cdef bint swift  # each aggregate's answer follows from what stands around the newest bucket
     cdef bint sharp  # each aggregate's interval is known in compiled code
     cdef Newest* opened  # one an aggregate
+    cdef bint small  # readings may be taken by small.take_small
+    cdef Amta forest  # the engine then
     cdef double* lows  # after each reading of a run
     cdef double* highs
 

@@ -24,6 +24,9 @@ ctypedef struct Pool:
     int64_t used[2]  # chunks in queues
     Chunk* coming  # a large one that `prepare` is about: its bytes before `ready` have been touched
     int64_t ready
+    bint wide  # large chunks come out of regions of huge pages, once there are many
+    char* region  # what is left of the newest
+    int64_t region_left  # bytes
 
 ctypedef struct Queue:
     Slot** chunk  # a ring: chunk k's data is at k & mask; behind it a ring of the chunks themselves

@@ -14,6 +14,8 @@ cdef enum:
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_SMALL = 16
     PAGE = 4096  # bytes: a system with larger pages is asked more often than it need be
+    HUGE_PAGE = 2097152
+    REGION = 16777216  # bytes that huge pages are asked for at a time, where as much is in use already
     AT_ONCE = 4  # pages that one reading has prepared: a new one takes microseconds
 
 
@@ -24,6 +26,21 @@ cdef extern from *:
     #endif
     """
     int MAP_POPULATE
+
+
+cdef extern from *:
+    """
+    #include <sys/mman.h>
+    #include <unistd.h>
+    #define sg_page_size() ((size_t) sysconf(_SC_PAGESIZE))
+    #ifdef MADV_HUGEPAGE
+    #define sg_ask_for_huge(data, size) madvise((data), (size), MADV_HUGEPAGE)
+    #else
+    #define sg_ask_for_huge(data, size) ((void) 0)
+    #endif
+    """
+    size_t page_size "sg_page_size"() noexcept nogil
+    void ask_for_huge "sg_ask_for_huge"(void* data, size_t size) noexcept nogil
 
 
 cdef void shape(Pool* pool, int width) noexcept nogil:
@@ -121,7 +138,7 @@ cdef Chunk* take(Pool* pool, bint large) noexcept nogil:
     return chunk
 
 
-cdef Chunk* allocate(const Pool* pool, bint large, int at_once) noexcept nogil:
+cdef Chunk* allocate(Pool* pool, bint large, int at_once) noexcept nogil:
     """A chunk of either kind; a large one with all its pages, or only its first."""
     cdef size_t size = pool.chunk * sizeof(Slot)
     cdef Chunk* chunk = <Chunk*> malloc(sizeof(Chunk) + (0 if large else size))
@@ -130,13 +147,45 @@ cdef Chunk* allocate(const Pool* pool, bint large, int at_once) noexcept nogil:
         if chunk != NULL:
             chunk.data = <Slot*> (chunk + 1)
         return chunk
-    data = mmap(NULL, size << pool.large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0)
+    data = huge(pool, size << pool.large) if pool.wide else NULL
+    if data == NULL:
+        data = mmap(NULL, size << pool.large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0)
     if data == MAP_FAILED:
         free(chunk)
         return NULL
     chunk.data = <Slot*> data
     chunk.data.i = 0  # the first page is had now, not when the first leaf comes
     return chunk
+
+
+cdef void* huge(Pool* pool, size_t size) noexcept nogil:
+    """A chunk out of a region of huge pages: one fault for many chunks, and few pages for a processor to look up."""
+    cdef void* region
+    cdef size_t over
+    if held(pool) < REGION or size > REGION // 8 or size % page_size():
+        return NULL
+    if pool.region_left < <int64_t> size:
+        end_region(pool)
+        region = mmap(NULL, REGION + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        if region == MAP_FAILED:
+            return NULL
+        over = <size_t> region & (HUGE_PAGE - 1)
+        pool.region, pool.region_left = <char*> region + (HUGE_PAGE - over), REGION
+        munmap(region, HUGE_PAGE - over)
+        if over:
+            munmap(pool.region + REGION, over)
+        ask_for_huge(pool.region, REGION)
+    region = pool.region
+    pool.region += size
+    pool.region_left -= size
+    return region
+
+
+cdef void end_region(Pool* pool) noexcept nogil:
+    """Give the rest of it back."""
+    if pool.region_left:
+        munmap(pool.region, pool.region_left)
+    pool.region_left = 0
 
 
 cdef bint prepare(Pool* pool) noexcept nogil:
@@ -207,6 +256,7 @@ cdef void forget(Pool* pool, bint large) noexcept nogil:
 
 cdef void release(Pool* pool) noexcept nogil:
     cdef int large
+    end_region(pool)
     if pool.coming != NULL:
         pool.coming.next, pool.free[True] = pool.free[True], pool.coming
         pool.coming = NULL

@@ -11,6 +11,7 @@ from sluicegate.engines.chunks cimport clear, held, shape
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.pairs cimport GIVEN, TOOK, Pairs
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, MAX, MIN, SUM, Slot, combine
+from sluicegate.engines.small cimport takes_small
 from sluicegate.engines.staged cimport Staged
 from sluicegate.engines.state cimport KEPT_LEVELS
 from sluicegate.engines.taking cimport Taking
@@ -76,6 +77,7 @@ cdef class Core(Taking):
         self.engine.keep(self.kept)
         self.center_on(centers)
         self.take_condition(eviction)
+        self.small = takes_small(self)
         self.plain = self.takes_blocks() and not engine.startswith("kvs_")
         self.as_is = self.answers == 1 and self.p.width == 1 and is_slot(self.outputs[0].kind)
         self.simple = self.plain and self.as_is and policy == BY_COUNT and hop == 1 and self.p.alone in (SUM, MIN, MAX)

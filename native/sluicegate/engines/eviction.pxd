@@ -17,4 +17,5 @@ cdef class Eviction(State):
     cdef int leaves(self, const Slot* old) noexcept nogil
     cdef int ask_rule(self, const Slot* old) noexcept
     cdef void evict_irrelevant(self, int64_t head) noexcept nogil
+    cdef bint reaches(self, const Slot* partial, double extreme) noexcept nogil
     cdef void settle(self) noexcept nogil

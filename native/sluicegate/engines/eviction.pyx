@@ -101,18 +101,29 @@ cdef class Eviction(State):
 
     cdef void evict_irrelevant(self, int64_t head) noexcept nogil:
         """Drop the oldest leaves whose extreme a later reading reaches; only a new extreme or a new oldest leaf makes any."""
-        cdef const Slot* rest
+        cdef const Slot* left
+        cdef const Slot* top
+        cdef const Slot* base
         cdef double oldest
         while self.engine.tail - self.engine.head > 1:
             oldest = self.up_to * self.engine.leaf(self.engine.head)[self.extreme_slot].f
             if head == self.engine.head and self.up_to * self.latest < oldest:
                 return
-            rest = self.engine.rest()
-            if rest == NULL or self.up_to * rest[self.extreme_slot].f < oldest:
+            if not self.engine.around(&left, &top, &base):
+                top = self.engine.rest()
+                if top == NULL or self.up_to * top[self.extreme_slot].f < oldest:
+                    return
+            elif not (
+                self.reaches(self.engine.leaf(self.engine.tail - 1), oldest) or self.reaches(base, oldest) or self.reaches(top, oldest)
+            ):
                 return
             if self.policy == BY_TIME:
                 self.held = max(self.held, self.time_of(self.engine.head))
             self.engine.pop()
+
+    cdef inline bint reaches(self, const Slot* partial, double extreme) noexcept nogil:
+        """Whether what follows the oldest leaf holds an extreme as great."""
+        return partial != NULL and self.up_to * partial[self.extreme_slot].f >= extreme
 
     cdef void settle(self) noexcept nogil:
         """Tell the histograms where the window begins now, and how uncertain that is within the oldest bucket."""

@@ -21,6 +21,7 @@ ctypedef struct Program:
     int steps
     int dimensions
     int alone  # the operation of a partial of one slot, −1 where there are more
+    int bucket  # NO_BUCKET, or the layout that combine_bucket knows
     Step* step
     int folds  # steps of `fold`; −1 where a component asks for the long way
     Step* fold
@@ -60,11 +61,18 @@ cdef enum:  # the slots of a partial that has a header
     H_ORDERED = 4
     HEADED = 4  # components of a header after ORDERED
 
+cdef enum:  # layouts of a bucket of one dimension: a header, then
+    NO_BUCKET = 0
+    SUM_BUCKET = 1  # PREFIX, LOW, HIGH, FIRST, LAST, and samples
+    MAX_BUCKET = 2  # LOW, HIGH, FIRST, LAST, HIGH_ENDS
+
 
 cdef inline void copy(const Program* p, Slot* out, const Slot* a) noexcept nogil:
-    """A partial as it is; most are one slot, for which a call to memcpy costs more than the rest of an insertion."""
+    """A partial as it is; most are one slot, for which a call to memcpy costs more than the rest of an insertion; or a bucket's."""
     if p.width == 1:
         out[0] = a[0]
+    elif p.width == 20:
+        memcpy(out, a, 20 * sizeof(Slot))
     else:
         memcpy(out, a, p.width * sizeof(Slot))
 
@@ -345,6 +353,40 @@ cdef inline void combine_steps(const Program* p, Slot* out, const Slot* a, const
         k += 1
 
 
+cdef inline void join_extreme(Slot* o, const Slot* a, const Slot* b, double sign) noexcept nogil:
+    """As combine_extreme, sign −1 for minima, each slot chosen by itself: nothing waits for a comparison that was guessed wrong."""
+    cdef double x = a[0].f, y = b[0].f
+    cdef bint same = x == y, wins = sign * y > sign * x
+    cdef int64_t first = a[1].i, last = a[2].i, o_first = a[3].i, o_last = a[4].i
+    cdef int64_t b_first = b[1].i, b_last = b[2].i, b_o_first = b[3].i, b_o_last = b[4].i
+    first = b_first if wins | (same & (b_first < first)) else first
+    last = b_last if wins | (same & (b_last > last)) else last
+    o_first = b_o_first if wins else o_first
+    o_last = b_o_last if wins | same else o_last
+    o[0].f = y if wins else x
+    o[1].i, o[2].i, o[3].i, o[4].i = first, last, o_first, o_last
+
+
+cdef inline void combine_bucket(const Program* p, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    """combine_steps of a layout that is known: the same bits."""
+    cdef int s
+    combine_header(o, a, b)
+    if p.bucket == SUM_BUCKET:
+        combine_prefix(o + 5, a + 5, b + 5)
+        join_extreme(o + 8, a + 8, b + 8, -1.0)
+        join_extreme(o + 13, a + 13, b + 13, 1.0)
+        o[18], o[19] = a[18], b[19]
+        s = 20
+        while s < p.width:
+            combine_sample(o + s, a + s, b + s)
+            s += 3
+    else:
+        join_extreme(o + 5, a + 5, b + 5, -1.0)
+        join_extreme(o + 10, a + 10, b + 10, 1.0)
+        o[15], o[16] = a[15], b[16]
+        combine_ends(o + 17, a + 17, b + 17, 1.0)
+
+
 cdef inline void combine(const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
     """The monoid's operation; a partial of one sum or one extreme takes the short way."""
     if p.alone == SUM:
@@ -353,6 +395,8 @@ cdef inline void combine(const Program* p, Slot* out, const Slot* a, const Slot*
         out.f = greatest(a.f, b.f)
     elif p.alone == MIN:
         out.f = least(a.f, b.f)
+    elif p.bucket:
+        combine_bucket(p, out, a, b)
     else:
         combine_steps(p, out, a, b)
 

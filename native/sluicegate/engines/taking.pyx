@@ -13,6 +13,7 @@ from sluicegate.engines.base cimport Engine
 from sluicegate.engines.batching cimport Batching, of_nothing
 from sluicegate.engines.chunks cimport at
 from sluicegate.engines.program cimport MAX, MIN, SUM, Slot, lift
+from sluicegate.engines.small cimport take_small
 
 from sluicegate.errors import InputError
 from sluicegate.reference.core import LARGEST as _LARGEST
@@ -21,6 +22,7 @@ from sluicegate.reference.core import LATEST as _LATEST
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
 cdef enum:
+    SHORT_RUN = 8  # readings that joined: the next are rather taken one by one
     LEAST_BATCH = 4  # readings: fewer are taken one by one
 
 
@@ -128,7 +130,7 @@ cdef class Taking(Batching):
     cdef int run(
         self, const double* values, const int64_t* times, int64_t count, double** out, bint bounds
     ) except -1 nogil:
-        cdef int64_t i = 0
+        cdef int64_t i = 0, k = 0
         if count >= LEAST_BATCH and self.takes_blocks():
             self.run_blocks(values, times, count, out)
             return 0
@@ -137,8 +139,9 @@ cdef class Taking(Batching):
                 row_of_plain(self, values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
             return 0
         while i < count:
-            if self.bucketed:
-                i += self.take_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
+            if self.bucketed and not self.staging:
+                k = self.take_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
+                i += k
             if i < count:
                 self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
                 if out != NULL and self.bucketed:
@@ -146,6 +149,8 @@ cdef class Taking(Batching):
                 elif out != NULL:
                     self.answer_into(out, i)
                 i += 1
+            if self.small and k < SHORT_RUN and i < count:
+                i += take_small(self, values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
         return 0
 
     cdef inline int64_t take_run(

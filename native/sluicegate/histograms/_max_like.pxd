@@ -16,6 +16,7 @@ cdef struct Peak:
     double opened  # the open bucket's greatest value
     double height  # the open block's
     double maxima[MAXIMA]  # oldest first
+    double ranked[MAXIMA]  # least first
 
 
 cdef inline bint peaks_join(const Peak* peaks, int m, bint paper, const double* values) noexcept nogil:

@@ -5,7 +5,7 @@ from cpython.array cimport array
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memmove
+from libc.string cimport memmove
 
 import struct
 
@@ -52,9 +52,11 @@ cdef class MaxRule:
         for j in range(self.m):
             p = &self.peaks[j]
             if p.held == MAXIMA:
+                out_of_rank(p, p.maxima[0])
                 memmove(p.maxima, p.maxima + 1, (MAXIMA - 1) * sizeof(double))
                 p.held -= 1
             p.maxima[p.held] = p.height
+            into_rank(p, p.height)
             p.held += 1
             p.height = -INFINITY
             if p.held >= _LEAST_MAXIMA:
@@ -64,10 +66,7 @@ cdef class MaxRule:
             self.block_size = max(_LEAST_AUTOMATIC, self.longest // MAXIMA)
 
     cdef void refit(self, Peak* p) noexcept nogil:
-        cdef double ranked[MAXIMA]
-        cdef Gev fit
-        memcpy(ranked, p.maxima, p.held * sizeof(double))
-        fit = c_fit_gev(ranked, p.held)
+        cdef Gev fit = c_fit_gev(p.ranked, p.held)
         if self.paper:
             c_paper_range(&fit, self.confidence, &p.low, &p.high)
         else:
@@ -128,11 +127,31 @@ cdef class MaxRule:
             low, high, opened, height, held, *maxima = struct.unpack_from("<4dq30d", data, 32 + 280 * j)
             if not 0 <= held <= MAXIMA:
                 raise ValueError(f"{held} block maxima, expected at most {MAXIMA}")
-            p.low, p.high, p.opened, p.height, p.held = low, high, opened, height, held
-            for i in range(MAXIMA):
+            p.low, p.high, p.opened, p.height = low, high, opened, height
+            p.held = 0
+            for i in range(held):
                 p.maxima[i] = maxima[i]
+                into_rank(p, maxima[i])
+                p.held += 1
 
     @property
     def size(self):
         """Bytes of a state."""
         return 32 + 280 * self.m
+
+
+cdef void into_rank(Peak* p, double x) noexcept nogil:
+    """Put a maximum, which is not yet counted, where it stands among the others."""
+    cdef int i = p.held
+    while i > 0 and p.ranked[i - 1] > x:
+        p.ranked[i] = p.ranked[i - 1]
+        i -= 1
+    p.ranked[i] = x
+
+
+cdef void out_of_rank(Peak* p, double x) noexcept nogil:
+    """Take out one that is held."""
+    cdef int i = 0
+    while i < p.held - 1 and p.ranked[i] != x:
+        i += 1
+    memmove(p.ranked + i, p.ranked + i + 1, (p.held - 1 - i) * sizeof(double))

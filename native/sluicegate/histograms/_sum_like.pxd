@@ -52,20 +52,37 @@ cdef inline void sums_took(Sum* sums, int m, const double* values, bint joined) 
             s.sum, s.low, s.high = values[s.dimension], INFINITY, -INFINITY
 
 
+cdef enum:
+    AT_ONCE = 32  # readings
+
+
 cdef inline int64_t sum_run(Sum* s, const double* x, int step, int64_t most, bint take) noexcept nogil:
-    """How many readings one sum allows to join one after the other; with `take` it takes note of them."""
+    """How many readings one sum allows to join one after the other; with `take` it takes note of them.
+
+    Many at once, where the least and greatest sum of them all keep the limit: so does each then, since rounding keeps the order.
+    """
     cdef double low = s.low, high = s.high, total = s.sum, least, greatest, following, limit = s.limit
-    cdef int64_t n
-    for n in range(most):
+    cdef int64_t n = 0, k
+    while n + AT_ONCE <= most:
+        least, greatest, following = low, high, total
+        for k in range(n, n + AT_ONCE):
+            least, greatest = min(least, following), max(greatest, following)
+            following += x[k * step]
+        if not (fabs(min(least, following)) <= limit and fabs(max(greatest, following)) <= limit
+                and max(greatest, following) - min(least, following) <= limit):
+            break
+        low, high, total = least, greatest, following
+        n += AT_ONCE
+    while n < most:
         least, greatest, following = min(low, total), max(high, total), total + x[n * step]
         if not (fabs(least) <= limit and fabs(greatest) <= limit and fabs(following - least) <= limit
                 and fabs(following - greatest) <= limit and greatest - least <= limit):
-            most = n
             break
         low, high, total = least, greatest, following
+        n += 1
     if take:
         s.low, s.high, s.sum = low, high, total
-    return most
+    return n
 
 
 cdef inline int64_t sums_run(Sum* sums, int m, int64_t held, const double* values, int step, int64_t most) noexcept nogil:

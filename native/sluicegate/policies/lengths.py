@@ -12,16 +12,11 @@ from sluicegate.spans import micros
 MAX_SPAN = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    """Keep the newest `limit` readings; with `hop`, move on by so many at once: the newest limit … limit + hop − 1.
+class _Oldest:
+    """What leaves are the oldest readings, and when depends on those that remain alone."""
 
-    `up_to` "max" or "min": what a later reading makes irrelevant for that extreme leaves too.
-    """
-
-    limit: int
-    hop: int = 1
-    up_to: str | None = None
+    __slots__ = ()
+    hop: int
     monotone: ClassVar[bool] = True
     remaining: ClassVar[bool] = True
     exact_only: ClassVar[str] = ""
@@ -31,6 +26,18 @@ class Count:
         """Whether many readings may leave at once by rule."""
         return self.hop > 1
 
+
+@dataclass(frozen=True, slots=True)
+class Count(_Oldest):
+    """Keep the newest `limit` readings; with `hop`, move on by so many at once: the newest limit … limit + hop − 1.
+
+    `up_to` "max" or "min": what a later reading makes irrelevant for that extreme leaves too.
+    """
+
+    limit: int
+    hop: int = 1
+    up_to: str | None = None
+
     @property
     def name(self) -> str:
         """What a stored window is checked against."""
@@ -38,7 +45,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class Time(_Oldest):
     """Keep the readings with time > newest − `span` (µs), as a FIFO; newest is the greatest time seen.
 
     With `hop` (µs), newest counts as the last multiple of it: the window moves on by a hop at once. `up_to` as for a
@@ -48,14 +55,6 @@ class Time:
     span: int
     hop: int = 1
     up_to: str | None = None
-    monotone: ClassVar[bool] = True
-    remaining: ClassVar[bool] = True
-    exact_only: ClassVar[str] = ""
-
-    @property
-    def hops(self) -> bool:
-        """Whether many readings may leave at once by rule."""
-        return self.hop > 1
 
     @property
     def name(self) -> str:

@@ -9,17 +9,17 @@ import ssl
 import subprocess
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from gateway import databases
 from gateway.ports import free_ports
+from gateway.process import Killed
 
 _UP_SECONDS = 60.0
 
 
-class SyncGateway:
+class SyncGateway(Killed):
     """`public_url` and `admin_url` stay the same over `kill` and `start`; `disk`: what it took survives its death."""
 
     real = True
@@ -40,7 +40,6 @@ class SyncGateway:
     def _write(self, config: dict[str, Any], *options: str) -> None:
         self._options = options
         (self.folder / "gateway.json").write_text(json.dumps(config))
-        self._process: subprocess.Popen[bytes] | None = None
         self._environment: dict[str, str] | None = None
         self._context: ssl.SSLContext | None = None
 
@@ -75,13 +74,6 @@ class SyncGateway:
                 raise AssertionError((self.folder / "gateway.log").read_text(errors="replace")[-4000:])
             time.sleep(0.02)
         return self
-
-    def kill(self) -> None:
-        """SIGKILL, as a power cut would."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
 
     def admin(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Ask the admin interface: status and decoded answer."""
@@ -126,16 +118,6 @@ class SyncGateway:
             return all(self.admin("GET", f"/{name}/")[0] == 200 for name in (databases.TELEMETRY, databases.PLAIN))
         except (OSError, http.client.HTTPException, ValueError):
             return False
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.kill()
-            raise
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.kill()
 
 
 class Bootstrapped(SyncGateway):

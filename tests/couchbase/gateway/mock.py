@@ -11,10 +11,10 @@ import time
 import urllib.request
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from gateway.ports import free_ports
+from gateway.process import Killed
 
 BUCKET, PASSWORD = "telemetry", "secret"
 _UP_SECONDS = 30.0
@@ -34,12 +34,11 @@ def lacking() -> str:
     return "" if jar() else "missing: CouchbaseMock (SLUICEGATE_COUCHBASE_MOCK)"
 
 
-class CouchbaseMock:
-    """`url` is for the SDK, and differs after each start: the mock chooses the key-value port."""
+class CouchbaseMock(Killed):
+    """Killed, all it had is gone. `url` is for the SDK, and differs after each start: the mock chooses its port."""
 
     def __init__(self) -> None:
         self.url = ""
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
         """Start, and return when it says where its key-value port is."""
@@ -57,13 +56,6 @@ class CouchbaseMock:
         self.url = f"couchbase://127.0.0.1:{port}"
         return self
 
-    def kill(self) -> None:
-        """SIGKILL: all it had is gone."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
     def _key_value_port(self) -> int | None:
         told = base64.b64encode(f"{BUCKET}:{PASSWORD}".encode()).decode()
         url = f"http://127.0.0.1:{self._port}/pools/default/buckets/{BUCKET}"
@@ -74,13 +66,3 @@ class CouchbaseMock:
         except (OSError, ValueError):
             return None
         return int(found["nodesExt"][0]["services"]["kv"])
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.kill()
-            raise
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.kill()

@@ -1,0 +1,30 @@
+"""Readings that come one by one into small buckets, with the answers after each: what `accept` and `answer_now` do, without their calls.
+
+Where a bucket takes a few readings a run of them is not worth looking for (`join_run`). The same bits as either.
+"""
+
+from libc.stdint cimport int64_t
+
+from sluicegate.engines.answering cimport Answering
+from sluicegate.engines.answers cimport Sums
+from sluicegate.engines.program cimport Slot
+
+ctypedef struct Sight:  # what stays while readings join the newest bucket
+    Slot* newest
+    const Slot* oldest
+    const Slot* left  # as `Around` has them
+    const Slot* top
+    const Slot* base
+    int64_t n  # readings of the oldest
+    int64_t end  # the ordinal after its last
+    bint whole  # there are two buckets at least
+    bint known  # `sums`, or `taken` and `sum`, are what the cut bucket gives
+    Sums sums
+    double sum
+    int64_t taken
+
+
+cdef bint takes_small(Answering self) noexcept  # whether the window is one of these; once all of it is set up
+cdef int64_t take_small(
+    Answering self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
+) except -1 nogil  # how many it took, none where `accept` is needed first

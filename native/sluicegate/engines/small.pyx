@@ -1,0 +1,341 @@
+"""Readings that come one by one into small buckets; see small.pxd. The twin is sluicegate.reference.core."""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
+
+from sluicegate.engines.amta cimport Amta
+from sluicegate.engines.answering cimport Answering
+from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, Sums, cut_sum, known_sums
+from sluicegate.engines.chunks cimport at
+from sluicegate.engines.program cimport (
+    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH_ENDS, MAX_BUCKET, SUM_BUCKET, Program, Slot, fold, fold_extreme, fold_more,
+    greatest, least, lift,
+)
+from sluicegate.histograms._max_like cimport peaks_took
+from sluicegate.histograms._rules cimport Rules, run_joins
+from sluicegate.histograms._sum_like cimport sums_took
+
+cdef enum:
+    CALM = 16  # readings that join one after the other: then a run is worth looking for
+
+
+cdef bint takes_small(Answering self) noexcept:
+    if not (self.bucketed and self.swift) or self.hop > 1 or (self.ruled and self.rules.has_hop):
+        return False
+    if self.staging:
+        return self.policy == BY_COUNT
+    if not isinstance(self.engine, Amta) or self.p.folds < 0:
+        return False
+    self.forest = <Amta> self.engine
+    return self.policy == BY_COUNT or self.policy == CUSTOM
+
+
+cdef int64_t take_small(
+    Answering self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
+) except -1 nogil:
+    cdef int64_t i = 0, calm = 0, time
+    cdef bint plain = not bounds and self.answers == 1
+    cdef Sight s
+    if not self.small or not self.centered:
+        return 0
+    if self.staging:
+        return take_staged(self, values, times, count, out, row, bounds)
+    see(self, &s)
+    while i < count and calm < CALM and s.whole and not is_due(self):
+        time = self.accepted if times == NULL else times[i]
+        if joins_small(self, &s, values, time):
+            fold_small(&self.p, s.newest, values, time, self.accepted, self.center)
+            self.forest.stale = True
+            calm += 1
+            took_small(self, values, True)
+        elif self.limit == 0 or self.forest.tail - self.forest.head < self.limit:
+            lift_small(&self.p, self.reading, values, time, self.accepted, self.center)
+            self.forest.push(self.reading)
+            self.created += 1
+            calm = 0
+            took_small(self, values, False)
+            see(self, &s)
+        else:
+            return i
+        self.latest = values[0]
+        self.accepted += 1
+        if time > self.newest:
+            self.newest = time
+        if evict_small(self, &s):
+            calm = 0
+        if out != NULL and not (plain and answer_small(self, &s, out[0] + row + i)):
+            self.answer_now(out, row + i, bounds)
+        values += self.p.dimensions
+        i += 1
+    return i
+
+
+cdef int64_t take_staged(
+    Answering self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
+) except -1 nogil:
+    """The same behind a staging tail: what it stages, and what it lets go, it says itself."""
+    cdef int64_t i = 0, time
+    cdef bint plain = not bounds and self.answers == 1
+    cdef Sight s
+    while i < count and not is_due(self):
+        time = self.accepted if times == NULL else times[i]
+        self.place_staged(values, time)
+        self.latest = values[0]
+        self.accepted += 1
+        if time > self.newest:
+            self.newest = time
+        evict_staged(self, &s)
+        if out != NULL and not (plain and answer_irrelevant(self, &s, out[0] + row + i)):
+            self.answer_now(out, row + i, bounds)
+        values += self.p.dimensions
+        i += 1
+    return i
+
+
+cdef inline void see_oldest(Answering self, Sight* s) noexcept nogil:
+    if self.staged.kept():
+        s.oldest = self.staged.stored.partial(self.staged.stored.oldest)
+    else:
+        s.oldest = self.staged.at(self.staged.base)
+    s.n = s.oldest[H_COUNT].i
+    s.end = s.oldest[H_O_FIRST].i + s.n
+
+
+cdef inline void evict_staged(Answering self, Sight* s) noexcept nogil:
+    cdef int64_t head = self.engine.head
+    see_oldest(self, s)
+    while s.end <= self.accepted - self.value:  # the newest stays
+        self.staged.pop()
+        see_oldest(self, s)
+    if self.up_to and (head != self.engine.head or self.up_to * self.latest >= self.up_to * s.oldest[self.extreme_slot].f):
+        self.evict_irrelevant(head)
+        see_oldest(self, s)
+    note_begin(self, max(max(self.edge, self.accepted - self.value - 1), s.oldest[H_O_FIRST].i - 1))
+
+
+cdef inline void note_begin(Answering self, int64_t edge) noexcept nogil:
+    """As `note_edge` and `settle`, where the hop need not know."""
+    self.edge = edge
+    if self.ruled and edge + 1 > self.rules.start:
+        self.rules.start, self.rules.full = edge + 1, True
+
+
+cdef inline bint answer_irrelevant(Answering self, const Sight* s, double* out) noexcept nogil:
+    """Where what a later reading reaches has left, the oldest bucket has the extreme, unless the edge has cut it off."""
+    cdef const Output* o = self.outputs
+    if not self.up_to or o.kind != (K_MAX if self.up_to > 0 else K_MIN) or self.extreme_slot != (o.high if self.up_to > 0 else o.low):
+        return False
+    if s.oldest[self.extreme_slot + 4].i <= self.edge:
+        return False
+    out[0] = s.oldest[self.extreme_slot].f
+    return True
+
+
+cdef inline bint is_due(Answering self) noexcept nogil:
+    """Whether the next reading asks for more: a limit is refreshed, a sample rides, or a compiled rule has to be asked."""
+    if self.ruled and (self.accepted >= self.rules.due_at or self.rules.sampling):
+        return True
+    return self.policy == CUSTOM and self.accepted >= self.condition.wakes
+
+
+cdef inline Slot* leaf_of(Answering self, int64_t index) noexcept nogil:
+    return at(&self.forest.pool, &self.forest.level[self.forest.base], self.p.width, index)
+
+
+cdef inline void see(Answering self, Sight* s) noexcept nogil:
+    """Look again: a bucket was opened, or left; as `Amta.around`."""
+    cdef int64_t head = self.forest.head, tail = self.forest.tail
+    s.whole = tail - head > 1
+    if not s.whole:
+        return
+    s.newest, s.oldest, s.known = leaf_of(self, tail - 1), leaf_of(self, head), False
+    s.n = s.oldest[H_COUNT].i
+    s.end = s.oldest[H_O_FIRST].i + s.n
+    if self.forest.depth == 1:
+        s.left, s.top, s.base = s.oldest, NULL, NULL
+        return
+    s.left = self.forest.left
+    s.top = self.forest.stack + (self.forest.stacked - 1) * self.p.width if self.forest.stacked else NULL
+    s.base = self.forest.base_of_right if self.forest.has_base else NULL
+
+
+# what becomes of a reading
+
+cdef inline bint joins_small(Answering self, const Sight* s, const double* values, int64_t time) noexcept nogil:
+    """As `Bucketing.joins`."""
+    cdef bint late = time < s.newest[H_T_LAST].i
+    cdef int64_t inside
+    if self.ruled and not late and run_joins(self.rules, False, values):
+        return True
+    if self.limit == 0:
+        return False
+    if self.up_to or late or self.ruled:
+        return self.joins(values, time)
+    inside = self.accepted - s.oldest[H_O_FIRST].i + 1
+    return self.level > 0 and s.newest[H_COUNT].i * (self.finer * (self.limit - 2)) < inside
+
+
+cdef inline void took_small(Answering self, const double* values, bint joined) noexcept nogil:
+    """As `Rules.c_took`, where the hop need not know and no sample rides."""
+    if not self.ruled:
+        return
+    if self.rules.has_sums:
+        sums_took(self.rules.sums.sums, self.rules.sums.m, values, joined)
+        self.rules.sums.n = self.rules.sums.n + 1 if joined else 1
+    if self.rules.has_most:
+        peaks_took(self.rules.most.peaks, self.rules.most.m, values, joined)
+        self.rules.most.n += 1
+        self.rules.most.longest = max(self.rules.most.longest, self.accepted + 1 - self.rules.start)
+        if self.rules.most.n >= self.rules.most.block_size:
+            self.rules.most.end_block()
+
+
+cdef inline bint evict_small(Answering self, Sight* s) noexcept nogil:
+    """As `enforce` of a window by count; where a compiled rule sleeps the edge alone is noted. Whether a bucket left."""
+    cdef int64_t head = self.forest.head, edge = self.edge
+    if self.policy == BY_COUNT:
+        while s.whole and s.end <= self.accepted - self.value:
+            self.forest.pop()
+            see(self, s)
+        if self.up_to and s.whole and (
+            head != self.forest.head or self.up_to * self.latest >= self.up_to * s.oldest[self.extreme_slot].f
+        ):
+            self.evict_irrelevant(head)
+            see(self, s)
+        edge = max(edge, self.accepted - self.value - 1)
+    note_begin(self, max(edge, leaf_of(self, self.forest.head)[H_O_FIRST].i - 1))
+    return head != self.forest.head
+
+
+cdef inline void lift_extreme(Slot* s, double x, int64_t time, int64_t ordinal) noexcept nogil:
+    s[0].f = x
+    s[1].i = s[2].i = time
+    s[3].i = s[4].i = ordinal
+
+
+cdef inline void lift_small(
+    const Program* p, Slot* o, const double* values, int64_t time, int64_t ordinal, const double* centers
+) noexcept nogil:
+    """As `lift`, of the layouts that `combine_bucket` knows."""
+    cdef double x = values[0]
+    cdef int s
+    if not p.bucket:
+        lift(p, o, values, time, ordinal, centers)
+        return
+    o[H_COUNT].i, o[H_T_FIRST].i, o[H_T_LAST].i, o[H_O_FIRST].i, o[H_ORDERED].i = 1, time, time, ordinal, 1
+    if p.bucket == SUM_BUCKET:
+        o[5].f, o[6].f, o[7].f = x - centers[0], INFINITY, -INFINITY
+        lift_extreme(o + 8, x, time, ordinal)
+        lift_extreme(o + 13, x, time, ordinal)
+        o[18].f = o[19].f = x
+        for s in range(20, p.width):
+            o[s].f = 0.0
+    else:
+        lift_extreme(o + 5, x, time, ordinal)
+        lift_extreme(o + 10, x, time, ordinal)
+        o[15].f = o[16].f = x
+        o[17].f, o[18].f, o[19].f = x, -INFINITY, -INFINITY
+
+
+cdef inline void fold_small(
+    const Program* p, Slot* o, const double* values, int64_t time, int64_t ordinal, const double* centers
+) noexcept nogil:
+    """As `fold`, of the same layouts."""
+    cdef double x = values[0], total
+    cdef Slot* s = o + (8 if p.bucket == SUM_BUCKET else 5)
+    if not p.bucket or time < o[H_T_LAST].i:
+        fold(p, o, values, time, ordinal, centers)
+        return
+    o[H_T_LAST].i = time
+    o[H_COUNT].i += 1
+    fold_extreme(s, x < s[0].f, x, time, ordinal)
+    fold_extreme(s + 5, x > s[5].f, x, time, ordinal)
+    s[11].f = x
+    if p.bucket == MAX_BUCKET:
+        fold_more(HIGH_ENDS, s + 12, x, 0.0)
+        return
+    total = o[5].f
+    o[6].f, o[7].f = least(o[6].f, total), greatest(o[7].f, total)
+    o[5].f = total + (x - centers[0])
+
+
+# the answers
+
+cdef inline bint answer_small(Answering self, Sight* s, double* out) noexcept nogil:
+    """The only aggregate's, where it is a sum, a mean, or an extreme of whole buckets; False: ask `answer_now`."""
+    cdef const Output* o = self.outputs
+    cdef Cut where
+    if not s.whole:
+        return False
+    where.most = where.taken = where.least = min(s.n, s.end - 1 - self.edge)
+    if self.policy == CUSTOM:
+        where.least = 1
+    if o.kind == K_SUM or o.kind == K_MEAN:
+        if where.most == s.n and where.least == s.n:
+            out[0] = sum_of_whole(self, o, s)
+        elif self.policy == BY_COUNT:
+            out[0] = sum_by_count(self, o, s, where)
+        else:
+            out[0] = sum_by_rule(self, o, s, where)
+        return True
+    if self.policy == CUSTOM:
+        return False
+    if answer_irrelevant(self, s, out):
+        return True
+    if where.most < s.n:
+        return False
+    if o.kind == K_MAX:
+        out[0] = greatest(s.left[o.high].f, s.newest[o.high].f if s.base == NULL else greatest(s.base[o.high].f, s.newest[o.high].f))
+    elif o.kind == K_MIN:
+        out[0] = least(s.left[o.low].f, s.newest[o.low].f if s.base == NULL else least(s.base[o.low].f, s.newest[o.low].f))
+    else:
+        return False
+    return True
+
+
+cdef inline double beside(const Output* o, const Sight* s) noexcept nogil:
+    """base ⊕ newest; −0.0 adds nothing, not even a sign."""
+    return (-0.0 if s.base == NULL else s.base[o.prefix].f) + s.newest[o.prefix].f
+
+
+cdef inline int64_t count_beside(const Sight* s) noexcept nogil:
+    return s.newest[H_COUNT].i + (0 if s.base == NULL else s.base[H_COUNT].i)
+
+
+cdef inline double lowered(Answering self, const Output* o, double sum, double count) noexcept nogil:
+    cdef double center = self.center[o.dimension]
+    return center * count + sum if o.kind == K_SUM else center + sum / count
+
+
+cdef inline double sum_of_whole(Answering self, const Output* o, const Sight* s) noexcept nogil:
+    """As answering.lower_whole."""
+    return lowered(self, o, s.left[o.prefix].f + beside(o, s), <double> (s.left[H_COUNT].i + count_beside(s)))
+
+
+cdef inline double inner(const Output* o, const Sight* s) noexcept nogil:
+    """All but the oldest bucket."""
+    return (-0.0 if s.top == NULL else s.top[o.prefix].f) + beside(o, s)
+
+
+cdef inline int64_t inner_count(const Sight* s) noexcept nogil:
+    return count_beside(s) + (0 if s.top == NULL else s.top[H_COUNT].i)
+
+
+cdef inline double sum_by_count(Answering self, const Output* o, Sight* s, Cut where) noexcept nogil:
+    """As answering.slide."""
+    cdef double c = <double> where.taken, size = <double> s.n, bottom, ceiling, taken
+    cdef const Sums* k = &s.sums
+    if not s.known:
+        s.sums, s.known = known_sums(o, s.oldest, where, self.center[o.dimension]), True
+    bottom = greatest(greatest(k.low, k.last + (c - 1.0) * k.least), k.others - (size - 1.0 - c) * k.most)
+    ceiling = least(least(k.high, k.last + (c - 1.0) * k.most), k.others - (size - 1.0 - c) * k.least)
+    taken = least(greatest(s.oldest[o.prefix].f * c / size, bottom), ceiling)
+    return lowered(self, o, inner(o, s) + taken, <double> (inner_count(s) + where.taken))
+
+
+cdef inline double sum_by_rule(Answering self, const Output* o, Sight* s, Cut where) noexcept nogil:
+    """As answering.stand."""
+    if not s.known:
+        s.taken = 0
+        s.sum, s.known = cut_sum(o, s.oldest, where, self.center[o.dimension], &s.taken), True
+    return lowered(self, o, inner(o, s) + s.sum, <double> (inner_count(s) + s.taken))
