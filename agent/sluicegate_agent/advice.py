@@ -15,12 +15,14 @@ from typing import Any
 
 import sluicegate as sg
 from sluicegate_agent.advice_file import Readings
+from sluicegate_agent.config.units import write_duration
 
 SUMS = ("mean", "sum", "std", "variance")
 EXTREMES = ("max", "min")
 AGGREGATES = (*SUMS, *EXTREMES)
 PIECE = 512  # readings taken at once; each window is asked for its interval after that
 SMALL = 1e-3  # a result nearer to 0 than this share of the greatest is held to that share
+PAIRS = 'merge = "pairs"'
 FEWEST = 8  # readings in a window: with fewer there is nothing to save
 
 
@@ -29,7 +31,7 @@ class Trial:
     """One candidate on the user's readings; shares are of the exact result."""
 
     method: str
-    agent: str | None  # the same in the agent's configuration, None where it has no key for it
+    agent: str  # the same in the agent's configuration: a whole [[window]]
     promised: bool  # the limit is kept by the method itself, not only on these readings
     opened: float  # buckets a reading
     held: int  # buckets, the most at once
@@ -77,46 +79,59 @@ class Candidate:
 
     method: str
     histograms: tuple[Any, ...]
-    agent: str | None
+    keys: tuple[str, ...] = ()  # of the agent's [[window]], besides the number of buckets
+    buckets: int | None = None  # of a constrained footprint; None: as many as the readings need
     promised: bool = False
+
+    def as_toml(self, aggregate: str, policy: Any, held: int) -> str:
+        """The same window for the agent, whose memory has a bound: twice the buckets that these readings needed."""
+        time = isinstance(policy, sg.policies.Time)
+        over = write_duration(policy.span) if time else str(policy.limit)
+        most = self.buckets or max(16, 1 << (2 * held - 1).bit_length())
+        lines = (
+            "[[window]]", f'name = "{aggregate}_{over}"', f'aggregate = "{aggregate}"',
+            f'policy = {{ time = "{over}" }}' if time else f"policy = {{ count = {over} }}",
+            f"buckets = {most if time or self.histograms else 0}", *self.keys,
+        )  # fmt: skip
+        return "\n".join(lines)
 
 
 def candidates(aggregate: str, limit: float) -> list[Candidate]:
     """What is tried: every reading first, then by error or by extremes, then by a number of buckets."""
-    found = [Candidate("every reading", (), "", True)]
+    found = [Candidate("every reading", (), promised=True)]
     found += _sums(limit) if aggregate in SUMS else _extremes()
     for buckets in (16, 64, 256):
         for merge in ("levels", "pairs"):
-            key = f"buckets = {buckets}" + (', merge = "pairs"' if merge == "pairs" else "")
-            found.append(
-                Candidate(f"Constrained({buckets}, merge={merge!r})", (sg.Constrained(buckets, merge=merge),), key)
-            )
+            keys = (PAIRS,) if merge == "pairs" else ()
+            histograms = (sg.Constrained(buckets, merge=merge),)
+            found.append(Candidate(f"Constrained({buckets}, merge={merge!r})", histograms, keys, buckets))
     return found
 
 
 def _sums(limit: float) -> list[Candidate]:
     return [
         Candidate(
-            f"SumLike(error={error:.3g})", (sg.SumLike(error=error),), f'sum_like = {{ error = "{100 * error:.3g}%" }}',
-            promised=error <= limit,
+            f"SumLike(error={error:.3g})", (sg.SumLike(error=error),),
+            (f'sum_like = {{ error = "{100 * error:.3g}%" }}',), promised=error <= limit,
         )
         for error in (limit / 10, limit, 4 * limit)
     ]  # fmt: skip
 
 
 def _extremes() -> list[Candidate]:
-    found = [Candidate("MaxLike()", (sg.MaxLike(),), "max_like = {}")]
+    found = [Candidate("MaxLike()", (sg.MaxLike(),), ("max_like = {}",))]
     for tail in (64, 512):
-        found.append(
-            Candidate(
-                f"MaxLike(staircase=True, staging={tail})", (sg.MaxLike(staircase=True, staging=tail),), None, True
-            )
-        )
+        late = sg.MaxLike(staircase=True, staging=tail)
+        found.append(Candidate(f"MaxLike(staircase=True, staging={tail})", (late,), _staircase(tail), promised=True))
     for size in (16, 64):
         budget = (sg.MaxLike(staircase=True, staging=size), sg.Constrained(size, merge="pairs"))
         called = f"MaxLike(staircase=True, staging={size}) + Constrained({size}, merge='pairs')"
-        found.append(Candidate(called, budget, None))
+        found.append(Candidate(called, budget, _staircase(size), size))
     return found
+
+
+def _staircase(tail: int) -> tuple[str, ...]:
+    return PAIRS, f"max_like = {{ staircase = true, staging = {tail} }}"
 
 
 def advise(readings: Readings, aggregate: str, policy: Any, window: str, limit: float) -> Advice:
@@ -147,7 +162,8 @@ def _try(candidate: Candidate, readings: Readings, aggregate: str, policy: Any, 
             tally.ask(window.query(bounds=True)[aggregate], at + len(values) - 1)
     created = window.footprint.created / len(exact)
     ns = spent / len(exact)
-    return Trial(candidate.method, candidate.agent, candidate.promised, created, held, used, *tally.said(), ns)
+    agent = candidate.as_toml(aggregate, policy, held)
+    return Trial(candidate.method, agent, candidate.promised, created, held, used, *tally.said(), ns)
 
 
 class _Tally:
@@ -230,10 +246,6 @@ def _words(advice: Advice) -> list[str]:
         "width of the certain one; all as shares of the exact result. × : a value was beyond the limit.",
         f"Take {best.method}.",
     ]
-    if best.agent:
-        lines.append(f"In the agent's [[window]]: {best.agent}")
-    elif best.agent is None:
-        lines.append("In Python; the agent's configuration has no key for it yet.")
     if not best.promised:
         lines.append("The limit was kept on these readings; the method promises its certain interval, not this limit.")
-    return lines
+    return [*lines, "For the agent's configuration:", best.agent]

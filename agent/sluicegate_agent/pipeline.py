@@ -79,14 +79,14 @@ class Pipeline:
     def _open_windows(self, connection: sqlite3.Connection) -> dict[str, list[StoredWindow]]:
         windows = {
             name: [
-                StoredWindow(connection, self.state.streams[name].number, asked)
-                for asked in self.config.windows_of(name)
+                StoredWindow(connection, self.state.streams[name].number, asked, self.config.sharing(name, asked.name))
+                for asked in self.config.kept_of(name)
             ]
             for name in self.config.streams
         }
         kept = [window for of_stream in windows.values() for window in of_stream]
         self.state.counters.add("windows.begun_anew", sum(window.begun_anew for window in kept))
-        numbers = ",".join(str(window.number) for window in kept)
+        numbers = ",".join(str(number) for window in kept for number in window.numbers)
         forget(connection, f"id NOT IN ({numbers})", ())
         return windows
 
@@ -229,7 +229,7 @@ class Pipeline:
             if values:
                 for window in self.windows[stream]:
                     self.state.counters.add("refused.window", window.insert_many(values, times))
-                    self._touched[stream, window.name] = None
+                    self._touched |= dict.fromkeys((stream, name) for name in window.names)
                 self._waiting[stream] = array("d"), array("q")
 
     # coarseness
@@ -326,14 +326,14 @@ class Pipeline:
     def answers(self, stream: str, name: str) -> list[Result]:
         """One window's answers, one an aggregate, as of its stream's newest time; none before its first reading."""
         self._feed_windows()
-        stored = next(window for window in self.windows[stream] if window.name == name)
+        stored = next(window for window in self.windows[stream] if name in window.names)
         newest = self.state.streams[stream].builder
         if newest is None:
             return []
-        ordinal, time_us, size = newest.next - 1, newest.newest or 0, (stored.count, len(stored.window))
+        ordinal, time_us, size = newest.next - 1, newest.newest or 0, stored.size(name)
         return [
             Result(stream, name, aggregate, ordinal, time_us, plain(value), plain(low), plain(high), exact, *size)
-            for aggregate, (value, low, high, exact) in stored.answers().items()
+            for aggregate, (value, low, high, exact) in stored.answers(name).items()
         ]
 
 

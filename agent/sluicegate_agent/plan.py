@@ -70,6 +70,7 @@ PAGE_FILL = 1.4
 OUTBOX_FILL = 3.0
 LETTER_ROW = 560
 LEAF_ROW = 32
+SHARED_ROW = 128
 #: Tables with nothing in them, and the small files beside.
 SCHEMA = 256 * 1024
 PROBED = 4096
@@ -157,9 +158,16 @@ def _stream(config: Config, stream: str) -> Line:
     singles = 16 * min(config.bucket.readings, streams.SINGLES_MOST)
     memory, disk = STREAM_OBJECTS + 4 * singles, int((singles + 512) * PAGE_FILL)
     for asked in config.windows_of(stream):
-        window = _window(asked)
+        window = _window(asked) if asked.shares is None else _shared_window(config, asked)
         memory, disk = memory + window.memory, disk + window.disk
     return Line(stream, memory, disk)
+
+
+def _shared_window(config: Config, asked: WindowConfig) -> Line:
+    """One that is answered from another's buckets: a partial of those it folded last, and a row with a number."""
+    longest = next(each for each in config.windows if each.name == asked.shares)
+    _, leaf, _ = _probe(longest, 4)
+    return Line(asked.name, WINDOW_OBJECTS + 2 * leaf, int((len(asked.definition) + SHARED_ROW) * PAGE_FILL))
 
 
 def _window(asked: WindowConfig) -> Line:
@@ -167,10 +175,12 @@ def _window(asked: WindowConfig) -> Line:
 
     A histogram promises no number of buckets: at worst each reading is one, up to `buckets`, or all that a count holds.
     """
-    leaves = asked.buckets or int(asked.policy.count or 0) + asked.policy.step - 1
-    probed = min(leaves, PROBED)
+    tail = asked.max_like.tail if asked.max_like else 0
+    stored = asked.buckets or int(asked.policy.count or 0) + asked.policy.step - 1
+    probed, leaves = min(stored, PROBED), stored + (tail if asked.buckets else 0)
     held, leaf, state = _probe(asked, probed)
-    scale = leaves / probed
+    # A tail is there in full from the first reading on: only what is before it grows in proportion.
+    scale = 1.0 if tail and stored == probed else stored / probed
     changed = (leaf + 120) * min(leaves, READINGS_MOST)
     rules = RULE_OBJECTS * sum(each is not None for each in (asked.sum_like, asked.max_like, asked.hop))
     memory = WINDOW_OBJECTS + WINDOW_CHUNKS + int(held * scale) + changed + rules
@@ -187,7 +197,11 @@ def _probe(asked: WindowConfig, leaves: int) -> tuple[int, int, int]:
     arguments |= {"policy": _staying(asked, leaves), "histograms": [*_strict(asked, leaves)]}
     window = sg.Window(**arguments)
     rules -= len(window.state())
-    values, times = array("d", range(leaves, 0, -1)), array("q", [0]) * leaves
+    # Of a staircase each reading is a step: greatest first, or least first where only the least is asked for.
+    size = leaves + (asked.max_like.tail if asked.max_like else 0)
+    falling = any(name in ("max", "argmax", "max_count", "range") for name in asked.aggregates)
+    steps = range(size, 0, -1) if falling else range(size)
+    values, times = array("d", steps), array("q", [0]) * size
     held = leaf = 0
     for _ in range(3):
         window.insert_many(values, times, results=False)
@@ -210,7 +224,9 @@ def _strict(asked: WindowConfig, leaves: int) -> Iterator[Any]:
     """The histograms at their worst: every reading opens a bucket."""
     import sluicegate as sg
 
-    if asked.max_like is not None:
+    if asked.max_like is not None and asked.max_like.tail:
+        yield sg.MaxLike(staircase=True, staging=asked.max_like.tail)
+    elif asked.max_like is not None:
         yield sg.MaxLike(block=2**53, candidates="paper")
     elif asked.sum_like is not None or asked.hop is not None:
         yield sg.SumLike(atol=5e-324, of=asked.sum_like.of if asked.sum_like else COUNT)

@@ -99,6 +99,10 @@ def _asks(asked: dict[str, Any]) -> str:
 
 def _by(asked: dict[str, Any]) -> str:
     """The histograms that decide where a bucket ends."""
+    if "shares" in asked:
+        return f"those of {asked['shares']}"
+    if asked.get("max_like", {}).get("staircase"):
+        return f"staircase, tail {asked['max_like']['staging']}"
     return ", ".join(name.replace("_", "-") for name in ("sum_like", "max_like", "hop") if name in asked) or "-"
 
 

@@ -90,11 +90,11 @@ def max_like(setting: Setting) -> Scenario:
 
 
 def _budgets(setting: Setting) -> Iterator[Method]:
-    """A staircase within a number of buckets, those of the tail besides, as the paper's buffer is."""
-    late = sg.MaxLike(staircase=True, staging=paper.BUFFER)
+    """A staircase within a number of buckets, those of its default tail besides, as the paper's buffer is."""
+    late = sg.MaxLike(staircase=True)
     for buckets, percents in paper.CONSTRAINED.items():
         if buckets < setting.window:
-            label = f"{buckets:,} buckets, staircase, tail {paper.BUFFER}"
+            label = f"{buckets:,} buckets, staircase, tail {late.tail:,}"
             histograms = [late, sg.Constrained(buckets, merge="pairs")]
             yield Method("II", label, histograms, setting.footprint(percents[1]))
 

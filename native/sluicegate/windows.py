@@ -77,6 +77,25 @@ class Windows:
         longest = Window(aggregates, policy=policies[name], histograms=histograms, center=center)
         self._take(longest, name, policies)
 
+    @classmethod
+    def over(cls, longest: Window, name: str, policies: Mapping[str, Any]) -> Self:
+        """Shorter windows over the buckets of one that there is, called `name`; that stays the caller's to store.
+
+        `policies`: theirs alone. What had left before is not known: intervals are certain all the same. Raises
+        ConfigurationError.
+        """
+        if name in policies:
+            raise ConfigurationError(f"windows: {name!r} is the longest one's name; expected another for a shorter one")
+        all_of_them = {name: longest._policy, **policies}
+        found = _longest(all_of_them, longest._histograms.histograms)
+        if found != name:
+            raise ConfigurationError(
+                f"windows: {found!r} is longer than {name!r}; expected the longest to share its buckets"
+            )
+        windows = cls.__new__(cls)
+        windows._take(longest, name, all_of_them)
+        return windows
+
     def _take(self, longest: Window, name: str, policies: Mapping[str, Any]) -> None:
         self.longest, self._name = longest, name
         self._parts = {other: _Part(policy) for other, policy in policies.items() if other != name}
@@ -101,13 +120,28 @@ class Windows:
 
     def query(self, bounds: bool = False) -> dict[str, Any]:
         """Each window's results by name, as `Window.query` gives them; with `bounds` each with its certain interval."""
-        found: dict[str, Any] = {}
-        for name in self._names:
-            if name == self._name:
-                found[name] = self.longest.query(bounds=True) if bounds else self.longest.query()
-            else:
-                found[name] = self._answer(self._parts[name], bounds)
-        return found
+        return {name: self.answer(name, bounds) for name in self._names}
+
+    @overload
+    def answer(self, name: str, bounds: Literal[False] = False) -> dict[str, Value]: ...
+    @overload
+    def answer(self, name: str, bounds: Literal[True]) -> dict[str, Bounded]: ...
+    @overload
+    def answer(self, name: str, bounds: bool) -> dict[str, Any]: ...
+
+    def answer(self, name: str, bounds: bool = False) -> dict[str, Any]:
+        """One window's results, as `Window.query` gives them. Raises KeyError for a name that there is not."""
+        if name == self._name:
+            return self.longest.query(bounds=True) if bounds else self.longest.query()
+        return self._answer(self._parts[name], bounds)
+
+    def held(self, name: str) -> int:
+        """The buckets that a window reaches into, whole or cut."""
+        core = self.longest._core
+        if name == self._name or core.head == core.tail:
+            return len(self.longest)
+        part = self._parts[name]
+        return core.tail - self._oldest(part, part.cutoff(core.accepted, core.newest))
 
     def _answer(self, part: _Part, bounds: bool) -> dict[str, Any]:
         core, layout = self.longest._core, self.longest._layout
@@ -122,11 +156,12 @@ class Windows:
         cut = estimate.cut(layout, oldest, Edge(part.kind, cutoff, part.edge))
         centers = tuple(core.centers or ())
         values = estimate.results(layout, total, rest, oldest, cut, centers)
-        if bounds:
+        if bounds or self.longest._withheld:
             timed = cutoff if part.kind == BY_TIME else None
             inside = None if rest is None else tuple(rest)
             seen = intervals.Window(layout, tuple(total), inside, tuple(oldest), cut, timed, centers)
-            values = intervals.bounded(seen, values)
+            given = self.longest._given(intervals.bounded(seen, values))
+            values = given if bounds else [each.value for each in given]
         return dict(zip(layout.names, values, strict=True))
 
     def _oldest(self, part: _Part, cutoff: int) -> int:
@@ -201,6 +236,19 @@ class Windows:
     def accepted(self) -> int:
         """Readings taken so far."""
         return self.longest.accepted
+
+    @property
+    def edges(self) -> dict[str, int]:
+        """The greatest ordinal known to have left each shorter window: all that is kept of it besides the longest."""
+        return {name: part.edge for name, part in self._parts.items()}
+
+    def know(self, edges: Mapping[str, int]) -> None:
+        """Take over what was known to have left. Raises SnapshotError for what cannot be; nothing changed then."""
+        for name, edge in edges.items():
+            if name not in self._parts or not -1 <= edge < max(self.longest.accepted, 1):
+                raise SnapshotError(f"windows: {edge} of {name!r} cannot have left of {self.longest.accepted} readings")
+        for name, edge in edges.items():
+            self._parts[name].edge = edge
 
     def snapshot(self) -> bytes:
         """All of it, exactly; `restore` continues with the same intervals."""

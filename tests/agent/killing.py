@@ -179,7 +179,9 @@ def answers(pipeline: Pipeline) -> dict[str, Any]:
             changes = stored.window.changes()
             leaves = [stored.window.leaf(i).hex() for i in closed(stored.window, changes)]
             said = [
-                repr(tuple(getattr(r, f) for f in r.__struct_fields__)) for r in pipeline.answers(stream, stored.name)
+                repr(tuple(getattr(r, f) for f in r.__struct_fields__))
+                for name in stored.names
+                for r in pipeline.answers(stream, name)
             ]
             found[f"{stream}/{stored.name}"] = [said, changes.level, changes.head, changes.open, leaves]
     return found

@@ -8,7 +8,6 @@ import random
 import tomllib
 from array import array
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,11 +19,24 @@ import sluicegate as sg
 from sluicegate_agent.advice import Trial, advise, candidates
 from sluicegate_agent.advice_file import Readings, read
 from sluicegate_agent.advice_options import checked_error, policy_of
+from sluicegate_agent.commands.check import check
 from sluicegate_agent.commands.plan import plan
 from sluicegate_agent.config import build
+from sluicegate_agent.config.questions import build_arguments
 from sluicegate_agent.errors import InputRefused
 
 DAY = 86_400_000_000
+AGENT = """
+[device]
+id = "d"
+[state]
+path = "s"
+[[source]]
+topic = "w"
+time = "t"
+sequence = "n"
+streams = { temp = "temp" }
+"""
 
 
 def written(folder: Path, lines: list[str]) -> Path:
@@ -123,6 +135,7 @@ def test_the_command_prints_tables_or_json(file: Path, flag: list[str]) -> None:
         assert ran.output.count("\n> ") == 2
         assert "mean of the newest 288 readings, values within 2 %" in ran.output
         assert ran.output.count("\nTake ") == 2
+        assert ran.output.count("\n[[window]]\nname = ") == 2
         return
     told = json.loads(ran.output)
     assert [each["aggregate"] for each in told["advice"]] == ["mean", "max"]
@@ -130,21 +143,24 @@ def test_the_command_prints_tables_or_json(file: Path, flag: list[str]) -> None:
     assert told["advice"][0]["advised"] in [trial["method"] for trial in told["advice"][0]["trials"]]
 
 
-def test_what_the_agent_may_be_told_is_a_window_of_it(file: Path) -> None:
-    """Each line for the agent's configuration is a key and a value it takes."""
-    for aggregate in ("mean", "max"):
-        for each in candidates(aggregate, 0.01):
-            if not each.agent:
-                continue
-            lines = ["[[window]]", 'name = "w"', f'aggregate = "{aggregate}"', 'policy = { time = "24h" }']
-            for part in each.agent.split(", merge"):
-                lines.append(part if part.startswith(("buckets", "sum_like", "max_like")) else "merge" + part)
-            if "buckets" not in each.agent:
-                lines.append("buckets = 4096")
-            raw: Any = tomllib.loads("\n".join(lines))
-            raw |= {"device": {"id": "d"}, "state": {"path": "s"}}
-            raw |= {"source": [{"topic": "w", "time": "t", "sequence": "n", "streams": {"temp": "temp"}}]}
-            build(raw, file.parent / "agent.toml")
+def test_what_the_agent_may_be_told_is_a_window_of_it(file: Path, tmp_path: Path) -> None:
+    """Each [[window]] passes `check` as it stands, has the method's histograms, and what was held fits in it."""
+    readings = read(file, None, None, 10_000)
+    for window in ("24h", "288"):
+        policy, called = policy_of(window, readings)
+        for aggregate in ("mean", "max"):
+            found = advise(readings, aggregate, policy, called, 0.01)
+            for trial, candidate in zip(found.trials, candidates(aggregate, 0.01), strict=True):
+                written_for_it = AGENT + trial.agent + "\n"
+                (tmp_path / "agent.toml").write_text(written_for_it)
+                ran = CliRunner().invoke(check, [str(tmp_path / "agent.toml")])
+                assert "fine" in ran.output, (trial.agent, ran.output, ran.exception)
+                (asked,) = build(tomllib.loads(written_for_it), tmp_path / "agent.toml").windows
+                given = build_arguments(asked)
+                assert given["policy"] == policy
+                kinds = [type(each) for each in candidate.histograms if not isinstance(each, sg.Constrained)]
+                assert [type(each) for each in given["histograms"] if not isinstance(each, sg.Constrained)] == kinds
+                assert asked.buckets >= trial.held or asked.buckets == 0 or asked.max_like is not None
 
 
 def test_what_cannot_be_is_refused_with_a_reason(tmp_path: Path, file: Path) -> None:
@@ -170,4 +186,4 @@ def test_what_cannot_be_is_refused_with_a_reason(tmp_path: Path, file: Path) -> 
     for arguments in ([], ["agent.toml", "--advise", str(file)]):
         assert CliRunner().invoke(plan, arguments).exit_code == click.UsageError.exit_code
     assert checked_error("0.5 %") == 0.005
-    assert not Trial("m", None, True, 1.0, 1, 1, 0.0, 0.0, 1.0, 0.0, 1, 1.0).keeps(0.1)  # an interval that lied
+    assert not Trial("m", "", True, 1.0, 1, 1, 0.0, 0.0, 1.0, 0.0, 1, 1.0).keeps(0.1)  # an interval that lied

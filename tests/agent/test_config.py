@@ -14,7 +14,7 @@ from sluicegate_agent.commands.check import sample_text
 from sluicegate_agent.config import AGGREGATES, Config, ConfigError, Duration, Size, build, load
 from sluicegate_agent.config.aggregates import build_aggregate
 from sluicegate_agent.config.questions import build_arguments
-from sluicegate_agent.config.units import show_duration, show_size
+from sluicegate_agent.config.units import show_duration, show_size, write_duration
 from sluicegate_agent.messages import plain
 
 FILE = Path("/etc/agent.toml")
@@ -184,6 +184,28 @@ def test_a_source_is_checked_for_what_it_can_mean(source: dict[str, Any], shown:
             'window[1].policy.up_to = "max": evicts what cannot be the max any more: aggregate = "max" alone',
         ),
         ({"max_like": {}, "aggregate": "max", "buckets": 0}, "window[1].buckets = 0: a time window without a bound"),
+        (
+            {"max_like": {"staging": 1}, "aggregate": "max", "merge": "pairs"},
+            "window[1].max_like.staging = 1: expected 2 to 1048576 buckets",
+        ),
+        (
+            {"max_like": {"staging": 0, "staircase": True}, "aggregate": "max"},
+            "window[1].max_like.staging = 0: a staircase is decided as it leaves the tail",
+        ),
+        (
+            {"max_like": {"block": 9, "staircase": True}, "aggregate": "max", "merge": "pairs"},
+            "window[1].max_like.block = 9: a staircase takes no estimate",
+        ),
+        (
+            {"max_like": {"staircase": True}, "aggregate": "max"},
+            'window[1].merge = "levels": what has left the staging tail is merged pair by pair',
+        ),
+        (
+            {"policy": {"count": 9, "hop": 3}, "max_like": {"staging": 9}, "aggregate": "max", "buckets": 0, "hop": {}},
+            "window[1].hop: a staging tail decides alone",
+        ),
+        ({"max_like": {"staircase": "yes"}, "aggregate": "max"}, 'window[1].max_like.staircase = "yes": expected true'),
+        ({"sum_like": {"error": 0.1, "withhold": 1}}, "window[1].sum_like.withhold = 1: expected true or false"),
         ({"merge": "triples"}, 'window[1].merge = "triples": expected "levels" or "pairs"'),
         (
             {"policy": {"count": 9}, "merge": "pairs", "buckets": 0},
@@ -359,3 +381,9 @@ def test_a_windows_definition_is_what_its_state_depends_on() -> None:
     assert definition(merge="levels") == definition()
     assert definition() == '{"aggregates":["mean"],"buckets":64,"policy":{"time":3600000000}}', "kept ones go on"
     assert definition(sum_like={"error": "10%"}) == definition(sum_like={"error": 0.1})
+
+
+@pytest.mark.parametrize("text", ["24h", "7d", "90s", "1min", "1500ms", "1us", "36h", "61min"])
+def test_a_written_length_is_read_back(text: str) -> None:
+    """What `plan --advise` writes is the same length to the microsecond, in a unit that people use."""
+    assert write_duration(Duration.parse(text)) == text

@@ -56,6 +56,15 @@ def config(folder: Path, streams: int = 1, **tables: Any) -> Config:
         {"policy": {"count": 600}, "buckets": 0, "aggregate": ["max", "min"], "max_like": {}},
         {"policy": {"time": "10min"}, "buckets": 40, "merge": "pairs", "aggregate": ["mean", "max", "variance"]},
         {"policy": {"count": 3000}, "buckets": 33, "merge": "pairs"},
+        {
+            "policy": {"time": "10min"},
+            "aggregate": ["max", "min"],
+            "buckets": 40,
+            "merge": "pairs",
+            "max_like": {"staircase": True, "staging": 200},
+        },
+        {"policy": {"count": 900}, "aggregate": "min", "buckets": 0, "max_like": {"staircase": True}},
+        {"policy": {"count": 900}, "aggregate": "max", "buckets": 16, "merge": "pairs", "max_like": {"staging": 5000}},
     ],
 )
 def test_a_window_holds_no_more_than_planned(asked: dict[str, Any], disorder: int, tmp_path: Path) -> None:
@@ -114,6 +123,7 @@ def test_more_asked_is_never_planned_as_less(tmp_path: Path) -> None:
     for more in (
         {"streams": 9},
         {"window": [{"name": "w", "policy": {"time": "1h"}}]},
+        {"window": [{"name": "w", "policy": {"time": "1h"}}, {"name": "v", "policy": {"time": "9min"}, "shares": "w"}]},
         {"identity": {"horizon": 1 << 20}},
         {"mqtt": {"receive_maximum": 9000}},
         {"outbox": {"rows": 200_000, "bytes": "20MiB"}},

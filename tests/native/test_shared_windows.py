@@ -151,3 +151,49 @@ def test_what_cannot_share_buckets_is_refused() -> None:
     for broken, given in ((data, BY_COUNT | {"short": count(18)}), (b"x" + data[1:], BY_COUNT), (data[:30], BY_COUNT)):
         with pytest.raises(errors.SnapshotError):
             sg.Windows.restore(broken, sg.max(), policies=given, histograms=histograms)
+
+
+@both
+def test_shorter_windows_over_one_that_there_is() -> None:
+    """As if made together; what was known to have left is taken over; what cannot be has a reason."""
+    made: dict[str, Any] = {"policy": BY_TIME["long"], "histograms": MADE["pairs"]}
+    shorter = {name: policy for name, policy in BY_TIME.items() if name != "long"}
+    together = sg.Windows({"mean": sg.mean()}, policies=BY_TIME, histograms=MADE["pairs"])
+    window = sg.Window({"mean": sg.mean()}, **made)
+    over = sg.Windows.over(window, "long", shorter)
+    for i in range(900):
+        together.insert(float(i % 31), i)
+        window.insert(float(i % 31), time=i)
+        if i % 7 == 0:
+            assert over.query(bounds=True) == together.query(bounds=True)
+            assert over.answer("short") == together.query()["short"]
+            assert 1 <= over.held("short") <= over.held("middle") <= over.held("long") == len(window)
+    again = sg.Windows.over(window, "long", shorter)
+    again.know(over.edges)
+    assert again.edges == over.edges == together.edges
+    assert again.query(bounds=True) == over.query(bounds=True)
+    for edges in ({"short": 900}, {"short": -2}, {"other": 1}):
+        with pytest.raises(errors.SnapshotError, match="cannot have left"):
+            again.know(edges)
+    for name, policies, reason in (("long", {"long": time(9)}, "another"), ("long", {"more": time(999)}, "longer")):
+        with pytest.raises(errors.ConfigurationError, match=reason):
+            sg.Windows.over(window, name, policies)
+
+
+@both
+def test_what_is_withheld_is_withheld_in_shorter_windows() -> None:
+    """A mean through zero: every value that a window gives out keeps the limit of the exact one, some are not given."""
+    limit = sg.SumLike(0.05, withhold=True)
+    windows = sg.Windows({"mean": sg.mean()}, policies={"short": count(60), "long": count(240)}, histograms=[limit])
+    rng, seen, withheld = random.Random(8), list[float](), 0
+    for i in range(2500):
+        seen.append(10.0 * (i % 700 - 350) / 350 + rng.gauss(0, 0.3))
+        windows.insert(seen[-1])
+        for name, size in (("short", 60), ("long", 240)):
+            exact = sum(seen[-size:]) / len(seen[-size:])
+            value, bounded = windows.query()[name]["mean"], windows.query(bounds=True)[name]["mean"]
+            assert value == bounded.value
+            assert bounded.low - 1e-9 <= exact <= bounded.high + 1e-9
+            withheld += value is None and name == "short"
+            assert value is None or abs(value - exact) <= 0.05 * abs(exact) + 1e-9
+    assert withheld > 0

@@ -11,6 +11,7 @@ from sluicegate_agent.config.aggregates import build_aggregate
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.model import Config, MqttConfig, SourceConfig, WindowConfig
 from sluicegate_agent.config.questions import histogram_problems
+from sluicegate_agent.config.sharing import shared_problems
 from sluicegate_agent.config.targets import readable, sync_problems
 
 _NAME = re.compile(r"\w[\w.\-]{0,63}", re.ASCII)
@@ -158,6 +159,7 @@ def _is_path(path: str) -> bool:
 
 def _windows(config: Config) -> Iterator[Problem]:
     names: set[str] = set()
+    right = True
     for i, window in enumerate(config.windows, 1):
         if window.name in names:
             yield Problem(
@@ -165,7 +167,12 @@ def _windows(config: Config) -> Iterator[Problem]:
             )
         names.add(window.name)
         found = [*_window(window, config.streams, f"window[{i}]")]
-        yield from found or histogram_problems(window, f"window[{i}]")
+        found = found or [*histogram_problems(window, f"window[{i}]")] if window.shares is None else found
+        yield from found
+        right = right and not found
+    for i, window in enumerate(config.windows, 1):
+        if window.shares is not None and right:  # it is asked of the other one's window, which has to be right
+            yield from shared_problems(config, window, f"window[{i}]")
 
 
 def _window(window: WindowConfig, streams: tuple[str, ...], at: str) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
@@ -17,6 +17,7 @@ from msgspec.structs import asdict
 from sluicegate_agent.config.units import Duration, Share, Size
 
 _SECOND = 1_000_000
+STAGING = 512  # of a staircase, the paper's buffer; the library's own is larger than a board's budget
 _DAY = 86_400 * _SECOND
 
 
@@ -145,13 +146,36 @@ class SumLikeConfig(Table, frozen=True):
     floor: float = 0.0
     of: str | tuple[str, ...] | None = None
     confidence: float = 0.95
+    withhold: bool = False
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What kept buckets depend on: not whether a value is given out."""
+        return {name: value for name, value in asdict(self).items() if name != "withhold"}
 
 
 class MaxLikeConfig(Table, frozen=True):
-    """`max_like` of a window: readings a block whose maxima say what may become the maximum."""
+    """`max_like` of a window: readings a block whose maxima say what may become the maximum.
+
+    `staging`: so many of the newest buckets are decided late (0: none); `staircase`: without any estimate.
+    """
 
     block: int | Literal["auto"] = "auto"
     confidence: float = 0.95
+    staging: int | None = None
+    staircase: bool = False
+
+    @property
+    def tail(self) -> int:
+        """The most buckets of the staging tail, 0: there is none."""
+        return self.staging if self.staging is not None else STAGING if self.staircase else 0
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What kept buckets depend on."""
+        late = {"staging": self.tail} if self.tail else {}
+        late |= {"staircase": True} if self.staircase else {}
+        return {"block": self.block, "confidence": self.confidence} | late
 
 
 class HopConfig(Table, frozen=True):
@@ -161,12 +185,18 @@ class HopConfig(Table, frozen=True):
     hint: int | None = None
     deviation: float = 0.0
 
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What kept buckets depend on."""
+        return asdict(self)
+
 
 class WindowConfig(Table, frozen=True):
     """[[window]]: a question asked of streams; `buckets` bounds its footprint, 0 does not (count windows only).
 
     `merge` says how room is made: whole levels, or the neighbouring pair that adds least to the bound.
     `sum_like`, `max_like` and `hop` decide where a bucket ends; without them and without `buckets` it is exact.
+    `shares`: a longer window, by name, from whose buckets this one is answered; it keeps none of its own then.
     """
 
     name: str
@@ -178,6 +208,7 @@ class WindowConfig(Table, frozen=True):
     sum_like: SumLikeConfig | None = None
     max_like: MaxLikeConfig | None = None
     hop: HopConfig | None = None
+    shares: str | None = None
 
     @property
     def aggregates(self) -> tuple[str, ...]:
@@ -191,14 +222,18 @@ class WindowConfig(Table, frozen=True):
     @property
     def definition(self) -> str:
         """What the kept state depends on, as canonical JSON: a window whose definition changed is started anew."""
-        policy = {name: value for name, value in asdict(self.policy).items() if value is not None}
-        if self.policy.hop is not None:
-            policy["hop"] = self.policy.step
-        kept = {"aggregates": self.aggregates, "policy": policy, "buckets": self.buckets}
-        kept |= {"merge": self.merge} if self.merge != "levels" else {}
+        kept: dict[str, Any] = {"aggregates": self.aggregates, "policy": self._kept_policy()}
+        if self.shares is not None:
+            kept |= {"buckets": 0, "shares": self.shares}
+        else:
+            kept |= {"buckets": self.buckets} | ({"merge": self.merge} if self.merge != "levels" else {})
         deciding = {"sum_like": self.sum_like, "max_like": self.max_like, "hop": self.hop}
-        kept |= {name: asdict(each) for name, each in deciding.items() if each is not None}
+        kept |= {name: each.definition for name, each in deciding.items() if each is not None}
         return json.dumps(kept, sort_keys=True, separators=(",", ":"))
+
+    def _kept_policy(self) -> dict[str, Any]:
+        policy = {name: value for name, value in asdict(self.policy).items() if value is not None}
+        return policy | ({"hop": self.policy.step} if self.policy.hop is not None else {})
 
 
 class BucketConfig(Table, frozen=True):
@@ -326,6 +361,14 @@ class Config(Table, frozen=True):
     def windows_of(self, stream: str) -> tuple[WindowConfig, ...]:
         """The windows asked of a stream, in the order of the file."""
         return tuple(window for window in self.windows if window.covers(stream))
+
+    def kept_of(self, stream: str) -> tuple[WindowConfig, ...]:
+        """Those of them that keep buckets of their own."""
+        return tuple(window for window in self.windows_of(stream) if window.shares is None)
+
+    def sharing(self, stream: str, name: str) -> tuple[WindowConfig, ...]:
+        """The windows of a stream that are answered from the buckets of the one called `name`."""
+        return tuple(window for window in self.windows_of(stream) if window.shares == name)
 
     @property
     def commit_messages(self) -> int:

@@ -7,9 +7,10 @@ from typing import Any
 
 import sluicegate as sg
 from sluicegate.errors import ConfigurationError
+from sluicegate.histograms.max_like import LEAST_STAGING, MOST_STAGING
 from sluicegate_agent.config.aggregates import BUCKETED, build_aggregate, kind_of
 from sluicegate_agent.config.errors import Problem
-from sluicegate_agent.config.model import WindowConfig
+from sluicegate_agent.config.model import MaxLikeConfig, WindowConfig
 
 #: Every window counts, asked for or not: an answer says of how many readings it is.
 COUNT = "count"
@@ -23,12 +24,13 @@ def build_arguments(config: WindowConfig) -> dict[str, Any]:
     names = config.aggregates if config.policy.up_to else dict.fromkeys((*config.aggregates, COUNT))
     return {
         "aggregates": {name: build_aggregate(name) for name in names},
-        "policy": _policy(config),
+        "policy": build_policy(config),
         "histograms": list(_histograms(config)),
     }
 
 
-def _policy(config: WindowConfig) -> Any:
+def build_policy(config: WindowConfig) -> Any:
+    """The eviction policy of a window of the configuration."""
     policy = config.policy
     if policy.time is None:
         return sg.policies.count(policy.count or 1, hop=policy.step, up_to=policy.up_to)
@@ -38,9 +40,12 @@ def _policy(config: WindowConfig) -> Any:
 def _histograms(config: WindowConfig) -> Iterator[Any]:
     sums, most, hop = config.sum_like, config.max_like, config.hop
     if sums is not None:
-        yield sg.SumLike(sums.error or None, float(sums.floor), of=sums.of, confidence=sums.confidence)
+        yield sg.SumLike(
+            sums.error or None, float(sums.floor), of=sums.of, confidence=sums.confidence, withhold=sums.withhold
+        )
     if most is not None:
-        yield sg.MaxLike(None if most.block == "auto" else most.block, most.confidence)
+        block = None if most.block == "auto" else most.block
+        yield sg.MaxLike(block, most.confidence, staging=most.tail or None, staircase=most.staircase)
     if hop is not None:
         hint = hop.hint if hop.hint is None or not hop.deviation else (hop.hint, float(hop.deviation))
         yield sg.Hop(hop.confidence, hint)
@@ -102,12 +107,32 @@ def _max_like(window: WindowConfig, at: str) -> Iterator[Problem]:
         remedy = 'expected 2 or more readings, such as a day\'s, or "auto": a thirtieth of the window'
         yield Problem(f"{at}.max_like.block", most.block, remedy)
     yield from _confidence(f"{at}.max_like", most.confidence)
+    yield from _tail(window, most, at)
     if not any(name in EXTREMES for name in window.aggregates):
         remedy = f"no maximum or minimum among {_listed(window)}: use sum_like for sums and means"
         yield Problem(f"{at}.max_like", None, remedy)
     if window.sum_like is not None:
         remedy = "sum_like is given too, and each decides alone where a bucket ends: ask two windows"
         yield Problem(f"{at}.max_like", None, remedy)
+
+
+def _tail(window: WindowConfig, most: MaxLikeConfig, at: str) -> Iterator[Problem]:
+    """A staging tail: its size, and what it does not go with."""
+    if most.staging and not LEAST_STAGING <= most.staging <= MOST_STAGING:
+        remedy = f"expected {LEAST_STAGING} to {MOST_STAGING} buckets, such as 512, or 0 for none"
+        yield Problem(f"{at}.max_like.staging", most.staging, remedy)
+    if most.staircase and most.staging == 0:
+        remedy = f"a staircase is decided as it leaves the tail: give {LEAST_STAGING} or more, or leave it out for 512"
+        yield Problem(f"{at}.max_like.staging", 0, remedy)
+    if most.staircase and most.block != "auto":
+        remedy = "a staircase takes no estimate from block maxima: leave out one of block and staircase"
+        yield Problem(f"{at}.max_like.block", most.block, remedy)
+    if most.tail and window.buckets and window.merge != "pairs":
+        remedy = 'what has left the staging tail is merged pair by pair: write merge = "pairs"'
+        yield Problem(f"{at}.merge", window.merge, remedy)
+    if most.tail and window.hop is not None:
+        remedy = "a staging tail decides alone where a bucket ends: leave out `hop`, or staging and staircase"
+        yield Problem(f"{at}.hop", None, remedy)
 
 
 def _hop(window: WindowConfig, at: str) -> Iterator[Problem]:

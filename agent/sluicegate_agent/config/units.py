@@ -89,3 +89,10 @@ def show_duration(microseconds: int) -> str:
         if abs(seconds) >= 2 * length:
             return f"{seconds / length:.1f} {unit}"
     return f"{seconds:.1f} s"
+
+
+def write_duration(microseconds: int) -> str:
+    """A length of time as a configuration takes it, to the microsecond: 24h, 90s, 7d."""
+    exact = [(length, unit) for unit, length in _TIME.items() if microseconds % length == 0 and unit not in ("m", "w")]
+    length, unit = max(each for each in exact if each[1] != "d" or microseconds > each[0])
+    return f"{microseconds // length}{unit}"

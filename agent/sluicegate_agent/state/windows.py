@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING
 import sluicegate as sg
 from sluicegate.errors import InputError, SnapshotError
 from sluicegate_agent.config.questions import COUNT, build_arguments
+from sluicegate_agent.state.shared import Shorter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sluicegate_agent.config import WindowConfig
 
 log = logging.getLogger("sluicegate.windows")
@@ -27,8 +30,13 @@ TIDIED = 64
 class StoredWindow:
     """One window of one stream, its rows and what of it waits for the commit."""
 
-    def __init__(self, connection: sqlite3.Connection, stream: int, config: WindowConfig) -> None:
-        """Continue the stored window, or begin one where none has this definition; in the caller's transaction."""
+    def __init__(
+        self, connection: sqlite3.Connection, stream: int, config: WindowConfig, sharing: Sequence[WindowConfig] = ()
+    ) -> None:
+        """Continue the stored window, or begin one where none has this definition; in the caller's transaction.
+
+        `sharing`: the windows that are answered from its buckets.
+        """
         self.name, self.aggregates, self.buckets = config.name, config.aggregates, config.buckets
         self.changed = False
         self.begun_anew = False
@@ -38,6 +46,7 @@ class StoredWindow:
         self._level = self._base = self._head = self._open = 0
         self._untidy = self._left_untidy = True
         self.number, self.window = self._restored(connection, stream, config) or self._begun(connection, stream, config)
+        self.shorter = Shorter(connection, stream, config.name, self.window, sharing) if sharing else None
 
     def _restored(
         self, connection: sqlite3.Connection, stream: int, config: WindowConfig
@@ -87,10 +96,30 @@ class StoredWindow:
             return False
         return True
 
-    def answers(self) -> dict[str, sg.Bounded]:
-        """Value, low, high and exact of each aggregate of the configuration, by name."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its own, and those of the windows that are answered from its buckets."""
+        return (self.name, *(self.shorter.numbers if self.shorter else ()))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Its row, and theirs."""
+        return (self.number, *(self.shorter.numbers.values() if self.shorter else ()))
+
+    def answers(self, name: str = "") -> dict[str, sg.Bounded]:
+        """Value, low, high and exact of each aggregate of the configuration, by name; its own or a shorter window's."""
+        if self.shorter and name in self.shorter.numbers:
+            found = self.shorter.windows.answer(name, bounds=True)
+            return {aggregate: found[aggregate] for aggregate in self.shorter.aggregates[name]}
         found = self.window.query(bounds=True)
         return {name: found[name] for name in self.aggregates}
+
+    def size(self, name: str = "") -> tuple[int, int]:
+        """Readings in the window, or in a shorter one (an estimate where the edge cuts a bucket), and its buckets."""
+        if self.shorter and name in self.shorter.numbers:
+            windows = self.shorter.windows
+            return int(windows.answer(name)[COUNT] or 0), windows.held(name)
+        return self.count, len(self.window)
 
     @property
     def count(self) -> int:
@@ -115,10 +144,15 @@ class StoredWindow:
             return
         self._collect()
         connection.execute("UPDATE window SET state = ? WHERE id = ?", (self.window.state(), self.number))
+        if self.shorter:
+            self.shorter.save(connection)
         rows = [(self.number, *key, leaf) for key, leaf in self._leaves.items()]
         connection.executemany("INSERT OR REPLACE INTO window_leaf VALUES (?, ?, ?, ?)", rows)
         taken_over = "DELETE FROM window_leaf WHERE window = ? AND level = 0 AND number > ? AND number < ?"
         connection.executemany(taken_over, [(self.number, first, end) for first, end in self._merged])
+        # What the open bucket took over is in the state; levels apart, no closed leaf is newer than the open one.
+        beyond = "DELETE FROM window_leaf WHERE window = ? AND level = ? AND number >= ?"
+        connection.execute(beyond, (self.number, self._level, self._open))
         self._tidy(connection, TIDIED + 2 * len(rows))
 
     def _collect(self) -> None:

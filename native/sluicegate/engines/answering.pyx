@@ -6,7 +6,7 @@ from libc.stdlib cimport calloc, free, malloc
 
 from sluicegate.engines.answers cimport (
     BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, Sums,
-    bucket_answer, cut_leaf, cut_sum, is_whole, known_sums,
+    bucket_answer, cut_extreme, cut_leaf, cut_sum, is_whole, known_sums,
 )
 from sluicegate.engines.bucketing cimport MOST_RUN, Bucketing
 from sluicegate.engines.certain cimport Inside, Interval, clamp, has_interval, inside_of, interval
@@ -205,11 +205,9 @@ cdef class Answering(Bucketing):
         if o.kind == K_LAST:
             return self.last_value(o, a, i)
         if o.kind == K_MIN:
-            s = low_beside(o, a, self.lows[i])
-            return least(s, suffix_extreme(o, o.low, o.low_ends, a.leaf, where))
+            return cut_extreme(o, -1.0, low_beside(o, a, self.lows[i]), a.leaf, where)
         if o.kind == K_MAX:
-            s = high_beside(o, a, self.highs[i])
-            return greatest(s, suffix_extreme(o, o.high, o.high_ends, a.leaf, where))
+            return cut_extreme(o, 1.0, high_beside(o, a, self.highs[i]), a.leaf, where)
         s = sum_beside(o, a.top, a.base, self.totals[i]) + cut_sum(o, a.leaf, where, center, &c)
         return center * (inside + c) + s if o.kind == K_SUM else center + s / (inside + c)
 
@@ -320,14 +318,6 @@ cdef inline double low_beside(const Output* o, const Around* a, double newest) n
 cdef inline double high_beside(const Output* o, const Around* a, double newest) noexcept nogil:
     newest = beside_high(o, a.base, newest)
     return newest if a.top == NULL else greatest(a.top[o.high].f, newest)
-
-
-cdef inline double suffix_extreme(const Output* o, int own, int ends, const Slot* leaf, Cut where) noexcept nogil:
-    """As answers.extreme, of a value."""
-    cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i
-    if leaf[own + 4].i >= end - (where.taken if ends >= 0 else where.least):
-        return leaf[own].f
-    return leaf[ends + 2 if ends >= 0 and 2 * where.taken >= end - 1 - leaf[own + 4].i else o.last].f
 
 
 cdef void lower_whole(

@@ -101,6 +101,7 @@ cdef inline bint is_slot(int kind) noexcept nogil:
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil
 cdef Sums known_sums(const Output* o, const Slot* leaf, Cut where, double center) noexcept nogil
 cdef double cut_sum(const Output* o, const Slot* leaf, Cut where, double center, int64_t* count) noexcept nogil
+cdef double cut_extreme(const Output* o, double sign, double others, const Slot* leaf, Cut where) noexcept nogil
 cdef Slot exact_answer(const Output* o, const Slot* total, int64_t leaves) noexcept nogil
 cdef Slot bucket_answer(
     const Output* o, const Slot* total, const Slot* rest, const Slot* leaf, Cut where, double center

@@ -1,6 +1,6 @@
 """What a window answers; see answers.pxd."""
 
-from libc.math cimport NAN, exp, floor, log, sqrt
+from libc.math cimport INFINITY, NAN, exp, fabs, floor, log, sqrt
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.program cimport (
@@ -11,6 +11,8 @@ from sluicegate.histograms._statistics cimport Moments, c_merge
 
 cdef extern from "exponential.h" nogil:
     double sluicegate_exponential(double x)
+
+cdef double IN_DOUBT = 1.0 / 64.0  # of an extreme: where more is in doubt, the middle is given
 
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil:
@@ -273,22 +275,39 @@ cdef int64_t possible(const Sums* sums, Cut where) noexcept nogil:
     return low
 
 
+cdef double cut_extreme(const Output* o, double sign, double others, const Slot* leaf, Cut where) noexcept nogil:
+    """The extreme of `others` and of what is left of the cut leaf; as the twin's `_likely`."""
+    cdef int own = o.high if sign > 0 else o.low, ends = o.high_ends if sign > 0 else o.low_ends
+    cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i, place = leaf[own + 4].i
+    cdef double last = leaf[o.last].f, after = leaf[ends + 2].f if ends >= 0 else leaf[own].f, likely
+    cdef double low = beyond(sign, leaf[own].f if place >= end - where.least else last, others)
+    cdef double high = beyond(sign, leaf[own].f if place >= end - where.most else after, others)
+    if ends < 0:
+        return low
+    if fabs(high - low) > IN_DOUBT * max(fabs(low), fabs(high)):
+        return low + 0.5 * (high - low)
+    likely = leaf[own].f if place >= end - where.taken else after if 2 * where.taken >= end - 1 - place else last
+    return beyond(sign, likely, others)
+
+
+cdef inline double beyond(double sign, double x, double y) noexcept nogil:
+    return x if sign * x > sign * y else y
+
+
 cdef Slot extreme(
     const Output* o, int kind, int own, double sign, const Slot* rest, const Slot* leaf, Cut where
 ) noexcept nogil:
-    """The cut leaf's extreme where a place of it is inside, certainly or, unless its time is asked for, by the estimate; else
-    the extreme of what follows it, where that is known and at least half of that is inside, or the last reading, which is."""
+    """The cut leaf's extreme where a place of it is certainly inside, else the last reading, which is; where the time is not
+    asked for and what follows the extreme is known: as `cut_extreme`."""
     cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i, kept = end - where.least
     cdef int ends = o.high_ends if sign > 0 else o.low_ends
     cdef Slot value, time
     value = leaf[o.last]
     time = leaf[H_T_LAST]
     if ends >= 0 and not is_time(kind):
-        if leaf[own + 4].i >= end - where.taken:
-            value = leaf[own]
-        elif 2 * where.taken >= end - 1 - leaf[own + 4].i:
-            value = leaf[ends + 2]
-    elif leaf[own + 4].i >= kept:
+        value.f = cut_extreme(o, sign, -sign * INFINITY if rest == NULL else rest[own].f, leaf, where)
+        return value
+    if leaf[own + 4].i >= kept:
         value = leaf[own]
         time = leaf[own + 1 if leaf[own + 3].i >= kept else own + 2]
     if rest != NULL and not sign * value.f > sign * rest[own].f:

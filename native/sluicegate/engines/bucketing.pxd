@@ -17,6 +17,8 @@ cdef class Bucketing(Staging):
     cdef void lift_reading(self, const double* values, int64_t time) noexcept nogil
     cdef void join(self, const double* values, int64_t time) noexcept nogil
     cdef bint joins(self, const double* values, int64_t time) noexcept nogil
+    cdef bint hides(self, const double* values, const Slot* newest) noexcept nogil
+    cdef int64_t counted(self, const Slot* newest) noexcept nogil
     cdef bint forced(self, bint late, const Slot* newest) noexcept nogil
     cdef void refresh_rules(self) noexcept nogil
     cdef void carry_sample(self) noexcept nogil

@@ -77,6 +77,8 @@ cdef class Bucketing(Staging):
         cdef Slot* newest = self.engine.leaf(self.engine.tail - 1)
         cdef bint late = time < newest[H_T_LAST].i
         self.open_leaf = newest
+        if self.up_to and not self.ruled and not late and self.hides(values, newest):
+            return True
         if self.ruled:
             if not late and self.rules.c_joins(values, self.accepted):
                 return True
@@ -88,11 +90,19 @@ cdef class Bucketing(Staging):
         """Whether buckets have been merged for the limit."""
         return self.pairs.merges > 0 if self.merging else self.level > 0
 
+    cdef inline bint hides(self, const double* values, const Slot* newest) noexcept nogil:
+        """Whether the reading makes all of the newest bucket irrelevant, of a window up to an extreme: joining is free."""
+        return self.up_to * values[0] >= self.up_to * newest[self.extreme_slot].f
+
     cdef bint forced(self, bint late, const Slot* newest) noexcept nogil:
         cdef int64_t inside = self.accepted - self.engine.leaf(self.engine.head)[H_O_FIRST].i + 1
         if late and (self.merging or (4 * inside) >> min(self.level, 62) >= self.limit):
             return False
-        return newest[H_COUNT].i * (self.finer * (self.limit - 2)) < inside
+        return self.counted(newest) * (self.finer * (self.limit - 2)) < max(inside, self.fewest_cut())
+
+    cdef inline int64_t counted(self, const Slot* newest) noexcept nogil:
+        """The newest bucket's readings that count for its size: up to an extreme, what stands before that is irrelevant."""
+        return self.accepted - newest[self.extreme_slot + 4].i if self.up_to and not self.ruled else newest[H_COUNT].i
 
     cdef inline int make_room(self) except -1 nogil:
         """One bucket less at least: by the pair that adds least, or by a level."""
@@ -204,16 +214,20 @@ cdef class Bucketing(Staging):
         cdef int64_t late = newest[H_T_LAST].i, time, n
         cdef int64_t until = self.leaves_at() if self.policy == BY_TIME else 0
         cdef bint counted = self.policy == BY_COUNT and self.hop == 1
-        cdef bint forced = self.may_force()
-        cdef int64_t share = self.finer * (self.limit - 2)
+        cdef bint forced = self.may_force(), hiding = self.up_to and not self.ruled
+        cdef int64_t share = self.finer * (self.limit - 2), few = self.fewest_cut()
+        cdef double top = newest[self.extreme_slot].f if hiding else 0.0
+        cdef int64_t size = self.counted(newest)
         for n in range(most):
             time = self.accepted + n if times == NULL else times[n]
             if time < late or (self.policy == BY_TIME and time >= until):
                 return n
             if self.up_to and self.up_to * values[0] >= self.up_to * oldest[self.extreme_slot].f:
                 return n
-            if not (self.ruled and run_joins(self.rules, hopping, values)) and not (
-                forced and (newest[H_COUNT].i + n) * share < self.accepted + n - oldest[H_O_FIRST].i + 1
+            if hiding and self.up_to * values[0] >= self.up_to * top:
+                top, size = values[0], -n
+            elif not (self.ruled and run_joins(self.rules, hopping, values)) and not (
+                forced and (size + n) * share < max(self.accepted + n - oldest[H_O_FIRST].i + 1, few)
             ):
                 return n
             if self.ruled:

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 
 from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answering cimport Answering
-from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, Sums, cut_sum, known_sums
+from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, Sums, cut_sum
 from sluicegate.engines.chunks cimport at
 from sluicegate.engines.program cimport (
     H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH_ENDS, MAX_BUCKET, SUM_BUCKET, Program, Slot, fold, fold_extreme, fold_more,
@@ -264,25 +264,23 @@ cdef inline void fold_small(
 cdef inline bint answer_small(Answering self, Sight* s, double* out) noexcept nogil:
     """The only aggregate's, where it is a sum, a mean, or an extreme of whole buckets; False: ask `answer_now`."""
     cdef const Output* o = self.outputs
-    cdef Cut where
+    cdef int64_t most
     if not s.whole:
         return False
-    where.most = where.taken = where.least = min(s.n, s.end - 1 - self.edge)
-    if self.policy == CUSTOM:
-        where.least = 1
+    most = min(s.n, s.end - 1 - self.edge)
     if o.kind == K_SUM or o.kind == K_MEAN:
-        if where.most == s.n and where.least == s.n:
+        if most == s.n and (self.policy == BY_COUNT or s.n == 1):
             out[0] = sum_of_whole(self, o, s)
         elif self.policy == BY_COUNT:
-            out[0] = sum_by_count(self, o, s, where)
+            out[0] = sum_by_count(self, o, s, most)
         else:
-            out[0] = sum_by_rule(self, o, s, where)
+            out[0] = sum_by_rule(self, o, s, most)
         return True
     if self.policy == CUSTOM:
         return False
     if answer_irrelevant(self, s, out):
         return True
-    if where.most < s.n:
+    if most < s.n:
         return False
     if o.kind == K_MAX:
         out[0] = greatest(s.left[o.high].f, s.newest[o.high].f if s.base == NULL else greatest(s.base[o.high].f, s.newest[o.high].f))
@@ -321,21 +319,33 @@ cdef inline int64_t inner_count(const Sight* s) noexcept nogil:
     return count_beside(s) + (0 if s.top == NULL else s.top[H_COUNT].i)
 
 
-cdef inline double sum_by_count(Answering self, const Output* o, Sight* s, Cut where) noexcept nogil:
+cdef inline double sum_by_count(Answering self, const Output* o, Sight* s, int64_t most) noexcept nogil:
     """As answering.slide."""
-    cdef double c = <double> where.taken, size = <double> s.n, bottom, ceiling, taken
+    cdef double c = <double> most, size = <double> s.n, bottom, ceiling, taken
     cdef const Sums* k = &s.sums
     if not s.known:
-        s.sums, s.known = known_sums(o, s.oldest, where, self.center[o.dimension]), True
+        know_sums(o, s, self.center[o.dimension])
     bottom = greatest(greatest(k.low, k.last + (c - 1.0) * k.least), k.others - (size - 1.0 - c) * k.most)
     ceiling = least(least(k.high, k.last + (c - 1.0) * k.most), k.others - (size - 1.0 - c) * k.least)
     taken = least(greatest(s.oldest[o.prefix].f * c / size, bottom), ceiling)
-    return lowered(self, o, inner(o, s) + taken, <double> (inner_count(s) + where.taken))
+    return lowered(self, o, inner(o, s) + taken, <double> (inner_count(s) + most))
 
 
-cdef inline double sum_by_rule(Answering self, const Output* o, Sight* s, Cut where) noexcept nogil:
+cdef inline void know_sums(const Output* o, Sight* s, double center) noexcept nogil:
+    """As answers.known_sums of a bucket whose first reading is out, field by field: a returned structure would be waited for."""
+    cdef const Slot* leaf = s.oldest
+    cdef double total = leaf[o.prefix].f
+    s.known = True
+    s.sums.low, s.sums.high = total - leaf[o.prefix + 2].f, total - leaf[o.prefix + 1].f
+    s.sums.least, s.sums.most = leaf[o.low].f - center, leaf[o.high].f - center
+    s.sums.last, s.sums.others = leaf[o.last].f - center, total - (leaf[o.first].f - center)
+
+
+cdef inline double sum_by_rule(Answering self, const Output* o, Sight* s, int64_t most) noexcept nogil:
     """As answering.stand."""
+    cdef Cut where
     if not s.known:
+        where.least, where.most, where.taken = 1, most, most
         s.taken = 0
         s.sum, s.known = cut_sum(o, s.oldest, where, self.center[o.dimension], &s.taken), True
     return lowered(self, o, inner(o, s) + s.sum, <double> (inner_count(s) + s.taken))

@@ -47,6 +47,7 @@ cdef class Staged(Engine):
     cdef int64_t pivot_after  # then
 
     cdef int guard(self, int64_t most, guards, MaxRule rule, merging) except -1
+    cdef int room(self, int64_t size) except -1 nogil
     cdef int64_t staged(self) noexcept nogil
     cdef int64_t kept(self) noexcept nogil  # stored ones
     cdef Slot* at(self, int64_t place) noexcept nogil

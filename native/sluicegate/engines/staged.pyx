@@ -1,7 +1,8 @@
 """A staging tail before the buckets that are stored, compiled; see staged.pxd. The readable twin is sluicegate.reference.staged.
 
 Fact card: FIFO whose newest end also takes back; associative operation; insert, eviction and total O(1) amortised while nothing
-leaves the tail, O(log n) expected for what is stored; 2(n + most) partials. Source: paper A2MTA, II-B and III-A (the buffer of 512).
+leaves the tail, O(log n) expected for what is stored; 2(n + most) partials, the tail's as many as
+the staircase was ever long (a power of two). Source: paper A2MTA, II-B and III-A (the buffer of 512).
 """
 
 cimport cython
@@ -24,6 +25,9 @@ cdef enum:  # places of `spare`
     S_FRONT = 2
     S_FRONT_OF_REST = 3
     S_CHECK = 4
+
+cdef enum:
+    FIRST_ROOM = 16  # places of the ring at first
 
 _head = struct.Struct("<3q")
 
@@ -53,17 +57,31 @@ cdef class Staged(Engine):
         return 0
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
-        cdef int64_t size = 2
         Engine.setup(self, p, limit)
         self.stored.setup(p, limit)
-        while size <= self.most:
-            size *= 2
-        self.mask = size - 1
-        self.leaves = <Slot*> calloc(size * p.width, sizeof(Slot))
-        self.folds = <Slot*> calloc(size * p.width, sizeof(Slot))
-        self.states = <unsigned char*> calloc(size, 1)
-        if self.leaves == NULL or self.folds == NULL or self.states == NULL:
-            raise MemoryError(f"staged: no memory for {self.most} buckets of {p.width} slots")
+        self.room(FIRST_ROOM)
+        return 0
+
+    cdef int room(self, int64_t size) except -1 nogil:
+        """A ring of `size` places, a power of two, with all that is staged in it: it grows with the staircase."""
+        cdef int64_t width = self.p.width, place
+        cdef Slot* leaves = <Slot*> calloc(size * width, sizeof(Slot))
+        cdef Slot* folds = <Slot*> calloc(size * width, sizeof(Slot))
+        cdef unsigned char* states = <unsigned char*> calloc(size, 1)
+        if leaves == NULL or folds == NULL or states == NULL:
+            free(leaves)
+            free(folds)
+            free(states)
+            with gil:
+                raise MemoryError(f"staged: no memory for {size} buckets of {width} slots")
+        for place in range(self.base, self.top):
+            copy(self.p, leaves + (place & (size - 1)) * width, self.at(place))
+            copy(self.p, folds + (place & (size - 1)) * width, self.fold(place))
+            states[place & (size - 1)] = self.states[place & self.mask]
+        free(self.leaves)
+        free(self.folds)
+        free(self.states)
+        self.leaves, self.folds, self.states, self.mask = leaves, folds, states, size - 1
         return 0
 
     # places
@@ -153,6 +171,8 @@ cdef class Staged(Engine):
             self.to_store -= 1
             self.tail += 1
             return 0
+        if self.staged() >= self.mask:
+            self.room(2 * (self.mask + 1))
         copy(self.p, self.at(self.top), leaf)
         self.states[self.top & self.mask] = FRESH
         self.top += 1

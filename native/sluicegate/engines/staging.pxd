@@ -12,6 +12,7 @@ cdef class Staging(Ruling):
     cdef void collapse(self) noexcept nogil
     cdef int spill(self) except -1 nogil
     cdef int verdict(self) noexcept nogil
+    cdef int64_t fewest_cut(self) noexcept nogil
     cdef void note_oldest(self) noexcept nogil
     cdef int merge_pair(self) except -1 nogil
     cdef int64_t constrained(self) noexcept nogil

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t
 
+from sluicegate.engines.answers cimport BY_COUNT
 from sluicegate.engines.pairs cimport NEWEST, OLDEST
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, Slot, fold, lift
 from sluicegate.engines.ruling cimport Ruling
@@ -74,8 +75,8 @@ cdef class Staging(Ruling):
             return OPEN
         if self.staged.hides(old, newest) or not self.staged.candidate(old):
             return JOIN
-        inside = self.accepted - self.engine.leaf(self.engine.head)[H_O_FIRST].i + 1
-        if self.pairs.merges > 0 and newest[H_COUNT].i * (self.finer * (self.limit - 2)) < inside:
+        inside = max(self.accepted - self.engine.leaf(self.engine.head)[H_O_FIRST].i + 1, self.fewest_cut())
+        if self.pairs.merges > 0 and (newest[H_COUNT].i + old[H_COUNT].i - 1) * (self.finer * (self.limit - 2)) < inside:
             return JOIN
         return OPEN
 
@@ -100,3 +101,7 @@ cdef class Staging(Ruling):
     cdef inline int64_t constrained(self) noexcept nogil:
         """How many buckets the limit counts: all but what is staged."""
         return self.staged.kept() if self.staging else self.engine.tail - self.engine.head
+
+    cdef int64_t fewest_cut(self) noexcept nogil:
+        """What a window up to an extreme holds at least when its edge cuts a bucket, 0: not known; see the twin."""
+        return self.value if self.up_to and self.policy == BY_COUNT else 0

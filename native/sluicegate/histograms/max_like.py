@@ -13,7 +13,7 @@ from sluicegate.monoids.layout import Layout, Op
 LEAST_BLOCK = 2
 MOST_BLOCK = 2**53
 LEAST_STAGING, MOST_STAGING = 2, 2**20
-STAGING = 512  # the paper's buffer before the data store
+STAGING = 8192  # of a staircase: grown as it is needed; the paper's buffer before the data store is 512
 RANGES = ("recommended", "paper")
 EXTREMES = {"max": 1, "argmax": 1, "max_count": 1, "min": -1, "argmin": -1, "min_count": -1}  # +1: of x, −1: of −x
 BOTH = ("range",)
@@ -30,9 +30,9 @@ class MaxLike:
     `staging`: so many of the newest buckets (2 to 2^20) stay in a local tail and are decided late, when they leave it:
     what a later reading hides has joined that one by then, the rest is stored if it is a candidate (0: none, a reading
     is decided at once, as in the paper). `staircase`: all that leaves the tail is a candidate, so the stored buckets
-    and the tail are the readings that may become the extreme and nothing else, without any estimate; the tail is 512
-    where `staging` does not say. With `Constrained(n, merge="pairs")` at most n buckets stand before the tail. Raises
-    ConfigurationError.
+    and the tail are the readings that may become the extreme and nothing else, without any estimate; the tail is up to
+    8,192 where `staging` does not say. It takes memory as the staircase grows, not before. With `Constrained(n,
+    merge="pairs")` at most n buckets stand before the tail. Raises ConfigurationError.
 
     Fact card: A2MTA, II-B; Hosking, Wallis & Wood 1985. Law: a selection that is the greatest (least) value. O(1) a
     reading and extreme, a refit of about a microsecond when a block ends, none between; no allocation. The last 30

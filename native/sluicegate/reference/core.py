@@ -283,8 +283,9 @@ class Core:
         newest = stored.leaf(stored.tail - 1)
         if staged.hides(old, newest) or not staged.candidate(old):
             return Verdict.JOIN
-        inside = self.accepted - int(staged.leaf(staged.head)[O_FIRST]) + 1
-        forced = stored.merges > 0 and newest[COUNT] * (FINER * (self.limit - 2)) < inside
+        inside = max(self.accepted - int(staged.leaf(staged.head)[O_FIRST]) + 1, self._fewest_cut)
+        size = newest[COUNT] + old[COUNT] - 1
+        forced = stored.merges > 0 and size * (FINER * (self.limit - 2)) < inside
         return Verdict.JOIN if forced else Verdict.OPEN
 
     def _note_oldest(self) -> None:
@@ -295,23 +296,37 @@ class Core:
     def _joins(self, values: Sequence[float], time: int) -> bool:
         """Whether the newest bucket takes a reading: as the histograms say, or because of the limit.
 
-        The limit forces it only after a level eviction, while the bucket is not full, and, where histograms decide,
-        while more than half of the limit is in use. A late reading opens a bucket of its own while levels are in
-        proportion to what the window holds; beyond, many late readings would evict a level each few of them, for ever.
+        Up to an extreme, the reading that hides all of it joins: that costs nothing. The limit forces it only after a
+        level eviction, while the bucket is not full, and, where histograms decide, while more than half of the limit is
+        in use. A late reading opens a bucket of its own while levels are in proportion to what the window holds;
+        beyond, many late readings would evict a level each few of them, for ever.
         """
         newest, oldest = self._engine.leaf(self._engine.tail - 1), self._engine.leaf(self._engine.head)
-        late = time < newest[T_LAST]
+        late, slot = time < newest[T_LAST], self._extreme_slot
+        if self._up_to and self._rules is None and not late and self._up_to * values[0] >= self._up_to * newest[slot]:
+            return True
         if self._rules is not None:
             if not late and self._rules.joins(values, self.accepted):
                 return True
             if 2 * (self._engine.tail - self._engine.head) <= self.limit:
                 return False
         inside = self.accepted - int(oldest[O_FIRST]) + 1
+        wanted, size = max(inside, self._fewest_cut), newest[COUNT]
+        if self._up_to and self._rules is None:  # what stands before the extreme is irrelevant
+            size = self.accepted - newest[slot + 4]
         if self._pairs is not None:
-            return not late and self._pairs.merges > 0 and newest[COUNT] * (FINER * (self.limit - 2)) < inside
+            return not late and self._pairs.merges > 0 and size * (FINER * (self.limit - 2)) < wanted
         if not self.level or (late and (4 * inside) >> min(self.level, 62) >= self.limit):
             return False
-        return newest[COUNT] * (self.limit - 2) < inside
+        return size * (self.limit - 2) < wanted
+
+    @property
+    def _fewest_cut(self) -> int:
+        """The readings that a window up to an extreme holds at least when its edge cuts a bucket, 0: not known.
+
+        Before, what leaves is irrelevant: buckets need not be finer than they will be then.
+        """
+        return self._value if self._up_to and self._policy == BY_COUNT else 0
 
     def _make_room(self) -> None:
         """One bucket less at least: by the pair that adds least, or by a level."""

@@ -8,7 +8,7 @@ inside its certain interval.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, floor, log, sqrt
+from math import exp, floor, inf, log, sqrt
 from typing import Any, NamedTuple
 
 from sluicegate.monoids import Monoid
@@ -20,6 +20,7 @@ from sluicegate.reference.program import Partial, Slot, log_of
 from sluicegate.reference.statistics import Moments, merge
 
 CUSTOM, BY_COUNT, BY_TIME = range(3)
+IN_DOUBT = 1 / 64  # of an extreme: where more is between what is certain and what is possible, the middle is given
 Value = Any
 
 
@@ -314,21 +315,39 @@ def _possible(sums: Sums, where: Cut) -> int:
 def _extreme(
     leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int
 ) -> tuple[Value, Value]:
-    """Value and time: the cut leaf's extreme where it is inside, else that of what follows it, or the last reading.
+    """Value and time: the cut leaf's extreme where it certainly is inside, else the last reading, which surely is.
 
-    Certainly inside where its time is asked for; by the estimate where what follows is known (`after` ≥ 0), whose
-    extreme is taken while at least half of it is inside: as likely as not. The last reading surely is inside.
+    Where its time is not asked for and what follows the extreme is known (`after` ≥ 0): as `_likely`, without a time.
     """
     end = leaf[O_FIRST] + leaf[COUNT]
     kept = end - where.least  # ordinals from here on are certainly inside
     if after >= 0:
-        half = 2 * where.taken >= end - 1 - leaf[own + 4]
-        value = leaf[own] if leaf[own + 4] >= end - where.taken else leaf[after] if half else leaf[last]
-        time = leaf[T_LAST]
-    elif leaf[own + 4] >= kept:
+        return _likely(leaf, own, after, last, rest, where, sign), leaf[T_LAST]
+    if leaf[own + 4] >= kept:
         value, time = leaf[own], leaf[own + 1 if leaf[own + 3] >= kept else own + 2]
     else:
         value, time = leaf[last], leaf[T_LAST]
     if rest is None or sign * value > sign * rest[own]:
         return value, time
     return rest[own], min(time, rest[own + 1]) if value == rest[own] else rest[own + 1]
+
+
+def _likely(leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int) -> float:
+    """What is greatest of the rest and what is left of the cut leaf, between what is certain and what is possible.
+
+    Where these are far apart (`IN_DOUBT`), their middle: off by half at most. Else the leaf's extreme if the estimate
+    takes its place to be inside, or the greatest of what follows while at least half of that is inside (as likely as
+    not), or the last reading.
+    """
+    end, place = leaf[O_FIRST] + leaf[COUNT], leaf[own + 4]
+    others = -sign * inf if rest is None else rest[own]
+    low = _beyond(sign, leaf[own] if place >= end - where.least else leaf[last], others)
+    high = _beyond(sign, leaf[own] if place >= end - where.most else leaf[after], others)
+    if abs(high - low) > IN_DOUBT * max(abs(low), abs(high)):
+        return low + 0.5 * (high - low)
+    half = 2 * where.taken >= end - 1 - place
+    return _beyond(sign, leaf[own] if place >= end - where.taken else leaf[after] if half else leaf[last], others)
+
+
+def _beyond(sign: int, x: float, y: float) -> float:
+    return x if sign * x > sign * y else y

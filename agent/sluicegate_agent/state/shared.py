@@ -1,0 +1,61 @@
+"""Windows that are answered from another's buckets: a row each with what is known to have left, and nothing else."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from typing import TYPE_CHECKING
+
+import sluicegate as sg
+from sluicegate.errors import SnapshotError
+from sluicegate_agent.config.questions import build_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sluicegate_agent.config import WindowConfig
+
+_EDGE = struct.Struct("<q")
+
+
+class Shorter:
+    """The windows over the buckets of one stored window; `numbers` are their rows."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, stream: int, name: str, longest: sg.Window, asked: Sequence[WindowConfig]
+    ) -> None:
+        """Continue where the last commit left off; in the caller's transaction.
+
+        One whose definition is new, or whose longest began anew, knows of no reading that it has left: its intervals
+        are certain all the same.
+        """
+        self.windows = sg.Windows.over(longest, name, {each.name: build_policy(each) for each in asked})
+        self.aggregates = {each.name: each.aggregates for each in asked}
+        self.numbers = {each.name: self._row(connection, stream, each) for each in asked}
+
+    def _row(self, connection: sqlite3.Connection, stream: int, asked: WindowConfig) -> int:
+        query = "SELECT id, definition, state FROM window WHERE stream = ? AND name = ?"
+        found = connection.execute(query, (stream, asked.name)).fetchone()
+        if found is not None and found[1] == asked.definition and self._knows(asked.name, found[2]):
+            return int(found[0])
+        if found is not None:  # it kept buckets of its own before, or was another
+            connection.execute("DELETE FROM window_leaf WHERE window = ?", (found[0],))
+            connection.execute("DELETE FROM window WHERE id = ?", (found[0],))
+        insert = "INSERT INTO window (stream, name, definition, state) VALUES (?, ?, ?, ?)"
+        values = (stream, asked.name, asked.definition, self._state(asked.name))
+        return int(connection.execute(insert, values).lastrowid or 0)
+
+    def _knows(self, name: str, state: bytes) -> bool:
+        try:
+            self.windows.know({name: _EDGE.unpack(state)[0]})
+        except (SnapshotError, struct.error):
+            return False
+        return True
+
+    def _state(self, name: str) -> bytes:
+        return _EDGE.pack(self.windows.edges[name])
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write what is known to have left, in the caller's transaction."""
+        rows = [(self._state(name), number) for name, number in self.numbers.items()]
+        connection.executemany("UPDATE window SET state = ? WHERE id = ?", rows)

@@ -1,0 +1,171 @@
+"""Maxima within a number of buckets: few are opened up to the current one, a value is off by half its doubt."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+from exact_windows import CLOCKS, SHAPES
+from test_histogram_windows import Hopping, count, outside, stream, time
+
+import sluicegate as sg
+import sluicegate.window
+from sluicegate.engines import core as compiled
+from sluicegate.reference import core as pure
+from sluicegate.reference.estimate import IN_DOUBT
+
+both = pytest.mark.usefixtures("implementation_of_window")
+BUDGETS: dict[str, list[Any]] = {
+    "levels": [sg.Constrained(6)],
+    "pairs": [sg.Constrained(6, merge="pairs")],
+    "late": [sg.MaxLike(staircase=True, staging=4), sg.Constrained(5, merge="pairs")],
+}
+POLICIES = {"count": count(70), "hops": count(70, hop=20), "time": time(160)}
+SIGNS = {"max": 1, "min": -1}
+
+
+def up_to(policy: Any, name: str) -> Any:
+    """The same policy, which lets go what cannot be the extreme any more."""
+    kind = count if hasattr(policy, "limit") else time
+    return kind(policy.limit if kind is count else policy.span, hop=policy.hop, up_to=name)
+
+
+@pytest.mark.parametrize("name", SIGNS)
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_up_to_the_extreme_it_is_the_whole_windows(policy: str, budget: str, name: str) -> None:
+    """Every interval holds the exact extreme of the whole window, whatever joined; both cores agree to the bit."""
+    for clock in CLOCKS:
+        exact, windows = Hopping(POLICIES[policy]), []
+        for core in (compiled.Core, pure.Core):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(sluicegate.window, "Core", core)
+                given = {"policy": up_to(POLICIES[policy], name), "histograms": BUDGETS[budget]}
+                windows.append(sg.Window({name: getattr(sg, name)()}, **given))
+        fast, slow = windows
+        start = 0
+        for shape in SHAPES[:4]:
+            for value, moment in stream(policy + budget + clock, shape, clock, 60):
+                for each in (fast, slow, exact):
+                    each.insert(value, start + moment)
+                answers = fast.query(bounds=True)
+                assert answers == slow.query(bounds=True)
+                if exact.begin < len(exact.values):
+                    assert outside(exact, answers) == []
+            start += 500
+        fast.verify()
+        assert fast.snapshot() == slow.snapshot()
+
+
+@both
+@pytest.mark.parametrize("budget", ["levels", "pairs"])
+def test_a_batch_up_to_the_extreme_leaves_the_same_bytes(budget: str) -> None:
+    """Runs of readings that join, because they hide the newest bucket or have to, against one by one."""
+    rng = random.Random(7)
+    for name, policy in itertools.product(SIGNS, (count(300, up_to="max"), time(500, up_to="max"))):
+        given = {"policy": up_to(policy, name), "histograms": BUDGETS[budget]}
+        batch, single = (sg.Window({name: getattr(sg, name)()}, **given) for _ in range(2))
+        for part in range(12):
+            level = rng.random() * SIGNS[name]
+            values = [level + rng.random() * rng.choice((0.0, 0.1, 3.0)) for _ in range(rng.randrange(1, 90))]
+            times = [1000 * part + i for i in range(len(values))]
+            batch.insert_many(values, times)
+            for value, moment in zip(values, times, strict=True):
+                single.insert(value, moment)
+            assert batch.snapshot() == single.snapshot()
+
+
+@both
+@pytest.mark.parametrize("budget", ["levels", "pairs"])
+def test_few_are_opened_up_to_the_maximum(budget: str) -> None:
+    """What hides the newest bucket opens none; after the limit was reached once, no more than the window's share do."""
+    window = sg.Window({"max": sg.max()}, policy=count(600, up_to="max"), histograms=BUDGETS[budget])
+    for i in range(3000):  # a rise with dips: each reading that is greater than all before hides what was there
+        window.insert(float(i) - (3.0 if i % 50 == 7 else 0.0))
+    rising = window.footprint.created
+    assert rising <= 1 + 3000 // 50
+    for i in range(40):  # falls from a new maximum, each too short for it to leave: all are let go unseen
+        for k in range(100):
+            window.insert(5000.0 + i - k)
+    assert window.footprint.created - rising <= 6 + 40 * 4
+
+
+@both
+def test_the_middle_is_given_where_much_is_in_doubt() -> None:
+    """A cut bucket whose greatest is out: known are what followed it and its last reading; far apart, half the way."""
+    given: dict[float, set[str]] = {40.0: set(), 1.0: set()}
+    for fall, found in given.items():
+        window, seen = sg.Window(sg.max(), policy=count(20), histograms=[sg.Constrained(4)]), []
+        for i in range(120):
+            seen.append(100.0 - fall * (i % 25) / 24)
+            window.insert(seen[-1])
+            value, low, high, exact = window.query(bounds=True)["max"]
+            assert low <= max(seen[-20:]) <= high
+            if not exact:
+                found.add("middle" if value == low + 0.5 * (high - low) else "end" if value in (low, high) else "other")
+    assert given == {40.0: {"middle"}, 1.0: {"end"}}
+
+
+@both
+@pytest.mark.parametrize("name", SIGNS)
+def test_an_extreme_is_off_by_half_of_what_is_in_doubt(name: str) -> None:
+    """Steep falls and rises in few buckets: no value is farther from the exact one than half the interval, or 1/64."""
+    rng = random.Random(3)
+    window = sg.Window({name: getattr(sg, name)()}, policy=count(200), histograms=[sg.Constrained(8)])
+    seen: list[float] = []
+    doubted = 0
+    for i in range(1500):
+        seen.append(1000.0 * rng.random() ** 2 if i % 37 == 0 else seen[-1] * rng.uniform(0.9, 1.05))
+        window.insert(seen[-1])
+        value, low, high, _ = window.query(bounds=True)[name]
+        exact = max(seen[-200:]) if name == "max" else min(seen[-200:])
+        doubted += high > low
+        assert abs(value - exact) <= max(0.5 * (high - low), IN_DOUBT * max(abs(low), abs(high))) * (1 + 1e-12)
+    assert doubted > 50
+
+
+def test_a_tail_takes_memory_as_the_staircase_grows() -> None:
+    """Noise has few steps and takes little; 6,000 steps down all stay in the tail, exact, also after a restart."""
+    window, rng = sg.Window(sg.max(), policy=count(10_000), histograms=[sg.MaxLike(staircase=True)]), random.Random(2)
+    window.insert_many([rng.random() for _ in range(20_000)], results=False)
+    little = window.footprint
+    assert little.held < 40
+    assert little.bytes < 64 * 1024
+    window.insert_many([100.0 - i for i in range(6_000)], results=False)
+    deep = window.footprint
+    assert deep.created == 0
+    assert deep.held == 6_000
+    assert 20 * little.bytes < deep.bytes < 4 * 2**20
+    again = sg.Window.restore(
+        window.snapshot(), sg.max(), policy=count(10_000), histograms=[sg.MaxLike(staircase=True)]
+    )
+    for i in range(9_000):
+        for each in (window, again):
+            each.insert(50.0 - i / 200)
+        if i % 500 == 0:
+            assert again.query(bounds=True) == window.query(bounds=True)
+            assert window.query(bounds=True)["max"].exact
+    window.verify()
+    assert again.snapshot() == window.snapshot()
+
+
+@both
+def test_a_large_bucket_joins_no_small_one_beyond_a_steep_fall() -> None:
+    """A peak, a fall of some steps, a plateau that hides itself: the plateau's bucket is not put to the peak's."""
+    window = sg.Window(sg.max(), policy=count(900), histograms=BUDGETS["late"])
+    seen: list[float] = []
+    greatest = 0.0
+    for part in range(4):
+        peak = [1000.0 - 10 * part - i for i in range(20)]
+        fall, plateau = [980.0 - 30 * i for i in range(8)], [500.0 - part + i * 1e-4 for i in range(800)]
+        slope = [499.0 - part - i * 0.01 for i in range(400)]
+        for value in [*peak, *fall, *plateau, *slope]:
+            seen.append(value)
+            window.insert(value)
+            answer = window.query(bounds=True)["max"]
+            exact = max(seen[-900:])
+            assert answer.low <= exact <= answer.high
+            greatest = max(greatest, abs(answer.value - exact) / exact)
+    assert greatest < 0.25
