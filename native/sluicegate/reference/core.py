@@ -24,7 +24,7 @@ from sluicegate.reference.engine import Engine
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM, Cut, Edge, Value
 from sluicegate.reference.eviction import Rule
 from sluicegate.reference.factory import make_for
-from sluicegate.reference.kvs_amta import KvsAmta
+from sluicegate.reference.paged import Paged
 from sluicegate.reference.pairs import Pairs, State
 from sluicegate.reference.program import Partial, combiner, deductor, lift
 from sluicegate.reference.rules import Rules
@@ -484,7 +484,7 @@ class Core:
 
     def _faulted(self) -> bool:
         """Whether a partial could not be had from a store: what the engine gives is not to be believed."""
-        return isinstance(self._engine, KvsAmta) and self._engine.faulted
+        return isinstance(self._engine, Paged) and self._engine.faulted
 
     def _note_edge(self) -> None:
         engine = self._engine
@@ -577,7 +577,7 @@ class Core:
     @property
     def engine_object(self) -> Engine:
         """The engine itself, for whoever gives it a store."""
-        if isinstance(self._engine, KvsAmta):
+        if isinstance(self._engine, Paged):
             self._engine.carry(self._pack, self._unpack, self._layout.width)
         return self._engine
 
