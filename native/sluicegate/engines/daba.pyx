@@ -10,17 +10,10 @@ from libc.stdint cimport int64_t
 
 from sluicegate.engines.base cimport Block
 from sluicegate.engines.chunks cimport Queue, at, reserve
-from sluicegate.engines.kernels cimport (
-    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of, width_of,
-)
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 from sluicegate.engines.queued cimport Queued, drop_before
 
-cdef Any any_op
-cdef Add add_op
-cdef Least least_op
-cdef Greatest greatest_op
-cdef Merge merge_op
+include "operators.pxi"
 
 ctypedef struct Sublists:  # the pointers F, L, R, A, B, E
     int64_t f

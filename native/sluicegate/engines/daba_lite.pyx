@@ -13,9 +13,6 @@ from libc.stdlib cimport calloc, free
 from sluicegate.engines.base cimport Block, Engine
 from sluicegate.engines.chunks cimport Queue, at, reserve
 from sluicegate.engines.daba cimport check_sizes
-from sluicegate.engines.kernels cimport (
-    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of, width_of,
-)
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 from sluicegate.engines.queued cimport drop_before
@@ -32,11 +29,7 @@ ctypedef struct State:  # what DabaLite holds, by itself while a block is taken
     int64_t tail
     bint has_b
 
-cdef Any any_op
-cdef Add add_op
-cdef Least least_op
-cdef Greatest greatest_op
-cdef Merge merge_op
+include "operators.pxi"
 
 
 @cython.final

@@ -13,18 +13,11 @@ from libc.string cimport memcmp, memset
 
 from sluicegate.engines.base cimport Block, Engine, Leaves
 from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, shape
-from sluicegate.engines.kernels cimport (
-    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of, width_of,
-)
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
 
-cdef Any any_op
-cdef Add add_op
-cdef Least least_op
-cdef Greatest greatest_op
-cdef Merge merge_op
+include "operators.pxi"
 
 
 @cython.final

@@ -10,9 +10,6 @@ from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport Block, Engine
 from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, held, release, reserve, run_at
-from sluicegate.engines.kernels cimport (
-    ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of, width_of,
-)
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
 cdef extern from "lanes.h" nogil:
@@ -25,11 +22,7 @@ cdef extern from "lanes.h" nogil:
 cdef enum:
     TILE = 256  # leaves that are laid out side by side at once
 
-cdef Any any_op
-cdef Add add_op
-cdef Least least_op
-cdef Greatest greatest_op
-cdef Merge merge_op
+include "operators.pxi"
 
 
 @cython.final

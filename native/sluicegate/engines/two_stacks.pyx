@@ -10,20 +10,13 @@ from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Block
 from sluicegate.engines.chunks cimport at, reserve, run_at
-from sluicegate.engines.kernels cimport (
-    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of, width_of,
-)
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 from sluicegate.engines.queued cimport Queued, drop_before
 
 cdef enum:
     HELD = 3  # slots of a running partial that a loop keeps by itself; a wider one stays where it is
 
-cdef Any any_op
-cdef Add add_op
-cdef Least least_op
-cdef Greatest greatest_op
-cdef Merge merge_op
+include "operators.pxi"
 
 
 @cython.final

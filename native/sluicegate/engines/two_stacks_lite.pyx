@@ -12,9 +12,6 @@ from libc.string cimport memcpy
 
 from sluicegate.engines.base cimport Block, Engine
 from sluicegate.engines.chunks cimport at, reserve, run_at
-from sluicegate.engines.kernels cimport (
-    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of, width_of,
-)
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 from sluicegate.engines.queued cimport drop_before
@@ -25,11 +22,7 @@ cdef enum:
 cdef extern from "lanes.h" nogil:
     void lanes_merge(const double* front, double* out, int64_t n)
 
-cdef Any any_op
-cdef Add add_op
-cdef Least least_op
-cdef Greatest greatest_op
-cdef Merge merge_op
+include "operators.pxi"
 
 
 @cython.final

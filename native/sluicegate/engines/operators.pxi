@@ -1,0 +1,11 @@
+# What the engines have in common whose loops are written once over the operator: the operators' names and tags (kernels.pxd).
+
+from sluicegate.engines.kernels cimport (
+    ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of, width_of,
+)
+
+cdef Any any_op
+cdef Add add_op
+cdef Least least_op
+cdef Greatest greatest_op
+cdef Merge merge_op
