@@ -1,15 +1,18 @@
 """Windows in SQLite in a process limited to 64 MiB of address space: nanoseconds an update, memory, bulk evictions.
 
-python -m bench.engines.kvs [--quick] [--engines amta,log_mta] [--json FILE]
+python -m bench.engines.kvs [--quick] [--engines amta,log_mta] [--json FILE] [--docs]
+python -m bench.engines.kvs --kept FILE --seconds 30    (again until it says that nothing is missing)
 
 Each figure comes from a process of its own, whose limit (RLIMIT_AS) is set before the window is made and is never
-lifted. Time is the clock's, with the background thread's share of the machine in it; CPU time is given beside.
+lifted. Time is the clock's, with the background thread's share of the machine in it; CPU time is given beside. On a
+machine that is quiet for moments only, --kept measures what its file does not hold yet, for about so long.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import statistics
@@ -21,8 +24,9 @@ from array import array
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from bench.engines import page
 from bench.engines.tables import Column, Table, as_json, as_text, power
 from bench.engines.timing import FULL, QUICK, Effort
 
@@ -35,6 +39,7 @@ BULK, QUICK_BULK = 1 << 22, 1 << 16
 PIECE = 1 << 14
 SLICE = 1 << 16
 ROUNDS = 9
+RUNS = 3  # of the same updates, where AMTA keeps them in SQLite
 ROOT = Path(__file__).resolve().parents[2]
 STORED = ("amta", "log_mta")
 
@@ -50,8 +55,14 @@ def updates(engine: str, size: int, count: int, file: Path | None) -> dict[str, 
             window.insert_many(values, results=False)
         clocks.append(time.perf_counter_ns())
     own, cpu = time.thread_time_ns() - own, time.process_time_ns() - cpu
+    writer = cpu - own
     sliding = [(after - before) / SLICE for before, after in pairwise(clocks[size // SLICE :])]
-    found = {"ns": (clocks[-1] - clocks[0]) / count, "least": min(sliding), "own": own / count, "cpu": cpu / count}
+    found = {
+        "ns": (clocks[-1] - clocks[0]) / count,
+        "least": min(sliding),
+        "own": own / count,
+        "writer": writer / count,
+    }
     if file is not None:
         start = time.perf_counter_ns()
         window.close()
@@ -110,15 +121,47 @@ def status(field: str) -> int:
     return 0
 
 
-def measured(what: str, engine: str, size: int, count: int, stored: bool) -> dict[str, Any]:
+class Cell(NamedTuple):
+    """One process: what is measured, of which window, how often already."""
+
+    what: str
+    engine: str
+    size: int
+    count: int
+    stored: bool = True
+    run: int = 0
+
+    @property
+    def name(self) -> str:
+        """In a file of what was measured."""
+        return " ".join(map(str, self))
+
+
+Found = dict[str, dict[str, Any]]
+
+
+def measured(cell: Cell) -> dict[str, Any]:
     """One figure in a process of its own."""
-    command = [sys.executable, "-m", "bench.engines.kvs", "--child", what, engine, str(size), str(count), str(stored)]
+    command = [sys.executable, "-m", "bench.engines.kvs", "--child", *map(str, cell[:5])]
     # One arena: glibc would reserve 64 MiB of addresses for the second thread's, and try again at each allocation.
     ran = subprocess.run(
         command, capture_output=True, text=True, check=True, cwd=ROOT, env={**os.environ, "MALLOC_ARENA_MAX": "1"}
     )
     found: dict[str, Any] = json.loads(ran.stdout)
     return found
+
+
+def take(wanted: Sequence[Cell], found: Found, seconds: float = math.inf, kept: Path | None = None) -> int:
+    """Measure what is not in `found` yet, and keep it; begins nothing after so many seconds. How many are missing."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    start = time.monotonic()
+    missing = [cell for cell in wanted if cell.name not in found]
+    while missing and time.monotonic() - start < seconds:
+        found[missing[0].name] = measured(missing[0])
+        missing.pop(0)
+        if kept is not None:
+            kept.write_text(json.dumps(found, indent=1) + "\n")
+    return len(missing)
 
 
 def child(what: str, engine: str, size: int, count: int, stored: bool) -> None:
@@ -134,43 +177,76 @@ def child(what: str, engine: str, size: int, count: int, stored: bool) -> None:
 
 def kvs(engines: Sequence[str], effort: Effort) -> list[Table]:
     """Updates of constant windows, and bulk evictions, of each engine that can keep its partials in a store."""
-    (ROOT / "build").mkdir(exist_ok=True)
+    found: Found = {}
+    take(cells(engines, effort), found)
+    return tables(engines, effort, found)
+
+
+def cells(engines: Sequence[str], effort: Effort) -> list[Cell]:
+    """All that the tables need, AMTA's updates first."""
     subjects = [engine for engine in STORED if engine in engines]
-    return [_updates(subjects, effort), _bulk(subjects, effort)]
+    rows = [row for engine in subjects for row in update_rows(engine, effort)]
+    return [cell for row in rows for cell in row] + [row for engine in subjects for row in bulk_rows(engine, effort)]
 
 
-def _updates(subjects: Sequence[str], effort: Effort) -> Table:
+def update_rows(engine: str, effort: Effort) -> list[list[Cell]]:
+    """For each window in SQLite, and the smallest in memory, the runs."""
     count, sizes = (QUICK_UPDATES, QUICK_WINDOWS) if effort.quick else (UPDATES, WINDOWS)
+    rows = [*((size, True) for size in sizes), (sizes[0], False)]
+    often = 1 if effort.quick or engine != "amta" else RUNS
+    return [
+        [Cell("updates", engine, size, count, stored, run) for run in range(often if stored else 1)]
+        for size, stored in rows
+    ]
+
+
+def bulk_rows(engine: str, effort: Effort) -> list[Cell]:
+    """For each number of readings that leave at once."""
+    size = QUICK_BULK if effort.quick else BULK
+    counts = [1 << k for k in (8, 12, 15)] if effort.quick else [1 << k for k in (10, 14, 18, 20, 21)]
+    return [Cell("bulk", engine, size, count) for count in [*counts, size - 1]]
+
+
+def tables(engines: Sequence[str], effort: Effort, found: Found) -> list[Table]:
+    """What was measured."""
+    subjects = [engine for engine in STORED if engine in engines]
+    return [_updates(subjects, effort, found), _bulk(subjects, effort, found)]
+
+
+def _updates(subjects: Sequence[str], effort: Effort, found: Found) -> Table:
     rows = []
-    for engine in subjects:
-        for size in sizes:
-            found = measured("updates", engine, size, count, True)
-            rows.append({"engine": f"{engine} in SQLite", "window": power(size), **found})
-        found = measured("updates", engine, sizes[0], count, False)
-        rows.append({"engine": f"{engine} in memory, no limit", "window": power(sizes[0]), **found})
+    for runs in (runs for engine in subjects for runs in update_rows(engine, effort)):
+        cell, best = runs[0], min((found[cell.name] for cell in runs), key=lambda each: float(each["ns"]))
+        name = f"{cell.engine} in SQLite" if cell.stored else f"{cell.engine} in memory, no limit"
+        most = max(found[cell.name]["ns"] for cell in runs)
+        rows.append(
+            {"engine": name, "window": power(cell.size), "waits": best["ns"] - best["own"], "most": most, **best}
+        )
+    count = QUICK_UPDATES if effort.quick else UPDATES
     columns = [
         Column("engine", "engine"), Column("window", "window"), Column("ns", "ns an update", ".0f"),
-        Column("least", "least of a stretch", ".0f"),
-        Column("own", "CPU of the caller", ".0f"), Column("cpu", "CPU of both threads", ".0f"),
+        Column("most", "worst run", ".0f"), Column("least", "least of a stretch", ".0f"),
+        Column("own", "CPU of the caller", ".0f"), Column("writer", "CPU of the writer", ".0f"),
+        Column("waits", "caller not running", ".0f"),
         Column("hwm", "resident, most (MiB)", ".1f"), Column("peak", "addresses, most (MiB)", ".1f"),
         Column("file", "file (MiB)", ".0f"), Column("close", "close (ms)", ".0f"),
     ]  # fmt: skip
     notes = [
-        f"The clock's time, filling included; the least of a stretch of {power(SLICE)} once the window slides (the "
-        "machine does other work meanwhile); CPU time of all."
+        f"The clock's time, filling included, of the best of {RUNS} runs (other rows: one), the worst beside; the "
+        f"least of a stretch of {power(SLICE)} once the window slides (pages may wait for the store then). CPU time of "
+        "the two threads; not running: the caller waits for the writer, the interpreter's lock, the disk or the "
+        "processor."
     ]
     title = f"Windows in SQLite: {power(count)} updates (sum) in 64 MiB of addresses"
     return Table("kvs-updates", title, columns, rows, notes)
 
 
-def _bulk(subjects: Sequence[str], effort: Effort) -> Table:
+def _bulk(subjects: Sequence[str], effort: Effort, found: Found) -> Table:
     size = QUICK_BULK if effort.quick else BULK
-    counts = [1 << k for k in (8, 12, 15)] if effort.quick else [1 << k for k in (10, 14, 18, 20, 21)]
-    rows = []
-    for engine in subjects:
-        for count in [*counts, size - 1]:
-            found = measured("bulk", engine, size, count, True)
-            rows.append({"engine": f"{engine} in SQLite", "count": f"{count:,}", **found})
+    rows = [
+        {"engine": f"{cell.engine} in SQLite", "count": f"{cell.count:,}", **found[cell.name]}
+        for engine in subjects for cell in bulk_rows(engine, effort)
+    ]  # fmt: skip
     columns = [
         Column("engine", "engine"), Column("count", "leave at once"), Column("least", "ms, least", ".3f"),
         Column("median", "ms, median", ".3f"),
@@ -195,13 +271,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="under half a minute")
     parser.add_argument("--engines", default=",".join(STORED), help="of amta, log_mta; with commas")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument("--docs", action="store_true", help="put the tables into docs/benchmarks.md")
+    parser.add_argument("--kept", type=Path, help="keep what is measured in this file; measure only what it lacks")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing after so long")
     options = parser.parse_args(arguments)
     engines = [engine for engine in options.engines.split(",") if engine in sg.ENGINES]
-    tables = kvs(engines, QUICK if options.quick else FULL)
-    print("\n\n".join(as_text(table) for table in tables))
+    effort = QUICK if options.quick else FULL
+    found: Found = json.loads(options.kept.read_text()) if options.kept and options.kept.exists() else {}
+    missing = take(cells(engines, effort), found, options.seconds, options.kept)
+    if missing:
+        sys.exit(f"{missing} of {len(cells(engines, effort))} figures are still missing; run it again")
+    measured_tables = tables(engines, effort, found)
+    command = "python -m bench.engines.kvs" + (" --quick" if options.quick else "")
+    print("\n\n".join(as_text(table) for table in measured_tables))
     if options.json:
-        command = "python -m bench.engines.kvs" + (" --quick" if options.quick else "")
-        options.json.write_text(json.dumps([as_json(table, command) for table in tables], indent=1) + "\n")
+        options.json.write_text(json.dumps([as_json(table, command) for table in measured_tables], indent=1) + "\n")
+    if options.docs:
+        page.update(ROOT / "docs" / "benchmarks.md", measured_tables, command)
 
 
 if __name__ == "__main__":

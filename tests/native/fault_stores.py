@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import time
+import zlib
 from collections.abc import Sequence
 
 from sluicegate.errors import StoreError
 from sluicegate.stores import Key, Memory, Plan
 from sluicegate.stores.contract import Row
+from sluicegate.stores.page import OVERHEAD
 
 
 class Failing(Memory):
@@ -122,7 +124,7 @@ class Losing(Memory):
 
 
 class Corrupting(Memory):
-    """Gives wrong bytes for the rows in `spoilt`: a bit flipped, cut short, another row's, an older one's, or none."""
+    """Wrong bytes for the rows in `spoilt`: a bit flipped, cut short, another row's, a later version's, or none."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
@@ -140,4 +142,7 @@ class Corrupting(Memory):
             return value[:-3] + bytes([value[-3] ^ 4]) + value[-2:]
         if how == "another":
             return next(v for k, v in sorted(self.rows.items()) if k.level == key.level and k != key)
+        if how == "version":
+            head = value[:4] + (2).to_bytes(2, "little") + value[6 : OVERHEAD - 4]
+            return head + zlib.crc32(value[OVERHEAD:], zlib.crc32(head)).to_bytes(4, "little") + value[OVERHEAD:]
         return {"short": value[:-8], "none": None, "empty": b""}[how]

@@ -31,9 +31,7 @@ SUMS = {"sum": sg.sum(), "max": sg.max(), "first": sg.first()}
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, implementation_of_window: str) -> str:
-    """Each engine that has a stored form, and each readable twin there is."""
-    if implementation_of_window == "pure" and request.param not in stored_core.TWINS:
-        pytest.skip("no readable twin over a store")
+    """Each engine that has a stored form, compiled and its readable twin."""
     return str(request.param)
 
 
@@ -145,7 +143,7 @@ def test_random_streams(
     highest = getattr(policy, "up_to", None) or (histograms and isinstance(histograms[0], sg.MaxLike))
     histograms = [each for each in histograms if simple and (policy.hop > 1 or not isinstance(each, sg.Hop))]
     histograms = [] if highest and not isinstance(([*histograms, None])[0], sg.MaxLike) else histograms
-    engine = data.draw(st.sampled_from(ENGINES if implementation_of_window == "compiled" else stored_core.TWINS))
+    engine = data.draw(st.sampled_from(ENGINES))
     stored, plain, store = pair(
         {"max": sg.max()} if highest else ALL, policy, Plan(shift, every), histograms=histograms, engine=engine
     )
@@ -170,10 +168,10 @@ def test_random_streams(
 def test_batches_give_the_same_as_readings(engine: str) -> None:
     """insert_many with results, over several slices and pages of 512, gives the columns of the window in memory."""
     source = random.Random(3)
-    values = [source.gauss(5.0, 2.0) for _ in range(9_000)]
-    stored, plain, _ = pair(SUMS, sg.policies.count(2_500), Plan(), engine=engine)
-    for begin in range(0, len(values), 3_001):
-        batch = values[begin : begin + 3_001]
+    values = [source.gauss(5.0, 2.0) for _ in range(6_000)]
+    stored, plain, _ = pair(SUMS, sg.policies.count(1_700), Plan(), engine=engine)
+    for begin in range(0, len(values), 2_001):
+        batch = values[begin : begin + 2_001]
         assert stored.insert_many(batch) == plain.insert_many(batch)
     assert stored.insert_many(values, results=False) is None
     plain.insert_many(values, results=False)

@@ -38,6 +38,9 @@ cdef class Amta(Engine):
     cdef Slot* lefts  # a block's R0 after each eviction: room for `most_left` + 1
     cdef int64_t most_left
     cdef Slot* flat  # the arrays of little.pxd, where the operator is a known one
+    cdef bint lies_flat  # the nodes are there only, and no stack is: until anything but a block looks
+    cdef int64_t flat_from  # the head when they were laid there
+    cdef int64_t flat_room  # leaves there is room for
     cdef bint calm  # readings come as calm.pxd has it: parents from `raised` on are to be made, so is the stack
     cdef int64_t raised  # a tail
     cdef int64_t calm_tail  # so it goes on up to this tail and this head, −1: not

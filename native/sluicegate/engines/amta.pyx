@@ -27,7 +27,7 @@ from sluicegate.engines.kernels cimport (
     kernel_of_step, width_of,
 )
 from sluicegate.engines.little cimport (
-    LEAST_STEADY, LEVELS_OF_LITTLE, LITTLE, PIECE, ROOM_OF_LITTLE, Little, raise_little, run_little, run_steadily,
+    LEAST_STEADY, LEVELS_OF_LITTLE, LITTLE, MOST_STEADY, PIECE, ROOM_BESIDE, Little, raise_little, run_little, run_steadily,
 )
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
@@ -38,6 +38,9 @@ cdef enum:
     LEAST_GLIDE = 4  # readings for which a block pays off
     LEAST_EIGHTS = 24
     LEAST_LITTLE = 32
+    LEAST_LEFTS = 64
+    COLD = 14  # levels, beyond which a window does not stay in the first caches
+    SLOTS_OF_LINE = 8
     FEW_BUCKETS = 16384
     WIDE_PARTIAL = 8  # slots: of so many the window is worth huge pages, and its readings take what it is to get one
     PREPARES = 64  # readings of a block that prepare a few pages
@@ -253,6 +256,8 @@ cdef class Amta(Engine):
         if self.calm:
             catch_up(self, any_op)
             end_calm(self)
+        elif self.lies_flat:
+            settle(self)
 
     cdef int foresee(self, int64_t head) except -1 nogil:
         """Whether the leftmost tree stays when a leaf comes and the head moves so far; then there is room for some leaves."""
@@ -293,7 +298,8 @@ cdef class Amta(Engine):
 
     cdef int run(self, const Block* block) except -1 nogil:
         """Runs between the rare changes of the leftmost tree are taken level by level, the rest one by one."""
-        self.unsettle()
+        if not self.lies_flat:  # of that `run_by` takes care
+            self.unsettle()
         self.freshen()
         if self.kernel == ADD:
             run_by(self, add_op, block)
@@ -510,7 +516,7 @@ cdef class Amta(Engine):
         return True
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
-        if self.flat_out:
+        if self.flat_out or self.lies_flat:
             self.unsettle()
         return self.node(0, index)
 
@@ -518,7 +524,7 @@ cdef class Amta(Engine):
         cdef int64_t slots = (3 + self.room) * self.p.width, rings = 0
         cdef int level
         if self.flat != NULL:
-            slots += ROOM_OF_LITTLE * self.p.width
+            slots += (4 * self.flat_room + ROOM_BESIDE) * self.p.width
         if self.few != NULL:
             slots += 3 * ROOM_OF_FEW * self.p.width
         if self.lefts != NULL:

@@ -3,6 +3,9 @@
 cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     """All leaves and the nodes above them first, then what the window holds of them after each."""
     cdef int64_t i = 0, k, old
+    cdef bint little = is_little(self, op, block)
+    if self.lies_flat and not little:
+        settle(self)
     if block.n == 1:
         self.return_chunk()
         self.make_room(0, self.tail)
@@ -13,14 +16,14 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     for k in range(block.n >> 1 if self.pool.surplus else 0):
         if self.pool.surplus:
             give_back(&self.pool)
-    self.room_for_lefts(block.n)
     self.make_room_for(self.tail + block.n + AHEAD)  # the readings after a batch find room too
-    if is_little(self, block):
+    if little:
         while i < block.n:
             k = min(block.n - i, PIECE)
             run_through_little(self, op, block, i, k)
             i += k
         return 0
+    self.room_for_lefts(min(block.n, max(self.tail - self.head, LEAST_LEFTS)))
     append_leaves(self, block.leaves, block.n)
     while i < block.n:
         k = self.quiet(block, i)
@@ -40,14 +43,25 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     return 0
 
 
-cdef bint is_little(Amta self, const Block* block) noexcept nogil:
+cdef bint is_little(Amta self, Op op, const Block* block) noexcept nogil:
     """Whether the window stays so small, and so steady, that flat arrays serve it better."""
-    cdef int64_t size = max(self.tail - self.head, self.tail + block.n - block.heads[block.n - 1])
-    if block.n < LEAST_LITTLE or block.jump > 1 or size > LITTLE or self.kernel == ANY:
+    cdef int64_t held = self.tail - self.head, left = block.heads[block.n - 1] - self.head
+    cdef int64_t size = max(held, held + block.n - left), most = LITTLE
+    if has_loops(op) and left == block.n and held >= LEAST_STEADY:
+        most = MOST_STEADY
+    if block.n < LEAST_LITTLE or block.jump > 1 or size > most or self.kernel == ANY:
         return False
-    if self.flat == NULL:
-        self.flat = <Slot*> calloc(ROOM_OF_LITTLE * self.p.width, sizeof(Slot))
-    return self.flat != NULL  # without the memory for it the long way does
+    return self.flat != NULL and size + PIECE <= self.flat_room or make_flat(self, size)
+
+
+cdef bint make_flat(Amta self, int64_t size) noexcept nogil:
+    """Arrays for a window of this size; without the memory for them the long way does."""
+    cdef int64_t room = LITTLE + PIECE if size <= LITTLE else MOST_STEADY + 3 * PIECE
+    if self.lies_flat:
+        settle(self)
+    free(self.flat)
+    self.flat_room, self.flat = room, <Slot*> calloc((4 * room + ROOM_BESIDE) * self.p.width, sizeof(Slot))
+    return self.flat != NULL
 
 
 cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, int64_t n) noexcept nogil:
@@ -55,7 +69,7 @@ cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, in
     cdef int w = width_of(op, self.p), level
     cdef Slot* room
     cdef Little t
-    room = lay_little(self, &t, w)
+    room = lay_little(self, &t, n, w)
     memcpy(t.level[0] + self.tail * w, block.leaves + i * w, n * w * sizeof(Slot))
     t.head, t.tail, t.depth = self.head, self.tail, self.depth
     t.has_right, t.has_base = self.has_right, self.has_base
@@ -69,27 +83,56 @@ cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, in
         run_little(&t, op, self.p, block.heads + i, room if block.totals == NULL else block.totals + i * w, n)
     self.tail, self.depth = t.tail, t.depth
     self.drop_to(t.head)
-    for level in range(self.depth):
-        copy_level(self, t.level[level], level, w, True)
     self.has_right, self.has_base = t.has_right, t.has_base
     copy_by(op, self.p, self.left, t.left)
     copy_by(op, self.p, self.right, t.right)
     copy_by(op, self.p, self.base_of_right, t.base)
+
+
+cdef void settle(Amta self) noexcept nogil:
+    """What lies flat, back to its chunks, where there is room for it; and the stack."""
+    cdef int level
+    for level in range(self.depth):
+        copy_level(self, little_level(self, level, self.p.width), level, self.p.width, True)
     self.stacked = 0
     for level in range(self.depth - 1, -1, -1):
-        stack_head(self, op, level)
+        stack_head(self, any_op, level)
+    self.lies_flat = False
+    free(self.flat)
+    self.flat = NULL
 
 
-cdef inline Slot* lay_little(Amta self, Little* t, int w) noexcept nogil:
-    """The window's nodes, each level with room for a piece more; what room is left."""
+cdef inline Slot* little_level(Amta self, int level, int w) noexcept nogil:
+    """Where node 0 of a level would be, as the window is laid out; the level after the last is that of the R0s."""
+    cdef int64_t before = 2 * self.flat_room - ((2 * self.flat_room) >> level) + level * (EIGHT + 2) + EIGHT
+    return self.flat + (before - (self.flat_from >> level if level < LEVELS_OF_LITTLE else self.flat_from)) * w
+
+
+cdef inline Slot* lay_little(Amta self, Little* t, int64_t n, int w) noexcept nogil:
+    """The window's nodes, each level with room for n leaves more; what room is left."""
     cdef int level
-    cdef Slot* room = self.flat
+    cdef int64_t begin
+    cdef Slot* nodes
+    cdef Slot* before
+    if not self.lies_flat or self.tail + n - self.flat_from > self.flat_room:
+        for level in range(LEVELS_OF_LITTLE):
+            begin = self.flat_from
+            before = little_level(self, level, w)
+            self.flat_from = self.head
+            nodes = little_level(self, level, w)
+            if not self.lies_flat:
+                copy_level(self, nodes, level, w, False)
+            elif level < self.depth:
+                memmove(
+                    nodes + self.first(level) * w, before + self.first(level) * w,
+                    (self.end(level) - self.first(level)) * w * sizeof(Slot),
+                )
+            self.flat_from = begin
+        self.lies_flat, self.flat_from = True, self.head
     for level in range(LEVELS_OF_LITTLE):
-        t.level[level] = room + (EIGHT - self.first(level)) * w
-        copy_level(self, t.level[level], level, w, False)
-        room += (((LITTLE + PIECE) >> level) + EIGHT + 2) * w
-    t.lefts = room + (EIGHT - self.head) * w
-    return room + (EIGHT + 2 + LITTLE + PIECE) * w
+        t.level[level] = little_level(self, level, w)
+    t.lefts = little_level(self, LEVELS_OF_LITTLE, w)
+    return t.lefts + (self.flat_from + EIGHT + self.flat_room) * w
 
 
 cdef inline void glide_parts(Amta self, Op op, const Block* block, int64_t i, int64_t k, int64_t old) noexcept nogil:
@@ -186,6 +229,8 @@ cdef inline void glide_by_eights(
         group += EIGHT
     raise_edges(self, op, w, s, end, self.tail, True)
     raise_levels(self, op, w, s, LEVELS_OF_EIGHT + 1, before, self.tail)
+    if self.depth > COLD:
+        ask_for_nodes(self, w, k)
     extend_right(self, op, w, s, block, i, (k - 1) & -EIGHT, k, old, right)
 
 
@@ -210,6 +255,21 @@ cdef inline int64_t beside(
     end_beside(&b, newest, oldest, n)
     fresh[0], group[0] = fresh[0] + EIGHT * n, b.head
     return n
+
+
+cdef inline void ask_for_nodes(Amta self, int w, int64_t k) noexcept nogil:
+    """Fetch what the R0s of the next k heads need of the higher levels: pieces too short for the processor to look ahead."""
+    cdef int level
+    cdef int64_t begin, end
+    cdef const Slot* nodes
+    for level in range(LEVELS_OF_EIGHT, self.depth):
+        begin = self.head >> level
+        end = min(min(((self.head + k) >> level) + 2, self.end(level)) - begin, run_at(&self.level[(self.base + level) & (LEVELS - 1)], begin))
+        nodes = spot(self, level, begin, w)
+        begin = 0
+        while begin < end * w:
+            prefetch(nodes + begin)
+            begin += SLOTS_OF_LINE
 
 
 cdef inline void raise_edges(Amta self, Op op, int w, int s, int64_t begin, int64_t end, bint after) noexcept nogil:

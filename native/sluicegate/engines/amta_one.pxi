@@ -72,6 +72,8 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
     cdef int64_t oldest, newest
     cdef bint found, took = self.tail >= self.calm_tail
     self.freshen()
+    if self.lies_flat:
+        settle(self)
     if self.calm:
         if self.flat_out and is_few(self, head):
             if self.tail >= self.origin + ROOM_OF_FEW:

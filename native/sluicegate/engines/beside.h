@@ -22,7 +22,7 @@ typedef int64_t sluicegate_places __attribute__((vector_size(16)));
 #define SLUICEGATE_SECONDS(a, b) __builtin_shuffle(a, b, (sluicegate_places) {1, 3})
 #endif
 
-enum { SLUICEGATE_EIGHT = 8, SLUICEGATE_AHEAD = 16 };
+enum { SLUICEGATE_EIGHT = 8, SLUICEGATE_AHEAD = 32 };
 
 typedef struct {
     const double *leaves;  /* new ones, eight from a multiple of eight on */

@@ -13,6 +13,7 @@ cdef enum:
     MOST_SMALL = 288  # small chunks of a queue before it moves to large ones, which then are no great part of it
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_SMALL = 16
+    MANY = 8  # large chunks in use, in eights, from which two more are kept at hand
     PAGE = 4096  # bytes: a system with larger pages is asked more often than it need be
     HUGE_PAGE = 2097152
     REGION = 16777216  # bytes that huge pages are asked for at a time, where as much is in use already
@@ -189,7 +190,7 @@ cdef void end_region(Pool* pool) noexcept nogil:
 
 
 cdef bint prepare(Pool* pool) noexcept nogil:
-    cdef int64_t end, size = (pool.chunk << pool.large) * sizeof(Slot), used = pool.used[True] >> 3, wanted = 1
+    cdef int64_t end, size = (pool.chunk << pool.large) * sizeof(Slot), used = pool.used[True] >> 3, wanted = 3 if used > MANY else 1
     if pool.coming == NULL:
         while used:  # so many levels of a forest come to the end of a chunk at once
             used, wanted = used >> 1, wanted + 1

@@ -10,7 +10,7 @@
 #include <math.h>
 #include "beside.h"
 
-enum { SLUICEGATE_LEVELS_OF_LITTLE = 10 };
+enum { SLUICEGATE_LEVELS_OF_LITTLE = 12 };
 
 typedef struct {
     double *level[SLUICEGATE_LEVELS_OF_LITTLE];  /* node i of a level is at i; all whose leaves are there are */

@@ -13,7 +13,7 @@ from sluicegate.engines.program cimport Program, Slot
 
 cdef extern from "little.h" nogil:
     ctypedef struct Steady "sluicegate_little":  # of partials that are one number
-        double* level[10]
+        double* level[12]
         double* lefts
         int64_t head
         int64_t tail
@@ -26,11 +26,12 @@ cdef extern from "little.h" nogil:
     void steady_greatest "sluicegate_little_greatest"(Steady* to, int64_t n, double* totals)
 
 cdef enum:
-    LEAST_STEADY = 15  # readings of the window at least
-    LITTLE = 256  # readings of the window at most
+    LEAST_STEADY = 15  # readings of the window at least, where one leaves for each that comes
+    MOST_STEADY = 256  # and at most: flat arrays of larger ones leave the first cache
+    LITTLE = 256  # readings of the window at most, else
     PIECE = 512  # readings at once
-    LEVELS_OF_LITTLE = 10
-    ROOM_OF_LITTLE = 4 * (LITTLE + PIECE) + 12 * (EIGHT + 2)  # partials: of all levels, R0s, totals nobody asked for
+    LEVELS_OF_LITTLE = 12
+    ROOM_BESIDE = 14 * (EIGHT + 2) + PIECE  # partials: between the levels, and totals nobody asked for
 
 ctypedef struct Little:
     Slot* level[LEVELS_OF_LITTLE]

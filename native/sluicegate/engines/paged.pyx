@@ -8,7 +8,7 @@ tier, where the paper stores every level.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from sluicegate.engines.base cimport Engine
@@ -103,7 +103,7 @@ cdef class Paged(Engine):
             self.idle = block.next
             return block
         slots = (<size_t> 2 << self.shift) * self.p.width
-        block = <Block*> malloc(sizeof(Block) + slots * sizeof(Slot))
+        block = <Block*> calloc(1, sizeof(Block) + slots * sizeof(Slot))  # what no node has set yet is stored, too
         if block != NULL:
             block.heap = <Slot*> (block + 1)
             self.blocks += 1

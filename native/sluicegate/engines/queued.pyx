@@ -5,10 +5,14 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from sluicegate.engines.base cimport Engine
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, shape
+from sluicegate.engines.chunks cimport Pool, Queue, at, clear, has_room, held, prepare, release, reserve, shape
 from sluicegate.engines.program cimport Program, Slot
 
 from sluicegate.errors import InvariantError
+
+
+cdef enum:
+    PREPARES = 64  # leaves: after so many some pages of the next chunk are had
 
 
 cdef class Queued(Engine):
@@ -32,6 +36,8 @@ cdef class Queued(Engine):
         return 0
 
     cdef int make_room(self) except -1 nogil:
+        if not self.tail & (PREPARES - 1):
+            prepare(&self.pool)
         if not has_room(&self.pool, &self.queue, self.tail) and reserve(&self.pool, &self.queue, self.tail) < 0:
             with gil:
                 raise MemoryError(f"{type(self).__name__}: no memory for leaf {self.tail}")

@@ -4,10 +4,10 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
-from sluicegate.engines.answering import Answering
+from sluicegate.engines.batching import Batching
 
 @disjoint_base
-class Taking(Answering):
+class Taking(Batching):
     def serve(
         self,
         names: tuple[str, ...],

@@ -31,7 +31,7 @@ from sluicegate.reference.engine import Engine
 from sluicegate.reference.estimate import BY_TIME, CUSTOM, Cut, Value
 from sluicegate.reference.eviction import Rule
 from sluicegate.reference.factory import make_for
-from sluicegate.reference.kvs_amta import KvsAmta
+from sluicegate.reference.paged import Paged
 from sluicegate.reference.pairs import Pairs, State
 from sluicegate.reference.program import Partial, combiner, deductor, lift
 from sluicegate.reference.rules import Rules
@@ -200,7 +200,7 @@ class Core(Bucketing):
     @property
     def engine_object(self) -> Engine:
         """The engine itself, for whoever gives it a store."""
-        if isinstance(self._engine, KvsAmta):
+        if isinstance(self._engine, Paged):
             self._engine.carry(self._pack, self._unpack, self._layout.width)
         return self._engine
 

@@ -13,6 +13,7 @@ from sluicegate.reference.engine import Engine
 from sluicegate.reference.foa import Foa
 from sluicegate.reference.ioa import Ioa
 from sluicegate.reference.kvs_amta import KvsAmta
+from sluicegate.reference.kvs_log_mta import KvsLogMta
 from sluicegate.reference.log_mta import LogMta
 from sluicegate.reference.queued import Combine
 from sluicegate.reference.reactive import Reactive
@@ -24,7 +25,7 @@ from sluicegate.reference.two_stacks_lite import TwoStacksLite
 TWINS: dict[str, Callable[..., Engine]] = {
     "recalc": Recalc, "soe": Soe, "two_stacks": TwoStacks, "two_stacks_lite": TwoStacksLite, "reactive": Reactive,
     "foa": Foa, "ioa": Ioa, "daba": Daba, "daba_lite": DabaLite, "log_mta": LogMta, "amta": Amta,
-    "kvs_amta": KvsAmta,
+    "kvs_amta": KvsAmta, "kvs_log_mta": KvsLogMta,
 }  # fmt: skip
 LITE = ("two_stacks_lite", "daba_lite")
 

@@ -29,11 +29,11 @@ class LogMta(Queued):
 
     def leaf(self, index: int) -> Partial:
         """A leaf, head ≤ index < tail."""
-        return self._levels[0][index]
+        return self._node(0, index)
 
     def push(self, leaf: Partial) -> None:
         """Algorithm 1: append a leaf, then combine the pairs above it up to the root; a new root gets both sides."""
-        self._levels[0][self.tail] = leaf
+        self._append(leaf)
         before, self.tail = self._top() if self.head < self.tail else 0, self.tail + 1
         for level in range(1, self._top() + 1):
             if level > before:
@@ -42,35 +42,36 @@ class LogMta(Queued):
 
     def join(self, reading: Partial) -> None:
         """Fold a reading into the newest leaf, then combine the pairs above it."""
-        self._levels[0][self.tail - 1] = self._combine(self.leaf(self.tail - 1), reading)
+        self._store(0, self.tail - 1, self._combine(self._node(0, self.tail - 1), reading))
         for level in range(1, self._top() + 1):
             self._set(level, (self.tail - 1) >> level)
 
     def _set(self, level: int, index: int) -> None:
-        if level == len(self._levels):
-            self._levels.append({})
-        below = self._levels[level - 1]
-        pair = self._either(below.get(2 * index), below.get(2 * index + 1))
-        assert pair is not None  # noqa: S101  one of them is in the window
-        self._levels[level][index] = pair
+        self._store(level, index, self._pair(level, index))
+
+    def _pair(self, level: int, index: int) -> Partial:
+        """A node from those of its children that are in the window, one of them at least."""
+        first, last = self.head >> (level - 1), (self.tail - 1) >> (level - 1)
+        children = [self._node(level - 1, child) for child in (2 * index, 2 * index + 1) if first <= child <= last]
+        return children[0] if len(children) == 1 else self._combine(*children)
 
     def pop(self) -> None:
         """Evict the oldest leaf as a bulk of one."""
         if self.head == self.tail:
             raise IndexError("LogMta: the window is empty, there is nothing to evict")
-        self._drop_to(self.head + 1)
+        self._evict_to(self.head + 1)
 
     def pop_to(self, head: int) -> None:
         """Evict what lies before `head` at once."""
         if head > self.head:
-            self._drop_to(head)
+            self._evict_to(head)
 
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
         """Algorithm 2: from the root down, what leaves goes whole; then combine the first pairs from the leaves up."""
         total = self.total()
         if total is None:
             return
-        self._drop_to(self.tail if leaves(total) else self._first_kept(leaves))
+        self._evict_to(self.tail if leaves(total) else self._first_kept(leaves))
 
     def _first_kept(self, leaves: Callable[[Partial], bool]) -> int:
         """The first leaf that stays, where the window as a whole does not leave."""
@@ -79,7 +80,7 @@ class LogMta(Queued):
         old: Partial | None = None
         while True:
             if index < last:
-                longer = self._after(old, self._levels[level][index])
+                longer = self._after(old, self._node(level, index))
                 if leaves(longer):
                     old, index = longer, index + 1
             if level == 0:
@@ -88,18 +89,20 @@ class LogMta(Queued):
             last = min(2 * index + 1, (self.tail - 1) >> level)
             index = max(2 * index, self.head >> level)
 
+    def _evict_to(self, head: int) -> None:
+        """Drop what lies before, then set the first node of each level anew."""
+        self._drop_to(head)
+        for level in range(1, self._top() + 1 if head < self.tail else 0):
+            self._set(level, head >> level)
+
     def _drop_to(self, head: int) -> None:
-        """Drop what lies before, level by level, then set the first node of each level anew."""
+        """Move the head; nodes that are before it, or above the root then, go."""
         for level, nodes in enumerate(self._levels):
             until = head >> level if head < self.tail else ((self.tail - 1) >> level) + 1
             for index in range(self.head >> level, until):
                 nodes.pop(index, None)
         self.head = head
-        if head == self.tail:
-            return
-        for level in range(1, self._top() + 1):
-            self._set(level, head >> level)
-        for nodes in self._levels[self._top() + 1 :]:
+        for nodes in self._levels[self._top() + 1 :] if head < self.tail else []:
             nodes.clear()
 
     def coarsen(self) -> None:
@@ -114,8 +117,8 @@ class LogMta(Queued):
         if self.head == self.tail:
             return None
         level = self._top()
-        nodes, first, last = self._levels[level], self.head >> level, (self.tail - 1) >> level
-        return nodes[first] if first == last else self._combine(nodes[first], nodes[last])
+        first, last = self._node(level, self.head >> level), self._node(level, (self.tail - 1) >> level)
+        return first if self.head >> level == (self.tail - 1) >> level else self._combine(first, last)
 
     def rest(self) -> Partial | None:
         """The right siblings of the oldest leaf's ancestors, from the lowest up."""
@@ -123,7 +126,7 @@ class LogMta(Queued):
         for level in range(self._top() + 1 if self.head < self.tail else 0):
             index = self.head >> level
             if not index & 1 and index < (self.tail - 1) >> level:
-                out = self._after(out, self._levels[level][index + 1])
+                out = self._after(out, self._node(level, index + 1))
         return out
 
     def load(self, head: int, leaves: list[Partial], left: Partial | None, right: Partial | None) -> None:
@@ -135,8 +138,19 @@ class LogMta(Queued):
     def verify(self) -> None:
         """Each node above the leaves is its children combined."""
         for level in range(1, self._top() + 1 if self.head < self.tail else 0):
-            below = self._levels[level - 1]
             for index in range(self.head >> level, ((self.tail - 1) >> level) + 1):
-                children = self._either(below.get(2 * index), below.get(2 * index + 1))
-                good = self._levels[level][index] == children
+                good = self._node(level, index) == self._pair(level, index)
                 self._insist(good, f"node {index} of level {level} is not its children combined")
+
+    # nodes
+
+    def _append(self, leaf: Partial) -> None:
+        self._store(0, self.tail, leaf)
+
+    def _node(self, level: int, index: int) -> Partial:
+        return self._levels[level][index]
+
+    def _store(self, level: int, index: int, node: Partial) -> None:
+        if level == len(self._levels):
+            self._levels.append({})
+        self._levels[level][index] = node

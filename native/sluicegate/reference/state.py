@@ -12,7 +12,7 @@ from sluicegate.reference import estimate
 from sluicegate.reference.engine import Engine
 from sluicegate.reference.estimate import BY_COUNT, BY_TIME, Cut, Edge
 from sluicegate.reference.eviction import Rule
-from sluicegate.reference.kvs_amta import KvsAmta
+from sluicegate.reference.paged import Paged
 from sluicegate.reference.pairs import Pairs
 from sluicegate.reference.program import Partial
 from sluicegate.reference.rules import Rules
@@ -123,7 +123,7 @@ class State:
 
     def _faulted(self) -> bool:
         """Whether a partial could not be had from a store: what the engine gives is not to be believed."""
-        return isinstance(self._engine, KvsAmta) and self._engine.faulted
+        return isinstance(self._engine, Paged) and self._engine.faulted
 
     def cut(self, leaf: Partial) -> Cut:
         """Where the edge cuts the oldest leaf of a window of buckets."""

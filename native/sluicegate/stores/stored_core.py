@@ -7,7 +7,6 @@ or at the last automatic one (every 256 pages, so every 131,072 readings of an e
 
 from __future__ import annotations
 
-import os
 import weakref
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -28,9 +27,6 @@ from sluicegate.stores.pager import Pager
 ENGINES = {"amta": "kvs_amta", "log_mta": "kvs_log_mta"}
 """The engines that can keep their partials in a store, and what they are called then."""
 
-TWINS = ("amta",)
-"""Those of them that have a readable twin."""
-
 SLICE = 2**15  # readings of a batch between two looks at what is due
 MOST_LIVES = 1024
 T = TypeVar("T")
@@ -48,8 +44,6 @@ def stored_engine(engine: str, limit: int) -> str:
         raise ConfigurationError(
             f"store: engine {engine!r} keeps its partials in memory; expected one of {list(ENGINES)}"
         )
-    if engine not in TWINS and os.environ.get("SLUICEGATE_PURE") == "1":
-        raise ConfigurationError(f"store: engine {engine!r} has no readable twin over a store; use {list(TWINS)}")
     if limit:
         raise ConfigurationError(
             "store: a constrained footprint merges whole levels of stored pages; its buckets fit into memory, so keep "
