@@ -20,7 +20,7 @@ from sluicegate.stores import page as pages
 from sluicegate.stores.contract import MANIFEST, Key, Row, Store
 from sluicegate.stores.manifest import Life, Manifest
 
-WAITING = 64  # pages that may wait for the store
+WAITING = 256  # pages that may wait for the store: as long as forcing a log to a disk takes
 WAITING_BYTES = 2**20  # or so many bytes of them, if that is less, but always 4 pages
 AHEAD = 64  # pages that are read ahead at the head of a level
 AHEAD_BYTES = 2**18  # or so many bytes of them, if that is less, but always one
