@@ -1,0 +1,145 @@
+"""The readable twin of sluicegate.engines.state: what a window is between two readings, and where its edge stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sluicegate.engines import catalogue
+from sluicegate.monoids.layout import COUNT, O_FIRST, Layout, Op
+from sluicegate.policies.eviction import Eviction
+from sluicegate.reference import estimate
+from sluicegate.reference.engine import Engine
+from sluicegate.reference.estimate import BY_COUNT, BY_TIME, Cut, Edge
+from sluicegate.reference.eviction import Rule
+from sluicegate.reference.paged import Paged
+from sluicegate.reference.pairs import Pairs
+from sluicegate.reference.program import Partial
+from sluicegate.reference.rules import Rules
+from sluicegate.reference.staged import Staged
+
+NEVER = -(2**62)
+NOTHING_LEAVES = -(2**63) + 1
+KEPT_LEVELS = 16
+
+
+class Saved(NamedTuple):
+    """All of a window but its closed leaves."""
+
+    accepted: int  # readings so far, the next ordinal
+    newest: int  # the greatest time seen
+    edge: int  # the greatest ordinal known to be evicted, −1 at first
+    created: int  # leaves so far
+    head: int  # absolute indices at the current level
+    tail: int
+    mark: int  # leaves from here on have not been given out by `changes`
+    level: int  # level evictions so far
+    heads: tuple[int, ...]  # the head of each lower level when it was evicted, since the last multiple of KEPT_LEVELS
+    centers: tuple[float, ...]
+    left: bytes  # R0 and, less the newest leaf, R1; empty where absent
+    right: bytes
+    newest_leaf: bytes  # the open leaf of a window of buckets, else empty
+    rules: bytes = b""  # what the histograms keep, empty where none does
+    limit: int = 0  # of buckets now, 0: none
+    held: int = NEVER  # the greatest time of what left as irrelevant
+
+
+def kept_slots(policy: int, layout: Layout, up_to: int) -> int:
+    """How many of a leaf's first slots the eviction asks for: none by count, the time by time, else all."""
+    if layout.header or up_to:
+        return layout.width
+    return {BY_COUNT: 0, BY_TIME: layout.slot(Op.T_LAST) + 1}.get(policy, layout.width)
+
+
+class State:
+    """A window's leaves, their engine, and what has been evicted; `sluicegate.reference.core` sets it up."""
+
+    accepted: int
+    newest: int
+    edge: int
+    created: int
+    mark: int
+    heads: list[int]
+    level: int
+    held: int
+    limit: int
+    centers: tuple[float, ...] | None
+    _layout: Layout
+    _policy: int
+    _value: int
+    _hop: int
+    _up_to: int
+    _bucketed: bool
+    _timed: bool  # an exact window by time
+    _evicting: bool
+    _extreme_slot: int
+    _newest_slot: int
+    _kept: int  # slots of a leaf
+    _name: str  # the engine's
+    _engine: Engine
+    _combine: Callable[[Partial, Partial], Partial]
+    _pairs: Pairs | None
+    _staged: Staged | None
+    _rules: Rules | None
+    _eviction: Eviction | None
+    _rule: Rule | None
+
+    @property
+    def cutoff(self) -> int:
+        """By time: readings of this time or earlier leave. By count: the ordinal of the first reading inside.
+
+        What left early as irrelevant still blocks, as it would in the whole window, a FIFO, what is behind it.
+        """
+        last = self.accepted if self._policy == BY_COUNT else self.newest
+        cutoff = last // self._hop * self._hop - self._value
+        return NOTHING_LEAVES if self._policy == BY_TIME and self.held > cutoff else cutoff
+
+    def _first_after(self, cutoff: int) -> int:
+        """The first leaf that does not leave by time."""
+        head = self._engine.head
+        while head < self._engine.tail and self._engine.leaf(head)[self._newest_slot] <= cutoff:
+            head += 1
+        return head
+
+    def _end_of_oldest(self) -> int:
+        """The ordinal after the oldest leaf's last reading."""
+        if not self._bucketed:
+            return self._engine.head + 1
+        oldest = self._engine.leaf(self._engine.head)
+        return int(oldest[O_FIRST] + oldest[COUNT])
+
+    def _note_edge(self) -> None:
+        engine = self._engine
+        if self._bucketed and self._faulted():
+            return
+        if not self._bucketed:
+            self.edge = max(self.edge, engine.head - 1)
+        elif engine.head == engine.tail:
+            self.edge = self.accepted - 1
+        else:
+            self.edge = max(self.edge, int(engine.leaf(engine.head)[O_FIRST]) - 1)
+        if self._policy == BY_COUNT:
+            self.edge = max(self.edge, self.cutoff - 1)
+
+    def _faulted(self) -> bool:
+        """Whether a partial could not be had from a store: what the engine gives is not to be believed."""
+        return isinstance(self._engine, Paged) and self._engine.faulted
+
+    def cut(self, leaf: Partial) -> Cut:
+        """Where the edge cuts the oldest leaf of a window of buckets."""
+        return estimate.cut(self._layout, leaf, Edge(self._policy, self.cutoff, self.edge))
+
+    def cut_oldest(self) -> Cut | None:
+        """The same for the oldest leaf there is, None for an empty window."""
+        return None if self._engine.head == self._engine.tail else self.cut(self._engine.leaf(self._engine.head))
+
+    def require_leaves(self) -> None:
+        """Raise ConfigurationError where the engine keeps no whole leaves."""
+        if self._kept < self._layout.width:
+            raise catalogue.refuse_leaves(self._name)
+
+    def _pack(self, partial: Partial | None) -> bytes:
+        return b"" if partial is None else self._layout.format.pack(*partial)
+
+    def _unpack(self, packed: bytes) -> Partial:
+        return list(self._layout.format.unpack(packed))
