@@ -131,7 +131,8 @@ cdef Chunk* take(Pool* pool, bint large) noexcept nogil:
     elif large and pool.coming != NULL:
         chunk, pool.coming = pool.coming, NULL
     else:
-        chunk = allocate(pool, large, MAP_POPULATE)
+        # With all its pages only where chunks are prepared: else one reading would wait for sixteen of them.
+        chunk = allocate(pool, large, MAP_POPULATE if pool.ready else 0)
         if chunk == NULL:
             return NULL
         pool.chunks += (<int64_t> 1) << (pool.large if large else 0)
