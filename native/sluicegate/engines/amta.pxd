@@ -24,6 +24,7 @@ cdef class Amta(Engine):
     cdef Queue level[LEVELS]  # a circular queue of levels: level l is at (base + l) % LEVELS
     cdef int base
     cdef int depth  # levels that hold a node
+    cdef int reached  # no level above it holds a chunk
     cdef int room  # elements the stack can hold
     cdef int stacked  # elements on the stack
     cdef int kernel  # which operator the loops are made for: `kernels.kernel_of`
@@ -35,12 +36,16 @@ cdef class Amta(Engine):
     cdef Slot* right  # R1, the other trees: always base and then the newest leaf
     cdef Slot* base_of_right
     cdef Slot* stack  # R0 without the first element of each level, the topmost level first
-    cdef Slot* lefts  # a block's R0 after each eviction: room for `most_left` + 1
+    cdef Slot* lefts  # R0 after each eviction: room for `most_left` + 1
     cdef int64_t most_left
-    cdef Slot* flat  # the arrays of little.pxd, where the operator is a known one
-    cdef bint lies_flat  # the nodes are there only, and no stack is: until anything but a block looks
+    cdef Slot* own_lefts  # while a block has its room from the process: the window's own
+    cdef int64_t own_most_left
+    cdef bint lent
+    cdef Slot* flat  # the arrays of little.pxd, while a block lasts
+    cdef bint lies_flat  # the nodes are there only
     cdef int64_t flat_from  # the head when they were laid there
-    cdef int64_t flat_room  # leaves there is room for
+    cdef int64_t flat_most  # leaves that `reserve_levels` was asked for
+    cdef bint unstacked  # the stack is to be made before anything but a block looks
     cdef bint calm  # readings come as calm.pxd has it: parents from `raised` on are to be made, so is the stack
     cdef int64_t raised  # a tail
     cdef int64_t calm_tail  # so it goes on up to this tail and this head, −1: not
@@ -50,9 +55,9 @@ cdef class Amta(Engine):
     cdef int64_t lefts_from
     cdef Slot* next_leaf  # where the next leaf goes
     cdef bint flat_out  # while it is calm: the levels are laid out flat (few.pxd)
-    cdef Slot* few  # those levels, and R0 for the leftmost tree's heads
+    cdef Slot* few  # those levels, and R0 for the leftmost tree's heads: the nodes are there only
+    cdef int64_t most_few  # readings they are for, a power of two
     cdef int64_t origin  # of their indices
-    cdef int64_t laid  # the tail when they were laid out
 
     cdef Slot* node(self, int level, int64_t index) noexcept nogil
     cdef int64_t first(self, int level) noexcept nogil
@@ -60,6 +65,12 @@ cdef class Amta(Engine):
     cdef int make_room(self, int level, int64_t index) except -1 nogil
     cdef int make_room_for(self, int64_t tail) except -1 nogil
     cdef int room_for_lefts(self, int64_t n) except -1 nogil
+    cdef int lend_lefts(self, int64_t n) except -1 nogil
+    cdef void end_block(self) noexcept nogil
+    cdef void return_lefts(self) noexcept nogil
+    cdef int reach(self, int level) except -1 nogil
+    cdef int reserve_levels(self, int64_t most) except -1 nogil
+    cdef void open_levels(self, int64_t most) noexcept nogil
     cdef void unsettle(self) noexcept nogil
     cdef int64_t until_room_ends(self, int64_t most) noexcept nogil
     cdef int foresee(self, int64_t head) except -1 nogil

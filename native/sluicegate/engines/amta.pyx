@@ -9,19 +9,20 @@ taken level by level (`glide`), which combines the same operands in the same ord
 
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves, Slide
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
-    Pool, Queue, ask_for, ask_for_link, ask_for_place, at, clear, drop, give_back, has_room, held, links, prefetch, prepare, release, reserve, run_at, shape,
+    KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, Pool, Queue, ask_for, ask_for_link, ask_for_place, at, begin_batch, clear, drop, end_batch, foresee_queue,
+    give_back, has_room, held, keep_ready, lend, link_of, open_queue, prefetch, prepare, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
 )
 from sluicegate.engines.eights cimport (
     EIGHT, LEVELS_OF_EIGHT, Beside, Eights, begin_beside, beside_any_by, beside_by, combine_pairs, end_beside, extend, go_on, has_loops,
     lefts_of_eight, raise_eight,
 )
-from sluicegate.engines.few cimport FEW, ROOM_OF_FEW, find_flat_lefts, flat_at, left_at, look_ahead, step_flat
+from sluicegate.engines.few cimport FEW, LEAST_FEW, find_flat_lefts, flat_at, left_at, look_ahead, room_of_few, slots_of_few, step_flat
 from sluicegate.engines.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
     kernel_of_step, width_of,
@@ -42,7 +43,10 @@ cdef enum:
     COLD = 14  # levels, beyond which a window does not stay in the first caches
     SLOTS_OF_LINE = 8
     FEW_BUCKETS = 16384
+    LEAVES_TOGETHER = 3  # the kind of chunks that leaves come to lie in at least, their parents in those half as long
     WIDE_PARTIAL = 8  # slots: of so many the window is worth huge pages, and its readings take what it is to get one
+    FEW_LEVELS = 8
+    FLAT_ROOM = LITTLE + PIECE  # leaves
     PREPARES = 64  # readings of a block that prepare a few pages
     PARTS = 9  # stretches
     ROUND = 1024  # leaves: at its multiples many levels come to a new chunk or a cold cache line at once
@@ -67,28 +71,45 @@ cdef class Amta(Engine):
             free(self.level[level].chunk)
         release(&self.pool)
         free(self.left)
+        free(self.stack)
+        self.return_lefts()
         if self.lefts != NULL:
             free(self.lefts - EIGHT * self.p.width)
-        free(self.flat)
+        put_back(ROOM_OF_LEVELS, self.flat)
         free(self.few)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
+        cdef int level
         Engine.setup(self, p, limit)
         memset(self.level, 0, sizeof(self.level))
         shape(&self.pool, p.width)
         if 0 < limit <= FEW_BUCKETS:  # small chunks from the heap
-            self.pool.shift, self.pool.large = chunk_shift(limit), 0
-            self.pool.chunk = (<int64_t> p.width) << self.pool.shift
+            shape_by(&self.pool, p.width, chunk_shift(limit), chunk_shift(limit))
         self.kernel, self.split = kernel_of(p), each_has_kernel(p)
+        for level in range(LEAVES_TOGETHER):
+            self.level[level].lowest = LEAVES_TOGETHER - level
         self.pool.wide = self.kernel == ANY and p.width >= WIDE_PARTIAL
         self.slide_by, self.slide_slowly_by = slide_for(self.kernel), slide_slowly_for(self.kernel)
         self.room = stack_room(limit)
-        self.left = <Slot*> calloc((3 + self.room) * p.width, sizeof(Slot))
-        if self.left == NULL:
+        self.left = <Slot*> calloc(3 * p.width, sizeof(Slot))
+        self.stack = <Slot*> calloc(self.room * p.width, sizeof(Slot))
+        if self.left == NULL or self.stack == NULL:
             raise MemoryError(f"amta: no memory for {3 + self.room} partials of {p.width} slots")
         self.right = self.left + p.width
         self.base_of_right = self.right + p.width
-        self.stack = self.base_of_right + p.width
+        return 0
+
+    cdef int reach(self, int level) except -1 nogil:
+        """Up to which level there are chunks, and room on the stack for those levels."""
+        cdef Slot* stack
+        cdef int room = level + 8
+        if level + 3 > self.room:
+            stack = <Slot*> realloc(self.stack, room * self.p.width * sizeof(Slot))
+            if stack == NULL:
+                with gil:
+                    raise MemoryError(f"amta: no memory for {room} partials of {self.p.width} slots")
+            self.stack, self.room = stack, room
+        self.reached = level
         return 0
 
     # the shape
@@ -150,6 +171,8 @@ cdef class Amta(Engine):
         cdef Queue* queue
         while True:
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
+            if level > self.reached:
+                self.reach(level)
             if not has_room(&self.pool, queue, index) and reserve(&self.pool, queue, index) < 0:
                 with gil:
                     raise MemoryError(f"amta: no memory for node {index} of level {level}")
@@ -241,7 +264,7 @@ cdef class Amta(Engine):
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
             if queue.begin < min((head >> level) >> queue.shift, queue.end):
                 drop(&self.pool, queue, head >> level)
-            elif queue.begin == queue.end or queue.shift == self.pool.shift:  # so it is above, or soon: small chunks all
+            elif queue.begin == queue.end or queue.shift <= self.pool.shift:  # so it is above, or soon: chunks of the heap all
                 break
             level += 1
 
@@ -256,8 +279,11 @@ cdef class Amta(Engine):
         if self.calm:
             catch_up(self, any_op)
             end_calm(self)
-        elif self.lies_flat:
-            settle(self)
+        else:
+            if self.lies_flat:
+                settle(self, any_op)
+            if self.unstacked:
+                make_stack(self, any_op)
 
     cdef int foresee(self, int64_t head) except -1 nogil:
         """Whether the leftmost tree stays when a leaf comes and the head moves so far; then there is room for some leaves."""
@@ -276,6 +302,8 @@ cdef class Amta(Engine):
             if head >= self.calm_head:  # R0 is due at this very reading: not again at the same
                 most = min(most, AHEAD // 2)
             most = self.until_room_ends(most)
+            if not self.pool.used[LARGE_KIND]:  # else at another reading: a great window's chunks are not at hand
+                self.let_go()
             self.make_room_for(self.tail + most)
             self.next_leaf, self.calm_tail = self.node(0, self.tail), self.tail + most
         return True
@@ -289,7 +317,7 @@ cdef class Amta(Engine):
             queue = &self.level[level]
             end = queue.end << queue.shift
             end = end if level == 0 else ((end + 2) << level) - 2  # the first leaf whose node has no room
-            if end > self.tail:
+            if end > self.tail and queue.shift >= self.pool.shift:  # of short chunks one is at hand, or soon had
                 most = min(most, end - self.tail)
             level += 1
         return most
@@ -298,21 +326,40 @@ cdef class Amta(Engine):
 
     cdef int run(self, const Block* block) except -1 nogil:
         """Runs between the rare changes of the leftmost tree are taken level by level, the rest one by one."""
-        if not self.lies_flat:  # of that `run_by` takes care
+        if self.calm:
             self.unsettle()
         self.freshen()
-        if self.kernel == ADD:
-            run_by(self, add_op, block)
-        elif self.kernel == GREATEST:
-            run_by(self, greatest_op, block)
-        elif self.kernel == LEAST:
-            run_by(self, least_op, block)
-        elif self.kernel == MERGE:
-            run_by(self, merge_op, block)
-        else:
-            run_by(self, any_op, block)
+        begin_batch(&self.pool)
+        try:
+            if self.kernel == ADD:
+                run_by(self, add_op, block)
+            elif self.kernel == GREATEST:
+                run_by(self, greatest_op, block)
+            elif self.kernel == LEAST:
+                run_by(self, least_op, block)
+            elif self.kernel == MERGE:
+                run_by(self, merge_op, block)
+            else:
+                run_by(self, any_op, block)
+        finally:
+            if not block.more:
+                self.end_block()
         self.prepare_chunks(block.n)
         return 0
+
+    cdef void end_block(self) noexcept nogil:
+        """Leave what only the block needed to the next one, whosever."""
+        if self.lies_flat:
+            settle(self, any_op)
+        end_batch(&self.pool)
+        put_back(ROOM_OF_LEVELS, self.flat)
+        self.flat = NULL
+        self.return_lefts()
+
+    cdef void return_lefts(self) noexcept nogil:
+        if self.lent:
+            put_back(ROOM_OF_LEFTS, self.lefts - EIGHT * self.p.width)
+            self.lefts, self.most_left, self.lent = self.own_lefts, self.own_most_left, False
 
     cdef inline void prepare_chunks(self, int64_t n) noexcept nogil:
         """In proportion to the block, have chunks ready for single readings after it."""
@@ -365,6 +412,48 @@ cdef class Amta(Engine):
         self.lefts, self.most_left = room + EIGHT * self.p.width, most
         return 0
 
+    cdef int lend_lefts(self, int64_t n) except -1 nogil:
+        """The same for a block, from the process: the window keeps no more than single readings need."""
+        cdef int64_t most = max(min(n, SLOTS_OF_LEFTS // self.p.width), 15)
+        cdef Slot* room
+        if most <= self.most_left:
+            return 0
+        self.return_lefts()
+        room = <Slot*> lend(ROOM_OF_LEFTS, (max(SLOTS_OF_LEFTS, most * self.p.width) + (1 + EIGHT) * self.p.width) * sizeof(Slot))
+        if room == NULL:
+            with gil:
+                raise MemoryError(f"amta: no memory for a block of {most} partials of {self.p.width} slots")
+        self.own_lefts, self.own_most_left, self.lent = self.lefts, self.most_left, True
+        self.lefts, self.most_left = room + EIGHT * self.p.width, most
+        return 0
+
+    cdef int reserve_levels(self, int64_t most) except -1 nogil:
+        """See to it that `open_levels` finds room for a forest of so many leaves once the present one is cleared."""
+        cdef int64_t needs[KINDS]
+        cdef int level = 0
+        cdef bint found = True
+        memset(needs, 0, sizeof(needs))
+        while found and (level == 0 or most >> level):
+            found = foresee_queue(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], (most >> level) + 1, needs) == 0
+            level += 1
+        if level > self.reached:
+            self.reach(level)
+        if not found or keep_ready(&self.pool, needs) < 0:
+            with gil:
+                raise MemoryError(f"amta: no memory for a forest of {most} leaves")
+        return 0
+
+    cdef void open_levels(self, int64_t most) noexcept nogil:
+        """Chunks for head … tail − 1, at most `most` of them, and for the nodes above, in place of those that are there."""
+        cdef int level
+        for level in range(self.reached + 1):
+            clear(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)])
+        level = 0
+        while self.first(level) < self.end(level):
+            open_queue(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], self.first(level), self.end(level), (most >> level) + 1)
+            level += 1
+        self.reached = level
+
     cdef int make_room_for(self, int64_t tail) except -1 nogil:
         """Reserve what the leaves up to `tail` and the nodes above them need."""
         cdef int level = 0
@@ -375,6 +464,8 @@ cdef class Amta(Engine):
             if index > last:
                 return 0
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
+            if level > self.reached:
+                self.reach(level)
             if has_room(&self.pool, queue, last):
                 pass
             elif reserve(&self.pool, queue, index) < 0 or reserve(&self.pool, queue, last) < 0:
@@ -523,16 +614,13 @@ cdef class Amta(Engine):
     cdef int64_t bytes(self) noexcept nogil:
         cdef int64_t slots = (3 + self.room) * self.p.width, rings = 0
         cdef int level
-        if self.flat != NULL:
-            slots += (4 * self.flat_room + ROOM_BESIDE) * self.p.width
         if self.few != NULL:
-            slots += 3 * ROOM_OF_FEW * self.p.width
+            slots += slots_of_few(self)
         if self.lefts != NULL:
             slots += (self.most_left + 1 + EIGHT) * self.p.width
         for level in range(LEVELS):
-            if self.level[level].chunk != NULL:
-                rings += 2 * (self.level[level].mask + 1)
-        return Engine.bytes(self) + slots * <int64_t> sizeof(Slot) + held(&self.pool) + rings * <int64_t> sizeof(void*)
+            rings += ring_bytes(&self.level[level])
+        return Engine.bytes(self) + slots * <int64_t> sizeof(Slot) + held(&self.pool) + rings
 
     cdef const Slot* result(self, int side) noexcept nogil:
         if self.head == self.tail or (side == 1 and not self.has_base):
@@ -731,7 +819,7 @@ cdef inline void pop_by(Amta self, Op op) noexcept nogil:
     """Algorithms 6 and 7."""
     cdef int before = self.depth, level = 0, w = width_of(op, self.p)
     self.head += 1
-    if not self.head & (((<int64_t> 1) << self.pool.shift) - 1):  # no chunk ends anywhere else
+    if not self.head & (((<int64_t> 1) << self.pool.least) - 1):  # no chunk ends anywhere else
         self.let_go()
     self.measure()
     if self.depth < before:
@@ -765,10 +853,13 @@ cdef int chunk_shift(int64_t limit) noexcept:
 
 
 cdef int stack_room(int64_t limit) noexcept:
-    """Levels that a forest of so many leaves may have: one more than a tree's, and one for the pair being begun."""
+    """Levels that a forest of so many leaves may have: one more than a tree's, and one for the pair being begun.
+
+    Where any number may come, those of a few: `reach` makes more room.
+    """
     cdef int levels = 2
     if limit == 0:
-        return LEVELS
+        return FEW_LEVELS
     while limit >> (levels - 2):
         levels += 1
     return levels

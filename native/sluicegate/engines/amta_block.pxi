@@ -5,7 +5,9 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     cdef int64_t i = 0, k, old
     cdef bint little = is_little(self, op, block)
     if self.lies_flat and not little:
-        settle(self)
+        settle(self, op)
+    if self.unstacked and not little:
+        make_stack(self, op)
     if block.n == 1:
         self.return_chunk()
         self.make_room(0, self.tail)
@@ -16,14 +18,14 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     for k in range(block.n >> 1 if self.pool.surplus else 0):
         if self.pool.surplus:
             give_back(&self.pool)
-    self.make_room_for(self.tail + block.n + AHEAD)  # the readings after a batch find room too
     if little:
-        while i < block.n:
-            k = min(block.n - i, PIECE)
-            run_through_little(self, op, block, i, k)
-            i += k
+        k = self.tail + block.n - block.heads[block.n - 1]
+        self.reserve_levels(k)
+        self.flat_most = k
+        run_little_block(self, op, block)
         return 0
-    self.room_for_lefts(min(block.n, max(self.tail - self.head, LEAST_LEFTS)))
+    self.make_room_for(self.tail + block.n)
+    self.lend_lefts(min(block.n, max(self.tail - self.head, LEAST_LEFTS)))
     append_leaves(self, block.leaves, block.n)
     while i < block.n:
         k = self.quiet(block, i)
@@ -51,17 +53,32 @@ cdef bint is_little(Amta self, Op op, const Block* block) noexcept nogil:
         most = MOST_STEADY
     if block.n < LEAST_LITTLE or block.jump > 1 or size > most or self.kernel == ANY:
         return False
-    return self.flat != NULL and size + PIECE <= self.flat_room or make_flat(self, size)
+    if self.flat != NULL:
+        return True
+    if held > 2 * block.n:  # copying it would take longer
+        return False
+    self.flat = <Slot*> lend(ROOM_OF_LEVELS, (4 * FLAT_ROOM + ROOM_BESIDE) * self.p.width * sizeof(Slot))
+    return self.flat != NULL  # without the memory for them the long way does
 
 
-cdef bint make_flat(Amta self, int64_t size) noexcept nogil:
-    """Arrays for a window of this size; without the memory for them the long way does."""
-    cdef int64_t room = LITTLE + PIECE if size <= LITTLE else MOST_STEADY + 3 * PIECE
-    if self.lies_flat:
-        settle(self)
-    free(self.flat)
-    self.flat_room, self.flat = room, <Slot*> calloc((4 * room + ROOM_BESIDE) * self.p.width, sizeof(Slot))
-    return self.flat != NULL
+cdef inline void run_little_block(Amta self, Op op, const Block* block) noexcept nogil:
+    """The window laid out flat, all readings, and what it then has back in chunks where no block comes at once."""
+    cdef int64_t i = 0, k
+    while i < block.n:
+        k = min(block.n - i, PIECE)
+        run_through_little(self, op, block, i, k)
+        i += k
+    if not block.more:
+        settle(self, op)
+
+
+cdef inline void settle(Amta self, Op op) noexcept nogil:
+    """What lies flat, back to chunks, for which there is room; the stack may wait."""
+    cdef int w = width_of(op, self.p), level
+    self.open_levels(self.flat_most)
+    for level in range(self.depth):
+        copy_level(self, little_level(self, level, w), level, w, True)
+    self.lies_flat, self.unstacked = False, True
 
 
 cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, int64_t n) noexcept nogil:
@@ -82,29 +99,24 @@ cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, in
     else:
         run_little(&t, op, self.p, block.heads + i, room if block.totals == NULL else block.totals + i * w, n)
     self.tail, self.depth = t.tail, t.depth
-    self.drop_to(t.head)
+    self.head = t.head
     self.has_right, self.has_base = t.has_right, t.has_base
     copy_by(op, self.p, self.left, t.left)
     copy_by(op, self.p, self.right, t.right)
     copy_by(op, self.p, self.base_of_right, t.base)
 
 
-cdef void settle(Amta self) noexcept nogil:
-    """What lies flat, back to its chunks, where there is room for it; and the stack."""
+cdef void make_stack(Amta self, Op op) noexcept nogil:
     cdef int level
-    for level in range(self.depth):
-        copy_level(self, little_level(self, level, self.p.width), level, self.p.width, True)
+    self.unstacked = False
     self.stacked = 0
     for level in range(self.depth - 1, -1, -1):
-        stack_head(self, any_op, level)
-    self.lies_flat = False
-    free(self.flat)
-    self.flat = NULL
+        stack_head(self, op, level)
 
 
 cdef inline Slot* little_level(Amta self, int level, int w) noexcept nogil:
     """Where node 0 of a level would be, as the window is laid out; the level after the last is that of the R0s."""
-    cdef int64_t before = 2 * self.flat_room - ((2 * self.flat_room) >> level) + level * (EIGHT + 2) + EIGHT
+    cdef int64_t before = 2 * FLAT_ROOM - ((2 * FLAT_ROOM) >> level) + level * (EIGHT + 2) + EIGHT
     return self.flat + (before - (self.flat_from >> level if level < LEVELS_OF_LITTLE else self.flat_from)) * w
 
 
@@ -114,7 +126,7 @@ cdef inline Slot* lay_little(Amta self, Little* t, int64_t n, int w) noexcept no
     cdef int64_t begin
     cdef Slot* nodes
     cdef Slot* before
-    if not self.lies_flat or self.tail + n - self.flat_from > self.flat_room:
+    if not self.lies_flat or self.tail + n - self.flat_from > FLAT_ROOM:
         for level in range(LEVELS_OF_LITTLE):
             begin = self.flat_from
             before = little_level(self, level, w)
@@ -132,7 +144,7 @@ cdef inline Slot* lay_little(Amta self, Little* t, int64_t n, int w) noexcept no
     for level in range(LEVELS_OF_LITTLE):
         t.level[level] = little_level(self, level, w)
     t.lefts = little_level(self, LEVELS_OF_LITTLE, w)
-    return t.lefts + (self.flat_from + EIGHT + self.flat_room) * w
+    return t.lefts + (self.flat_from + EIGHT + FLAT_ROOM) * w
 
 
 cdef inline void glide_parts(Amta self, Op op, const Block* block, int64_t i, int64_t k, int64_t old) noexcept nogil:
@@ -167,7 +179,7 @@ cdef inline void glide(
     copy_by(op, self.p, lefts + old * w, self.left + s)
     if Op is Any:
         glide_by_level(self, op, w, s, block, i, k, old)
-    elif k >= LEAST_EIGHTS and self.depth > LEVELS_OF_EIGHT and self.pool.shift >= LEVELS_OF_EIGHT:
+    elif k >= LEAST_EIGHTS and self.depth > LEVELS_OF_EIGHT and self.pool.least >= LEVELS_OF_EIGHT:
         glide_by_eights(self, op, w, s, block, i, k, old)
     else:
         glide_by_level(self, op, w, s, block, i, k, old)

@@ -72,11 +72,11 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
     cdef int64_t oldest, newest
     cdef bint found, took = self.tail >= self.calm_tail
     self.freshen()
-    if self.lies_flat:
-        settle(self)
+    if self.lies_flat or self.unstacked:
+        self.unsettle()
     if self.calm:
         if self.flat_out and is_few(self, head):
-            if self.tail >= self.origin + ROOM_OF_FEW:
+            if self.tail >= self.origin + room_of_few(self):
                 move_down(self)
             return slide_flat(self, op, leaf, head, out)
         catch_up(self, op)
@@ -104,7 +104,7 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
     self.make_room(0, self.tail)
     raise_node(self, op, leaf)
     self.tail -= 1
-    block.heads, block.totals = &head, out
+    block.heads, block.totals, block.more = &head, out, False
     step(self, op, &block, 0)
     return self.head < self.tail
 
@@ -113,9 +113,9 @@ cdef void catch_up(Amta self, Op op) noexcept nogil:
     """Make the parents of the leaves that came while it was calm."""
     cdef int64_t tail = self.tail
     if self.flat_out:
-        if self.head >= self.laid:
-            begin_levels(self)
-        self.raised = self.tail = max(self.head, self.laid)
+        self.measure()
+        self.open_levels(self.most_few + self.most_few // 2)
+        self.raised = self.tail = self.head
         append_leaves(self, flat_at(self, 0, self.tail, self.p.width), tail - self.tail)
         self.tail = tail
     if self.raised < self.tail:
@@ -128,6 +128,9 @@ cdef void end_calm(Amta self) noexcept nogil:
     cdef int level
     if not self.calm:
         return
+    if self.flat_out:
+        free(self.few)
+        self.few = NULL
     self.calm = self.flat_out = False
     self.calm_tail = -1
     self.measure()
@@ -145,10 +148,8 @@ cdef void find_lefts(Amta self, Op op) noexcept nogil:
     """
     cdef int top = self.depth - 1, levels = top + 1, kept = 0
     cdef int64_t old = self.head, last = min((self.end(top) << top) - 1, old + min(AHEAD, self.most_left))
-    self.let_go()
-    if self.few != NULL and self.tail - self.head > 4 * FEW:  # no longer for it
-        free(self.few)
-        self.few = NULL
+    if self.pool.used[LARGE_KIND]:
+        self.let_go()
     if self.calm and bits(old ^ last) <= top:
         levels = bits(old ^ last)
         kept = zeros(last >> levels, top - levels) + (not self.first(top) & 1 and self.first(top) + 1 < self.end(top))
@@ -227,7 +228,7 @@ cdef void ask_for_newest(Amta self, int64_t crossing, int level) noexcept nogil:
         queue, index = &self.level[level], (crossing >> level) - 2
         if queue.begin <= index >> queue.shift < queue.end:
             prefetch(at(&self.pool, queue, self.p.width, index))
-            prefetch(links(queue)[(queue.end - 1) & queue.mask])
+            prefetch(link_of(queue, queue.end - 1))
         level += PARTS
 
 
@@ -235,25 +236,24 @@ cdef inline bint is_few(Amta self, int64_t head) noexcept nogil:
     """Whether the window is so small, and so steady, that its levels are better laid out flat."""
     cdef int64_t held = self.tail - self.head
     if self.flat_out:
-        return held < FEW and head <= self.tail and head - self.head <= 1
+        return held < self.most_few and head <= self.tail and head - self.head <= 1
     return 0 < held < FEW and head <= self.tail and head - self.head <= 1 and not (self.pool.surplus or self.base)
 
 
 cdef int lay_out(Amta self, Op op) except -1 nogil:
     """Lay the levels out flat; False: any operator, or no memory."""
     cdef int level
-    cdef int64_t origin = self.head & ~(<int64_t> 127)
     if self.kernel == ANY:
         return False
-    if self.few == NULL:
-        self.few = <Slot*> calloc(3 * ROOM_OF_FEW * self.p.width, sizeof(Slot))
+    self.most_few = max(<int64_t> 1 << bits(self.tail - self.head), LEAST_FEW)
+    self.reserve_levels(self.most_few + self.most_few // 2)
+    self.few = <Slot*> malloc(slots_of_few(self) * sizeof(Slot))
     if self.few == NULL:
         return False
-    self.make_room_for(origin + ROOM_OF_FEW)
-    self.origin, self.laid, self.raised = origin, self.tail, self.tail
+    self.origin, self.raised = self.head & -self.most_few, self.tail
     for level in range(self.depth):
         copy_level(self, flat_at(self, level, 0, self.p.width), level, self.p.width, False)
-    self.calm_lefts, self.lefts_from = self.few + 2 * ROOM_OF_FEW * self.p.width, origin
+    self.calm_lefts = self.few + 2 * room_of_few(self) * self.p.width
     find_flat_lefts(self, op)
     self.calm = self.flat_out = True
     return True
@@ -262,29 +262,14 @@ cdef int lay_out(Amta self, Op op) except -1 nogil:
 cdef void move_down(Amta self) noexcept nogil:
     """Make room for the next readings where the levels lie flat: what is still wanted of them to the arrays' beginnings."""
     cdef int level, w = self.p.width
-    cdef int64_t index, origin = self.head & ~(<int64_t> 127), down = origin - self.origin
+    cdef int64_t index, origin = self.head & -self.most_few, down = origin - self.origin
     for level in range(self.depth):
-        index = (self.head >> level) & ~(<int64_t> 1)
+        index = max((self.head >> level) & ~(<int64_t> 1), self.origin >> level)
         memmove(
             flat_at(self, level, index - (down >> level), w), flat_at(self, level, index, w),
             ((self.tail >> level) + 1 - index) * w * sizeof(Slot),
         )
-    memmove(left_at(self, self.head - down, w), left_at(self, self.head, w), (self.tail - self.head) * w * sizeof(Slot))
-    self.origin = self.lefts_from = origin
-
-
-cdef void begin_levels(Amta self) noexcept nogil:
-    """None of the nodes that stood there when the levels were laid out is left: begin at the head.
-
-    It takes no memory: room was made then for 448 leaves more than the window can hold, so there are chunks enough.
-    """
-    cdef int level
-    cdef int64_t tail = self.tail
-    for level in range(LEVELS):
-        clear(&self.pool, &self.level[level])
-    self.tail = self.head
-    self.make_room_for(tail)
-    self.tail = tail
+    self.origin = origin
 
 
 cdef int slide_flat(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:

@@ -15,6 +15,7 @@ ctypedef struct Block:  # readings of an exact window that come one after the ot
     const Slot* leaves  # n partials
     const int64_t* heads  # the window's head after each: never goes back; equal to the tail then: empty
     int64_t jump  # at most so many leave after one reading
+    bint more  # of the same batch comes next
     Slot* totals  # room for n partials: the window's after each (an empty one's is not read); NULL: not asked for
 
 cdef enum:

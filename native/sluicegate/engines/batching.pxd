@@ -16,7 +16,7 @@ cdef inline double of_nothing(int kind) noexcept nogil:
 
 cdef class Batching(Answering):
     cdef bint as_is  # the only answer is the engine's total as it stands
-    cdef Slot* scratch  # of a block: its heads, its leaves and its totals where they are not the caller's, and what finds its heads
+    cdef Slot* scratch  # of a block, while a batch lasts: its heads, its leaves and its totals where they are not the caller's, and what finds its heads
     cdef int64_t* cuts  # of a block by time, in `scratch`: up to where leaves leave; behind them the oldest leaves' times
     cdef int64_t most_block  # readings
     cdef int64_t newest_of_block  # the greatest time up to its end
@@ -25,6 +25,7 @@ cdef class Batching(Answering):
     cdef void center_on_reading(self, const double* values) noexcept nogil
     cdef bint takes_blocks(self) noexcept nogil
     cdef int run_blocks(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
+    cdef int run_each_block(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
     cdef void ask_for_next(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row, int64_t head
     ) noexcept nogil

@@ -2,7 +2,6 @@
 
 from libc.math cimport log
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from sluicegate.engines.answering cimport Answering
@@ -10,7 +9,7 @@ from sluicegate.engines.answers cimport (
     BY_COUNT, K_COUNT, K_GEOMETRIC, K_MEAN, K_STD, K_VARIANCE, Output, exact_answer, is_slot, is_whole,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
-from sluicegate.engines.chunks cimport ask_for, at, give_back, reserve, run_at
+from sluicegate.engines.chunks cimport ROOM_OF_BLOCK, ask_for, at, give_back, lend, put_back, reserve, run_at
 from sluicegate.engines.heads cimport BEHIND, in_order, leave, stay, walk
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 
@@ -29,9 +28,6 @@ cdef enum:
 cdef class Batching(Answering):
     """A window whose engine is told where the window begins after each reading of a block."""
 
-    def __dealloc__(self):
-        free(self.scratch)
-
     cdef void center_on_reading(self, const double* values) noexcept nogil:
         if self.centers_itself:
             memcpy(self.center, values, self.p.dimensions * sizeof(double))
@@ -43,9 +39,19 @@ cdef class Batching(Answering):
     cdef int run_blocks(
         self, const double* values, const int64_t* times, int64_t count, double** out
     ) except -1 nogil:
-        cdef int64_t i = 0, n
         if not self.centered:
             self.center_on_reading(values)
+        try:
+            self.run_each_block(values, times, count, out)
+        finally:
+            put_back(ROOM_OF_BLOCK, self.scratch)
+            self.scratch, self.most_block = NULL, 0
+        return 0
+
+    cdef int run_each_block(
+        self, const double* values, const int64_t* times, int64_t count, double** out
+    ) except -1 nogil:
+        cdef int64_t i = 0, n
         while i < count:
             n = min(max((self.engine.tail - self.engine.head) >> 4, BLOCK_OF_FEW), max(SLOTS_OF_BLOCK // self.p.width, 1))
             n = min(min(n, MOST_BLOCK), count - i)
@@ -68,16 +74,16 @@ cdef class Batching(Answering):
             ask_for(at(&self.time_pool, &self.times, 1, head), min(run_at(&self.times, head), n) * sizeof(int64_t))
 
     cdef int room_for_blocks(self, int64_t n) except -1 nogil:
-        """Heads, leaves and totals of n readings: as many as stay in the processor's first caches."""
+        """Heads, leaves and totals of n readings: as many as stay in the processor's first caches, for as long as a batch lasts."""
         cdef int64_t w = self.p.width
         cdef Slot* room
         if n <= self.most_block:
             return 0
-        room = <Slot*> malloc((n * (2 * w + 4) + BEHIND) * sizeof(Slot))
+        room = <Slot*> lend(ROOM_OF_BLOCK, (n * (2 * w + 4) + BEHIND) * sizeof(Slot))
         if room == NULL:
             with gil:
                 raise MemoryError(f"insert_many: no memory for a block of {n} partials of {w} slots")
-        free(self.scratch)
+        put_back(ROOM_OF_BLOCK, self.scratch)
         self.scratch, self.most_block = room, n
         self.cuts = <int64_t*> room + n * (2 * w + 1)
         return 0
@@ -88,7 +94,7 @@ cdef class Batching(Answering):
         """n readings, after which `left` of the batch are to come."""
         cdef int64_t* heads = <int64_t*> self.scratch
         cdef Block block
-        block.n, block.heads = n, heads
+        block.n, block.heads, block.more = n, heads, left > 0
         block.leaves = self.lift_block(values, times, n)
         block.totals = self.totals_of_block(out, row)
         if self.timed:

@@ -1,27 +1,40 @@
-"""A queue of partials under absolute indices in chunks of fixed size, taken from and given back to a shared free list.
+"""A queue of partials under absolute indices in chunks, taken from and given back to a shared free list.
 
-A queue begins with small chunks from the heap; where the pool has large ones, mapped from the system, a queue of many
-small chunks moves to those once, so that a window of few readings stays small and a great one gives its memory back a
-chunk at a time. Chunks of a queue are linked, so that any number of them joins the free list at once.
+A queue begins with chunks of a few partials from the heap and moves to larger ones as it grows, so that what is begun and
+what stands between them stays a small part of it; where the pool has large ones, mapped from the system, a queue of many
+moves to those, so that a great one gives its memory back a chunk at a time. Chunks of a queue are linked, so that any
+number of them joins the free list at once.
+
+What is needed only while a batch runs is the process's: free chunks of the heap, and `lend`'s rooms, lie on a shelf between
+two batches, whosever they are. Whoever finds it empty takes from the heap, whoever finds it full frees: no thread waits.
 """
 
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.program cimport Slot
 
+cdef enum:
+    KINDS = 8  # of chunks: those of the heap, each twice as long as the one before, and the large one
+    LARGE_KIND = KINDS - 1
+
 ctypedef struct Chunk:
-    Chunk* next  # in its queue, or in the free list
+    Chunk* next  # in its queue, or in the free list; behind it the partials of one of the heap
+
+ctypedef struct LargeChunk:
+    Chunk link
     Slot* data
 
 ctypedef struct Pool:
-    int shift  # a small chunk holds 2^shift partials
-    int64_t chunk  # slots of a small chunk
-    int64_t chunks  # small chunks allocated, in use or free; a large one counts as 2^large
-    int large  # a large chunk holds 2^large small ones; 0: there are none
+    int width  # slots of a partial
+    int least  # the smallest chunk holds 2^least partials
+    int shift  # the largest of the heap 2^shift
+    int large  # a large chunk holds 2^large of those; 0: there are none
     bint surplus  # more is free than a window of this size needs: `give_back` returns a chunk to the system
-    Chunk* free[2]  # small, large
-    int64_t spare[2]  # chunks in the free lists
-    int64_t used[2]  # chunks in queues
+    bint batch  # between `begin_batch` and `end_batch`
+    Chunk* free[KINDS]
+    int64_t spare[KINDS]  # chunks in the free lists
+    int64_t used[KINDS]  # chunks in queues
+    int64_t held  # bytes of chunks, in use or free
     Chunk* coming  # a large one that `prepare` is about: its bytes before `ready` have been touched
     int64_t ready
     bint wide  # large chunks come out of regions of huge pages, once there are many
@@ -29,11 +42,14 @@ ctypedef struct Pool:
     int64_t region_left  # bytes
 
 ctypedef struct Queue:
-    Slot** chunk  # a ring: chunk k's data is at k & mask; behind it a ring of the chunks themselves
+    Slot** chunk  # a ring: chunk k's data is at k & mask; behind it, where they are large, a ring of the chunks themselves
     int64_t mask
     int64_t begin  # chunks begin … end − 1 are there
     int64_t end
     int shift  # of its chunks now
+    int64_t most  # chunks, before it moves to longer ones or its ring is full
+    short kind
+    short lowest  # once they are not the shortest they are of this kind at least: who reads one after the other has longer runs
 
 
 cdef inline Slot* at(const Pool* pool, const Queue* queue, int width, int64_t index) noexcept nogil:
@@ -64,26 +80,47 @@ cdef inline void ask_for(const void* data, int64_t size) noexcept nogil:
         prefetch(<const char*> data + i)
 
 
-cdef inline Chunk** links(const Queue* queue) noexcept nogil:
-    return <Chunk**> (queue.chunk + queue.mask + 1)
+cdef inline Chunk* link_of(const Queue* queue, int64_t k) noexcept nogil:
+    """Chunk k, which is there."""
+    if queue.kind == LARGE_KIND:
+        return (<Chunk**> (queue.chunk + queue.mask + 1))[k & queue.mask]
+    return <Chunk*> queue.chunk[k & queue.mask] - 1
+
+
+cdef inline int64_t ring_bytes(const Queue* queue) noexcept nogil:
+    if queue.chunk == NULL:
+        return 0
+    return ((1 + (queue.kind == LARGE_KIND)) * (queue.mask + 1)) * <int64_t> sizeof(void*)
 
 
 cdef inline void ask_for_place(const Queue* queue, int64_t index, int64_t chunk) noexcept nogil:
     """Fetch where it stands where the partial at `index` is, and what `drop` reads of a queue up to there; and the same of a chunk."""
+    cdef int64_t links = queue.mask + 1 if queue.kind == LARGE_KIND else 0
     prefetch(queue.chunk + ((index >> queue.shift) & queue.mask))
-    prefetch(links(queue) + (((index >> queue.shift) - 1) & queue.mask))
+    prefetch(queue.chunk + links + (((index >> queue.shift) - 1) & queue.mask))
     prefetch(queue.chunk + (chunk & queue.mask))
-    prefetch(links(queue) + (chunk & queue.mask))
+    prefetch(queue.chunk + links + (chunk & queue.mask))
 
 
 cdef inline void ask_for_link(const Queue* queue, int64_t index) noexcept nogil:
     """Fetch the last chunk wholly before `index`, which `drop` writes."""
     if queue.begin < index >> queue.shift:
-        prefetch(links(queue)[((index >> queue.shift) - 1) & queue.mask])
+        prefetch(link_of(queue, (index >> queue.shift) - 1))
 
 
-cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: 1 KiB and 64 KiB chunks
+cdef enum:  # rooms that `lend` keeps
+    ROOM_OF_BLOCK, ROOM_OF_LEVELS, ROOM_OF_LEFTS, ROOMS
+
+cdef void* lend(int room, size_t size) noexcept nogil  # so many bytes until `put_back`, with whatever is in them; NULL: no memory
+cdef void put_back(int room, void* data) noexcept nogil
+cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: up to 1 KiB, and 64 KiB
+cdef void shape_by(Pool* pool, int width, int least, int shift) noexcept nogil  # chunks of 2^least to 2^shift partials, at most 7 kinds; no large ones
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # makes room up to `index`, in an empty queue from there; −1: no memory
+cdef int foresee_queue(Pool* pool, Queue* queue, int64_t n, int64_t* needs) noexcept nogil  # an empty queue can be opened for n partials with what `needs` counts
+cdef int keep_ready(Pool* pool, const int64_t* needs) noexcept nogil  # so many chunks of each kind are there, in use or free; −1: no memory
+cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil  # an empty one for first … end − 1, at most n of them
+cdef void begin_batch(Pool* pool) noexcept nogil  # chunks may come off the shelf
+cdef void end_batch(Pool* pool) noexcept nogil  # those that are free lie there again
 cdef bint prepare(Pool* pool) noexcept nogil  # has a large chunk at hand before it is needed, a few pages a call; False: nothing to do
 cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # gives back what lies wholly before `index`; O(1)
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil

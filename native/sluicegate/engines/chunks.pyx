@@ -8,16 +8,34 @@ from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_
 from sluicegate.engines.program cimport Slot
 
 cdef enum:
-    SMALL = 128  # slots of a small chunk, more or less
-    LARGE = 6  # a large chunk is 2^LARGE small ones
-    MOST_SMALL = 288  # small chunks of a queue before it moves to large ones, which then are no great part of it
+    SMALL = 128  # slots of the longest chunk of the heap, more or less
+    LEAST = 3  # 2^LEAST partials of the shortest one: what loops over eight leaves count on
+    LARGE = 6  # a large chunk is 2^LARGE of the longest ones
+    MOST_SMALL = 288  # of those in a queue before it moves to large ones, which then are no great part of it
+    MOST_SHORT = 36  # of shorter ones at most
+    MOST_OF_BATCH = 15  # and where batches come: their loops run from chunk to chunk
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
-    SPARE_SMALL = 16
+    SPARE = 32  # partials in such of the heap, but one chunk at least
+    MOST_SHELVED = 96  # chunks of one size on the shelf
+    SIZES = 2 * SMALL + 1  # in slots: longer ones do not lie there
     MANY = 8  # large chunks in use, in eights, from which two more are kept at hand
     PAGE = 4096  # bytes: a system with larger pages is asked more often than it need be
     HUGE_PAGE = 2097152
     REGION = 16777216  # bytes that huge pages are asked for at a time, where as much is in use already
     AT_ONCE = 4  # pages that one reading has prepared: a new one takes microseconds
+
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    /* What lies there belongs to whoever takes it: an exchange of pointers, and nobody waits. */
+    static void *sg_shelf[257], *sg_rooms[8];
+    static inline void *sg_swap(void **place, void *put) { return __atomic_exchange_n(place, put, __ATOMIC_ACQ_REL); }
+    #define sg_swap_chunks(size, list) sg_swap(&sg_shelf[size], (list))
+    #define sg_swap_room(room, data) sg_swap(&sg_rooms[room], (data))
+    """
+    void* swap_chunks "sg_swap_chunks"(int64_t size, void* list) noexcept nogil
+    void* swap_room "sg_swap_room"(int room, void* data) noexcept nogil
 
 
 cdef extern from *:
@@ -44,119 +62,287 @@ cdef extern from *:
     void ask_for_huge "sg_ask_for_huge"(void* data, size_t size) noexcept nogil
 
 
+cdef void* lend(int room, size_t size) noexcept nogil:
+    cdef size_t* found = <size_t*> swap_room(room, NULL)
+    if found != NULL and found[0] >= size:
+        return found + 2
+    free(found)
+    found = <size_t*> calloc(1, size + 2 * sizeof(size_t))
+    if found == NULL:
+        return NULL
+    found[0] = size
+    return found + 2
+
+
+cdef void put_back(int room, void* data) noexcept nogil:
+    if data != NULL:
+        free(swap_room(room, <size_t*> data - 2))
+
+
 cdef void shape(Pool* pool, int width) noexcept nogil:
-    memset(pool, 0, sizeof(Pool))
-    pool.shift = 7
-    while pool.shift > 2 and (width << pool.shift) > 2 * SMALL:
-        pool.shift -= 1
-    pool.chunk = (<int64_t> width) << pool.shift
+    cdef int shift = 7
+    while shift > 2 and (width << shift) > 2 * SMALL:
+        shift -= 1
+    shape_by(pool, width, min(shift, LEAST), shift)
     pool.large = LARGE
 
 
-cdef inline bint is_large(const Pool* pool, const Queue* queue) noexcept nogil:
-    return queue.shift != pool.shift
+cdef void shape_by(Pool* pool, int width, int least, int shift) noexcept nogil:
+    memset(pool, 0, sizeof(Pool))
+    pool.width, pool.least, pool.shift = width, least, shift
+
+
+cdef inline int shift_of(const Pool* pool, int kind) noexcept nogil:
+    return pool.shift + pool.large if kind == LARGE_KIND else pool.least + kind
+
+
+cdef inline int64_t slots_of(const Pool* pool, int kind) noexcept nogil:
+    return <int64_t> pool.width << shift_of(pool, kind)
+
+
+cdef inline int64_t bytes_of(const Pool* pool, int kind) noexcept nogil:
+    return slots_of(pool, kind) * <int64_t> sizeof(Slot) + (0 if kind == LARGE_KIND else <int64_t> sizeof(Chunk))
+
+
+cdef inline Slot* data_of(int kind, Chunk* chunk) noexcept nogil:
+    return (<LargeChunk*> chunk).data if kind == LARGE_KIND else <Slot*> (chunk + 1)
+
+
+cdef inline int next_kind(const Pool* pool, const Queue* queue, int kind) noexcept nogil:
+    """The chunks that a queue moves to; the same where there are none."""
+    if pool.least + kind < pool.shift:
+        return max(kind + 1, min(queue.lowest, pool.shift - pool.least))
+    return LARGE_KIND if pool.large else kind
+
+
+cdef inline int64_t most_of(const Pool* pool, int kind) noexcept nogil:
+    """So many chunks a queue has at most before it moves to longer ones.
+
+    What is begun at both ends grows with their length, what stands beside each (its link, its place in the ring, the heap's own) with their number.
+    """
+    if pool.least + kind == pool.shift:
+        return MOST_SMALL
+    return min(slots_of(pool, kind) // 2 + 4, MOST_OF_BATCH if pool.batch else MOST_SHORT)
 
 
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
     if queue.begin == queue.end:
-        queue.shift = pool.shift
-        queue.begin = queue.end = index >> queue.shift
-    elif pool.large and not is_large(pool, queue) and queue.end - queue.begin >= MOST_SMALL:
-        if move_to_large(pool, queue) < 0:
-            return -1
+        begin_with(pool, queue, 0, index)
     while queue.end <= index >> queue.shift:
-        if append(pool, queue) < 0:
+        if queue.end - queue.begin < queue.most and pool.free[queue.kind] != NULL and queue.kind != LARGE_KIND:
+            append_free(pool, queue)
+        elif append(pool, queue) < 0:
             return -1
     return 0
+
+
+cdef inline void append_free(Pool* pool, Queue* queue) noexcept nogil:
+    """`append` of what is at hand, in a queue that is neither empty nor full."""
+    cdef Chunk* chunk = pool.free[queue.kind]
+    pool.free[queue.kind] = chunk.next
+    pool.spare[queue.kind] -= 1
+    pool.used[queue.kind] += 1
+    link_of(queue, queue.end - 1).next = chunk
+    queue.chunk[queue.end & queue.mask] = <Slot*> (chunk + 1)
+    queue.end += 1
+
+
+cdef inline void begin_with(Pool* pool, Queue* queue, int kind, int64_t index) noexcept nogil:
+    """Chunks of this kind into an empty queue, from `index` on."""
+    if kind == LARGE_KIND and queue.kind != LARGE_KIND:  # its ring is for half as many
+        free(queue.chunk)
+        queue.chunk, queue.mask = NULL, 0
+    queue.kind, queue.shift = kind, shift_of(pool, kind)
+    queue.begin = queue.end = index >> queue.shift
+    queue.most = 0
 
 
 cdef int append(Pool* pool, Queue* queue) noexcept nogil:
     """One chunk more at the end, linked to the one before."""
     cdef Chunk* chunk
+    cdef int longer = next_kind(pool, queue, queue.kind)
+    if longer != queue.kind and queue.kind != LARGE_KIND and queue.end - queue.begin >= most_of(pool, queue.kind):
+        return move(pool, queue, longer)
     if (queue.chunk == NULL or queue.end - queue.begin >= queue.mask) and widen(queue) < 0:  # before it is full: windows of 2^k end there
         return -1
-    chunk = take(pool, is_large(pool, queue))
+    chunk = take(pool, queue.kind)
     if chunk == NULL:
         return -1
     if queue.end > queue.begin:
-        links(queue)[(queue.end - 1) & queue.mask].next = chunk
-    queue.chunk[queue.end & queue.mask] = chunk.data
-    links(queue)[queue.end & queue.mask] = chunk
+        link_of(queue, queue.end - 1).next = chunk
+    queue.chunk[queue.end & queue.mask] = data_of(queue.kind, chunk)
+    if queue.kind == LARGE_KIND:
+        (<Chunk**> (queue.chunk + queue.mask + 1))[queue.end & queue.mask] = chunk
     queue.end += 1
+    queue.most = queue.mask if queue.kind == longer else min(queue.mask, most_of(pool, queue.kind))
     return 0
 
 
 cdef int widen(Queue* queue) noexcept nogil:
     cdef Queue wider = queue[0]
     cdef int64_t k
+    cdef int rings = 1 + (queue.kind == LARGE_KIND)
     wider.mask = 3 if queue.chunk == NULL else 2 * queue.mask + 1
-    wider.chunk = <Slot**> calloc(2 * (wider.mask + 1), sizeof(void*))
+    wider.chunk = <Slot**> calloc(rings * (wider.mask + 1), sizeof(void*))
     if wider.chunk == NULL:
         return -1
     for k in range(queue.begin, queue.end):
         wider.chunk[k & wider.mask] = queue.chunk[k & queue.mask]
-        links(&wider)[k & wider.mask] = links(queue)[k & queue.mask]
+        if rings == 2:
+            (<Chunk**> (wider.chunk + wider.mask + 1))[k & wider.mask] = link_of(queue, k)
     free(queue.chunk)
     queue[0] = wider
     return 0
 
 
-cdef int move_to_large(Pool* pool, Queue* queue) noexcept nogil:
-    """Copy a queue into large chunks; the small ones join the free list."""
-    cdef Queue large
-    cdef int64_t k, inside = (<int64_t> 1 << pool.large) - 1
-    memset(&large, 0, sizeof(Queue))
-    large.shift = pool.shift + pool.large
-    large.begin = large.end = queue.begin >> pool.large
-    for k in range(queue.begin, queue.end):
-        if large.end <= k >> pool.large and append(pool, &large) < 0:
-            clear(pool, &large)
-            free(large.chunk)
+cdef int move(Pool* pool, Queue* queue, int kind) noexcept nogil:
+    """Copy a queue into longer chunks, with room for one partial more at least; the shorter ones join the free list."""
+    cdef Queue longer
+    cdef int was = queue.kind
+    cdef int64_t k, n = slots_of(pool, was), inside
+    memset(&longer, 0, sizeof(Queue))
+    longer.lowest = queue.lowest
+    begin_with(pool, &longer, kind, queue.begin << queue.shift)
+    inside = (<int64_t> 1 << (longer.shift - queue.shift)) - 1
+    for k in range(queue.begin, queue.end + 1):
+        if longer.end <= k >> (longer.shift - queue.shift) and append(pool, &longer) < 0:
+            clear(pool, &longer)
+            free(longer.chunk)
             return -1
-        memcpy(
-            large.chunk[(k >> pool.large) & large.mask] + (k & inside) * pool.chunk,
-            queue.chunk[k & queue.mask], pool.chunk * sizeof(Slot),
-        )
+        if k < queue.end:
+            memcpy(
+                longer.chunk[(k >> (longer.shift - queue.shift)) & longer.mask] + (k & inside) * n, queue.chunk[k & queue.mask],
+                n * sizeof(Slot),
+            )
     clear(pool, queue)
     free(queue.chunk)
-    queue[0] = large
+    queue[0] = longer
+    while kind != LARGE_KIND and pool.spare[was] > 1 and not pool.batch:  # of many only a chunk an operation goes back
+        forget(pool, was)
     return 0
 
 
-cdef Chunk* take(Pool* pool, bint large) noexcept nogil:
-    cdef Chunk* chunk = pool.free[large]
+cdef int foresee_queue(Pool* pool, Queue* queue, int64_t n, int64_t* needs) noexcept nogil:
+    cdef int kind = kind_for(pool, queue, n)
+    needs[kind] += chunks_for(pool, kind, n)
+    while queue.chunk == NULL or chunks_for(pool, kind, n) >= queue.mask:
+        if widen(queue) < 0:
+            return -1
+    return 0
+
+
+cdef inline int64_t chunks_for(const Pool* pool, int kind, int64_t n) noexcept nogil:
+    """In which n partials find room wherever they begin."""
+    return n if n < 2 else ((n - 2) >> shift_of(pool, kind)) + 2
+
+
+cdef int kind_for(const Pool* pool, const Queue* queue, int64_t n) noexcept nogil:
+    """The shortest chunks of the heap in which n partials may stay."""
+    cdef int kind = 0
+    while chunks_for(pool, kind, n) > most_of(pool, kind) and pool.least + kind < pool.shift:
+        kind = next_kind(pool, queue, kind)
+    return kind
+
+
+cdef int keep_ready(Pool* pool, const int64_t* needs) noexcept nogil:
+    cdef int kind
+    cdef Chunk* chunk
+    for kind in range(KINDS):
+        while pool.spare[kind] + pool.used[kind] < needs[kind]:
+            chunk = take_new(pool, kind)
+            if chunk == NULL:
+                return -1
+            chunk.next, pool.free[kind] = pool.free[kind], chunk
+            pool.spare[kind] += 1
+    return 0
+
+
+cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil:
+    begin_with(pool, queue, kind_for(pool, queue, n), first)
+    while queue.end <= (end - 1) >> queue.shift:
+        if append(pool, queue) < 0:
+            return -1
+    return 0
+
+
+cdef Chunk* take(Pool* pool, int kind) noexcept nogil:
+    cdef Chunk* chunk
+    if pool.free[kind] == NULL and pool.batch:
+        take_from_shelf(pool, kind)
+    chunk = pool.free[kind]
     if chunk != NULL:
-        pool.free[large] = chunk.next
-        pool.spare[large] -= 1
-    elif large and pool.coming != NULL:
+        pool.free[kind] = chunk.next
+        pool.spare[kind] -= 1
+    elif kind == LARGE_KIND and pool.coming != NULL:
         chunk, pool.coming = pool.coming, NULL
     else:
-        # With all its pages only where chunks are prepared: else one reading would wait for sixteen of them.
-        chunk = allocate(pool, large, MAP_POPULATE if pool.ready else 0)
+        chunk = take_new(pool, kind)
         if chunk == NULL:
             return NULL
-        pool.chunks += (<int64_t> 1) << (pool.large if large else 0)
-    pool.used[large] += 1
+    pool.used[kind] += 1
     return chunk
 
 
-cdef Chunk* allocate(Pool* pool, bint large, int at_once) noexcept nogil:
-    """A chunk of either kind; a large one with all its pages, or only its first."""
-    cdef size_t size = pool.chunk * sizeof(Slot)
-    cdef Chunk* chunk = <Chunk*> malloc(sizeof(Chunk) + (0 if large else size))
+cdef inline Chunk* take_new(Pool* pool, int kind) noexcept nogil:
+    """With all its pages only where chunks are prepared: else one reading would wait for sixteen of them."""
+    cdef Chunk* chunk = allocate(pool, kind, MAP_POPULATE if pool.ready else 0)
+    if chunk != NULL:
+        pool.held += bytes_of(pool, kind)
+    return chunk
+
+
+cdef void take_from_shelf(Pool* pool, int kind) noexcept nogil:
+    cdef Chunk* list
+    if kind == LARGE_KIND or slots_of(pool, kind) >= SIZES:
+        return
+    list = <Chunk*> swap_chunks(slots_of(pool, kind), NULL)
+    if list != NULL:
+        pool.free[kind], pool.spare[kind] = list, data_of(kind, list).i
+        pool.held += pool.spare[kind] * bytes_of(pool, kind)
+
+
+cdef void begin_batch(Pool* pool) noexcept nogil:
+    pool.batch = True
+
+
+cdef void end_batch(Pool* pool) noexcept nogil:
+    cdef int kind
+    for kind in range(0 if pool.used[LARGE_KIND] else pool.shift - pool.least + 1):  # of a great one they are no part to speak of
+        if 1 < pool.spare[kind] <= MOST_SHELVED and slots_of(pool, kind) < SIZES:
+            put_on_shelf(pool, kind)
+    pool.batch = False
+    pool.surplus = has_surplus(pool)
+
+
+cdef void put_on_shelf(Pool* pool, int kind) noexcept nogil:
+    """All free ones; what lay there goes back to the heap."""
+    cdef Chunk* list = pool.free[kind]
+    cdef Chunk* chunk
+    data_of(kind, list).i = pool.spare[kind]
+    pool.held -= pool.spare[kind] * bytes_of(pool, kind)
+    pool.free[kind], pool.spare[kind] = NULL, 0
+    list = <Chunk*> swap_chunks(slots_of(pool, kind), list)
+    while list != NULL:
+        chunk, list = list, list.next
+        free(chunk)
+
+
+cdef Chunk* allocate(Pool* pool, int kind, int at_once) noexcept nogil:
+    """A chunk of any kind; a large one with all its pages, or only its first."""
+    cdef bint large = kind == LARGE_KIND
+    cdef size_t size = slots_of(pool, kind) * sizeof(Slot)
+    cdef Chunk* chunk = <Chunk*> malloc(sizeof(LargeChunk) if large else sizeof(Chunk) + size)
     cdef void* data
     if chunk == NULL or not large:
-        if chunk != NULL:
-            chunk.data = <Slot*> (chunk + 1)
         return chunk
-    data = huge(pool, size << pool.large) if pool.wide else NULL
+    data = huge(pool, size) if pool.wide else NULL
     if data == NULL:
-        data = mmap(NULL, size << pool.large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0)
+        data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0)
     if data == MAP_FAILED:
         free(chunk)
         return NULL
-    chunk.data = <Slot*> data
-    chunk.data.i = 0  # the first page is had now, not when the first leaf comes
+    (<LargeChunk*> chunk).data = <Slot*> data
+    (<Slot*> data).i = 0  # the first page is had now, not when the first leaf comes
     return chunk
 
 
@@ -191,47 +377,57 @@ cdef void end_region(Pool* pool) noexcept nogil:
 
 
 cdef bint prepare(Pool* pool) noexcept nogil:
-    cdef int64_t end, size = (pool.chunk << pool.large) * sizeof(Slot), used = pool.used[True] >> 3, wanted = 3 if used > MANY else 1
+    cdef int64_t end, size, used, wanted
+    if not pool.used[LARGE_KIND]:
+        return False
+    size, used = slots_of(pool, LARGE_KIND) * <int64_t> sizeof(Slot), pool.used[LARGE_KIND] >> 3
+    wanted = 3 if used > MANY else 1
     if pool.coming == NULL:
         while used:  # so many levels of a forest come to the end of a chunk at once
             used, wanted = used >> 1, wanted + 1
-        if not pool.used[True] or pool.spare[True] >= wanted:
+        if pool.spare[LARGE_KIND] >= wanted:
             return False
-        pool.coming, pool.ready = allocate(pool, True, 0), PAGE
+        pool.coming, pool.ready = allocate(pool, LARGE_KIND, 0), PAGE
         if pool.coming != NULL:
-            pool.chunks += (<int64_t> 1) << pool.large
+            pool.held += bytes_of(pool, LARGE_KIND)
         return pool.coming != NULL  # without memory: whoever comes to need it says so
     end = min(pool.ready + AT_ONCE * PAGE, size)
     while pool.ready < end:
-        pool.coming.data[pool.ready // <int64_t> sizeof(Slot)].i = 0
+        (<LargeChunk*> pool.coming).data[pool.ready // <int64_t> sizeof(Slot)].i = 0
         pool.ready += PAGE
     if end == size:
-        pool.coming.next, pool.free[True] = pool.free[True], pool.coming
-        pool.spare[True] += 1
+        pool.coming.next, pool.free[LARGE_KIND] = pool.free[LARGE_KIND], pool.coming
+        pool.spare[LARGE_KIND] += 1
         pool.coming = NULL
     return True
 
 
 cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
     cdef int64_t k = min(index >> queue.shift, queue.end), n = k - queue.begin
-    cdef bint large = is_large(pool, queue)
+    cdef int kind = queue.kind
     if n <= 0:
         return
-    links(queue)[(k - 1) & queue.mask].next = pool.free[large]
-    pool.free[large] = links(queue)[queue.begin & queue.mask]
-    pool.spare[large] += n
-    pool.used[large] -= n
+    link_of(queue, k - 1).next = pool.free[kind]
+    pool.free[kind] = link_of(queue, queue.begin)
+    pool.spare[kind] += n
+    pool.used[kind] -= n
     queue.begin = k
-    pool.surplus = has_surplus(pool)
+    pool.surplus = pool.surplus or (kind == LARGE_KIND or not pool.batch) and has_too_many(pool, kind)
 
 
 cdef bint has_surplus(const Pool* pool) noexcept nogil:
-    return has_too_many(pool, False) or has_too_many(pool, True)
+    cdef int kind
+    for kind in range(LARGE_KIND if pool.batch else 0, KINDS):  # else the shelf takes them
+        if has_too_many(pool, kind):
+            return True
+    return False
 
 
-cdef inline bint has_too_many(const Pool* pool, bint large) noexcept nogil:
-    """More than an eighth of what is in use."""
-    return pool.spare[large] > (pool.used[large] >> 3) + (SPARE_LARGE if large else SPARE_SMALL)
+cdef inline bint has_too_many(const Pool* pool, int kind) noexcept nogil:
+    """More than an eighth of what is in use, or a sixteenth of what is from the heap, and what takes turns."""
+    if kind == LARGE_KIND:
+        return pool.spare[kind] > (pool.used[kind] >> 3) + SPARE_LARGE
+    return pool.spare[kind] > (pool.used[kind] >> 4) + max(SPARE >> shift_of(pool, kind), 1)
 
 
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil:
@@ -239,33 +435,34 @@ cdef void clear(Pool* pool, Queue* queue) noexcept nogil:
 
 
 cdef void give_back(Pool* pool) noexcept nogil:
-    if has_too_many(pool, True):
-        forget(pool, True)
-    elif has_too_many(pool, False):
-        forget(pool, False)
+    cdef int kind = LARGE_KIND, least = LARGE_KIND if pool.batch else 0
+    while kind > least and not has_too_many(pool, kind):
+        kind -= 1
+    if has_too_many(pool, kind):
+        forget(pool, kind)
     pool.surplus = has_surplus(pool)
 
 
-cdef void forget(Pool* pool, bint large) noexcept nogil:
-    cdef Chunk* chunk = pool.free[large]
-    pool.free[large] = chunk.next
-    pool.spare[large] -= 1
-    pool.chunks -= (<int64_t> 1) << (pool.large if large else 0)
-    if large:
-        munmap(chunk.data, (pool.chunk * sizeof(Slot)) << pool.large)
+cdef void forget(Pool* pool, int kind) noexcept nogil:
+    cdef Chunk* chunk = pool.free[kind]
+    pool.free[kind] = chunk.next
+    pool.spare[kind] -= 1
+    pool.held -= bytes_of(pool, kind)
+    if kind == LARGE_KIND:
+        munmap((<LargeChunk*> chunk).data, slots_of(pool, kind) * sizeof(Slot))
     free(chunk)
 
 
 cdef void release(Pool* pool) noexcept nogil:
-    cdef int large
+    cdef int kind
     end_region(pool)
     if pool.coming != NULL:
-        pool.coming.next, pool.free[True] = pool.free[True], pool.coming
+        pool.coming.next, pool.free[LARGE_KIND] = pool.free[LARGE_KIND], pool.coming
         pool.coming = NULL
-    for large in range(2):
-        while pool.free[large] != NULL:
-            forget(pool, large)
+    for kind in range(KINDS):
+        while pool.free[kind] != NULL:
+            forget(pool, kind)
 
 
 cdef int64_t held(const Pool* pool) noexcept nogil:
-    return pool.chunks * pool.chunk * <int64_t> sizeof(Slot)
+    return pool.held

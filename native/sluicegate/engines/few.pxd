@@ -12,21 +12,32 @@ from sluicegate.engines.program cimport Slot
 
 cdef enum:
     FEW = 64  # readings of the window at most
+    LEAST_FEW = 16  # that there is room for at least
     LEVELS_OF_FEW = 8
-    ROOM_OF_FEW = 512  # leaves: the window's, those that come, and up to a multiple of 2^7 before
-
+    ALIKE = 4  # times as many leaves as the window may have: its own, those that come, and up to a multiple of that number before
 
 
 cdef extern from *:
     int zeros_below "__builtin_ctzll"(uint64_t number) nogil  # trailing zeros of what is not 0
 
 
+cdef inline int64_t room_of_few(Amta self) noexcept nogil:
+    """Leaves."""
+    return ALIKE * self.most_few
+
+
+cdef inline int64_t slots_of_few(Amta self) noexcept nogil:
+    """Of all levels and the R0s."""
+    return (2 * room_of_few(self) + self.most_few + 2) * self.p.width
+
+
 cdef inline Slot* flat_at(Amta self, int level, int64_t index, int w) noexcept nogil:
-    return self.few + (2 * ROOM_OF_FEW - ((2 * ROOM_OF_FEW) >> level) + index - (self.origin >> level)) * w
+    cdef int64_t room = 2 * room_of_few(self)
+    return self.few + (room - (room >> level) + index - (self.origin >> level)) * w
 
 
 cdef inline Slot* left_at(Amta self, int64_t head, int w) noexcept nogil:
-    return self.few + (2 * ROOM_OF_FEW + head - self.origin) * w
+    return self.calm_lefts + (head - self.lefts_from) * w
 
 
 cdef inline int64_t end_of_leftmost(Amta self) noexcept nogil:
@@ -64,7 +75,9 @@ cdef inline void find_flat_lefts(Amta self, Op op) noexcept nogil:
     """R0 for each head after the present one in the leftmost tree."""
     cdef int w = width_of(op, self.p), level
     cdef int64_t end = end_of_leftmost(self), h = end - 1, head = self.head, follows
-    cdef Slot* lefts = left_at(self, 0, w)
+    cdef Slot* lefts
+    self.lefts_from = head
+    lefts = left_at(self, 0, w)
     while h > head:
         level = zeros_below(h)
         follows = h + ((<int64_t> 1) << level)
@@ -169,5 +182,5 @@ cdef inline void look_ahead(Amta self, int w) noexcept nogil:
     self.calm_head, self.calm_jump = end_of_leftmost(self), 1
     if not changes & (((<int64_t> 1) << depth) - 1) and ((self.calm_head - 1) >> depth) + 2 <= changes >> depth:
         changes += (<int64_t> 1) << depth
-    self.calm_tail = min(changes - 2, self.origin + ROOM_OF_FEW)
+    self.calm_tail = min(min(changes - 2, self.origin + room_of_few(self)), self.head + self.most_few + self.most_few // 2)
     self.next_leaf = flat_at(self, 0, self.tail, w)

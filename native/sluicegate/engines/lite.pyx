@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, shape
+from sluicegate.engines.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, ring_bytes, shape
 from sluicegate.engines.program cimport Program, Slot, copy
 from sluicegate.engines.queued cimport Queued, drop_before
 
@@ -50,8 +50,7 @@ cdef class Lite(Queued):
         return at(&self.kept_pool, &self.kept_leaves, self.kept, index)
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t rings = 0 if self.kept_leaves.chunk == NULL else 2 * (self.kept_leaves.mask + 1)
-        return Queued.bytes(self) + held(&self.kept_pool) + rings * <int64_t> sizeof(void*)
+        return Queued.bytes(self) + held(&self.kept_pool) + ring_bytes(&self.kept_leaves)
 
     cdef int begin(self, int64_t head) except -1:
         clear(&self.kept_pool, &self.kept_leaves)

@@ -12,7 +12,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from sluicegate.engines.base cimport Block, Engine, Leaves
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, shape
+from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, ring_bytes, shape
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
@@ -205,9 +205,8 @@ cdef class LogMta(Engine):
         cdef int64_t rings = 0
         cdef int level
         for level in range(LEVELS):
-            if self.level[level].chunk != NULL:
-                rings += 2 * (self.level[level].mask + 1)
-        return Engine.bytes(self) + held(&self.pool) + rings * <int64_t> sizeof(void*)
+            rings += ring_bytes(&self.level[level])
+        return Engine.bytes(self) + held(&self.pool) + rings
 
     cdef int begin(self, int64_t head) except -1:
         cdef int level

@@ -5,7 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from sluicegate.engines.base cimport Engine
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, has_room, held, prepare, release, reserve, shape
+from sluicegate.engines.chunks cimport Pool, Queue, at, clear, has_room, held, prepare, release, reserve, ring_bytes, shape
 from sluicegate.engines.program cimport Program, Slot
 
 from sluicegate.errors import InvariantError
@@ -47,8 +47,7 @@ cdef class Queued(Engine):
         return at(&self.pool, &self.queue, self.stride, index)
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t rings = 0 if self.queue.chunk == NULL else 2 * (self.queue.mask + 1)
-        return Engine.bytes(self) + held(&self.pool) + rings * <int64_t> sizeof(void*)
+        return Engine.bytes(self) + held(&self.pool) + ring_bytes(&self.queue)
 
     cdef int begin(self, int64_t head) except -1:
         clear(&self.pool, &self.queue)

@@ -9,7 +9,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport Block, Engine
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, held, release, reserve, run_at
+from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, held, release, reserve, ring_bytes, run_at, shape_by
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 
 cdef extern from "lanes.h" nogil:
@@ -36,10 +36,8 @@ cdef class Recalc(Engine):
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Engine.setup(self, p, limit)
-        memset(&self.pool, 0, sizeof(Pool))
         memset(&self.leaves, 0, sizeof(Queue))
-        self.pool.shift = 4 if limit else 8
-        self.pool.chunk = (<int64_t> p.width) << self.pool.shift
+        shape_by(&self.pool, p.width, 4 if limit else 3, 4 if limit else 8)
         self.kernel = kernel_of(p)
         return 0
 
@@ -176,8 +174,7 @@ cdef class Recalc(Engine):
         return at(&self.pool, &self.leaves, self.p.width, index)
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t rings = 0 if self.leaves.chunk == NULL else 2 * (self.leaves.mask + 1)
-        return Engine.bytes(self) + held(&self.pool) + rings * <int64_t> sizeof(void*)
+        return Engine.bytes(self) + held(&self.pool) + ring_bytes(&self.leaves)
 
     cdef int begin(self, int64_t head) except -1:
         clear(&self.pool, &self.leaves)
