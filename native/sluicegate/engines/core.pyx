@@ -57,7 +57,7 @@ cdef class Core(Taking):
         self.p.extra = make_extra(layout)
         self.composites = self._layout.composites()  # of a partial as Python sees it
         fill_program(&self.p, layout)
-        fill_outputs(self.outputs, &self.p, layout)
+        fill_outputs(self.outputs, &self.p, layout, limit)
         self.room_for_runs()
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)

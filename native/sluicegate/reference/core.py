@@ -156,7 +156,8 @@ class Core(Bucketing):
         if not self._bucketed or total is None:
             return estimate.exact_results(self._layout, total, engine.tail - engine.head)
         leaf = engine.leaf(engine.head)
-        return estimate.results(self._layout, total, engine.rest(), leaf, self.cut(leaf), self.centers or ())
+        where = self.cut(leaf)
+        return estimate.results(self._layout, total, engine.rest(), leaf, where, self.centers or (), self.limit)
 
     def total(self) -> bytes:
         """The partial of all leaves, empty for an empty window."""
@@ -183,7 +184,8 @@ class Core(Bucketing):
         if not self._bucketed:
             return estimate.exact_results(self._layout, partial, int(partial[COUNT]) if self._layout.header else 1)
         n = int(partial[COUNT])
-        return estimate.results(self._layout, partial, None, partial, Cut(n, n, n), self.centers or ())
+        where = Cut(n, n, n)
+        return estimate.results(self._layout, partial, None, partial, where, self.centers or (), self.limit)
 
     @property
     def head(self) -> int:
