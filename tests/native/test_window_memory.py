@@ -56,7 +56,7 @@ def test_what_left_at_once_goes_back_a_chunk_an_operation() -> None:
     before = window.footprint.bytes
     window.slide(1.0, size + 1000 + size // 2)
     assert len(window) == size // 2
-    assert before - window.footprint.bytes <= SMALL
+    assert -SMALL <= window.footprint.bytes - before <= SMALL  # after the gap one block's times are no step apart any more
     held, time = before, size + 1001 + size // 2
     for _ in range(2000):
         window.slide(1.0, time)
@@ -115,4 +115,4 @@ def test_single_readings_find_their_memory_prepared() -> None:
         faults.append(pages(resource.RUSAGE_THREAD).ru_minflt)
     each = [after - before for before, after in pairwise(faults[1:])]
     assert max(each) <= 8
-    assert sum(n > 0 for n in each) <= 24
+    assert sum(n > 0 for n in each) <= 32

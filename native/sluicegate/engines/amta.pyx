@@ -84,7 +84,7 @@ cdef class Amta(Engine):
         memset(self.level, 0, sizeof(self.level))
         shape(&self.pool, p.width)
         if 0 < limit <= FEW_BUCKETS:  # small chunks from the heap
-            shape_by(&self.pool, p.width, chunk_shift(limit), chunk_shift(limit))
+            shape_by(&self.pool, p.width, chunk_shift(limit), chunk_shift(limit), False)
         self.kernel, self.split = kernel_of(p), each_has_kernel(p)
         for level in range(LEAVES_TOGETHER):
             self.level[level].lowest = LEAVES_TOGETHER - level

@@ -114,7 +114,7 @@ cdef enum:  # rooms that `lend` keeps
 cdef void* lend(int room, size_t size) noexcept nogil  # so many bytes until `put_back`, with whatever is in them; NULL: no memory
 cdef void put_back(int room, void* data) noexcept nogil
 cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: up to 1 KiB, and 64 KiB
-cdef void shape_by(Pool* pool, int width, int least, int shift) noexcept nogil  # chunks of 2^least to 2^shift partials, at most 7 kinds; no large ones
+cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil  # 2^least to 2^shift partials, at most 7 kinds, and large ones or none
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # makes room up to `index`, in an empty queue from there; −1: no memory
 cdef int foresee_queue(Pool* pool, Queue* queue, int64_t n, int64_t* needs) noexcept nogil  # an empty queue can be opened for n partials with what `needs` counts
 cdef int keep_ready(Pool* pool, const int64_t* needs) noexcept nogil  # so many chunks of each kind are there, in use or free; −1: no memory

@@ -83,13 +83,12 @@ cdef void shape(Pool* pool, int width) noexcept nogil:
     cdef int shift = 7
     while shift > 2 and (width << shift) > 2 * SMALL:
         shift -= 1
-    shape_by(pool, width, min(shift, LEAST), shift)
-    pool.large = LARGE
+    shape_by(pool, width, min(shift, LEAST), shift, True)
 
 
-cdef void shape_by(Pool* pool, int width, int least, int shift) noexcept nogil:
+cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil:
     memset(pool, 0, sizeof(Pool))
-    pool.width, pool.least, pool.shift = width, least, shift
+    pool.width, pool.least, pool.shift, pool.large = width, least, shift, LARGE if large else 0
 
 
 cdef inline int shift_of(const Pool* pool, int kind) noexcept nogil:

@@ -37,7 +37,7 @@ cdef class Recalc(Engine):
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Engine.setup(self, p, limit)
         memset(&self.leaves, 0, sizeof(Queue))
-        shape_by(&self.pool, p.width, 4 if limit else 3, 4 if limit else 8)
+        shape_by(&self.pool, p.width, 4 if limit else 3, 4 if limit else 8, False)
         self.kernel = kernel_of(p)
         return 0
 
