@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import sluicegate as sg
-from sluicegate.engines.catalogue import FACTS
+from sluicegate.catalogue import FACTS
 from sluicegate.reference.program import Partial
 
 OTHERS = tuple(name for name in sg.ENGINES if name != "recalc")

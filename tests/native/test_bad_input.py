@@ -10,7 +10,7 @@ from compiled_code import Keep, order, order_of
 
 import sluicegate as sg
 from sluicegate import errors, policies
-from sluicegate.engines.catalogue import FACTS
+from sluicegate.catalogue import FACTS
 
 pytestmark = pytest.mark.usefixtures("implementation_of_window")
 EVERY = [

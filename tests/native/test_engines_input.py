@@ -10,7 +10,7 @@ from engine_windows import LITE, OTHERS, WITH_LEAVES, Counted, aggregates, agree
 
 import sluicegate as sg
 from sluicegate import errors
-from sluicegate.engines.catalogue import FACTS
+from sluicegate.catalogue import FACTS
 from sluicegate.reference.factory import make
 from sluicegate.stores import Memory, Plan
 

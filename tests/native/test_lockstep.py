@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from plain_windows import Plain
 
 import sluicegate as sg
-from sluicegate.engines.catalogue import FACTS
+from sluicegate.catalogue import FACTS
 
 LONG = os.environ.get("SLUICEGATE_LOCKSTEP") == "long"
 pytestmark = pytest.mark.usefixtures("implementation_of_window")

@@ -14,7 +14,7 @@ import pytest
 from compiled_code import Keep, order, order_of
 
 import sluicegate as sg
-from sluicegate.engines.catalogue import FACTS
+from sluicegate.catalogue import FACTS
 
 LONG = os.environ.get("SLUICEGATE_LOCKSTEP") == "long"
 ALL = 10**9

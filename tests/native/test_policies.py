@@ -16,7 +16,7 @@ from plain_windows import Plain, answer, from_longest_run, from_maximum, near, s
 
 import sluicegate as sg
 from sluicegate import errors, policies
-from sluicegate.engines.catalogue import FACTS
+from sluicegate.catalogue import FACTS
 
 pytestmark = pytest.mark.usefixtures("implementation_of_window")
 SLOTS = ctypes.POINTER(ctypes.c_double)

@@ -24,7 +24,7 @@ import sluicegate as sg
 from sluicegate import bounds, bounds_extremes, bounds_variance
 from sluicegate.bounds_variance import Moments
 from sluicegate.buckets import ORDERED, Builder
-from sluicegate.engines.catalogue import FACTS
+from sluicegate.catalogue import FACTS
 from sluicegate.engines.core import Core
 from sluicegate.errors import BoundsError, ConfigurationError, ForeignSnapshotError, InputError
 from sluicegate.monoids.layout import Op, lay_out

@@ -302,7 +302,7 @@ cdef class Amta(Engine):
             if head >= self.calm_head:  # R0 is due at this very reading: not again at the same
                 most = min(most, AHEAD // 2)
             most = self.until_room_ends(most)
-            if not self.pool.used[LARGE_KIND]:  # else at another reading: a great window's chunks are not at hand
+            if not self.pool.of[LARGE_KIND].used:  # else at another reading: a great window's chunks are not at hand
                 self.let_go()
             self.make_room_for(self.tail + most)
             self.next_leaf, self.calm_tail = self.node(0, self.tail), self.tail + most

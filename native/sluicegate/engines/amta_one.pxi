@@ -148,7 +148,7 @@ cdef void find_lefts(Amta self, Op op) noexcept nogil:
     """
     cdef int top = self.depth - 1, levels = top + 1, kept = 0
     cdef int64_t old = self.head, last = min((self.end(top) << top) - 1, old + min(AHEAD, self.most_left))
-    if self.pool.used[LARGE_KIND]:
+    if self.pool.of[LARGE_KIND].used:
         self.let_go()
     if self.calm and bits(old ^ last) <= top:
         levels = bits(old ^ last)

@@ -24,6 +24,11 @@ ctypedef struct LargeChunk:
     Chunk link
     Slot* data
 
+ctypedef struct Kind:
+    Chunk* free
+    int spare  # chunks in that list
+    int used  # and in queues
+
 ctypedef struct Pool:
     int width  # slots of a partial
     int least  # the smallest chunk holds 2^least partials
@@ -31,9 +36,8 @@ ctypedef struct Pool:
     int large  # a large chunk holds 2^large of those; 0: there are none
     bint surplus  # more is free than a window of this size needs: `give_back` returns a chunk to the system
     bint batch  # between `begin_batch` and `end_batch`
-    Chunk* free[KINDS]
-    int64_t spare[KINDS]  # chunks in the free lists
-    int64_t used[KINDS]  # chunks in queues
+    int kept  # of the heap's that are free at least so many of a kind
+    Kind of[KINDS]
     int64_t held  # bytes of chunks, in use or free
     Chunk* coming  # a large one that `prepare` is about: its bytes before `ready` have been touched
     int64_t ready
@@ -43,11 +47,11 @@ ctypedef struct Pool:
 
 ctypedef struct Queue:
     Slot** chunk  # a ring: chunk k's data is at k & mask; behind it, where they are large, a ring of the chunks themselves
-    int64_t mask
     int64_t begin  # chunks begin … end − 1 are there
     int64_t end
-    int shift  # of its chunks now
-    int64_t most  # chunks, before it moves to longer ones or its ring is full
+    int mask
+    int most  # chunks, before it moves to longer ones or its ring is full
+    short shift  # of its chunks now
     short kind
     short lowest  # once they are not the shortest they are of this kind at least: who reads one after the other has longer runs
 

@@ -15,7 +15,7 @@ cdef enum:
     MOST_SHORT = 36  # of shorter ones at most
     MOST_OF_BATCH = 15  # and where batches come: their loops run from chunk to chunk
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
-    SPARE = 32  # partials in such of the heap, but one chunk at least
+    SPARE = 32  # partials in such of the heap, but `kept` chunks at least
     MOST_SHELVED = 96  # chunks of one size on the shelf
     SIZES = 2 * SMALL + 1  # in slots: longer ones do not lie there
     MANY = 8  # large chunks in use, in eights, from which two more are kept at hand
@@ -88,7 +88,7 @@ cdef void shape(Pool* pool, int width) noexcept nogil:
 
 cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil:
     memset(pool, 0, sizeof(Pool))
-    pool.width, pool.least, pool.shift, pool.large = width, least, shift, LARGE if large else 0
+    pool.width, pool.least, pool.shift, pool.large, pool.kept = width, least, shift, LARGE if large else 0, 1
 
 
 cdef inline int shift_of(const Pool* pool, int kind) noexcept nogil:
@@ -128,7 +128,7 @@ cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
     if queue.begin == queue.end:
         begin_with(pool, queue, 0, index)
     while queue.end <= index >> queue.shift:
-        if queue.end - queue.begin < queue.most and pool.free[queue.kind] != NULL and queue.kind != LARGE_KIND:
+        if queue.end - queue.begin < queue.most and pool.of[queue.kind].free != NULL and queue.kind != LARGE_KIND:
             append_free(pool, queue)
         elif append(pool, queue) < 0:
             return -1
@@ -137,10 +137,10 @@ cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
 
 cdef inline void append_free(Pool* pool, Queue* queue) noexcept nogil:
     """`append` of what is at hand, in a queue that is neither empty nor full."""
-    cdef Chunk* chunk = pool.free[queue.kind]
-    pool.free[queue.kind] = chunk.next
-    pool.spare[queue.kind] -= 1
-    pool.used[queue.kind] += 1
+    cdef Chunk* chunk = pool.of[queue.kind].free
+    pool.of[queue.kind].free = chunk.next
+    pool.of[queue.kind].spare -= 1
+    pool.of[queue.kind].used += 1
     link_of(queue, queue.end - 1).next = chunk
     queue.chunk[queue.end & queue.mask] = <Slot*> (chunk + 1)
     queue.end += 1
@@ -151,7 +151,7 @@ cdef inline void begin_with(Pool* pool, Queue* queue, int kind, int64_t index) n
     if kind == LARGE_KIND and queue.kind != LARGE_KIND:  # its ring is for half as many
         free(queue.chunk)
         queue.chunk, queue.mask = NULL, 0
-    queue.kind, queue.shift = kind, shift_of(pool, kind)
+    queue.kind, queue.shift = <short> kind, <short> shift_of(pool, kind)
     queue.begin = queue.end = index >> queue.shift
     queue.most = 0
 
@@ -173,7 +173,7 @@ cdef int append(Pool* pool, Queue* queue) noexcept nogil:
     if queue.kind == LARGE_KIND:
         (<Chunk**> (queue.chunk + queue.mask + 1))[queue.end & queue.mask] = chunk
     queue.end += 1
-    queue.most = queue.mask if queue.kind == longer else min(queue.mask, most_of(pool, queue.kind))
+    queue.most = queue.mask if queue.kind == longer else <int> min(<int64_t> queue.mask, most_of(pool, queue.kind))
     return 0
 
 
@@ -216,7 +216,7 @@ cdef int move(Pool* pool, Queue* queue, int kind) noexcept nogil:
     clear(pool, queue)
     free(queue.chunk)
     queue[0] = longer
-    while kind != LARGE_KIND and pool.spare[was] > 1 and not pool.batch:  # of many only a chunk an operation goes back
+    while kind != LARGE_KIND and pool.of[was].spare > 1 and not pool.batch:  # of many only a chunk an operation goes back
         forget(pool, was)
     return 0
 
@@ -247,12 +247,12 @@ cdef int keep_ready(Pool* pool, const int64_t* needs) noexcept nogil:
     cdef int kind
     cdef Chunk* chunk
     for kind in range(KINDS):
-        while pool.spare[kind] + pool.used[kind] < needs[kind]:
+        while pool.of[kind].spare + pool.of[kind].used < needs[kind]:
             chunk = take_new(pool, kind)
             if chunk == NULL:
                 return -1
-            chunk.next, pool.free[kind] = pool.free[kind], chunk
-            pool.spare[kind] += 1
+            chunk.next, pool.of[kind].free = pool.of[kind].free, chunk
+            pool.of[kind].spare += 1
     return 0
 
 
@@ -266,19 +266,19 @@ cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_
 
 cdef Chunk* take(Pool* pool, int kind) noexcept nogil:
     cdef Chunk* chunk
-    if pool.free[kind] == NULL and pool.batch:
+    if pool.of[kind].free == NULL and pool.batch:
         take_from_shelf(pool, kind)
-    chunk = pool.free[kind]
+    chunk = pool.of[kind].free
     if chunk != NULL:
-        pool.free[kind] = chunk.next
-        pool.spare[kind] -= 1
+        pool.of[kind].free = chunk.next
+        pool.of[kind].spare -= 1
     elif kind == LARGE_KIND and pool.coming != NULL:
         chunk, pool.coming = pool.coming, NULL
     else:
         chunk = take_new(pool, kind)
         if chunk == NULL:
             return NULL
-    pool.used[kind] += 1
+    pool.of[kind].used += 1
     return chunk
 
 
@@ -296,8 +296,8 @@ cdef void take_from_shelf(Pool* pool, int kind) noexcept nogil:
         return
     list = <Chunk*> swap_chunks(slots_of(pool, kind), NULL)
     if list != NULL:
-        pool.free[kind], pool.spare[kind] = list, data_of(kind, list).i
-        pool.held += pool.spare[kind] * bytes_of(pool, kind)
+        pool.of[kind].free, pool.of[kind].spare = list, data_of(kind, list).i
+        pool.held += pool.of[kind].spare * bytes_of(pool, kind)
 
 
 cdef void begin_batch(Pool* pool) noexcept nogil:
@@ -306,8 +306,8 @@ cdef void begin_batch(Pool* pool) noexcept nogil:
 
 cdef void end_batch(Pool* pool) noexcept nogil:
     cdef int kind
-    for kind in range(0 if pool.used[LARGE_KIND] else pool.shift - pool.least + 1):  # of a great one they are no part to speak of
-        if 1 < pool.spare[kind] <= MOST_SHELVED and slots_of(pool, kind) < SIZES:
+    for kind in range(0 if pool.of[LARGE_KIND].used else pool.shift - pool.least + 1):  # of a great one they are no part to speak of
+        if 1 < pool.of[kind].spare <= MOST_SHELVED and slots_of(pool, kind) < SIZES:
             put_on_shelf(pool, kind)
     pool.batch = False
     pool.surplus = has_surplus(pool)
@@ -315,11 +315,11 @@ cdef void end_batch(Pool* pool) noexcept nogil:
 
 cdef void put_on_shelf(Pool* pool, int kind) noexcept nogil:
     """All free ones; what lay there goes back to the heap."""
-    cdef Chunk* list = pool.free[kind]
+    cdef Chunk* list = pool.of[kind].free
     cdef Chunk* chunk
-    data_of(kind, list).i = pool.spare[kind]
-    pool.held -= pool.spare[kind] * bytes_of(pool, kind)
-    pool.free[kind], pool.spare[kind] = NULL, 0
+    data_of(kind, list).i = pool.of[kind].spare
+    pool.held -= pool.of[kind].spare * bytes_of(pool, kind)
+    pool.of[kind].free, pool.of[kind].spare = NULL, 0
     list = <Chunk*> swap_chunks(slots_of(pool, kind), list)
     while list != NULL:
         chunk, list = list, list.next
@@ -377,14 +377,14 @@ cdef void end_region(Pool* pool) noexcept nogil:
 
 cdef bint prepare(Pool* pool) noexcept nogil:
     cdef int64_t end, size, used, wanted
-    if not pool.used[LARGE_KIND]:
+    if not pool.of[LARGE_KIND].used:
         return False
-    size, used = slots_of(pool, LARGE_KIND) * <int64_t> sizeof(Slot), pool.used[LARGE_KIND] >> 3
+    size, used = slots_of(pool, LARGE_KIND) * <int64_t> sizeof(Slot), pool.of[LARGE_KIND].used >> 3
     wanted = 3 if used > MANY else 1
     if pool.coming == NULL:
         while used:  # so many levels of a forest come to the end of a chunk at once
             used, wanted = used >> 1, wanted + 1
-        if pool.spare[LARGE_KIND] >= wanted:
+        if pool.of[LARGE_KIND].spare >= wanted:
             return False
         pool.coming, pool.ready = allocate(pool, LARGE_KIND, 0), PAGE
         if pool.coming != NULL:
@@ -395,8 +395,8 @@ cdef bint prepare(Pool* pool) noexcept nogil:
         (<LargeChunk*> pool.coming).data[pool.ready // <int64_t> sizeof(Slot)].i = 0
         pool.ready += PAGE
     if end == size:
-        pool.coming.next, pool.free[LARGE_KIND] = pool.free[LARGE_KIND], pool.coming
-        pool.spare[LARGE_KIND] += 1
+        pool.coming.next, pool.of[LARGE_KIND].free = pool.of[LARGE_KIND].free, pool.coming
+        pool.of[LARGE_KIND].spare += 1
         pool.coming = NULL
     return True
 
@@ -406,10 +406,10 @@ cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
     cdef int kind = queue.kind
     if n <= 0:
         return
-    link_of(queue, k - 1).next = pool.free[kind]
-    pool.free[kind] = link_of(queue, queue.begin)
-    pool.spare[kind] += n
-    pool.used[kind] -= n
+    link_of(queue, k - 1).next = pool.of[kind].free
+    pool.of[kind].free = link_of(queue, queue.begin)
+    pool.of[kind].spare += n
+    pool.of[kind].used -= n
     queue.begin = k
     pool.surplus = pool.surplus or (kind == LARGE_KIND or not pool.batch) and has_too_many(pool, kind)
 
@@ -425,8 +425,8 @@ cdef bint has_surplus(const Pool* pool) noexcept nogil:
 cdef inline bint has_too_many(const Pool* pool, int kind) noexcept nogil:
     """More than an eighth of what is in use, or a sixteenth of what is from the heap, and what takes turns."""
     if kind == LARGE_KIND:
-        return pool.spare[kind] > (pool.used[kind] >> 3) + SPARE_LARGE
-    return pool.spare[kind] > (pool.used[kind] >> 4) + max(SPARE >> shift_of(pool, kind), 1)
+        return pool.of[kind].spare > (pool.of[kind].used >> 3) + SPARE_LARGE
+    return pool.of[kind].spare > (pool.of[kind].used >> 4) + max(SPARE >> shift_of(pool, kind), pool.kept)
 
 
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil:
@@ -443,9 +443,9 @@ cdef void give_back(Pool* pool) noexcept nogil:
 
 
 cdef void forget(Pool* pool, int kind) noexcept nogil:
-    cdef Chunk* chunk = pool.free[kind]
-    pool.free[kind] = chunk.next
-    pool.spare[kind] -= 1
+    cdef Chunk* chunk = pool.of[kind].free
+    pool.of[kind].free = chunk.next
+    pool.of[kind].spare -= 1
     pool.held -= bytes_of(pool, kind)
     if kind == LARGE_KIND:
         munmap((<LargeChunk*> chunk).data, slots_of(pool, kind) * sizeof(Slot))
@@ -456,10 +456,10 @@ cdef void release(Pool* pool) noexcept nogil:
     cdef int kind
     end_region(pool)
     if pool.coming != NULL:
-        pool.coming.next, pool.free[LARGE_KIND] = pool.free[LARGE_KIND], pool.coming
+        pool.coming.next, pool.of[LARGE_KIND].free = pool.of[LARGE_KIND].free, pool.coming
         pool.coming = NULL
     for kind in range(KINDS):
-        while pool.free[kind] != NULL:
+        while pool.of[kind].free != NULL:
             forget(pool, kind)
 
 

@@ -18,7 +18,7 @@ from sluicegate.engines.times cimport begin_times, clear_times, held_times
 from sluicegate.engines.wide cimport make_extra
 from sluicegate.histograms._rules cimport Rules
 
-from sluicegate.engines import catalogue
+from sluicegate import catalogue
 from sluicegate.errors import InvariantError
 from sluicegate.monoids.layout import Op
 from sluicegate.monoids.results import cut_bins, empty, lowered

@@ -19,6 +19,10 @@ from sluicegate.errors import InvariantError
 
 include "operators.pxi"
 
+cdef enum:
+    SHORTEST = 5  # chunks of 2^5 nodes
+    KEPT = 6  # of a kind: its levels give back and take in turns
+
 
 @cython.final
 cdef class LogMta(Engine):
@@ -35,6 +39,7 @@ cdef class LogMta(Engine):
         Engine.setup(self, p, limit)
         memset(self.level, 0, sizeof(self.level))
         shape(&self.pool, p.width)
+        self.pool.least, self.pool.kept = min(self.pool.shift, SHORTEST), KEPT
         self.top = 0
         return 0
 

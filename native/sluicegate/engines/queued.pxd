@@ -19,6 +19,9 @@ cdef class Queued(Engine):
     cdef int insist(self, bint holds, str what) except -1
 
 
+cdef void shape_elements(Pool* pool, Queue* queue, int stride) noexcept nogil  # an empty queue of elements of so many slots
+
+
 cdef inline void drop_before(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
     """Give back what lies wholly before `index`: to the pool at once, to the system a chunk at a time."""
     if queue.begin < index >> queue.shift:

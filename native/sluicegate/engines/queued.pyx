@@ -12,6 +12,8 @@ from sluicegate.errors import InvariantError
 
 
 cdef enum:
+    SHORTEST = 5  # chunks of 2^5 elements; what no longer fits in a few has the longest at once: its loops run from chunk to chunk
+    KEPT = 6  # chunks: a batch's block takes as many before it gives back as many
     PREPARES = 64  # leaves: after so many some pages of the next chunk are had
 
 
@@ -32,7 +34,7 @@ cdef class Queued(Engine):
 
     cdef int lay_out(self, int partials, int64_t limit) except -1:
         self.stride = partials * self.p.width
-        shape(&self.pool, self.stride)
+        shape_elements(&self.pool, &self.queue, self.stride)
         return 0
 
     cdef int make_room(self) except -1 nogil:
@@ -60,3 +62,9 @@ cdef class Queued(Engine):
         if not holds:
             raise InvariantError(f"{type(self).__name__}: {what} (leaves {self.head} … {self.tail - 1})")
         return 0
+
+
+cdef void shape_elements(Pool* pool, Queue* queue, int stride) noexcept nogil:
+    shape(pool, stride)
+    pool.least, pool.kept = min(pool.shift, SHORTEST), KEPT
+    queue.lowest = <short> (pool.shift - pool.least)

@@ -12,10 +12,10 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine
-from sluicegate.engines.chunks cimport at, reserve, run_at, shape
+from sluicegate.engines.chunks cimport at, reserve, run_at
 from sluicegate.engines.kernels cimport ADD, MERGE, kernel_of
 from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
-from sluicegate.engines.queued cimport Queued, drop_before
+from sluicegate.engines.queued cimport Queued, drop_before, shape_elements
 from sluicegate.engines.wide cimport TOTAL
 
 from sluicegate.reference.soe import CANCELLED as _CANCELLED
@@ -69,7 +69,7 @@ cdef class Soe(Queued):
     cdef int lay_out(self, int partials, int64_t limit) except -1:
         """Of a reading's moments only the mean is kept: the count is 1, and it deviates from nothing."""
         self.stride = 1 if self.kernel == MERGE else self.p.width
-        shape(&self.pool, self.stride)
+        shape_elements(&self.pool, &self.queue, self.stride)
         return 0
 
     cdef int find_slots(self) except -1:

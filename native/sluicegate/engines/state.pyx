@@ -10,7 +10,7 @@ from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, Step
 from sluicegate.engines.times cimport forget, give_back_times, has_surplus, keep, keep_next, release_times, time_at
 from sluicegate.engines.wide cimport free_extra
 
-from sluicegate.engines import catalogue
+from sluicegate import catalogue
 from sluicegate.errors import BusyError
 
 cdef int64_t NOTHING_LEAVES = -(1LL << 63) + 1

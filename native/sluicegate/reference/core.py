@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 
-from sluicegate.engines import catalogue
+from sluicegate import catalogue
 from sluicegate.errors import BusyError, InvariantError
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sluicegate.engines import catalogue
+from sluicegate import catalogue
 from sluicegate.monoids.layout import COUNT, O_FIRST, Layout, Op
 from sluicegate.policies.eviction import Eviction
 from sluicegate.reference import estimate

@@ -1,0 +1,56 @@
+"""Every module of the package may be the first that is imported: none waits for another that waits for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+EACH_FIRST = textwrap.dedent("""
+    import os, pkgutil, sys, traceback
+    import array, asyncio, bisect, concurrent.futures, ctypes, dataclasses, enum, hashlib, heapq, itertools, json, math, sqlite3, struct, tempfile, typing
+    import importlib, sluicegate
+
+    def names(path, prefix):
+        for found in pkgutil.iter_modules(path, prefix):
+            if not found.name.endswith(".__main__"):
+                yield found.name
+            if found.ispkg and found.name.rpartition(".")[2] not in ("engines", "cblite", "stores"):  # which load all of it
+                yield from names([os.path.join(path[0], found.name.rpartition(".")[2])], found.name + ".")
+
+    before = set(sys.modules)
+    only = os.environ.get("ONLY", "sluicegate.")
+    for name in (each for each in names(sluicegate.__path__, "sluicegate.") if each.startswith(only)):
+        if os.fork() == 0:
+            assert set(sys.modules) == before
+            try:
+                importlib.import_module(name)
+            except ModuleNotFoundError as missing:  # of an extra that is not installed here
+                if (missing.name or "").startswith("sluicegate"):
+                    print(name, traceback.format_exc())
+            except BaseException:
+                print(name, traceback.format_exc())
+            sys.stdout.flush()
+            os._exit(0)
+        os.wait()
+    print("all")
+""")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process for each module")
+@pytest.mark.parametrize(
+    ("pure", "only"), [("0", "sluicegate."), ("1", "sluicegate.reference.")], ids=["compiled", "twins"]
+)
+def test_each_module_may_be_the_first(pure: str, only: str) -> None:
+    """In a process of its own, with the compiled core and with the twins."""
+    run = subprocess.run(  # noqa: S603  our own interpreter
+        [sys.executable, "-c", EACH_FIRST],
+        env={**os.environ, "SLUICEGATE_PURE": pure, "ONLY": only},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.stdout == "all\n", run.stdout + run.stderr
