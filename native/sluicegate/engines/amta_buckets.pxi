@@ -16,14 +16,11 @@ cdef enum:
     SOON = 4  # buckets
 
 
-cdef int push_bucket(Amta self, const Slot* leaf) except -1 nogil:
-    """Algorithm 3, but for R1 with the new leaf."""
+cdef inline void push_bucket(Amta self) noexcept nogil:
+    """Algorithm 3, but for R1 with the new leaf, which is in its place."""
     cdef int before
-    self.unsettle()
     self.freshen()
-    self.return_chunk()
-    self.make_room(0, self.tail)
-    raise_node(self, any_op, leaf)
+    raise_placed(self, any_op)
     before = self.depth
     self.measure()
     if before == 0:
@@ -36,7 +33,6 @@ cdef int push_bucket(Amta self, const Slot* leaf) except -1 nogil:
         self.right, self.base_of_right = self.base_of_right, self.right
         self.has_right = self.stale = True
     fetch_next_leaf(self)
-    return 0
 
 
 cdef void pop_bucket(Amta self) noexcept nogil:

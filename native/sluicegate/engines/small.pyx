@@ -7,16 +7,18 @@ from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, Sums, cut_sum
 from sluicegate.engines.chunks cimport at
+from sluicegate.engines.opening cimport lift_bucket
 from sluicegate.engines.program cimport (
-    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH_ENDS, MAX_BUCKET, SUM_BUCKET, Program, Slot, fold, fold_extreme, fold_more,
+    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH_ENDS, MAX_BUCKET, SUM_BUCKET, Program, Slot, fold, fold_more,
     greatest, least, lift,
 )
 from sluicegate.histograms._max_like cimport peaks_took
 from sluicegate.histograms._rules cimport Rules, run_joins
-from sluicegate.histograms._sum_like cimport sums_took
+from sluicegate.histograms._sum_like cimport sums_run, sums_took
 
 cdef enum:
     CALM = 16  # readings that join one after the other: then a run is worth looking for
+    AHEAD = 16  # readings that a bucket is opened with at most
 
 
 cdef bint takes_small(Answering self) noexcept:
@@ -33,8 +35,8 @@ cdef bint takes_small(Answering self) noexcept:
 cdef int64_t take_small(
     Answering self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
 ) except -1 nogil:
-    cdef int64_t i = 0, calm = 0, time
-    cdef bint plain = not bounds and self.answers == 1
+    cdef int64_t i = 0, calm = 0, time, n
+    cdef bint plain = not bounds and self.answers == 1, ahead = plain and may_look_ahead(self)
     cdef Sight s
     if not self.small or not self.centered:
         return 0
@@ -48,15 +50,21 @@ cdef int64_t take_small(
             self.forest.stale = True
             calm += 1
             took_small(self, values, True)
-        elif self.limit == 0 or self.forest.tail - self.forest.head < self.limit:
+        elif self.limit and self.forest.tail - self.forest.head >= self.limit:
+            return i
+        elif ahead and self.forest.tail - self.forest.head > 2 * AHEAD:
+            n = open_small(self, &s, values, NULL if times == NULL else times + i, count - i, NULL if out == NULL else out[0] + row + i)
+            calm = n - 1
+            values += n
+            i += n
+            continue
+        else:
             lift_small(&self.p, self.reading, values, time, self.accepted, self.center)
             self.forest.push(self.reading)
             self.created += 1
             calm = 0
             took_small(self, values, False)
             see(self, &s)
-        else:
-            return i
         self.latest = values[0]
         self.accepted += 1
         if time > self.newest:
@@ -68,6 +76,97 @@ cdef int64_t take_small(
         values += self.p.dimensions
         i += 1
     return i
+
+
+# a bucket with the readings that join it next
+
+cdef inline bint may_look_ahead(Answering self) noexcept nogil:
+    """Whether the answers, and what leaves, follow from the readings that a bucket takes."""
+    cdef int kind = self.outputs[0].kind
+    if self.policy != BY_COUNT or self.up_to or self.p.bucket != SUM_BUCKET or (self.ruled and self.rules.has_most):
+        return False
+    return kind == K_SUM or kind == K_MEAN
+
+
+cdef int64_t open_small(
+    Answering self, Sight* s, const double* values, const int64_t* times, int64_t count, double* out
+) except -1 nogil:
+    """Open a bucket and let it take what joins next, as far as that can be known already; how many readings these are."""
+    cdef double totals[AHEAD]
+    cdef Slot* place = self.forest.place_of_bucket()
+    cdef int64_t n = 1, most = min(count, AHEAD)
+    if times != NULL:
+        most = in_order(times, most)
+    if self.ruled:
+        most = min(most, self.rules.due_at - self.accepted)
+        sums_took(self.rules.sums.sums, self.rules.sums.m, values, False)
+        n += sums_run(self.rules.sums.sums, self.rules.sums.m, 1, values + 1, 1, most - 1)
+        self.rules.sums.n = n
+    else:
+        n += surely_forced(self, s, most - 1)
+    lift_bucket(&self.p, place, values, times, self.accepted, n, self.center[0], totals)
+    self.forest.push_placed()
+    self.created += 1
+    see(self, s)
+    self.latest = values[n - 1]
+    self.newest = max(self.newest, self.accepted + n - 1 if times == NULL else times[n - 1])
+    serve(self, s, totals, n, out)
+    return n
+
+
+cdef inline int64_t in_order(const int64_t* times, int64_t most) noexcept nogil:
+    """How many readings come before one that is late."""
+    cdef int64_t n = 1
+    while n < most and times[n] >= times[n - 1]:
+        n += 1
+    return n
+
+
+cdef inline int64_t surely_forced(Answering self, const Sight* s, int64_t most) noexcept nogil:
+    """After the first of a bucket so many join because of the limit, whatever leaves meanwhile."""
+    cdef int64_t n = 0, share = self.finer * (self.limit - 2), first = s.oldest[H_O_FIRST].i, accepted
+    if self.limit == 0 or self.level == 0:
+        return 0
+    while n < most:
+        accepted = self.accepted + n + 1
+        if (n + 1) * share >= accepted - max(first, accepted - self.value) + 1:
+            break
+        n += 1
+    return n
+
+
+cdef inline void serve(Answering self, Sight* s, const double* totals, int64_t n, double* out) noexcept nogil:
+    """After each reading of the newest bucket what leaves by count, and the answer."""
+    cdef const Output* o = self.outputs
+    cdef double center = self.center[0], base = base_of(o, s), newest
+    cdef int64_t held = 0 if s.base == NULL else s.base[H_COUNT].i, i, edge = max(self.edge, s.end - s.n - 1), most, inside
+    for i in range(n):
+        self.accepted += 1
+        if s.end <= self.accepted - self.value:
+            pop_small(self, s)
+            base, held = base_of(o, s), 0 if s.base == NULL else s.base[H_COUNT].i
+        if out == NULL:
+            continue
+        edge = max(edge, self.accepted - self.value - 1)
+        most, newest, inside = min(s.n, s.end - 1 - edge), base + totals[i], held + i + 1
+        if most == s.n:
+            newest, inside = s.left[o.prefix].f + newest, inside + s.left[H_COUNT].i
+        else:
+            newest = ((-0.0 if s.top == NULL else s.top[o.prefix].f) + newest) + taken_of(self, o, s, most)
+            inside += most + (0 if s.top == NULL else s.top[H_COUNT].i)
+        out[i] = center * inside + newest if o.kind == K_SUM else center + newest / <double> inside
+    note_begin(self, max(edge, self.accepted - self.value - 1))
+
+
+cdef inline double base_of(const Output* o, const Sight* s) noexcept nogil:
+    """−0.0 adds nothing, not even a sign."""
+    return -0.0 if s.base == NULL else s.base[o.prefix].f
+
+
+cdef inline void pop_small(Answering self, Sight* s) noexcept nogil:
+    while s.end <= self.accepted - self.value:
+        self.forest.pop()
+        see(self, s)
 
 
 cdef int64_t take_staged(
@@ -237,6 +336,16 @@ cdef inline void lift_small(
         o[17].f, o[18].f, o[19].f = x, -INFINITY, -INFINITY
 
 
+cdef inline void join_late(Slot* s, bint wins, double x, int64_t time, int64_t ordinal) noexcept nogil:
+    """As `fold_extreme` of a reading that is not late, each slot chosen by itself: in a small bucket every other is an extreme."""
+    cdef double value = s[0].f
+    cdef bint reaches = wins | (value == x)
+    cdef int64_t first = s[1].i, last = s[2].i, o_first = s[3].i, o_last = s[4].i
+    s[0].f = x if wins else value
+    s[1].i, s[3].i = time if wins else first, ordinal if wins else o_first
+    s[2].i, s[4].i = time if reaches else last, ordinal if reaches else o_last
+
+
 cdef inline void fold_small(
     const Program* p, Slot* o, const double* values, int64_t time, int64_t ordinal, const double* centers
 ) noexcept nogil:
@@ -248,8 +357,8 @@ cdef inline void fold_small(
         return
     o[H_T_LAST].i = time
     o[H_COUNT].i += 1
-    fold_extreme(s, x < s[0].f, x, time, ordinal)
-    fold_extreme(s + 5, x > s[5].f, x, time, ordinal)
+    join_late(s, x < s[0].f, x, time, ordinal)
+    join_late(s + 5, x > s[5].f, x, time, ordinal)
     s[11].f = x
     if p.bucket == MAX_BUCKET:
         fold_more(HIGH_ENDS, s + 12, x, 0.0)
@@ -321,14 +430,18 @@ cdef inline int64_t inner_count(const Sight* s) noexcept nogil:
 
 cdef inline double sum_by_count(Answering self, const Output* o, Sight* s, int64_t most) noexcept nogil:
     """As answering.slide."""
-    cdef double c = <double> most, size = <double> s.n, bottom, ceiling, taken
+    return lowered(self, o, inner(o, s) + taken_of(self, o, s, most), <double> (inner_count(s) + most))
+
+
+cdef inline double taken_of(Answering self, const Output* o, Sight* s, int64_t most) noexcept nogil:
+    """What the cut bucket gives."""
+    cdef double c = <double> most, size = <double> s.n, bottom, ceiling
     cdef const Sums* k = &s.sums
     if not s.known:
         know_sums(o, s, self.center[o.dimension])
     bottom = greatest(greatest(k.low, k.last + (c - 1.0) * k.least), k.others - (size - 1.0 - c) * k.most)
     ceiling = least(least(k.high, k.last + (c - 1.0) * k.most), k.others - (size - 1.0 - c) * k.least)
-    taken = least(greatest(s.oldest[o.prefix].f * c / size, bottom), ceiling)
-    return lowered(self, o, inner(o, s) + taken, <double> (inner_count(s) + most))
+    return least(greatest(s.oldest[o.prefix].f * c / size, bottom), ceiling)
 
 
 cdef inline void know_sums(const Output* o, Sight* s, double center) noexcept nogil:
