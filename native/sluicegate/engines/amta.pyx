@@ -29,7 +29,7 @@ from sluicegate.engines.kernels cimport (
 from sluicegate.engines.little cimport (
     LEAST_STEADY, LEVELS_OF_LITTLE, LITTLE, MOST_STEADY, PIECE, ROOM_BESIDE, Little, raise_little, run_little, run_steadily,
 )
-from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.engines.program cimport Program, Slot, append_closed, combine, copy
 
 from sluicegate.errors import InvariantError
 

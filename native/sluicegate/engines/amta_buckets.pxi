@@ -19,7 +19,8 @@ cdef enum:
 cdef inline void push_bucket(Amta self) noexcept nogil:
     """Algorithm 3, but for R1 with the new leaf, which is in its place."""
     cdef int before
-    self.freshen()
+    if self.depth < 2:
+        self.freshen()
     raise_placed(self, any_op)
     before = self.depth
     self.measure()
@@ -29,10 +30,19 @@ cdef inline void push_bucket(Amta self) noexcept nogil:
         compute_left(self, any_op)
         compute_right(self, any_op)
     else:
-        self.has_base = self.has_right
-        self.right, self.base_of_right = self.base_of_right, self.right
+        if self.has_right:
+            close_newest(self, self.node(0, self.tail - 2))
         self.has_right = self.stale = True
     fetch_next_leaf(self)
+
+
+cdef inline void close_newest(Amta self, const Slot* newest) noexcept nogil:
+    """No reading joins it any more: from now on it is part of what R1 is taken from."""
+    if self.has_base:
+        append_closed(self.p, self.base_of_right, newest)
+    else:
+        copy(self.p, self.base_of_right, newest)
+        self.has_base = True
 
 
 cdef void pop_bucket(Amta self) noexcept nogil:

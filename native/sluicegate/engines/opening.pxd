@@ -6,9 +6,9 @@ The same bits as the first lifted and the others folded in. Only of the layout S
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, Program, Slot, greatest, least
+from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, Program, Slot, chosen, greatest, least, mask
 
-ctypedef struct Extreme:
+ctypedef struct Reached:
     double value
     int64_t first  # times
     int64_t last
@@ -16,23 +16,20 @@ ctypedef struct Extreme:
     int64_t o_last
 
 
-cdef inline void begin(Extreme* e, double x, int64_t time, int64_t ordinal) noexcept nogil:
+cdef inline void begin(Reached* e, double x, int64_t time, int64_t ordinal) noexcept nogil:
     e.value = x
     e.first = e.last = time
     e.o_first = e.o_last = ordinal
 
 
-cdef inline void reach(Extreme* e, bint wins, double x, int64_t time, int64_t ordinal) noexcept nogil:
+cdef inline void reach(Reached* e, double value, int64_t wins, int64_t same, int64_t time, int64_t ordinal) noexcept nogil:
     """As `fold_extreme`, each field chosen by itself: in a small bucket every other reading is an extreme."""
-    cdef bint reaches = wins | (e.value == x)
-    e.value = x if wins else e.value
-    e.first = time if wins else e.first
-    e.o_first = ordinal if wins else e.o_first
-    e.last = time if reaches else e.last
-    e.o_last = ordinal if reaches else e.o_last
+    e.value = value
+    e.first, e.o_first = chosen(wins, e.first, time), chosen(wins, e.o_first, ordinal)
+    e.last, e.o_last = chosen(wins | same, e.last, time), chosen(wins | same, e.o_last, ordinal)
 
 
-cdef inline void put_extreme(Slot* o, const Extreme* e) noexcept nogil:
+cdef inline void put_reached(Slot* o, const Reached* e) noexcept nogil:
     o[0].f = e.value
     o[1].i, o[2].i, o[3].i, o[4].i = e.first, e.last, e.o_first, e.o_last
 
@@ -42,7 +39,7 @@ cdef inline void lift_bucket(
 ) noexcept nogil:
     cdef double total = x[0] - center, before = INFINITY, above = -INFINITY
     cdef int64_t first = ordinal if times == NULL else times[0], time = first, i
-    cdef Extreme low, high
+    cdef Reached low, high
     cdef int s
     begin(&low, x[0], first, ordinal)
     begin(&high, x[0], first, ordinal)
@@ -52,12 +49,12 @@ cdef inline void lift_bucket(
         before, above = least(before, total), greatest(above, total)
         total = total + (x[i] - center)
         totals[i] = total
-        reach(&low, x[i] < low.value, x[i], time, ordinal + i)
-        reach(&high, x[i] > high.value, x[i], time, ordinal + i)
+        reach(&low, least(low.value, x[i]), mask(x[i] < low.value), mask(x[i] == low.value), time, ordinal + i)
+        reach(&high, greatest(high.value, x[i]), mask(x[i] > high.value), mask(x[i] == high.value), time, ordinal + i)
     o[H_COUNT].i, o[H_T_FIRST].i, o[H_T_LAST].i, o[H_O_FIRST].i, o[H_ORDERED].i = n, first, time, ordinal, 1
     o[5].f, o[6].f, o[7].f = total, before, above
-    put_extreme(o + 8, &low)
-    put_extreme(o + 13, &high)
+    put_reached(o + 8, &low)
+    put_reached(o + 13, &high)
     o[18].f, o[19].f = x[0], x[n - 1]
     for s in range(20, p.width):
         o[s].f = 0.0

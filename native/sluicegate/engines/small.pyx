@@ -9,8 +9,8 @@ from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MAX, K_MEAN, K_MIN, 
 from sluicegate.engines.chunks cimport at
 from sluicegate.engines.opening cimport lift_bucket
 from sluicegate.engines.program cimport (
-    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH_ENDS, MAX_BUCKET, SUM_BUCKET, Program, Slot, fold, fold_more,
-    greatest, least, lift,
+    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH_ENDS, MAX_BUCKET, SUM_BUCKET, Program, Slot, chosen, fold,
+    fold_more, greatest, least, lift, mask,
 )
 from sluicegate.histograms._max_like cimport peaks_took
 from sluicegate.histograms._rules cimport Rules, run_joins
@@ -107,7 +107,8 @@ cdef int64_t open_small(
     lift_bucket(&self.p, place, values, times, self.accepted, n, self.center[0], totals)
     self.forest.push_placed()
     self.created += 1
-    see(self, s)
+    s.newest = place
+    see_results(self, s)
     self.latest = values[n - 1]
     self.newest = max(self.newest, self.accepted + n - 1 if times == NULL else times[n - 1])
     serve(self, s, totals, n, out)
@@ -166,7 +167,8 @@ cdef inline double base_of(const Output* o, const Sight* s) noexcept nogil:
 cdef inline void pop_small(Answering self, Sight* s) noexcept nogil:
     while s.end <= self.accepted - self.value:
         self.forest.pop()
-        see(self, s)
+        see_head(self, s)
+    see_results(self, s)
 
 
 cdef int64_t take_staged(
@@ -247,12 +249,22 @@ cdef inline void see(Answering self, Sight* s) noexcept nogil:
     s.whole = tail - head > 1
     if not s.whole:
         return
-    s.newest, s.oldest, s.known = leaf_of(self, tail - 1), leaf_of(self, head), False
-    s.n = s.oldest[H_COUNT].i
-    s.end = s.oldest[H_O_FIRST].i + s.n
+    s.newest = leaf_of(self, tail - 1)
+    see_head(self, s)
     if self.forest.depth == 1:
         s.left, s.top, s.base = s.oldest, NULL, NULL
         return
+    see_results(self, s)
+
+
+cdef inline void see_head(Answering self, Sight* s) noexcept nogil:
+    s.oldest, s.known = leaf_of(self, self.forest.head), False
+    s.n = s.oldest[H_COUNT].i
+    s.end = s.oldest[H_O_FIRST].i + s.n
+
+
+cdef inline void see_results(Answering self, Sight* s) noexcept nogil:
+    """Of more than a pair of buckets."""
     s.left = self.forest.left
     s.top = self.forest.stack + (self.forest.stacked - 1) * self.p.width if self.forest.stacked else NULL
     s.base = self.forest.base_of_right if self.forest.has_base else NULL
@@ -336,14 +348,13 @@ cdef inline void lift_small(
         o[17].f, o[18].f, o[19].f = x, -INFINITY, -INFINITY
 
 
-cdef inline void join_late(Slot* s, bint wins, double x, int64_t time, int64_t ordinal) noexcept nogil:
+cdef inline void join_late(Slot* s, int64_t wins, double x, int64_t time, int64_t ordinal) noexcept nogil:
     """As `fold_extreme` of a reading that is not late, each slot chosen by itself: in a small bucket every other is an extreme."""
-    cdef double value = s[0].f
-    cdef bint reaches = wins | (value == x)
-    cdef int64_t first = s[1].i, last = s[2].i, o_first = s[3].i, o_last = s[4].i
-    s[0].f = x if wins else value
-    s[1].i, s[3].i = time if wins else first, ordinal if wins else o_first
-    s[2].i, s[4].i = time if reaches else last, ordinal if reaches else o_last
+    cdef int64_t reaches = wins | mask(s[0].f == x)
+    cdef Slot value
+    value.f = x
+    s[0].i, s[1].i, s[3].i = chosen(wins, s[0].i, value.i), chosen(wins, s[1].i, time), chosen(wins, s[3].i, ordinal)
+    s[2].i, s[4].i = chosen(reaches, s[2].i, time), chosen(reaches, s[4].i, ordinal)
 
 
 cdef inline void fold_small(
@@ -357,8 +368,8 @@ cdef inline void fold_small(
         return
     o[H_T_LAST].i = time
     o[H_COUNT].i += 1
-    join_late(s, x < s[0].f, x, time, ordinal)
-    join_late(s + 5, x > s[5].f, x, time, ordinal)
+    join_late(s, mask(x < s[0].f), x, time, ordinal)
+    join_late(s + 5, mask(x > s[5].f), x, time, ordinal)
     s[11].f = x
     if p.bucket == MAX_BUCKET:
         fold_more(HIGH_ENDS, s + 12, x, 0.0)
