@@ -73,6 +73,8 @@ cdef inline void copy(const Program* p, Slot* out, const Slot* a) noexcept nogil
         out[0] = a[0]
     elif p.width == 20:
         memcpy(out, a, 20 * sizeof(Slot))
+    elif p.width == 26:
+        memcpy(out, a, 26 * sizeof(Slot))
     else:
         memcpy(out, a, p.width * sizeof(Slot))
 
@@ -367,6 +369,13 @@ cdef inline int64_t chosen(int64_t which, int64_t a, int64_t b) noexcept nogil:
     return a ^ ((a ^ b) & which)
 
 
+cdef inline const Slot* either(const Slot* a, const Slot* b, int64_t which) noexcept nogil:
+    return <const Slot*> <size_t> chosen(which, <int64_t> <size_t> a, <int64_t> <size_t> b)
+
+
+ctypedef struct Sample:
+    Slot slot[3]
+
 ctypedef struct Extreme:  # value, first and last time, first and last ordinal
     Slot slot[5]
 
@@ -377,8 +386,18 @@ cdef inline void join_extreme(Slot* o, const Slot* a, const Slot* b, int64_t win
     if a[0].f == b[0].f:
         combine_extreme(o, a, b, False)
         return
-    memcpy(&won, <const void*> <size_t> chosen(wins, <int64_t> <size_t> a, <int64_t> <size_t> b), sizeof(Extreme))
+    memcpy(&won, either(a, b, wins), sizeof(Extreme))
     memcpy(o, &won, sizeof(Extreme))
+
+
+cdef inline void join_sample(Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    """As combine_sample: one of two is mostly empty, but which is as good as chance."""
+    cdef Sample some
+    if (a[0].f != 0.0) & (b[0].f != 0.0):
+        combine_sample(o, a, b)
+        return
+    memcpy(&some, either(a, b, mask(b[0].f != 0.0)), sizeof(Sample))
+    memcpy(o, &some, sizeof(Sample))
 
 
 cdef inline void combine_bucket(const Program* p, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
@@ -392,7 +411,7 @@ cdef inline void combine_bucket(const Program* p, Slot* o, const Slot* a, const 
         o[18], o[19] = a[18], b[19]
         s = 20
         while s < p.width:
-            combine_sample(o + s, a + s, b + s)
+            join_sample(o + s, a + s, b + s)
             s += 3
     else:
         join_extreme(o + 5, a + 5, b + 5, mask(b[5].f < a[5].f))
