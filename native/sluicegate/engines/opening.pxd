@@ -3,10 +3,11 @@
 The same bits as the first lifted and the others folded in. Only of the layout SUM_BUCKET, and of readings whose times do not go back.
 """
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, Program, Slot, chosen, greatest, least, mask
+from sluicegate.histograms._sum_like cimport Sum
 
 ctypedef struct Reached:
     double value
@@ -58,3 +59,18 @@ cdef inline void lift_bucket(
     o[18].f, o[19].f = x[0], x[n - 1]
     for s in range(20, p.width):
         o[s].f = 0.0
+
+
+cdef inline int64_t sum_opened(Sum* s, const double* x, int64_t most) noexcept nogil:
+    """As `sums_took` of a reading that opens a bucket and `sum_run` of those after it; with the first at least."""
+    cdef double low = INFINITY, high = -INFINITY, total = x[0], least_sum, greatest_sum, following, limit = s.limit
+    cdef int64_t n = 1
+    while n < most:
+        least_sum, greatest_sum, following = least(low, total), greatest(high, total), total + x[n]
+        if not (fabs(least_sum) <= limit and fabs(greatest_sum) <= limit and fabs(following - least_sum) <= limit
+                and fabs(following - greatest_sum) <= limit and greatest_sum - least_sum <= limit):
+            break
+        low, high, total = least_sum, greatest_sum, following
+        n += 1
+    s.low, s.high, s.sum = low, high, total
+    return n

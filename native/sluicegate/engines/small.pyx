@@ -7,14 +7,14 @@ from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, Sums, cut_sum
 from sluicegate.engines.chunks cimport at
-from sluicegate.engines.opening cimport lift_bucket
+from sluicegate.engines.opening cimport lift_bucket, sum_opened
 from sluicegate.engines.program cimport (
     H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH_ENDS, MAX_BUCKET, SUM_BUCKET, Program, Slot, chosen, fold,
     fold_more, greatest, least, lift, mask,
 )
 from sluicegate.histograms._max_like cimport peaks_took
 from sluicegate.histograms._rules cimport Rules, run_joins
-from sluicegate.histograms._sum_like cimport sums_run, sums_took
+from sluicegate.histograms._sum_like cimport Sum, sums_run, sums_took
 
 cdef enum:
     CALM = 16  # readings that join one after the other: then a run is worth looking for
@@ -43,9 +43,10 @@ cdef int64_t take_small(
     if self.staging:
         return take_staged(self, values, times, count, out, row, bounds)
     see(self, &s)
+    know_rule(self, &s)
     while i < count and calm < CALM and s.whole and not is_due(self):
         time = self.accepted if times == NULL else times[i]
-        if joins_small(self, &s, values, time):
+        if not s.sealed and joins_small(self, &s, values, time):
             fold_small(&self.p, s.newest, values, time, self.accepted, self.center)
             self.forest.stale = True
             calm += 1
@@ -59,6 +60,7 @@ cdef int64_t take_small(
             i += n
             continue
         else:
+            s.sealed = False
             lift_small(&self.p, self.reading, values, time, self.accepted, self.center)
             self.forest.push(self.reading)
             self.created += 1
@@ -94,16 +96,14 @@ cdef int64_t open_small(
     """Open a bucket and let it take what joins next, as far as that can be known already; how many readings these are."""
     cdef double totals[AHEAD]
     cdef Slot* place = self.forest.place_of_bucket()
-    cdef int64_t n = 1, most = min(count, AHEAD)
+    cdef int64_t n, most = min(count, AHEAD)
+    s.sealed = False
     if times != NULL:
         most = in_order(times, most)
     if self.ruled:
-        most = min(most, self.rules.due_at - self.accepted)
-        sums_took(self.rules.sums.sums, self.rules.sums.m, values, False)
-        n += sums_run(self.rules.sums.sums, self.rules.sums.m, 1, values + 1, 1, most - 1)
-        self.rules.sums.n = n
+        n = joined_by_rule(self, s, values, min(most, self.rules.due_at - self.accepted))
     else:
-        n += surely_forced(self, s, most - 1)
+        n = joined_by_limit(self, s, most)
     lift_bucket(&self.p, place, values, times, self.accepted, n, self.center[0], totals)
     self.forest.push_placed()
     self.created += 1
@@ -123,49 +123,98 @@ cdef inline int64_t in_order(const int64_t* times, int64_t most) noexcept nogil:
     return n
 
 
-cdef inline int64_t surely_forced(Answering self, const Sight* s, int64_t most) noexcept nogil:
-    """After the first of a bucket so many join because of the limit, whatever leaves meanwhile."""
-    cdef int64_t n = 0, share = self.finer * (self.limit - 2), first = s.oldest[H_O_FIRST].i, accepted
+cdef inline void know_rule(Answering self, Sight* s) noexcept nogil:
+    """What stays until the limits are taken anew."""
+    cdef Sum* sum
+    cdef int j, found = 0
+    s.ruling, s.longest, s.sealed = NULL, AHEAD, False
+    for j in range(self.rules.sums.m if self.ruled and self.rules.has_sums else 0):
+        sum = &self.rules.sums.sums[j]
+        if sum.dimension >= 0:
+            s.ruling = sum
+            found += 1
+        elif sum.limit < <double> s.longest:
+            s.longest = <int64_t> sum.limit + 1
+    if found > 1:
+        s.ruling = NULL
+
+
+cdef inline int64_t joined_by_rule(Answering self, Sight* s, const double* values, int64_t most) noexcept nogil:
+    """The readings of a bucket that opens: how many, and whether it is full then."""
+    cdef int64_t n
+    if s.ruling != NULL:
+        n = sum_opened(s.ruling, values, min(most, s.longest))
+        s.sealed = n < most and self.limit == 0
+    else:
+        sums_took(self.rules.sums.sums, self.rules.sums.m, values, False)
+        n = 1 + sums_run(self.rules.sums.sums, self.rules.sums.m, 1, values + 1, 1, most - 1)
+    self.rules.sums.n = n
+    return n
+
+
+cdef inline int64_t joined_by_limit(Answering self, Sight* s, int64_t most) noexcept nogil:
+    """The same where the limit alone makes readings join: as far as that holds whatever leaves meanwhile."""
+    cdef int64_t n = 1, share = self.finer * (self.limit - 2), first = s.oldest[H_O_FIRST].i, next
     if self.limit == 0 or self.level == 0:
-        return 0
+        s.sealed = most > 1
+        return 1
     while n < most:
-        accepted = self.accepted + n + 1
-        if (n + 1) * share >= accepted - max(first, accepted - self.value) + 1:
+        next = self.accepted + n
+        if n * share >= next - max(first, next - self.value) + 1:
+            s.sealed = n * share >= next - first + 1
             break
         n += 1
     return n
 
 
+ctypedef struct Outer:  # what a bucket that is cut leaves as it is: sums and readings of R0, of the stack's top and of R1's base
+    double left
+    double top
+    double base
+    int64_t left_n
+    int64_t top_n
+    int64_t base_n
+
+
 cdef inline void serve(Answering self, Sight* s, const double* totals, int64_t n, double* out) noexcept nogil:
     """After each reading of the newest bucket what leaves by count, and the answer."""
     cdef const Output* o = self.outputs
-    cdef double center = self.center[0], base = base_of(o, s), newest
-    cdef int64_t held = 0 if s.base == NULL else s.base[H_COUNT].i, i, edge = max(self.edge, s.end - s.n - 1), most, inside
+    cdef double center = self.center[0], sum
+    cdef int64_t begin = self.accepted - self.value, i, edge = max(self.edge, s.end - s.n - 1), most, inside
+    cdef Outer outer
+    look_outside(self, o, s, &outer)
     for i in range(n):
-        self.accepted += 1
-        if s.end <= self.accepted - self.value:
-            pop_small(self, s)
-            base, held = base_of(o, s), 0 if s.base == NULL else s.base[H_COUNT].i
+        begin += 1
+        if s.end <= begin:
+            pop_small(self, s, begin)
+            look_outside(self, o, s, &outer)
         if out == NULL:
             continue
-        edge = max(edge, self.accepted - self.value - 1)
-        most, newest, inside = min(s.n, s.end - 1 - edge), base + totals[i], held + i + 1
+        edge = max(edge, begin - 1)
+        most, sum, inside = min(s.n, s.end - 1 - edge), outer.base + totals[i], outer.base_n + i + 1
         if most == s.n:
-            newest, inside = s.left[o.prefix].f + newest, inside + s.left[H_COUNT].i
+            sum, inside = outer.left + sum, outer.left_n + inside
         else:
-            newest = ((-0.0 if s.top == NULL else s.top[o.prefix].f) + newest) + taken_of(self, o, s, most)
-            inside += most + (0 if s.top == NULL else s.top[H_COUNT].i)
-        out[i] = center * inside + newest if o.kind == K_SUM else center + newest / <double> inside
-    note_begin(self, max(edge, self.accepted - self.value - 1))
+            sum, inside = (outer.top + sum) + taken_of(o, s, most, center), outer.top_n + inside + most
+        out[i] = center * <double> inside + sum if o.kind == K_SUM else center + sum / <double> inside
+    self.accepted += n
+    note_begin(self, max(edge, begin - 1))
 
 
-cdef inline double base_of(const Output* o, const Sight* s) noexcept nogil:
+cdef inline void look_outside(Answering self, const Output* o, const Sight* s, Outer* outer) noexcept nogil:
     """−0.0 adds nothing, not even a sign."""
-    return -0.0 if s.base == NULL else s.base[o.prefix].f
+    outer.left, outer.left_n = s.left[o.prefix].f, s.left[H_COUNT].i
+    outer.top = outer.base = -0.0
+    outer.top_n = outer.base_n = 0
+    if s.top != NULL:
+        outer.top, outer.top_n = s.top[o.prefix].f, s.top[H_COUNT].i
+    if s.base != NULL:
+        outer.base, outer.base_n = s.base[o.prefix].f, s.base[H_COUNT].i
 
 
-cdef inline void pop_small(Answering self, Sight* s) noexcept nogil:
-    while s.end <= self.accepted - self.value:
+cdef inline void pop_small(Answering self, Sight* s, int64_t begin) noexcept nogil:
+    """Let leave what ends before reading `begin`."""
+    while s.end <= begin:
         self.forest.pop()
         see_head(self, s)
     see_results(self, s)
@@ -441,15 +490,15 @@ cdef inline int64_t inner_count(const Sight* s) noexcept nogil:
 
 cdef inline double sum_by_count(Answering self, const Output* o, Sight* s, int64_t most) noexcept nogil:
     """As answering.slide."""
-    return lowered(self, o, inner(o, s) + taken_of(self, o, s, most), <double> (inner_count(s) + most))
+    return lowered(self, o, inner(o, s) + taken_of(o, s, most, self.center[o.dimension]), <double> (inner_count(s) + most))
 
 
-cdef inline double taken_of(Answering self, const Output* o, Sight* s, int64_t most) noexcept nogil:
+cdef inline double taken_of(const Output* o, Sight* s, int64_t most, double center) noexcept nogil:
     """What the cut bucket gives."""
     cdef double c = <double> most, size = <double> s.n, bottom, ceiling
     cdef const Sums* k = &s.sums
     if not s.known:
-        know_sums(o, s, self.center[o.dimension])
+        know_sums(o, s, center)
     bottom = greatest(greatest(k.low, k.last + (c - 1.0) * k.least), k.others - (size - 1.0 - c) * k.most)
     ceiling = least(least(k.high, k.last + (c - 1.0) * k.most), k.others - (size - 1.0 - c) * k.least)
     return least(greatest(s.oldest[o.prefix].f * c / size, bottom), ceiling)
