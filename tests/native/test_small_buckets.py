@@ -22,6 +22,8 @@ CASES: dict[str, Case] = {
     "a sum, with a tolerance": (sg.sum(), lambda: count(300), [sg.SumLike(1e-4, atol=0.05)]),
     "sum-like, limited": (sg.mean(), lambda: count(500), [sg.SumLike(0.003), sg.Constrained(60)]),
     "constrained": (sg.mean(), lambda: count(260), [sg.Constrained(70)]),
+    "constrained, where it hangs on what leaves": (sg.sum(), lambda: count(675), [sg.Constrained(70)]),
+    "sum-like, long ones": (sg.mean(), lambda: count(900), [sg.SumLike(0.025)]),
     "a minimum": (sg.min(), lambda: count(260), [sg.Constrained(70)]),
     "a compiled rule": (sg.mean(), lambda: Tumbler().policy(True), [sg.Constrained(60)]),
     "candidates": (sg.max(), lambda: count(200, up_to="max"), [sg.MaxLike(block=7)]),

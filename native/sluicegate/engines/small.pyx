@@ -36,6 +36,7 @@ cdef int64_t take_small(
     Answering self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
 ) except -1 nogil:
     cdef int64_t i = 0, calm = 0, time, n
+    cdef const int64_t* when = NULL
     cdef bint plain = not bounds and self.answers == 1, ahead = plain and may_look_ahead(self)
     cdef Sight s
     if not self.small or not self.centered:
@@ -54,7 +55,9 @@ cdef int64_t take_small(
         elif self.limit and self.forest.tail - self.forest.head >= self.limit:
             return i
         elif ahead and self.forest.tail - self.forest.head > 2 * AHEAD:
-            n = open_small(self, &s, values, NULL if times == NULL else times + i, count - i, NULL if out == NULL else out[0] + row + i)
+            if times != NULL:
+                when = times + i
+            n = open_small(self, &s, values, when, count - i, NULL if out == NULL else out[0] + row + i)
             calm = n - 1
             values += n
             i += n
