@@ -2,7 +2,7 @@
 
 python -m bench.a2mta [--full | --quick | --scale N] [--windows 24] [--trace memory|calm|near-zero|FILE.csv]
                       [--column NAME] [--seed 7] [--only sum-like,max-like,hopping,limits] [--workers 2]
-                      [--json FILE] [--figures DIR] [--docs] [--told JSON ...]
+                      [--method LABEL ...] [--json FILE] [--figures DIR] [--docs] [--told JSON ...]
 
 --full (the default): 62,208,000 readings, a window of 2,592,000. --quick: a 120th of both, a minute. Exit code 1
 where an interval does not hold the exact result, or a value is beyond the user's error limit. --docs also puts the
@@ -41,6 +41,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--column", help="of the CSV file; without it the last")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, by comma")
+    parser.add_argument("--method", action="append", metavar="LABEL", help="this row of them only; may be repeated")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time, a method each; 0: in this one")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
     parser.add_argument(
@@ -52,7 +53,18 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.only.split(",") if name not in SCENARIOS]:
         parser.error(f"--only {unknown[0]!r}: expected one of {', '.join(SCENARIOS)}")
+    _check_methods(parser, options)
     return options
+
+
+def _check_methods(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Labels that there are, and no page with rows left out."""
+    labels = {each.label for name in options.only.split(",")
+              for each in SCENARIOS[name](Setting(options.scale, options.windows)).methods}  # fmt: skip
+    if unknown := [label for label in options.method or () if label not in labels]:
+        parser.error(f"--method {unknown[0]!r}: expected one of {'; '.join(sorted(labels))}")
+    if options.method and options.docs:
+        parser.error("--method with --docs: the page would lose the tables' other rows")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -63,7 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
         told = [json.loads(file.read_text()) for file in options.told]
         rows = [row for each in told for row in each["rows"]]
     else:
-        rows = run(setting, options.trace, options.seed, options.column, options.only.split(","), options.workers)
+        scenarios, methods = options.only.split(","), options.method
+        rows = run(setting, options.trace, options.seed, options.column, scenarios, options.workers, methods)
     seconds = sum(each["seconds"] for each in told) if options.told else time.monotonic() - began
     found = tables.tables(rows, setting, options.trace, seconds)
     print("\n\n".join(as_text(table) for table in found))

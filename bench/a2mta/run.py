@@ -174,11 +174,21 @@ def _row(scenario: str, method: Method, followed: Followed, before: int, warm: i
 
 
 def run(
-    setting: Setting, source: str, seed: int, column: str | None, scenarios: list[str], workers: int = 2
+    setting: Setting,
+    source: str,
+    seed: int,
+    column: str | None,
+    scenarios: list[str],
+    workers: int = 2,
+    methods: list[str] | None = None,
 ) -> list[Row]:
-    """Every method of these scenarios, `workers` at a time, a process each; none: all in this one."""
+    """Every method of these scenarios, `workers` at a time, a process each; none: all in this one.
+
+    `methods`: only those with these labels.
+    """
     each = [(name, setting, source, seed, column, number)
-            for name in scenarios for number in range(len(SCENARIOS[name](setting).methods))]  # fmt: skip
+            for name in scenarios for number, method in enumerate(SCENARIOS[name](setting).methods)
+            if not methods or method.label in methods]  # fmt: skip
     if workers < 1:
         return [follow(*arguments) for arguments in each]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:

@@ -155,7 +155,7 @@ class Windows:
         total = oldest if newer is None else self._slots(core.combine(packed, newer))
         cut = estimate.cut(layout, oldest, Edge(part.kind, cutoff, part.edge))
         centers = tuple(core.centers or ())
-        values = estimate.results(layout, total, rest, oldest, cut, centers)
+        values = estimate.results(layout, total, rest, oldest, cut, centers, core.limit)
         if bounds or self.longest._withheld:
             timed = cutoff if part.kind == BY_TIME else None
             inside = None if rest is None else tuple(rest)

@@ -56,6 +56,18 @@ def test_the_quick_form_keeps_limits_and_intervals_and_its_memory(tmp_path: Path
         assert row["memory"]["peak"] - row["memory"]["windows"] - row["memory"]["exact"] < 2**30  # of this process
 
 
+def test_a_method_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--method` runs the row with that label and no other; refused: a label that there is not, a page with gaps."""
+    file = tmp_path / "one.json"
+    chosen = ["--scale", "960", "--only", "max-like", "--workers", "0", "--method", "block 104"]
+    assert command_line.main([*chosen, "--json", str(file)]) == 0
+    assert [row["label"] for row in json.loads(file.read_text())["rows"]] == ["block 104"]
+    for extra, said in ((["--method", "block 7"], "'block 7'"), (["--docs"], "other rows")):
+        with pytest.raises(SystemExit):
+            command_line.main([*chosen, *extra])
+        assert said in capsys.readouterr().err
+
+
 def test_hops_are_met_exactly_with_few_buckets() -> None:
     """The hop histogram: every answer of some seventy random hops is that of the plain readings."""
     row = follow("hopping", TINY, "memory", 7, None, 1)

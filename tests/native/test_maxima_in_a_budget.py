@@ -126,6 +126,60 @@ def test_an_extreme_is_off_by_half_of_what_is_in_doubt(name: str) -> None:
     assert doubted > 50
 
 
+BLOCKS: dict[str, list[Any]] = {"block": [sg.MaxLike(block=40)], "tail": [sg.MaxLike(block=40, staging=8)]}
+
+
+def descent() -> list[float]:
+    """A level that block maxima are learnt from; then three times a long slope far below."""
+    high = [1000.0 - i % 7 for i in range(400)]
+    return high + [500.0 - part - 2 * i for part in range(3) for i in range(200)]
+
+
+@pytest.mark.parametrize("name", SIGNS)
+@pytest.mark.parametrize("blocks", BLOCKS)
+@pytest.mark.parametrize("policy", [count(150), time(150), count(150, up_to="max")], ids=["count", "time", "up to"])
+def test_without_a_limit_the_likelier_end_is_given(policy: Any, blocks: str, name: str) -> None:
+    """Blocks far too long: much is in doubt, and no value is the middle: restored, in a batch, in the twin."""
+    sign = SIGNS[name]
+    policy = up_to(policy, name) if policy.up_to else policy
+    values, given = [sign * x for x in descent()], {"policy": policy, "histograms": BLOCKS[blocks]}
+    windows, doubted = [], 0
+    for core in (compiled.Core, pure.Core):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sluicegate.window, "Core", core)
+            windows.append(sg.Window({name: getattr(sg, name)()}, **given))
+    batch = sg.Window({name: getattr(sg, name)()}, **given).insert_many(values, range(len(values)))[name]
+    for i, value in enumerate(values):
+        for each in windows:
+            each.insert(value, i)
+        if i % 5:
+            continue
+        answer = windows[0].query(bounds=True)[name]
+        assert answer == windows[1].query(bounds=True)[name]
+        assert batch[i] == answer.value
+        if i % 200 == 170:
+            windows[0] = sg.Window.restore(windows[0].snapshot(), {name: getattr(sg, name)()}, **given)
+        if answer.high - answer.low > 100.0:
+            doubted += 1
+            assert answer.value in (answer.low, answer.high)
+    assert doubted >= 10
+
+
+@both
+def test_windows_that_share_buckets_have_their_longests_rule() -> None:
+    """A shorter window is answered by the same rule: the middle in a budget, the likelier end without."""
+    for histogram, middle in ((sg.Constrained(4), True), (sg.SumLike(error=0.9), False)):
+        aggregates, policies = {"mean": sg.mean(), "max": sg.max()}, {"a": count(300), "b": count(150)}
+        windows = sg.Windows(aggregates, policies=policies, histograms=[histogram])
+        found = set()
+        for value in descent():
+            windows.insert(value)
+            answer = windows.answer("b", bounds=True)["max"]
+            if answer.high - answer.low > 100.0:
+                found.add(answer.value == 0.5 * (answer.low + answer.high))
+        assert found == {middle}
+
+
 def test_a_tail_takes_memory_as_the_staircase_grows() -> None:
     """Noise has few steps and takes little; 6,000 steps down all stay in the tail, exact, also after a restart."""
     window, rng = sg.Window(sg.max(), policy=count(10_000), histograms=[sg.MaxLike(staircase=True)]), random.Random(2)

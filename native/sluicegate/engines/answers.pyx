@@ -12,7 +12,12 @@ from sluicegate.histograms._statistics cimport Moments, c_merge
 cdef extern from "exponential.h" nogil:
     double sluicegate_exponential(double x)
 
-cdef double IN_DOUBT = 1.0 / 64.0  # of an extreme: where more is in doubt, the middle is given
+cdef double IN_DOUBT = 1.0 / 64.0  # of an extreme in a budget: where more is in doubt, the middle is given
+
+
+cdef double doubted(int64_t limit) noexcept nogil:
+    """As the twin."""
+    return IN_DOUBT if limit else INFINITY
 
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil:
@@ -284,7 +289,7 @@ cdef double cut_extreme(const Output* o, double sign, double others, const Slot*
     cdef double high = beyond(sign, leaf[own].f if place >= end - where.most else after, others)
     if ends < 0:
         return low
-    if fabs(high - low) > IN_DOUBT * max(fabs(low), fabs(high)):
+    if fabs(high - low) > o.doubt * max(fabs(low), fabs(high)):
         return low + 0.5 * (high - low)
     likely = leaf[own].f if place >= end - where.taken else after if 2 * where.taken >= end - 1 - place else last
     return beyond(sign, likely, others)

@@ -20,7 +20,9 @@ from sluicegate.reference.program import Partial, Slot, log_of
 from sluicegate.reference.statistics import Moments, merge
 
 CUSTOM, BY_COUNT, BY_TIME = range(3)
-IN_DOUBT = 1 / 64  # of an extreme: where more is between what is certain and what is possible, the middle is given
+IN_DOUBT = (
+    1 / 64
+)  # of an extreme in a budget: where more lies between what is certain and possible, the middle is given
 Value = Any
 
 
@@ -71,11 +73,29 @@ def _known(layout: Layout, leaf: Partial, cutoff: int, end: int, most: int) -> t
     return least, most
 
 
+def doubted(limit: int) -> float:
+    """The share of an extreme beyond which the middle is given: only where a limit of buckets decides what joins.
+
+    Where a histogram alone does, what it let join has hardly ever been the extreme: the likelier end is nearly always
+    right, and the middle nearly always wrong.
+    """
+    return IN_DOUBT if limit else inf
+
+
 def results(
-    layout: Layout, total: Partial | None, rest: Partial | None, leaf: Partial, where: Cut, centers: Sequence[float]
+    layout: Layout,
+    total: Partial | None,
+    rest: Partial | None,
+    leaf: Partial,
+    where: Cut,
+    centers: Sequence[float],
+    limit: int,
 ) -> list[Value]:
-    """One answer per aggregate of a window of buckets; `rest` is the window without its oldest leaf."""
-    answers = []
+    """One answer per aggregate of a window of buckets; `rest` is the window without its oldest leaf.
+
+    `limit`: of the window's buckets, 0: there is none.
+    """
+    answers, doubt = [], doubted(limit)
     for monoid in layout.monoids:
         dimension = layout.dimension_of(monoid)
         if total is None:
@@ -85,7 +105,7 @@ def results(
         elif where.taken == leaf[COUNT] == where.least:
             answers.append(_whole(layout, monoid, dimension, total, centers[dimension]))
         else:
-            answers.append(_partly(layout, monoid, dimension, total, rest, leaf, where, centers[dimension]))
+            answers.append(_partly(layout, monoid, dimension, total, rest, leaf, where, centers[dimension], doubt))
     return answers
 
 
@@ -175,6 +195,7 @@ def _partly(
     leaf: Partial,
     where: Cut,
     center: float,
+    doubt: float,
 ) -> Value:
     kind, inside = monoid.kind, 0 if rest is None else rest[COUNT]
     if kind == "count":
@@ -194,13 +215,15 @@ def _partly(
         return total[layout.slot(Op.LAST, dimension)]
     if kind == "first":
         return leaf[layout.slot(Op.LAST if where.taken == 1 else Op.FIRST, dimension)]
-    return _of_extremes(layout, kind, dimension, rest, leaf, where)
+    return _of_extremes(layout, kind, dimension, rest, leaf, where, doubt)
 
 
-def _of_extremes(layout: Layout, kind: str, dimension: int, rest: Partial | None, leaf: Partial, where: Cut) -> Value:
+def _of_extremes(
+    layout: Layout, kind: str, dimension: int, rest: Partial | None, leaf: Partial, where: Cut, doubt: float
+) -> Value:
     low, high, last = (layout.slot(op, dimension) for op in (Op.LOW, Op.HIGH, Op.LAST))
     if kind == "range":
-        ends = (_extreme(leaf, own, _following(layout, dimension, sign), last, rest, where, sign)[0]
+        ends = (_extreme(leaf, own, _following(layout, dimension, sign), last, rest, where, sign, doubt)[0]
                 for own, sign in ((high, 1), (low, -1)))  # fmt: skip
         greatest, least = (end for end in ends if end is not None)
         return greatest - least
@@ -211,7 +234,7 @@ def _of_extremes(layout: Layout, kind: str, dimension: int, rest: Partial | None
         return _occurrences(leaf, own, counted, last, rest, where, sign)
     timed = kind.startswith("arg")
     after = -1 if timed else _following(layout, dimension, sign)
-    return _extreme(leaf, own, after, last, rest, where, sign)[1 if timed else 0]
+    return _extreme(leaf, own, after, last, rest, where, sign, doubt)[1 if timed else 0]
 
 
 def _following(layout: Layout, dimension: int, sign: int) -> int:
@@ -313,7 +336,7 @@ def _possible(sums: Sums, where: Cut) -> int:
 
 
 def _extreme(
-    leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int
+    leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int, doubt: float
 ) -> tuple[Value, Value]:
     """Value and time: the cut leaf's extreme where it certainly is inside, else the last reading, which surely is.
 
@@ -322,7 +345,7 @@ def _extreme(
     end = leaf[O_FIRST] + leaf[COUNT]
     kept = end - where.least  # ordinals from here on are certainly inside
     if after >= 0:
-        return _likely(leaf, own, after, last, rest, where, sign), leaf[T_LAST]
+        return _likely(leaf, own, after, last, rest, where, sign, doubt), leaf[T_LAST]
     if leaf[own + 4] >= kept:
         value, time = leaf[own], leaf[own + 1 if leaf[own + 3] >= kept else own + 2]
     else:
@@ -332,18 +355,20 @@ def _extreme(
     return rest[own], min(time, rest[own + 1]) if value == rest[own] else rest[own + 1]
 
 
-def _likely(leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int) -> float:
+def _likely(
+    leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int, doubt: float
+) -> float:
     """What is greatest of the rest and what is left of the cut leaf, between what is certain and what is possible.
 
-    Where these are far apart (`IN_DOUBT`), their middle: off by half at most. Else the leaf's extreme if the estimate
-    takes its place to be inside, or the greatest of what follows while at least half of that is inside (as likely as
-    not), or the last reading.
+    Where these are farther apart than `doubt` of them, their middle: off by half at most. Else the leaf's extreme if
+    the estimate takes its place to be inside, or the greatest of what follows while at least half of that is inside (as
+    likely as not), or the last reading.
     """
     end, place = leaf[O_FIRST] + leaf[COUNT], leaf[own + 4]
     others = -sign * inf if rest is None else rest[own]
     low = _beyond(sign, leaf[own] if place >= end - where.least else leaf[last], others)
     high = _beyond(sign, leaf[own] if place >= end - where.most else leaf[after], others)
-    if abs(high - low) > IN_DOUBT * max(abs(low), abs(high)):
+    if abs(high - low) > doubt * max(abs(low), abs(high)):
         return low + 0.5 * (high - low)
     half = 2 * where.taken >= end - 1 - place
     return _beyond(sign, leaf[own] if place >= end - where.taken else leaf[after] if half else leaf[last], others)
