@@ -87,6 +87,25 @@ def test_a_batch_without_results_leaves_the_same_bytes() -> None:
             assert asked.snapshot() == quiet.snapshot(), name
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["highest", "lowest"])
+def test_an_extreme_of_zero_keeps_the_sign_of_its_first(sign: float) -> None:
+    """In a long run that joins, whichever zero comes first is the extreme, as it is one by one."""
+    rng = random.Random(sign)
+    for more in range(0, 96, 6):  # the run that meets the first zero begins elsewhere each time
+        values = [1e9] * 2 + [-sign] * (3000 + more) + [rng.choice((0.0, -0.0, -sign, -2 * sign)) for _ in range(200)]
+        batch, single, twin = (
+            made(core, {"x": sg.sum()}, count(5000), [sg.SumLike(atol=1e5)])
+            for core in (compiled.Core, compiled.Core, pure.Core)
+        )
+        batch.insert_many(values[:3000])
+        batch.insert_many(values[3000:])
+        assert 1 < batch.footprint.created < 20
+        for x in values:
+            single.insert(x)
+            twin.insert(x)
+        assert batch.snapshot() == single.snapshot() == twin.snapshot()
+
+
 def test_memory_of_huge_regions_returns() -> None:
     """A wide window gives back what it grew to when it shrinks, and its answers stay right."""
     window = sg.Window({"mean": sg.mean()}, policy=count(70_000), histograms=[sg.Constrained(200_000)])
