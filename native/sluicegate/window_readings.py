@@ -83,7 +83,7 @@ class Taking(Answering):
         refuse_not_positive(flat, self._layout)
         if times is None:
             self._ordinal()
-        batch = Batch(flat, None if times is None else flat_times(times, flat.readings))
+        batch = Batch(flat, *((None, -1) if times is None else flat_times(times, flat.readings)))
         if bounds or (results and self._withheld):
             found = self._insert_bounded(batch)
             return found if bounds else {name: column.value for name, column in found.items()}
@@ -91,7 +91,7 @@ class Taking(Answering):
         if isinstance(self._policy, Custom):
             self._insert_each(batch, columns, self._policy)
         elif flat.readings:
-            self._core.insert_many(batch.values.view, batch.times, flat.readings, columns)
+            self._core.insert_many(batch.values.view, batch.times, flat.readings, columns, batch.step)
         return None if columns is None else self._layout.numbers(columns)
 
     def _insert_bounded(self, batch: Batch) -> dict[str, BoundedColumn]:
@@ -100,7 +100,7 @@ class Taking(Answering):
         columns = [new_column(size) for _ in range(3 * len(layout.names))]
         if not isinstance(self._policy, Custom) and getattr(self._core, "bounds_in_batches", False):
             if size:
-                self._core.insert_many(batch.values.view, batch.times, size, columns)
+                self._core.insert_many(batch.values.view, batch.times, size, columns, batch.step)
         else:
             self._bound_each(batch, columns)
         n, limit = len(layout.names), self._histograms.sum_like

@@ -9,10 +9,18 @@ from sluicegate.engines import catalogue
 from sluicegate.reference.core import KEPT_LEVELS, LARGEST, LATEST, NEVER, Saved
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
-    from sluicegate.engines.checks import first_late, first_not_positive, first_refused, new_column, withhold
+    from sluicegate.engines.checks import even_step, first_late, first_not_positive, first_refused, new_column, withhold
     from sluicegate.engines.core import Core
 else:
-    from sluicegate.reference.core import Core, first_late, first_not_positive, first_refused, new_column, withhold
+    from sluicegate.reference.core import (
+        Core,
+        even_step,
+        first_late,
+        first_not_positive,
+        first_refused,
+        new_column,
+        withhold,
+    )
 
 ENGINES = catalogue.names()
 """The algorithms a window may be kept by; docs/engines.md tells which to take."""
@@ -25,6 +33,7 @@ __all__ = [
     "NEVER",
     "Core",
     "Saved",
+    "even_step",
     "first_late",
     "first_not_positive",
     "first_refused",

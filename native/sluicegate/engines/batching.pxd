@@ -1,7 +1,7 @@
 """Batches into an exact window by count or time, in blocks: where the window begins after each reading, its leaves, its answers."""
 
 from libc.math cimport NAN
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport K_DISTINCT, K_SUM
@@ -17,8 +17,9 @@ cdef inline double of_nothing(int kind) noexcept nogil:
 cdef class Batching(Answering):
     cdef bint as_is  # the only answer is the engine's total as it stands
     cdef Slot* scratch  # of a block: its heads, its leaves and its totals where they are not the caller's, and what finds its heads
-    cdef int64_t* cuts  # of a block by time, in `scratch`: up to where leaves leave; behind them the oldest leaves' times
+    cdef int32_t* cuts  # of a block by time, in `scratch`: up to where leaves leave; behind them the oldest leaves' times
     cdef int64_t most_block  # readings
+    cdef int64_t step  # of a batch: its times are so far apart each; −1: not known
     cdef int64_t newest_of_block  # the greatest time up to its end
     cdef bint empties  # the block may leave the window empty
 
@@ -36,10 +37,10 @@ cdef class Batching(Answering):
     cdef Slot* totals_of_block(self, double** out, int64_t row) noexcept nogil
     cdef int64_t heads_by_count(self, int64_t* heads, int64_t n) noexcept nogil
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil
-    cdef bint one_for_each(self, const int64_t* times, int64_t n) noexcept nogil
+    cdef bint one_for_each(self, int64_t n) noexcept nogil
     cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
     cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
-    cdef void copy_times(self, int64_t* out, int64_t index, int64_t n) noexcept nogil
+    cdef int64_t heads_among(self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t m) noexcept nogil
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil
     cdef void took_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil
     cdef void lower_block(self, const Block* block, double** out, int64_t row) noexcept nogil

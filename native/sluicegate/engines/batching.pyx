@@ -1,7 +1,7 @@
 """Batches into an exact window by count or time, in blocks; see batching.pxd."""
 
 from libc.math cimport log
-from libc.stdint cimport INT64_MAX, int64_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -10,18 +10,25 @@ from sluicegate.engines.answers cimport (
     BY_COUNT, K_COUNT, K_GEOMETRIC, K_MEAN, K_STD, K_VARIANCE, Output, exact_answer, is_slot, is_whole,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
-from sluicegate.engines.chunks cimport ask_for, at, give_back, reserve, run_at
-from sluicegate.engines.heads cimport BEHIND, in_order, leave, stay, walk
+from sluicegate.engines.chunks cimport ask_for
+from sluicegate.engines.heads cimport AROUND, BEHIND, NEAR, follow, in_order
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
+from sluicegate.engines.times cimport (
+    BLOCK, EVEN, Stretch, ask_for_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
+)
 
 cdef extern from "lanes.h" nogil:
-    bint lanes_steady(const uint64_t* kept, const uint64_t* times, uint64_t span, int64_t n)
     void lanes_count(int64_t* out, int64_t n, int64_t first)
     void lanes_means(const double* totals, const int64_t* heads, double* out, int64_t n, int w, int64_t end)
     void lanes_exponentials(double* x, int64_t n)
     void lanes_spread(const double* n_of, const double* squares, double* out, int64_t n, int w, double ddof, bint root)
 
+cdef extern from "times.h" nogil:
+    bint times_to_offsets(const uint64_t* times, int32_t* out, int64_t n, uint64_t first)
+
 cdef enum:
+    TOO_FEW = -1  # leaves were looked at
+    TOO_LONG = -2  # between them for offsets
     SLOTS_OF_BLOCK = 2048  # of a block's leaves
     BLOCK_OF_FEW = 512  # readings at once into a window of up to 16 times as many: more would take memory and no time less
 
@@ -62,10 +69,10 @@ cdef class Batching(Answering):
         ask_for(values, n * self.p.dimensions * sizeof(double))
         for k in range(self.answers if out != NULL else 0):
             ask_for(out[k] + row, n * sizeof(double))
-        if times != NULL:
+        if times != NULL and self.step < 0:
             ask_for(times, n * sizeof(int64_t))
         if times != NULL and self.timed:
-            ask_for(at(&self.time_pool, &self.times, 1, head), min(run_at(&self.times, head), n) * sizeof(int64_t))
+            ask_for_times(&self.times, head, n)
 
     cdef int room_for_blocks(self, int64_t n) except -1 nogil:
         """Heads, leaves and totals of n readings: as many as stay in the processor's first caches."""
@@ -73,13 +80,13 @@ cdef class Batching(Answering):
         cdef Slot* room
         if n <= self.most_block:
             return 0
-        room = <Slot*> malloc((n * (2 * w + 4) + BEHIND) * sizeof(Slot))
+        room = <Slot*> malloc((n * (2 * w + 1) + ((3 * n + AROUND + BEHIND) >> 1) + 1) * sizeof(Slot))
         if room == NULL:
             with gil:
                 raise MemoryError(f"insert_many: no memory for a block of {n} partials of {w} slots")
         free(self.scratch)
         self.scratch, self.most_block = room, n
-        self.cuts = <int64_t*> room + n * (2 * w + 1)
+        self.cuts = <int32_t*> (room + n * (2 * w + 1))
         return 0
 
     cdef int take_block(
@@ -150,61 +157,92 @@ cdef class Batching(Answering):
         self.empties = False
         if self.hop > 1 or self.latest_late >= head or times[0] < self.newest:
             return self.heads_one_by_one(heads, times, n)
-        if head < self.engine.tail and self.one_for_each(times, n):
+        if head < self.engine.tail and self.one_for_each(n):
             lanes_count(heads, n, head + 1)
             jump = 1
-        elif in_order(times, n):
+        elif self.step >= 0 or in_order(times, n):
             jump = self.heads_in_order(heads, times, n)
         self.newest_of_block = times[n - 1]
         return jump if jump >= 0 else self.heads_one_by_one(heads, times, n)
 
-    cdef bint one_for_each(self, const int64_t* times, int64_t n) noexcept nogil:
-        """Whether exactly one leaves for each of n readings, which then are in order as those that leave are."""
-        cdef int64_t head = self.engine.head, i = 0, k
-        cdef const int64_t* kept
+    cdef bint one_for_each(self, int64_t n) noexcept nogil:
+        """Whether exactly one leaves for each of n readings, all of them and those that leave the same step apart."""
+        cdef int64_t head = self.engine.head, tail = self.engine.tail, i = 0, k, cut = 0, old
+        cdef const Stretch* leaving
+        cdef const Stretch* coming
         while i < n:
-            kept, k = <const int64_t*> at(&self.time_pool, &self.times, 1, head + i), min(run_at(&self.times, head + i), n - i)
-            if i and not stay(kept, times + i - 1, self.value, 1):
+            leaving, coming = stretch_of(&self.times, head + i), stretch_of(&self.times, tail + i)
+            k = min(min(left_in_block(head + i), left_in_block(tail + i)), n - i)
+            if leaving.kind != EVEN or coming.kind != EVEN or (k > 1 and leaving.step != coming.step):
                 return False
-            if not lanes_steady(<const uint64_t*> kept, <const uint64_t*> (times + i), self.value, k - 1):
+            old = time_in(&self.times, leaving, (head + i) & (BLOCK - 1))
+            if i and old <= cut:  # it has left with the one before
                 return False
-            if not leave(kept + k - 1, times + i + k - 1, self.value, 1):
+            cut = time_in(&self.times, coming, (tail + i) & (BLOCK - 1)) - self.value
+            if old > cut or (k > 1 and old + <int64_t> leaving.step <= cut):
                 return False
+            cut += (k - 1) * <int64_t> coming.step
             i += k
-        return self.time_of(head + n) > times[n - 1] - self.value
+        return time_at(&self.times, head + n) > cut
 
     cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
-        """The same where no reading was late; −1: more leave than are looked at."""
-        cdef int64_t head = self.engine.head, end = self.engine.tail + n, m = min(end - head, 2 * self.most_block), i, jump
-        cdef int64_t* cuts = self.cuts
-        cdef int64_t* kept = cuts + self.most_block
-        for i in range(n):
-            cuts[i] = times[i] - self.value
-        self.copy_times(kept, head, m)
+        """The same where no reading was late; −1: more leave than are looked at, or all of it takes too long for offsets."""
+        cdef int64_t head = self.engine.head, i = 0, k, part = n, some, most, jump = 0, one
+        while i < n:
+            k = min(part, n - i)
+            most = min(self.engine.tail + n - head, 2 * self.most_block)
+            some = min(k + (k >> 3) + BEHIND, most)
+            one = self.heads_among(heads + i, times + i, k, head, some)
+            if one == TOO_FEW and some < most:
+                one = self.heads_among(heads + i, times + i, k, head, most)
+            if one == TOO_LONG and k > NEAR:
+                part = k >> 1
+                continue
+            if one < 0:
+                return -1
+            i, head, jump = i + k, heads[i + k - 1], jump | one
+        return jump
+
+    cdef int64_t heads_among(self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t m) noexcept nogil:
+        """The same from `head` on, looking at m leaves."""
+        cdef int64_t since = time_at(&self.times, head), i, jump
+        cdef int32_t* cuts = self.cuts
+        cdef int32_t* kept = cuts + self.most_block + AROUND
+        if times[n - 1] - self.value < since:
+            for i in range(n):
+                heads[i] = head
+            return 0
+        if time_at(&self.times, head + m - 1) - since >= INT32_MAX:
+            return TOO_LONG
+        if not times_to_offsets(<const uint64_t*> times, cuts, n, <uint64_t> since + <uint64_t> self.value) or cuts[n - 1] == INT32_MAX:
+            return TOO_LONG
+        for i in range(AROUND):
+            kept[-1 - i] = INT32_MIN
+        copy_offsets(&self.times, kept, head, m, since)
         for i in range(m, m + BEHIND):
-            kept[i] = INT64_MAX
-        jump = walk(kept, m, cuts, n, head, heads)
-        return -1 if heads[n - 1] - head == m else jump
+            kept[i] = INT32_MAX
+        jump = follow(kept, m, cuts, n, head, heads)
+        return TOO_FEW if heads[n - 1] - head == m else jump
 
     cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
         """The same whatever the times."""
         cdef int64_t head = self.engine.head, tail = self.engine.tail, newest = self.newest, jump = 0, i
-        cdef int64_t end = tail + n, lies = head, cutoff, before  # times up to `lies` stand at `span`
-        cdef const Slot* span = NULL
+        cdef int64_t end = tail + n, lies = head, from_ = head, cutoff, before  # times up to `lies` stand in `kept`
+        cdef int64_t kept[BLOCK]
         for i in range(n):
             if head == lies and head < end:
-                lies = min(head + run_at(&self.times, head), end)
-                span = at(&self.time_pool, &self.times, 1, head) - head
+                from_, lies = head, min(head + left_in_block(head), end)
+                copy_out(&self.times, kept, head, lies - head)
             if times[i] < newest:
                 self.latest_late = tail + i
             newest = max(newest, times[i])
             cutoff = newest - self.value if self.hop == 1 else self.cut_off_at(newest)
             heads[i] = head
-            if head > tail + i or span[head].i > cutoff:
+            if head > tail + i or kept[head - from_] > cutoff:
                 continue
             before = head
             head += 1
-            if head <= tail + i and (span[head].i if head < lies else self.time_of(head)) <= cutoff:
+            if head <= tail + i and (kept[head - from_] if head < lies else self.time_of(head)) <= cutoff:
                 head = self.first_after(head, tail + i + 1, cutoff)
                 lies = max(lies, head)
             jump = max(jump, head - before)
@@ -213,28 +251,13 @@ cdef class Batching(Answering):
         self.newest_of_block = newest
         return jump
 
-    cdef void copy_times(self, int64_t* out, int64_t index, int64_t n) noexcept nogil:
-        """The times of n leaves, one after the other."""
-        cdef int64_t k
-        while n > 0:
-            k = min(run_at(&self.times, index), n)
-            memcpy(out, at(&self.time_pool, &self.times, 1, index), k * sizeof(int64_t))
-            out, index, n = out + k, index + k, n - k
-
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
         """Keep the times of the next n leaves."""
-        cdef int64_t index = self.engine.tail, i = 0, k
-        for k in range(n >> 1 if self.time_pool.surplus else 0):
-            if self.time_pool.surplus:
-                give_back(&self.time_pool)
-        if reserve(&self.time_pool, &self.times, index) < 0 or reserve(&self.time_pool, &self.times, index + n) < 0:
+        cdef int64_t index = self.engine.tail
+        give_back_times(&self.times, n >> 1)
+        if (keep(&self.times, index, times, n) if self.step < 0 else keep_even(&self.times, index, times[0], self.step, n)) < 0:
             with gil:
                 raise MemoryError(f"window: no memory for the times of readings {index} to {index + n - 1}")
-        while i < n:
-            k = min(run_at(&self.times, index + i), n - i)
-            ask_for(at(&self.time_pool, &self.times, 1, index + i), k * sizeof(int64_t))
-            memcpy(at(&self.time_pool, &self.times, 1, index + i), times + i, k * sizeof(int64_t))
-            i += k
         return 0
 
     cdef void took_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil:

@@ -34,6 +34,9 @@ cdef extern from "lanes.h" nogil:
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject* o) nogil
 
+cdef extern from "times.h" nogil:
+    bint times_even(const uint64_t* times, int64_t n, uint64_t step)
+
 cdef enum:
     AT_ONCE = 512  # numbers looked at together, without a branch
     MOST_RECENT = 4
@@ -132,6 +135,22 @@ def first_late(const int64_t[::1] times not None):
         while i < count and -TIMES <= times[i] <= TIMES:
             i += 1
     return i if i < count else -1
+
+
+def even_step(const int64_t[::1] times not None):
+    """How far apart the times are where each is as far after the one before it, and all may enter; else −1."""
+    cdef int64_t count = times.shape[0], i = 0, step
+    cdef const uint64_t* all
+    if count < 2 or not (-TIMES <= times[0] <= TIMES and -TIMES <= times[count - 1] <= TIMES):
+        return -1
+    step = times[1] - times[0]
+    if step < 0 or times[count - 1] - times[0] != step * (count - 1) or step > 2 * TIMES // (count - 1):
+        return -1
+    all = <const uint64_t*> &times[0]
+    with nogil:
+        while i < count and times_even(all + i, min(count - i, AT_ONCE + 1), step):
+            i += AT_ONCE
+    return step if i >= count else -1
 
 
 def withhold(double[::1] value not None, const double[::1] low not None, const double[::1] high not None, double error, double atol):

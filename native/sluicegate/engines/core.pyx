@@ -7,7 +7,6 @@ from libc.stdint cimport int64_t
 
 from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, CUSTOM, Cut, bucket_answer, exact_answer, is_slot, is_whole, may_lack
 from sluicegate.engines.base cimport Engine
-from sluicegate.engines.chunks cimport clear, held, shape
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.pairs cimport GIVEN, TOOK, Pairs
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, MAX, MIN, SUM, Slot, combine
@@ -15,6 +14,7 @@ from sluicegate.engines.small cimport takes_small
 from sluicegate.engines.staged cimport Staged
 from sluicegate.engines.state cimport KEPT_LEVELS
 from sluicegate.engines.taking cimport Taking
+from sluicegate.engines.times cimport begin_times, clear_times, held_times
 from sluicegate.engines.wide cimport make_extra
 from sluicegate.histograms._rules cimport Rules
 
@@ -42,8 +42,8 @@ cdef class Core(Taking):
         self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
         if self.timed:
             layout = layout.untimed
-            shape(&self.time_pool, 1)
-        self.latest_late = -1
+            begin_times(&self.times)
+        self.latest_late = self.step = -1
         self.policy, self.value, self.hop, self.up_to = policy, value, hop, up_to
         self.bucketed, self.rules, self.ruled = layout.bucketed, rules, rules is not None
         self.centers_itself = layout.centered
@@ -211,7 +211,7 @@ cdef class Core(Taking):
     @property
     def allocated(self):
         """Bytes of partials allocated."""
-        return self.engine.bytes() + held(&self.time_pool)
+        return self.engine.bytes() + held_times(&self.times)
 
     # storage
 
@@ -283,7 +283,7 @@ cdef class Core(Taking):
             self.rules.load(rules)
         self.engine.begin(saved.head)
         self.known_head = -1
-        clear(&self.time_pool, &self.times)
+        clear_times(&self.times)
         self.latest_late, self.newest = -1, _NEVER
         for leaf in leaves:
             if self.timed:

@@ -1,15 +1,24 @@
 """Where a window by time begins after each reading of a block, found without a branch that depends on the times.
 
-Where one leaves for each that comes, two comparisons each say so. Else `kept` are the times of the leaves from the window's head on, one after the other, in their order in time, with INT64_MAX behind;
-`cuts` are not going back either: after reading i the leaves up to time `cuts[i]` have left. Times are within ±2^61.
+All times are offsets from one of them, in 32 bits. `kept` are those of the leaves from the window's head on, one after the other, in their
+order in time, with AROUND before them that have left and BEHIND after them that never do. `cuts`, a reading each, do not go back either:
+what is not after cuts[i] has left after reading i. Where about one leaves for each that comes, all heads of a stretch are guessed and put
+right at once; else it is a merge of the two.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+cdef extern from "times.h" nogil:
+    int NEAR "SLUICEGATE_NEAR"
+    int AROUND "SLUICEGATE_AROUND"
+    bint times_near(const int32_t* kept, const int32_t* cuts, int64_t head, int64_t* heads)
+    int64_t times_jump(const int64_t* heads, int64_t n)
 
 cdef enum:
     LANES = 4  # stretches of a block walked side by side: none waits for another's loads
     AHEAD = 4  # leaves looked at together; more seldom leave at one reading
-    BEHIND = AHEAD + 1  # times that never leave, behind the last one kept
+    BEHIND = 40  # more than NEAR + AROUND and than AHEAD
+    MOST_WRONG = 4  # stretches of a block that were not as guessed: the rest is merged
 
 
 cdef inline bint in_order(const int64_t* times, int64_t n) noexcept nogil:
@@ -21,25 +30,7 @@ cdef inline bint in_order(const int64_t* times, int64_t n) noexcept nogil:
     return not late >> 63
 
 
-cdef inline bint leave(const int64_t* kept, const int64_t* times, int64_t span, int64_t n) noexcept nogil:
-    """Whether kept[i] leaves by the time times[i], each of n; whatever order they are in."""
-    cdef uint64_t stays = 0
-    cdef int64_t i
-    for i in range(n):
-        stays |= <uint64_t> times[i] - <uint64_t> span - <uint64_t> kept[i]
-    return not stays >> 63
-
-
-cdef inline bint stay(const int64_t* kept, const int64_t* times, int64_t span, int64_t n) noexcept nogil:
-    """Whether kept[i] has not left by the time times[i], each of n."""
-    cdef uint64_t leaves = 0
-    cdef int64_t i
-    for i in range(n):
-        leaves |= <uint64_t> kept[i] - 1 - (<uint64_t> times[i] - <uint64_t> span)
-    return not leaves >> 63
-
-
-cdef inline int64_t first_kept_after(const int64_t* kept, int64_t first, int64_t end, int64_t cut) noexcept nogil:
+cdef inline int64_t first_kept_after(const int32_t* kept, int64_t first, int64_t end, int32_t cut) noexcept nogil:
     """Of kept[first … end − 1], which are in order, the first after `cut`; `end` where there is none. No branch on times."""
     cdef int64_t n = end - first, half
     while n > 0:
@@ -49,7 +40,7 @@ cdef inline int64_t first_kept_after(const int64_t* kept, int64_t first, int64_t
     return first
 
 
-cdef inline int64_t step_on(const int64_t* kept, int64_t k, int64_t cut) noexcept nogil:
+cdef inline int64_t step_on(const int32_t* kept, int64_t k, int32_t cut) noexcept nogil:
     """The first from k on that stays."""
     k += (kept[k] <= cut) + (kept[k + 1] <= cut) + (kept[k + 2] <= cut) + (kept[k + 3] <= cut)
     while kept[k] <= cut:
@@ -57,25 +48,39 @@ cdef inline int64_t step_on(const int64_t* kept, int64_t k, int64_t cut) noexcep
     return k
 
 
-cdef inline int64_t walk(
-    const int64_t* kept, int64_t end, const int64_t* cuts, int64_t n, int64_t head, int64_t* heads
+cdef inline int64_t follow(
+    const int32_t* kept, int64_t end, const int32_t* cuts, int64_t n, int64_t head, int64_t* heads
 ) noexcept nogil:
     """heads[i] = `head` and how many of kept[0 … end − 1] leave until after reading i. Gives no less than the most that leave at once."""
-    cdef int64_t i, part = n // LANES, jump
-    cdef int64_t a = 0, b, c, d
-    b = first_kept_after(kept, a, end, cuts[part - 1]) if part else 0
-    c = first_kept_after(kept, b, end, cuts[2 * part - 1]) if part else 0
-    d = first_kept_after(kept, c, end, cuts[3 * part - 1]) if part else 0
-    for i in range(part):
-        a = step_on(kept, a, cuts[i])
-        b = step_on(kept, b, cuts[part + i])
-        c = step_on(kept, c, cuts[2 * part + i])
-        d = step_on(kept, d, cuts[3 * part + i])
-        heads[i], heads[part + i], heads[2 * part + i], heads[3 * part + i] = head + a, head + b, head + c, head + d
+    cdef int64_t i = 0, k = 0
+    cdef int wrong = 0
+    while i + NEAR <= n and wrong < MOST_WRONG:
+        k = step_on(kept, k, cuts[i])
+        if not times_near(kept + k, cuts + i, head + k, heads + i):
+            wrong += 1
+            merge(kept, k, end, cuts + i, NEAR, head, heads + i)
+        k = heads[i + NEAR - 1] - head
+        i += NEAR
+    merge(kept, k, end, cuts + i, n - i, head, heads + i)
+    return (heads[0] - head) | times_jump(heads, n)
+
+
+cdef inline void merge(
+    const int32_t* kept, int64_t k, int64_t end, const int32_t* cuts, int64_t n, int64_t head, int64_t* heads
+) noexcept nogil:
+    """The same from leaf k on, whatever leaves."""
+    cdef int64_t i, part = n // LANES
+    cdef int64_t a = k, b, c, d = k
+    if part:
+        b = first_kept_after(kept, a, end, cuts[part - 1])
+        c = first_kept_after(kept, b, end, cuts[2 * part - 1])
+        d = first_kept_after(kept, c, end, cuts[3 * part - 1])
+        for i in range(part):
+            a = step_on(kept, a, cuts[i])
+            b = step_on(kept, b, cuts[part + i])
+            c = step_on(kept, c, cuts[2 * part + i])
+            d = step_on(kept, d, cuts[3 * part + i])
+            heads[i], heads[part + i], heads[2 * part + i], heads[3 * part + i] = head + a, head + b, head + c, head + d
     for i in range(LANES * part, n):
         d = step_on(kept, d, cuts[i])
         heads[i] = head + d
-    jump = heads[0] - head
-    for i in range(n - 1):
-        jump |= heads[i + 1] - heads[i]
-    return jump

@@ -8,10 +8,10 @@ from libc.stdint cimport int64_t
 
 from sluicegate.engines.answers cimport Cut, Output
 from sluicegate.engines.base cimport Engine
-from sluicegate.engines.chunks cimport Pool, Queue
 from sluicegate.engines.pairs cimport Pairs
 from sluicegate.engines.program cimport Program, Slot
 from sluicegate.engines.staged cimport Staged
+from sluicegate.engines.times cimport Times
 from sluicegate.histograms._rules cimport Rules
 
 cdef enum:
@@ -33,8 +33,7 @@ cdef class State:
     cdef int answers
     cdef int policy
     cdef bint timed  # an exact window by time: its times are kept here, one a leaf, and not in the engine's partials
-    cdef Pool time_pool
-    cdef Queue times
+    cdef Times times
     cdef int64_t latest_late  # ordinal of the last reading that was older than one before it, −1: none
     cdef int newest_slot  # where a partial keeps its greatest time, −1 where it does not
     cdef int64_t value  # of the policy: readings or µs

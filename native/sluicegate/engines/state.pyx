@@ -6,8 +6,8 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, Cut, Output, cut_leaf
-from sluicegate.engines.chunks cimport at, clear, drop, give_back, has_room, release, reserve
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, Step
+from sluicegate.engines.times cimport forget, give_back_times, has_surplus, keep, keep_next, release_times, time_at
 from sluicegate.engines.wide cimport free_extra
 
 from sluicegate.engines import catalogue
@@ -30,9 +30,7 @@ cdef class State:
         free(self.reading)
         free(self.sample_slot)
         free(self.prefix_slot)
-        clear(&self.time_pool, &self.times)
-        release(&self.time_pool)
-        free(self.times.chunk)
+        release_times(&self.times)
 
     cdef int allocate(self) except -1:
         self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
@@ -129,25 +127,23 @@ cdef class State:
     cdef int keep_time(self, int64_t time) except -1 nogil:
         """Keep the next leaf's time."""
         cdef int64_t index = self.engine.tail
-        if self.time_pool.surplus and index & 1:  # at most a chunk an operation: at the other readings the engine's turn
-            give_back(&self.time_pool)
-        if not has_room(&self.time_pool, &self.times, index) and reserve(&self.time_pool, &self.times, index) < 0:
+        if index & 1 and has_surplus(&self.times):  # at most a chunk an operation: at the other readings the engine's turn
+            give_back_times(&self.times, 1)
+        if not keep_next(&self.times, index, time) and keep(&self.times, index, &time, 1) < 0:
             with gil:
                 raise MemoryError(f"window: no memory for the time of reading {index}")
-        at(&self.time_pool, &self.times, 1, index).i = time
         if time < self.newest:
             self.latest_late = index
         return 0
 
     cdef void forget_times(self) noexcept nogil:
         """Give back the times of leaves that have left."""
-        if self.times.begin < self.engine.head >> self.times.shift:
-            drop(&self.time_pool, &self.times, self.engine.head)
+        forget(&self.times, self.engine.head)
 
     cdef int64_t time_of(self, int64_t index) noexcept nogil:
         """The greatest time of a leaf."""
         if self.timed:
-            return at(&self.time_pool, &self.times, 1, index).i
+            return time_at(&self.times, index)
         return self.engine.leaf(index)[self.newest_slot].i
 
     cdef int64_t first_after(self, int64_t first, int64_t end, int64_t cutoff) noexcept nogil:

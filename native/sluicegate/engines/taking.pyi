@@ -18,5 +18,10 @@ class Taking(Batching):
     def slide(self, value: Any, time: int | None = None) -> Any: ...
     def insert(self, values: Sequence[float], time: int) -> None: ...
     def insert_many(
-        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None
+        self,
+        values: memoryview[float],
+        times: memoryview[int] | None,
+        count: int,
+        out: list[array[float]] | None,
+        step: int = -1,
     ) -> None: ...

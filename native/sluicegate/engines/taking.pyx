@@ -11,9 +11,9 @@ from sluicegate.engines.answers cimport (
 )
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.batching cimport Batching, of_nothing
-from sluicegate.engines.chunks cimport at
 from sluicegate.engines.program cimport MAX, MIN, SUM, Slot, lift
 from sluicegate.engines.small cimport take_small
+from sluicegate.engines.times cimport time_at
 
 from sluicegate.errors import InputError
 from sluicegate.reference.core import LARGEST as _LARGEST
@@ -94,10 +94,11 @@ cdef class Taking(Batching):
             named[self.names[k]] = answer_of(&self.outputs[k], out + k)
         return named
 
-    def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out):
+    def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out, int64_t step=-1):
         """Take a batch of readings in a flat buffer; each result column gets one value a reading.
 
         Three times as many columns as aggregates: the values, then the low and then the high ends of their intervals.
+        `step`: what `even_step` says of the times, which then need not be looked at again.
         """
         cdef const int64_t* when = NULL if times is None else &times[0]
         cdef double** columns = NULL
@@ -121,10 +122,11 @@ cdef class Taking(Batching):
                 columns[k] = &column[0]
             if self.condition.growing:
                 self.refuse_fall(&values[0], count)
+            self.step = step if times is not None else -1
             with nogil:
                 self.run(&values[0], when, count, columns, bounds)
         finally:
-            self.busy = False
+            self.busy, self.step = False, -1
             free(columns)
 
     cdef int run(
@@ -260,7 +262,7 @@ cdef int64_t head_by_time(Taking self, int64_t time) except -1 nogil:
     self.keep_time(time)
     cutoff = max(self.newest, time)
     cutoff = cutoff - self.value if self.hop == 1 else self.cut_off_at(cutoff)
-    if at(&self.time_pool, &self.times, 1, head).i <= cutoff:
+    if time_at(&self.times, head) <= cutoff:
         return self.first_after(head, self.engine.tail + 1, cutoff)
     return head
 

@@ -22,6 +22,7 @@ from sluicegate.reference import estimate
 from sluicegate.reference.bucketing import Bucketing
 from sluicegate.reference.checks import LARGEST as LARGEST
 from sluicegate.reference.checks import LATEST as LATEST
+from sluicegate.reference.checks import even_step as even_step
 from sluicegate.reference.checks import first_late as first_late
 from sluicegate.reference.checks import first_not_positive as first_not_positive
 from sluicegate.reference.checks import first_refused as first_refused
@@ -130,9 +131,13 @@ class Core(Bucketing):
         return lift(self._layout, values, time, self.accepted, self.centers or ())
 
     def insert_many(
-        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None
-    ) -> None:
-        """Take a batch of readings in a flat buffer; each result column gets one value a reading."""
+        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None,
+        step: int = -1,
+    ) -> None:  # fmt: skip
+        """Take a batch of readings in a flat buffer; each result column gets one value a reading.
+
+        `step`: what `even_step` says of the times; the compiled one then looks at no more than the first of them.
+        """
         dimensions = len(self._layout.dimensions)
         rows = [[values[k] for k in range(i * dimensions, (i + 1) * dimensions)] for i in range(count)]
         self._refuse_fall(rows)

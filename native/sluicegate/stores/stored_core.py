@@ -175,8 +175,9 @@ class StoredCore:
             self._checkpoint_if_due()
 
     def insert_many(
-        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None
-    ) -> None:
+        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None,
+        step: int = -1,
+    ) -> None:  # fmt: skip
         """Take a batch. Raises StoreError: then the readings up to `accepted` are in, and have no results here."""
         dimensions = len(values) // count if count else 1
         columns: Any = None if out is None else [memoryview(column) for column in out]
@@ -187,7 +188,7 @@ class StoredCore:
                 self._mend()
                 self._core.insert_many(
                     values[begin * dimensions : end * dimensions], None if times is None else times[begin:end],
-                    end - begin, None if columns is None else [column[begin:end] for column in columns],
+                    end - begin, None if columns is None else [column[begin:end] for column in columns], step,
                 )  # fmt: skip
                 self._mend()
                 if out is not None and self._engine.failures > failures:  # some of its results could not be had

@@ -1,0 +1,83 @@
+/* Loops over the times of a block of readings, in which none waits for another. Times are within ±2^61; differences wrap. */
+#ifndef SLUICEGATE_TIMES
+#define SLUICEGATE_TIMES
+
+#include <stdint.h>
+#include "lanes.h"
+
+enum {
+    SLUICEGATE_NEAR = 32,  /* readings whose heads are guessed together */
+    SLUICEGATE_AROUND = 3  /* times looked at before and after a guess: right where fewer readings too many or too few have left */
+};
+
+/* Whether each of n times is `step` after the one before it. */
+SLUICEGATE_LANES_OF static int times_even(const uint64_t *times, int64_t n, uint64_t step)
+{
+    uint64_t odd = 0;
+    for (int64_t j = 0; j < n - 1 && j < 4; j++) odd |= (times[j + 1] - times[j]) ^ step;
+    if (odd) return 0;
+    for (int64_t j = 4; j < n - 1; j++) odd |= (times[j + 1] - times[j]) ^ step;
+    return odd == 0;
+}
+
+/* out[j] = times[j] − first; whether all of them fit. */
+SLUICEGATE_LANES_OF static int times_to_offsets(const uint64_t *restrict times, int32_t *restrict out, int64_t n, uint64_t first)
+{
+    uint64_t beyond = 0;
+    for (int64_t j = 0; j < n; j++) {
+        uint64_t offset = times[j] - first;
+        out[j] = (int32_t) (uint32_t) offset;
+        beyond |= offset + ((uint64_t) 1 << 31);
+    }
+    return !(beyond >> 32);
+}
+
+/* And back. */
+SLUICEGATE_LANES_OF static void times_from_offsets(const int32_t *restrict offsets, uint64_t *restrict out, int64_t n, uint64_t first)
+{
+    for (int64_t j = 0; j < n; j++) out[j] = first + (uint64_t) (int64_t) offsets[j];
+}
+
+/* out[j] = first + j · step. */
+SLUICEGATE_LANES_OF static void times_from_step(uint64_t *out, int64_t n, uint64_t first, uint64_t step)
+{
+    for (int64_t j = 0; j < n; j++) out[j] = first + (uint64_t) j * step;
+}
+
+/* Offsets from another time: `by` is what to add. */
+SLUICEGATE_LANES_OF static void times_move(const int32_t *restrict offsets, int32_t *restrict out, int64_t n, uint32_t by)
+{
+    for (int64_t j = 0; j < n; j++) out[j] = (int32_t) ((uint32_t) offsets[j] + by);
+}
+
+/* out[j] = first + j · step, as offsets. */
+SLUICEGATE_LANES_OF static void times_offsets_from_step(int32_t *out, int64_t n, uint32_t first, uint32_t step)
+{
+    for (int64_t j = 0; j < n; j++) out[j] = (int32_t) (first + (uint32_t) j * step);
+}
+
+/* heads[j] = head + j and how many more, or fewer, of kept[0 …] leave by cuts[j], for SLUICEGATE_NEAR readings; both are in order, and
+   kept[−AROUND … NEAR + AROUND] is there. False where one of them is further off than is looked: then it is not right. */
+SLUICEGATE_LANES_OF static int times_near(
+    const int32_t *restrict kept, const int32_t *restrict cuts, int64_t head, int64_t *restrict heads)
+{
+    int32_t off = 0, ahead[SLUICEGATE_NEAR];
+    for (int j = 0; j < SLUICEGATE_NEAR; j++) {
+        int32_t stay = 0;
+        for (int k = -SLUICEGATE_AROUND; k < SLUICEGATE_AROUND; k++) stay += kept[j + k] > cuts[j];
+        off |= (stay - 1) | (2 * SLUICEGATE_AROUND - 1 - stay);
+        ahead[j] = j + SLUICEGATE_AROUND - stay;
+    }
+    for (int j = 0; j < SLUICEGATE_NEAR; j++) heads[j] = head + ahead[j];
+    return off >= 0;
+}
+
+/* The most by which heads[0 … n − 1] go on at once, or more than that. */
+SLUICEGATE_LANES_OF static int64_t times_jump(const int64_t *heads, int64_t n)
+{
+    int64_t jump = 0;
+    for (int64_t j = 0; j < n - 1; j++) jump |= heads[j + 1] - heads[j];
+    return jump;
+}
+
+#endif
