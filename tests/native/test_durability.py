@@ -11,8 +11,8 @@ from exact_windows import ALL, CLOCKS, SHAPES, Exact, readings
 
 import sluicegate as sg
 from sluicegate import errors, snapshot
-from sluicegate.engines import core as compiled
 from sluicegate.catalogue import FACTS
+from sluicegate.engines import core as compiled
 from sluicegate.reference import core as pure
 
 EXACT = [name for name, facts in FACTS.items() if facts.exact and name in sg.ENGINES]  # to the bit

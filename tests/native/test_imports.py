@@ -46,7 +46,7 @@ EACH_FIRST = textwrap.dedent("""
 )
 def test_each_module_may_be_the_first(pure: str, only: str) -> None:
     """In a process of its own, with the compiled core and with the twins."""
-    run = subprocess.run(  # noqa: S603  our own interpreter
+    run = subprocess.run(
         [sys.executable, "-c", EACH_FIRST],
         env={**os.environ, "SLUICEGATE_PURE": pure, "ONLY": only},
         capture_output=True,

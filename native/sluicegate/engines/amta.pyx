@@ -322,13 +322,14 @@ cdef class Amta(Engine):
     cdef int64_t until_room_ends(self, int64_t most) noexcept nogil:
         """So many leaves, and no more than need a new chunk for the next one: where many levels need one, one after the other."""
         cdef int level = 0
+        cdef bint great = self.pool.of[LARGE_KIND].used > 0
         cdef int64_t end
         cdef Queue* queue
         while ((self.tail + most + 1) >> level) > (self.tail + 1) >> level:
             queue = &self.level[level]
             end = queue.end << queue.shift
             end = end if level == 0 else ((end + 2) << level) - 2  # the first leaf whose node has no room
-            if end > self.tail and queue.shift >= self.pool.shift:  # of short chunks one is at hand, or soon had
+            if end > self.tail and (great or queue.shift >= self.pool.shift):  # of short chunks one is at hand, or soon had
                 most = min(most, end - self.tail)
             level += 1
         return most

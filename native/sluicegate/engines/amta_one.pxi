@@ -204,7 +204,7 @@ cdef void ask_for_chunks(Amta self, int64_t crossing) noexcept nogil:
 
 
 cdef void ask_for_oldest(Amta self, int64_t crossing, int level) noexcept nogil:
-    """Of every PARTS-th level from `level` on, where a cache line begins: that, one that follows, and the chunk that is let go."""
+    """Of every PARTS-th level from `level` on, where a cache line or a chunk begins: that, one that follows, and the chunk that is let go."""
     cdef int64_t w = self.p.width
     cdef Queue* queue
     cdef Slot* node
@@ -212,7 +212,7 @@ cdef void ask_for_oldest(Amta self, int64_t crossing, int level) noexcept nogil:
         queue = &self.level[level]
         if queue.begin <= (crossing >> level) >> queue.shift < queue.end:
             node = at(&self.pool, queue, w, crossing >> level)
-            if (<size_t> node & (LINE - 1)) < w * sizeof(Slot):
+            if (<size_t> node & (LINE - 1)) < w * sizeof(Slot) or run_at(queue, crossing >> level) == <int64_t> 1 << queue.shift:
                 prefetch(node)
                 prefetch(node + LINE // sizeof(Slot))
                 ask_for_link(queue, crossing >> level)

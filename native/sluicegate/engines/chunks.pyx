@@ -15,6 +15,7 @@ cdef enum:
     MOST_SHORT = 36  # of shorter ones at most
     MOST_OF_BATCH = 15  # and where batches come: their loops run from chunk to chunk
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
+    SPARE_OF_GREAT = 40  # of each length from the heap beside large ones: none goes back while its levels take turns
     SPARE = 32  # partials in such of the heap, but `kept` chunks at least
     MOST_SHELVED = 96  # chunks of one size on the shelf
     SIZES = 2 * SMALL + 1  # in slots: longer ones do not lie there
@@ -426,6 +427,8 @@ cdef inline bint has_too_many(const Pool* pool, int kind) noexcept nogil:
     """More than an eighth of what is in use, or a sixteenth of what is from the heap, and what takes turns."""
     if kind == LARGE_KIND:
         return pool.of[kind].spare > (pool.of[kind].used >> 3) + SPARE_LARGE
+    if pool.of[LARGE_KIND].used:
+        return pool.of[kind].spare > (pool.of[kind].used >> 3) + SPARE_OF_GREAT
     return pool.of[kind].spare > (pool.of[kind].used >> 4) + max(SPARE >> shift_of(pool, kind), pool.kept)
 
 
