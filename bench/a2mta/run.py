@@ -141,12 +141,12 @@ def follow(name: str, setting: Setting, source: str, seed: int, column: str | No
     for values in blocks(trace(source, seed, column), setting.readings, setting.block):
         followed.take_block(values, answers.after(values), [plain, alike])
         seen += len(values)
-        held = max(held, window.footprint.bytes)
+        held = max(held, sum(each.window.footprint.bytes for each in (followed, plain, alike)))  # at one moment
         if seen <= scenario.warm:
             warm, before = seen, window.footprint.created
     spent = time.process_time() - began
     beside = {"AMTA": plain.ns(), "AMTA, the same partials": alike.ns()}
-    memory = {"windows": held + plain.window.footprint.bytes + alike.window.footprint.bytes, "exact": answers.bytes}
+    memory = {"windows": held, "exact": answers.bytes}
     return _row(name, method, followed, before, warm, seen) | {
         "beside": beside, "memory": memory | {"peak": _peak()}, "seconds": spent,
     }  # fmt: skip

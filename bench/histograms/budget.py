@@ -1,11 +1,12 @@
 """A constrained footprint at equal size: the paper's answer, ours by levels, and ours by the pair that adds least.
 
-python -m bench.histograms budget [--scale 40] [--trace memory|calm|steps] [--json FILE] [--docs]
+python -m bench.histograms budget [--scale 40] [--trace memory|calm|steps|near-zero] [--json FILE] [--docs]
 
 The paper keeps a cut bucket as a whole and bounds nothing; here its total is taken from the same buckets (levels). Ours
 interpolates what the bucket knows and gives a certain interval. `levels` are those of the paper; `pairs` spends the
-buckets where they cut the interval most; for a maximum `staircase` decides late besides, with a tail as large as the
-budget. Errors and widths are shares of the exact result, after every 97th reading of a window that has been full once.
+buckets where they cut the interval most; for a maximum and a range `staircase` decides late besides, with a tail as
+large as the budget. Errors and widths are shares of the exact result, where that is not 0, after every 97th reading of
+a window that has been full once.
 """
 
 from __future__ import annotations
@@ -37,6 +38,20 @@ COLUMNS = (
 )  # fmt: skip
 
 
+class Ranges:
+    """Greatest less least of the newest readings."""
+
+    def __init__(self, window: int) -> None:
+        self._greatest, self._least = Maxima(window), Maxima(window)
+
+    def after(self, values: Any) -> Any:
+        """The range after each of the next readings."""
+        return self._greatest.after(values) + self._least.after(-values)
+
+
+EXACT: dict[str, Any] = {"mean": Means, "max": Maxima, "range": Ranges}
+
+
 class Followed:
     """One window, and the errors of its answers; `whole`: the cut bucket counts as a whole, as in the paper."""
 
@@ -49,7 +64,7 @@ class Followed:
     def take(self, values: Any, exact: float, full: bool) -> None:
         """The next readings, and the exact answer after the last."""
         self.window.insert_many(values, results=False)
-        if not full:
+        if not full or not exact:
             return
         answer = self.window.query(bounds=True)[self.aggregate]
         value = self._paper() if self.whole else answer.value
@@ -80,7 +95,7 @@ def made(aggregate: str, buckets: int, policy: Any) -> list[Followed]:
         Followed("the paper's, a cut bucket as a whole", aggregate, policy, [levels], whole=True),
         Followed("levels", aggregate, policy, [levels]), Followed("pairs", aggregate, policy, [pairs]),
     ]  # fmt: skip
-    if aggregate == "max":
+    if aggregate != "mean":
         late = sg.MaxLike(staircase=True, staging=buckets)
         found.append(Followed("staircase and pairs, a tail as large", aggregate, policy, [late, pairs]))
     return found
@@ -89,7 +104,7 @@ def made(aggregate: str, buckets: int, policy: Any) -> list[Followed]:
 def follow(aggregate: str, buckets: int, setting: Setting, source: str) -> list[dict[str, Any]]:
     """All methods of an aggregate and a size over the trace."""
     policy = sg.policies.count(setting.window)
-    exact = Maxima(setting.window) if aggregate == "max" else Means(setting.window)
+    exact = EXACT[aggregate](setting.window)
     subjects, seen = made(aggregate, buckets, policy), 0
     for values in blocks(trace(source), setting.readings, ASKED):
         answers, seen = exact.after(values), seen + len(values)
@@ -112,7 +127,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--docs", action="store_true", help="put the table into docs/evaluation.md")
     options = parser.parse_args(arguments)
     setting = Setting(options.scale)
-    rows = [row for aggregate in ("mean", "max") for buckets in BUCKETS
+    rows = [row for aggregate in EXACT for buckets in BUCKETS
             for row in follow(aggregate, buckets, setting, options.trace)]  # fmt: skip
     title = f"A budget of buckets; a window of {setting.window:,} over {setting.readings:,} readings, {options.trace}"
     table = Table("budget", title, COLUMNS, rows, [f"{title}."])

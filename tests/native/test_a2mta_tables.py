@@ -13,7 +13,8 @@ np = pytest.importorskip("numpy", reason="the benchmark's checker needs numpy, o
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.a2mta import __main__ as command_line  # noqa: E402  (found by the line above)
 from bench.a2mta import exact, hops, paper  # noqa: E402
-from bench.a2mta.check import Followed  # noqa: E402
+from bench.a2mta import run as experiment  # noqa: E402
+from bench.a2mta.check import Followed, Timed  # noqa: E402
 from bench.a2mta.paper import Setting  # noqa: E402
 from bench.a2mta.run import SCENARIOS, follow, run  # noqa: E402
 
@@ -54,6 +55,33 @@ def test_the_quick_form_keeps_limits_and_intervals_and_its_memory(tmp_path: Path
     assert hop["exact"] == 100.0
     for row in rows:
         assert row["memory"]["peak"] - row["memory"]["windows"] - row["memory"]["exact"] < 2**30  # of this process
+
+
+def test_memory_is_what_the_windows_hold_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hopping window is largest before its first hop, when those beside it are small: no sum of what never was."""
+    windows: list[Any] = []
+    sizes: list[list[int]] = []
+
+    def kept(made: Any) -> Any:
+        def make(*arguments: Any, **named: Any) -> Any:
+            windows.append(made(*arguments, **named))
+            return windows[-1]
+
+        return make
+
+    def watched(*arguments: Any) -> Any:
+        for values in experiment_blocks(*arguments):
+            yield values
+            sizes.append([each.window.footprint.bytes for each in windows])
+
+    experiment_blocks = experiment.blocks
+    monkeypatch.setattr(experiment, "blocks", watched)
+    monkeypatch.setattr(experiment, "Followed", kept(Followed))
+    monkeypatch.setattr(experiment, "Timed", kept(Timed))
+    row = follow("hopping", Setting(240), "memory", 7, None, 1)
+    assert row["label"] == "hop"
+    assert row["memory"]["windows"] == max(sum(each) for each in sizes)
+    assert max(each[0] for each in sizes) + sum(sizes[-1][1:]) > row["memory"]["windows"]
 
 
 def test_a_method_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,7 +85,7 @@ def test_rows_are_rewritten_or_retired_and_a_restart_changes_nothing(policy: Any
         rebuilt.insert(value, moment)
         assert rebuilt.query(bounds=True) == going.query(bounds=True)
     assert rebuilt.state() == going.state()
-    assert 300 < given < 1500
+    assert 250 < given < 1500
 
 
 @both

@@ -22,6 +22,8 @@ CASES: dict[str, Case] = {
     "a sum, with a tolerance": (sg.sum(), lambda: count(300), [sg.SumLike(1e-4, atol=0.05)]),
     "sum-like, limited": (sg.mean(), lambda: count(500), [sg.SumLike(0.003), sg.Constrained(60)]),
     "constrained": (sg.mean(), lambda: count(260), [sg.Constrained(70)]),
+    "constrained, where it hangs on what leaves": (sg.sum(), lambda: count(675), [sg.Constrained(70)]),
+    "sum-like, long ones": (sg.mean(), lambda: count(900), [sg.SumLike(0.025)]),
     "a minimum": (sg.min(), lambda: count(260), [sg.Constrained(70)]),
     "a compiled rule": (sg.mean(), lambda: Tumbler().policy(True), [sg.Constrained(60)]),
     "candidates": (sg.max(), lambda: count(200, up_to="max"), [sg.MaxLike(block=7)]),
@@ -83,6 +85,25 @@ def test_a_batch_without_results_leaves_the_same_bytes() -> None:
             asked.insert_many(values[at : at + 250])
             assert quiet.insert_many(values[at : at + 250], results=False) is None
             assert asked.snapshot() == quiet.snapshot(), name
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["highest", "lowest"])
+def test_an_extreme_of_zero_keeps_the_sign_of_its_first(sign: float) -> None:
+    """In a long run that joins, whichever zero comes first is the extreme, as it is one by one."""
+    rng = random.Random(sign)
+    for more in range(0, 96, 6):  # the run that meets the first zero begins elsewhere each time
+        values = [1e9] * 2 + [-sign] * (3000 + more) + [rng.choice((0.0, -0.0, -sign, -2 * sign)) for _ in range(200)]
+        batch, single, twin = (
+            made(core, {"x": sg.sum()}, count(5000), [sg.SumLike(atol=1e5)])
+            for core in (compiled.Core, compiled.Core, pure.Core)
+        )
+        batch.insert_many(values[:3000])
+        batch.insert_many(values[3000:])
+        assert 1 < batch.footprint.created < 20
+        for x in values:
+            single.insert(x)
+            twin.insert(x)
+        assert batch.snapshot() == single.snapshot() == twin.snapshot()
 
 
 def test_memory_of_huge_regions_returns() -> None:

@@ -54,6 +54,8 @@ cdef class Amta(Engine):
     cdef int64_t origin  # of their indices
     cdef int64_t laid  # the tail when they were laid out
 
+    cdef Slot* place_of_bucket(self) except NULL nogil  # where the next leaf goes; it may be written before it is pushed
+    cdef void push_placed(self) noexcept nogil  # pushes the leaf that has been written there
     cdef Slot* node(self, int level, int64_t index) noexcept nogil
     cdef int64_t first(self, int level) noexcept nogil
     cdef int64_t end(self, int level) noexcept nogil

@@ -29,7 +29,7 @@ from sluicegate.engines.kernels cimport (
 from sluicegate.engines.little cimport (
     LEAST_STEADY, LEVELS_OF_LITTLE, LITTLE, MOST_STEADY, PIECE, ROOM_BESIDE, Little, raise_little, run_little, run_steadily,
 )
-from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.engines.program cimport Program, Slot, append_closed, combine, copy
 
 from sluicegate.errors import InvariantError
 
@@ -117,7 +117,9 @@ cdef class Amta(Engine):
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Insert a leaf (Algorithm 3): a pair gets its parent when the next pair of its level begins."""
         if self.kernel == ANY:
-            return push_bucket(self, leaf)
+            copy(self.p, self.place_of_bucket(), leaf)
+            push_bucket(self)
+            return 0
         self.unsettle()
         self.freshen()
         self.return_chunk()
@@ -131,6 +133,15 @@ cdef class Amta(Engine):
         elif self.kernel == MERGE:
             push_by(self, merge_op, leaf)
         return 0
+
+    cdef Slot* place_of_bucket(self) except NULL nogil:
+        self.unsettle()
+        self.return_chunk()
+        self.make_room(0, self.tail)
+        return self.node(0, self.tail)
+
+    cdef void push_placed(self) noexcept nogil:
+        push_bucket(self)
 
     cdef inline void return_chunk(self) noexcept nogil:
         """Give a chunk back to the system where there are too many, at every other reading: the others are for the times'."""
@@ -655,10 +666,15 @@ cdef inline void add_newest(Amta self, Op op) noexcept nogil:
 
 cdef inline void raise_node(Amta self, Op op, const Slot* leaf) noexcept nogil:
     """Append a leaf and the parents this completes."""
+    copy_by(op, self.p, spot(self, 0, self.tail, width_of(op, self.p)), leaf)
+    raise_placed(self, op)
+
+
+cdef inline void raise_placed(Amta self, Op op) noexcept nogil:
+    """The parents that the next leaf completes, which is in its place."""
     cdef int level = 0, w = width_of(op, self.p)
     cdef int64_t index = self.tail, pair
     cdef Slot* node
-    copy_by(op, self.p, spot(self, 0, index, w), leaf)
     self.tail += 1
     while True:
         pair = (index >> 1) - 1

@@ -16,14 +16,12 @@ cdef enum:
     SOON = 4  # buckets
 
 
-cdef int push_bucket(Amta self, const Slot* leaf) except -1 nogil:
-    """Algorithm 3, but for R1 with the new leaf."""
+cdef inline void push_bucket(Amta self) noexcept nogil:
+    """Algorithm 3, but for R1 with the new leaf, which is in its place."""
     cdef int before
-    self.unsettle()
-    self.freshen()
-    self.return_chunk()
-    self.make_room(0, self.tail)
-    raise_node(self, any_op, leaf)
+    if self.depth < 2:
+        self.freshen()
+    raise_placed(self, any_op)
     before = self.depth
     self.measure()
     if before == 0:
@@ -32,11 +30,19 @@ cdef int push_bucket(Amta self, const Slot* leaf) except -1 nogil:
         compute_left(self, any_op)
         compute_right(self, any_op)
     else:
-        self.has_base = self.has_right
-        self.right, self.base_of_right = self.base_of_right, self.right
+        if self.has_right:
+            close_newest(self, self.node(0, self.tail - 2))
         self.has_right = self.stale = True
     fetch_next_leaf(self)
-    return 0
+
+
+cdef inline void close_newest(Amta self, const Slot* newest) noexcept nogil:
+    """No reading joins it any more: from now on it is part of what R1 is taken from."""
+    if self.has_base:
+        append_closed(self.p, self.base_of_right, newest)
+    else:
+        copy(self.p, self.base_of_right, newest)
+        self.has_base = True
 
 
 cdef void pop_bucket(Amta self) noexcept nogil:

@@ -55,6 +55,8 @@ cdef class Answering(Bucketing):
     ) noexcept nogil
     cdef double whole_answer(self, const Output* o, const Around* a, int64_t i) noexcept nogil
     cdef double cut_answer(self, const Output* o, const Around* a, int64_t i, Cut where) noexcept nogil
+    cdef int64_t readings(self, const Around* a, int64_t i) noexcept nogil
+    cdef double spread(self, const Output* o, const Around* a, int64_t i) noexcept nogil
     cdef double last_value(self, const Output* o, const Around* a, int64_t i) noexcept nogil
     cdef void lower_others(self, int k, const Around* a, double* out) noexcept nogil
     cdef void bound_run(self, int k, const Around* a, double* out, double* low, double* high) noexcept nogil

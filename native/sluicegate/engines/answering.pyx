@@ -179,7 +179,7 @@ cdef class Answering(Bucketing):
                 out[i] = self.cut_answer(o, a, i, where)
 
     cdef double whole_answer(self, const Output* o, const Around* a, int64_t i) noexcept nogil:
-        cdef double count = <double> (a.left[H_COUNT].i + (0 if a.base == NULL else a.base[H_COUNT].i) + a.held + i + 1)
+        cdef double count = <double> self.readings(a, i)
         cdef double center = self.center[o.dimension]
         if o.kind == K_COUNT:
             return count
@@ -205,11 +205,25 @@ cdef class Answering(Bucketing):
         if o.kind == K_LAST:
             return self.last_value(o, a, i)
         if o.kind == K_MIN:
-            return cut_extreme(o, -1.0, low_beside(o, a, self.lows[i]), a.leaf, where)
+            return cut_extreme(
+                o, -1.0, low_beside(o, a, self.lows[i]), a.leaf, where, self.spread(o, a, i), self.readings(a, i)
+            )
         if o.kind == K_MAX:
-            return cut_extreme(o, 1.0, high_beside(o, a, self.highs[i]), a.leaf, where)
+            return cut_extreme(
+                o, 1.0, high_beside(o, a, self.highs[i]), a.leaf, where, self.spread(o, a, i), self.readings(a, i)
+            )
         s = sum_beside(o, a.top, a.base, self.totals[i]) + cut_sum(o, a.leaf, where, center, &c)
         return center * (inside + c) + s if o.kind == K_SUM else center + s / (inside + c)
+
+    cdef int64_t readings(self, const Around* a, int64_t i) noexcept nogil:
+        """Of the whole window, all of the cut bucket's among them."""
+        return a.left[H_COUNT].i + (0 if a.base == NULL else a.base[H_COUNT].i) + a.held + i + 1
+
+    cdef double spread(self, const Output* o, const Around* a, int64_t i) noexcept nogil:
+        """Between the whole window's extremes, the cut bucket's among them."""
+        return greatest(a.left[o.high].f, beside_high(o, a.base, self.highs[i])) - least(
+            a.left[o.low].f, beside_low(o, a.base, self.lows[i])
+        )
 
     cdef double last_value(self, const Output* o, const Around* a, int64_t i) noexcept nogil:
         if a.values == NULL:

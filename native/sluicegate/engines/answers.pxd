@@ -56,7 +56,7 @@ ctypedef struct Output:
     int high_count
     int low_ends
     int high_ends
-    double doubt  # the share of an extreme beyond which the middle is given: endless without a limit of buckets
+    int64_t buckets  # the window's limit, 0: none
 
 ctypedef struct Cut:
     int64_t least
@@ -99,11 +99,12 @@ cdef inline bint is_slot(int kind) noexcept nogil:
     return kind == K_SUM or kind == K_MIN or kind == K_MAX or kind == K_FIRST or kind == K_LAST
 
 
-cdef double doubted(int64_t limit) noexcept nogil
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil
 cdef Sums known_sums(const Output* o, const Slot* leaf, Cut where, double center) noexcept nogil
 cdef double cut_sum(const Output* o, const Slot* leaf, Cut where, double center, int64_t* count) noexcept nogil
-cdef double cut_extreme(const Output* o, double sign, double others, const Slot* leaf, Cut where) noexcept nogil
+cdef double cut_extreme(
+    const Output* o, double sign, double others, const Slot* leaf, Cut where, double spread, int64_t readings
+) noexcept nogil
 cdef Slot exact_answer(const Output* o, const Slot* total, int64_t leaves) noexcept nogil
 cdef Slot bucket_answer(
     const Output* o, const Slot* total, const Slot* rest, const Slot* leaf, Cut where, double center

@@ -12,12 +12,7 @@ from sluicegate.histograms._statistics cimport Moments, c_merge
 cdef extern from "exponential.h" nogil:
     double sluicegate_exponential(double x)
 
-cdef double IN_DOUBT = 1.0 / 64.0  # of an extreme in a budget: where more is in doubt, the middle is given
-
-
-cdef double doubted(int64_t limit) noexcept nogil:
-    """As the twin."""
-    return IN_DOUBT if limit else INFINITY
+cdef double LITTLE = 0.5, STEEP = 3.0, LEAST_TAKEN = 0.125, MOST_TAKEN = 0.875  # as the twin
 
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil:
@@ -164,7 +159,8 @@ cdef Slot partly(
         out.f = partial_spread(o, rest, leaf, where, center)
     elif o.kind == K_RANGE:
         out.f = (
-            extreme(o, K_MAX, o.high, 1.0, rest, leaf, where).f - extreme(o, K_MIN, o.low, -1.0, rest, leaf, where).f
+            extreme(o, K_MAX, o.high, 1.0, total, rest, leaf, where).f
+            - extreme(o, K_MIN, o.low, -1.0, total, rest, leaf, where).f
         )
     elif o.kind == K_MIN_COUNT:
         out.i = occurrences(o, o.low, o.low_count, -1.0, rest, leaf, where)
@@ -175,9 +171,9 @@ cdef Slot partly(
     elif o.kind == K_FIRST:
         out = leaf[o.last if where.taken == 1 else o.first]
     elif o.kind == K_MIN or o.kind == K_ARGMIN:
-        out = extreme(o, o.kind, o.low, -1.0, rest, leaf, where)
+        out = extreme(o, o.kind, o.low, -1.0, total, rest, leaf, where)
     else:
-        out = extreme(o, o.kind, o.high, 1.0, rest, leaf, where)
+        out = extreme(o, o.kind, o.high, 1.0, total, rest, leaf, where)
     return out
 
 
@@ -280,18 +276,23 @@ cdef int64_t possible(const Sums* sums, Cut where) noexcept nogil:
     return low
 
 
-cdef double cut_extreme(const Output* o, double sign, double others, const Slot* leaf, Cut where) noexcept nogil:
-    """The extreme of `others` and of what is left of the cut leaf; as the twin's `_likely`."""
+cdef double cut_extreme(
+    const Output* o, double sign, double others, const Slot* leaf, Cut where, double spread, int64_t readings
+) noexcept nogil:
+    """The extreme of `others` and of what is left of the cut leaf; as the twin's `_likely`. The window's spread and readings."""
     cdef int own = o.high if sign > 0 else o.low, ends = o.high_ends if sign > 0 else o.low_ends
-    cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i, place = leaf[own + 4].i
-    cdef double last = leaf[o.last].f, after = leaf[ends + 2].f if ends >= 0 else leaf[own].f, likely
+    cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i, place = leaf[own + 4].i, behind = end - 1 - place
+    cdef double last = leaf[o.last].f, after = leaf[ends + 2].f if ends >= 0 else leaf[own].f, likely, way
     cdef double low = beyond(sign, leaf[own].f if place >= end - where.least else last, others)
     cdef double high = beyond(sign, leaf[own].f if place >= end - where.most else after, others)
     if ends < 0:
         return low
-    if fabs(high - low) > o.doubt * max(fabs(low), fabs(high)):
-        return low + 0.5 * (high - low)
-    likely = leaf[own].f if place >= end - where.taken else after if 2 * where.taken >= end - 1 - place else last
+    if o.buckets and fabs(high - low) > LITTLE * (spread / <double> o.buckets):
+        way = 0.5
+        if fabs(high - low) * <double> readings <= STEEP * spread * <double> behind:
+            way = least(greatest((<double> where.taken) / (<double> behind), LEAST_TAKEN), MOST_TAKEN)
+        return low + way * (high - low)
+    likely = leaf[own].f if place >= end - where.taken else after if 2 * where.taken >= behind else last
     return beyond(sign, likely, others)
 
 
@@ -300,7 +301,7 @@ cdef inline double beyond(double sign, double x, double y) noexcept nogil:
 
 
 cdef Slot extreme(
-    const Output* o, int kind, int own, double sign, const Slot* rest, const Slot* leaf, Cut where
+    const Output* o, int kind, int own, double sign, const Slot* total, const Slot* rest, const Slot* leaf, Cut where
 ) noexcept nogil:
     """The cut leaf's extreme where a place of it is certainly inside, else the last reading, which is; where the time is not
     asked for and what follows the extreme is known: as `cut_extreme`."""
@@ -310,7 +311,10 @@ cdef Slot extreme(
     value = leaf[o.last]
     time = leaf[H_T_LAST]
     if ends >= 0 and not is_time(kind):
-        value.f = cut_extreme(o, sign, -sign * INFINITY if rest == NULL else rest[own].f, leaf, where)
+        value.f = cut_extreme(
+            o, sign, -sign * INFINITY if rest == NULL else rest[own].f, leaf, where, total[o.high].f - total[o.low].f,
+            total[H_COUNT].i,
+        )
         return value
     if leaf[own + 4].i >= kept:
         value = leaf[own]

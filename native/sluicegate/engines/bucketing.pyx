@@ -126,7 +126,7 @@ cdef class Bucketing(Staging):
         """From now on at most `limit` buckets; neighbours are merged until no more are there."""
         self.enter()
         try:
-            self.limit = limit
+            self.keep_to(limit)
             while self.constrained() > limit:
                 self.make_room()
         finally:

@@ -44,7 +44,7 @@ cdef class Core(Taking):
             layout = layout.untimed
             begin_times(&self.times)
         self.latest_late = self.step = -1
-        self.policy, self.value, self.limit, self.hop, self.up_to = policy, value, limit, hop, up_to
+        self.policy, self.value, self.hop, self.up_to = policy, value, hop, up_to
         self.bucketed, self.rules, self.ruled = layout.bucketed, rules, rules is not None
         self.centers_itself = layout.centered
         self.extreme_slot = layout.extreme_slot(up_to)
@@ -57,7 +57,8 @@ cdef class Core(Taking):
         self.p.extra = make_extra(layout)
         self.composites = self._layout.composites()  # of a partial as Python sees it
         fill_program(&self.p, layout)
-        fill_outputs(self.outputs, &self.p, layout, limit)
+        fill_outputs(self.outputs, &self.p, layout)
+        self.keep_to(limit)
         self.room_for_runs()
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
@@ -266,7 +267,8 @@ cdef class Core(Taking):
         self.accepted, self.newest, self.edge = saved.accepted, saved.newest, saved.edge
         self.created, self.mark = saved.created, saved.mark
         self.level = saved.level
-        self.limit, self.held = saved.limit, saved.held
+        self.held = saved.held
+        self.keep_to(saved.limit)
         for level in range(self.level % KEPT_LEVELS):
             self.level_heads[level] = saved.heads[level]
         self.center_on(saved.centers or None)

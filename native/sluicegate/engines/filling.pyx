@@ -1,9 +1,8 @@
 """Turns a layout into what the compiled window runs on: the program of its partials, its answers, its slots."""
 
-from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
 
-from sluicegate.engines.answers cimport Output, doubted
+from sluicegate.engines.answers cimport Output
 from sluicegate.engines.program cimport (
     COUNT, FIRST, HIGH, HIGH_ENDS, LAST, LOW, MAX_BUCKET, MOMENTS, NO_BUCKET, O_FIRST, ORDERED, PREFIX, SAMPLE, SUM_BUCKET, T_FIRST,
     T_LAST, WIDE, Program, Step,
@@ -78,12 +77,12 @@ cdef int fill_slots(State core, layout) except -1:
     return 0
 
 
-cdef int fill_outputs(Output* outputs, const Program* p, layout, int64_t limit) except -1:
+cdef int fill_outputs(Output* outputs, const Program* p, layout) except -1:
     cdef int k, d, step
     for k, monoid in enumerate(layout.monoids):
         d = layout.dimension_of(monoid)
         outputs[k].kind, outputs[k].dimension = _KINDS.index(monoid.kind), d
-        outputs[k].ddof, outputs[k].doubt = monoid.ddof, doubted(limit)
+        outputs[k].ddof = monoid.ddof
         outputs[k].per = monoid.options[0] if monoid.kind in ("rate", "frequency") else 0.0
         exact = () if layout.bucketed else layout.exact_slots(monoid)
         outputs[k].slot, outputs[k].second = (exact[0], exact[len(exact) - 1]) if exact else (-1, -1)

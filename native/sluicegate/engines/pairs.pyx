@@ -12,7 +12,7 @@ from libc.string cimport memcmp
 
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Program, Slot, combine, copy
-from sluicegate.engines.widths cimport Term, weight, width
+from sluicegate.engines.widths cimport Term, reach, weight
 
 import struct
 
@@ -288,7 +288,7 @@ cdef class Pairs(Engine):
         cdef const Slot* total = self.total()
         cdef int k
         for k in range(self.m):
-            self.terms[k].scale = width(&self.terms[k], total)
+            self.terms[k].scale = reach(&self.terms[k], total)
         self.due = self.merges + self.tail - self.head
         self.reprice()
 

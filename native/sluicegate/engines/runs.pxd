@@ -47,8 +47,8 @@ cdef inline void fold_prefix(const Run* r, Slot* s, const double* x, int step, d
     s[0].f, s[1].f, s[2].f = total, low, high
 
 
-cdef inline bint reaches(const double* x, double best, bint low) noexcept nogil:
-    """Whether one of CHUNK values is the extreme or beyond: four side by side, so that none waits for another."""
+cdef inline double extreme_of(const double* x, bint low) noexcept nogil:
+    """Of CHUNK values: four side by side, so that none waits for another."""
     cdef double a = x[0], b = x[1], c = x[2], d = x[3]
     cdef int i
     for i in range(4, CHUNK, 4):
@@ -56,18 +56,43 @@ cdef inline bint reaches(const double* x, double best, bint low) noexcept nogil:
             a, b, c, d = least(a, x[i]), least(b, x[i + 1]), least(c, x[i + 2]), least(d, x[i + 3])
         else:
             a, b, c, d = greatest(a, x[i]), greatest(b, x[i + 1]), greatest(c, x[i + 2]), greatest(d, x[i + 3])
-    if low:
-        return least(least(a, b), least(c, d)) <= best
-    return greatest(greatest(a, b), greatest(c, d)) >= best
+    return least(least(a, b), least(c, d)) if low else greatest(greatest(a, b), greatest(c, d))
+
+
+cdef inline void fold_chunks_extreme(const Run* r, Slot* s, const double* x, int64_t n, bint low) noexcept nogil:
+    """Whole chunks: their extreme first, then where it stands first and last."""
+    cdef double best = s[0].f, found
+    cdef int64_t first = -1, last = -1, i = 0
+    while i < n:
+        found = extreme_of(x + i, low)
+        if found < best if low else found > best:
+            best, first, last = found, i, i
+        elif found == best:
+            last = i
+        i += CHUNK
+    if last < 0:
+        return
+    last += CHUNK - 1
+    while x[last] != best:
+        last -= 1
+    if first >= 0:
+        while x[first] != best:
+            first += 1
+        s[0].f, s[3].i = x[first], r.ordinal + first  # of zeros the first one's sign
+        s[1].i, s[2].i = time_of(r, first), time_of(r, last)
+    else:
+        s[2].i = max(s[2].i, time_of(r, last))  # times do not go back
+    s[4].i = r.ordinal + last
 
 
 cdef inline void fold_run_extreme(const Run* r, Slot* s, const double* x, int step, bint low) noexcept nogil:
-    cdef double best = s[0].f
+    cdef double best
     cdef int64_t i = 0, time
+    if step == 1:
+        i = r.n - r.n % CHUNK
+        fold_chunks_extreme(r, s, x, i, low)
+    best = s[0].f
     while i < r.n:
-        if step == 1 and i + CHUNK <= r.n and not i % CHUNK and not reaches(x + i, best, low):
-            i += CHUNK
-            continue
         if x[i * step] > best if low else x[i * step] < best:
             i += 1
             continue

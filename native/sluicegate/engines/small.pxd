@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t
 from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport Sums
 from sluicegate.engines.program cimport Slot
+from sluicegate.histograms._sum_like cimport Sum
 
 ctypedef struct Sight:  # what stays while readings join the newest bucket
     Slot* newest
@@ -18,6 +19,9 @@ ctypedef struct Sight:  # what stays while readings join the newest bucket
     int64_t n  # readings of the oldest
     int64_t end  # the ordinal after its last
     bint whole  # there are two buckets at least
+    bint sealed  # what comes next opens a bucket
+    Sum* ruling  # the only sum that decides what joins, NULL: none does, or there are several
+    int64_t longest  # readings of a bucket, as far as their number is limited
     bint known  # `sums`, or `taken` and `sum`, are what the cut bucket gives
     Sums sums
     double sum

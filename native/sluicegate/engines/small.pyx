@@ -7,16 +7,18 @@ from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, Sums, cut_sum
 from sluicegate.engines.chunks cimport at
+from sluicegate.engines.opening cimport lift_bucket, sum_opened
 from sluicegate.engines.program cimport (
-    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH_ENDS, MAX_BUCKET, SUM_BUCKET, Program, Slot, fold, fold_extreme, fold_more,
-    greatest, least, lift,
+    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH_ENDS, MAX_BUCKET, SUM_BUCKET, Program, Slot, chosen, fold,
+    fold_more, greatest, least, lift, mask,
 )
 from sluicegate.histograms._max_like cimport peaks_took
 from sluicegate.histograms._rules cimport Rules, run_joins
-from sluicegate.histograms._sum_like cimport sums_took
+from sluicegate.histograms._sum_like cimport Sum, sums_run, sums_took
 
 cdef enum:
     CALM = 16  # readings that join one after the other: then a run is worth looking for
+    AHEAD = 16  # readings that a bucket is opened with at most
 
 
 cdef bint takes_small(Answering self) noexcept:
@@ -33,30 +35,41 @@ cdef bint takes_small(Answering self) noexcept:
 cdef int64_t take_small(
     Answering self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
 ) except -1 nogil:
-    cdef int64_t i = 0, calm = 0, time
-    cdef bint plain = not bounds and self.answers == 1
+    cdef int64_t i = 0, calm = 0, time, n
+    cdef const int64_t* when = NULL
+    cdef bint plain = not bounds and self.answers == 1, ahead = plain and may_look_ahead(self)
     cdef Sight s
     if not self.small or not self.centered:
         return 0
     if self.staging:
         return take_staged(self, values, times, count, out, row, bounds)
     see(self, &s)
+    know_rule(self, &s)
     while i < count and calm < CALM and s.whole and not is_due(self):
         time = self.accepted if times == NULL else times[i]
-        if joins_small(self, &s, values, time):
+        if not s.sealed and joins_small(self, &s, values, time):
             fold_small(&self.p, s.newest, values, time, self.accepted, self.center)
             self.forest.stale = True
             calm += 1
             took_small(self, values, True)
-        elif self.limit == 0 or self.forest.tail - self.forest.head < self.limit:
+        elif self.limit and self.forest.tail - self.forest.head >= self.limit:
+            return i
+        elif ahead and self.forest.tail - self.forest.head > 2 * AHEAD:
+            if times != NULL:
+                when = times + i
+            n = open_small(self, &s, values, when, count - i, NULL if out == NULL else out[0] + row + i)
+            calm = n - 1
+            values += n
+            i += n
+            continue
+        else:
+            s.sealed = False
             lift_small(&self.p, self.reading, values, time, self.accepted, self.center)
             self.forest.push(self.reading)
             self.created += 1
             calm = 0
             took_small(self, values, False)
             see(self, &s)
-        else:
-            return i
         self.latest = values[0]
         self.accepted += 1
         if time > self.newest:
@@ -68,6 +81,146 @@ cdef int64_t take_small(
         values += self.p.dimensions
         i += 1
     return i
+
+
+# a bucket with the readings that join it next
+
+cdef inline bint may_look_ahead(Answering self) noexcept nogil:
+    """Whether the answers, and what leaves, follow from the readings that a bucket takes."""
+    cdef int kind = self.outputs[0].kind
+    if self.policy != BY_COUNT or self.up_to or self.p.bucket != SUM_BUCKET or (self.ruled and self.rules.has_most):
+        return False
+    return kind == K_SUM or kind == K_MEAN
+
+
+cdef int64_t open_small(
+    Answering self, Sight* s, const double* values, const int64_t* times, int64_t count, double* out
+) except -1 nogil:
+    """Open a bucket and let it take what joins next, as far as that can be known already; how many readings these are."""
+    cdef double totals[AHEAD]
+    cdef Slot* place = self.forest.place_of_bucket()
+    cdef int64_t n, most = min(count, AHEAD)
+    s.sealed = False
+    if times != NULL:
+        most = in_order(times, most)
+    if self.ruled:
+        n = joined_by_rule(self, s, values, min(most, self.rules.due_at - self.accepted))
+    else:
+        n = joined_by_limit(self, s, most)
+    lift_bucket(&self.p, place, values, times, self.accepted, n, self.center[0], totals)
+    self.forest.push_placed()
+    self.created += 1
+    s.newest = place
+    see_results(self, s)
+    self.latest = values[n - 1]
+    self.newest = max(self.newest, self.accepted + n - 1 if times == NULL else times[n - 1])
+    serve(self, s, totals, n, out)
+    return n
+
+
+cdef inline int64_t in_order(const int64_t* times, int64_t most) noexcept nogil:
+    """How many readings come before one that is late."""
+    cdef int64_t n = 1
+    while n < most and times[n] >= times[n - 1]:
+        n += 1
+    return n
+
+
+cdef inline void know_rule(Answering self, Sight* s) noexcept nogil:
+    """What stays until the limits are taken anew."""
+    cdef Sum* sum
+    cdef int j, found = 0
+    s.ruling, s.longest, s.sealed = NULL, AHEAD, False
+    for j in range(self.rules.sums.m if self.ruled and self.rules.has_sums else 0):
+        sum = &self.rules.sums.sums[j]
+        if sum.dimension >= 0:
+            s.ruling = sum
+            found += 1
+        elif sum.limit < <double> s.longest:
+            s.longest = <int64_t> sum.limit + 1
+    if found > 1:
+        s.ruling = NULL
+
+
+cdef inline int64_t joined_by_rule(Answering self, Sight* s, const double* values, int64_t most) noexcept nogil:
+    """The readings of a bucket that opens: how many, and whether it is full then."""
+    cdef int64_t n
+    if s.ruling != NULL:
+        n = sum_opened(s.ruling, values, min(most, s.longest))
+        s.sealed = n < most and self.limit == 0
+    else:
+        sums_took(self.rules.sums.sums, self.rules.sums.m, values, False)
+        n = 1 + sums_run(self.rules.sums.sums, self.rules.sums.m, 1, values + 1, 1, most - 1)
+    self.rules.sums.n = n
+    return n
+
+
+cdef inline int64_t joined_by_limit(Answering self, Sight* s, int64_t most) noexcept nogil:
+    """The same where the limit alone makes readings join: as far as that holds whatever leaves meanwhile."""
+    cdef int64_t n = 1, share = self.finer * (self.limit - 2), first = s.oldest[H_O_FIRST].i, next
+    if self.limit == 0 or self.level == 0:
+        s.sealed = most > 1
+        return 1
+    while n < most:
+        next = self.accepted + n
+        if n * share >= next - max(first, next - self.value) + 1:
+            s.sealed = n * share >= next - first + 1
+            break
+        n += 1
+    return n
+
+
+ctypedef struct Outer:  # what a bucket that is cut leaves as it is: sums and readings of R0, of the stack's top and of R1's base
+    double left
+    double top
+    double base
+    int64_t left_n
+    int64_t top_n
+    int64_t base_n
+
+
+cdef inline void serve(Answering self, Sight* s, const double* totals, int64_t n, double* out) noexcept nogil:
+    """After each reading of the newest bucket what leaves by count, and the answer."""
+    cdef const Output* o = self.outputs
+    cdef double center = self.center[0], sum
+    cdef int64_t begin = self.accepted - self.value, i, edge = max(self.edge, s.end - s.n - 1), most, inside
+    cdef Outer outer
+    look_outside(self, o, s, &outer)
+    for i in range(n):
+        begin += 1
+        if s.end <= begin:
+            pop_small(self, s, begin)
+            look_outside(self, o, s, &outer)
+        if out == NULL:
+            continue
+        edge = max(edge, begin - 1)
+        most, sum, inside = min(s.n, s.end - 1 - edge), outer.base + totals[i], outer.base_n + i + 1
+        if most == s.n:
+            sum, inside = outer.left + sum, outer.left_n + inside
+        else:
+            sum, inside = (outer.top + sum) + taken_of(o, s, most, center), outer.top_n + inside + most
+        out[i] = center * <double> inside + sum if o.kind == K_SUM else center + sum / <double> inside
+    self.accepted += n
+    note_begin(self, max(edge, begin - 1))
+
+
+cdef inline void look_outside(Answering self, const Output* o, const Sight* s, Outer* outer) noexcept nogil:
+    """−0.0 adds nothing, not even a sign."""
+    outer.left, outer.left_n = s.left[o.prefix].f, s.left[H_COUNT].i
+    outer.top = outer.base = -0.0
+    outer.top_n = outer.base_n = 0
+    if s.top != NULL:
+        outer.top, outer.top_n = s.top[o.prefix].f, s.top[H_COUNT].i
+    if s.base != NULL:
+        outer.base, outer.base_n = s.base[o.prefix].f, s.base[H_COUNT].i
+
+
+cdef inline void pop_small(Answering self, Sight* s, int64_t begin) noexcept nogil:
+    """Let leave what ends before reading `begin`."""
+    while s.end <= begin:
+        self.forest.pop()
+        see_head(self, s)
+    see_results(self, s)
 
 
 cdef int64_t take_staged(
@@ -148,12 +301,22 @@ cdef inline void see(Answering self, Sight* s) noexcept nogil:
     s.whole = tail - head > 1
     if not s.whole:
         return
-    s.newest, s.oldest, s.known = leaf_of(self, tail - 1), leaf_of(self, head), False
-    s.n = s.oldest[H_COUNT].i
-    s.end = s.oldest[H_O_FIRST].i + s.n
+    s.newest = leaf_of(self, tail - 1)
+    see_head(self, s)
     if self.forest.depth == 1:
         s.left, s.top, s.base = s.oldest, NULL, NULL
         return
+    see_results(self, s)
+
+
+cdef inline void see_head(Answering self, Sight* s) noexcept nogil:
+    s.oldest, s.known = leaf_of(self, self.forest.head), False
+    s.n = s.oldest[H_COUNT].i
+    s.end = s.oldest[H_O_FIRST].i + s.n
+
+
+cdef inline void see_results(Answering self, Sight* s) noexcept nogil:
+    """Of more than a pair of buckets."""
     s.left = self.forest.left
     s.top = self.forest.stack + (self.forest.stacked - 1) * self.p.width if self.forest.stacked else NULL
     s.base = self.forest.base_of_right if self.forest.has_base else NULL
@@ -237,6 +400,15 @@ cdef inline void lift_small(
         o[17].f, o[18].f, o[19].f = x, -INFINITY, -INFINITY
 
 
+cdef inline void join_late(Slot* s, int64_t wins, double x, int64_t time, int64_t ordinal) noexcept nogil:
+    """As `fold_extreme` of a reading that is not late, each slot chosen by itself: in a small bucket every other is an extreme."""
+    cdef int64_t reaches = wins | mask(s[0].f == x)
+    cdef Slot value
+    value.f = x
+    s[0].i, s[1].i, s[3].i = chosen(wins, s[0].i, value.i), chosen(wins, s[1].i, time), chosen(wins, s[3].i, ordinal)
+    s[2].i, s[4].i = chosen(reaches, s[2].i, time), chosen(reaches, s[4].i, ordinal)
+
+
 cdef inline void fold_small(
     const Program* p, Slot* o, const double* values, int64_t time, int64_t ordinal, const double* centers
 ) noexcept nogil:
@@ -248,8 +420,8 @@ cdef inline void fold_small(
         return
     o[H_T_LAST].i = time
     o[H_COUNT].i += 1
-    fold_extreme(s, x < s[0].f, x, time, ordinal)
-    fold_extreme(s + 5, x > s[5].f, x, time, ordinal)
+    join_late(s, mask(x < s[0].f), x, time, ordinal)
+    join_late(s + 5, mask(x > s[5].f), x, time, ordinal)
     s[11].f = x
     if p.bucket == MAX_BUCKET:
         fold_more(HIGH_ENDS, s + 12, x, 0.0)
@@ -321,14 +493,18 @@ cdef inline int64_t inner_count(const Sight* s) noexcept nogil:
 
 cdef inline double sum_by_count(Answering self, const Output* o, Sight* s, int64_t most) noexcept nogil:
     """As answering.slide."""
-    cdef double c = <double> most, size = <double> s.n, bottom, ceiling, taken
+    return lowered(self, o, inner(o, s) + taken_of(o, s, most, self.center[o.dimension]), <double> (inner_count(s) + most))
+
+
+cdef inline double taken_of(const Output* o, Sight* s, int64_t most, double center) noexcept nogil:
+    """What the cut bucket gives."""
+    cdef double c = <double> most, size = <double> s.n, bottom, ceiling
     cdef const Sums* k = &s.sums
     if not s.known:
-        know_sums(o, s, self.center[o.dimension])
+        know_sums(o, s, center)
     bottom = greatest(greatest(k.low, k.last + (c - 1.0) * k.least), k.others - (size - 1.0 - c) * k.most)
     ceiling = least(least(k.high, k.last + (c - 1.0) * k.most), k.others - (size - 1.0 - c) * k.least)
-    taken = least(greatest(s.oldest[o.prefix].f * c / size, bottom), ceiling)
-    return lowered(self, o, inner(o, s) + taken, <double> (inner_count(s) + most))
+    return least(greatest(s.oldest[o.prefix].f * c / size, bottom), ceiling)
 
 
 cdef inline void know_sums(const Output* o, Sight* s, double center) noexcept nogil:

@@ -67,6 +67,7 @@ cdef class State:
 
     cdef int enter(self) except -1
     cdef int allocate(self) except -1
+    cdef void keep_to(self, int64_t limit) noexcept nogil
     cdef int center_on(self, centers) except -1
     cdef int64_t cut_off(self) noexcept nogil
     cdef int64_t cut_off_at(self, int64_t last) noexcept nogil

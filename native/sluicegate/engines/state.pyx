@@ -43,6 +43,13 @@ cdef class State:
             raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
         return 0
 
+    cdef void keep_to(self, int64_t limit) noexcept nogil:
+        """So many buckets at most from now on; what an extreme in doubt is given as depends on it."""
+        cdef int k
+        self.limit = limit
+        for k in range(self.answers):
+            self.outputs[k].buckets = limit
+
     cdef int enter(self) except -1:
         """Refuse what would meet a batch that runs in another thread, or a policy's own window half-way."""
         if self.busy:

@@ -20,7 +20,7 @@ ctypedef struct Term:
     int last
     int ends
     bint timed  # the edge is a time: times that go back inside a bucket leave any of its readings in doubt
-    double scale  # what the whole window as one bucket might add
+    double scale  # what the whole window as one bucket might add, see `reach`
 
 
 cdef inline double width(const Term* t, const Slot* s) noexcept nogil:
@@ -41,6 +41,11 @@ cdef inline double width(const Term* t, const Slot* s) noexcept nogil:
     if t.width == W_HIGH:
         return greatest((s[t.high].f if t.ends < 0 else s[t.ends + 2].f) - s[t.last].f, 0.0)
     return greatest(s[t.last].f - (s[t.low].f if t.ends < 0 else s[t.ends + 2].f), 0.0)
+
+
+cdef inline double reach(const Term* t, const Slot* s) noexcept nogil:
+    """See the twin."""
+    return s[t.high].f - s[t.low].f if t.width == W_HIGH or t.width == W_LOW else width(t, s)
 
 
 cdef inline double weight(const Term* terms, int m, const Slot* s) noexcept nogil:

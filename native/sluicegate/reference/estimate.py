@@ -20,9 +20,9 @@ from sluicegate.reference.program import Partial, Slot, log_of
 from sluicegate.reference.statistics import Moments, merge
 
 CUSTOM, BY_COUNT, BY_TIME = range(3)
-IN_DOUBT = (
-    1 / 64
-)  # of an extreme in a budget: where more lies between what is certain and possible, the middle is given
+LITTLE = 0.5  # of a bucket's even share of the window's spread: hardly in doubt
+STEEP = 3.0  # times what the readings fall by if all share the spread: no wave as long as the window is steeper (π)
+LEAST_TAKEN, MOST_TAKEN = 0.125, 0.875  # of the way from what is certain to what is possible
 Value = Any
 
 
@@ -32,6 +32,14 @@ class Cut(NamedTuple):
     least: int
     most: int
     taken: int
+
+
+class Budget(NamedTuple):
+    """The most buckets that a window may have (0: no limit), and its own extremes' distance and readings."""
+
+    limit: int
+    spread: float
+    readings: int
 
 
 class Edge(NamedTuple):
@@ -73,15 +81,6 @@ def _known(layout: Layout, leaf: Partial, cutoff: int, end: int, most: int) -> t
     return least, most
 
 
-def doubted(limit: int) -> float:
-    """The share of an extreme beyond which the middle is given: only where a limit of buckets decides what joins.
-
-    Where a histogram alone does, what it let join has hardly ever been the extreme: the likelier end is nearly always
-    right, and the middle nearly always wrong.
-    """
-    return IN_DOUBT if limit else inf
-
-
 def results(
     layout: Layout,
     total: Partial | None,
@@ -93,9 +92,10 @@ def results(
 ) -> list[Value]:
     """One answer per aggregate of a window of buckets; `rest` is the window without its oldest leaf.
 
-    `limit`: of the window's buckets, 0: there is none.
+    `limit`: of the window's buckets, 0: there is none. Only where one decides what joins is an extreme in doubt given
+    by how much: what a histogram by itself let join has hardly ever been the extreme, so the likelier end is right.
     """
-    answers, doubt = [], doubted(limit)
+    answers = []
     for monoid in layout.monoids:
         dimension = layout.dimension_of(monoid)
         if total is None:
@@ -105,7 +105,7 @@ def results(
         elif where.taken == leaf[COUNT] == where.least:
             answers.append(_whole(layout, monoid, dimension, total, centers[dimension]))
         else:
-            answers.append(_partly(layout, monoid, dimension, total, rest, leaf, where, centers[dimension], doubt))
+            answers.append(_partly(layout, monoid, dimension, total, rest, leaf, where, centers[dimension], limit))
     return answers
 
 
@@ -195,7 +195,7 @@ def _partly(
     leaf: Partial,
     where: Cut,
     center: float,
-    doubt: float,
+    limit: int,
 ) -> Value:
     kind, inside = monoid.kind, 0 if rest is None else rest[COUNT]
     if kind == "count":
@@ -215,15 +215,17 @@ def _partly(
         return total[layout.slot(Op.LAST, dimension)]
     if kind == "first":
         return leaf[layout.slot(Op.LAST if where.taken == 1 else Op.FIRST, dimension)]
-    return _of_extremes(layout, kind, dimension, rest, leaf, where, doubt)
+    between = total[layout.slot(Op.HIGH, dimension)] - total[layout.slot(Op.LOW, dimension)]
+    budget = Budget(limit, between, int(total[COUNT]))
+    return _of_extremes(layout, kind, dimension, rest, leaf, where, budget)
 
 
 def _of_extremes(
-    layout: Layout, kind: str, dimension: int, rest: Partial | None, leaf: Partial, where: Cut, doubt: float
+    layout: Layout, kind: str, dimension: int, rest: Partial | None, leaf: Partial, where: Cut, budget: Budget
 ) -> Value:
     low, high, last = (layout.slot(op, dimension) for op in (Op.LOW, Op.HIGH, Op.LAST))
     if kind == "range":
-        ends = (_extreme(leaf, own, _following(layout, dimension, sign), last, rest, where, sign, doubt)[0]
+        ends = (_extreme(leaf, own, _following(layout, dimension, sign), last, rest, where, sign, budget)[0]
                 for own, sign in ((high, 1), (low, -1)))  # fmt: skip
         greatest, least = (end for end in ends if end is not None)
         return greatest - least
@@ -234,7 +236,7 @@ def _of_extremes(
         return _occurrences(leaf, own, counted, last, rest, where, sign)
     timed = kind.startswith("arg")
     after = -1 if timed else _following(layout, dimension, sign)
-    return _extreme(leaf, own, after, last, rest, where, sign, doubt)[1 if timed else 0]
+    return _extreme(leaf, own, after, last, rest, where, sign, budget)[1 if timed else 0]
 
 
 def _following(layout: Layout, dimension: int, sign: int) -> int:
@@ -336,7 +338,7 @@ def _possible(sums: Sums, where: Cut) -> int:
 
 
 def _extreme(
-    leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int, doubt: float
+    leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int, budget: Budget
 ) -> tuple[Value, Value]:
     """Value and time: the cut leaf's extreme where it certainly is inside, else the last reading, which surely is.
 
@@ -345,7 +347,7 @@ def _extreme(
     end = leaf[O_FIRST] + leaf[COUNT]
     kept = end - where.least  # ordinals from here on are certainly inside
     if after >= 0:
-        return _likely(leaf, own, after, last, rest, where, sign, doubt), leaf[T_LAST]
+        return _likely(leaf, own, after, last, rest, where, sign, budget), leaf[T_LAST]
     if leaf[own + 4] >= kept:
         value, time = leaf[own], leaf[own + 1 if leaf[own + 3] >= kept else own + 2]
     else:
@@ -356,21 +358,25 @@ def _extreme(
 
 
 def _likely(
-    leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int, doubt: float
+    leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int, budget: Budget
 ) -> float:
     """What is greatest of the rest and what is left of the cut leaf, between what is certain and what is possible.
 
-    Where these are farther apart than `doubt` of them, their middle: off by half at most. Else the leaf's extreme if
-    the estimate takes its place to be inside, or the greatest of what follows while at least half of that is inside (as
-    likely as not), or the last reading.
+    Without a limit of buckets, or where little is in doubt, it is the likelier end: the leaf's extreme if the estimate
+    takes its place to be inside, or the greatest of what follows while at least half of that is inside (as likely as
+    not), or the last reading. Where more is, and it may be a slope, as much of the way is taken as of what follows the
+    extreme is inside. What is steeper is a step at a place that nothing tells: the middle, off by half at most.
     """
     end, place = leaf[O_FIRST] + leaf[COUNT], leaf[own + 4]
     others = -sign * inf if rest is None else rest[own]
     low = _beyond(sign, leaf[own] if place >= end - where.least else leaf[last], others)
     high = _beyond(sign, leaf[own] if place >= end - where.most else leaf[after], others)
-    if abs(high - low) > doubt * max(abs(low), abs(high)):
-        return low + 0.5 * (high - low)
-    half = 2 * where.taken >= end - 1 - place
+    behind = end - 1 - place
+    if budget.limit and abs(high - low) > LITTLE * (budget.spread / budget.limit):
+        slope = abs(high - low) * budget.readings <= STEEP * budget.spread * behind
+        way = min(max(where.taken / behind, LEAST_TAKEN), MOST_TAKEN) if slope else 0.5
+        return low + way * (high - low)
+    half = 2 * where.taken >= behind
     return _beyond(sign, leaf[own] if place >= end - where.taken else leaf[after] if half else leaf[last], others)
 
 

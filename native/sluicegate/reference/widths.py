@@ -31,6 +31,17 @@ def width(term: Term, partial: Partial) -> float:
     return max(partial[term.last] - (low if term.ends < 0 else partial[term.ends + 2]), 0.0)
 
 
+def reach(term: Term, partial: Partial) -> float:
+    """What one aggregate's width may be in all of the window: of an extreme what it would be at the window's own.
+
+    Not what the window as one bucket adds after this reading: that is 0 while the last is the extreme, and a range's
+    two ends were weighed a thousand times unlike each other then.
+    """
+    if term.width in (Width.HIGH, Width.LOW):
+        return float(partial[term.high]) - float(partial[term.low])
+    return width(term, partial)
+
+
 class Weights:
     """What a bucket weighs: the sum of its widths, each by its scale, times its readings (so long is the edge in it).
 
@@ -53,4 +64,4 @@ class Weights:
 
     def rescale(self, total: Partial) -> None:
         """Take the scales from the partial of the whole window, of two readings at least."""
-        self.scales = [width(term, total) for term in self.terms]
+        self.scales = [reach(term, total) for term in self.terms]
