@@ -44,8 +44,11 @@ cdef enum:
     FEW_BUCKETS = 16384
     WIDE_PARTIAL = 8  # slots: of so many the window is worth huge pages, and its readings take what it is to get one
     PREPARES = 64  # readings of a block that prepare a few pages
-    PARTS = 9  # stretches
+    PARTS = 14  # stretches
+    UPPER = 9  # from this level on the newest nodes have not been looked at for long, either
     ROUND = 1024  # leaves: at its multiples many levels come to a new chunk or a cold cache line at once
+    STILL = 10  # a level whose nodes are looked at so seldom that they leave the caches meanwhile
+    FOLLOWING = 5  # lines of the lowest levels, of which many nodes are read
     LINE = 64  # bytes
 
 # tags of kernels.pxd: never read, they choose a function
