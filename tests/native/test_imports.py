@@ -11,14 +11,14 @@ import pytest
 
 EACH_FIRST = textwrap.dedent("""
     import os, pkgutil, sys, traceback
-    import array, asyncio, bisect, concurrent.futures, ctypes, dataclasses, enum, hashlib, heapq, itertools, json, math, sqlite3, struct, tempfile, typing
+    import array, ctypes, dataclasses, enum, hashlib, heapq, json, sqlite3, struct, tempfile, typing  # once for all
     import importlib, sluicegate
 
     def names(path, prefix):
         for found in pkgutil.iter_modules(path, prefix):
             if not found.name.endswith(".__main__"):
                 yield found.name
-            if found.ispkg and found.name.rpartition(".")[2] not in ("engines", "cblite", "stores"):  # which load all of it
+            if found.ispkg and found.name.rpartition(".")[2] not in ("engines", "cblite", "stores"):
                 yield from names([os.path.join(path[0], found.name.rpartition(".")[2])], found.name + ".")
 
     before = set(sys.modules)

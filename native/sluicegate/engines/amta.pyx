@@ -48,8 +48,11 @@ cdef enum:
     FEW_LEVELS = 8
     FLAT_ROOM = LITTLE + PIECE  # leaves
     PREPARES = 64  # readings of a block that prepare a few pages
-    PARTS = 9  # stretches
+    PARTS = 14  # stretches
+    UPPER = 9  # from this level on the newest nodes have not been looked at for long, either
     ROUND = 1024  # leaves: at its multiples many levels come to a new chunk or a cold cache line at once
+    STILL = 10  # a level whose nodes are looked at so seldom that they leave the caches meanwhile
+    FOLLOWING = 5  # lines of the lowest levels, of which many nodes are read
     LINE = 64  # bytes
 
 # tags of kernels.pxd: never read, they choose a function
@@ -156,7 +159,7 @@ cdef class Amta(Engine):
         self.unsettle()
         self.return_chunk()
         self.make_room(0, self.tail)
-        return self.node(0, self.tail)
+        return spot(self, 0, self.tail, self.p.width)
 
     cdef void push_placed(self) noexcept nogil:
         push_bucket(self)

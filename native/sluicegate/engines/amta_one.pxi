@@ -95,10 +95,12 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
         if not self.calm:
             self.calm, self.raised = True, self.tail
         slide_calmly(self, op, leaf, head, out)
-        if found:  # last, so that nothing here waits behind what is fetched
+        if took:  # last, so that nothing here waits behind what is fetched; for the end whose turn it is not
             ask_ahead(self, oldest, False)
-        if took:
+        if found:
             ask_ahead(self, newest, True)
+        if took and not found and self.pool.of[LARGE_KIND].used:
+            self.let_go()
         return 1
     end_calm(self)
     self.make_room(0, self.tail)
@@ -148,8 +150,11 @@ cdef void find_lefts(Amta self, Op op) noexcept nogil:
     """
     cdef int top = self.depth - 1, levels = top + 1, kept = 0
     cdef int64_t old = self.head, last = min((self.end(top) << top) - 1, old + min(AHEAD, self.most_left))
-    if self.pool.of[LARGE_KIND].used:
-        self.let_go()
+    cdef int64_t room = (self.level[0].end << self.level[0].shift) - self.tail
+    if self.pool.of[LARGE_KIND].used and old - (self.level[0].begin << self.level[0].shift) > run_at(&self.level[0], 0) + 4 * AHEAD:
+        self.let_go()  # else with a tail's stretch
+    if last - old == AHEAD and AHEAD - 1 <= room <= AHEAD + 2:  # due again when the leaves need a chunk: sooner, not both at once
+        last -= AHEAD // 2
     if self.calm and bits(old ^ last) <= top:
         levels = bits(old ^ last)
         kept = zeros(last >> levels, top - levels) + (not self.first(top) & 1 and self.first(top) + 1 < self.end(top))
@@ -203,19 +208,23 @@ cdef void ask_for_chunks(Amta self, int64_t crossing) noexcept nogil:
         level += 1
 
 
-cdef void ask_for_oldest(Amta self, int64_t crossing, int level) noexcept nogil:
-    """Of every PARTS-th level from `level` on, where a cache line or a chunk begins: that, one that follows, and the chunk that is let go."""
+cdef void ask_for_oldest(Amta self, int64_t crossing, int stage) noexcept nogil:
+    """Of every PARTS-th level from `stage` on, where a cache line or a chunk begins: that, and what follows; of others the chunk that is let go."""
     cdef int64_t w = self.p.width
+    cdef int level = stage, line
     cdef Queue* queue
     cdef Slot* node
     while level < self.depth and not crossing & ((<int64_t> 1 << level) - 1):
         queue = &self.level[level]
         if queue.begin <= (crossing >> level) >> queue.shift < queue.end:
             node = at(&self.pool, queue, w, crossing >> level)
-            if (<size_t> node & (LINE - 1)) < w * sizeof(Slot) or run_at(queue, crossing >> level) == <int64_t> 1 << queue.shift:
-                prefetch(node)
-                prefetch(node + LINE // sizeof(Slot))
-                ask_for_link(queue, crossing >> level)
+            if level >= STILL or (<size_t> node & (LINE - 1)) < w * sizeof(Slot) or run_at(queue, crossing >> level) == <int64_t> 1 << queue.shift:
+                for line in range(FOLLOWING if level < 2 else 2):
+                    prefetch(node + line * (LINE // sizeof(Slot)))
+        level += PARTS
+    level = (stage + PARTS // 2) % PARTS
+    while level < self.depth and not crossing & ((<int64_t> 1 << level) - 1):
+        ask_for_link(&self.level[level], crossing >> level)
         level += PARTS
 
 
@@ -223,7 +232,7 @@ cdef void ask_for_newest(Amta self, int64_t crossing, int level) noexcept nogil:
     """The same, where the pairs that are complete there have not been looked at for long: at the upper levels."""
     cdef int64_t index
     cdef Queue* queue
-    level += PARTS
+    level += UPPER
     while level < self.depth and not crossing & ((<int64_t> 1 << level) - 1):
         queue, index = &self.level[level], (crossing >> level) - 2
         if queue.begin <= index >> queue.shift < queue.end:
