@@ -19,6 +19,7 @@ import sluicegate as sg
 
 Row = dict[str, Any]
 ALIKE = 24  # the AMTA that a window is timed beside is so many times smaller than the paper's: it would take a GB
+NOTHING = 1e-15  # an error within which no reading joins another
 DEEP = 8_192  # buckets of a tail that is deeper than the memory trace ever falls
 
 
@@ -136,7 +137,7 @@ def follow(name: str, setting: Setting, source: str, seed: int, column: str | No
     followed = Followed(
         window, next(iter(scenario.aggregate)), method.limit, setting.asked, certain=bool(method.histograms)
     )
-    plain, alike = Timed(_small(scenario, setting, alike=False)), Timed(_small(scenario, setting, alike=True))
+    plain, alike = Timed(_small(scenario, setting, [])), Timed(_small(scenario, setting, _alone(method, setting)))
     before = seen = warm = held = 0
     for values in blocks(trace(source, seed, column), setting.readings, setting.block):
         followed.take_block(values, answers.after(values), [plain, alike])
@@ -152,11 +153,17 @@ def follow(name: str, setting: Setting, source: str, seed: int, column: str | No
     }  # fmt: skip
 
 
-def _small(scenario: Scenario, setting: Setting, *, alike: bool) -> sg.Window:
-    """AMTA; `alike`: over the partials that buckets have, one a reading, none of which ever joins."""
+def _small(scenario: Scenario, setting: Setting, histograms: list[Any]) -> sg.Window:
+    """An AMTA that a window is timed beside."""
     small = setting._replace(scale=max(setting.scale, ALIKE))
-    histograms = [sg.Constrained(2 * small.window)] if alike else []
     return sg.Window(scenario.aggregate, policy=scenario.policy(small), histograms=histograms)
+
+
+def _alone(method: Method, setting: Setting) -> list[Any]:
+    """What gives AMTA the partials of the method's buckets, samples and all, one a reading: none ever joins."""
+    if any(isinstance(each, sg.SumLike) for each in method.histograms):
+        return [sg.SumLike(error=NOTHING)]  # more than one reading is more than this share of any count
+    return [sg.Constrained(2 * setting.window)]
 
 
 def _peak() -> int:

@@ -138,7 +138,7 @@ cdef class Amta(Engine):
         self.unsettle()
         self.return_chunk()
         self.make_room(0, self.tail)
-        return self.node(0, self.tail)
+        return spot(self, 0, self.tail, self.p.width)
 
     cdef void push_placed(self) noexcept nogil:
         push_bucket(self)

@@ -31,7 +31,7 @@ cdef inline void push_bucket(Amta self) noexcept nogil:
         compute_right(self, any_op)
     else:
         if self.has_right:
-            close_newest(self, self.node(0, self.tail - 2))
+            close_newest(self, spot(self, 0, self.tail - 2, self.p.width))
         self.has_right = self.stale = True
     fetch_next_leaf(self)
 

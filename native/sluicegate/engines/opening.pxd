@@ -35,42 +35,44 @@ cdef inline void put_reached(Slot* o, const Reached* e) noexcept nogil:
     o[1].i, o[2].i, o[3].i, o[4].i = e.first, e.last, e.o_first, e.o_last
 
 
-cdef inline void lift_bucket(
-    const Program* p, Slot* o, const double* x, const int64_t* times, int64_t ordinal, int64_t n, double center, double* totals
+cdef inline int64_t lift_bucket(
+    const Program* p, Slot* o, Sum* ruling, const double* x, const int64_t* times, int64_t ordinal, int64_t most, double center,
+    double* totals,
 ) noexcept nogil:
+    """How many readings it takes, `most` at most: all, or as the only sum that rules allows, which takes note of them.
+
+    One loop: how often it runs is guessed wrong once.
+    """
     cdef double total = x[0] - center, before = INFINITY, above = -INFINITY
-    cdef int64_t first = ordinal if times == NULL else times[0], time = first, i
+    cdef double low_sum = INFINITY, high_sum = -INFINITY, sum = x[0], least_sum = 0.0, most_sum = 0.0, following = 0.0
+    cdef double allowed = ruling.limit if ruling != NULL else 0.0
+    cdef int64_t first = ordinal if times == NULL else times[0], time = first, i = 1
     cdef Reached low, high
     cdef int s
     begin(&low, x[0], first, ordinal)
     begin(&high, x[0], first, ordinal)
     totals[0] = total
-    for i in range(1, n):
+    while i < most:
+        if ruling != NULL:
+            least_sum, most_sum, following = least(low_sum, sum), greatest(high_sum, sum), sum + x[i]
+            if not (fabs(least_sum) <= allowed and fabs(most_sum) <= allowed and fabs(following - least_sum) <= allowed
+                    and fabs(following - most_sum) <= allowed and most_sum - least_sum <= allowed):
+                break
+            low_sum, high_sum, sum = least_sum, most_sum, following
         time = ordinal + i if times == NULL else times[i]
         before, above = least(before, total), greatest(above, total)
         total = total + (x[i] - center)
         totals[i] = total
         reach(&low, least(low.value, x[i]), mask(x[i] < low.value), mask(x[i] == low.value), time, ordinal + i)
         reach(&high, greatest(high.value, x[i]), mask(x[i] > high.value), mask(x[i] == high.value), time, ordinal + i)
-    o[H_COUNT].i, o[H_T_FIRST].i, o[H_T_LAST].i, o[H_O_FIRST].i, o[H_ORDERED].i = n, first, time, ordinal, 1
+        i += 1
+    if ruling != NULL:
+        ruling.low, ruling.high, ruling.sum = low_sum, high_sum, sum
+    o[H_COUNT].i, o[H_T_FIRST].i, o[H_T_LAST].i, o[H_O_FIRST].i, o[H_ORDERED].i = i, first, time, ordinal, 1
     o[5].f, o[6].f, o[7].f = total, before, above
     put_reached(o + 8, &low)
     put_reached(o + 13, &high)
-    o[18].f, o[19].f = x[0], x[n - 1]
+    o[18].f, o[19].f = x[0], x[i - 1]
     for s in range(20, p.width):
         o[s].f = 0.0
-
-
-cdef inline int64_t sum_opened(Sum* s, const double* x, int64_t most) noexcept nogil:
-    """As `sums_took` of a reading that opens a bucket and `sum_run` of those after it; with the first at least."""
-    cdef double low = INFINITY, high = -INFINITY, total = x[0], least_sum, greatest_sum, following, limit = s.limit
-    cdef int64_t n = 1
-    while n < most:
-        least_sum, greatest_sum, following = least(low, total), greatest(high, total), total + x[n]
-        if not (fabs(least_sum) <= limit and fabs(greatest_sum) <= limit and fabs(following - least_sum) <= limit
-                and fabs(following - greatest_sum) <= limit and greatest_sum - least_sum <= limit):
-            break
-        low, high, total = least_sum, greatest_sum, following
-        n += 1
-    s.low, s.high, s.sum = low, high, total
-    return n
+    return i

@@ -7,7 +7,7 @@ from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, Sums, cut_sum
 from sluicegate.engines.chunks cimport at
-from sluicegate.engines.opening cimport lift_bucket, sum_opened
+from sluicegate.engines.opening cimport lift_bucket
 from sluicegate.engines.program cimport (
     H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH_ENDS, MAX_BUCKET, SUM_BUCKET, Program, Slot, chosen, fold,
     fold_more, greatest, least, lift, mask,
@@ -99,15 +99,18 @@ cdef int64_t open_small(
     """Open a bucket and let it take what joins next, as far as that can be known already; how many readings these are."""
     cdef double totals[AHEAD]
     cdef Slot* place = self.forest.place_of_bucket()
-    cdef int64_t n, most = min(count, AHEAD)
+    cdef int64_t n, limited, most = min(count, AHEAD)
     s.sealed = False
     if times != NULL:
         most = in_order(times, most)
     if self.ruled:
-        n = joined_by_rule(self, s, values, min(most, self.rules.due_at - self.accepted))
+        most = joined_by_rule(self, s, values, min(most, self.rules.due_at - self.accepted), &limited)
     else:
-        n = joined_by_limit(self, s, most)
-    lift_bucket(&self.p, place, values, times, self.accepted, n, self.center[0], totals)
+        most = limited = joined_by_limit(self, s, most)
+    n = lift_bucket(&self.p, place, s.ruling, values, times, self.accepted, limited, self.center[0], totals)
+    if self.ruled:
+        self.rules.sums.n = n
+        s.sealed = s.ruling != NULL and self.limit == 0 and n < most
     self.forest.push_placed()
     self.created += 1
     s.newest = place
@@ -142,17 +145,14 @@ cdef inline void know_rule(Answering self, Sight* s) noexcept nogil:
         s.ruling = NULL
 
 
-cdef inline int64_t joined_by_rule(Answering self, Sight* s, const double* values, int64_t most) noexcept nogil:
-    """The readings of a bucket that opens: how many, and whether it is full then."""
-    cdef int64_t n
+cdef inline int64_t joined_by_rule(Answering self, Sight* s, const double* values, int64_t most, int64_t* limited) noexcept nogil:
+    """The readings of a bucket that opens, and how many of them their number allows; the only sum that rules is asked later."""
     if s.ruling != NULL:
-        n = sum_opened(s.ruling, values, min(most, s.longest))
-        s.sealed = n < most and self.limit == 0
-    else:
-        sums_took(self.rules.sums.sums, self.rules.sums.m, values, False)
-        n = 1 + sums_run(self.rules.sums.sums, self.rules.sums.m, 1, values + 1, 1, most - 1)
-    self.rules.sums.n = n
-    return n
+        limited[0] = min(most, s.longest)
+        return most
+    sums_took(self.rules.sums.sums, self.rules.sums.m, values, False)
+    limited[0] = 1 + sums_run(self.rules.sums.sums, self.rules.sums.m, 1, values + 1, 1, most - 1)
+    return limited[0]
 
 
 cdef inline int64_t joined_by_limit(Answering self, Sight* s, int64_t most) noexcept nogil:
