@@ -99,6 +99,27 @@ def test_what_left_at_once_goes_back_a_chunk_an_operation() -> None:
     window.verify()
 
 
+@pytest.mark.parametrize("at_once", [1, 2000])
+def test_what_buckets_held_goes_back_while_readings_join(at_once: int) -> None:
+    """A window that keeps few buckets once it knows its hop has a tenth of the bytes of before, at most."""
+    window = sg.Window({"mean": sg.mean()}, policy=sg.policies.count(20_000, hop=500), histograms=[sg.Hop()])
+    feed_one(window, 25_000, 1)
+    most = window.footprint.bytes
+    feed_one(window, 40_000, at_once)
+    assert window.footprint.held < 200
+    assert window.footprint.bytes < most / 10
+
+
+def feed_one(window: sg.Window, readings: int, at_once: int) -> None:
+    """So many readings of a saw, so many in a call; single ones by `insert`."""
+    values = array("d", [i * 7919 % 1013 for i in range(readings)])
+    for start in range(0, readings, at_once):
+        if at_once == 1:
+            window.insert(values[start])
+        else:
+            window.insert_many(values[start : start + at_once], results=False)
+
+
 def test_a_queue_moves_to_large_chunks_once() -> None:
     """Where many small chunks become few large ones nothing is lost or changed, by single readings and by batch."""
     values = array("d", [(i * 7919 % 1013) / 7 for i in range(70_000)])

@@ -169,6 +169,11 @@ cdef class Amta(Engine):
         if self.pool.surplus and not self.tail & 1:
             give_back(&self.pool)
 
+    cdef void return_spare(self, int64_t chunks) noexcept nogil:
+        while self.pool.surplus and chunks > 0:
+            give_back(&self.pool)
+            chunks -= 1
+
     cdef inline void freshen(self) noexcept nogil:
         """Take R0 and R1 anew where readings have joined the newest leaf since."""
         if not self.stale:

@@ -45,6 +45,7 @@ cdef class Engine:
     cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil
     cdef int run(self, const Block* block) except -1 nogil  # push, pop_to and total for each reading; the same bits
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil  # evicts the longest prefix that leaves; −1 as `Leaves`
+    cdef void return_spare(self, int64_t chunks) noexcept nogil  # at most so many free chunks go back to the system
     cdef int coarsen(self) except -1 nogil  # level eviction: leaf i becomes part of leaf i >> 1
     cdef const Slot* total(self) noexcept nogil  # NULL: empty; valid until the next call
     cdef const Slot* rest(self) noexcept nogil  # without the oldest leaf; NULL: nothing; valid until the next call

@@ -71,6 +71,9 @@ cdef class Engine:
             self.pop()
         return 0
 
+    cdef void return_spare(self, int64_t chunks) noexcept nogil:
+        pass
+
     cdef int coarsen(self) except -1 nogil:
         return 0
 

@@ -153,6 +153,8 @@ cdef class Taking(Batching):
                 i += 1
             if self.small and k < SHORT_RUN and i < count:
                 i += take_small(self, values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
+        if self.bucketed:
+            self.engine.return_spare(count >> 1)
         return 0
 
     cdef inline int64_t take_run(
@@ -206,6 +208,8 @@ cdef class Taking(Batching):
         self.latest = values[0]
         if self.bucketed:
             self.place(values, time)
+            if not self.accepted & 7:  # what joins pushes nothing, and a push is what else gives chunks back
+                self.engine.return_spare(1)
         else:
             self.lift_reading(values, time)
             if self.timed:
