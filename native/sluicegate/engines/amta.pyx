@@ -17,6 +17,7 @@ from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
     KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, Pool, Queue, ask_for, ask_for_link, ask_for_place, at, begin_batch, clear, drop, end_batch, foresee_queue,
     give_back, has_room, held, keep_ready, lend, link_of, open_queue, prefetch, prepare, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
+    shorten_queue,
 )
 from sluicegate.engines.eights cimport (
     EIGHT, LEVELS_OF_EIGHT, Beside, Eights, begin_beside, beside_any_by, beside_by, combine_pairs, end_beside, extend, go_on, has_loops,
@@ -467,7 +468,7 @@ cdef class Amta(Engine):
         """Chunks for head … tail − 1, at most `most` of them, and for the nodes above, in place of those that are there."""
         cdef int level
         for level in range(self.reached + 1):
-            clear(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)])
+            shorten_queue(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], self.first(level), self.end(level), (most >> level) + 1)
         level = 0
         while self.first(level) < self.end(level):
             open_queue(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], self.first(level), self.end(level), (most >> level) + 1)

@@ -122,7 +122,8 @@ cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noex
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # makes room up to `index`, in an empty queue from there; −1: no memory
 cdef int foresee_queue(Pool* pool, Queue* queue, int64_t n, int64_t* needs) noexcept nogil  # an empty queue can be opened for n partials with what `needs` counts
 cdef int keep_ready(Pool* pool, const int64_t* needs) noexcept nogil  # so many chunks of each kind are there, in use or free; −1: no memory
-cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil  # an empty one for first … end − 1, at most n of them
+cdef void shorten_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil  # what `open_queue` would take of its chunks stays, what they hold does not
+cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil  # one that is empty or shortened, for first … end − 1, at most n of them
 cdef void begin_batch(Pool* pool) noexcept nogil  # chunks may come off the shelf
 cdef void end_batch(Pool* pool) noexcept nogil  # those that are free lie there again
 cdef bint prepare(Pool* pool) noexcept nogil  # has a large chunk at hand before it is needed, a few pages a call; False: nothing to do

@@ -16,7 +16,8 @@ cdef enum:
     MOST_OF_BATCH = 15  # and where batches come: their loops run from chunk to chunk
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_OF_GREAT = 40  # of each length from the heap beside large ones: none goes back while its levels take turns
-    SPARE = 32  # partials in such of the heap, but `kept` chunks at least
+    SPARE = 56  # partials in such of the heap, but `kept` chunks at least
+    MOST_KEPT = 64  # chunks of a queue that is opened anew stay in it
     MOST_SHELVED = 96  # chunks of one size on the shelf
     SIZES = 2 * SMALL + 1  # in slots: longer ones do not lie there
     MANY = 8  # large chunks in use, in eights, from which two more are kept at hand
@@ -122,7 +123,7 @@ cdef inline int64_t most_of(const Pool* pool, int kind) noexcept nogil:
     """
     if pool.least + kind == pool.shift:
         return MOST_SMALL
-    return min(slots_of(pool, kind) // 2 + 4, MOST_OF_BATCH if pool.batch else MOST_SHORT)
+    return min((slots_of(pool, kind) >> 1) + 4, MOST_OF_BATCH if pool.batch else MOST_SHORT)
 
 
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
@@ -248,6 +249,8 @@ cdef int keep_ready(Pool* pool, const int64_t* needs) noexcept nogil:
     cdef int kind
     cdef Chunk* chunk
     for kind in range(KINDS):
+        if pool.batch and pool.of[kind].spare <= 1 and pool.of[kind].spare + pool.of[kind].used < needs[kind]:
+            take_from_shelf(pool, kind)
         while pool.of[kind].spare + pool.of[kind].used < needs[kind]:
             chunk = take_new(pool, kind)
             if chunk == NULL:
@@ -257,10 +260,42 @@ cdef int keep_ready(Pool* pool, const int64_t* needs) noexcept nogil:
     return 0
 
 
+cdef void shorten_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil:
+    cdef int kind = kind_for(pool, queue, n)
+    if queue.begin == queue.end:
+        return
+    if first >= end or queue.kind != kind or queue.end - queue.begin > MOST_KEPT:
+        clear(pool, queue)
+        return
+    drop(pool, queue, (queue.end - min(queue.end - queue.begin, chunks_between(queue, first, end))) << queue.shift)
+    turn(queue, first >> queue.shift)
+
+
+cdef inline int64_t chunks_between(const Queue* queue, int64_t first, int64_t end) noexcept nogil:
+    return ((end - 1) >> queue.shift) - (first >> queue.shift) + 1
+
+
+cdef inline void turn(Queue* queue, int64_t begin) noexcept nogil:
+    """Chunks of the heap to other places of the ring, in which they count from `begin` on."""
+    cdef Slot* held[MOST_KEPT]
+    cdef int64_t k, n = queue.end - queue.begin
+    if not (begin - queue.begin) & queue.mask:
+        queue.begin, queue.end = begin, begin + n
+        return
+    for k in range(n):
+        held[k] = queue.chunk[(queue.begin + k) & queue.mask]
+    for k in range(n):
+        queue.chunk[(begin + k) & queue.mask] = held[k]
+    queue.begin, queue.end = begin, begin + n
+
+
 cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil:
-    begin_with(pool, queue, kind_for(pool, queue, n), first)
+    if queue.begin == queue.end:
+        begin_with(pool, queue, kind_for(pool, queue, n), first)
     while queue.end <= (end - 1) >> queue.shift:
-        if append(pool, queue) < 0:
+        if queue.begin < queue.end and queue.end - queue.begin < queue.most and pool.of[queue.kind].free != NULL:
+            append_free(pool, queue)
+        elif append(pool, queue) < 0:
             return -1
     return 0
 
@@ -292,13 +327,21 @@ cdef inline Chunk* take_new(Pool* pool, int kind) noexcept nogil:
 
 
 cdef void take_from_shelf(Pool* pool, int kind) noexcept nogil:
+    """All that lies there, to one free chunk or none."""
     cdef Chunk* list
+    cdef int64_t n
     if kind == LARGE_KIND or slots_of(pool, kind) >= SIZES:
         return
     list = <Chunk*> swap_chunks(slots_of(pool, kind), NULL)
-    if list != NULL:
-        pool.of[kind].free, pool.of[kind].spare = list, data_of(kind, list).i
-        pool.held += pool.of[kind].spare * bytes_of(pool, kind)
+    if list == NULL:
+        return
+    n = data_of(kind, list).i
+    if pool.of[kind].free != NULL:
+        pool.of[kind].free.next = list
+    else:
+        pool.of[kind].free = list
+    pool.of[kind].spare += <int> n
+    pool.held += n * bytes_of(pool, kind)
 
 
 cdef void begin_batch(Pool* pool) noexcept nogil:

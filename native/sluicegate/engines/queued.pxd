@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.base cimport Engine
-from sluicegate.engines.chunks cimport Pool, Queue, drop, give_back
+from sluicegate.engines.base cimport Block, Engine
+from sluicegate.engines.chunks cimport Pool, Queue, begin_batch, drop, end_batch, give_back
 from sluicegate.engines.program cimport Program, Slot
 
 
@@ -28,3 +28,18 @@ cdef inline void drop_before(Pool* pool, Queue* queue, int64_t index) noexcept n
         drop(pool, queue, index)
     if pool.surplus:
         give_back(pool)
+
+
+cdef enum:
+    LEAST_BATCH = 256  # readings: fewer find room in short chunks
+
+
+cdef inline void begin_block(Pool* pool, const Block* block) noexcept nogil:
+    """What a block of many takes comes off the shelf: its chunks are long ones, and a window of few has none of them after it."""
+    if block.n >= LEAST_BATCH:
+        begin_batch(pool)
+
+
+cdef inline void end_block(Pool* pool, bint more) noexcept nogil:
+    if pool.batch and not more:
+        end_batch(pool)

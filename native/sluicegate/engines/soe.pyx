@@ -15,7 +15,7 @@ from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine
 from sluicegate.engines.chunks cimport at, reserve, run_at
 from sluicegate.engines.kernels cimport ADD, MERGE, kernel_of
 from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
-from sluicegate.engines.queued cimport Queued, drop_before, shape_elements
+from sluicegate.engines.queued cimport Queued, begin_block, drop_before, end_block, shape_elements
 from sluicegate.engines.wide cimport TOTAL
 
 from sluicegate.reference.soe import CANCELLED as _CANCELLED
@@ -225,19 +225,15 @@ cdef class Soe(Queued):
 
     cdef int run(self, const Block* block) except -1 nogil:
         """A single sum or a single set of moments in loops of their own, all else reading by reading."""
-        cdef int64_t i = 0, k, alone
+        cdef bint more = False
         if self.kernel != ADD and self.kernel != MERGE:
             return Engine.run(self, block)
-        while i < block.n:
-            k = min(self.steady(block, i), STRETCH)
-            alone = 1
-            if k >= LEAST_RUN:
-                k = self.glide(block, i, k) if self.kernel == ADD else self.glide_moments(block, i, k)
-                i += k
-                alone = 1 if k or self.kernel == MERGE else ALONE  # moments only have to be taken anew
-            while k < LEAST_RUN and alone > 0 and i < block.n:
-                self.one(block, i)
-                i, alone = i + 1, alone - 1
+        begin_block(&self.pool, block)
+        try:
+            run_stretches(self, block)
+            more = block.more
+        finally:
+            end_block(&self.pool, more)
         return 0
 
     cdef int one(self, const Block* block, int64_t i) except -1 nogil:
@@ -456,3 +452,19 @@ cdef inline void add_distances(const Slot* values, int64_t k, double mean, doubl
         third += a * a
     total[0] += first + second
     squares[0] += third + fourth
+
+
+cdef int run_stretches(Soe self, const Block* block) except -1 nogil:
+    """Readings that let one leave each by stretches, the others one by one."""
+    cdef int64_t i = 0, k, alone
+    while i < block.n:
+        k = min(self.steady(block, i), STRETCH)
+        alone = 1
+        if k >= LEAST_RUN:
+            k = self.glide(block, i, k) if self.kernel == ADD else self.glide_moments(block, i, k)
+            i += k
+            alone = 1 if k or self.kernel == MERGE else ALONE  # moments only have to be taken anew
+        while k < LEAST_RUN and alone > 0 and i < block.n:
+            self.one(block, i)
+            i, alone = i + 1, alone - 1
+    return 0

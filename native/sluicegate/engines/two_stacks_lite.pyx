@@ -14,7 +14,7 @@ from sluicegate.engines.base cimport Block, Engine
 from sluicegate.engines.chunks cimport at, reserve, run_at
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
-from sluicegate.engines.queued cimport drop_before
+from sluicegate.engines.queued cimport begin_block, drop_before, end_block
 
 cdef enum:
     HELD = 3  # slots of a running partial that a loop keeps by itself; a wider one stays where it is
@@ -68,7 +68,9 @@ cdef class TwoStacksLite(Lite):
         cdef int kernel = kernel_of(self.p)
         if self.kept:
             return Engine.run(self, block)
+        begin_block(&self.pool, block)
         if reserve(&self.pool, &self.queue, self.tail) < 0 or reserve(&self.pool, &self.queue, self.tail + block.n - 1) < 0:
+            end_block(&self.pool, False)
             with gil:
                 raise MemoryError(f"two_stacks_lite: no memory for leaves {self.tail} to {self.tail + block.n - 1}")
         if kernel == ADD:
@@ -82,6 +84,7 @@ cdef class TwoStacksLite(Lite):
         else:
             run_by(self, any_op, block)
         drop_before(&self.pool, &self.queue, self.head)
+        end_block(&self.pool, block.more)
         return 0
 
     cdef void flip(self) noexcept nogil:
