@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ AGGREGATES = (*SUMS, *EXTREMES)
 PIECE = 512  # readings taken at once; each window is asked for its interval after that
 SMALL = 1e-3  # a result nearer to 0 than this share of the greatest is held to that share
 PAIRS = 'merge = "pairs"'
+EVERY = 2**31  # buckets: a limit that no window here comes to
 FEWEST = 8  # readings in a window: with fewer there is nothing to save
 
 
@@ -56,13 +57,14 @@ class Advice:
     window: str
     limit: float
     readings: int
+    exact_bytes: int  # of a window without buckets, which answers alone: nothing of it can be synced or merged
     trials: list[Trial]
 
     @property
     def advised(self) -> Trial:
         """The least memory of those whose values were all within the limit; of equals the fewest buckets opened.
 
-        There always is one: the exact window is among the trials.
+        There always is one: a bucket for every reading is among the trials.
         """
         kept = [trial for trial in self.trials if trial.keeps(self.limit)]
         return min(kept, key=lambda trial: (trial.bytes, trial.opened))
@@ -70,6 +72,7 @@ class Advice:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         told = {"aggregate": self.aggregate, "window": self.window, "limit": self.limit, "readings": self.readings}
+        told["exact_bytes"] = self.exact_bytes
         return told | {"trials": [asdict(trial) for trial in self.trials], "advised": self.advised.method}
 
 
@@ -91,14 +94,14 @@ class Candidate:
         lines = (
             "[[window]]", f'name = "{aggregate}_{over}"', f'aggregate = "{aggregate}"',
             f'policy = {{ time = "{over}" }}' if time else f"policy = {{ count = {over} }}",
-            f"buckets = {most if time or self.histograms else 0}", *self.keys,
+            f"buckets = {most if time or self.method != 'every reading' else 0}", *self.keys,
         )  # fmt: skip
         return "\n".join(lines)
 
 
 def candidates(aggregate: str, limit: float) -> list[Candidate]:
     """What is tried: every reading first, then by error or by extremes, then by a number of buckets."""
-    found = [Candidate("every reading", (), promised=True)]
+    found = [Candidate("every reading", (sg.Constrained(EVERY),), promised=True)]
     found += _sums(limit) if aggregate in SUMS else _extremes()
     for buckets in (16, 64, 256):
         for merge in ("levels", "pairs"):
@@ -136,30 +139,38 @@ def _staircase(tail: int) -> tuple[str, ...]:
 
 def advise(readings: Readings, aggregate: str, policy: Any, window: str, limit: float) -> Advice:
     """Try all candidates on the readings. Raises sluicegate's ConfigurationError for a policy that cannot be."""
-    exact = _exact(readings, aggregate, policy)
+    exact, used = _exact(readings, aggregate, policy)
     tried = [_try(candidate, readings, aggregate, policy, exact) for candidate in candidates(aggregate, limit)]
-    return Advice(aggregate, window, limit, len(readings.values), tried)
+    return Advice(aggregate, window, limit, len(readings.values), used, tried)
 
 
-def _exact(readings: Readings, aggregate: str, policy: Any) -> array[float]:
+def _exact(readings: Readings, aggregate: str, policy: Any) -> tuple[array[float], int]:
+    """The exact results, and the most bytes that the window without buckets held."""
     window = sg.Window({aggregate: getattr(sg, aggregate)()}, policy=policy)
-    return window.insert_many(readings.values, readings.times)[aggregate]
+    results, used = array("d"), 0
+    for values, times in _pieces(readings):
+        results += window.insert_many(values, times)[aggregate]
+        used = max(used, window.footprint.bytes)
+    return results, used
+
+
+def _pieces(readings: Readings) -> Iterator[tuple[array[float], array[int] | None]]:
+    for at in range(0, len(readings.values), PIECE):
+        times = None if readings.times is None else readings.times[at : at + PIECE]
+        yield readings.values[at : at + PIECE], times
 
 
 def _try(candidate: Candidate, readings: Readings, aggregate: str, policy: Any, exact: array[float]) -> Trial:
     window = sg.Window({aggregate: getattr(sg, aggregate)()}, policy=policy, histograms=candidate.histograms)
     tally, spent, held, used = _Tally(exact), 0, 0, 0
-    for at in range(0, len(exact), PIECE):
-        values = readings.values[at : at + PIECE]
-        times = None if readings.times is None else readings.times[at : at + PIECE]
+    for at, (values, times) in zip(range(0, len(exact), PIECE), _pieces(readings), strict=True):
         start = time.thread_time_ns()
         results = window.insert_many(values, times)[aggregate]
         spent += time.thread_time_ns() - start
         tally.take(results, at)
         footprint = window.footprint
         held, used = max(held, footprint.held), max(used, footprint.bytes)
-        if candidate.histograms:
-            tally.ask(window.query(bounds=True)[aggregate], at + len(values) - 1)
+        tally.ask(window.query(bounds=True)[aggregate], at + len(values) - 1)
     created = window.footprint.created / len(exact)
     ns = spent / len(exact)
     agent = candidate.as_toml(aggregate, policy, held)
@@ -248,4 +259,5 @@ def _words(advice: Advice) -> list[str]:
     ]
     if not best.promised:
         lines.append("The limit was kept on these readings; the method promises its certain interval, not this limit.")
-    return [*lines, "For the agent's configuration:", best.agent]
+    exact = f"A window without buckets answers exactly from {advice.exact_bytes:,} bytes; nothing of it can be synced."
+    return [*lines, exact, "For the agent's configuration:", best.agent]

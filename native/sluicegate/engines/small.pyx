@@ -100,6 +100,7 @@ cdef int64_t open_small(
     cdef double totals[AHEAD]
     cdef Slot* place = self.forest.place_of_bucket()
     cdef int64_t n, limited, most = min(count, AHEAD)
+    s.oldest = leaf_of(self, self.forest.head)  # room for one more may have taken all to longer chunks
     s.sealed = False
     if times != NULL:
         most = in_order(times, most)
