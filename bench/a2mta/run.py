@@ -155,15 +155,21 @@ def follow(name: str, setting: Setting, source: str, seed: int, column: str | No
 
 def _small(scenario: Scenario, setting: Setting, histograms: list[Any]) -> sg.Window:
     """An AMTA that a window is timed beside."""
-    small = setting._replace(scale=max(setting.scale, ALIKE))
+    small = _of_beside(setting)
     return sg.Window(scenario.aggregate, policy=scenario.policy(small), histograms=histograms)
+
+
+def _of_beside(setting: Setting) -> Setting:
+    """Smaller windows over a stream that is no shorter: the rule of the hops knows as many as it may come to."""
+    scale = max(setting.scale, ALIKE)
+    return Setting(scale, -(-setting.windows * scale // setting.scale))
 
 
 def _alone(method: Method, setting: Setting) -> list[Any]:
     """What gives AMTA the partials of the method's buckets, samples and all, one a reading: none ever joins."""
     if any(isinstance(each, sg.SumLike) for each in method.histograms):
         return [sg.SumLike(error=NOTHING)]  # more than one reading is more than this share of any count
-    return [sg.Constrained(2 * setting.window)]
+    return [sg.Constrained(2 * _of_beside(setting).window)]
 
 
 def _peak() -> int:
