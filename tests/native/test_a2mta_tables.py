@@ -172,3 +172,13 @@ def test_the_command_writes_tables_json_and_figures(tmp_path: Path, capsys: Any,
     assert "Table II" in shown
     with pytest.raises(SystemExit):
         command_line.main(["--only", "sums"])
+
+
+@pytest.mark.parametrize("scale", [1, 24, 120])
+def test_the_amta_beside_hops_as_long_as_the_stream_lasts(scale: int) -> None:
+    """Its rule knows a hop for each that the stream may come to: without one more it would only grow."""
+    setting = Setting(scale)
+    beside = experiment._of_beside(setting)
+    assert beside.readings >= setting.readings
+    assert beside.window <= setting.window
+    assert hops.starts(beside)[-1] >= setting.readings
