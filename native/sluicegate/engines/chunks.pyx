@@ -469,7 +469,7 @@ cdef bint has_surplus(const Pool* pool) noexcept nogil:
 cdef inline bint has_too_many(const Pool* pool, int kind) noexcept nogil:
     """More than an eighth of what is in use, or a sixteenth of what is from the heap, and what takes turns."""
     if kind == LARGE_KIND:
-        return pool.of[kind].spare > (pool.of[kind].used >> 3) + SPARE_LARGE
+        return pool.of[kind].spare > (pool.of[kind].used >> (1 if pool.wide else 3)) + SPARE_LARGE
     if pool.of[LARGE_KIND].used:
         return pool.of[kind].spare > (pool.of[kind].used >> 3) + SPARE_OF_GREAT
     return pool.of[kind].spare > (pool.of[kind].used >> 4) + max(SPARE >> shift_of(pool, kind), pool.kept)
