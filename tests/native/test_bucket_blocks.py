@@ -16,7 +16,7 @@ from sluicegate.reference import core as pure
 
 LONG = os.environ.get("SLUICEGATE_LOCKSTEP") == "long"
 SHARES = (0.4, 0.9, 1.1, 1.9, 2.2, 3.1, 4.5, 9.0, 40.0)  # readings that a limit allows, more or less
-#: Window, aggregate, histogram: limits are taken anew every 40th to 300th reading, the forest's leftmost tree falls often.
+#: Window, aggregate, histogram: limits are taken anew after 40 to 110 readings, the leftmost tree falls often.
 CASES: dict[str, tuple[int, sg.Monoid, sg.SumLike]] = {
     "a mean": (2600, sg.mean(), sg.SumLike(atol=10.0)),
     "a sum": (5000, sg.sum(), sg.SumLike(atol=900.0)),
@@ -26,7 +26,7 @@ CASES: dict[str, tuple[int, sg.Monoid, sg.SumLike]] = {
 
 
 def stream(seed: str, size: int, limit: float, about: float) -> list[float]:
-    """Stretches of which a bucket takes one, two, three or many; equal values, zeros of both signs, and changes of sign."""
+    """Stretches of which a bucket takes one, two, three or many; equal values, zeros of both signs, both signs."""
     rng, found = random.Random(seed), []
     while len(found) < size:
         step = limit / rng.choice(SHARES)
