@@ -27,7 +27,8 @@ CASES: dict[str, tuple[int, sg.Monoid, sg.SumLike]] = {
 
 def stream(seed: str, size: int, limit: float, about: float) -> list[float]:
     """Stretches of which a bucket takes one, two, three or many; equal values, zeros of both signs, both signs."""
-    rng, found = random.Random(seed), []
+    rng = random.Random(seed)
+    found: list[float] = []
     while len(found) < size:
         step = limit / rng.choice(SHARES)
         for _ in range(rng.choice((7, 25, 60, 250))):
