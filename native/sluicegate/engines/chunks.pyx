@@ -25,6 +25,7 @@ cdef enum:
     PAGE = 4096  # bytes: a system with larger pages is asked more often than it need be
     HUGE_PAGE = 2097152
     REGION = 16777216  # bytes that huge pages are asked for at a time, where as much is in use already
+    GREAT = 128  # large chunks in use, from which a window of wide partials keeps more free ones
     AT_ONCE = 4  # pages that one reading has prepared: a new one takes microseconds
 
 
@@ -411,9 +412,12 @@ cdef bint has_surplus(const Pool* pool) noexcept nogil:
 
 
 cdef inline bint has_too_many(const Pool* pool, int kind) noexcept nogil:
-    """More than an eighth of what is in use, or a sixteenth of what is from the heap, and what takes turns."""
+    """More than an eighth of what is in use, or a sixteenth of what is from the heap, and what takes turns.
+
+    Half of what is in use where that is many wide partials: their number comes and goes, and clearing their pages anew takes longer than all else.
+    """
     if kind == LARGE_KIND:
-        return pool.of[kind].spare > (pool.of[kind].used >> 3) + SPARE_LARGE
+        return pool.of[kind].spare > (pool.of[kind].used >> (1 if pool.wide and pool.of[kind].used > GREAT else 3)) + SPARE_LARGE
     if pool.of[LARGE_KIND].used:
         return pool.of[kind].spare > (pool.of[kind].used >> 3) + SPARE_OF_GREAT
     return pool.of[kind].spare > (pool.of[kind].used >> 4) + max(SPARE >> shift_of(pool, kind), pool.kept)
