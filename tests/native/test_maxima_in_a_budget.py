@@ -96,7 +96,7 @@ def test_few_are_opened_up_to_the_maximum(budget: str) -> None:
 
 def falls(rng: random.Random) -> Iterator[float]:
     """Descents of slopes, little dips, a step and dips again, each as long as chance has it."""
-    for _ in range(5):
+    for _ in range(7):
         level = 1000.0
         for fall in (60.0, 2.0, 300.0, 2.0, 60.0, 2.0):
             length = rng.randrange(40, 60)
@@ -128,7 +128,8 @@ def test_an_extreme_in_doubt_is_given_by_how_much(name: str, shares: int) -> Non
         certain = answer.low if sign > 0 else answer.high
         cut = [sign * x for x in held[: oldest.count]]
         behind, taken = cut[::-1].index(max(cut)), oldest.count - (len(held) - size)
-        slope = gap * len(held) <= STEEP * (max(held) - min(held)) * behind
+        depth = sign * (answer.high if sign > 0 else answer.low) - min(cut)
+        slope = depth * len(held) <= STEEP * (max(held) - min(held)) * behind and STEEP * behind <= len(held)
         zone = "little" if gap <= LITTLE * share else "slope" if slope else "step"
         way = 0.5 if zone == "step" else min(max(taken / behind, LEAST_TAKEN), MOST_TAKEN)
         found[zone] += 1

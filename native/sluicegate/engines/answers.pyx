@@ -12,7 +12,7 @@ from sluicegate.histograms._statistics cimport Moments, c_merge
 cdef extern from "exponential.h" nogil:
     double sluicegate_exponential(double x)
 
-cdef double LITTLE = 0.5, STEEP = 3.0, LEAST_TAKEN = 0.125, MOST_TAKEN = 0.875  # as the twin
+cdef double LITTLE = 0.0078125, STEEP = 3.0, LEAST_TAKEN = 0.125, MOST_TAKEN = 0.875  # as the twin
 
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil:
@@ -285,11 +285,12 @@ cdef double cut_extreme(
     cdef double last = leaf[o.last].f, after = leaf[ends + 2].f if ends >= 0 else leaf[own].f, likely, way
     cdef double low = beyond(sign, leaf[own].f if place >= end - where.least else last, others)
     cdef double high = beyond(sign, leaf[own].f if place >= end - where.most else after, others)
+    cdef double depth = fabs(high - leaf[o.low if sign > 0 else o.high].f)
     if ends < 0:
         return low
     if o.buckets and fabs(high - low) > LITTLE * (spread / <double> o.buckets):
         way = 0.5
-        if fabs(high - low) * <double> readings <= STEEP * spread * <double> behind:
+        if depth * <double> readings <= STEEP * spread * <double> behind and STEEP * <double> behind <= <double> readings:
             way = least(greatest((<double> where.taken) / (<double> behind), LEAST_TAKEN), MOST_TAKEN)
         return low + way * (high - low)
     likely = leaf[own].f if place >= end - where.taken else after if 2 * where.taken >= behind else last
