@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import sluicegate as sg
-from sluicegate_agent.advice_file import Readings
+from sluicegate_agent.advice_file import ONLY, Readings
 from sluicegate_agent.config.units import write_duration
 
 SUMS = ("mean", "sum", "std", "variance")
@@ -85,6 +85,7 @@ class Candidate:
     keys: tuple[str, ...] = ()  # of the agent's [[window]], besides the number of buckets
     buckets: int | None = None  # of a constrained footprint; None: as many as the readings need
     promised: bool = False
+    every: bool = False  # a bucket for each reading: a window by count needs no bound
 
     def as_toml(self, aggregate: str, policy: Any, held: int) -> str:
         """The same window for the agent, whose memory has a bound: twice the buckets that these readings needed."""
@@ -94,14 +95,14 @@ class Candidate:
         lines = (
             "[[window]]", f'name = "{aggregate}_{over}"', f'aggregate = "{aggregate}"',
             f'policy = {{ time = "{over}" }}' if time else f"policy = {{ count = {over} }}",
-            f"buckets = {most if time or self.method != 'every reading' else 0}", *self.keys,
+            f"buckets = {most if time or not self.every else 0}", *self.keys,
         )  # fmt: skip
         return "\n".join(lines)
 
 
 def candidates(aggregate: str, limit: float) -> list[Candidate]:
     """What is tried: every reading first, then by error or by extremes, then by a number of buckets."""
-    found = [Candidate("every reading", (sg.Constrained(EVERY),), promised=True)]
+    found = [Candidate("every reading", (sg.Constrained(EVERY),), promised=True, every=True)]
     found += _sums(limit) if aggregate in SUMS else _extremes()
     for buckets in (16, 64, 256):
         for merge in ("levels", "pairs"):
@@ -122,7 +123,8 @@ def _sums(limit: float) -> list[Candidate]:
 
 
 def _extremes() -> list[Candidate]:
-    found = [Candidate("MaxLike()", (sg.MaxLike(),), ("max_like = {}",))]
+    by_blocks = sg.MaxLike(staircase=False)
+    found = [Candidate("MaxLike(staircase=False)", (by_blocks,), ("max_like = {}",))]
     for tail in (64, 512):
         late = sg.MaxLike(staircase=True, staging=tail)
         found.append(Candidate(f"MaxLike(staircase=True, staging={tail})", (late,), _staircase(tail), promised=True))
@@ -226,10 +228,23 @@ def show(advice: Sequence[Advice], readings: Readings) -> str:
 
 def _of_file(readings: Readings) -> str:
     count = f"{len(readings.values):,} readings of {readings.column!r}"
-    clock = f", times from {readings.clock!r}" if readings.clock else ", without times"
+    clock = f", times from {readings.clock!r}" if readings.clock else f", without times{readings.unread}"
     rest = f"; {readings.passed_over:,} rows without a number passed over" if readings.passed_over else ""
     more = "; the file has more: give --most to try them" if readings.cut_short else ""
-    return count + clock + rest + more
+    return count + clock + rest + more + _late(readings)
+
+
+def _late(readings: Readings) -> str:
+    """What a time that goes back means, where one does."""
+    late, behind = readings.late()
+    if not late:
+        return ""
+    told = (
+        f"\n{late:,} of them come after a newer one, by up to {write_duration(behind)}: a window by time keeps such a"
+    )
+    told += " reading until the newer ones before it leave."
+    mixed = f"\nIf the file holds several devices, try one of them: {ONLY}." if 2 * late > len(readings.values) else ""
+    return told + mixed
 
 
 def _table(advice: Advice) -> str:
