@@ -161,6 +161,9 @@ def test_what_is_advised_kept_the_limit_and_is_the_smallest(file: Path) -> None:
         )[aggregate]
         off = max(abs(a - b) / abs(b) for a, b in zip(answers, exact, strict=True))
         assert off == pytest.approx(best.greatest, abs=1e-12)
+        fewest = min(trial.opened for trial in found.trials if trial.keeps(0.01))
+        assert found.fewest is None or found.fewest.opened == fewest < best.opened / 2
+        assert (found.fewest is None) == (fewest >= best.opened / 2)
         staircase = [trial for trial in found.trials if trial.promised and "staircase" in trial.method]
         assert all(trial.exact == 1.0 and trial.width == 0.0 for trial in staircase)
 

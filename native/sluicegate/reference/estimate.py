@@ -21,7 +21,7 @@ from sluicegate.reference.statistics import Moments, merge
 
 CUSTOM, BY_COUNT, BY_TIME = range(3)
 LITTLE = 0.0078125  # of a bucket's even share of the window's spread: not in doubt
-STEEP = 3.0  # times what the readings fall by if all share the spread: no wave as long as the window is steeper (π)
+SEEN = 3.0  # times what is in doubt: a slope is no deeper, else noise or the rest of the window hides most of it
 LEAST_TAKEN, MOST_TAKEN = 0.125, 0.875  # of the way from what is certain to what is possible
 Value = Any
 
@@ -367,14 +367,24 @@ def _extreme(
     return rest[own], min(time, rest[own + 1]) if value == rest[own] else rest[own + 1]
 
 
+def of_a_wave(share: float) -> float:
+    """How deep a wave as long as the window falls over a share of its readings, at most, as a part of its own depth.
+
+    A sine falls by sin(π · share) of it around its steepest place; the parabola lies just above, up to half a wave.
+    """
+    x = min(share, 0.5)
+    return 4.0 * x * (1.0 - x)
+
+
 def _likely(leaf: Partial, kept_at: Places, rest: Partial | None, where: Cut, sign: int, budget: Budget) -> float:
     """What is greatest of the rest and what is left of the cut leaf, between what is certain and what is possible.
 
     Without a limit of buckets, or where next to nothing is in doubt, it is the likelier end: the leaf's extreme if the
     estimate takes its place to be inside, or the greatest of what follows while at least half of that is inside (as
     likely as not), or the last reading. Where more is, and the leaf may be a slope down to its opposite extreme, as
-    much of the way is taken as of what follows the extreme is inside. What is steeper, or so long that any fall would
-    pass for a slope, may be a step at a place that nothing tells: the middle, off by half at most.
+    much of the way is taken as of what follows the extreme is inside; also in half of the window's readings or more,
+    which hold whole waves or many steps. What is steeper than any wave as long as the window, or of which most is not
+    seen, may be a step at a place that nothing tells: the middle, off by half at most.
     """
     own, other, after, last = kept_at
     end, place = leaf[O_FIRST] + leaf[COUNT], leaf[own + 4]
@@ -383,8 +393,8 @@ def _likely(leaf: Partial, kept_at: Places, rest: Partial | None, where: Cut, si
     high = _beyond(sign, leaf[own] if place >= end - where.most else leaf[after], others)
     behind = end - 1 - place
     if budget.limit and abs(high - low) > LITTLE * (budget.spread / budget.limit):
-        even = abs(high - leaf[other]) * budget.readings <= STEEP * budget.spread * behind
-        slope = even and STEEP * behind <= budget.readings
+        depth, share = abs(high - leaf[other]), behind / budget.readings
+        slope = depth <= budget.spread * of_a_wave(share) and (depth <= SEEN * abs(high - low) or share >= 0.5)
         way = min(max(where.taken / behind, LEAST_TAKEN), MOST_TAKEN) if slope else 0.5
         return low + way * (high - low)
     half = 2 * where.taken >= behind
