@@ -250,6 +250,10 @@ class Windows:
         for name, edge in edges.items():
             self._parts[name].edge = edge
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse to be copied or pickled, as a window does. Raises TypeError."""
+        return self.longest.__reduce_ex__(protocol)
+
     def snapshot(self) -> bytes:
         """All of it, exactly; `restore` continues with the same intervals."""
         edges = struct.pack(f"<{len(self._parts)}q", *(part.edge for part in self._parts.values()))
