@@ -133,6 +133,8 @@ class Windows:
         """One window's results, as `Window.query` gives them. Raises KeyError for a name that there is not."""
         if name == self._name:
             return self.longest.query(bounds=True) if bounds else self.longest.query()
+        if name not in self._parts:
+            raise KeyError(f"windows: {name!r}, expected one of {list(self._names)}")
         return self._answer(self._parts[name], bounds)
 
     def held(self, name: str) -> int:
@@ -300,6 +302,10 @@ def _nothing(monoid: Monoid, bounds: bool) -> Any:
 
 def _longest(policies: Mapping[str, Any], histograms: Sequence[Histogram]) -> str:
     """The name of the one that keeps the buckets; refuses what cannot share them."""
+    if not isinstance(policies, Mapping):
+        raise ConfigurationError(
+            f"windows: policies {policies!r}, expected names with a policy each: {{'1h': time('1h')}}"
+        )
     if not policies or len(policies) > MOST:
         raise ConfigurationError(f"windows: {len(policies)} policies, expected 1 to {MOST}")
     if not histograms:

@@ -54,8 +54,16 @@ def stored_engine(engine: str, limit: int) -> str:
     return ENGINES[engine]
 
 
+def check_store(store: object) -> None:
+    """Raise ConfigurationError for what has not the calls of a store, such as a path."""
+    missing = [call for call in ("plan", "put", "get", "delete", "sync", "close") if not hasattr(store, call)]
+    if missing:
+        raise ConfigurationError(f"store: {store!r} has no {missing[0]}; expected a store, as sg.stores.SQLite(path)")
+
+
 def found_in(store: Store) -> tuple[Manifest, int]:
     """The newest manifest of a store and its row. Raises ConfigurationError where it holds no window."""
+    check_store(store)
     found = manifests.newest(store)
     if found is None:
         raise ConfigurationError("open: the store holds no window; begin one by sg.Window(..., store=store)")
