@@ -41,10 +41,11 @@ def peers(engines: Sequence[str], effort: Effort) -> list[Table]:
     columns += [Column("which", "which"), *(Column(name, name, ",.3g") for name in others)]
     columns += [Column(f"{name} ratio", f"{FASTEST} / {name}", ".2f") for name in others]
     notes = [
-        "CPU ns a reading, full window, a result after each reading, taking turns, least of the rounds. C loop: "
-        "bench/engines/loops.h, one hard-wired aggregate over a ring, sums by adding and subtracting without a care "
-        "for drift. pandas: `rolling`, a Series of float64 of at least two windows, so that the window is full for "
-        "half of it at least." + ("" if _has("river") else " river is not installed here: no column for it."),
+        "CPU ns a reading, full window, a result after each reading, taking turns, least of the rounds, each after a "
+        "batch not timed. C loop: bench/engines/loops.h, one hard-wired aggregate over a ring, sums by adding and "
+        "subtracting without a care for drift. pandas: `rolling`, a Series of float64 of at least two windows, so that "
+        "the window is full for half of it at least."
+        + ("" if _has("river") else " river is not installed here: no column for it."),
     ]  # fmt: skip
     return [Table("peers", "Beside pandas, river and C", columns, rows, notes)]
 

@@ -56,6 +56,13 @@ def least_ticks() -> int:
     return least
 
 
+def count_up(int64_t[::1] times not None, int64_t start):
+    """start, start + 1 … into `times`: what Python would take fifty times as long for, with the processor's caches its own afterwards."""
+    cdef Py_ssize_t i
+    for i in range(times.shape[0]):
+        times[i] = start + i
+
+
 cdef class Columns:
     """One cell per aggregate, which takes the results of one reading."""
     cdef double* cells

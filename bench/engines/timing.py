@@ -65,11 +65,15 @@ def affordable(feed: Feed, effort: Effort, least: int = 8) -> tuple[int, float]:
 def alternated(
     subjects: Mapping[str, Feed], effort: Effort, counts: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, float]:
-    """Nanoseconds a reading of each subject, the least of rounds in which they take turns; `counts`: known numbers."""
+    """Nanoseconds a reading of each subject, the least of rounds in which they take turns; `counts`: known numbers.
+
+    In its turn each first takes as many that are not timed: else it is measured with the caches of the one before.
+    """
     counts = {name: counts.get(name) or affordable(feed, effort)[0] for name, feed in subjects.items()}
     best = dict.fromkeys(subjects, float("inf"))
     for _ in range(effort.rounds):
         for name, feed in subjects.items():
+            feed(counts[name])
             best[name] = min(best[name], feed(counts[name]) / counts[name])
     return best
 

@@ -58,7 +58,7 @@ class Full:
     """
 
     def __init__(self, engine: str, aggregates: Any, size: int, *, by_time: bool = False, **options: Any) -> None:
-        self.by_time, self.at = by_time, 0
+        self.by_time, self.at, self.times = by_time, 0, array("q")
         policy = sg.policies.time(size) if by_time else sg.policies.count(size)
         self.window = sg.Window(aggregates, policy=policy, engine=engine, **options)
         self.dimensions = len(self.window.dimensions)
@@ -70,9 +70,17 @@ class Full:
         """The next readings, and their times where the policy asks for them."""
         need, values = count * self.dimensions, pool()
         flat = values[:need] if need <= POOL else (values * (need // POOL + 1))[:need]
-        times = array("q", range(self.at, self.at + count)) if self.by_time else None
-        self.at += count
-        return flat, times
+        return flat, self.next_times(count)
+
+    def next_times(self, count: int) -> array[int] | None:
+        """One for each reading where the policy asks for them: where the last ones stood if those were as many."""
+        start, self.at = self.at, self.at + count
+        if not self.by_time:
+            return None
+        if len(self.times) != count:
+            self.times = array("q", bytes(8 * count))
+        probe().count_up(self.times, start)
+        return self.times
 
     def batch(self, count: int) -> float:
         """Feed them at once with a result after each; CPU nanoseconds in all."""
@@ -88,10 +96,10 @@ class Full:
 
     def batch_of(self, count: int) -> tuple[Any, array[int] | None]:
         """The next readings without a copy: made and freed each time, it would cost page faults in what is timed."""
-        if self.dimensions > 1 or self.by_time or count > POOL:
+        if self.dimensions > 1 or count > POOL:
             values, times = self.readings(count)
             return self.shaped(values), times
-        return memoryview(pool())[:count], None
+        return memoryview(pool())[:count], self.next_times(count)
 
     def shaped(self, values: array[float]) -> Any:
         """As `insert_many` takes them: a row a reading where there are more dimensions than one."""

@@ -197,7 +197,7 @@ class Window(Keeping):
 
         What it is stands in the store; what is given besides is checked against it. A policy that is a callable has to
         be given. Raises ConfigurationError where the store is empty or needs the policy, ForeignSnapshotError for
-        another configuration, CorruptPageError, StoreError.
+        another configuration, CorruptPageError, StoreError. Where it raises, the store stays the caller's, to close.
         """
         manifest, row = found_in(store)
         told = read_description(manifest.description)

@@ -11,7 +11,7 @@ import pytest
 import sluicegate as sg
 
 QUESTIONS = {"sum": sg.sum(), "max": sg.max(), "min": sg.min()}
-SIZES = (*range(1, 81), 127, 128, 129, 160, 191, 192, 193, 255, 256, 257, 300, 511, 513, 700, 1_023, 1_025)
+SIZES = (*range(1, 81), 127, 128, 129, 160, 191, 193, 255, 256, 257, 300, 384, 511, 512, 513, 700, 1_023, 1_024, 1_025)
 LARGE = (2_047, 2_100, 4_096, 5_000)
 
 
@@ -58,14 +58,14 @@ def agree(question: str, policy: Any, size: int, batches: tuple[int, ...], by_ti
 def test_every_small_size_by_count(question: str) -> None:
     """Batches of several lengths begin and end everywhere in the forest's changes."""
     for size in SIZES:
-        agree(question, sg.policies.count(size), size, (33, 512, 100, 1, 131), False)
+        agree(question, sg.policies.count(size), size, (33, 512, 100, 1, 1_131), False)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_small_size_by_time(question: str) -> None:
     """The same where the times say what leaves."""
     for size in SIZES[::3]:
-        agree(question, sg.policies.time(size * 1_000), size, (40, 600, 77), True)
+        agree(question, sg.policies.time(size * 1_000), size, (40, 600, 77, 1_030), True)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

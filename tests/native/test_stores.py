@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -146,6 +147,34 @@ def test_a_closed_store_refuses(opens: Opens) -> None:
     for call in (lambda: store.get([Key(0, 0)]), lambda: store.put([(Key(0, 0), b"")]), store.sync):
         with pytest.raises(StoreError):
             call()
+
+
+def test_closed_while_another_thread_puts_and_deletes(opens: Opens) -> None:
+    """Under a window that still writes: the call under way ends whole, the next raises StoreError, nothing crashes."""
+    for attempt in range(8):
+        store, began = opens(), threading.Event()
+        ended: list[StoreError] = []
+
+        def write(store: Any, began: threading.Event, ended: list[StoreError]) -> None:
+            try:
+                for i in range(1_000_000):
+                    store.put([(Key(0, i % 50), b"%d" % i * 50), (Key(1, i % 50), b"%d" % i * 50)])
+                    store.delete([Key(level, (i + 7) % 50) for level in (0, 1)])
+                    began.set()
+            except StoreError as error:
+                ended.append(error)
+                began.set()
+
+        writer = threading.Thread(target=write, args=(store, began, ended))
+        writer.start()
+        assert began.wait(30)
+        time.sleep(0.0007 * attempt)
+        store.close()
+        writer.join(30)
+        assert len(ended) == 1
+        pages = [Key(0, page) for page in range(50)]
+        again = opens()
+        assert again.get(pages) == again.get([Key(1, key.page) for key in pages])
 
 
 @pytest.mark.parametrize("key", [Key(-2, 0), Key(64, 0), Key(0, -1), Key(0, 2**56)])

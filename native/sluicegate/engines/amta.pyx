@@ -47,7 +47,7 @@ cdef enum:
     LEAVES_TOGETHER = 3  # the kind of chunks that leaves come to lie in at least, their parents in those half as long
     WIDE_PARTIAL = 8  # slots: of so many the window is worth huge pages, and its readings take what it is to get one
     FEW_LEVELS = 8
-    FLAT_ROOM = LITTLE + PIECE  # leaves
+    FLAT_ROOM = MOST_STEADY + PIECE  # leaves
     PREPARES = 64  # readings of a block that prepare a few pages
     PARTS = 14  # stretches
     UPPER = 9  # from this level on the newest nodes have not been looked at for long, either

@@ -28,7 +28,7 @@ cdef enum:
     TOO_FEW = -1  # leaves were looked at
     TOO_LONG = -2  # between them for offsets
     SLOTS_OF_BLOCK = 2048  # of a block's leaves
-    BLOCK_OF_FEW = 512  # readings at once into a window of up to 16 times as many: more would take memory and no time less
+    BLOCK_OF_FEW = 1024  # readings at once into a window of up to 16 times as many: more would take memory and no time less
 
 cdef double FAR_CENTER = 4294967296.0  # sluicegate.reference.core.FAR_CENTER
 

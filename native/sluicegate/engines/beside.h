@@ -34,6 +34,13 @@ typedef struct {
     int64_t left;  /* so many eights of old nodes lie side by side */
 } sluicegate_beside;
 
+/* A pointer as it is, loaded by itself: two loaded at once wait until both have left the processor's stores, one is passed on at once. */
+SLUICEGATE_INLINE void *sluicegate_alone(const void *p)
+{
+    __asm__("" : "+r"(p));
+    return (void *) p;
+}
+
 SLUICEGATE_INLINE sluicegate_two sluicegate_get(const double *p) { return *(const sluicegate_any_two *) p; }
 SLUICEGATE_INLINE void sluicegate_put(double *p, sluicegate_two x) { *(sluicegate_any_two *) p = x; }
 

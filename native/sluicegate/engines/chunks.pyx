@@ -13,7 +13,7 @@ cdef enum:
     LARGE = 6  # a large chunk is 2^LARGE of the longest ones
     MOST_SMALL = 288  # of those in a queue before it moves to large ones, which then are no great part of it
     MOST_SHORT = 36  # of shorter ones at most
-    MOST_OF_BATCH = 15  # and where batches come: their loops run from chunk to chunk
+    MOST_OF_BATCH = 18  # and where batches come: their loops run from chunk to chunk
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_OF_GREAT = 40  # of each length from the heap beside large ones: none goes back while its levels take turns
     SPARE = 56  # partials in such of the heap, but `kept` chunks at least

@@ -25,6 +25,7 @@ cdef extern from "beside.h" nogil:
         int64_t whole
         int64_t left
 
+    void* alone "sluicegate_alone"(const void* p)
     void pairs_add "sluicegate_pairs_add"(const double* below, double* nodes, int64_t n)
     void pairs_least "sluicegate_pairs_least"(const double* below, double* nodes, int64_t n)
     void pairs_greatest "sluicegate_pairs_greatest"(const double* below, double* nodes, int64_t n)
@@ -152,19 +153,19 @@ cdef inline void combine_pairs(Op op, const Program* p, int w, Slot* nodes, cons
 cdef inline void begin_beside(
     Beside* b, const Eights* newest, const Eights* oldest, double* lefts, int64_t head, int64_t whole
 ) noexcept nogil:
-    b.leaves, b.pairs, b.fours, b.eight = (
-        <double*> newest.node[0], <double*> newest.node[1], <double*> newest.node[2], <double*> newest.node[3]
-    )
-    b.old_leaves, b.old_pairs, b.old_fours = <double*> oldest.node[0], <double*> oldest.node[1], <double*> oldest.node[2]
+    b.leaves, b.pairs = <double*> alone(newest.node[0]), <double*> alone(newest.node[1])
+    b.fours, b.eight = <double*> alone(newest.node[2]), <double*> alone(newest.node[3])
+    b.old_leaves, b.old_pairs = <double*> alone(oldest.node[0]), <double*> alone(oldest.node[1])
+    b.old_fours = <double*> alone(oldest.node[2])
     b.lefts, b.head, b.whole, b.left = lefts, head, whole, oldest.left
 
 
 cdef inline void end_beside(const Beside* b, Eights* newest, Eights* oldest, int64_t n) noexcept nogil:
     """To where a loop of n eights has come."""
-    newest.node[0], newest.node[1], newest.node[2], newest.node[3] = (
-        <Slot*> b.leaves, <Slot*> b.pairs, <Slot*> b.fours, <Slot*> b.eight
-    )
-    oldest.node[0], oldest.node[1], oldest.node[2] = <Slot*> b.old_leaves, <Slot*> b.old_pairs, <Slot*> b.old_fours
+    newest.node[0], newest.node[1] = <Slot*> alone(b.leaves), <Slot*> alone(b.pairs)
+    newest.node[2], newest.node[3] = <Slot*> alone(b.fours), <Slot*> alone(b.eight)
+    oldest.node[0], oldest.node[1] = <Slot*> alone(b.old_leaves), <Slot*> alone(b.old_pairs)
+    oldest.node[2] = <Slot*> alone(b.old_fours)
     newest.left, oldest.left = newest.left - n, b.left
 
 

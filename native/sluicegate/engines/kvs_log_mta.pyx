@@ -235,6 +235,7 @@ cdef class KvsLogMta(Paged):
         cdef int level
         cdef int64_t index, last = self.tail - 1, left
         cdef Slot* child
+        cdef Slot* kept
         self.repair()
         for level in range(1, self.top + 1 if self.head < self.tail else 0):
             for index in range(self.head >> level, (last >> level) + 1):
@@ -243,8 +244,9 @@ cdef class KvsLogMta(Paged):
                 copy(self.p, self.spare, child)
                 if left < min(2 * index + 1, last >> (level - 1)):
                     combine(self.p, self.spare, child, child + self.p.width)
+                kept = self.node(level, index)
                 if self.faulted:
-                    raise self.error
-                if memcmp(self.spare, self.node(level, index), self.p.width * sizeof(Slot)) != 0:
+                    raise self.error  # either of them: what could not be read is blank
+                if memcmp(self.spare, kept, self.p.width * sizeof(Slot)) != 0:
                     raise InvariantError(f"KvsLogMta: node {index} of level {level} is not its children combined")
         return 0

@@ -462,9 +462,11 @@ cdef class Paged(Engine):
 
     cdef int check_node(self, int level, int64_t index) except -1:
         cdef Slot* left = self.node(level - 1, 2 * index)
+        cdef Slot* kept
         combine(self.p, self.spare, left, left + self.p.width)
+        kept = self.node(level, index)
         if self.faulted:
-            raise self.error
-        if memcmp(self.spare, self.node(level, index), self.p.width * sizeof(Slot)) != 0:
+            raise self.error  # either of them: what could not be read is blank
+        if memcmp(self.spare, kept, self.p.width * sizeof(Slot)) != 0:
             raise InvariantError(f"node {index} of level {level} is not its children combined")
         return 0

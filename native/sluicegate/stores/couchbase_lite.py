@@ -39,7 +39,8 @@ class CouchbaseLite:
         self.path = Path(fspath(path))
         if self.path.suffix != SUFFIX:
             self.path = self.path.with_name(self.path.name + SUFFIX)
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the reader
+        self._writing = threading.Lock()  # of the writer: a call of its thread ends before `close` does
         self._closed = False
         self._held = hold(self.path)
         try:
@@ -56,7 +57,7 @@ class CouchbaseLite:
             if len(value) > LARGEST_VALUE:
                 raise StoreError(f"{self.path}: a value of {len(value)} bytes for {key}, expected up to 8 MiB")
         named = [(check_key(key).name, value) for key, value in rows]
-        with self._failures("write"), self._writer.transaction():
+        with self._writing, self._failures("write"), self._writer.transaction():
             for name, value in named:
                 self._pages.save_bytes(name, _VALUE, value)
 
@@ -69,7 +70,7 @@ class CouchbaseLite:
     def delete(self, keys: Sequence[Key]) -> None:
         """One transaction; documents are purged, so nothing stays behind. Raises StoreError."""
         names = [check_key(key).name for key in keys]
-        with self._failures("delete"), self._writer.transaction():
+        with self._writing, self._failures("delete"), self._writer.transaction():
             for name in names:
                 self._pages.purge(name)
 
@@ -79,8 +80,8 @@ class CouchbaseLite:
             raise StoreError(f"{self.path}: closed; open it again")
 
     def close(self) -> None:
-        """Close the database and let go of its lock."""
-        with self._lock:
+        """Close the database and let go of its lock, after the call that is under way; later ones raise StoreError."""
+        with self._writing, self._lock:
             if self._closed:
                 return
             self._closed = True

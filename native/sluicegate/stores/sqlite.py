@@ -37,7 +37,8 @@ class SQLite:
     def __init__(self, path: str | PathLike[str], plan: Plan = DEFAULT) -> None:
         self.plan = plan.checked()
         self.path = Path(fspath(path))
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the reader
+        self._writing = threading.Lock()  # of the writer: a call of its thread ends before `close` does
         self._held = hold(self.path)
         self._closed = False
         try:
@@ -72,7 +73,7 @@ class SQLite:
 
     def sync(self) -> None:
         """Force the log to the device: all of it goes with a commit of its own, of one small row. Raises StoreError."""
-        with self._failures("sync"):
+        with self._writing, self._failures("sync"):
             self._writer.execute("PRAGMA synchronous = FULL")
             try:
                 self._writer.execute("INSERT OR REPLACE INTO page (id, value) VALUES (-1, x'00')")
@@ -80,8 +81,8 @@ class SQLite:
                 self._writer.execute("PRAGMA synchronous = NORMAL")
 
     def close(self) -> None:
-        """Close the file and let go of its lock."""
-        with self._lock:
+        """Close the file and let go of its lock, after the call that is under way; later ones raise StoreError."""
+        with self._writing, self._lock:
             if self._closed:
                 return
             self._closed = True
@@ -124,7 +125,7 @@ class SQLite:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._failures("write"):
+        with self._writing, self._failures("write"):
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
