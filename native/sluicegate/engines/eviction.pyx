@@ -9,9 +9,6 @@ from sluicegate.engines.state cimport State
 
 from sluicegate.errors import BusyError, InputError
 
-cdef enum:
-    FEW_BY_HAND = 8  # readings: evicting many at once costs the tree engines what was prepared for the next ones
-
 
 cdef class Eviction(State):
     """A window that evicts."""
@@ -87,11 +84,7 @@ cdef class Eviction(State):
             if not 0 <= count <= held:
                 raise InputError(f"evict({count}): expected 0 to {held}, the readings the window holds")
             with nogil:
-                if count > FEW_BY_HAND:
-                    self.engine.pop_to(self.engine.head + count)
-                else:
-                    for _ in range(count):
-                        self.engine.pop()
+                self.engine.pop_to(self.engine.head + count)
             self.note_edge()
         finally:
             self.busy = False
