@@ -63,7 +63,7 @@ cdef class Core(Taking):
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
         facts, self.engine_name = catalogue.check(engine, layout), engine
-        self.kept = layout.width if facts.keeps_leaves else 0 if self.timed else kept_slots(policy, layout, up_to)
+        self.kept = layout.width if facts.keeps_leaves else kept_slots(policy, layout, up_to)
         self.engine = <Engine?> catalogue.make(engine)
         self.merging, self.finer = merging is not None, _FINER if merging is not None else 1
         self.staging = staging is not None
