@@ -73,3 +73,23 @@ def test_larger_windows_take_eights_at_once(question: str) -> None:
     """Stretches of eights, whose ends and beginnings lie anywhere."""
     for size in LARGE:
         agree(question, sg.policies.count(size), size, (2_048, 900, 3_000), False)
+
+
+@pytest.mark.parametrize("policy", [sg.policies.count(140_000), sg.policies.time(140_000_000)], ids=["count", "time"])
+@pytest.mark.parametrize("jitter", [0, 900], ids=["even", "jittered"])
+@pytest.mark.parametrize("question", [*QUESTIONS, "std"])
+def test_a_batch_into_a_large_window_is_cut_anywhere(question: str, jitter: int, policy: Any) -> None:
+    """Blocks of thousands of readings give what short batches give, to the bit, and leave the same window."""
+    rng = random.Random(f"{question} {jitter}")
+    whole, pieces = (sg.Window(QUESTIONS.get(question, sg.std()), policy=policy, engine="amta") for _ in range(2))
+    now = 0
+    for count in (139_000, 30_011, 12_288, 8_191):
+        values = readings(rng, count)
+        times = array("q", (t + rng.randrange(jitter + 1) for t in steady(count, now)))
+        now += 1_000 * count
+        found = whole.insert_many(values, times)[question]
+        for start in range(0, count, 997):
+            piece = pieces.insert_many(values[start : start + 997], times[start : start + 997])[question]
+            assert piece.tobytes() == found[start : start + 997].tobytes(), (count, start)
+    assert whole.snapshot() == pieces.snapshot()
+    whole.verify()

@@ -36,7 +36,8 @@ from sluicegate.engines.program cimport Program, Slot, append_closed, combine, c
 from sluicegate.errors import InvariantError
 
 cdef enum:
-    SLOTS_OF_LEFTS = 2048  # a block's R0: 16 KiB at most, whatever the partial's width
+    SLOTS_OF_LEFTS = 8192  # a block's R0: 64 KiB at most, whatever the partial's width
+    LEAST_LENT = 2048  # slots: rooms of many sizes would not fit the next block
     LEAST_GLIDE = 4  # readings for which a block pays off
     LEAST_EIGHTS = 24
     LEAST_LITTLE = 32
@@ -440,7 +441,7 @@ cdef class Amta(Engine):
         if most <= self.most_left:
             return 0
         self.return_lefts()
-        room = <Slot*> lend(ROOM_OF_LEFTS, (max(SLOTS_OF_LEFTS, most * self.p.width) + (1 + EIGHT) * self.p.width) * sizeof(Slot))
+        room = <Slot*> lend(ROOM_OF_LEFTS, (max(LEAST_LENT, most * self.p.width) + (1 + EIGHT) * self.p.width) * sizeof(Slot))
         if room == NULL:
             with gil:
                 raise MemoryError(f"amta: no memory for a block of {most} partials of {self.p.width} slots")

@@ -19,7 +19,7 @@ ctypedef struct Block:  # readings of an exact window that come one after the ot
     Slot* totals  # room for n partials: the window's after each (an empty one's is not read); NULL: not asked for
 
 cdef enum:
-    MOST_BLOCK = 2048
+    MOST_BLOCK = 8192
 
 ctypedef int (*Slide)(Engine, const Slot*, int64_t, Slot*) except -1 nogil
 

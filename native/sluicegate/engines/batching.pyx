@@ -27,8 +27,9 @@ cdef extern from "times.h" nogil:
 cdef enum:
     TOO_FEW = -1  # leaves were looked at
     TOO_LONG = -2  # between them for offsets
-    SLOTS_OF_BLOCK = 2048  # of a block's leaves
-    BLOCK_OF_FEW = 1024  # readings at once into a window of up to 16 times as many: more would take memory and no time less
+    SLOTS_OF_BLOCK = 8192  # of a block's leaves
+    BLOCK_OF_FEW = 1024  # readings at once into a small window: more would take memory and no time less
+    BLOCK_OF_SOME = 2048  # into one of four times as many, up to 16 times: such a part more is held for as long as a block lasts
 
 cdef double FAR_CENTER = 4294967296.0  # sluicegate.reference.core.FAR_CENTER
 
@@ -60,10 +61,11 @@ cdef class Batching(Answering):
     cdef int run_each_block(
         self, const double* values, const int64_t* times, int64_t count, double** out
     ) except -1 nogil:
-        cdef int64_t i = 0, n
+        cdef int64_t i = 0, n, held
         while i < count:
-            n = min(max((self.engine.tail - self.engine.head) >> 4, BLOCK_OF_FEW), max(SLOTS_OF_BLOCK // self.p.width, 1))
-            n = min(min(n, MOST_BLOCK), count - i)
+            held = self.engine.tail - self.engine.head
+            n = max(held >> 4, min(max(held >> 2, BLOCK_OF_FEW), BLOCK_OF_SOME))
+            n = min(min(n, max(SLOTS_OF_BLOCK // self.p.width, 1)), min(<int64_t> MOST_BLOCK, count - i))
             self.room_for_blocks(n)
             self.take_block(values + i * self.p.dimensions, NULL if times == NULL else times + i, n, out, i, count - i - n)
             i += n
