@@ -43,6 +43,8 @@ def test_bytes_of_a_thousand_readings(at_once: int, size: int) -> None:
     window = sg.Window(sg.sum(), policy=sg.policies.count(size), engine="amta")
     feed(window, 3 * size, at_once)
     assert window.footprint.bytes <= 2.5 * 8 * size
+    feed(window, 3 * at_once, at_once)  # the last batch is a whole one
+    assert window.footprint.bytes <= 2.5 * 8 * size
 
 
 @pytest.mark.parametrize(

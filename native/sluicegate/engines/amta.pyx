@@ -16,7 +16,7 @@ from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves, Slide
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
     KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, Pool, Queue, ask_for, ask_for_link, ask_for_place, at, begin_batch, clear, drop, end_batch, foresee_queue,
-    give_back, has_room, held, keep_ready, lend, link_of, open_queue, prefetch, prepare, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
+    give_back, has_room, held, keep_ready, lend, link_of, narrow, open_queue, prefetch, prepare, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
     shorten_queue,
 )
 from sluicegate.engines.eights cimport (
@@ -371,9 +371,12 @@ cdef class Amta(Engine):
 
     cdef void end_block(self) noexcept nogil:
         """Leave what only the block needed to the next one, whosever."""
+        cdef int level
         if self.lies_flat:
             settle(self, any_op)
         end_batch(&self.pool)
+        for level in range(self.reached + 1 if not self.pool.of[LARGE_KIND].used else 0):
+            narrow(&self.level[(self.base + level) & (LEVELS - 1)])
         put_back(ROOM_OF_LEVELS, self.flat)
         self.flat = NULL
         self.return_lefts()

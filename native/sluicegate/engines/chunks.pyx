@@ -1,7 +1,7 @@
 """Queues of partials in chunks of fixed size; see chunks.pxd."""
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
 
@@ -17,6 +17,7 @@ cdef enum:
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_OF_GREAT = 40  # of each length from the heap beside large ones: none goes back while its levels take turns
     SPARE = 56  # partials in such of the heap, but `kept` chunks at least
+    LEAST_WIDE = 15  # places of a ring that may have too many, less one
     MOST_KEPT = 64  # chunks of a queue that is opened anew stay in it
     MOST_SHELVED = 96  # chunks of one size on the shelf
     SIZES = 2 * SMALL + 1  # in slots: longer ones do not lie there
@@ -24,6 +25,7 @@ cdef enum:
     PAGE = 4096  # bytes: a system with larger pages is asked more often than it need be
     HUGE_PAGE = 2097152
     REGION = 16777216  # bytes that huge pages are asked for at a time, where as much is in use already
+    GREAT = 128  # large chunks in use, from which a window of wide partials keeps more free ones
     AT_ONCE = 4  # pages that one reading has prepared: a new one takes microseconds
 
 
@@ -196,6 +198,20 @@ cdef int widen(Queue* queue) noexcept nogil:
     return 0
 
 
+cdef void narrow(Queue* queue) noexcept nogil:
+    cdef int mask = queue.mask >> 1
+    cdef int64_t k
+    cdef Slot** chunk
+    if queue.kind == LARGE_KIND or queue.mask < LEAST_WIDE or 2 * (queue.end - queue.begin) + 2 > queue.mask:
+        return
+    for k in range(queue.begin, queue.end):  # none meets another: they are fewer than the places
+        queue.chunk[k & mask] = queue.chunk[k & queue.mask]
+    queue.mask, queue.most = mask, min(queue.most, mask)
+    chunk = <Slot**> realloc(queue.chunk, (mask + 1) * sizeof(void*))
+    if chunk != NULL:
+        queue.chunk = chunk
+
+
 cdef int move(Pool* pool, Queue* queue, int kind) noexcept nogil:
     """Copy a queue into longer chunks, with room for one partial more at least; the shorter ones join the free list."""
     cdef Queue longer
@@ -351,7 +367,7 @@ cdef void begin_batch(Pool* pool) noexcept nogil:
 cdef void end_batch(Pool* pool) noexcept nogil:
     cdef int kind
     for kind in range(0 if pool.of[LARGE_KIND].used else pool.shift - pool.least + 1):  # of a great one they are no part to speak of
-        if 1 < pool.of[kind].spare <= MOST_SHELVED and slots_of(pool, kind) < SIZES:
+        if 0 < pool.of[kind].spare <= MOST_SHELVED and slots_of(pool, kind) < SIZES:
             put_on_shelf(pool, kind)
     pool.batch = False
     pool.surplus = has_surplus(pool)
@@ -467,9 +483,12 @@ cdef bint has_surplus(const Pool* pool) noexcept nogil:
 
 
 cdef inline bint has_too_many(const Pool* pool, int kind) noexcept nogil:
-    """More than an eighth of what is in use, or a sixteenth of what is from the heap, and what takes turns."""
+    """More than an eighth of what is in use, or a sixteenth of what is from the heap, and what takes turns.
+
+    Half of what is in use where that is many wide partials: their number comes and goes, and clearing their pages anew takes longer than all else.
+    """
     if kind == LARGE_KIND:
-        return pool.of[kind].spare > (pool.of[kind].used >> 3) + SPARE_LARGE
+        return pool.of[kind].spare > (pool.of[kind].used >> (1 if pool.wide and pool.of[kind].used > GREAT else 3)) + SPARE_LARGE
     if pool.of[LARGE_KIND].used:
         return pool.of[kind].spare > (pool.of[kind].used >> 3) + SPARE_OF_GREAT
     return pool.of[kind].spare > (pool.of[kind].used >> 4) + max(SPARE >> shift_of(pool, kind), pool.kept)

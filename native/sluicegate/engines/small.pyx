@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t
 from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, Sums, cut_sum
+from sluicegate.engines.bucket_blocks cimport LEAST_OPENED, open_many
 from sluicegate.engines.chunks cimport at
 from sluicegate.engines.opening cimport lift_bucket
 from sluicegate.engines.program cimport (
@@ -19,6 +20,8 @@ from sluicegate.histograms._sum_like cimport Sum, sums_run, sums_took
 cdef enum:
     CALM = 16  # readings that join one after the other: then a run is worth looking for
     AHEAD = 16  # readings that a bucket is opened with at most
+    SHORT = 8  # readings of a bucket that it is worth opening many of at once,
+    FEW_SHORT = 2  # after so many of them
 
 
 cdef bint takes_small(Answering self) noexcept:
@@ -35,7 +38,7 @@ cdef bint takes_small(Answering self) noexcept:
 cdef int64_t take_small(
     Answering self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
 ) except -1 nogil:
-    cdef int64_t i = 0, calm = 0, time, n
+    cdef int64_t i = 0, calm = 0, short = 0, time, n
     cdef const int64_t* when = NULL
     cdef bint plain = not bounds and self.answers == 1, ahead = plain and may_look_ahead(self)
     cdef Sight s
@@ -57,8 +60,17 @@ cdef int64_t take_small(
         elif ahead and self.forest.tail - self.forest.head > 2 * AHEAD:
             if times != NULL:
                 when = times + i
-            n = open_small(self, &s, values, when, count - i, NULL if out == NULL else out[0] + row + i)
-            calm = n - 1
+            n = 0
+            if short >= FEW_SHORT and count - i >= LEAST_OPENED:
+                n = open_many(self, self.forest, &s, values, when, count - i, NULL if out == NULL else out[0] + row + i)
+                short = short if n else -LEAST_OPENED
+            if n:
+                calm, s.sealed = 0, True
+                see(self, &s)
+            else:
+                n = open_small(self, &s, values, when, count - i, NULL if out == NULL else out[0] + row + i)
+                calm = n - 1
+                short = short + 1 if n < SHORT else 0
             values += n
             i += n
             continue

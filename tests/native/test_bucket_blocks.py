@@ -1,0 +1,92 @@
+"""Many small buckets opened, closed and answered at once leave the bits of single readings and of the twin."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import pytest
+from test_answered_runs import number, same
+from test_pairs import made
+
+import sluicegate as sg
+from sluicegate.engines import core as compiled
+from sluicegate.reference import core as pure
+
+LONG = os.environ.get("SLUICEGATE_LOCKSTEP") == "long"
+SHARES = (0.4, 0.9, 1.1, 1.9, 2.2, 3.1, 4.5, 9.0, 40.0)  # readings that a limit allows, more or less
+#: Window, aggregate, histogram: limits are taken anew after 40 to 110 readings, the leftmost tree falls often.
+CASES: dict[str, tuple[int, sg.Monoid, sg.SumLike]] = {
+    "a mean": (2600, sg.mean(), sg.SumLike(atol=10.0)),
+    "a sum": (5000, sg.sum(), sg.SumLike(atol=900.0)),
+    "a share": (7000, sg.mean(), sg.SumLike(8e-4)),
+    "every reading a bucket": (3000, sg.mean(), sg.SumLike(1e-15)),
+}
+
+
+def stream(seed: str, size: int, limit: float, about: float) -> list[float]:
+    """Stretches of which a bucket takes one, two, three or many; equal values, zeros of both signs, both signs."""
+    rng = random.Random(seed)
+    found: list[float] = []
+    while len(found) < size:
+        step = limit / rng.choice(SHARES)
+        for _ in range(rng.choice((7, 25, 60, 250))):
+            kind = rng.random()
+            x = step * (1.0 if kind < 0.3 else rng.uniform(0.5, 1.5)) * rng.choice((1, 1, 1, -1))
+            found.append(rng.choice((0.0, -0.0)) if kind > 0.98 else about + x)
+    return found[:size]
+
+
+def times_of(rng: random.Random, start: int, n: int) -> list[int]:
+    """Now and then several at once, or a late one."""
+    found = []
+    for _ in range(n):
+        start += rng.randrange(3)
+        found.append(start - 60 if rng.random() < 0.002 else start)
+    return found
+
+
+@pytest.mark.parametrize("timed", [False, True], ids=["by ordinal", "late ones too"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_batch_gives_what_single_readings_and_the_twin_give(name: str, timed: bool) -> None:
+    """Each value after each reading, and after each batch the snapshot; now and then nobody asks."""
+    size, aggregate, histogram = CASES[name]
+    rng, about = random.Random(name), 1000.0 if name == "a share" else 0.0
+    limit = {"a mean": 10.0 * size, "a sum": 900.0}.get(name, about * size * (histogram.error or 0.0))
+    values = stream(name + str(timed), size + (40_000 if LONG else 5_000), limit, about)
+    batch, single, twin = (
+        made(core, {"x": aggregate}, sg.policies.count(size), [histogram])
+        for core in (compiled.Core, compiled.Core, pure.Core)
+    )
+    at = time = 0
+    while at < len(values):
+        part = values[at : at + rng.choice((1, 33, 400, 1500, 3000))]
+        times = times_of(rng, time, len(part)) if timed else None
+        results = rng.random() < 0.9
+        found = batch.insert_many(part, times, results=results)
+        for window in (single, twin):
+            _one_by_one(window, part, times, found if window is single else None)
+        assert batch.snapshot() == single.snapshot() == twin.snapshot(), at
+        at, time = at + len(part), max(times) if times else 0
+    batch.verify()
+
+
+def _one_by_one(window: sg.Window, values: list[float], times: list[int] | None, found: Any) -> None:
+    for i, x in enumerate(values):
+        window.insert(x, times[i]) if times else window.insert(x)
+        assert found is None or same(found["x"][i], number(window.query()["x"])), (window.accepted, found["x"][i])
+
+
+def test_a_batch_that_finds_the_window_as_it_was_restored_goes_on_so() -> None:
+    """After a restart the next buckets are opened at once, too: the results of R0 and R1 are those of before."""
+    size, aggregate, histogram = CASES["a mean"]
+    values = stream("restart", 12_000, 10.0 * size, 0.0)
+    window = sg.Window({"x": aggregate}, policy=sg.policies.count(size), histograms=[histogram])
+    window.insert_many(values[:9_000])
+    again = sg.Window.restore(
+        window.snapshot(), {"x": aggregate}, policy=sg.policies.count(size), histograms=[histogram]
+    )
+    for at in range(9_000, 12_000, 1000):
+        assert window.insert_many(values[at : at + 1000])["x"] == again.insert_many(values[at : at + 1000])["x"]
+        assert window.snapshot() == again.snapshot()
