@@ -1,4 +1,4 @@
-"""No window reads memory that it has given back: the C library fills what is freed with a pattern, and answers stay right."""
+"""No window reads memory that it has given back: the C library fills what is freed, and answers stay right."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 def grow(seed: int) -> None:
     """A full window whose buckets become shorter, so that its queues move to longer chunks while old ones are cut."""
     rng, size = random.Random(seed), 2600 + 100 * seed  # chunks of the heap hold up to 2,304 buckets
-    histograms = [sg.SumLike(atol=30.0), sg.Constrained(10 * size)]
+    histograms: list[sg.SumLike | sg.Constrained] = [sg.SumLike(atol=30.0), sg.Constrained(10 * size)]
     batch, single = (
         sg.Window({"x": sg.sum()}, policy=sg.policies.count(size), histograms=histograms) for _ in range(2)
     )
