@@ -68,7 +68,9 @@ def variance_interval(
     first = max(part.count_low, ddof + 1 - int(inside.n))
     if first > part.count_high:
         return Interval(math.nan, math.nan, math.nan, True, True)
-    if max(abs(x) for m in (inside, part) for x in (m.low, m.high) if math.isfinite(x)) > _SQUARED:
+    known = (inside, part) if bucket is None else (inside, part, bucket)
+    ends = [abs(x) for m in known for x in (m.low, m.high) if math.isfinite(x)]
+    if max(*ends, abs(center)) > _SQUARED:
         return Interval(_INFINITE, 0.0, _INFINITE, False, first > part.count_low)
     problem, slack = _problem(inside, part, center, bucket)
     low, high = _INFINITE, -_INFINITE

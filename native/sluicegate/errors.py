@@ -28,7 +28,7 @@ class AggregateError(SluicegateError):
 
 
 class BusyError(SluicegateError, RuntimeError):
-    """The window is in the middle of a batch in another thread, or of evicting by the policy that called it."""
+    """Another thread is using the window (a batch, a walk over its leaves), or the policy or aggregate it is asking."""
 
 
 class SnapshotError(SluicegateError, ValueError):

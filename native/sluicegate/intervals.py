@@ -280,19 +280,21 @@ def exactly(layout: Layout, values: list[Any], leaves: list[Slots], readings: in
     return [_exactly(layout, i, value, leaves, readings) for i, value in enumerate(values)]
 
 
-def _of_wide(kind: str, value: Any, readings: int) -> Bounded:
+def _of_wide(monoid: Monoid, value: Any, readings: int) -> Bounded:
+    kind = monoid.kind
     if kind in UNKNOWN or value is None:
         return Bounded(value, None, None, value is None and kind not in UNKNOWN)
     if kind == "distinct_count":
         return Bounded(value, value.least, readings, value.least == readings)
-    margin = abs(value) * 2.0**-50 + 5e-324  # three roundings and the conversion of the time, outward
+    least = 5e-324 * (1.0 + monoid.options[0])  # what a quotient below float64's normal numbers loses, times `per`
+    margin = abs(value) * 2.0**-50 + least  # three roundings and the conversion of the time, outward
     return Bounded(value, value - margin, value + margin, True)
 
 
 def _exactly(layout: Layout, i: int, value: Any, leaves: list[Slots], readings: int) -> Bounded:
     monoid = layout.monoids[i]
     if monoid.kind in ("rate", "frequency", "distinct_count", *UNKNOWN):
-        return _of_wide(monoid.kind, value, readings)
+        return _of_wide(monoid, value, readings)
     if monoid.kind not in ROUNDED or value is None:
         return Bounded(value, value, value, True)
     slots = layout.exact_slots(monoid)

@@ -9,6 +9,8 @@ from typing import Any
 from sluicegate.engines import LARGEST, LATEST
 from sluicegate.errors import InputError
 
+_TEXT = str | bytes | bytearray
+
 
 class Reader:
     """Turns readings of the given dimensions into rows of floats; (None,) is a stream of plain numbers."""
@@ -34,7 +36,7 @@ class Reader:
     def _given(self, value: Any) -> tuple[Any, ...]:
         if isinstance(value, Mapping):
             return self._by_name(value)
-        if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        if isinstance(value, Sequence) and not isinstance(value, _TEXT):
             return tuple(value)
         return (value,)
 
@@ -46,7 +48,7 @@ class Reader:
 
     def _finite(self, i: int, x: Any) -> float:
         try:
-            number = float(x)
+            number = x if type(x) is float else float(_no_text(x))
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"reading{self._which(i)}: {x!r} is no number; expected {self._shape()}") from None
         if not abs(number) <= LARGEST:
@@ -60,6 +62,13 @@ class Reader:
 
     def _shape(self) -> str:
         return "one number" if self._dimensions == (None,) else f"one value each of {list(self._dimensions)}"
+
+
+def _no_text(x: Any) -> Any:
+    """Texts that float would read are not numbers here, as in a batch. Raises TypeError."""
+    if isinstance(x, _TEXT):
+        raise TypeError
+    return x
 
 
 def in_range(time: Any) -> int:

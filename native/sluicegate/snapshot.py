@@ -48,7 +48,10 @@ def unseal(kind: int, owner: bytes, data: bytes) -> tuple[int, memoryview]:
     Raises SnapshotError for damaged or truncated bytes, NewerSnapshotError for a later version, ForeignSnapshotError
     for another window's.
     """
-    name, view = _NAMES[kind], memoryview(data).cast("B")
+    name = _NAMES[kind]
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise SnapshotError(f"{name}: {type(data).__name__}, expected the bytes that Sluicegate stored")
+    view = memoryview(data).cast("B")
     if len(view) < _HEAD.size + _CRC.size or bytes(view[:4]) != _MAGIC:
         raise SnapshotError(f"{name}: {len(view)} bytes that do not begin like one; expected what Sluicegate stored")
     _, version, found, whose, length = _HEAD.unpack_from(view)

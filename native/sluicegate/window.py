@@ -30,7 +30,7 @@ from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM
 from sluicegate.reference.object_core import ObjectCore
 from sluicegate.stores.contract import Store
 from sluicegate.stores.description import read as read_description
-from sluicegate.stores.stored_core import found_in, stored_engine
+from sluicegate.stores.stored_core import check_store, found_in, stored_engine
 from sluicegate.window_answers import Footprint as Footprint
 from sluicegate.window_answers import Value as Value
 from sluicegate.window_durability import Changes as Changes
@@ -88,6 +88,7 @@ class Window(Keeping):
         rules, up_to = self._histograms.rules(), _up_to(self._policy, self._layout)
         core: type[Core] = cast(type[Core], ObjectCore) if self._layout.objects else Core
         if store is not None:
+            check_store(store)
             self._refuse_objects()
             engine = stored_engine(engine, self._limit)
         merging, staging = self._merging(kind), self._staging(store)
@@ -245,12 +246,16 @@ def _up_to(policy: Policy, layout: Layout) -> int:
     return 1 if policy.up_to == "max" else -1
 
 
+def _may_be_center(x: object) -> bool:
+    return isinstance(x, int | float) and not isinstance(x, bool) and abs(x) <= LARGEST
+
+
 def _centers(center: Centers, dimensions: tuple[str | None, ...]) -> tuple[float, ...]:
     if isinstance(center, Mapping):
         given = [center.get(name, None) if name is not None else None for name in dimensions]
     else:
         given = [center] if isinstance(center, int | float) else list(center)
-    if len(given) != len(dimensions) or any(not isinstance(x, int | float) or not abs(x) <= LARGEST for x in given):
+    if len(given) != len(dimensions) or not all(map(_may_be_center, given)):
         raise ConfigurationError(
             f"center: {center!r}, expected a finite number for each dimension of {list(dimensions)}"
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, overload
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
 from sluicegate import intervals
 from sluicegate.engines import Core
-from sluicegate.errors import BoundsError, ConfigurationError
+from sluicegate.errors import BoundsError, BusyError, ConfigurationError
 from sluicegate.histograms.composition import Composition
 from sluicegate.histograms.constrained import LEAST
 from sluicegate.intervals import Bounded
@@ -16,6 +18,8 @@ from sluicegate.policies.custom import Field, fields
 from sluicegate.subsequence import Subsequence
 
 Value = float | int | None
+Asked = ParamSpec("Asked")
+Found = TypeVar("Found")
 
 
 class Footprint(NamedTuple):
@@ -24,6 +28,25 @@ class Footprint(NamedTuple):
     created: int
     held: int
     bytes: int
+
+
+def steady(
+    walk: Callable[Concatenate[Any, Asked], Found],
+) -> Callable[Concatenate[Any, Asked], Found]:
+    """A walk over the leaves; BusyError where another thread changed the window meanwhile, which stays whole."""
+
+    @wraps(walk)
+    def guarded(self: Any, /, *args: Asked.args, **named: Asked.kwargs) -> Found:
+        before = self._reach
+        try:
+            found = walk(self, *args, **named)
+        except LookupError:
+            self._refuse_changed(before)
+            raise
+        self._refuse_changed(before)
+        return found
+
+    return guarded
 
 
 class Answering:
@@ -50,7 +73,7 @@ class Answering:
         high and exact: the exact result over the readings that arrived certainly lies in low … high, rounding
         included; this takes a walk over the leaves for what a window without histograms rounds (sum, variance). Raises
         BoundsError where buckets are kept under a policy that does not declare itself monotone and dependent only on
-        what remains.
+        what remains, ConfigurationError where the engine has not the leaves that such a walk needs (the Lite ones).
         """
         values = self._core.results()
         if not bounds and not self._withheld:
@@ -66,6 +89,7 @@ class Answering:
                 answers[k] = answers[k] if limit.keeps(answers[k]) else answers[k]._replace(value=None)
         return answers
 
+    @steady
     def _bounded(self, values: list[Any]) -> list[Bounded]:
         self._refuse_unbounded()
         head, tail, unpack = self._core.head, self._core.tail, self._layout.format.unpack
@@ -81,6 +105,15 @@ class Answering:
         seen = intervals.Window(self._layout, total, unpack(rest) if rest else None, oldest, cut, cutoff, centers)
         return intervals.bounded(seen, values)
 
+    @property
+    def _reach(self) -> tuple[int, int, int]:
+        core = self._core
+        return core.accepted, core.head, core.tail
+
+    def _refuse_changed(self, before: tuple[int, int, int]) -> None:
+        if self._reach != before:
+            raise BusyError("window: another thread changed it while its leaves were read; use one thread a window")
+
     def _refuse_unbounded(self) -> None:
         if self._bucketed and not (self._policy.monotone and self._policy.remaining):
             raise BoundsError(
@@ -88,11 +121,17 @@ class Answering:
                 "buckets no interval is certain; declare it (policies.custom) if it is so, or run without histograms"
             )
 
+    @property
+    def _rounds(self) -> bool:
+        """Whether rounding makes any of the answers uncertain, even where every reading is known."""
+        return any(monoid.kind in intervals.ROUNDED for monoid in self._layout.monoids)
+
     def _leaves_of_sums(self, head: int, tail: int) -> list[tuple[Any, ...]]:
-        if not any(monoid.kind in intervals.ROUNDED for monoid in self._layout.monoids):
+        if not self._rounds:
             return []
         return [tuple(self._layout.unpack(self._core.leaf(index))) for index in range(head, tail)]
 
+    @steady
     def buckets(self) -> list[Subsequence]:
         """The leaves, oldest first: count, times and each aggregate's result over the leaf alone.
 
@@ -156,6 +195,13 @@ class Answering:
     def __len__(self) -> int:
         """The number of leaves: readings where there are no histograms, else buckets."""
         return self._core.tail - self._core.head
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse to be copied or pickled: a copy would be the same window by another name. Raises TypeError."""
+        raise TypeError(
+            f"{type(self).__name__}: is neither copied nor pickled; take `snapshot()`, and `restore` with the same "
+            "aggregates and policy, for a second one"
+        )
 
     def verify(self) -> None:
         """Raise InvariantError where the window's structure contradicts itself; O(n), for tests and diagnosis."""

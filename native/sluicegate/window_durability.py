@@ -15,6 +15,7 @@ from sluicegate.rebuilding import Row, chain, gather
 from sluicegate.stores.contract import Plan, Store
 from sluicegate.stores.description import describe
 from sluicegate.stores.stored_core import StoredCore
+from sluicegate.window_answers import steady
 from sluicegate.window_readings import Taking
 
 
@@ -42,6 +43,7 @@ class Keeping(Taking):
 
     _center: tuple[float, ...] | None
 
+    @steady
     def changes(self) -> Changes:
         """What happened to the leaves since the last call; together with `state`, all that a restart needs."""
         self._core.require_leaves()
@@ -81,6 +83,7 @@ class Keeping(Taking):
             return chain(saved.rules, closed, rows, width)
         return gather(saved.level - len(saved.heads), saved.heads, closed, rows, width, self._core.combine)
 
+    @steady
     def snapshot(self) -> bytes:
         """The whole window, exactly; `restore` continues bit for bit."""
         self._refuse_objects()

@@ -74,7 +74,8 @@ class Taking(Answering):
         NaN stands for "no result"; a longest run's column is its length, a distinct count's the estimate, and what is
         no number (histogram, top_k, bloom_filter) has no column. With `bounds` each has three, value, low and high, as
         `query(bounds=True)` gives them: compiled for a window of buckets whose aggregates are counts, sums, means,
-        extremes, first and last, else reading by reading; raises BoundsError as `query`. Raises InputError, before any
+        extremes, first and last, else reading by reading; raises BoundsError and ConfigurationError as `query`, before
+        any reading enters. Raises InputError, before any
         reading enters, for a value that is not finite, or not greater than 0 where a geometric mean reads it (with its
         index), a time out of range, wrong lengths or types; PolicyError where the policy raised (the readings up to
         there are in).
@@ -96,6 +97,8 @@ class Taking(Answering):
 
     def _insert_bounded(self, batch: Batch) -> dict[str, BoundedColumn]:
         self._refuse_unbounded()
+        if not self._bucketed and self._rounds:
+            self._core.require_leaves()  # what it rounds is bounded over them: refused before any reading enters
         layout, size = self._layout, batch.values.readings
         columns = [new_column(size) for _ in range(3 * len(layout.names))]
         if not isinstance(self._policy, Custom) and getattr(self._core, "bounds_in_batches", False):

@@ -133,6 +133,8 @@ class Windows:
         """One window's results, as `Window.query` gives them. Raises KeyError for a name that there is not."""
         if name == self._name:
             return self.longest.query(bounds=True) if bounds else self.longest.query()
+        if name not in self._parts:
+            raise KeyError(f"windows: {name!r}, expected one of {list(self._names)}")
         return self._answer(self._parts[name], bounds)
 
     def held(self, name: str) -> int:
@@ -250,6 +252,10 @@ class Windows:
         for name, edge in edges.items():
             self._parts[name].edge = edge
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse to be copied or pickled, as a window does. Raises TypeError."""
+        return self.longest.__reduce_ex__(protocol)
+
     def snapshot(self) -> bytes:
         """All of it, exactly; `restore` continues with the same intervals."""
         edges = struct.pack(f"<{len(self._parts)}q", *(part.edge for part in self._parts.values()))
@@ -296,6 +302,10 @@ def _nothing(monoid: Monoid, bounds: bool) -> Any:
 
 def _longest(policies: Mapping[str, Any], histograms: Sequence[Histogram]) -> str:
     """The name of the one that keeps the buckets; refuses what cannot share them."""
+    if not isinstance(policies, Mapping):
+        raise ConfigurationError(
+            f"windows: policies {policies!r}, expected names with a policy each: {{'1h': time('1h')}}"
+        )
     if not policies or len(policies) > MOST:
         raise ConfigurationError(f"windows: {len(policies)} policies, expected 1 to {MOST}")
     if not histograms:

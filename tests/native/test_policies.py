@@ -404,3 +404,29 @@ def test_a_rule_from_a_c_compiler(tmp_path: Path) -> None:
             del kept[0]
         window.verify()
         assert (len(window), window.query()["sum"]) == (len(kept), sum(kept))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", ["max", "min"])
+@pytest.mark.parametrize("hop", [1, 7])
+def test_every_engine_evicts_up_to_an_extreme(engine: str, kind: str, hop: int) -> None:
+    """By count and by time, late readings too: the answer is the whole window's, also of engines without leaves."""
+    rng, extreme = random.Random(hop), {"max": max, "min": min}[kind]
+    readings = [(float(rng.randint(-9, 9)), i - (rng.randint(0, 30) if i % 5 == 4 else 0)) for i in range(300)]
+    for policy in (policies.count(20, hop=hop, up_to=kind), policies.time(20, hop=hop, up_to=kind)):
+        window = sg.Window(getattr(sg, kind)(), policy=policy, engine=engine)
+        batch = sg.Window(getattr(sg, kind)(), policy=policy, engine=engine)
+        columns, kept, newest = list[float](), list[tuple[int, float, int]](), -(10**9)
+        for i, (x, time) in enumerate(readings):
+            window.insert(x, time)
+            newest = max(newest, time)
+            kept.append((i, x, time))
+            last = newest if isinstance(policy, policies.Time) else i + 1
+            cutoff = last // hop * hop - 20
+            while kept and (kept[0][2] <= cutoff if isinstance(policy, policies.Time) else kept[0][0] < cutoff):
+                del kept[0]
+            columns.append(extreme(x for _, x, _ in kept))
+            assert window.query() == {kind: columns[-1]}
+        window.verify()
+        values, times = array("d", (x for x, _ in readings)), array("q", (time for _, time in readings))
+        assert batch.insert_many(values, times)[kind].tolist() == columns

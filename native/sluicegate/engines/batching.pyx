@@ -1,8 +1,7 @@
 """Batches into an exact window by count or time, in blocks; see batching.pxd."""
 
-from libc.math cimport log
+from libc.math cimport fabs, log
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint64_t
-from libc.string cimport memcpy
 
 from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport (
@@ -32,13 +31,16 @@ cdef enum:
     BLOCK_OF_FEW = 1024  # readings at once into a small window: more would take memory and no time less
     BLOCK_OF_SOME = 2048  # into one of four times as many, up to 16 times: such a part more is held for as long as a block lasts
 
+cdef double FAR_CENTER = 4294967296.0  # sluicegate.reference.core.FAR_CENTER
+
 
 cdef class Batching(Answering):
     """A window whose engine is told where the window begins after each reading of a block."""
 
     cdef void center_on_reading(self, const double* values) noexcept nogil:
-        if self.centers_itself:
-            memcpy(self.center, values, self.p.dimensions * sizeof(double))
+        cdef int k
+        for k in range(self.p.dimensions if self.centers_itself else 0):
+            self.center[k] = values[k] if self.bucketed or fabs(values[k]) < FAR_CENTER else 0.0
         self.centered = True
 
     cdef bint takes_blocks(self) noexcept nogil:

@@ -63,7 +63,7 @@ cdef class Core(Taking):
         if self.ruled and self.rules.has_sums:
             fill_slots(self, layout)
         facts, self.engine_name = catalogue.check(engine, layout), engine
-        self.kept = layout.width if facts.keeps_leaves else 0 if self.timed else kept_slots(policy, layout, up_to)
+        self.kept = layout.width if facts.keeps_leaves else kept_slots(policy, layout, up_to)
         self.engine = <Engine?> catalogue.make(engine)
         self.merging, self.finer = merging is not None, _FINER if merging is not None else 1
         self.staging = staging is not None
@@ -87,6 +87,7 @@ cdef class Core(Taking):
 
     def cut_oldest(self):
         """Where the edge cuts the oldest leaf of a window of buckets, None for an empty window."""
+        self.look()
         if self.engine.head == self.engine.tail:
             return None
         cdef Cut where = self.cut_oldest_leaf()
@@ -94,8 +95,7 @@ cdef class Core(Taking):
 
     def results(self):
         """One answer per aggregate."""
-        if self.busy and self.rule is None:
-            self.enter()
+        self.look()
         cdef Slot* out = self.reading + self.p.width
         values = self.as_values(NULL if self.answer_all(out) < 0 else out)
         if self.composites and self.engine.head < self.engine.tail:
@@ -126,6 +126,7 @@ cdef class Core(Taking):
 
     def lower(self, bytes packed not None):
         """The answers for a partial by itself."""
+        self.look()  # answers are put together where a batch puts its own
         cdef Slot* out = self.reading + self.p.width
         cdef const Slot* partial = self.partial_of(self.unpack(packed))
         cdef Cut where
@@ -156,15 +157,18 @@ cdef class Core(Taking):
 
     def total(self):
         """The partial of all leaves, empty for an empty window."""
+        self.look()
         return self.pack(self.engine.total(), self.newest)
 
     def rest(self):
         """The partial of all leaves but the oldest, empty where there is none."""
+        self.look()
         return self.pack(self.engine.rest(), self.newest)
 
     def leaf(self, int64_t index):
         """A leaf of the window, head ≤ index < tail."""
         self.require_leaves()
+        self.look()
         if not self.engine.head <= index < self.engine.tail:
             raise IndexError(f"leaf {index}: the window holds {self.engine.head} to {self.engine.tail - 1}")
         return self.pack(self.engine.leaf(index), self.time_of(index) if self.timed else 0)
@@ -234,6 +238,7 @@ cdef class Core(Taking):
     def save(self):
         """All but the closed leaves."""
         cdef Engine engine = self.engine
+        self.look()
         self.require_leaves()
         newest = self.pack(engine.leaf(engine.tail - 1)) if self.bucketed and engine.head < engine.tail else b""
         return Saved(
@@ -251,6 +256,7 @@ cdef class Core(Taking):
         """(first ordinal, ordinal after the last, partial, took over others) of closed buckets not yet given out."""
         cdef int64_t index
         cdef int state
+        self.look()
         found = []
         for index in range(self.engine.head, self.engine.tail - 1 if self.merging else 0):
             state = self.staged.take_state(index) if self.staging else self.pairs.take_state(index)
@@ -300,6 +306,7 @@ cdef class Core(Taking):
         """Raise InvariantError where the window contradicts itself."""
         cdef Engine engine = self.engine
         cdef int64_t index, after = -1
+        self.look()
         engine.check()
         if not self.bucketed:
             return

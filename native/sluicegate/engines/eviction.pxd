@@ -9,7 +9,9 @@ from sluicegate.engines.state cimport State
 cdef class Eviction(State):
     cdef object rule  # the user's, while it is asked
     cdef object raised
+    cdef unsigned long owner  # the thread whose rule evicts: it may look at the window meanwhile
 
+    cdef int look(self) except -1
     cdef void enforce(self) noexcept nogil
     cdef void evict_by_time(self) noexcept nogil
     cdef int evict_while(self, bint monotone) noexcept nogil

@@ -1,12 +1,13 @@
 """Eviction: what a policy, or the user's rule, lets go; see eviction.pxd."""
 
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, CUSTOM, Cut
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_FIRST, Slot
 from sluicegate.engines.state cimport State
 
-from sluicegate.errors import InputError
+from sluicegate.errors import BusyError, InputError
 
 
 cdef class Eviction(State):
@@ -76,19 +77,30 @@ cdef class Eviction(State):
 
     def evict_oldest(self, int64_t count):
         """Evict so many of the oldest readings of an exact window now. Raises InputError for more than it holds."""
-        cdef int64_t held = self.engine.tail - self.engine.head
+        cdef int64_t held
         self.enter()
-        self.busy = False
-        if not 0 <= count <= held:
-            raise InputError(f"evict({count}): expected 0 to {held}, the readings the window holds")
-        with nogil:
-            self.engine.pop_to(self.engine.head + count)
-        self.note_edge()
+        try:
+            held = self.engine.tail - self.engine.head
+            if not 0 <= count <= held:
+                raise InputError(f"evict({count}): expected 0 to {held}, the readings the window holds")
+            with nogil:
+                self.engine.pop_to(self.engine.head + count)
+            self.note_edge()
+        finally:
+            self.busy = False
+
+    cdef int look(self) except -1:
+        """Refuse to read what another thread is changing; the policy that is asked may read its own window."""
+        if self.busy and (self.rule is None or self.owner != <unsigned long> PyThread_get_thread_ident()):
+            raise BusyError(
+                "window: busy with a batch or an eviction; use one thread a window, and none of it in a policy"
+            )
+        return 0
 
     def evict(self, leaves, bint monotone):
         """Evict by a user's rule of (total, old); what it raises leaves a consistent window."""
         self.enter()
-        self.rule, self.raised = leaves, None
+        self.rule, self.raised, self.owner = leaves, None, <unsigned long> PyThread_get_thread_ident()
         with nogil:
             self.evict_while(monotone)
             self.note_edge()

@@ -81,10 +81,10 @@ cdef class Taking(Batching):
         """The only aggregate's answer, or all by name."""
         cdef Slot* out = self.reading + self.p.width
         cdef int k
-        cdef bint plain = self.answer_all(out) >= 0
+        cdef bint plain = True
         for k in range(self.answers):
             plain = plain and self.outputs[k].kind < K_RATE
-        if not plain:
+        if not plain or self.answer_all(out) < 0:
             values = self.results()
             return values[0] if self.answers == 1 else dict(zip(self.names, values))
         if self.answers == 1:

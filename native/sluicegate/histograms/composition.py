@@ -88,6 +88,8 @@ def compose(histograms: Sequence[Histogram], kinds: Sequence[tuple[str, str, int
     `hops`: the policy may evict many readings at once. Raises ConfigurationError with the reason.
     """
     kind = (SumLike, MaxLike, Hop, Constrained)
+    if not isinstance(histograms, Sequence) or isinstance(histograms, str):
+        raise ConfigurationError(f"histograms: {histograms!r}, expected a list of them")
     strangers = [histogram for histogram in histograms if not isinstance(histogram, kind)]
     if strangers:
         raise ConfigurationError(f"histograms: {strangers[0]!r}, expected SumLike, MaxLike, Hop or Constrained")

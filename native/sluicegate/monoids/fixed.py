@@ -50,7 +50,10 @@ def histogram(edges: Sequence[float], dimension: str | None = None, *, bins: int
     `edges`: 2 to 1,025 increasing finite numbers, or, with `bins`, the least and greatest of so many bins of equal
     width. `Bins(edges, counts, below, above)`; an empty window: zeros. Raises ConfigurationError.
     """
-    given = tuple(float(x) for x in edges)
+    try:
+        given = tuple(float(x) for x in edges)
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigurationError(f"histogram: edges {edges!r}, expected increasing finite numbers") from None
     if bins is not None:
         given = _equal(given, bins)
     increasing = all(map(isfinite, given)) and all(a < b for a, b in pairwise(given))

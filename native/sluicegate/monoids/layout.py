@@ -222,7 +222,7 @@ def lay_out(
     time (a time policy does); `bucketed`: leaves are buckets; `read`: what the policy reads besides, of which
     dimension. Raises ConfigurationError for an unknown aggregate or mixed dimensions.
     """
-    named = {aggregates.kind: aggregates} if isinstance(aggregates, Monoid) else dict(aggregates)
+    named = _named(aggregates)
     _check(named)
     if bucketed:
         _check_buckets(named)
@@ -265,6 +265,17 @@ def format_of(op: Op, options: tuple[Any, ...]) -> str:
     return FORMATS[op]
 
 
+def _named(aggregates: Mapping[str, Monoid] | Monoid) -> dict[str, Monoid]:
+    if isinstance(aggregates, Monoid):
+        return {aggregates.kind: aggregates}
+    if not isinstance(aggregates, Mapping) or not all(isinstance(name, str) for name in aggregates):
+        raise ConfigurationError(
+            f"aggregates: {aggregates!r}, expected one, such as sg.mean(), or names with one each, such as "
+            "{'mean': sg.mean()}"
+        )
+    return dict(aggregates)
+
+
 def _check(named: Mapping[str, Monoid]) -> None:
     if not 1 <= len(named) <= MAX_AGGREGATES:
         raise ConfigurationError(f"aggregates: {len(named)} given, expected 1 to {MAX_AGGREGATES}")
@@ -272,6 +283,12 @@ def _check(named: Mapping[str, Monoid]) -> None:
         if not isinstance(monoid, Monoid) or monoid.kind not in KINDS:
             raise ConfigurationError(
                 f"aggregates[{name!r}]: {monoid!r} is not an aggregate; use sg.mean(), sg.max(), …"
+            )
+        several = isinstance(monoid.dimension, tuple) and monoid.kind not in ("compiled", "custom")
+        if several or not all(isinstance(each, str | None) for each in monoid.reads):
+            raise ConfigurationError(
+                f"aggregates[{name!r}]: dimension {monoid.dimension!r}, expected its name, or None for a stream of "
+                "single values"
             )
         if type(monoid.ddof) is not int or monoid.ddof not in (0, 1):
             raise ConfigurationError(

@@ -43,6 +43,8 @@ from sluicegate.reference.state import NEVER as NEVER
 from sluicegate.reference.state import Saved as Saved
 from sluicegate.reference.state import kept_slots as kept_slots
 
+FAR_CENTER = 2.0**32  # an exact window's first reading from here on is no center: moments around it would lose theirs
+
 
 class Core(Bucketing):
     """A window's leaves, their engine, and what has been evicted.
@@ -111,7 +113,7 @@ class Core(Bucketing):
         if self._eviction is not None and self._eviction.growing:
             self._refuse_fall([values])
         if self.centers is None:
-            self.centers = tuple(values) if self._layout.centered else (0.0,) * len(values)
+            self.centers = self._centers_of(values)
         if self._rules is not None and self._rules.due(self.accepted):
             self._refresh(self._rules)
         reading = self._lift(values, time)
@@ -126,6 +128,15 @@ class Core(Bucketing):
             self._enforce_rule(self._rule, values[self._eviction.dimension])
         else:
             self._note_edge()
+
+    def _centers_of(self, values: Sequence[float]) -> tuple[float, ...]:
+        """The first reading, around which moments keep their digits; of single readings none that would cost them all.
+
+        What a bucket's sums are taken around is every device's contract and in its interval; an exact result has none.
+        """
+        if self._bucketed or not self._layout.centered:
+            return tuple(values) if self._layout.centered else (0.0,) * len(values)
+        return tuple(x if abs(x) < FAR_CENTER else 0.0 for x in values)
 
     def _lift(self, values: Sequence[float], time: int) -> Partial:
         return lift(self._layout, values, time, self.accepted, self.centers or ())

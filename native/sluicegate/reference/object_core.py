@@ -7,13 +7,16 @@ goes on, and an answer that needs the slot is computed anew from the leaves, whi
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from functools import partial as partial_of
+from threading import RLock
 from typing import Any
 
 from sluicegate.errors import AggregateError, BusyError
 from sluicegate.monoids.layout import Layout, Op
 from sluicegate.monoids.objects import Own, own_of
+from sluicegate.one_thread import alone
 from sluicegate.reference import core, estimate
 from sluicegate.reference.eviction import Rule
 from sluicegate.reference.program import Partial, combiner, deductor
@@ -51,6 +54,7 @@ class ObjectCore(core.Core):
         self._engine_name = engine
         self._leaves: dict[int, Partial] = {}
         self._lifted: list[Any] = []
+        self._alone = RLock()
         self._inside = False  # the user's code runs
         self._interrupt: BaseException | None = None
         super().__init__(layout, engine, *rest, **options)
@@ -58,6 +62,7 @@ class ObjectCore(core.Core):
 
     # readings
 
+    @alone
     def insert(self, values: Sequence[float], time: int) -> None:
         """Take one reading; AggregateError from `lift`: nothing has changed."""
         self._refuse_inside()
@@ -67,6 +72,19 @@ class ObjectCore(core.Core):
         finally:
             self._forget()
             self._pass_on()
+
+    @alone
+    def insert_many(
+        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None,
+        step: int = -1,
+    ) -> None:  # fmt: skip
+        """See the core."""
+        super().insert_many(values, times, count, out, step)
+
+    @alone
+    def evict_oldest(self, count: int) -> None:
+        """See the core."""
+        super().evict_oldest(count)
 
     def _lift_own(self, name: str, own: Own, values: Sequence[float], reads: tuple[int, ...], time: int) -> Any:
         value = values[reads[0]] if len(reads) == 1 else tuple(values[k] for k in reads)
@@ -88,6 +106,7 @@ class ObjectCore(core.Core):
         while self._leaves and (oldest := next(iter(self._leaves))) < head:
             del self._leaves[oldest]
 
+    @alone
     def evict(self, leaves: Callable[[Any, Any], bool], monotone: bool) -> None:
         """Evict by a user's rule of (total, old)."""
         self._refuse_inside()
@@ -156,6 +175,7 @@ class ObjectCore(core.Core):
 
     # answers
 
+    @alone
     def results(self) -> list[Any]:
         """One answer per aggregate; AggregateError where the user's code raises, however often it is asked."""
         self._refuse_inside()
@@ -206,9 +226,15 @@ class ObjectCore(core.Core):
         slots = [0 if isinstance(slot, Kept) else slot for slot in partial or ()]
         return self._layout.format.pack(*slots) if slots else b""
 
+    @alone
+    def verify(self) -> None:
+        """See the core."""
+        super().verify()
+
     def require_leaves(self) -> None:
         """It keeps them itself, whatever the engine does."""
 
+    @alone
     def leaf(self, index: int) -> Any:
         """A leaf of the window, head ≤ index < tail; the partial itself."""
         return self._leaves[index]

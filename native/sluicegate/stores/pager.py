@@ -8,6 +8,7 @@ fails is raised to the caller that had to wait for it.
 
 from __future__ import annotations
 
+import os
 import threading
 from bisect import bisect_right
 from collections import deque
@@ -72,6 +73,7 @@ class Pager:
         self._enough = min(self._waiting // 2, WRITTEN_AT_ONCE)
         self._reach = max(1, min(AHEAD, AHEAD_BYTES // (8 * width << shift)))
         self._thread: threading.Thread | None = None
+        self._process = os.getpid()
 
     # what the engine calls
 
@@ -172,8 +174,18 @@ class Pager:
             self._thread.join()
         self._store.close()
 
+    def check_process(self) -> None:
+        """Raise StoreError in a forked child: the thread is not there, and the store is the parent's."""
+        if os.getpid() != self._process:
+            raise StoreError(
+                f"store: the window was opened by process {self._process} and is used in {os.getpid()}, forked from "
+                "it; open windows after forking, or start processes by multiprocessing's 'spawn'"
+            )
+
     def stop(self) -> None:
-        """Let the thread end after the call it is in."""
+        """Let the thread end after the call it is in; nothing in a forked child."""
+        if os.getpid() != self._process:
+            return  # its lock may have been held at that moment, for ever
         with self._state:
             self._closing = True
             self._state.notify_all()

@@ -11,11 +11,13 @@ import weakref
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any, TypeVar
 
 from sluicegate.engines import Core, Saved
 from sluicegate.errors import BusyError, ConfigurationError, CorruptPageError, StoreError
 from sluicegate.monoids.layout import Layout
+from sluicegate.one_thread import alone
 from sluicegate.reference.estimate import Cut
 from sluicegate.snapshot import portable
 from sluicegate.stores import manifest as manifests
@@ -52,8 +54,16 @@ def stored_engine(engine: str, limit: int) -> str:
     return ENGINES[engine]
 
 
+def check_store(store: object) -> None:
+    """Raise ConfigurationError for what has not the calls of a store, such as a path."""
+    missing = [call for call in ("plan", "put", "get", "delete", "sync", "close") if not hasattr(store, call)]
+    if missing:
+        raise ConfigurationError(f"store: {store!r} has no {missing[0]}; expected a store, as sg.stores.SQLite(path)")
+
+
 def found_in(store: Store) -> tuple[Manifest, int]:
     """The newest manifest of a store and its row. Raises ConfigurationError where it holds no window."""
+    check_store(store)
     found = manifests.newest(store)
     if found is None:
         raise ConfigurationError("open: the store holds no window; begin one by sg.Window(..., store=store)")
@@ -101,6 +111,7 @@ class StoredCore:
         self._engine: Any = core.engine_object
         self._next, self._sealed = 0, 0
         self._busy = self._evicting = self._closed = False
+        self._alone = RLock()
         self._pager: Pager
 
     def __getattr__(self, name: str) -> Any:
@@ -166,6 +177,7 @@ class StoredCore:
 
     # readings
 
+    @alone
     def insert(self, values: Sequence[float], time: int) -> None:
         """Take one reading and enforce a built-in policy. Raises StoreError: then nothing has changed."""
         self._check_free()
@@ -174,6 +186,7 @@ class StoredCore:
         if not self._asked:
             self._checkpoint_if_due()
 
+    @alone
     def insert_many(
         self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None,
         step: int = -1,
@@ -195,6 +208,7 @@ class StoredCore:
                     raise self._engine.error
                 self._checkpoint_if_due()
 
+    @alone
     def evict(self, leaves: Callable[[bytes, bytes], bool], monotone: bool) -> None:
         """Evict by a user's rule. Where the store fails nothing more leaves; the rule decides with the next reading."""
         if self._engine.faulted:
@@ -243,6 +257,7 @@ class StoredCore:
         """A leaf of the window; its page is fetched where it is not at hand. Raises IndexError, StoreError."""
         return self._told(lambda: self._core.leaf(index))
 
+    @alone
     def verify(self) -> None:
         """Read every page and compare. Raises InvariantError, StoreError."""
         self._check_free()
@@ -256,6 +271,7 @@ class StoredCore:
         """All but the leaves. Raises StoreError."""
         return self._told(self._core.save)
 
+    @alone
     def _told(self, ask: Callable[[], T]) -> T:
         self._check_free()
         self._mend()
@@ -286,6 +302,7 @@ class StoredCore:
             self._pager.close()
             _IN_USE.discard(self._store)
 
+    @alone
     def _checkpoint(self) -> None:
         self._mend()
         shift, kept = self._plan.shift, self._pager.kept
@@ -303,10 +320,12 @@ class StoredCore:
     def _check_free(self) -> None:
         if self._closed:
             raise StoreError("store: the window is closed; open it again by sg.Window.open")
+        self._pager.check_process()
         if self._busy:
             raise BusyError("window: busy with a batch; use one thread a window")
 
     def _check_done(self) -> None:
+        self._pager.check_process()
         if self._evicting:
             raise BusyError("window: busy with an eviction; a policy may not flush or close its own window")
 
