@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import sluicegate as sg
-from sluicegate_agent.advice_file import Readings
+from sluicegate_agent.advice_file import ONLY, Readings
 from sluicegate_agent.config.units import write_duration
 
 SUMS = ("mean", "sum", "std", "variance")
@@ -24,6 +24,7 @@ PIECE = 512  # readings taken at once; each window is asked for its interval aft
 SMALL = 1e-3  # a result nearer to 0 than this share of the greatest is held to that share
 PAIRS = 'merge = "pairs"'
 EVERY = 2**31  # buckets: a limit that no window here comes to
+FITS = "In the agent it is exact while its steps fit into `staging` and `buckets`; its interval tells when they do not."
 FEWEST = 8  # readings in a window: with fewer there is nothing to save
 
 
@@ -43,6 +44,7 @@ class Trial:
     width: float  # of the certain interval, mean
     outside: int  # intervals that did not hold the exact result: must be 0
     ns: float  # CPU a reading with its answer
+    proviso: str = ""  # of the promise, in the agent
 
     def keeps(self, limit: float) -> bool:
         """Whether every value was within the limit."""
@@ -69,11 +71,22 @@ class Advice:
         kept = [trial for trial in self.trials if trial.keeps(self.limit)]
         return min(kept, key=lambda trial: (trial.bytes, trial.opened))
 
+    @property
+    def fewest(self) -> Trial | None:
+        """What writes and sends least within the limit, if that is less than half of what is advised; else None."""
+        kept = [trial for trial in self.trials if trial.keeps(self.limit)]
+        best = min(kept, key=lambda trial: (trial.opened, trial.bytes))
+        return best if best.opened < self.advised.opened / 2 else None
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         told = {"aggregate": self.aggregate, "window": self.window, "limit": self.limit, "readings": self.readings}
         told["exact_bytes"] = self.exact_bytes
-        return told | {"trials": [asdict(trial) for trial in self.trials], "advised": self.advised.method}
+        return (
+            told
+            | {"trials": [asdict(trial) for trial in self.trials], "advised": self.advised.method}
+            | {"fewest": self.fewest.method if self.fewest else None}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +98,8 @@ class Candidate:
     keys: tuple[str, ...] = ()  # of the agent's [[window]], besides the number of buckets
     buckets: int | None = None  # of a constrained footprint; None: as many as the readings need
     promised: bool = False
+    every: bool = False  # a bucket for each reading: a window by count needs no bound
+    proviso: str = ""  # of the promise, in the agent, whose buckets have a bound
 
     def as_toml(self, aggregate: str, policy: Any, held: int) -> str:
         """The same window for the agent, whose memory has a bound: twice the buckets that these readings needed."""
@@ -94,14 +109,14 @@ class Candidate:
         lines = (
             "[[window]]", f'name = "{aggregate}_{over}"', f'aggregate = "{aggregate}"',
             f'policy = {{ time = "{over}" }}' if time else f"policy = {{ count = {over} }}",
-            f"buckets = {most if time or self.method != 'every reading' else 0}", *self.keys,
+            f"buckets = {most if time or not self.every else 0}", *self.keys,
         )  # fmt: skip
         return "\n".join(lines)
 
 
 def candidates(aggregate: str, limit: float) -> list[Candidate]:
     """What is tried: every reading first, then by error or by extremes, then by a number of buckets."""
-    found = [Candidate("every reading", (sg.Constrained(EVERY),), promised=True)]
+    found = [Candidate("every reading", (sg.Constrained(EVERY),), promised=True, every=True)]
     found += _sums(limit) if aggregate in SUMS else _extremes()
     for buckets in (16, 64, 256):
         for merge in ("levels", "pairs"):
@@ -122,10 +137,12 @@ def _sums(limit: float) -> list[Candidate]:
 
 
 def _extremes() -> list[Candidate]:
-    found = [Candidate("MaxLike()", (sg.MaxLike(),), ("max_like = {}",))]
+    by_blocks = sg.MaxLike(staircase=False)
+    found = [Candidate("MaxLike(staircase=False)", (by_blocks,), ("max_like = {}",))]
     for tail in (64, 512):
         late = sg.MaxLike(staircase=True, staging=tail)
-        found.append(Candidate(f"MaxLike(staircase=True, staging={tail})", (late,), _staircase(tail), promised=True))
+        called = f"MaxLike(staircase=True, staging={tail})"
+        found.append(Candidate(called, (late,), _staircase(tail), promised=True, proviso=FITS))
     for size in (16, 64):
         budget = (sg.MaxLike(staircase=True, staging=size), sg.Constrained(size, merge="pairs"))
         called = f"MaxLike(staircase=True, staging={size}) + Constrained({size}, merge='pairs')"
@@ -174,7 +191,8 @@ def _try(candidate: Candidate, readings: Readings, aggregate: str, policy: Any, 
     created = window.footprint.created / len(exact)
     ns = spent / len(exact)
     agent = candidate.as_toml(aggregate, policy, held)
-    return Trial(candidate.method, agent, candidate.promised, created, held, used, *tally.said(), ns)
+    said = tally.said()
+    return Trial(candidate.method, agent, candidate.promised, created, held, used, *said, ns, candidate.proviso)
 
 
 class _Tally:
@@ -226,10 +244,23 @@ def show(advice: Sequence[Advice], readings: Readings) -> str:
 
 def _of_file(readings: Readings) -> str:
     count = f"{len(readings.values):,} readings of {readings.column!r}"
-    clock = f", times from {readings.clock!r}" if readings.clock else ", without times"
+    clock = f", times from {readings.clock!r}" if readings.clock else f", without times{readings.unread}"
     rest = f"; {readings.passed_over:,} rows without a number passed over" if readings.passed_over else ""
     more = "; the file has more: give --most to try them" if readings.cut_short else ""
-    return count + clock + rest + more
+    return count + clock + rest + more + _late(readings)
+
+
+def _late(readings: Readings) -> str:
+    """What a time that goes back means, where one does."""
+    late, behind = readings.late()
+    if not late:
+        return ""
+    told = (
+        f"\n{late:,} of them come after a newer one, by up to {write_duration(behind)}: a window by time keeps such a"
+    )
+    told += " reading until the newer ones before it leave."
+    mixed = f"\nIf the file holds several devices, try one of them: {ONLY}." if 2 * late > len(readings.values) else ""
+    return told + mixed
 
 
 def _table(advice: Advice) -> str:
@@ -259,5 +290,9 @@ def _words(advice: Advice) -> list[str]:
     ]
     if not best.promised:
         lines.append("The limit was kept on these readings; the method promises its certain interval, not this limit.")
+    if best.proviso:
+        lines.append(best.proviso)
+    if less := advice.fewest:
+        lines.append(f"To write and send less: {less.method}, {100 * less.opened:.3g} % opened, {less.bytes:,} bytes.")
     exact = f"A window without buckets answers exactly from {advice.exact_bytes:,} bytes; nothing of it can be synced."
     return [*lines, exact, "For the agent's configuration:", best.agent]

@@ -39,6 +39,16 @@ def checked_most(most: int) -> int:
     return most
 
 
+def checked_only(text: str | None) -> tuple[str, str] | None:
+    """A column and what it holds. Raises InputRefused for what has no "="."""
+    if text is None:
+        return None
+    column, equals, value = text.partition("=")
+    if not column or not equals:
+        raise InputRefused(f"--only {text}: expected a column and what it holds, such as device=7")
+    return column, value
+
+
 def policy_of(window: str | None, readings: Readings) -> tuple[Any, str]:
     """The window and what it is called; by default a day where the file has three, else a fifth of the readings.
 

@@ -74,7 +74,7 @@ def _means(name: str, setting: Setting, methods: list[Method]) -> Scenario:
 
 def max_like(setting: Setting) -> Scenario:
     """A maximum that evicts up to the current one; a block is as large a part of the window as the paper's."""
-    methods = [AMTA, Method("I", "block automatic", [sg.MaxLike()])]
+    methods = [AMTA, Method("I", "block automatic", [sg.MaxLike(staircase=False)])]
     for block, percent in paper.MAX_LIKE.items():
         if block // setting.scale >= 2:
             label = f"block {block // setting.scale:,}"

@@ -132,7 +132,7 @@ def max_like(given: Setting, blocks: Sequence[int | None] = (None, *map(int, MAX
     exact = np.array(sg.Window(sg.max(), policy=policy).insert_many(given.values)["max"])
     for block in blocks:
         size = None if block is None else max(2, block // given.scale)
-        window = sg.Window(sg.max(), policy=policy, histograms=[sg.MaxLike(block=size)])
+        window = sg.Window(sg.max(), policy=policy, histograms=[sg.MaxLike(block=size, staircase=False)])
         row = run(window, given, "max", exact)
         paper = None if block is None else MAX_LIKE[block]  # not scaled: its blocks are as large a part of the window
         rows.append({"row": f"max-like, blocks of {size or 'automatic'}", "paper, %": paper, **row})

@@ -78,6 +78,52 @@ def test_times_and_values_are_found_by_themselves(tmp_path: Path, file: Path) ->
     assert read(broken, "b", "", 10).times is None
 
 
+def test_columns_are_told_from_more_than_the_first_row(tmp_path: Path) -> None:
+    """A first row without a time or a value hides no column; one that is named time and cannot be read is told."""
+    rows = [f"2026-01-01 00:{i:02}:00,{i}" for i in range(60)]
+    found = read(written(tmp_path, ["time,v", ",NA", *rows]), None, None, 100)
+    assert (found.clock, found.column, len(found.values), found.passed_over) == ("time", "v", 60, 1)
+    american = written(tmp_path, ["time,v", *(f"01/31/2026 00:{i:02},{i}" for i in range(60))])
+    found = read(american, None, None, 100)
+    assert found.times is None
+    assert "'time' holds '01/31/2026 00:00': expected a date such as" in found.unread
+    assert "without times ('time' holds" in CliRunner().invoke(plan, ["--advise", str(american)]).output
+    assert read(american, None, "", 100).unread == ""
+
+
+def test_one_device_of_a_file_of_several(tmp_path: Path) -> None:
+    """`--only` takes its rows; without it the command tells that readings come after newer ones, and what to try."""
+    rows = [f"{name},{1_700_000_000 + 600 * i},{i % 7}" for name in ("a", "b", "c") for i in range(300)]
+    mixed = written(tmp_path, ["device,time,v", *rows])
+    found = read(mixed, None, None, 10_000)
+    assert found.late() == (2 * 299, 299 * 600_000_000)
+    ran = CliRunner().invoke(plan, ["--advise", str(mixed), "--aggregate", "max", "--window", "3h"])
+    assert "598 of them come after a newer one, by up to " in ran.output
+    assert "try one of them: --only COLUMN=VALUE" in ran.output
+    one = read(mixed, None, None, 10_000, ("device", "b"))
+    assert (len(one.values), one.late(), one.passed_over) == (300, (0, 0), 0)
+    ran = CliRunner().invoke(plan, ["--advise", str(mixed), "--only", "device=b", "--window", "3h"])
+    assert "300 readings of 'v'" in ran.output
+    assert "come after a newer" not in ran.output
+    for only, words in (("device=x", "no row has device = 'x'; there are a, b, c"), ("device", "such as device=7"),
+                        ("station=a", "there are device, time, v")):  # fmt: skip
+        ran = CliRunner().invoke(plan, ["--advise", str(mixed), "--only", only])
+        assert words in str(ran.exception)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([""], "first line is empty"), (["time,v"], "no rows after"), (["1,2", "2,3"], "expected names of columns"),
+        (["a;b", "1;2", "2;3"], "fields separated by commas"), (["t,v", '2026-01-01,"1,5"'], "a point in numbers"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_none_of_readings_says_why(tmp_path: Path, lines: list[str], words: str) -> None:
+    """Nothing in it, no names, other separators: each with what was seen and what is expected."""
+    with pytest.raises(InputRefused, match=words):
+        read(written(tmp_path, lines), None, None, 10)
+
+
 @pytest.mark.parametrize(
     ("text", "micros"),
     [("1700000000", 17 * 10**14), ("1700000000123", 1_700_000_000_123_000), ("1700000000000001", 1_700_000_000_000_001),
@@ -115,6 +161,9 @@ def test_what_is_advised_kept_the_limit_and_is_the_smallest(file: Path) -> None:
         )[aggregate]
         off = max(abs(a - b) / abs(b) for a, b in zip(answers, exact, strict=True))
         assert off == pytest.approx(best.greatest, abs=1e-12)
+        fewest = min(trial.opened for trial in found.trials if trial.keeps(0.01))
+        assert found.fewest is None or found.fewest.opened == fewest < best.opened / 2
+        assert (found.fewest is None) == (fewest >= best.opened / 2)
         staircase = [trial for trial in found.trials if trial.promised and "staircase" in trial.method]
         assert all(trial.exact == 1.0 and trial.width == 0.0 for trial in staircase)
 
@@ -178,7 +227,7 @@ def test_what_cannot_be_is_refused_with_a_reason(tmp_path: Path, file: Path) -> 
         (["--advise", str(file), "--aggregate", "median"], "expected one of mean"),
         (["--advise", str(file), "--error", "0"], "up to 20 %"),
         (["--advise", str(file), "--most", "3"], "expected 8 to"),
-        (["--advise", str(words_only)], "no column"),
+        (["--advise", str(words_only)], "no column holds numbers"),
         (["--advise", str(few)], "something to try"),
     ):
         ran = CliRunner().invoke(plan, arguments)

@@ -241,7 +241,7 @@ def test_what_a_window_says_of_histograms_is_what_it_gets() -> None:
     extreme = {"name": "w", "policy": {"count": 99, "up_to": "min"}, "aggregate": "min", "buckets": 0, "max_like": {}}
     arguments = build_arguments(build(minimal(window=[extreme]), FILE).windows[0])
     assert arguments["policy"] == sg.policies.count(99, up_to="min")
-    assert (list(arguments["aggregates"]), arguments["histograms"]) == (["min"], [sg.MaxLike()])
+    assert (list(arguments["aggregates"]), arguments["histograms"]) == (["min"], [sg.MaxLike(staircase=False)])
 
 
 def test_every_aggregate_that_there_is_can_be_asked_for() -> None:

@@ -98,7 +98,7 @@ def test_max_like_needs_an_extreme() -> None:
 
 def test_what_composes() -> None:
     """Sum-like or max-like, with hop, with constrained; the name tells every setting."""
-    for first in (SumLike(0.1), MaxLike()):
+    for first in (SumLike(0.1), MaxLike(block=9)):
         composition = compose([first, Hop(), Constrained(10)], KINDS, True)
         assert composition.limit == 10
         assert composition.rules() is not None

@@ -30,7 +30,7 @@ COMPOSITIONS: dict[str, tuple[Any, list[Any]]] = {
     "count alone": (time(200), [sg.SumLike(0.1, of="count")]),
     "sum-like, constrained": (time(150), [sg.SumLike(0.02, atol=1e-3), sg.Constrained(9)]),
     "max-like": (count(80), [sg.MaxLike(block=8)]),
-    "max-like, automatic": (time(400), [sg.MaxLike()]),
+    "max-like, automatic": (time(400), [sg.MaxLike(staircase=False)]),
     "max-like, the paper's": (time(200), [sg.MaxLike(block=6, candidates="paper")]),
     "max-like, constrained": (count(100), [sg.MaxLike(block=10), sg.Constrained(8)]),
     "hop": (count(60, hop=20), [sg.Hop()]),
@@ -189,8 +189,8 @@ def needed(composition: str, name: str) -> set[str]:
 @pytest.mark.parametrize(
     "histograms",
     [
-        [], [sg.MaxLike(block=6)], [sg.Constrained(8)], [sg.MaxLike(), sg.Constrained(8)],
-        [sg.MaxLike(), sg.Constrained(8, merge="pairs")],
+        [], [sg.MaxLike(block=6)], [sg.Constrained(8)], [sg.MaxLike(staircase=False), sg.Constrained(8)],
+        [sg.MaxLike(staircase=False), sg.Constrained(8, merge="pairs")],
     ],
     ids=str,
 )  # fmt: skip
@@ -225,8 +225,8 @@ def test_eviction_up_to_the_extreme_answers_as_the_whole_window(sign: int, polic
 @pytest.mark.parametrize(
     "histograms",
     [
-        [], [sg.MaxLike(block=6)], [sg.Constrained(8)], [sg.MaxLike(), sg.Constrained(8)],
-        [sg.MaxLike(), sg.Constrained(8, merge="pairs")],
+        [], [sg.MaxLike(block=6)], [sg.Constrained(8)], [sg.MaxLike(staircase=False), sg.Constrained(8)],
+        [sg.MaxLike(staircase=False), sg.Constrained(8, merge="pairs")],
     ],
     ids=str,
 )  # fmt: skip

@@ -18,7 +18,8 @@ day, week = sg.policies.time("24h"), sg.policies.time("7d")
 CASES: dict[str, tuple[Any, list[Any]]] = {
     "sum-like": (day, [sg.SumLike(0.01)]),
     "sum-like, constrained": (week, [sg.SumLike(0.01), sg.Constrained(64)]),
-    "max-like": (week, [sg.MaxLike()]),
+    "max-like": (week, [sg.MaxLike(staircase=False)]),
+    "max-like, a staircase": (week, [sg.MaxLike()]),
     "max-like, constrained": (week, [sg.MaxLike(block=100), sg.Constrained(64)]),
     "hop": (sg.policies.time("24h", hop="1h"), [sg.Hop()]),
     "hop, sum-like": (sg.policies.time("24h", hop="1h"), [sg.Hop(), sg.SumLike(0.01)]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import sluicegate as sg
 import sluicegate.window
 from sluicegate.engines import core as compiled
 from sluicegate.reference import core as pure
-from sluicegate.reference.estimate import LEAST_TAKEN, LITTLE, MOST_TAKEN, STEEP
+from sluicegate.reference.estimate import LEAST_TAKEN, LITTLE, MOST_TAKEN, SEEN, of_a_wave
 
 both = pytest.mark.usefixtures("implementation_of_window")
 BUDGETS: dict[str, list[Any]] = {
@@ -96,7 +97,7 @@ def test_few_are_opened_up_to_the_maximum(budget: str) -> None:
 
 def falls(rng: random.Random) -> Iterator[float]:
     """Descents of slopes, little dips, a step and dips again, each as long as chance has it."""
-    for _ in range(5):
+    for _ in range(7):
         level = 1000.0
         for fall in (60.0, 2.0, 300.0, 2.0, 60.0, 2.0):
             length = rng.randrange(40, 60)
@@ -128,7 +129,9 @@ def test_an_extreme_in_doubt_is_given_by_how_much(name: str, shares: int) -> Non
         certain = answer.low if sign > 0 else answer.high
         cut = [sign * x for x in held[: oldest.count]]
         behind, taken = cut[::-1].index(max(cut)), oldest.count - (len(held) - size)
-        slope = gap * len(held) <= STEEP * (max(held) - min(held)) * behind
+        depth = sign * (answer.high if sign > 0 else answer.low) - min(cut)
+        share_behind, spread = behind / len(held), max(held) - min(held)
+        slope = depth <= spread * of_a_wave(share_behind) and (depth <= SEEN * gap or share_behind >= 0.5)
         zone = "little" if gap <= LITTLE * share else "slope" if slope else "step"
         way = 0.5 if zone == "step" else min(max(taken / behind, LEAST_TAKEN), MOST_TAKEN)
         found[zone] += 1
@@ -237,3 +240,14 @@ def test_a_large_bucket_joins_no_small_one_beyond_a_steep_fall() -> None:
             assert answer.low <= exact <= answer.high
             greatest = max(greatest, abs(answer.value - exact) / exact)
     assert greatest < 0.25
+
+
+def test_no_wave_as_long_as_the_window_passes_for_a_step() -> None:
+    """Every run of every such sine falls by no more than is asked of a slope, and what is asked is hardly more."""
+    for share in (i / 100 for i in range(1, 51)):
+        deepest = max(
+            (math.cos(math.tau * at) - math.cos(math.tau * (at + share))) / 2 for at in (i / 400 for i in range(400))
+        )
+        assert deepest <= of_a_wave(share) * (1 + 1e-12)
+        assert of_a_wave(share) - deepest < 0.06
+    assert of_a_wave(0.7) == of_a_wave(0.5) == 1.0

@@ -237,6 +237,21 @@ def test_a_large_footprint_is_built_shrunk_and_emptied() -> None:
 
 
 @both
+@pytest.mark.parametrize("aggregates", [{"v": sg.variance()}, {"v": sg.std(), "m": sg.max()}], ids=["one", "two"])
+def test_what_overflows_still_has_an_order(aggregates: Any) -> None:
+    """Squares beyond float64 leave no cost: it counts as infinite, the tree stays in order, a restart knows it."""
+    given = {"policy": count(64), "histograms": [pairs(4)]}
+    window = sg.Window(aggregates, **given)
+    for i in range(40):
+        window.insert((2.0**960, 1.0, -(2.0**960), 3.0)[i % 4 if i < 30 else 1])
+        window.verify()
+        again = sg.Window.restore(window.snapshot(), aggregates, **given)
+        again.verify()
+        assert again.snapshot() == window.snapshot()
+    assert len(window) <= 4
+
+
+@both
 def test_what_makes_no_sense_is_refused() -> None:
     """Another way of merging, another engine: named, with what is expected."""
     with pytest.raises(errors.ConfigurationError, match=r"merge='triples'.*'pairs'"):

@@ -191,6 +191,31 @@ def test_a_damaged_state_is_refused() -> None:
         sg.Window.restore(window.snapshot(), {"max": sg.max()}, policy=count(50), histograms=[staircase(5)])
 
 
+@both
+def test_a_step_joins_where_that_adds_least() -> None:
+    """Levels of 20 readings a thousand apart, each falling slowly: no bucket ever spans two of them, small or not."""
+    window = sg.Window({"max": sg.max()}, policy=count(70), histograms=[staircase(2), pairs(6)])
+    opened = []
+    for i in range(600):
+        window.insert(-1000.0 * (i // 20) - i % 20)
+        assert all(bucket["max"] + 1000.0 * (bucket.t_last // 20) <= 0.0 for bucket in window.buckets())
+        opened.append(window.footprint.created)
+    window.verify()
+    assert opened[-1] - opened[300] < 300 * 0.6  # a step that joins opens none
+
+
+@both
+def test_nothing_joins_while_there_is_room() -> None:
+    """A budget that was reached once does not make steps join when it is half empty again: those answers are exact."""
+    window = sg.Window({"max": sg.max()}, policy=count(400), histograms=[staircase(2), pairs(40)])
+    for i in range(300):
+        window.insert(-float(i))
+    window.insert(5.0)  # hides all of them
+    for i in range(30):
+        window.insert(4.0 - i)
+    assert [bucket.count for bucket in window.buckets()] == [301] + [1] * 30
+
+
 def test_what_makes_no_sense_is_refused() -> None:
     """Sizes out of range, an estimate for a staircase, company that contradicts it."""
     for wrong, words in (

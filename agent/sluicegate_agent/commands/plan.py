@@ -14,14 +14,15 @@ MOST = 200_000
 @click.option("--advise", type=click.Path(path_type=Path), metavar="FILE.csv", help="Try what fits these readings.")
 @click.option("--value", help="With --advise: the column of readings; by default the last that holds numbers.")
 @click.option("--time", "clock", help='With --advise: the column of times; "" for none; by default it is looked for.')
+@click.option("--only", metavar="COLUMN=VALUE", help="With --advise: only rows such as device=7.")
 @click.option("--window", help='With --advise: a length such as "24h", or a number of readings.')
 @click.option("--aggregate", "aggregates", multiple=True, help="With --advise: mean, sum, std, variance, max, min.")
 @click.option("--error", default="1%", show_default=True, help="With --advise: the greatest error of a value.")
 @click.option("--most", default=MOST, show_default=True, help="With --advise: readings to try, from the file's begin.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
 def plan(
-    file: Path | None, advise: Path | None, value: str | None, clock: str | None, window: str | None,
-    aggregates: tuple[str, ...], error: str, most: int, as_json: bool,
+    file: Path | None, advise: Path | None, value: str | None, clock: str | None, only: str | None,
+    window: str | None, aggregates: tuple[str, ...], error: str, most: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Show the worst case of a configuration FILE: bytes of memory and disk, per stream and in all.
 
@@ -38,7 +39,7 @@ def plan(
     if (file is None) == (advise is None):
         raise click.UsageError("give a configuration FILE, or --advise FILE.csv")
     if advise is not None:
-        _advise(advise, value, clock, window, aggregates, error, most, as_json)
+        _advise(advise, value, clock, only, window, aggregates, error, most, as_json)
     elif file is not None:
         _worst_case(file, as_json)
 
@@ -59,15 +60,21 @@ def _worst_case(file: Path, as_json: bool) -> None:
 
 
 def _advise(
-    file: Path, value: str | None, clock: str | None, window: str | None, aggregates: tuple[str, ...], error: str,
-    most: int, as_json: bool,
+    file: Path, value: str | None, clock: str | None, only: str | None, window: str | None,
+    aggregates: tuple[str, ...], error: str, most: int, as_json: bool,
 ) -> None:  # fmt: skip
     from sluicegate_agent.advice import advise, show
     from sluicegate_agent.advice_file import read
-    from sluicegate_agent.advice_options import checked_aggregates, checked_error, checked_most, policy_of
+    from sluicegate_agent.advice_options import (
+        checked_aggregates,
+        checked_error,
+        checked_most,
+        checked_only,
+        policy_of,
+    )  # fmt: skip
 
     names, limit = checked_aggregates(aggregates), checked_error(error)
-    readings = read(file, value, clock, checked_most(most))
+    readings = read(file, value, clock, checked_most(most), checked_only(only))
     policy, called = policy_of(window, readings)
     found = [advise(readings, name, policy, called, limit) for name in names]
     if as_json:
@@ -75,6 +82,7 @@ def _advise(
 
         told: dict[str, object] = {"file": str(file), "column": readings.column, "times": readings.clock}
         told |= {"cut_short": readings.cut_short, "passed_over": readings.passed_over}
+        told |= {"late": readings.late()[0]}
         told["advice"] = [each.as_dict() for each in found]
         click.echo(json.dumps(told, indent=2))
     else:

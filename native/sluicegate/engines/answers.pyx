@@ -12,7 +12,7 @@ from sluicegate.histograms._statistics cimport Moments, c_merge
 cdef extern from "exponential.h" nogil:
     double sluicegate_exponential(double x)
 
-cdef double LITTLE = 0.5, STEEP = 3.0, LEAST_TAKEN = 0.125, MOST_TAKEN = 0.875  # as the twin
+cdef double LITTLE = 0.0078125, SEEN = 3.0, LEAST_TAKEN = 0.125, MOST_TAKEN = 0.875  # as the twin
 
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil:
@@ -276,20 +276,28 @@ cdef int64_t possible(const Sums* sums, Cut where) noexcept nogil:
     return low
 
 
+cdef inline double of_a_wave(double share) noexcept nogil:
+    """How deep a wave as long as the window falls over a share of its readings, at most; as the twin."""
+    cdef double x = least(share, 0.5)
+    return 4.0 * x * (1.0 - x)
+
+
 cdef double cut_extreme(
     const Output* o, double sign, double others, const Slot* leaf, Cut where, double spread, int64_t readings
 ) noexcept nogil:
     """The extreme of `others` and of what is left of the cut leaf; as the twin's `_likely`. The window's spread and readings."""
     cdef int own = o.high if sign > 0 else o.low, ends = o.high_ends if sign > 0 else o.low_ends
     cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i, place = leaf[own + 4].i, behind = end - 1 - place
-    cdef double last = leaf[o.last].f, after = leaf[ends + 2].f if ends >= 0 else leaf[own].f, likely, way
+    cdef double last = leaf[o.last].f, after = leaf[ends + 2].f if ends >= 0 else leaf[own].f, likely, way, share
     cdef double low = beyond(sign, leaf[own].f if place >= end - where.least else last, others)
     cdef double high = beyond(sign, leaf[own].f if place >= end - where.most else after, others)
+    cdef double depth = fabs(high - leaf[o.low if sign > 0 else o.high].f)
     if ends < 0:
         return low
     if o.buckets and fabs(high - low) > LITTLE * (spread / <double> o.buckets):
         way = 0.5
-        if fabs(high - low) * <double> readings <= STEEP * spread * <double> behind:
+        share = <double> behind / <double> readings
+        if depth <= spread * of_a_wave(share) and (depth <= SEEN * fabs(high - low) or share >= 0.5):
             way = least(greatest((<double> where.taken) / (<double> behind), LEAST_TAKEN), MOST_TAKEN)
         return low + way * (high - low)
     likely = leaf[own].f if place >= end - where.taken else after if 2 * where.taken >= behind else last

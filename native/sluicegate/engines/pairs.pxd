@@ -50,6 +50,8 @@ cdef class Pairs(Engine):
 
     cdef int measure(self, terms) except -1
     cdef int merge(self) noexcept nogil  # the pair that adds least; OLDEST | NEWEST where it holds one of them; needs two buckets
+    cdef bint wants(self, const Slot* leaf) noexcept nogil  # `leaf` and the newest are the pair that adds least: join it; needs two
+    cdef Node* least(self) noexcept nogil
     cdef void pop_newest(self) noexcept nogil  # the one before it is open again
     cdef int take_state(self, int64_t index) noexcept nogil  # GIVEN, FRESH or TOOK; GIVEN from now on
     cdef Node* find(self, int64_t index) noexcept nogil
@@ -72,3 +74,4 @@ cdef class Pairs(Engine):
     cdef void rescale(self) noexcept nogil
     cdef const Slot* closed_rest(self) noexcept nogil
     cdef int check_node(self, Node* node) except -1
+    cdef double added(self, const Slot* pair, const Slot* first, const Slot* second) noexcept nogil

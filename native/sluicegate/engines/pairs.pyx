@@ -6,6 +6,7 @@ are a hash of the first ordinal: its shape, and so every bit of an answer, follo
 """
 
 cimport cython
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp
@@ -127,6 +128,12 @@ cdef class Pairs(Engine):
             self.choose(node)
             node = node.up
 
+    cdef double added(self, const Slot* pair, const Slot* first, const Slot* second) noexcept nogil:
+        """The weight of both as one, less their own; where squares overflow it is no number, and counts as infinite."""
+        cdef double cost = weight(self.terms, self.m, pair) - weight(self.terms, self.m, first)
+        cost -= weight(self.terms, self.m, second)
+        return cost if cost == cost else INFINITY
+
     cdef void price(self, Node* node) noexcept nogil:
         """What merging a closed bucket with the next adds to the interval of a window whose edge may be at any reading."""
         cdef Slot* pair = self.spare + S_PAIR * self.p.width
@@ -135,8 +142,7 @@ cdef class Pairs(Engine):
         if after == NULL:
             return
         combine(self.p, pair, self.partial(node), self.partial(after))
-        node.cost = weight(self.terms, self.m, pair) - weight(self.terms, self.m, self.partial(node))
-        node.cost -= weight(self.terms, self.m, self.partial(after))
+        node.cost = self.added(pair, self.partial(node), self.partial(after))
         node.size = pair[H_COUNT].i
 
     cdef void close(self, Node* node) noexcept nogil:
@@ -249,17 +255,32 @@ cdef class Pairs(Engine):
             node.after.before = node.before
         self.cursor = NULL
 
-    cdef int merge(self) noexcept nogil:
+    cdef Node* least(self) noexcept nogil:
+        """The first of the pair that adds least, the open bucket's among them."""
         cdef Node* first
-        cdef Node* second
-        cdef int touched
         if self.m > 1 and self.merges >= self.due:
             self.rescale()
         first = self.newest.before
         self.price(first)
         if self.root.cheapest != NULL and not cheaper(first, self.root.cheapest):
             first = self.root.cheapest
-        second = first.after
+        return first
+
+    cdef bint wants(self, const Slot* leaf) noexcept nogil:
+        cdef Slot* pair = self.spare + S_PAIR * self.p.width
+        cdef Node* first = self.least()
+        cdef double cost
+        combine(self.p, pair, self.partial(self.newest), leaf)
+        cost = self.added(pair, self.partial(self.newest), leaf)
+        if cost > first.cost or (cost == first.cost and pair[H_COUNT].i >= first.size):
+            return False
+        self.merges += 1
+        return True
+
+    cdef int merge(self) noexcept nogil:
+        cdef Node* first = self.least()
+        cdef Node* second = first.after
+        cdef int touched
         touched = (OLDEST if first == self.oldest else 0) | (NEWEST if second == self.newest else 0)
         self.merges += 1
         self.tail -= 1

@@ -65,7 +65,6 @@ cdef class Staging(Ruling):
     cdef int verdict(self) noexcept nogil:
         cdef const Slot* old = self.staged.at(self.staged.base)
         cdef const Slot* newest
-        cdef int64_t inside
         if self.staged.irrelevant():
             return FORWARD
         if self.staged.kept() == 0:
@@ -75,10 +74,7 @@ cdef class Staging(Ruling):
             return OPEN
         if self.staged.hides(old, newest) or not self.staged.candidate(old):
             return JOIN
-        inside = max(self.accepted - self.engine.leaf(self.engine.head)[H_O_FIRST].i + 1, self.fewest_cut())
-        if self.pairs.merges > 0 and (newest[H_COUNT].i + old[H_COUNT].i - 1) * (self.finer * (self.limit - 2)) < inside:
-            return JOIN
-        return OPEN
+        return JOIN if self.limit and self.staged.kept() >= self.limit and self.staged.stored.wants(old) else OPEN
 
     cdef void note_oldest(self) noexcept nogil:
         """The oldest bucket takes over another: what has left of it stays known."""

@@ -15,13 +15,18 @@ MOST_BLOCK = 2**53
 LEAST_STAGING, MOST_STAGING = 2, 2**20
 STAGING = 8192  # of a staircase: grown as it is needed; the paper's buffer before the data store is 512
 RANGES = ("recommended", "paper")
+CONFIDENCE = 0.95
 EXTREMES = {"max": 1, "argmax": 1, "max_count": 1, "min": -1, "argmin": -1, "min_count": -1}  # +1: of x, −1: of −x
 BOTH = ("range",)
 
 
 @dataclass(frozen=True, slots=True)
 class MaxLike:
-    """A reading opens a bucket where block maxima say that it may become the window's maximum (or minimum).
+    """A reading opens a bucket where it may become the window's maximum (or minimum): by a staircase, or by blocks.
+
+    With nothing said a staircase: exact, always (below). With `block`, `confidence` or `candidates`, `staging=0` or
+    `staircase=False` block maxima say what may become the maximum, as in the paper, and nothing limits how far a value
+    is off when the stream falls below them for longer than its window (its interval holds all the same).
 
     `block`: readings a block, 2 or more; None: a thirtieth of the longest window so far, at least 64. `confidence`: of
     the candidates' range. `candidates`: "recommended", all from the lower quantile upwards, or "paper", the paper's
@@ -44,13 +49,16 @@ class MaxLike:
     """
 
     block: int | None = None
-    confidence: float = 0.95
-    candidates: str = "recommended"
+    confidence: float = CONFIDENCE
+    candidates: str = RANGES[0]
     staging: int | None = None
-    staircase: bool = False
+    staircase: bool | None = None  # None: where no estimate is asked for; True or False once it is made
 
     def __post_init__(self) -> None:
         """Check each setting by itself; which aggregates there are is checked by the window."""
+        if self.staircase is None:
+            estimate = (self.block, self.confidence, self.candidates) != (None, CONFIDENCE, RANGES[0])
+            object.__setattr__(self, "staircase", not estimate and self.staging != 0)
         if self.block is not None:
             check_whole("MaxLike", "block", self.block, LEAST_BLOCK, MOST_BLOCK)
         check_confidence("MaxLike", self.confidence)

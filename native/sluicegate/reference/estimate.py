@@ -20,8 +20,8 @@ from sluicegate.reference.program import Partial, Slot, log_of
 from sluicegate.reference.statistics import Moments, merge
 
 CUSTOM, BY_COUNT, BY_TIME = range(3)
-LITTLE = 0.5  # of a bucket's even share of the window's spread: hardly in doubt
-STEEP = 3.0  # times what the readings fall by if all share the spread: no wave as long as the window is steeper (π)
+LITTLE = 0.0078125  # of a bucket's even share of the window's spread: not in doubt
+SEEN = 3.0  # times what is in doubt: a slope is no deeper, else noise or the rest of the window hides most of it
 LEAST_TAKEN, MOST_TAKEN = 0.125, 0.875  # of the way from what is certain to what is possible
 Value = Any
 
@@ -40,6 +40,15 @@ class Budget(NamedTuple):
     limit: int
     spread: float
     readings: int
+
+
+class Places(NamedTuple):
+    """Where a partial keeps an extreme, the opposite one, what follows the extreme (−1: nowhere), the last value."""
+
+    own: int
+    other: int
+    after: int
+    last: int
 
 
 class Edge(NamedTuple):
@@ -225,18 +234,19 @@ def _of_extremes(
 ) -> Value:
     low, high, last = (layout.slot(op, dimension) for op in (Op.LOW, Op.HIGH, Op.LAST))
     if kind == "range":
-        ends = (_extreme(leaf, own, _following(layout, dimension, sign), last, rest, where, sign, budget)[0]
-                for own, sign in ((high, 1), (low, -1)))  # fmt: skip
+        places = ((Places(high, low, _following(layout, dimension, 1), last), 1),
+                  (Places(low, high, _following(layout, dimension, -1), last), -1))  # fmt: skip
+        ends = (_extreme(leaf, kept, rest, where, sign, budget)[0] for kept, sign in places)
         greatest, least = (end for end in ends if end is not None)
         return greatest - least
     sign = 1 if kind in ("max", "argmax", "max_count") else -1
-    own = high if sign == 1 else low
+    own, other = (high, low) if sign == 1 else (low, high)
     if kind.endswith("_count"):
         counted = layout.slot(Op.HIGH_COUNT if sign == 1 else Op.LOW_COUNT, dimension)
         return _occurrences(leaf, own, counted, last, rest, where, sign)
     timed = kind.startswith("arg")
     after = -1 if timed else _following(layout, dimension, sign)
-    return _extreme(leaf, own, after, last, rest, where, sign, budget)[1 if timed else 0]
+    return _extreme(leaf, Places(own, other, after, last), rest, where, sign, budget)[1 if timed else 0]
 
 
 def _following(layout: Layout, dimension: int, sign: int) -> int:
@@ -338,42 +348,53 @@ def _possible(sums: Sums, where: Cut) -> int:
 
 
 def _extreme(
-    leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int, budget: Budget
+    leaf: Partial, kept_at: Places, rest: Partial | None, where: Cut, sign: int, budget: Budget
 ) -> tuple[Value, Value]:
     """Value and time: the cut leaf's extreme where it certainly is inside, else the last reading, which surely is.
 
     Where its time is not asked for and what follows the extreme is known (`after` ≥ 0): as `_likely`, without a time.
     """
-    end = leaf[O_FIRST] + leaf[COUNT]
+    end, own = leaf[O_FIRST] + leaf[COUNT], kept_at.own
     kept = end - where.least  # ordinals from here on are certainly inside
-    if after >= 0:
-        return _likely(leaf, own, after, last, rest, where, sign, budget), leaf[T_LAST]
+    if kept_at.after >= 0:
+        return _likely(leaf, kept_at, rest, where, sign, budget), leaf[T_LAST]
     if leaf[own + 4] >= kept:
         value, time = leaf[own], leaf[own + 1 if leaf[own + 3] >= kept else own + 2]
     else:
-        value, time = leaf[last], leaf[T_LAST]
+        value, time = leaf[kept_at.last], leaf[T_LAST]
     if rest is None or sign * value > sign * rest[own]:
         return value, time
     return rest[own], min(time, rest[own + 1]) if value == rest[own] else rest[own + 1]
 
 
-def _likely(
-    leaf: Partial, own: int, after: int, last: int, rest: Partial | None, where: Cut, sign: int, budget: Budget
-) -> float:
+def of_a_wave(share: float) -> float:
+    """How deep a wave as long as the window falls over a share of its readings, at most, as a part of its own depth.
+
+    A sine falls by sin(π · share) of it around its steepest place; the parabola lies just above, up to half a wave.
+    """
+    x = min(share, 0.5)
+    return 4.0 * x * (1.0 - x)
+
+
+def _likely(leaf: Partial, kept_at: Places, rest: Partial | None, where: Cut, sign: int, budget: Budget) -> float:
     """What is greatest of the rest and what is left of the cut leaf, between what is certain and what is possible.
 
-    Without a limit of buckets, or where little is in doubt, it is the likelier end: the leaf's extreme if the estimate
-    takes its place to be inside, or the greatest of what follows while at least half of that is inside (as likely as
-    not), or the last reading. Where more is, and it may be a slope, as much of the way is taken as of what follows the
-    extreme is inside. What is steeper is a step at a place that nothing tells: the middle, off by half at most.
+    Without a limit of buckets, or where next to nothing is in doubt, it is the likelier end: the leaf's extreme if the
+    estimate takes its place to be inside, or the greatest of what follows while at least half of that is inside (as
+    likely as not), or the last reading. Where more is, and the leaf may be a slope down to its opposite extreme, as
+    much of the way is taken as of what follows the extreme is inside; also in half of the window's readings or more,
+    which hold whole waves or many steps. What is steeper than any wave as long as the window, or of which most is not
+    seen, may be a step at a place that nothing tells: the middle, off by half at most.
     """
+    own, other, after, last = kept_at
     end, place = leaf[O_FIRST] + leaf[COUNT], leaf[own + 4]
     others = -sign * inf if rest is None else rest[own]
     low = _beyond(sign, leaf[own] if place >= end - where.least else leaf[last], others)
     high = _beyond(sign, leaf[own] if place >= end - where.most else leaf[after], others)
     behind = end - 1 - place
     if budget.limit and abs(high - low) > LITTLE * (budget.spread / budget.limit):
-        slope = abs(high - low) * budget.readings <= STEEP * budget.spread * behind
+        depth, share = abs(high - leaf[other]), behind / budget.readings
+        slope = depth <= budget.spread * of_a_wave(share) and (depth <= SEEN * abs(high - low) or share >= 0.5)
         way = min(max(where.taken / behind, LEAST_TAKEN), MOST_TAKEN) if slope else 0.5
         return low + way * (high - low)
     half = 2 * where.taken >= behind

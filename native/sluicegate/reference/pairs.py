@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from math import inf
 from typing import NamedTuple
 
 from sluicegate.errors import InvariantError
@@ -104,11 +105,7 @@ class Pairs:
         What a pair adds: the weight of both as one bucket, less their own, so the interval's width, by how much it
         grows on average over the readings at which the window's edge may stand.
         """
-        if len(self._weights.terms) > 1 and self.merges >= self._due:
-            self._rescale()
-        n = len(self._leaves)
-        costs = [*self._costs, self._adds(n - 2)]
-        i = min(range(n - 1), key=lambda i: (costs[i], self._readings(i), i))
+        n, i = len(self._leaves), self._least()[2]
         self._leaves[i : i + 2] = [self._combine(self._leaves[i], self._leaves[i + 1])]
         self._state[i : i + 2] = [State.TOOK]
         self.merges += 1
@@ -119,9 +116,29 @@ class Pairs:
             self._costs[place] = self._adds(place)
         return Merged(i == 0, i == n - 2)
 
+    def wants(self, leaf: Partial) -> bool:
+        """Whether `leaf` and the newest bucket are the pair that adds least of all: then it is to be joined."""
+        least = self._least()
+        newest = self._leaves[-1]
+        wanted = (self._added(newest, leaf), int(newest[COUNT] + leaf[COUNT])) < least[:2]
+        self.merges += wanted
+        return wanted
+
+    def _least(self) -> tuple[float, int, int]:
+        """What the pair that adds least adds, its readings, its place; of equals the fewest readings, the oldest."""
+        if len(self._weights.terms) > 1 and self.merges >= self._due:
+            self._rescale()
+        n = len(self._leaves)
+        costs = [*self._costs, self._adds(n - 2)]
+        return min((costs[i], self._readings(i), i) for i in range(n - 1))
+
     def _adds(self, i: int) -> float:
-        a, b = self._leaves[i : i + 2]
-        return self._weights(self._combine(a, b)) - self._weights(a) - self._weights(b)
+        return self._added(*self._leaves[i : i + 2])
+
+    def _added(self, a: Partial, b: Partial) -> float:
+        """The weight of both as one, less their own; where squares overflow it is no number, and counts as infinite."""
+        cost = self._weights(self._combine(a, b)) - self._weights(a) - self._weights(b)
+        return cost if cost == cost else inf
 
     def _readings(self, i: int) -> int:
         return int(self._leaves[i][COUNT] + self._leaves[i + 1][COUNT])

@@ -100,10 +100,8 @@ class Staging(Evicting):
         newest = stored.leaf(stored.tail - 1)
         if staged.hides(old, newest) or not staged.candidate(old):
             return Verdict.JOIN
-        inside = max(self.accepted - int(staged.leaf(staged.head)[O_FIRST]) + 1, self._fewest_cut)
-        size = newest[COUNT] + old[COUNT] - 1
-        forced = stored.merges > 0 and size * (FINER * (self.limit - 2)) < inside
-        return Verdict.JOIN if forced else Verdict.OPEN
+        full = self.limit and staged.kept >= self.limit
+        return Verdict.JOIN if full and stored.wants(old) else Verdict.OPEN
 
     @property
     def _fewest_cut(self) -> int:
