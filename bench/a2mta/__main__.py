@@ -37,7 +37,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         )
     scale.add_argument("--scale", type=int, metavar="N", help="1/N of the paper")
     parser.add_argument("--windows", type=int, default=24, metavar="N", help="the stream's length; 24 in the paper")
-    parser.add_argument("--trace", default="memory", help="memory, calm, near-zero, or a CSV file")
+    parser.add_argument("--trace", default="memory", help="memory, calm, steps, near-zero, or a CSV file")
     parser.add_argument("--column", help="of the CSV file; without it the last")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, by comma")
@@ -92,6 +92,8 @@ def main(arguments: list[str] | None = None) -> int:
     for folder in folders:
         for path in figures.draw(rows, folder):
             print(path)
+    for row in failed(rows):
+        print(_failure(row), file=sys.stderr)
     return 1 if failed(rows) else 0
 
 
@@ -106,6 +108,14 @@ def _command(options: argparse.Namespace) -> str:
 def failed(rows: list[Row]) -> list[Row]:
     """Rows with an interval that does not hold the exact result, or with a value beyond the user's limit."""
     return [row for row in rows if row["outside"] or row["over the limit"]]
+
+
+def _failure(row: Row) -> str:
+    """Why the command ends with 1, in words."""
+    return (
+        f"{row['label']}: {row['outside']:,} of {row['asked']:,} intervals outside, {row['over the limit']:,} of "
+        f"{row['checked']:,} values beyond the limit (withhold=True gives out none of those)"
+    )
 
 
 if __name__ == "__main__":
