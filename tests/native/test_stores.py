@@ -174,7 +174,11 @@ def test_closed_while_another_thread_puts_and_deletes(opens: Opens) -> None:
         assert len(ended) == 1
         pages = [Key(0, page) for page in range(50)]
         again = opens()
-        assert again.get(pages) == again.get([Key(1, key.page) for key in pages])
+        left, right = again.get(pages), again.get([Key(1, key.page) for key in pages])
+        if isinstance(again, stores.Couchbase):  # no transactions: of the last call some rows may be there
+            assert sum(one != other for one, other in zip(left, right, strict=True)) <= attempt + 1
+        else:
+            assert left == right
 
 
 @pytest.mark.parametrize("key", [Key(-2, 0), Key(64, 0), Key(0, -1), Key(0, 2**56)])
