@@ -28,7 +28,7 @@ RUNS = 64
 FEW = 8  # counts so low that a whole number of readings at each end says more
 _EPSILON = sys.float_info.epsilon
 _TINY = 5e-324
-_SQUARED = 1e150  # beyond it squares of differences may overflow
+SQUARED = 1e150  # beyond it squares of differences may overflow
 _INFINITE = math.inf
 Quadratic = tuple[float, float, float]  # a·ν² + b·ν + c
 
@@ -70,7 +70,7 @@ def variance_interval(
         return Interval(math.nan, math.nan, math.nan, True, True)
     known = (inside, part) if bucket is None else (inside, part, bucket)
     ends = [abs(x) for m in known for x in (m.low, m.high) if math.isfinite(x)]
-    if max(*ends, abs(center)) > _SQUARED:
+    if max(*ends, abs(center)) > SQUARED:
         return Interval(_INFINITE, 0.0, _INFINITE, False, first > part.count_low)
     problem, slack = _problem(inside, part, center, bucket)
     low, high = _INFINITE, -_INFINITE

@@ -7,7 +7,7 @@ readings (error-algebra: a local window), also where its times go back: a window
 from __future__ import annotations
 
 from array import array
-from math import exp, inf, log, nextafter
+from math import exp, fsum, inf, log, nextafter
 from typing import Any, NamedTuple
 
 from sluicegate import bounds, bounds_extremes, bounds_variance
@@ -303,7 +303,7 @@ def _exactly(layout: Layout, i: int, value: Any, leaves: list[Slots], readings: 
         low, high = bounds_extremes.difference(max(leaf[slots[1]] for leaf in leaves), min(column))
         return _clamped(value, low, high, True)
     if monoid.kind in ("variance", "std"):
-        return _of_interval(_exact_spread(monoid, value, [leaf[slots[0] + 1] for leaf in leaves]), value)
+        return _of_interval(_exact_spread(monoid, [leaf[slots[0] + 1] for leaf in leaves]), value)
     n = len(column)
     total = value if monoid.kind == "sum" else (log(value) if monoid.kind == "geometric_mean" else value) * n
     kind = "mean" if monoid.kind == "geometric_mean" else monoid.kind
@@ -313,9 +313,11 @@ def _exactly(layout: Layout, i: int, value: Any, leaves: list[Slots], readings: 
     return _clamped(value, nextafter(interval.low, -inf), nextafter(interval.high, inf), True)
 
 
-def _exact_spread(monoid: Monoid, value: float, column: list[float]) -> bounds.Interval:
-    n = len(column)
-    variance = value * value if monoid.kind == "std" else value
-    moments = bounds_variance.Moments(n, sum(column) / n, variance * (n - monoid.ddof), min(column), max(column))
+def _exact_spread(monoid: Monoid, column: list[float]) -> bounds.Interval:
+    """From the readings that are held: an engine that subtracts may still carry what those that left rounded away."""
+    n, reach = len(column), max(map(abs, column))
+    mean = sum(column) / n if reach > bounds_variance.SQUARED else fsum(column) / n
+    m2 = 0.0 if reach > bounds_variance.SQUARED else fsum((x - mean) * (x - mean) for x in column)
+    moments = bounds_variance.Moments(n, mean, m2, min(column), max(column))
     interval = bounds_variance.variance_interval(moments, bounds.NOTHING, 0.0, None, monoid.ddof)
     return bounds_variance.std_interval(interval) if monoid.kind == "std" else interval

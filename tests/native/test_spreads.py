@@ -145,6 +145,26 @@ def test_windows_of_single_readings(engine: str, policy: Any) -> None:
 
 
 @pytest.mark.usefixtures("implementation_of_window")
+@pytest.mark.parametrize("engine", ["soe", "amta", "two_stacks"])
+@pytest.mark.parametrize("hop", [1, 7])
+def test_an_interval_owes_nothing_to_readings_that_left(engine: str, hop: int) -> None:
+    """What far readings round away may stay with an engine that subtracts; the interval holds the exact result."""
+    source = random.Random(5)
+    for far in (30.0, 1e3, 1e6, 1e9):
+        window = sg.Window({"v": sg.variance(), "d": sg.std()}, policy=sg.policies.count(3, hop=hop), engine=engine)
+        seen: list[Fraction] = []
+        for i in range(400):
+            value = source.random() * (far ** source.random() if i % 3 == 0 else 1.0)
+            window.insert(value)
+            seen.append(Fraction(value))
+            held = seen[-len(window) :]
+            mean = sum(held) / len(held)
+            exact = sum((x - mean) ** 2 for x in held) / len(held)
+            answers = window.query(bounds=True)
+            assert Fraction(answers["v"].low) <= exact <= Fraction(answers["v"].high)
+            assert Fraction(answers["d"].low) ** 2 <= exact <= Fraction(answers["d"].high) ** 2
+
+
 def test_a_batch_gives_what_single_readings_give() -> None:
     """Columns of a batch are the answers after each reading; NaN where there is none."""
     values = [float(x % 7 + 1) for x in range(60)]
