@@ -315,9 +315,10 @@ def _exactly(layout: Layout, i: int, value: Any, leaves: list[Slots], readings: 
 
 def _exact_spread(monoid: Monoid, column: list[float]) -> bounds.Interval:
     """From the readings that are held: an engine that subtracts may still carry what those that left rounded away."""
-    n, reach = len(column), max(map(abs, column))
-    mean = sum(column) / n if reach > bounds_variance.SQUARED else fsum(column) / n
-    m2 = 0.0 if reach > bounds_variance.SQUARED else fsum((x - mean) * (x - mean) for x in column)
+    n, mean, m2 = len(column), 0.0, 0.0
+    if max(map(abs, column)) <= bounds_variance.SQUARED:  # else nothing is said of them
+        mean = fsum(column) / n
+        m2 = fsum((x - mean) * (x - mean) for x in column)
     moments = bounds_variance.Moments(n, mean, m2, min(column), max(column))
     interval = bounds_variance.variance_interval(moments, bounds.NOTHING, 0.0, None, monoid.ddof)
     return bounds_variance.std_interval(interval) if monoid.kind == "std" else interval

@@ -126,7 +126,7 @@ cdef void shorten_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, in
 cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil  # one that is empty or shortened, for first … end − 1, at most n of them
 cdef void begin_batch(Pool* pool) noexcept nogil  # chunks may come off the shelf
 cdef void end_batch(Pool* pool) noexcept nogil  # those that are free lie there again
-cdef void narrow(Queue* queue) noexcept nogil  # a ring that more chunks of the heap than are there now made twice as long as they need is half as long
+cdef void narrow(Queue* queue) noexcept nogil  # halves a ring at least twice as long as its chunks of the heap need
 cdef bint prepare(Pool* pool) noexcept nogil  # has a large chunk at hand before it is needed, a few pages a call; False: nothing to do
 cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # gives back what lies wholly before `index`; O(1)
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil

@@ -27,8 +27,8 @@ cdef extern from "little.h" nogil:
 
 cdef enum:
     LEAST_STEADY = 15  # readings of the window at least, where one leaves for each that comes
-    MOST_STEADY = 512
-    LITTLE = 256
+    MOST_STEADY = 512  # and at most: flat arrays of 1,024 gained nothing
+    LITTLE = 256  # readings of the window at most, else
     PIECE = 512  # readings at once
     LEVELS_OF_LITTLE = 12
     ROOM_BESIDE = 14 * (EIGHT + 2) + PIECE  # partials: between the levels, and totals nobody asked for

@@ -134,8 +134,10 @@ class Core(Bucketing):
 
         What a bucket's sums are taken around is every device's contract and in its interval; an exact result has none.
         """
-        if self._bucketed or not self._layout.centered:
-            return tuple(values) if self._layout.centered else (0.0,) * len(values)
+        if not self._layout.centered:
+            return (0.0,) * len(values)
+        if self._bucketed:
+            return tuple(values)
         return tuple(x if abs(x) < FAR_CENTER else 0.0 for x in values)
 
     def _lift(self, values: Sequence[float], time: int) -> Partial:
