@@ -155,7 +155,9 @@ def _of_run(p: _Problem, first: int, last: int, ddof: int) -> tuple[float, float
     weight = min(_weight(n, first), _weight(n, last))
     low = m2 / (n + last) + weight * apart * apart
     low = max(low, _least(p, first, least, most) if first == last else 0.0) * ((n + last) / (n + last - ddof))
-    high = max(_greatest(p, first, last, c, least, most) for c in {first, last})
+    high = _greatest(p, first, last, first, least, most)
+    if first < last:
+        high = max(high, _greatest(p, first, last, last, least, most))
     return low, high * ((n + first) / (n + first - ddof))
 
 
@@ -165,7 +167,8 @@ def _least(p: _Problem, c: int, least: float, most: float) -> float:
         return 0.0
     n, size, total = p.inside.n, p.bucket.n, p.inside.n + c
     out = size - c
-    others = out * (p.bucket.high - p.bucket.low) ** 2 / 4.0 if out > 1 else 0.0
+    reach = p.bucket.high - p.bucket.low
+    others = out * (reach * reach) / 4.0 if out > 1 else 0.0
     bend = size * c / out
     known = p.inside.m2 + p.bucket.m2 - others - _blur(p, bend)
     own = _square(-bend / total, p.bucket.mean, known / total)
@@ -200,7 +203,7 @@ def _greatest(p: _Problem, first: int, last: int, c: int, least: float, most: fl
     """The greatest variance (ddof 0) over ν in least … most, of c readings where values are the limit."""
     n, mean, m2 = p.inside.n, p.inside.mean, p.inside.m2
     apart = _square(_weight(n, min(max(n, first), last)), mean, 0.0)
-    by_value = _add(_square(0.0, 0.0, m2 / (n + c)), _within(c / (n + c), p.low, p.high), apart)
+    by_value = _add(_add(_square(0.0, 0.0, m2 / (n + c)), _within(c / (n + c), p.low, p.high)), apart)
     if p.bucket is None:
         if first == last:
             return _greatest_whole(p, c, least, most)
@@ -219,7 +222,7 @@ def _greatest_whole(p: _Problem, c: int, least: float, most: float) -> float:
     """The same for one count, which is whole: between the means i·M + (c − i)·m the deviations sag."""
     n, mean, spread = p.inside.n, p.inside.mean, p.high - p.low
     if not spread > 0.0:
-        return (p.inside.m2 + n * c / (n + c) * (least - mean) ** 2) / (n + c)
+        return (p.inside.m2 + n * c / (n + c) * ((least - mean) * (least - mean))) / (n + c)
     best = ((p.high + p.low) * (n + c) / 2 - n * mean) / c
     steps = {math.floor(c * (min(max(nu, least), most) - p.low) / spread) for nu in (least, best, most)}
     grid = [p.low + (i + j) * spread / c for i in steps for j in (-1, 0, 1, 2)]
@@ -232,7 +235,8 @@ def _with_mean(p: _Problem, c: int, nu: float) -> float:
     u = c * (nu - p.low) / spread
     f = u - math.floor(u)
     own = spread * spread * (math.floor(u) + f * f - u * u / c)
-    return (p.inside.m2 + max(own, 0.0) + n * c / (n + c) * (nu - p.inside.mean) ** 2) / (n + c)
+    apart = nu - p.inside.mean
+    return (p.inside.m2 + max(own, 0.0) + n * c / (n + c) * (apart * apart)) / (n + c)
 
 
 def _square(k: float, center: float, at: float) -> Quadratic:
@@ -245,8 +249,8 @@ def _within(k: float, low: float, high: float) -> Quadratic:
     return -k, k * (low + high), -k * low * high
 
 
-def _add(*terms: Quadratic) -> Quadratic:
-    return sum(t[0] for t in terms), sum(t[1] for t in terms), sum(t[2] for t in terms)
+def _add(a: Quadratic, b: Quadratic) -> Quadratic:
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 def _negated(q: Quadratic) -> Quadratic:

@@ -19,7 +19,7 @@ from sluicegate.errors import BoundsError, InputError
 #: Those whose intervals are compiled, and which a run answers without touching the tree.
 SWIFT = {
     "count": sg.count(), "sum": sg.sum(), "mean": sg.mean(), "min": sg.min(), "max": sg.max(), "first": sg.first(),
-    "last": sg.last(),
+    "last": sg.last(), "range": sg.range(),
 }  # fmt: skip
 
 

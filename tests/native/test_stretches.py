@@ -55,13 +55,32 @@ def test_each_interval_of_a_long_run_is_the_twins(policy: str, scale: str) -> No
     assert batch.snapshot() == single.snapshot()
 
 
+SPREADS = {"variance": sg.variance(), "std": sg.std(ddof=1), "mean": sg.mean()}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_each_interval_of_a_spread_is_the_twins(policy: str, scale: str) -> None:
+    """One answer in sixty, in a window that grows, and in a full one: cut to few readings of a bucket, and to many."""
+    rng = random.Random(policy + scale)
+    values, at = waves(rng, SCALES[scale], 1e9 if scale == "far" else 0.0), times(rng)
+    batch, single = (sg.Window(SPREADS, policy=POLICIES[policy], histograms=[sg.Constrained(8)]) for _ in range(2))
+    columns = batch.insert_many(values, at, bounds=True)
+    for i, (x, t) in enumerate(zip(values, at, strict=True)):
+        single.insert(x, t)
+        if i % 60 == 0 or i % 900 > 891:
+            for name, answer in single.query(bounds=True).items():
+                found = [column[i] for column in columns[name]]
+                assert all(map(same, found, map(number, answer[:3]))), (i, name, found, answer)
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_exact_result_is_inside_and_the_limit_kept(policy: str) -> None:
     """Against fractions over a plain list, at each reading: sum and mean inside, what is given out within the limit."""
     rng = random.Random(policy)
     values, at, error = waves(rng, 1.0, 10.1), times(rng), 0.3
     rule = POLICIES[policy]
-    aggregates = {"sum": sg.sum(), "mean": sg.mean(), "count": sg.count()}
+    aggregates = {"sum": sg.sum(), "mean": sg.mean(), "count": sg.count(), "range": sg.range()}
     histograms = [sg.SumLike(error=error, of="mean", withhold=True)]
     window = sg.Window(aggregates, policy=rule, histograms=histograms)
     columns = window.insert_many(values, at, bounds=True)
@@ -69,6 +88,10 @@ def test_the_exact_result_is_inside_and_the_limit_kept(policy: str) -> None:
     for i in range(READINGS):
         start = oldest(rule, at, i, start)
         total, n = sums[i + 1] - sums[start], i + 1 - start
+        if i % 11 == 0:
+            held = values[start : i + 1]
+            apart = Fraction(max(held)) - Fraction(min(held))
+            assert columns["range"].low[i] <= apart <= columns["range"].high[i], i
         for name, exact in (("sum", total), ("mean", total / n), ("count", Fraction(n))):
             assert columns[name].low[i] <= exact <= columns[name].high[i], (i, name)
         mean = columns["mean"].value[i]

@@ -1,8 +1,8 @@
 from typing_extensions import disjoint_base
 
-from sluicegate.engines.bucketing import Bucketing
+from sluicegate.engines.bounding import Bounding
 
 @disjoint_base
-class Answering(Bucketing):
+class Answering(Bounding):
     @property
     def bounds_in_batches(self) -> bool: ...

@@ -1,24 +1,20 @@
 """Answers and intervals after each reading of a run that joins the newest bucket; see answering.pxd."""
 
-from libc.math cimport INFINITY, NAN
+from libc.math cimport NAN
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
 
 from sluicegate.engines.answers cimport (
-    BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, Sums,
-    bucket_answer, cut_extreme, cut_holds_until, cut_leaf, cut_sum, is_whole, known_sums,
+    BY_COUNT, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_RANGE, K_SUM, Cut, Output, Sums, bucket_answer,
+    cut_extreme, cut_sum, is_whole, known_sums,
 )
-from sluicegate.engines.bucketing cimport MOST_RUN, Bucketing
-from sluicegate.engines.certain cimport (
-    Inside, Interval, Stretch, alike, clamp, has_interval, inside_of, interval, intervals,
-)
+from sluicegate.engines.bounding cimport Around, Bounding, beside_high, beside_low, is_spread, put, sum_beside
+from sluicegate.engines.bucketing cimport MOST_RUN
+from sluicegate.engines.certain cimport Interval, clamp, has_interval
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, greatest, least
 
-cdef enum:
-    FEW = 4  # readings, whose intervals are rather taken one by one
 
-
-cdef class Answering(Bucketing):
+cdef class Answering(Bounding):
     """A window that answers after each reading of a batch."""
 
     def __dealloc__(self):
@@ -30,8 +26,8 @@ cdef class Answering(Bucketing):
         cdef int k
         self.swift = self.sharp = self.bucketed
         for k in range(self.answers):
-            self.sharp = self.sharp and has_interval(self.outputs[k].kind)
-        self.swift = self.sharp  # the same kinds
+            self.swift = self.swift and has_interval(self.outputs[k].kind)
+            self.sharp = self.sharp and (has_interval(self.outputs[k].kind) or is_spread(self.outputs[k].kind))
         if not self.swift:
             return 0
         self.opened = <Newest*> calloc(self.answers, sizeof(Newest))
@@ -89,7 +85,7 @@ cdef class Answering(Bucketing):
         cdef int k, kind
         for k in range(self.answers):
             kind = self.outputs[k].kind
-            self.follow(k, a, bounds or kind == K_MIN or kind == K_MAX)
+            self.follow(k, a, bounds or kind == K_MIN or kind == K_MAX or kind == K_RANGE)
             if (kind == K_SUM or kind == K_MEAN) and self.policy != BY_TIME:
                 self.lower_sums(k, a, out[k] + row)
             else:
@@ -117,19 +113,6 @@ cdef class Answering(Bucketing):
             low = least(low, x)
             high = greatest(high, x)
             self.lows[i], self.highs[i] = low, high
-
-    cdef Cut cut_at(self, const Around* a, int64_t i, int64_t* newest) noexcept nogil:
-        """Where the edge cuts the oldest bucket after reading i; `newest`: the greatest time before it, then with it."""
-        cdef int64_t n = a.leaf[H_COUNT].i, cutoff
-        cdef Cut where
-        if self.policy == BY_COUNT:
-            cutoff = self.cut_off_at(a.before + i + 1)
-            where.most = min(n, a.leaf[H_O_FIRST].i + n - 1 - max(a.edge, cutoff - 1))
-            where.least = where.taken = where.most
-            return where
-        if a.values != NULL:
-            newest[0] = max(newest[0], a.before + i if a.times == NULL else a.times[i])
-        return cut_leaf(&self.p, a.leaf, self.policy, self.cut_off_at(newest[0]), a.edge)
 
     # sums and means, where the cut goes by count or not at all
 
@@ -197,6 +180,8 @@ cdef class Answering(Bucketing):
             return least(a.left[o.low].f, beside_low(o, a.base, self.lows[i]))
         if o.kind == K_MAX:
             return greatest(a.left[o.high].f, beside_high(o, a.base, self.highs[i]))
+        if o.kind == K_RANGE:
+            return self.spread(o, a, i)
         if o.kind == K_SUM:
             return center * count + sum_beside(o, a.left, a.base, self.totals[i])
         return center + sum_beside(o, a.left, a.base, self.totals[i]) / count
@@ -211,15 +196,21 @@ cdef class Answering(Bucketing):
         if o.kind == K_LAST:
             return self.last_value(o, a, i)
         if o.kind == K_MIN:
-            return cut_extreme(
-                o, -1.0, low_beside(o, a, self.lows[i]), a.leaf, where, self.spread(o, a, i), self.readings(a, i)
-            )
+            return self.cut_low(o, a, i, where)
         if o.kind == K_MAX:
-            return cut_extreme(
-                o, 1.0, high_beside(o, a, self.highs[i]), a.leaf, where, self.spread(o, a, i), self.readings(a, i)
-            )
+            return self.cut_high(o, a, i, where)
+        if o.kind == K_RANGE:
+            return self.cut_high(o, a, i, where) - self.cut_low(o, a, i, where)
         s = sum_beside(o, a.top, a.base, self.totals[i]) + cut_sum(o, a.leaf, where, center, &c)
         return center * (inside + c) + s if o.kind == K_SUM else center + s / (inside + c)
+
+    cdef double cut_low(self, const Output* o, const Around* a, int64_t i, Cut where) noexcept nogil:
+        cdef double others = low_beside(o, a, self.lows[i])
+        return cut_extreme(o, -1.0, others, a.leaf, where, self.spread(o, a, i), self.readings(a, i))
+
+    cdef double cut_high(self, const Output* o, const Around* a, int64_t i, Cut where) noexcept nogil:
+        cdef double others = high_beside(o, a, self.highs[i])
+        return cut_extreme(o, 1.0, others, a.leaf, where, self.spread(o, a, i), self.readings(a, i))
 
     cdef int64_t readings(self, const Around* a, int64_t i) noexcept nogil:
         """Of the whole window, all of the cut bucket's among them."""
@@ -236,92 +227,15 @@ cdef class Answering(Bucketing):
             return self.engine.leaf(self.engine.tail - 1)[o.last].f
         return a.values[i * self.p.dimensions + o.dimension]
 
-    # certain intervals
-
-    cdef void bound_run(
-        self, int k, const Around* a, double* out, double* low, double* high
-    ) noexcept nogil:
-        cdef const Output* o = &self.outputs[k]
-        cdef int64_t newest = a.newest, i = 0, beside = a.held + 1 + (0 if a.base == NULL else a.base[H_COUNT].i)
-        cdef Stretch s
-        if a.n < FEW:
-            self.bound_each(k, a, out, low, high)
-            return
-        s.leaf, s.base, s.center, s.below, s.above = a.leaf, a.base, self.center[o.dimension], self.below, self.above
-        while i < a.n:
-            s.where = self.cut_at(a, i, &newest)
-            s.whole = s.where.least == a.leaf[H_COUNT].i
-            s.outer = a.left if s.whole else a.top
-            s.inside = beside + i + (0 if s.outer == NULL else s.outer[H_COUNT].i)
-            s.totals, s.lows, s.highs = self.totals + i, self.lows + i, self.highs + i
-            s.n = self.stretch(o, a, i, s.where.most, &newest)
-            s.falls = s.n > 1 and self.falls(a, i)
-            intervals(o, &s, out + i, low + i, high + i)
-            i += s.n
-
-    cdef int64_t stretch(
-        self, const Output* o, const Around* a, int64_t i, int64_t most, int64_t* newest
-    ) noexcept nogil:
-        """How many readings from i on, where the cut keeps `most`, are alike to an interval; `newest` up to the last of them."""
-        if self.policy == BY_TIME:
-            return self.stretch_by_time(a, i, newest)
-        if self.falls(a, i):
-            return min(a.n - i, alike(o, a.leaf, most))
-        return min(a.n, self.falls_from(a)) - i
-
-    cdef bint falls(self, const Around* a, int64_t i) noexcept nogil:
-        """Whether each reading after i takes one from the cut bucket."""
-        return i >= self.falls_from(a)
-
-    cdef int64_t falls_from(self, const Around* a) noexcept nogil:
-        """The first reading of a run that does so, as `cut_at` has it."""
-        if self.policy != BY_COUNT or self.hop > 1:
-            return a.n
-        return max(a.edge, a.leaf[H_O_FIRST].i - 1) + self.value - a.before + 1
-
-    cdef int64_t stretch_by_time(self, const Around* a, int64_t i, int64_t* newest) noexcept nogil:
-        cdef int64_t until = cut_holds_until(&self.p, a.leaf, self.cut_off_at(newest[0])), j = i + 1, time
-        while j < a.n:
-            time = max(newest[0], a.before + j if a.times == NULL else a.times[j])
-            if time - self.value >= until and self.cut_off_at(time) >= until:
-                break
-            newest[0] = time
-            j += 1
-        return j - i
-
-    cdef void bound_each(self, int k, const Around* a, double* out, double* low, double* high) noexcept nogil:
-        """One reading after the other."""
-        cdef const Output* o = &self.outputs[k]
-        cdef int64_t n = a.leaf[H_COUNT].i, newest = a.newest, i
-        cdef const Slot* outer
-        cdef Inside inside
-        cdef Interval found
-        cdef Slot value
-        cdef Cut where
-        for i in range(a.n):
-            where = self.cut_at(a, i, &newest)
-            outer = a.left if where.least == n else a.top
-            inside = inside_of(o, outer)
-            inside.n += a.held + i + 1 + (0 if a.base == NULL else a.base[H_COUNT].i)
-            if o.prefix >= 0:
-                inside.total = sum_beside(o, outer, a.base, self.totals[i])
-            if o.low >= 0:
-                inside.low = least(inside.low, beside_low(o, a.base, self.lows[i]))
-                inside.high = greatest(inside.high, beside_high(o, a.base, self.highs[i]))
-            if o.kind == K_COUNT:
-                value.i = <int64_t> out[i]
-            else:
-                value.f = out[i]
-            found = interval(o, value, &inside, a.leaf, where, self.center[o.dimension])
-            put(o.kind, clamp(o.kind, value, &found), &found, out + i, low + i, high + i)
+    # one row, from whole partials
 
     cdef void answer_full(self, double** out, int64_t row, bint bounds) noexcept nogil:
         """The answers as they are, to one row, from the partials of the whole window and of all but its oldest bucket."""
         cdef const Slot* total = self.engine.total()
         cdef const Slot* rest
         cdef const Slot* leaf
+        cdef const Slot* outer
         cdef const Output* o
-        cdef Inside inside
         cdef Interval found
         cdef Slot value
         cdef Cut where
@@ -335,13 +249,12 @@ cdef class Answering(Bucketing):
             o = &self.outputs[k]
             value = bucket_answer(o, total, rest, leaf, where, self.center[o.dimension])
             if bounds:
-                inside = inside_of(o, total if where.least == leaf[H_COUNT].i else rest)
-                found = interval(o, value, &inside, leaf, where, self.center[o.dimension])
+                outer = total if where.least == leaf[H_COUNT].i else rest
+                found = self.interval_of(o, value, outer, leaf, where)
                 value = clamp(o.kind, value, &found)
                 put(o.kind, value, &found, out[k] + row, out[self.answers + k] + row, out[2 * self.answers + k] + row)
             else:
                 out[k][row] = <double> value.i if is_whole(o.kind) else value.f
-
 
 ctypedef struct Sliding:  # a cut that loses a reading for each that comes
     Sums sums
@@ -355,29 +268,9 @@ cdef inline double of_nothing(int kind) noexcept nogil:
     return 0.0 if kind <= K_SUM or kind == K_DISTINCT else NAN
 
 
-cdef inline void put(int kind, Slot value, const Interval* found, double* out, double* low, double* high) noexcept nogil:
-    if is_whole(kind):
-        out[0], low[0], high[0] = <double> value.i, <double> found.low.i, <double> found.high.i
-    else:
-        out[0], low[0], high[0] = value.f, found.low.f, found.high.f
-
-
-cdef inline double sum_beside(const Output* o, const Slot* outer, const Slot* base, double newest) noexcept nogil:
-    """outer + (base + newest); −0.0 adds nothing, not even a sign."""
-    return (-0.0 if outer == NULL else outer[o.prefix].f) + ((-0.0 if base == NULL else base[o.prefix].f) + newest)
-
-
 cdef inline int64_t count_beside(const Around* a, int64_t i) noexcept nogil:
     """Readings of all but the oldest bucket after reading i."""
     return (0 if a.top == NULL else a.top[H_COUNT].i) + (0 if a.base == NULL else a.base[H_COUNT].i) + a.held + i + 1
-
-
-cdef inline double beside_low(const Output* o, const Slot* base, double newest) noexcept nogil:
-    return newest if base == NULL else least(base[o.low].f, newest)
-
-
-cdef inline double beside_high(const Output* o, const Slot* base, double newest) noexcept nogil:
-    return newest if base == NULL else greatest(base[o.high].f, newest)
 
 
 cdef inline double low_beside(const Output* o, const Around* a, double newest) noexcept nogil:

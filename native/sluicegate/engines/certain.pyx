@@ -2,81 +2,24 @@
 
 from libc.math cimport INFINITY, ceil, fabs, floor, isnan, nextafter
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
 
-from sluicegate.engines.answers cimport K_COUNT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output
+from sluicegate.engines.answers cimport (
+    K_COUNT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_RANGE, K_SUM, Cut, Output, may_lack,
+)
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot
 
 cdef extern from "certain_lanes.h" nogil:
-    ctypedef struct Lines "certain_lines":  # three straight lines: each its value at c = 0 and its slope
-        double at[3]
-        double slope[3]
-    ctypedef struct Beside "certain_beside":
-        double total
-        double least
-        double greatest
-        double base_total
-        double base_least
-        double base_greatest
-        double readings
-        double size
-        double magnitude
-        double center
-        double low
-        double high
-
-    void certain_inside(const Beside* b, int n, double* lows, double* highs)
-    void certain_reach(
-        const Beside* b, int n, const double* newest, const double* lows, const double* highs, double* below, double* above)
-    void certain_means(
-        const Lines* of_, int n, const double* sums, double readings, double c, double falls, int again, double* out)
-    void certain_mean_intervals(
-        const Beside* b, int n, const double* lows, const double* highs, double* value, double* low, double* high)
-    void certain_sums(
-        const Beside* b, const Lines* lines, int n, double c, double falls, const double* newest, const double* lows,
-        const double* highs, double* value, double* low, double* high)
-    void certain_minima(const double* within, int n, const double* lows, double* value, double* low, double* high)
-    void certain_maxima(const double* within, int n, const double* highs, double* value, double* low, double* high)
-    void certain_even(const double* within, int n, double rises, double* value, double* low, double* high)
+    double certain_apart_least(double a, double b)
+    double certain_apart_most(double a, double b)
 
 cdef double EPSILON = 2.220446049250313e-16
-
-ctypedef struct Part:  # what the cut bucket may add
-    int64_t least
-    int64_t most
-    double sum_low
-    double sum_high
-    double raw_low  # of x, not of x − center
-    double raw_high
-    double n_in
-    double s_in
-    double n_any
-    double s_any
-    double low
-    double high
-    double min_high
-    double max_low
-    int64_t size
-    double magnitude
-
-ctypedef struct Corners:
-    int n
-    double c[8]
 
 
 cdef bint has_interval(int kind) noexcept nogil:
     return (
         kind == K_COUNT or kind == K_SUM or kind == K_MEAN or kind == K_MIN or kind == K_MAX or kind == K_FIRST
-        or kind == K_LAST
+        or kind == K_LAST or kind == K_RANGE
     )
-
-
-cdef inline double lesser(double a, double b) noexcept nogil:
-    return b if b < a else a
-
-
-cdef inline double larger(double a, double b) noexcept nogil:
-    return b if b > a else a
 
 
 cdef Inside inside_of(const Output* o, const Slot* partial) noexcept nogil:
@@ -99,7 +42,7 @@ cdef Interval interval(
     cdef Interval found
     cdef Part part
     found.low = found.high = value
-    if o.kind == K_LAST or (whole and o.kind != K_SUM and o.kind != K_MEAN):
+    if o.kind == K_LAST or (whole and not rounds(o.kind)):
         return found
     if o.kind == K_COUNT:
         found.low.i, found.high.i = inside.n + where.least, inside.n + where.most
@@ -112,19 +55,48 @@ cdef Interval interval(
             found.low.f, found.high.f = sum_low(inside, &part, center), sum_high(inside, &part, center)
         elif o.kind == K_MEAN:
             mean_interval(inside, &part, center, &found.low.f, &found.high.f)
-        elif o.kind == K_MIN:
-            found.low.f = lesser(inside.low, larger(part.low, beyond(o.low, o.low_ends, -1, leaf, where)))
-            found.high.f = lesser(inside.low, part.min_high)
         else:
-            found.high.f = larger(inside.high, lesser(part.high, beyond(o.high, o.high_ends, 1, leaf, where)))
-            found.low.f = larger(inside.high, part.max_low)
+            extreme_interval(o, inside, &part, leaf, where, &found)
     return found
+
+
+cdef void extreme_interval(
+    const Output* o, const Inside* inside, const Part* part, const Slot* leaf, Cut where, Interval* found
+) noexcept nogil:
+    cdef Span low = lowest_of(o, part, leaf, where), high = highest_of(o, part, leaf, where)
+    low.least, low.most = lesser(inside.low, low.least), lesser(inside.low, low.most)
+    high.least, high.most = larger(inside.high, high.least), larger(inside.high, high.most)
+    if o.kind == K_MIN:
+        found.low.f, found.high.f = low.least, low.most
+    elif o.kind == K_MAX:
+        found.low.f, found.high.f = high.least, high.most
+    else:
+        found.low.f, found.high.f = certain_apart_least(high.least, low.most), certain_apart_most(high.most, low.least)
+
+
+cdef Span lowest_of(const Output* o, const Part* part, const Slot* leaf, Cut where) noexcept nogil:
+    """Between which values the least reading of the cut lies."""
+    cdef Span span
+    span.least, span.most = part.low, part.min_high
+    if part.most and o.kind != K_MAX:
+        span.least = larger(part.low, beyond(o.low, o.low_ends, -1, leaf, where))
+    return span
+
+
+cdef Span highest_of(const Output* o, const Part* part, const Slot* leaf, Cut where) noexcept nogil:
+    cdef Span span
+    span.least, span.most = part.max_low, part.high
+    if part.most and o.kind != K_MIN:
+        span.most = lesser(part.high, beyond(o.high, o.high_ends, 1, leaf, where))
+    return span
 
 
 cdef Slot clamp(int kind, Slot value, const Interval* within) noexcept nogil:
     """The value moved into its interval."""
     if kind == K_COUNT:
         value.i = min(max(value.i, within.low.i), within.high.i)
+    elif may_lack(kind) and isnan(value.f):
+        value = within.low
     else:
         value.f = lesser(larger(value.f, within.low.f), within.high.f)
     return value
@@ -299,119 +271,3 @@ cdef void mean_interval(
     ulps = 4 * EPSILON * larger(larger(fabs(least), fabs(greatest)), fabs(center))
     low[0] = outward(larger(low[0], least) - ulps, -INFINITY)
     high[0] = outward(lesser(high[0], greatest) + ulps, INFINITY)
-
-
-# a stretch: the same for many readings at once
-
-
-cdef int64_t alike(const Output* o, const Slot* leaf, int64_t c) noexcept nogil:
-    """For how many readings that keep c, c − 1, … of the leaf's the same is known of what they keep."""
-    cdef int64_t extreme = 0
-    if o.kind == K_COUNT or o.kind == K_LAST:
-        return c
-    if o.kind == K_MIN or o.kind == K_MAX:
-        extreme = leaf[H_O_FIRST].i + leaf[H_COUNT].i - leaf[(o.low if o.kind == K_MIN else o.high) + 4].i
-    return max(1, c - 1 if c < extreme else c + 1 - max(extreme, 2))
-
-
-cdef void intervals(const Output* o, const Stretch* s, double* value, double* low, double* high) noexcept nogil:
-    cdef Part part
-    cdef Beside beside
-    cdef int n = <int> s.n
-    if o.kind == K_LAST or (s.whole and o.kind != K_SUM and o.kind != K_MEAN):
-        memcpy(low, value, n * sizeof(double))
-        memcpy(high, value, n * sizeof(double))
-    elif o.kind == K_COUNT or o.kind == K_FIRST:
-        even_intervals(o, s, value, low, high)
-    else:
-        part = nothing() if s.whole else known_part(o, s.leaf, s.where, s.center) if s.falls else cut_part(o, s.leaf, s.where, s.center)
-        beside = what_is_beside(o, s, &part)
-        certain_inside(&beside, n, s.lows, s.highs)
-        if o.kind == K_SUM:
-            sum_intervals(s, &part, &beside, value, low, high)
-        elif o.kind == K_MEAN:
-            mean_intervals(s, &part, &beside, value, low, high)
-        else:
-            extreme_intervals(o, s, &part, value, low, high)
-
-
-cdef void even_intervals(const Output* o, const Stretch* s, double* value, double* low, double* high) noexcept nogil:
-    cdef double within[2]
-    if o.kind == K_COUNT:
-        within[0], within[1] = <double> (s.inside + s.where.least), <double> (s.inside + s.where.most)
-    else:
-        within[0] = s.leaf[o.last if s.where.most == 1 else o.low].f
-        within[1] = s.leaf[o.last if s.where.most == 1 else o.high].f
-    certain_even(within, <int> s.n, o.kind == K_COUNT and not s.falls, value, low, high)
-
-
-cdef void extreme_intervals(
-    const Output* o, const Stretch* s, const Part* part, double* value, double* low, double* high
-) noexcept nogil:
-    cdef double within[2]
-    if o.kind == K_MIN:
-        within[0] = larger(part.low, beyond(o.low, o.low_ends, -1, s.leaf, s.where))
-        within[1] = part.min_high
-        certain_minima(within, <int> s.n, s.lows, value, low, high)
-    else:
-        within[0] = part.max_low
-        within[1] = lesser(part.high, beyond(o.high, o.high_ends, 1, s.leaf, s.where))
-        certain_maxima(within, <int> s.n, s.highs, value, low, high)
-
-
-cdef Beside what_is_beside(const Output* o, const Stretch* s, const Part* part) noexcept nogil:
-    cdef Beside b
-    b.total = -0.0 if s.outer == NULL or o.prefix < 0 else s.outer[o.prefix].f  # −0.0 adds nothing, not even a sign
-    b.base_total = -0.0 if s.base == NULL or o.prefix < 0 else s.base[o.prefix].f
-    b.least = INFINITY if s.outer == NULL else s.outer[o.low].f
-    b.greatest = -INFINITY if s.outer == NULL else s.outer[o.high].f
-    b.base_least = INFINITY if s.base == NULL else s.base[o.low].f
-    b.base_greatest = -INFINITY if s.base == NULL else s.base[o.high].f
-    b.readings, b.size, b.magnitude = <double> s.inside, <double> part.size, larger(part.magnitude, fabs(s.center))
-    b.center, b.low, b.high = s.center, part.low, part.high
-    return b
-
-
-cdef void sum_intervals(
-    const Stretch* s, const Part* part, const Beside* b, double* value, double* low, double* high
-) noexcept nogil:
-    cdef Lines lines[2]
-    cdef double c = <double> s.where.most
-    if s.falls:
-        lines[0], lines[1] = pooled(part, s.center, False), pooled(part, s.center, True)
-    else:
-        lines[0], lines[1], c = level(added(part, s.center, False)), level(added(part, s.center, True)), 0.0
-    certain_sums(b, lines, <int> s.n, c, s.falls, s.totals, s.lows, s.highs, value, low, high)
-
-
-cdef Lines level(double at) noexcept nogil:
-    cdef Lines lines
-    lines.at[0] = lines.at[1] = lines.at[2] = at
-    lines.slope[0] = lines.slope[1] = lines.slope[2] = 0.0
-    return lines
-
-
-cdef double added(const Part* part, double center, bint above) noexcept nogil:
-    """What the cut adds to a sum of x at the least; `above`: at the most, upside down."""
-    cdef Lines lines = pooled(part, center, above)
-    cdef Corners corners = corners_of(&lines, part.least, part.most)
-    if above:
-        return -lesser(part.raw_high, -least_of(&lines, &corners, -center))
-    return larger(part.raw_low, least_of(&lines, &corners, center))
-
-
-cdef void mean_intervals(
-    const Stretch* s, const Part* part, const Beside* b, double* value, double* low, double* high
-) noexcept nogil:
-    certain_reach(b, <int> s.n, s.totals, s.lows, s.highs, s.below, s.above)
-    least_means(s, part, False, s.below, low)
-    least_means(s, part, True, s.above, high)
-    certain_mean_intervals(b, <int> s.n, s.lows, s.highs, value, low, high)
-
-
-cdef void least_means(const Stretch* s, const Part* part, bint above, const double* sums, double* out) noexcept nogil:
-    cdef Lines lines = pooled(part, s.center, above)
-    cdef Corners corners = corners_of(&lines, part.least, part.most)
-    cdef int k
-    for k in range(corners.n):
-        certain_means(&lines, <int> s.n, sums, <double> s.inside, corners.c[k], s.falls, k > 0, out)

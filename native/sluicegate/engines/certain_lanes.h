@@ -139,6 +139,39 @@ SLUICEGATE_LANES_OF static void certain_maxima(
     }
 }
 
+/* a - b in one float, and what rounding left out of it: Knuth's TwoSum. */
+static inline double certain_lost(double a, double b, double d)
+{
+    double back = d - a;
+    return (a - (d - back)) - (b + back);
+}
+
+/* The float next to a - b, below it unless it is one itself, and no less than 0; and above. */
+static inline double certain_apart_least(double a, double b)
+{
+    double d = a - b;
+    return certain_larger(0.0, certain_lost(a, b, d) < 0.0 ? certain_below(d) : d);
+}
+
+static inline double certain_apart_most(double a, double b)
+{
+    double d = a - b;
+    return certain_lost(a, b, d) > 0.0 ? certain_above(d) : d;
+}
+
+/* Of ranges: minima and maxima lie in `within`, two and two, as far as the cut bucket goes. */
+SLUICEGATE_LANES_OF static void certain_ranges(
+    const double *within, int n, const double *restrict lows, const double *restrict highs, double *restrict value,
+    double *restrict low, double *restrict high)
+{
+    double least = within[0], next_least = within[1], next_most = within[2], most = within[3];
+    for (int j = 0; j < n; j++) {
+        low[j] = certain_apart_least(certain_larger(highs[j], next_most), certain_lesser(lows[j], next_least));
+        high[j] = certain_apart_most(certain_larger(highs[j], most), certain_lesser(lows[j], least));
+        value[j] = certain_lesser(certain_larger(value[j], low[j]), high[j]);
+    }
+}
+
 /* What lies between the same two numbers, which grow by `rises` with each reading. */
 SLUICEGATE_LANES_OF static void certain_even(
     const double *within, int n, double rises, double *restrict value, double *restrict low, double *restrict high)
