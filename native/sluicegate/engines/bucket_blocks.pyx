@@ -9,10 +9,13 @@ from sluicegate.engines.answers cimport BY_COUNT
 from sluicegate.engines.bucket_answers cimport SPARE, Left, Parts, answer_sliding, answer_standing, node, top_of
 from sluicegate.engines.bucket_lengths cimport LONGEST, MOST, TOLD, Opened, lengths_by_limit, lengths_by_sum
 from sluicegate.engines.chunks cimport Queue, at, prefetch, run_at
-from sluicegate.engines.opening cimport lift_bucket
-from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, append_closed, combine_bucket, copy, greatest, least
+from sluicegate.engines.opening cimport combine_sums, lift_bucket
+from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, append_closed, copy, greatest, least
 from sluicegate.engines.small cimport Sight
 from sluicegate.histograms._sum_like cimport Sum
+
+cdef enum:
+    TOGETHER = 48  # buckets
 
 
 cdef int64_t open_many(
@@ -35,9 +38,7 @@ cdef int64_t open_many(
         return 0
     forest.make_room_for(forest.tail + opened.k)
     s.oldest = node(forest, 0, forest.head)  # room for more may have taken all to longer chunks
-    lift_all(self, &opened, values, times, parts.newest + SPARE)
-    raise_all(forest, opened.k)
-    close_all(self, forest, &opened, parts.base + SPARE)
+    open_all(self, forest, &opened, values, times, &parts)
     if slides:
         leave_all(self, forest, &left)
     if out != NULL and slides:
@@ -122,8 +123,28 @@ cdef inline void fetch_old(Amta forest, int64_t head) noexcept nogil:
 
 # the new buckets
 
+cdef void open_all(
+    Answering self, Amta forest, Opened* opened, const double* values, const int64_t* times, Parts* parts
+) noexcept nogil:
+    """So many at a time that they are still in the processor's first cache when their parents are made."""
+    cdef int next[TOLD]  # of each kind
+    cdef int kind, first = 0, end
+    for kind in range(TOLD):
+        next[kind] = 0
+    cdef Slot* place
+    cdef const Slot* closed = node(forest, 0, forest.tail - 1)
+    while first < opened.k:
+        place = node(forest, 0, forest.tail)
+        end = first + <int> min(min(opened.k - first, TOGETHER), run_at(&forest.level[forest.base], forest.tail))
+        lift_all(self, opened, first, end, place, next, values, times, parts.newest + SPARE)
+        raise_all(forest, end - first)
+        close_all(self, forest, opened, first, end, closed, place, parts.base + SPARE)
+        closed = place + (end - 1 - first) * forest.p.width
+        first = end
+
+
 cdef inline void lift_one(
-    Answering self, Opened* opened, int k, int64_t n, const double* values, const int64_t* times, double* totals
+    Answering self, Opened* opened, Slot* place, int k, int64_t n, const double* values, const int64_t* times, double* totals
 ) noexcept nogil:
     cdef int64_t i = opened.start[k]
     cdef const int64_t* when = NULL
@@ -133,27 +154,31 @@ cdef inline void lift_one(
         opened.soon += 2
     if times != NULL:
         when = times + i
-    lift_bucket(
-        &self.p, node(self.forest, 0, self.forest.tail + k), NULL, values + i, when, self.accepted + i, n, self.center[0], totals + i
-    )
+    lift_bucket(&self.p, place, NULL, values + i, when, self.accepted + i, n, self.center[0], totals + i)
 
 
-cdef void lift_all(Answering self, Opened* opened, const double* values, const int64_t* times, double* totals) noexcept nogil:
+cdef inline void lift_all(
+    Answering self, Opened* opened, int first, int end, Slot* place, int* next, const double* values, const int64_t* times, double* totals
+) noexcept nogil:
     """In the order of their lengths: then no loop's end is a surprise."""
-    cdef int j, k
-    for j in range(opened.many[0]):
-        if opened.alike[0][j] < opened.k:
-            lift_one(self, opened, opened.alike[0][j], 1, values, times, totals)
-    for j in range(opened.many[1]):
-        if opened.alike[1][j] < opened.k:
-            lift_one(self, opened, opened.alike[1][j], 2, values, times, totals)
-    for j in range(opened.many[2]):
-        if opened.alike[2][j] < opened.k:
-            lift_one(self, opened, opened.alike[2][j], 3, values, times, totals)
-    for j in range(opened.many[3]):
-        k = opened.alike[3][j]
-        if k < opened.k:
-            lift_one(self, opened, k, opened.start[k + 1] - opened.start[k], values, times, totals)
+    cdef int k, w = self.p.width
+    place -= first * w
+    while next[0] < opened.many[0] and opened.alike[0][next[0]] < end:
+        k = opened.alike[0][next[0]]
+        lift_one(self, opened, place + k * w, k, 1, values, times, totals)
+        next[0] += 1
+    while next[1] < opened.many[1] and opened.alike[1][next[1]] < end:
+        k = opened.alike[1][next[1]]
+        lift_one(self, opened, place + k * w, k, 2, values, times, totals)
+        next[1] += 1
+    while next[2] < opened.many[2] and opened.alike[2][next[2]] < end:
+        k = opened.alike[2][next[2]]
+        lift_one(self, opened, place + k * w, k, 3, values, times, totals)
+        next[2] += 1
+    while next[3] < opened.many[3] and opened.alike[3][next[3]] < end:
+        k = opened.alike[3][next[3]]
+        lift_one(self, opened, place + k * w, k, opened.start[k + 1] - opened.start[k], values, times, totals)
+        next[3] += 1
 
 
 cdef void raise_all(Amta forest, int64_t k) noexcept nogil:
@@ -181,18 +206,20 @@ cdef inline void raise_level(Amta forest, int level, int64_t index, int64_t end)
         pair, out = at(&forest.pool, below, w, 2 * index), at(&forest.pool, queue, w, index)
         index += n
         while n:
-            combine_bucket(forest.p, out, pair, pair + w)
+            combine_sums(forest.p, out, pair, pair + w)
             out, pair, n = out + w, pair + 2 * w, n - 1
 
 
-cdef void close_all(Answering self, Amta forest, const Opened* opened, double* base) noexcept nogil:
+cdef inline void close_all(
+    Answering self, Amta forest, const Opened* opened, int first, int end, const Slot* before, const Slot* place, double* base
+) noexcept nogil:
     """Each bucket before the newest becomes part of what R1 is taken from; the sum of that beside each reading."""
-    cdef int64_t newest = forest.tail - opened.k - 1, i
-    cdef int k, prefix = self.outputs[0].prefix
+    cdef Slot* closed = forest.base_of_right
+    cdef int k, i, prefix = self.outputs[0].prefix
     cdef double sum
-    for k in range(opened.k):
-        append_closed(forest.p, forest.base_of_right, node(forest, 0, newest + k))
-        sum = forest.base_of_right[prefix].f
+    for k in range(first, end):
+        append_closed(forest.p, closed, before if k == first else place + (k - 1 - first) * forest.p.width)
+        sum = closed[prefix].f
         for i in range(TOLD):
             base[opened.start[k] + i] = sum
         for i in range(opened.start[k] + TOLD, opened.start[k + 1]):
@@ -204,13 +231,14 @@ cdef void close_all(Answering self, Amta forest, const Opened* opened, double* b
 
 cdef bint find_left(Answering self, Amta forest, Opened* opened, Left* left) noexcept nogil:
     """The oldest buckets of these readings, and which the next block will have; False: one is longer than was reckoned with."""
-    cdef int64_t head = forest.head, after = self.accepted + opened.n - self.value, size
-    cdef const Slot* leaf
+    cdef int64_t head = forest.head, after = self.accepted + opened.n - self.value, size, run = 0
+    cdef const Slot* leaf = NULL
     cdef int kind
     for kind in range(TOLD):
         left.many[kind] = 0
     while True:
-        leaf = node(forest, 0, head)
+        if run == 0:
+            leaf, run = node(forest, 0, head), run_at(&forest.level[forest.base], head)
         size = leaf[H_COUNT].i
         if size > opened.old:
             return False
@@ -219,7 +247,7 @@ cdef bint find_left(Answering self, Amta forest, Opened* opened, Left* left) noe
         left.many[kind] += 1
         if end_of(leaf) > after:
             break
-        head += 1
+        leaf, run, head = leaf + forest.p.width, run - 1, head + 1
     left.first, left.last = forest.head, head
     opened.soon, opened.later = head + 1, 2 * head + 1 - forest.head
     return True
@@ -258,7 +286,7 @@ cdef inline int kept_of_stack(Amta forest, int64_t head, int level) noexcept nog
 cdef inline void combine_top(Amta forest, Slot* out, const Slot* first) noexcept nogil:
     """What comes before the stack's top, with that."""
     if forest.stacked:
-        combine_bucket(forest.p, out, first, forest.stack + (forest.stacked - 1) * forest.p.width)
+        combine_sums(forest.p, out, first, forest.stack + (forest.stacked - 1) * forest.p.width)
     else:
         copy(forest.p, out, first)
 
