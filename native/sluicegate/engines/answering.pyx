@@ -5,8 +5,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
 
 from sluicegate.engines.answers cimport (
-    BY_COUNT, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_RANGE, K_SUM, Cut, Output, Sums, bucket_answer,
-    cut_extreme, cut_sum, is_whole, known_sums,
+    BY_COUNT, BY_TIME, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_RANGE, K_SUM, Cut, Output, Sums,
+    bucket_answer, cut_extreme, cut_sum, is_whole, known_sums,
 )
 from sluicegate.engines.bounding cimport Around, Bounding, beside_high, beside_low, is_spread, put, sum_beside
 from sluicegate.engines.bucketing cimport MOST_RUN

@@ -70,7 +70,7 @@ cdef void intervals(const Output* o, const Stretch* s, double* value, double* lo
     elif o.kind == K_COUNT or o.kind == K_FIRST:
         even_intervals(o, s, value, low, high)
     else:
-        part = nothing() if s.whole else known_part(o, s.leaf, s.where, s.center) if s.falls else cut_part(o, s.leaf, s.where, s.center)
+        part = part_of(o, s)
         beside = what_is_beside(o, s, &part)
         certain_inside(&beside, n, s.lows, s.highs)
         if o.kind == K_SUM:
@@ -79,6 +79,15 @@ cdef void intervals(const Output* o, const Stretch* s, double* value, double* lo
             mean_intervals(s, &part, &beside, value, low, high)
         else:
             extreme_intervals(o, s, &part, value, low, high)
+
+
+cdef Part part_of(const Output* o, const Stretch* s) noexcept nogil:
+    """Where the count falls, sums by prefixes alone: the lines are the same for all of the stretch."""
+    if s.whole:
+        return nothing()
+    if s.falls:
+        return known_part(o, s.leaf, s.where, s.center)
+    return cut_part(o, s.leaf, s.where, s.center)
 
 
 cdef void even_intervals(const Output* o, const Stretch* s, double* value, double* low, double* high) noexcept nogil:
