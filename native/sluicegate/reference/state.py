@@ -75,6 +75,7 @@ class State:
     _extreme_slot: int
     _newest_slot: int
     _kept: int  # slots of a leaf
+    _facts: catalogue.Facts  # the engine's
     _name: str  # the engine's
     _engine: Engine
     _combine: Callable[[Partial, Partial], Partial]
