@@ -38,6 +38,8 @@ cdef class Answering(Bucketing):
     cdef Amta forest  # the engine then
     cdef double* lows  # after each reading of a run
     cdef double* highs
+    cdef double* below  # room for their intervals
+    cdef double* above
 
     cdef int room_for_runs(self) except -1
     cdef int64_t answer_run(
@@ -60,4 +62,11 @@ cdef class Answering(Bucketing):
     cdef double last_value(self, const Output* o, const Around* a, int64_t i) noexcept nogil
     cdef void lower_others(self, int k, const Around* a, double* out) noexcept nogil
     cdef void bound_run(self, int k, const Around* a, double* out, double* low, double* high) noexcept nogil
+    cdef int64_t stretch(
+        self, const Output* o, const Around* a, int64_t i, int64_t most, int64_t* newest
+    ) noexcept nogil
+    cdef bint falls(self, const Around* a, int64_t i) noexcept nogil
+    cdef int64_t falls_from(self, const Around* a) noexcept nogil
+    cdef int64_t stretch_by_time(self, const Around* a, int64_t i, int64_t* newest) noexcept nogil
+    cdef void bound_each(self, int k, const Around* a, double* out, double* low, double* high) noexcept nogil
     cdef void answer_full(self, double** out, int64_t row, bint bounds) noexcept nogil

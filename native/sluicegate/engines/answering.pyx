@@ -6,11 +6,16 @@ from libc.stdlib cimport calloc, free, malloc
 
 from sluicegate.engines.answers cimport (
     BY_COUNT, BY_TIME, CUSTOM, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, Sums,
-    bucket_answer, cut_extreme, cut_leaf, cut_sum, is_whole, known_sums,
+    bucket_answer, cut_extreme, cut_holds_until, cut_leaf, cut_sum, is_whole, known_sums,
 )
 from sluicegate.engines.bucketing cimport MOST_RUN, Bucketing
-from sluicegate.engines.certain cimport Inside, Interval, clamp, has_interval, inside_of, interval
+from sluicegate.engines.certain cimport (
+    Inside, Interval, Stretch, alike, clamp, has_interval, inside_of, interval, intervals,
+)
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, greatest, least
+
+cdef enum:
+    FEW = 4  # readings, whose intervals are rather taken one by one
 
 
 cdef class Answering(Bucketing):
@@ -30,10 +35,11 @@ cdef class Answering(Bucketing):
         if not self.swift:
             return 0
         self.opened = <Newest*> calloc(self.answers, sizeof(Newest))
-        self.totals = <double*> malloc(3 * MOST_RUN * sizeof(double))
+        self.totals = <double*> malloc(5 * MOST_RUN * sizeof(double))
         if self.opened == NULL or self.totals == NULL:
             raise MemoryError(f"window: no memory for the answers of a run of {MOST_RUN} readings")
         self.lows, self.highs = self.totals + MOST_RUN, self.totals + 2 * MOST_RUN
+        self.below, self.above = self.totals + 3 * MOST_RUN, self.totals + 4 * MOST_RUN
         return 0
 
     @property
@@ -235,6 +241,56 @@ cdef class Answering(Bucketing):
     cdef void bound_run(
         self, int k, const Around* a, double* out, double* low, double* high
     ) noexcept nogil:
+        cdef const Output* o = &self.outputs[k]
+        cdef int64_t newest = a.newest, i = 0, beside = a.held + 1 + (0 if a.base == NULL else a.base[H_COUNT].i)
+        cdef Stretch s
+        if a.n < FEW:
+            self.bound_each(k, a, out, low, high)
+            return
+        s.leaf, s.base, s.center, s.below, s.above = a.leaf, a.base, self.center[o.dimension], self.below, self.above
+        while i < a.n:
+            s.where = self.cut_at(a, i, &newest)
+            s.whole = s.where.least == a.leaf[H_COUNT].i
+            s.outer = a.left if s.whole else a.top
+            s.inside = beside + i + (0 if s.outer == NULL else s.outer[H_COUNT].i)
+            s.totals, s.lows, s.highs = self.totals + i, self.lows + i, self.highs + i
+            s.n = self.stretch(o, a, i, s.where.most, &newest)
+            s.falls = s.n > 1 and self.falls(a, i)
+            intervals(o, &s, out + i, low + i, high + i)
+            i += s.n
+
+    cdef int64_t stretch(
+        self, const Output* o, const Around* a, int64_t i, int64_t most, int64_t* newest
+    ) noexcept nogil:
+        """How many readings from i on, where the cut keeps `most`, are alike to an interval; `newest` up to the last of them."""
+        if self.policy == BY_TIME:
+            return self.stretch_by_time(a, i, newest)
+        if self.falls(a, i):
+            return min(a.n - i, alike(o, a.leaf, most))
+        return min(a.n, self.falls_from(a)) - i
+
+    cdef bint falls(self, const Around* a, int64_t i) noexcept nogil:
+        """Whether each reading after i takes one from the cut bucket."""
+        return i >= self.falls_from(a)
+
+    cdef int64_t falls_from(self, const Around* a) noexcept nogil:
+        """The first reading of a run that does so, as `cut_at` has it."""
+        if self.policy != BY_COUNT or self.hop > 1:
+            return a.n
+        return max(a.edge, a.leaf[H_O_FIRST].i - 1) + self.value - a.before + 1
+
+    cdef int64_t stretch_by_time(self, const Around* a, int64_t i, int64_t* newest) noexcept nogil:
+        cdef int64_t until = cut_holds_until(&self.p, a.leaf, self.cut_off_at(newest[0])), j = i + 1, time
+        while j < a.n:
+            time = max(newest[0], a.before + j if a.times == NULL else a.times[j])
+            if time - self.value >= until and self.cut_off_at(time) >= until:
+                break
+            newest[0] = time
+            j += 1
+        return j - i
+
+    cdef void bound_each(self, int k, const Around* a, double* out, double* low, double* high) noexcept nogil:
+        """One reading after the other."""
         cdef const Output* o = &self.outputs[k]
         cdef int64_t n = a.leaf[H_COUNT].i, newest = a.newest, i
         cdef const Slot* outer

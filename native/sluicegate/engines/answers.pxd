@@ -100,6 +100,7 @@ cdef inline bint is_slot(int kind) noexcept nogil:
 
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil
+cdef int64_t cut_holds_until(const Program* p, const Slot* leaf, int64_t cutoff) noexcept nogil
 cdef Sums known_sums(const Output* o, const Slot* leaf, Cut where, double center) noexcept nogil
 cdef double cut_sum(const Output* o, const Slot* leaf, Cut where, double center, int64_t* count) noexcept nogil
 cdef double cut_extreme(

@@ -1,7 +1,7 @@
 """What a window answers; see answers.pxd."""
 
 from libc.math cimport INFINITY, NAN, exp, fabs, floor, log, sqrt
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 
 from sluicegate.engines.program cimport (
     H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH, LOW, Program, Slot, greatest, least, log_of,
@@ -49,6 +49,19 @@ cdef void narrow(const Program* p, const Slot* leaf, int64_t cutoff, int64_t end
             where.least = max(where.least, end - (s[3].i if s[1].i > cutoff else s[4].i) + 1)
         if ordered and s[1].i <= cutoff:
             where.most = min(where.most, end - (s[4].i if s[2].i <= cutoff else s[3].i))
+
+
+cdef int64_t cut_holds_until(const Program* p, const Slot* leaf, int64_t cutoff) noexcept nogil:
+    """The next cutoff at which `cut_leaf` may know the cut's count otherwise: a time that it compares."""
+    cdef int64_t until = leaf[H_T_FIRST].i if leaf[H_T_FIRST].i > cutoff else INT64_MAX
+    cdef const Slot* s
+    cdef int k
+    for k in range(p.steps):
+        if p.step[k].op == LOW or p.step[k].op == HIGH:
+            s = leaf + p.step[k].slot
+            until = min(until, s[1].i if s[1].i > cutoff else INT64_MAX)
+            until = min(until, s[2].i if s[2].i > cutoff else INT64_MAX)
+    return until
 
 
 cdef Slot exact_answer(const Output* o, const Slot* total, int64_t leaves) noexcept nogil:

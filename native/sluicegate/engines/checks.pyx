@@ -3,7 +3,6 @@
 from cpython cimport array
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
-from libc.math cimport NAN, fabs
 from libc.stdint cimport int64_t, uint64_t
 
 from struct import pack
@@ -30,6 +29,9 @@ cdef extern from *:
 cdef extern from "lanes.h" nogil:
     bint lanes_refused(const uint64_t* bits, int64_t n, uint64_t most)
     bint lanes_far(const uint64_t* times, int64_t n)
+
+cdef extern from "certain_lanes.h" nogil:
+    void certain_withhold(double* value, const double* low, const double* high, int64_t n, double error, double atol)
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject* o) nogil
@@ -155,14 +157,8 @@ def even_step(const int64_t[::1] times not None):
 
 def withhold(double[::1] value not None, const double[::1] low not None, const double[::1] high not None, double error, double atol):
     """NaN in place of each value that is not certainly within error · |exact| + atol of an exact one in low … high."""
-    cdef Py_ssize_t i, n = value.shape[0]
-    cdef double x
+    cdef Py_ssize_t n = value.shape[0]
     if low.shape[0] != n or high.shape[0] != n:
         raise ValueError(f"withhold: columns of {n}, {low.shape[0]} and {high.shape[0]} values")
-    for i in range(n):
-        x = value[i]
-        if (
-            fabs(x - low[i]) > error * fabs(low[i]) + atol or fabs(x - high[i]) > error * fabs(high[i]) + atol
-            or (low[i] < 0.0 < high[i] and fabs(x) > atol)
-        ):
-            value[i] = NAN
+    if n:
+        certain_withhold(&value[0], &low[0], &high[0], n, error, atol)
