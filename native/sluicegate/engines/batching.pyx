@@ -29,7 +29,7 @@ cdef enum:
     TOO_FEW = -1  # leaves were looked at
     TOO_LONG = -2  # between them for offsets
     SLOTS_OF_BLOCK = 8192  # of a block's leaves
-    BLOCK_OF_FEW = 1024  # readings at once into a small window: more would take memory and no time less
+    BLOCK_OF_FEW = 512  # readings at once into a small window: more would take memory and no time less
     BLOCK_OF_SOME = 2048  # into one of four times as many, up to 16 times: such a part more is held for as long as a block lasts
 
 cdef double FAR_CENTER = 4294967296.0  # sluicegate.reference.core.FAR_CENTER
