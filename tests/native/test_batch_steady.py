@@ -13,7 +13,38 @@ from sluicegate import engines
 
 pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
 QUESTIONS = {"sum": sg.sum(), "max": sg.max(), "min": sg.min()}
-SIZES = (63, 64, 65, 96, 100, 126, 127, 128, 129, 191, 192, 250, 255, 256, 257, 383, 384, 511, 512, 513, 700, 767)
+SIZES = (
+    31,
+    32,
+    33,
+    40,
+    47,
+    48,
+    50,
+    62,
+    63,
+    64,
+    65,
+    96,
+    100,
+    126,
+    127,
+    128,
+    129,
+    191,
+    192,
+    250,
+    255,
+    256,
+    257,
+    383,
+    384,
+    511,
+    512,
+    513,
+    700,
+    767,
+)
 LARGE = (1_023, 1_024, 1_025, 1_535, 1_536, 2_047, 3_000, 4_096, 5_000)
 
 

@@ -91,7 +91,7 @@ SLUICEGATE_INLINE void sluicegate_steady_lefts_##OP(const double *a, double firs
     lefts[4] = four, lefts[5] = sluicegate_##OP(a[5], six), lefts[6] = six, lefts[7] = seven; \
 } \
 /* The nodes of the third level up to leaf `end`, and above them all that they complete. */ \
-SLUICEGATE_LOOP void sluicegate_steady_raise_##OP(sluicegate_steady *t, int64_t end) \
+SLUICEGATE_INLINE void sluicegate_steady_raise_##OP(sluicegate_steady *t, int64_t end) \
 { \
     for (; 8 * t->raised[3] + 8 <= end; t->raised[3]++) \
         sluicegate_ring(t, 3)[t->raised[3] & sluicegate_mask(t, 3)] = sluicegate_node_of_eight_##OP(t->leaves + 8 * t->raised[3]); \
@@ -116,7 +116,7 @@ SLUICEGATE_INLINE void sluicegate_eighth_##OP(const sluicegate_steady *t, int64_
         sluicegate_ring(t, level + 3)[j >> level & mask >> level], eighths[(j + ((int64_t) 1 << level)) & mask]); \
 } \
 /* R0 for every eighth head after `head` up to `end`. */ \
-SLUICEGATE_LOOP void sluicegate_eighths_##OP(const sluicegate_steady *t, int64_t head, int64_t end) \
+SLUICEGATE_INLINE void sluicegate_eighths_##OP(const sluicegate_steady *t, int64_t head, int64_t end) \
 { \
     double *eighths = sluicegate_eighths(t); \
     const int64_t mask = sluicegate_mask(t, 3), first = head >> 3, last = end >> 3; \
@@ -140,7 +140,7 @@ SLUICEGATE_INLINE void sluicegate_group_##OP(const sluicegate_steady *t, int64_t
     else lefts[0] = NOTHING; \
 } \
 /* n readings, at most a tile, during which the leftmost tree stays; `first`: R0 for the head after the first, where that is known. */ \
-SLUICEGATE_LOOP void sluicegate_tile_##OP(sluicegate_steady *t, int64_t end, int64_t n, const double *first, double *totals) \
+SLUICEGATE_INLINE void sluicegate_tile_##OP(sluicegate_steady *t, int64_t end, int64_t n, const double *first, double *totals) \
 { \
     const int64_t head = t->head + 1, g = head & -SLUICEGATE_EIGHT, limit = (t->tail + n) >> 3, mask = sluicegate_mask(t, 3); \
     const double *leaves = t->leaves + t->tail, *a = t->leaves + g, *newest = t->leaves + 8 * t->raised[3]; \
@@ -184,9 +184,11 @@ SLUICEGATE_INLINE int sluicegate_turn_##OP(sluicegate_steady *t, const sluicegat
     t->right = right; \
     return c->fell; \
 } \
-/* n readings, and the totals after them where they are wanted. */ \
-SLUICEGATE_LOOP void sluicegate_steady_##OP(sluicegate_steady *t, int64_t n, double *totals) \
+/* n readings, and the totals after them where they are wanted; `top` is t's, known where the loops are made for one. */ \
+SLUICEGATE_INLINE void sluicegate_steadily_##OP(sluicegate_steady *to, int top, int64_t n, double *totals) \
 { \
+    sluicegate_steady own = *to, *t = &own; \
+    t->top = top; \
     const int64_t m = t->tail - t->head, T = (int64_t) 1 << t->top, x = m + 1 - 2 * T, last = t->tail + 1 + n; \
     int64_t u = t->tail + 1, b = u & -2 * T, end, k; \
     int second = x < T && u - b >= x && u - b < T, known = 0; \
@@ -214,12 +216,23 @@ SLUICEGATE_LOOP void sluicegate_steady_##OP(sluicegate_steady *t, int64_t n, dou
             sluicegate_tile_##OP(t, end, k, known ? &first : NULL, totals ? totals : nobody); \
             if (totals) totals += k; \
         } \
-        if (u == last) return; \
+        if (u == last) break; \
         known = sluicegate_turn_##OP(t, &turns[second], b, &first); \
         end = b + turns[second].end; \
         if (second || x >= T) second = 0, b += 2 * T; \
         else second = 1; \
     } \
+    *to = own; \
+} \
+SLUICEGATE_LOOP void sluicegate_steady_16_##OP(sluicegate_steady *t, int64_t n, double *totals) { sluicegate_steadily_##OP(t, 4, n, totals); } \
+SLUICEGATE_LOOP void sluicegate_steady_32_##OP(sluicegate_steady *t, int64_t n, double *totals) { sluicegate_steadily_##OP(t, 5, n, totals); } \
+SLUICEGATE_LOOP void sluicegate_steady_any_##OP(sluicegate_steady *t, int64_t n, double *totals) { sluicegate_steadily_##OP(t, t->top, n, totals); } \
+/* In small windows changes come often: their loops are of known length. */ \
+SLUICEGATE_INLINE void sluicegate_steady_##OP(sluicegate_steady *t, int64_t n, double *totals) \
+{ \
+    if (t->top == 4) sluicegate_steady_16_##OP(t, n, totals); \
+    else if (t->top == 5) sluicegate_steady_32_##OP(t, n, totals); \
+    else sluicegate_steady_any_##OP(t, n, totals); \
 }
 
 #define SLUICEGATE_LEFTS_WITH_OF(OP) \

@@ -27,7 +27,7 @@ cdef extern from *:
     int empty_above "__builtin_clzll"(uint64_t number) nogil  # leading zeros of what is not 0
 
 cdef enum:
-    LEAST_STEADILY = 63  # readings of the window at least: of fewer the leftmost tree changes too often
+    LEAST_STEADILY = 31  # readings of the window at least: of fewer the leftmost tree changes too often
     MOST_STEADILY = 16384  # and at most: what is kept beside them is 200 KB then
 
 
