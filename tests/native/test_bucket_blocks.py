@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from test_answered_runs import number, same
+from test_answered_runs import UNTIL, Tumbler, number, same
 from test_pairs import made
 
 import sluicegate as sg
@@ -72,6 +73,73 @@ def test_a_batch_gives_what_single_readings_and_the_twin_give(name: str, timed: 
     batch.verify()
 
 
+class Third(Tumbler):
+    """A rule that lets about a third of so many readings go when they are in."""
+
+    def __init__(self, most: int) -> None:
+        """It says until when it sleeps."""
+        super().__init__()
+        self.most = most
+        self.until = UNTIL(lambda total, context: self.first + self.most - 1)
+
+    def _leaves(self, total: Any, old: Any, context: Any) -> int:
+        if total[3] + total[0] - self.first >= self.most:
+            self.first += self.most // 3 + self.first % 21
+        return int(old[3] + old[0] <= self.first)
+
+
+def by_count(size: int) -> Callable[[], Any]:
+    """A policy for each window."""
+    return lambda: sg.policies.count(size)
+
+
+def by_rule(size: int) -> Callable[[], Any]:
+    """The same, with a rule of its own."""
+    return lambda: Third(size).policy(True)
+
+
+#: Policy, readings, aggregate, histogram: what a bucket takes is known from the limit, or while the rule sleeps.
+LIMITED: dict[str, tuple[Callable[[], Any], int, sg.Monoid, Any]] = {
+    "three readings each": (by_count(2500), 7_000, sg.mean(), sg.Constrained(900)),
+    "many each": (by_count(4000), 8_000, sg.sum(), sg.Constrained(200)),
+    "too many": (by_count(4500), 8_000, sg.mean(), sg.Constrained(42)),
+    "where it hangs on what leaves": (by_count(2485), 7_000, sg.mean(), sg.Constrained(500)),
+    "a limit never reached": (by_count(1500), 4_000, sg.mean(), sg.Constrained(5000)),
+    "one more each as it fills": (by_rule(3000), 8_000, sg.mean(), sg.Constrained(950)),
+    "many, by a rule": (by_rule(4000), 9_000, sg.sum(), sg.Constrained(150)),
+    "a few, by a rule": (by_rule(1500), 7_000, sg.mean(), sg.Constrained(70)),
+    "a rule, and a limit never reached": (by_rule(1500), 4_000, sg.sum(), sg.Constrained(5000)),
+    "a rule, and a sum that decides": (by_rule(2500), 6_000, sg.mean(), sg.SumLike(atol=10.0)),
+    "a sum that lets many join": (by_count(3000), 7_000, sg.mean(), sg.SumLike(atol=1.8)),
+}
+
+
+@pytest.mark.parametrize("timed", [False, True], ids=["by ordinal", "late ones too"])
+@pytest.mark.parametrize("name", LIMITED)
+def test_where_a_limit_decides_or_a_rule_sleeps_the_bits_are_those_of_single_readings(name: str, timed: bool) -> None:
+    """Level evictions, hops, limits that change and results that nobody asks for among them."""
+    policy, readings, aggregate, histogram = LIMITED[name]
+    rng = random.Random(name)
+    values = stream(name + str(timed), readings, 3_000.0, 5.0)
+    batch, single, twin = (
+        made(core, {"x": aggregate}, policy(), [histogram]) for core in (compiled.Core, compiled.Core, pure.Core)
+    )
+    at = time = 0
+    while at < len(values):
+        part = values[at : at + rng.choice((1, 33, 400, 1500, 3000))]
+        times = times_of(rng, time, len(part)) if timed else None
+        found = batch.insert_many(part, times, results=rng.random() < 0.9)
+        for window in (single, twin):
+            _one_by_one(window, part, times, found if window is single else None)
+        assert batch.snapshot() == single.snapshot() == twin.snapshot(), at
+        at, time = at + len(part), max(times) if times else 0
+        if batch.limit and rng.random() < 0.1:
+            limit = max(batch.limit * 2 // 3, 40)
+            for window in (batch, single, twin):
+                window.limit_to(limit)
+    batch.verify()
+
+
 def _one_by_one(window: sg.Window, values: list[float], times: list[int] | None, found: Any) -> None:
     for i, x in enumerate(values):
         window.insert(x, times[i]) if times else window.insert(x)
@@ -90,3 +158,19 @@ def test_a_batch_that_finds_the_window_as_it_was_restored_goes_on_so() -> None:
     for at in range(9_000, 12_000, 1000):
         assert window.insert_many(values[at : at + 1000])["x"] == again.insert_many(values[at : at + 1000])["x"]
         assert window.snapshot() == again.snapshot()
+
+
+def test_buckets_of_a_time_with_a_lower_limit_leave_later() -> None:
+    """While buckets are the oldest that are far longer than the new ones, what these take hangs on them."""
+    batch, single, twin = (
+        made(core, {"x": sg.mean()}, sg.policies.count(2650), [sg.Constrained(900)])
+        for core in (compiled.Core, compiled.Core, pure.Core)
+    )
+    values = stream("lower", 9_000, 3_000.0, 5.0)
+    for at in range(0, len(values), 1500):
+        found = batch.insert_many(values[at : at + 1500])
+        for window in (single, twin):
+            _one_by_one(window, values[at : at + 1500], None, found if window is single else None)
+            window.limit_to(42 if at == 3000 else 900)
+        batch.limit_to(42 if at == 3000 else 900)
+        assert batch.snapshot() == single.snapshot() == twin.snapshot(), at

@@ -1,95 +1,97 @@
-"""Many small buckets of a sum-like histogram at once; see bucket_blocks.pxd."""
+"""Many small buckets at once; see bucket_blocks.pxd, and bucket_lengths.pxd and bucket_answers.pxd for the first and the last step."""
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy
 
 from sluicegate.engines.amta cimport LEVELS, Amta
 from sluicegate.engines.answering cimport Answering
-from sluicegate.engines.answers cimport K_SUM, Output
+from sluicegate.engines.answers cimport BY_COUNT
+from sluicegate.engines.bucket_answers cimport SPARE, Left, Parts, answer_sliding, answer_standing, node, top_of
+from sluicegate.engines.bucket_lengths cimport LONGEST, MOST, TOLD, Opened, lengths_by_limit, lengths_by_sum
 from sluicegate.engines.chunks cimport Queue, at, prefetch, run_at
-from sluicegate.engines.opening cimport lift_bucket
-from sluicegate.engines.program cimport (
-    H_COUNT, H_O_FIRST, Program, Slot, append_closed, combine_bucket, copy, greatest, least,
-)
+from sluicegate.engines.opening cimport combine_sums, lift_bucket
+from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, append_closed, copy, greatest, least
 from sluicegate.engines.small cimport Sight
 from sluicegate.histograms._sum_like cimport Sum
 
 cdef enum:
-    MOST = 768  # readings: what is noted of them takes some 50 KB of the stack
-    LONGEST = 16  # of a bucket: a longer one is none of these
-    TOLD = 4  # readings of a bucket, as far as their number is looked up
-    SPARE = 4  # on either side of what belongs to a reading: buckets up to TOLD are written without asking where they end
-
-
-cdef extern from "bucket_lanes.h" nogil:
-    void bucket_lengths(const double* x, int64_t n, double allowed, int64_t* lengths)
-    void bucket_means(
-        const double* outer, const double* base, const double* newest, const double* taken, int64_t n, double center, double readings,
-        double* out)
-    void bucket_sums(
-        const double* outer, const double* base, const double* newest, const double* taken, int64_t n, double center, double readings,
-        double* out)
-
-
-ctypedef struct Opened:  # the buckets of a block: the k-th takes readings start[k] … start[k + 1] − 1
-    int64_t k
-    int64_t n  # readings of them all
-    int64_t soon  # leaves that the next block looks at as the oldest: from this one on they are to be fetched
-    int64_t later
-    short start[MOST + 1]
-    short alike[TOLD][MOST + 1]  # those of 1, 2 and 3 readings, and of more
-    int many[TOLD]
-
-ctypedef struct Left:  # the buckets that are the oldest after some of those readings, from the head on
-    int64_t first
-    int64_t last
-    short alike[TOLD][MOST + 1]
-    int many[TOLD]
-    double sums[MOST + 3]  # of R0 from each of them on, and from the one after the last
-
-ctypedef struct Parts:  # of each answer
-    double outer[MOST + 2 * SPARE]
-    double base[MOST + 2 * SPARE]
-    double newest[MOST + 2 * SPARE]
-    double taken[MOST + 2 * SPARE]
+    TOGETHER = 48  # buckets
 
 
 cdef int64_t open_many(
-    Answering self, Amta forest, const Sight* s, const double* values, const int64_t* times, int64_t count, double* out
+    Answering self, Amta forest, Sight* s, const double* values, const int64_t* times, int64_t count, double* out
 ) except -1 nogil:
     cdef Opened opened
     cdef Left left
     cdef Parts parts
-    cdef int64_t most = min(min(count, MOST), self.rules.due_at - self.accepted)
-    if not may_open_many(self, forest, s, most):
+    cdef bint slides = self.policy == BY_COUNT
+    cdef int64_t most = most_readings(self, forest, s, min(count, MOST))
+    if most < LEAST_OPENED:
         return 0
     most = in_order(times, most)
     if most < LEAST_OPENED:
         return 0
-    find_lengths(s, values, most, &opened)
-    opened.k = min(opened.k, until_tree_grows(forest))
+    find_lengths(self, s, values, most, &opened)
+    opened.k = min(opened.k, most_buckets(self, forest))
     opened.n = opened.start[opened.k]
-    if opened.n < LEAST_OPENED // 2 or not find_left(self, forest, opened.n, &left):
+    if opened.n < LEAST_OPENED // 2 or (slides and not find_left(self, forest, &opened, &left)):
         return 0
     forest.make_room_for(forest.tail + opened.k)
-    opened.soon, opened.later = left.last + 1, 2 * left.last + 1 - left.first
-    lift_all(self, &opened, values, times, parts.newest + SPARE)
-    raise_all(forest, opened.k)
-    close_all(self, forest, &opened, parts.base + SPARE)
-    leave_all(self, forest, &left)
-    if out != NULL:
-        answer_all(self, &left, &parts, opened.n, out)
+    s.oldest = node(forest, 0, forest.head)  # room for more may have taken all to longer chunks
+    open_all(self, forest, &opened, values, times, &parts)
+    if slides:
+        leave_all(self, forest, &left)
+    if out != NULL and slides:
+        answer_sliding(self, &left, &parts, opened.n, out)
+    elif out != NULL:
+        answer_standing(self, s, &parts, opened.n, out)
     settle_all(self, s.ruling, &opened, values, times)
     return opened.n
 
 
-cdef inline bint may_open_many(Answering self, Amta forest, const Sight* s, int64_t most) noexcept nogil:
-    """Whether the answers are those of a full window, and both results are there."""
-    if most < LEAST_OPENED or s.ruling == NULL or not s.ruling.limit < INFINITY or self.limit or self.edge != self.accepted - self.value - 1:
-        return False
+cdef inline int64_t most_readings(Answering self, Amta forest, const Sight* s, int64_t most) noexcept nogil:
+    """So many of the next at most: a limit is refreshed, a rule asked, or the leftmost tree empties then. 0: they go one by one."""
+    cdef int64_t last
+    if self.ruled:
+        most = min(most, self.rules.due_at - self.accepted)
+        if s.ruling == NULL or self.limit or not s.ruling.limit < INFINITY:
+            return 0
     forest.unsettle()
-    return forest.depth > 2 and forest.has_base and forest.has_right
+    if forest.depth < 3 or not forest.has_base or not forest.has_right:
+        return 0
+    if self.policy != BY_COUNT:
+        return min(most, self.condition.wakes - self.accepted)
+    if self.edge != self.accepted - self.value - 1:  # the window is not full
+        return 0
+    last = ((((forest.tail + 1) >> (forest.depth - 1)) - 1) << (forest.depth - 1)) - 1
+    if last - forest.head <= MOST:
+        most = min(most, end_of(node(forest, 0, last)) + self.value - self.accepted - 1)
+    return most
+
+
+cdef inline int64_t end_of(const Slot* leaf) noexcept nogil:
+    """The ordinal after its last reading."""
+    return leaf[H_O_FIRST].i + leaf[H_COUNT].i
+
+
+cdef inline int64_t most_buckets(Answering self, Amta forest) noexcept nogil:
+    """So many leave the leftmost tree as it is, and keep the limit."""
+    cdef int top = forest.depth - 1
+    cdef int64_t most = ((((forest.tail + 1) >> top) + 1) << top) - forest.tail - 2
+    return min(most, self.limit - (forest.tail - forest.head)) if self.limit else most
+
+
+cdef inline void find_lengths(Answering self, const Sight* s, const double* values, int64_t n, Opened* opened) noexcept nogil:
+    cdef int64_t share = self.finer * (self.limit - 2) if self.level else 0
+    cdef int kind
+    opened.k = opened.start[0] = 0
+    opened.soon = opened.later = 0
+    for kind in range(TOLD):
+        opened.many[kind] = 0
+    if s.ruling != NULL:
+        lengths_by_sum(s, values, n, opened)
+    else:
+        lengths_by_limit(self.policy == BY_COUNT, s.oldest[H_O_FIRST].i, share, self.value, self.accepted, n, opened)
 
 
 cdef inline int64_t in_order(const int64_t* times, int64_t most) noexcept nogil:
@@ -98,56 +100,6 @@ cdef inline int64_t in_order(const int64_t* times, int64_t most) noexcept nogil:
     if times == NULL:
         return most
     while n < most and times[n] >= times[n - 1]:
-        n += 1
-    return n
-
-
-cdef inline int64_t until_tree_grows(Amta forest) noexcept nogil:
-    """So many leaves leave the leftmost tree as it is."""
-    cdef int top = forest.depth - 1
-    return ((((forest.tail + 1) >> top) + 1) << top) - forest.tail - 2
-
-
-# which readings a bucket takes
-
-cdef void find_lengths(const Sight* s, const double* values, int64_t n, Opened* opened) noexcept nogil:
-    """The buckets that are closed by one of these readings."""
-    cdef double last[2 * TOLD]
-    cdef int64_t lengths[MOST]
-    cdef int64_t i = 0, length
-    cdef int k = 0, kind
-    memcpy(last, values + n - TOLD, TOLD * sizeof(double))
-    for kind in range(TOLD):
-        last[TOLD + kind] = INFINITY  # joins nothing
-        opened.many[kind] = 0
-    bucket_lengths(values, n - TOLD, s.ruling.limit, lengths)
-    bucket_lengths(last, TOLD, s.ruling.limit, lengths + n - TOLD)
-    while i < n:
-        length = lengths[i]
-        if length == TOLD:
-            length = whole_length(s.ruling.limit, values + i, min(n - i, LONGEST))
-        length = min(length, s.longest)
-        opened.start[k] = <short> i
-        if length >= LONGEST or i + length >= n:
-            break
-        kind = <int> min(length, TOLD) - 1
-        opened.alike[kind][opened.many[kind]] = <short> k
-        opened.many[kind] += 1
-        k += 1
-        i += length
-    opened.k = k
-
-
-cdef int64_t whole_length(double allowed, const double* x, int64_t most) noexcept nogil:
-    """As `bucket_lengths`, to the end."""
-    cdef double low = INFINITY, high = -INFINITY, sum = x[0], following
-    cdef int64_t n = 1
-    while n < most:
-        low, high, following = least(low, sum), greatest(high, sum), sum + x[n]
-        if not (fabs(low) <= allowed and fabs(high) <= allowed and fabs(following - low) <= allowed
-                and fabs(following - high) <= allowed and high - low <= allowed):
-            break
-        sum = following
         n += 1
     return n
 
@@ -171,12 +123,28 @@ cdef inline void fetch_old(Amta forest, int64_t head) noexcept nogil:
 
 # the new buckets
 
-cdef inline Slot* node(Amta forest, int level, int64_t index) noexcept nogil:
-    return at(&forest.pool, &forest.level[(forest.base + level) & (LEVELS - 1)], forest.p.width, index)
+cdef void open_all(
+    Answering self, Amta forest, Opened* opened, const double* values, const int64_t* times, Parts* parts
+) noexcept nogil:
+    """So many at a time that they are still in the processor's first cache when their parents are made."""
+    cdef int next[TOLD]  # of each kind
+    cdef int kind, first = 0, end
+    for kind in range(TOLD):
+        next[kind] = 0
+    cdef Slot* place
+    cdef const Slot* closed = node(forest, 0, forest.tail - 1)
+    while first < opened.k:
+        place = node(forest, 0, forest.tail)
+        end = first + <int> min(min(opened.k - first, TOGETHER), run_at(&forest.level[forest.base], forest.tail))
+        lift_all(self, opened, first, end, place, next, values, times, parts.newest + SPARE)
+        raise_all(forest, end - first)
+        close_all(self, forest, opened, first, end, closed, place, parts.base + SPARE)
+        closed = place + (end - 1 - first) * forest.p.width
+        first = end
 
 
 cdef inline void lift_one(
-    Answering self, Opened* opened, int k, int64_t n, const double* values, const int64_t* times, double* totals
+    Answering self, Opened* opened, Slot* place, int k, int64_t n, const double* values, const int64_t* times, double* totals
 ) noexcept nogil:
     cdef int64_t i = opened.start[k]
     cdef const int64_t* when = NULL
@@ -186,27 +154,31 @@ cdef inline void lift_one(
         opened.soon += 2
     if times != NULL:
         when = times + i
-    lift_bucket(
-        &self.p, node(self.forest, 0, self.forest.tail + k), NULL, values + i, when, self.accepted + i, n, self.center[0], totals + i
-    )
+    lift_bucket(&self.p, place, NULL, values + i, when, self.accepted + i, n, self.center[0], totals + i)
 
 
-cdef void lift_all(Answering self, Opened* opened, const double* values, const int64_t* times, double* totals) noexcept nogil:
+cdef inline void lift_all(
+    Answering self, Opened* opened, int first, int end, Slot* place, int* next, const double* values, const int64_t* times, double* totals
+) noexcept nogil:
     """In the order of their lengths: then no loop's end is a surprise."""
-    cdef int j, k
-    for j in range(opened.many[0]):
-        if opened.alike[0][j] < opened.k:
-            lift_one(self, opened, opened.alike[0][j], 1, values, times, totals)
-    for j in range(opened.many[1]):
-        if opened.alike[1][j] < opened.k:
-            lift_one(self, opened, opened.alike[1][j], 2, values, times, totals)
-    for j in range(opened.many[2]):
-        if opened.alike[2][j] < opened.k:
-            lift_one(self, opened, opened.alike[2][j], 3, values, times, totals)
-    for j in range(opened.many[3]):
-        k = opened.alike[3][j]
-        if k < opened.k:
-            lift_one(self, opened, k, opened.start[k + 1] - opened.start[k], values, times, totals)
+    cdef int k, w = self.p.width
+    place -= first * w
+    while next[0] < opened.many[0] and opened.alike[0][next[0]] < end:
+        k = opened.alike[0][next[0]]
+        lift_one(self, opened, place + k * w, k, 1, values, times, totals)
+        next[0] += 1
+    while next[1] < opened.many[1] and opened.alike[1][next[1]] < end:
+        k = opened.alike[1][next[1]]
+        lift_one(self, opened, place + k * w, k, 2, values, times, totals)
+        next[1] += 1
+    while next[2] < opened.many[2] and opened.alike[2][next[2]] < end:
+        k = opened.alike[2][next[2]]
+        lift_one(self, opened, place + k * w, k, 3, values, times, totals)
+        next[2] += 1
+    while next[3] < opened.many[3] and opened.alike[3][next[3]] < end:
+        k = opened.alike[3][next[3]]
+        lift_one(self, opened, place + k * w, k, opened.start[k + 1] - opened.start[k], values, times, totals)
+        next[3] += 1
 
 
 cdef void raise_all(Amta forest, int64_t k) noexcept nogil:
@@ -234,18 +206,20 @@ cdef inline void raise_level(Amta forest, int level, int64_t index, int64_t end)
         pair, out = at(&forest.pool, below, w, 2 * index), at(&forest.pool, queue, w, index)
         index += n
         while n:
-            combine_bucket(forest.p, out, pair, pair + w)
+            combine_sums(forest.p, out, pair, pair + w)
             out, pair, n = out + w, pair + 2 * w, n - 1
 
 
-cdef void close_all(Answering self, Amta forest, const Opened* opened, double* base) noexcept nogil:
+cdef inline void close_all(
+    Answering self, Amta forest, const Opened* opened, int first, int end, const Slot* before, const Slot* place, double* base
+) noexcept nogil:
     """Each bucket before the newest becomes part of what R1 is taken from; the sum of that beside each reading."""
-    cdef int64_t newest = forest.tail - opened.k - 1, i
-    cdef int k, prefix = self.outputs[0].prefix
+    cdef Slot* closed = forest.base_of_right
+    cdef int k, i, prefix = self.outputs[0].prefix
     cdef double sum
-    for k in range(opened.k):
-        append_closed(forest.p, forest.base_of_right, node(forest, 0, newest + k))
-        sum = forest.base_of_right[prefix].f
+    for k in range(first, end):
+        append_closed(forest.p, closed, before if k == first else place + (k - 1 - first) * forest.p.width)
+        sum = closed[prefix].f
         for i in range(TOLD):
             base[opened.start[k] + i] = sum
         for i in range(opened.start[k] + TOLD, opened.start[k + 1]):
@@ -255,26 +229,27 @@ cdef void close_all(Answering self, Amta forest, const Opened* opened, double* b
 
 # what leaves
 
-cdef bint find_left(Answering self, Amta forest, int64_t n, Left* left) noexcept nogil:
-    """The oldest buckets of the next n readings; False: the leftmost tree does not stay what it is."""
-    cdef int64_t head = forest.head, after = self.accepted + n - self.value, end, size
-    cdef int64_t last = ((((forest.tail + 1) >> (forest.depth - 1)) - 1) << (forest.depth - 1)) - 1
-    cdef const Slot* leaf
+cdef bint find_left(Answering self, Amta forest, Opened* opened, Left* left) noexcept nogil:
+    """The oldest buckets of these readings, and which the next block will have; False: one is longer than was reckoned with."""
+    cdef int64_t head = forest.head, after = self.accepted + opened.n - self.value, size, run = 0
+    cdef const Slot* leaf = NULL
     cdef int kind
     for kind in range(TOLD):
         left.many[kind] = 0
     while True:
-        leaf = node(forest, 0, head)
+        if run == 0:
+            leaf, run = node(forest, 0, head), run_at(&forest.level[forest.base], head)
         size = leaf[H_COUNT].i
+        if size > opened.old:
+            return False
         kind = <int> min(size, TOLD) - 1
         left.alike[kind][left.many[kind]] = <short> (head - forest.head)
         left.many[kind] += 1
-        if leaf[H_O_FIRST].i + size > after:
+        if end_of(leaf) > after:
             break
-        head += 1
-        if head > last or head - forest.head > MOST:
-            return False
+        leaf, run, head = leaf + forest.p.width, run - 1, head + 1
     left.first, left.last = forest.head, head
+    opened.soon, opened.later = head + 1, 2 * head + 1 - forest.head
     return True
 
 
@@ -308,15 +283,10 @@ cdef inline int kept_of_stack(Amta forest, int64_t head, int level) noexcept nog
     return kept
 
 
-cdef inline double top_of(Amta forest, int prefix) noexcept nogil:
-    """−0.0 adds nothing, not even a sign."""
-    return forest.stack[(forest.stacked - 1) * forest.p.width + prefix].f if forest.stacked else -0.0
-
-
 cdef inline void combine_top(Amta forest, Slot* out, const Slot* first) noexcept nogil:
     """What comes before the stack's top, with that."""
     if forest.stacked:
-        combine_bucket(forest.p, out, first, forest.stack + (forest.stacked - 1) * forest.p.width)
+        combine_sums(forest.p, out, first, forest.stack + (forest.stacked - 1) * forest.p.width)
     else:
         copy(forest.p, out, first)
 
@@ -333,97 +303,27 @@ cdef inline void sums_of_level(Amta forest, Left* left, int level, int prefix) n
         sums[head] = node(forest, level, index)[prefix].f + top_of(forest, prefix)
 
 
-# the answers
-
-cdef void answer_all(Answering self, const Left* left, Parts* parts, int64_t n, double* out) noexcept nogil:
-    cdef const Output* o = self.outputs
-    cdef int64_t begin = self.accepted + 1 - self.value  # of the first reading's answer
-    cdef double* outer = parts.outer + SPARE
-    cdef double* taken = parts.taken + SPARE
-    cdef int j
-    for j in range(left.many[0]):
-        part_of_one(self, left, left.alike[0][j], begin, outer, taken)
-    for j in range(left.many[1]):
-        parts_of_few(self, left, left.alike[1][j], 2, begin, outer, taken)
-    for j in range(left.many[2]):
-        parts_of_few(self, left, left.alike[2][j], 3, begin, outer, taken)
-    for j in range(left.many[3]):
-        parts_of_many(self, left, left.alike[3][j], begin, n, outer, taken)
-    if o.kind == K_SUM:
-        bucket_sums(outer, parts.base + SPARE, parts.newest + SPARE, taken, n, self.center[0], <double> self.value, out)
-    else:
-        bucket_means(outer, parts.base + SPARE, parts.newest + SPARE, taken, n, self.center[0], <double> self.value, out)
-
-
-cdef inline void part_of_one(Answering self, const Left* left, int h, int64_t begin, double* outer, double* taken) noexcept nogil:
-    """A bucket of one reading is there or not."""
-    cdef int64_t i = node(self.forest, 0, left.first + h)[H_O_FIRST].i - begin
-    outer[i], taken[i] = left.sums[h], -0.0
-
-
-ctypedef struct Cutting:  # as `Sums`
-    double total
-    double low
-    double high
-    double least
-    double most
-    double last
-    double others
-
-
-cdef inline void know(Cutting* k, const Output* o, const Slot* leaf, double center) noexcept nogil:
-    k.total = leaf[o.prefix].f
-    k.low, k.high = k.total - leaf[o.prefix + 2].f, k.total - leaf[o.prefix + 1].f
-    k.least, k.most = leaf[o.low].f - center, leaf[o.high].f - center
-    k.last, k.others = leaf[o.last].f - center, k.total - (leaf[o.first].f - center)
-
-
-cdef inline double given(const Cutting* k, double c, double size) noexcept nogil:
-    """As small.taken_of: what the newest c of its readings give."""
-    cdef double bottom = greatest(greatest(k.low, k.last + (c - 1.0) * k.least), k.others - (size - 1.0 - c) * k.most)
-    cdef double ceiling = least(least(k.high, k.last + (c - 1.0) * k.most), k.others - (size - 1.0 - c) * k.least)
-    return least(greatest(k.total * c / size, bottom), ceiling)
-
-
-cdef inline void parts_of_few(
-    Answering self, const Left* left, int h, int size, int64_t begin, double* outer, double* taken
-) noexcept nogil:
-    cdef const Slot* leaf = node(self.forest, 0, left.first + h)
-    cdef int64_t i = leaf[H_O_FIRST].i - begin
-    cdef Cutting k
-    cdef int out
-    know(&k, self.outputs, leaf, self.center[0])
-    outer[i], taken[i] = left.sums[h], -0.0
-    for out in range(1, size):
-        outer[i + out], taken[i + out] = left.sums[h + 1], given(&k, <double> (size - out), <double> size)
-
-
-cdef void parts_of_many(
-    Answering self, const Left* left, int h, int64_t begin, int64_t n, double* outer, double* taken
-) noexcept nogil:
-    cdef const Slot* leaf = node(self.forest, 0, left.first + h)
-    cdef int64_t first = leaf[H_O_FIRST].i - begin, size = leaf[H_COUNT].i, i
-    cdef Cutting k
-    know(&k, self.outputs, leaf, self.center[0])
-    if first >= 0:
-        outer[first], taken[first] = left.sums[h], -0.0
-    for i in range(max(first + 1, 0), min(first + size, n)):
-        outer[i], taken[i] = left.sums[h + 1], given(&k, <double> (first + size - i), <double> size)
-
-
 cdef void settle_all(Answering self, Sum* ruling, const Opened* opened, const double* values, const int64_t* times) noexcept nogil:
     """What the window and its rule know after these readings, should there be no memory for the next bucket."""
-    cdef int64_t i = opened.start[opened.k - 1], n = opened.n
-    self.rules.sums.n = n - i
-    ruling.sum, ruling.low, ruling.high = values[i], INFINITY, -INFINITY
-    for i in range(i + 1, n):
-        ruling.low, ruling.high = least(ruling.low, ruling.sum), greatest(ruling.high, ruling.sum)
-        ruling.sum = ruling.sum + values[i]
+    cdef int64_t n = opened.n
+    if ruling != NULL:
+        self.rules.sums.n = n - opened.start[opened.k - 1]
+        settle_sum(ruling, values + opened.start[opened.k - 1], self.rules.sums.n)
     self.latest = values[n - 1]
     self.newest = max(self.newest, self.accepted + n - 1 if times == NULL else times[n - 1])
     self.accepted += n
     self.created += opened.k
-    self.edge = self.accepted - self.value - 1
-    if self.edge + 1 > self.rules.start:
+    if self.policy == BY_COUNT:
+        self.edge = self.accepted - self.value - 1
+    if self.ruled and self.edge + 1 > self.rules.start:
         self.rules.start, self.rules.full = self.edge + 1, True
     self.forest.return_spare(opened.k >> 1)
+
+
+cdef inline void settle_sum(Sum* ruling, const double* values, int64_t n) noexcept nogil:
+    """Of the newest bucket's readings."""
+    cdef int64_t i
+    ruling.sum, ruling.low, ruling.high = values[0], INFINITY, -INFINITY
+    for i in range(1, n):
+        ruling.low, ruling.high = least(ruling.low, ruling.sum), greatest(ruling.high, ruling.sum)
+        ruling.sum = ruling.sum + values[i]

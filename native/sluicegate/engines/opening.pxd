@@ -5,34 +5,37 @@ The same bits as the first lifted and the others folded in. Only of the layout S
 
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
-from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, Program, Slot, chosen, greatest, least, mask
+from sluicegate.engines.program cimport (
+    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, Program, Slot, chosen, combine_header, combine_prefix, greatest, join_extreme,
+    join_sample, least, mask,
+)
 from sluicegate.histograms._sum_like cimport Sum
 
 ctypedef struct Reached:
     double value
-    int64_t first  # times
+    int64_t first  # of the bucket's readings
     int64_t last
-    int64_t o_first  # ordinals
-    int64_t o_last
 
 
-cdef inline void begin(Reached* e, double x, int64_t time, int64_t ordinal) noexcept nogil:
+cdef inline void begin(Reached* e, double x) noexcept nogil:
     e.value = x
-    e.first = e.last = time
-    e.o_first = e.o_last = ordinal
+    e.first = e.last = 0
 
 
-cdef inline void reach(Reached* e, double value, int64_t wins, int64_t same, int64_t time, int64_t ordinal) noexcept nogil:
+cdef inline void reach(Reached* e, double value, int64_t wins, int64_t same, int64_t i) noexcept nogil:
     """As `fold_extreme`, each field chosen by itself: in a small bucket every other reading is an extreme."""
     e.value = value
-    e.first, e.o_first = chosen(wins, e.first, time), chosen(wins, e.o_first, ordinal)
-    e.last, e.o_last = chosen(wins | same, e.last, time), chosen(wins | same, e.o_last, ordinal)
+    e.first, e.last = chosen(wins, e.first, i), chosen(wins | same, e.last, i)
 
 
-cdef inline void put_reached(Slot* o, const Reached* e) noexcept nogil:
+cdef inline void put_reached(Slot* o, const Reached* e, const int64_t* times, int64_t ordinal) noexcept nogil:
     o[0].f = e.value
-    o[1].i, o[2].i, o[3].i, o[4].i = e.first, e.last, e.o_first, e.o_last
+    o[1].i = o[3].i = ordinal + e.first
+    o[2].i = o[4].i = ordinal + e.last
+    if times != NULL:
+        o[1].i, o[2].i = times[e.first], times[e.last]
 
 
 cdef inline int64_t lift_bucket(
@@ -46,11 +49,11 @@ cdef inline int64_t lift_bucket(
     cdef double total = x[0] - center, before = INFINITY, above = -INFINITY
     cdef double low_sum = INFINITY, high_sum = -INFINITY, sum = x[0], least_sum = 0.0, most_sum = 0.0, following = 0.0
     cdef double allowed = ruling.limit if ruling != NULL else 0.0
-    cdef int64_t first = ordinal if times == NULL else times[0], time = first, i = 1
+    cdef int64_t i = 1
     cdef Reached low, high
     cdef int s
-    begin(&low, x[0], first, ordinal)
-    begin(&high, x[0], first, ordinal)
+    begin(&low, x[0])
+    begin(&high, x[0])
     totals[0] = total
     while i < most:
         if ruling != NULL:
@@ -59,20 +62,37 @@ cdef inline int64_t lift_bucket(
                     and fabs(following - most_sum) <= allowed and most_sum - least_sum <= allowed):
                 break
             low_sum, high_sum, sum = least_sum, most_sum, following
-        time = ordinal + i if times == NULL else times[i]
         before, above = least(before, total), greatest(above, total)
         total = total + (x[i] - center)
         totals[i] = total
-        reach(&low, least(low.value, x[i]), mask(x[i] < low.value), mask(x[i] == low.value), time, ordinal + i)
-        reach(&high, greatest(high.value, x[i]), mask(x[i] > high.value), mask(x[i] == high.value), time, ordinal + i)
+        reach(&low, least(low.value, x[i]), mask(x[i] < low.value), mask(x[i] == low.value), i)
+        reach(&high, greatest(high.value, x[i]), mask(x[i] > high.value), mask(x[i] == high.value), i)
         i += 1
     if ruling != NULL:
         ruling.low, ruling.high, ruling.sum = low_sum, high_sum, sum
-    o[H_COUNT].i, o[H_T_FIRST].i, o[H_T_LAST].i, o[H_O_FIRST].i, o[H_ORDERED].i = i, first, time, ordinal, 1
+    o[H_COUNT].i, o[H_T_FIRST].i, o[H_T_LAST].i, o[H_O_FIRST].i, o[H_ORDERED].i = i, ordinal, ordinal + i - 1, ordinal, 1
+    if times != NULL:
+        o[H_T_FIRST].i, o[H_T_LAST].i = times[0], times[i - 1]
     o[5].f, o[6].f, o[7].f = total, before, above
-    put_reached(o + 8, &low)
-    put_reached(o + 13, &high)
+    put_reached(o + 8, &low, times, ordinal)
+    put_reached(o + 13, &high, times, ordinal)
     o[18].f, o[19].f = x[0], x[i - 1]
     for s in range(20, p.width):
         o[s].f = 0.0
     return i
+
+
+cdef inline void combine_sums(const Program* p, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    """As `combine_bucket` of this layout; hardly a bucket carries samples of its sums, and where none does they are copied at once."""
+    cdef int s = 20
+    combine_header(o, a, b)
+    combine_prefix(o + 5, a + 5, b + 5)
+    join_extreme(o + 8, a + 8, b + 8, mask(b[8].f < a[8].f))
+    join_extreme(o + 13, a + 13, b + 13, mask(b[13].f > a[13].f))
+    o[18], o[19] = a[18], b[19]
+    if p.width == 26 and not (a[20].i | a[23].i | b[20].i | b[23].i):
+        memcpy(o + 20, a + 20, 6 * sizeof(Slot))
+        return
+    while s < p.width:
+        join_sample(o + s, a + s, b + s)
+        s += 3

@@ -6,7 +6,7 @@ Where a bucket takes a few readings a run of them is not worth looking for (`joi
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.answering cimport Answering
-from sluicegate.engines.answers cimport Sums
+from sluicegate.engines.answers cimport Cut, Output, Sums, cut_sum
 from sluicegate.engines.program cimport Slot
 from sluicegate.histograms._sum_like cimport Sum
 
@@ -29,6 +29,17 @@ ctypedef struct Sight:  # what stays while readings join the newest bucket
 
 
 cdef bint takes_small(Answering self) noexcept  # whether the window is one of these; once all of it is set up
+cdef bint opens_many(Answering self, bint bounds) noexcept nogil  # whether the answers follow from the readings that a bucket takes, and from what leaves
 cdef int64_t take_small(
     Answering self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
 ) except -1 nogil  # how many it took, none where `accept` is needed first
+
+
+cdef inline void know_cut(Answering self, const Output* o, Sight* s, int64_t most) noexcept nogil:
+    """What the cut bucket gives where nobody knows how many of its readings are inside, `most` at most; it stands still."""
+    cdef Cut where
+    if s.known:
+        return
+    where.least, where.most, where.taken = 1, most, most
+    s.taken = 0
+    s.sum, s.known = cut_sum(o, s.oldest, where, self.center[o.dimension], &s.taken), True

@@ -5,8 +5,9 @@ from libc.stdint cimport int64_t
 
 from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answering cimport Answering
-from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MAX, K_MEAN, K_MIN, K_SUM, Cut, Output, Sums, cut_sum
+from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MAX, K_MEAN, K_MIN, K_SUM, Output, Sums
 from sluicegate.engines.bucket_blocks cimport LEAST_OPENED, open_many
+from sluicegate.engines.bucket_lengths cimport LONGEST
 from sluicegate.engines.chunks cimport at
 from sluicegate.engines.opening cimport lift_bucket
 from sluicegate.engines.program cimport (
@@ -20,8 +21,7 @@ from sluicegate.histograms._sum_like cimport Sum, sums_run, sums_took
 cdef enum:
     CALM = 16  # readings that join one after the other: then a run is worth looking for
     AHEAD = 16  # readings that a bucket is opened with at most
-    SHORT = 8  # readings of a bucket that it is worth opening many of at once,
-    FEW_SHORT = 2  # after so many of them
+    PAUSE = 4  # buckets, after many could not be opened at once
 
 
 cdef bint takes_small(Answering self) noexcept:
@@ -38,9 +38,11 @@ cdef bint takes_small(Answering self) noexcept:
 cdef int64_t take_small(
     Answering self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
 ) except -1 nogil:
-    cdef int64_t i = 0, calm = 0, short = 0, time, n
+    cdef int64_t i = 0, calm = 0, pause = 0, time, n
     cdef const int64_t* when = NULL
-    cdef bint plain = not bounds and self.answers == 1, ahead = plain and may_look_ahead(self)
+    cdef double* column = NULL
+    cdef bint plain = not bounds and self.answers == 1, many = opens_many(self, bounds), opens
+    cdef bint ahead = many and self.policy == BY_COUNT
     cdef Sight s
     if not self.small or not self.centered:
         return 0
@@ -50,30 +52,35 @@ cdef int64_t take_small(
     know_rule(self, &s)
     while i < count and calm < CALM and s.whole and not is_due(self):
         time = self.accepted if times == NULL else times[i]
-        if not s.sealed and joins_small(self, &s, values, time):
+        opens = s.sealed or not joins_small(self, &s, values, time)
+        if opens and self.limit and self.forest.tail - self.forest.head >= self.limit:
+            return i
+        if opens and many and self.forest.tail - self.forest.head > 2 * AHEAD:
+            if times != NULL:
+                when = times + i
+            if out != NULL:
+                column = out[0] + row + i
+            n = 0
+            if pause == 0 and count - i >= LEAST_OPENED and s.newest[H_COUNT].i < LONGEST:
+                n = open_many(self, self.forest, &s, values, when, count - i, column)
+                pause = 0 if n else PAUSE
+            elif pause:
+                pause -= 1
+            if n:
+                calm, s.sealed = 0, True
+                see(self, &s)
+            elif ahead:
+                n = open_small(self, &s, values, when, count - i, column)
+                calm = n - 1
+            values += n
+            i += n
+            if n:
+                continue
+        if not opens:
             fold_small(&self.p, s.newest, values, time, self.accepted, self.center)
             self.forest.stale = True
             calm += 1
             took_small(self, values, True)
-        elif self.limit and self.forest.tail - self.forest.head >= self.limit:
-            return i
-        elif ahead and self.forest.tail - self.forest.head > 2 * AHEAD:
-            if times != NULL:
-                when = times + i
-            n = 0
-            if short >= FEW_SHORT and count - i >= LEAST_OPENED:
-                n = open_many(self, self.forest, &s, values, when, count - i, NULL if out == NULL else out[0] + row + i)
-                short = short if n else -LEAST_OPENED
-            if n:
-                calm, s.sealed = 0, True
-                see(self, &s)
-            else:
-                n = open_small(self, &s, values, when, count - i, NULL if out == NULL else out[0] + row + i)
-                calm = n - 1
-                short = short + 1 if n < SHORT else 0
-            values += n
-            i += n
-            continue
         else:
             s.sealed = False
             lift_small(&self.p, self.reading, values, time, self.accepted, self.center)
@@ -97,10 +104,11 @@ cdef int64_t take_small(
 
 # a bucket with the readings that join it next
 
-cdef inline bint may_look_ahead(Answering self) noexcept nogil:
-    """Whether the answers, and what leaves, follow from the readings that a bucket takes."""
+cdef bint opens_many(Answering self, bint bounds) noexcept nogil:
     cdef int kind = self.outputs[0].kind
-    if self.policy != BY_COUNT or self.up_to or self.p.bucket != SUM_BUCKET or (self.ruled and self.rules.has_most):
+    if bounds or self.answers != 1 or not self.small or self.staging or self.p.bucket != SUM_BUCKET:
+        return False
+    if self.up_to or (self.ruled and self.rules.has_most):
         return False
     return kind == K_SUM or kind == K_MEAN
 
@@ -146,7 +154,7 @@ cdef inline void know_rule(Answering self, Sight* s) noexcept nogil:
     """What stays until the limits are taken anew."""
     cdef Sum* sum
     cdef int j, found = 0
-    s.ruling, s.longest, s.sealed = NULL, AHEAD, False
+    s.ruling, s.longest, s.sealed = NULL, LONGEST, False
     for j in range(self.rules.sums.m if self.ruled and self.rules.has_sums else 0):
         sum = &self.rules.sums.sums[j]
         if sum.dimension >= 0:
@@ -532,9 +540,5 @@ cdef inline void know_sums(const Output* o, Sight* s, double center) noexcept no
 
 cdef inline double sum_by_rule(Answering self, const Output* o, Sight* s, int64_t most) noexcept nogil:
     """As answering.stand."""
-    cdef Cut where
-    if not s.known:
-        where.least, where.most, where.taken = 1, most, most
-        s.taken = 0
-        s.sum, s.known = cut_sum(o, s.oldest, where, self.center[o.dimension], &s.taken), True
+    know_cut(self, o, s, most)
     return lowered(self, o, inner(o, s) + s.sum, <double> (inner_count(s) + s.taken))

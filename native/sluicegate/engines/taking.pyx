@@ -11,8 +11,9 @@ from sluicegate.engines.answers cimport (
 )
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.batching cimport Batching, of_nothing
+from sluicegate.engines.bucket_lengths cimport LONGEST
 from sluicegate.engines.program cimport MAX, MIN, SUM, Slot, lift
-from sluicegate.engines.small cimport take_small
+from sluicegate.engines.small cimport opens_many, take_small
 from sluicegate.engines.times cimport time_at
 
 from sluicegate.errors import InputError
@@ -132,7 +133,7 @@ cdef class Taking(Batching):
     cdef int run(
         self, const double* values, const int64_t* times, int64_t count, double** out, bint bounds
     ) except -1 nogil:
-        cdef int64_t i = 0, k = 0
+        cdef int64_t i = 0, k = 0, n = 0, short = LONGEST if opens_many(self, bounds) else SHORT_RUN
         if count >= LEAST_BATCH and self.takes_blocks():
             self.run_blocks(values, times, count, out)
             return 0
@@ -144,15 +145,17 @@ cdef class Taking(Batching):
             if self.bucketed and not self.staging:
                 k = self.take_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
                 i += k
-            if i < count:
+            n = 0
+            if self.small and k < short and i < count:
+                n = take_small(self, values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
+                i += n
+            if n == 0 and i < count:
                 self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
                 if out != NULL and self.bucketed:
                     self.answer_now(out, i, bounds)
                 elif out != NULL:
                     self.answer_into(out, i)
                 i += 1
-            if self.small and k < SHORT_RUN and i < count:
-                i += take_small(self, values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
         if self.bucketed:
             self.engine.return_spare(count >> 1)
         return 0

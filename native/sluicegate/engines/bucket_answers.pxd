@@ -1,0 +1,150 @@
+"""The answers after each reading of a block of small buckets: what is outside the oldest and the newest, and what those two give.
+
+Of what leaves meanwhile only the sum is taken. The same bits as reading by reading.
+"""
+
+from libc.stdint cimport int64_t
+
+from sluicegate.engines.amta cimport LEVELS, Amta
+from sluicegate.engines.answering cimport Answering
+from sluicegate.engines.answers cimport K_SUM, Output
+from sluicegate.engines.bucket_lengths cimport MOST, TOLD
+from sluicegate.engines.chunks cimport at
+from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, greatest, least
+from sluicegate.engines.small cimport Sight, know_cut
+
+cdef enum:
+    SPARE = 4  # on either side of what belongs to a reading: buckets up to TOLD are written without asking where they end
+
+
+cdef extern from "bucket_lanes.h" nogil:
+    ctypedef struct Cutting "bucket_cutting":  # as `Sums`
+        double total
+        double low
+        double high
+        double least
+        double most
+        double last
+        double others
+    void bucket_taken(const Cutting* k, double c, double size, int64_t n, double* out)
+    void bucket_means(
+        const double* outer, const double* base, const double* newest, const double* taken, int64_t n, double center, double readings,
+        double* out)
+    void bucket_sums(
+        const double* outer, const double* base, const double* newest, const double* taken, int64_t n, double center, double readings,
+        double* out)
+    void bucket_standing_means(
+        double outer, const double* base, const double* newest, double taken, int64_t n, double center, double readings, double* out)
+    void bucket_standing_sums(
+        double outer, const double* base, const double* newest, double taken, int64_t n, double center, double readings, double* out)
+
+
+ctypedef struct Left:  # the buckets that are the oldest after some of those readings, from the head on
+    int64_t first
+    int64_t last
+    short alike[TOLD][MOST + 1]  # those of 1, 2 and 3 readings, and of more
+    int many[TOLD]
+    double sums[MOST + 3]  # of R0 from each of them on, and from the one after the last
+
+ctypedef struct Parts:  # of each answer
+    double outer[MOST + 2 * SPARE]
+    double base[MOST + 2 * SPARE]
+    double newest[MOST + 2 * SPARE]
+    double taken[MOST + 2 * SPARE]
+
+
+cdef inline Slot* node(Amta forest, int level, int64_t index) noexcept nogil:
+    return at(&forest.pool, &forest.level[(forest.base + level) & (LEVELS - 1)], forest.p.width, index)
+
+
+cdef inline double top_of(Amta forest, int prefix) noexcept nogil:
+    """−0.0 adds nothing, not even a sign."""
+    return forest.stack[(forest.stacked - 1) * forest.p.width + prefix].f if forest.stacked else -0.0
+
+
+# where each reading takes one from the oldest bucket
+
+cdef inline void answer_sliding(Answering self, const Left* left, Parts* parts, int64_t n, double* out) noexcept nogil:
+    cdef const Output* o = self.outputs
+    cdef int64_t begin = self.accepted + 1 - self.value  # of the first reading's answer
+    cdef double* outer = parts.outer + SPARE
+    cdef double* taken = parts.taken + SPARE
+    cdef int j
+    for j in range(left.many[0]):
+        part_of_one(self, left, left.alike[0][j], begin, outer, taken)
+    for j in range(left.many[1]):
+        parts_of_few(self, left, left.alike[1][j], 2, begin, outer, taken)
+    for j in range(left.many[2]):
+        parts_of_few(self, left, left.alike[2][j], 3, begin, outer, taken)
+    for j in range(left.many[3]):
+        parts_of_many(self, left, left.alike[3][j], begin, n, outer, taken)
+    if o.kind == K_SUM:
+        bucket_sums(outer, parts.base + SPARE, parts.newest + SPARE, taken, n, self.center[0], <double> self.value, out)
+    else:
+        bucket_means(outer, parts.base + SPARE, parts.newest + SPARE, taken, n, self.center[0], <double> self.value, out)
+
+
+cdef inline void part_of_one(Answering self, const Left* left, int h, int64_t begin, double* outer, double* taken) noexcept nogil:
+    """A bucket of one reading is there or not."""
+    cdef int64_t i = node(self.forest, 0, left.first + h)[H_O_FIRST].i - begin
+    outer[i], taken[i] = left.sums[h], -0.0
+
+
+cdef inline void know(Cutting* k, const Output* o, const Slot* leaf, double center) noexcept nogil:
+    k.total = leaf[o.prefix].f
+    k.low, k.high = k.total - leaf[o.prefix + 2].f, k.total - leaf[o.prefix + 1].f
+    k.least, k.most = leaf[o.low].f - center, leaf[o.high].f - center
+    k.last, k.others = leaf[o.last].f - center, k.total - (leaf[o.first].f - center)
+
+
+cdef inline double given(const Cutting* k, double c, double size) noexcept nogil:
+    """As small.taken_of: what the newest c of its readings give."""
+    cdef double bottom = greatest(greatest(k.low, k.last + (c - 1.0) * k.least), k.others - (size - 1.0 - c) * k.most)
+    cdef double ceiling = least(least(k.high, k.last + (c - 1.0) * k.most), k.others - (size - 1.0 - c) * k.least)
+    return least(greatest(k.total * c / size, bottom), ceiling)
+
+
+cdef inline void parts_of_few(
+    Answering self, const Left* left, int h, int size, int64_t begin, double* outer, double* taken
+) noexcept nogil:
+    cdef const Slot* leaf = node(self.forest, 0, left.first + h)
+    cdef int64_t i = leaf[H_O_FIRST].i - begin
+    cdef Cutting k
+    cdef int out
+    know(&k, self.outputs, leaf, self.center[0])
+    outer[i], taken[i] = left.sums[h], -0.0
+    for out in range(1, size):
+        outer[i + out], taken[i + out] = left.sums[h + 1], given(&k, <double> (size - out), <double> size)
+
+
+cdef inline void parts_of_many(
+    Answering self, const Left* left, int h, int64_t begin, int64_t n, double* outer, double* taken
+) noexcept nogil:
+    cdef const Slot* leaf = node(self.forest, 0, left.first + h)
+    cdef int64_t first = leaf[H_O_FIRST].i - begin, size = leaf[H_COUNT].i, i
+    cdef int64_t start = max(first + 1, 0), end = min(first + size, n)
+    cdef Cutting k
+    know(&k, self.outputs, leaf, self.center[0])
+    if first >= 0:
+        outer[first], taken[first] = left.sums[h], -0.0
+    for i in range(start, end):
+        outer[i] = left.sums[h + 1]
+    bucket_taken(&k, <double> (first + size - start), <double> size, end - start, taken + start)
+
+
+# where nothing leaves
+
+cdef inline void answer_standing(Answering self, Sight* s, Parts* parts, int64_t n, double* out) noexcept nogil:
+    """As small.sum_of_whole and small.sum_by_rule."""
+    cdef const Output* o = self.outputs
+    cdef double outer = top_of(self.forest, o.prefix), taken = -0.0
+    cdef int64_t inside = self.accepted - s.end
+    if s.n == 1 and s.end - 1 > self.edge:
+        outer, inside = self.forest.left[o.prefix].f, inside + 1
+    else:
+        know_cut(self, o, s, min(s.n, s.end - 1 - self.edge))
+        taken, inside = s.sum, inside + s.taken
+    if o.kind == K_SUM:
+        bucket_standing_sums(outer, parts.base + SPARE, parts.newest + SPARE, taken, n, self.center[0], <double> inside, out)
+    else:
+        bucket_standing_means(outer, parts.base + SPARE, parts.newest + SPARE, taken, n, self.center[0], <double> inside, out)
