@@ -12,6 +12,8 @@ cdef enum:
     LEAST = 3  # 2^LEAST partials of the shortest one: what loops over eight leaves count on
     LARGE = 6  # a large chunk is 2^LARGE of the longest ones
     MOST_SMALL = 1056  # of those in a queue before it moves to large ones, which then are no great part of it
+    MOST_BESIDE = 288  # where many large ones are in use: their ends are no great part of all then, and longer runs are quicker
+    MANY_LARGE = 48
     MOST_SHORT = 36  # of shorter ones at most
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_OF_GREAT = 40  # of each length from the heap beside large ones: none goes back while its levels take turns
@@ -93,7 +95,7 @@ cdef inline int64_t most_of(const Pool* pool, int kind) noexcept nogil:
     What is begun at both ends grows with their length, what stands beside each (its link, its place in the ring, the heap's own) with their number.
     """
     if pool.least + kind == pool.shift:
-        return MOST_SMALL
+        return MOST_SMALL if pool.of[LARGE_KIND].used < MANY_LARGE else MOST_BESIDE
     return min((slots_of(pool, kind) >> 1) + 4, MOST_SHORT)
 
 
