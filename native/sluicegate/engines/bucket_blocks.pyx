@@ -9,13 +9,14 @@ from sluicegate.engines.answers cimport BY_COUNT
 from sluicegate.engines.bucket_answers cimport SPARE, Left, Parts, answer_sliding, answer_standing, node, top_of
 from sluicegate.engines.bucket_lengths cimport LONGEST, MOST, TOLD, Opened, lengths_by_limit, lengths_by_sum
 from sluicegate.engines.chunks cimport Queue, at, prefetch, run_at
-from sluicegate.engines.opening cimport combine_sums, lift_bucket
-from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, append_closed, copy, greatest, least
+from sluicegate.engines.opening cimport append_sums, combine_sums, lift_bucket, lift_pair
+from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, copy, greatest, least
 from sluicegate.engines.small cimport Sight
 from sluicegate.histograms._sum_like cimport Sum
 
 cdef enum:
-    TOGETHER = 48  # buckets
+    BUCKETS_AHEAD = 16  # their places are fetched
+    NODES_AHEAD = 12
 
 
 cdef int64_t open_many(
@@ -107,7 +108,20 @@ cdef inline int64_t in_order(const int64_t* times, int64_t most) noexcept nogil:
 # what the next block reads and writes is fetched meanwhile: a window of many is larger than any cache
 
 cdef extern from *:
+    """
+    /* the empty line keeps a compiler from leaving out calls of functions that only prefetch */
+    #define sg_fetch_to_write(address) do { __builtin_prefetch(address, 1); __asm__ volatile(""); } while (0)
+    """
+    void fetch_to_write "sg_fetch_to_write"(const void* address) noexcept nogil
     int zeros_below "__builtin_ctzll"(uint64_t number) noexcept nogil
+
+
+cdef inline void fetch_place(const Slot* place, int w) noexcept nogil:
+    """Where a partial is written soon: a processor writes in order, so one place that is out of the caches holds up all that follow."""
+    fetch_to_write(place)
+    fetch_to_write(place + 8)
+    fetch_to_write(place + 16)
+    fetch_to_write(place + w - 1)
 
 
 cdef inline void fetch_old(Amta forest, int64_t head) noexcept nogil:
@@ -126,16 +140,16 @@ cdef inline void fetch_old(Amta forest, int64_t head) noexcept nogil:
 cdef void open_all(
     Answering self, Amta forest, Opened* opened, const double* values, const int64_t* times, Parts* parts
 ) noexcept nogil:
-    """So many at a time that they are still in the processor's first cache when their parents are made."""
+    """As many at a time as a chunk holds."""
     cdef int next[TOLD]  # of each kind
     cdef int kind, first = 0, end
+    cdef const Slot* closed = node(forest, 0, forest.tail - 1)
+    cdef Slot* place
     for kind in range(TOLD):
         next[kind] = 0
-    cdef Slot* place
-    cdef const Slot* closed = node(forest, 0, forest.tail - 1)
     while first < opened.k:
         place = node(forest, 0, forest.tail)
-        end = first + <int> min(min(opened.k - first, TOGETHER), run_at(&forest.level[forest.base], forest.tail))
+        end = first + <int> min(opened.k - first, run_at(&forest.level[forest.base], forest.tail))
         lift_all(self, opened, first, end, place, next, values, times, parts.newest + SPARE)
         raise_all(forest, end - first)
         close_all(self, forest, opened, first, end, closed, place, parts.base + SPARE)
@@ -154,7 +168,11 @@ cdef inline void lift_one(
         opened.soon += 2
     if times != NULL:
         when = times + i
-    lift_bucket(&self.p, place, NULL, values + i, when, self.accepted + i, n, self.center[0], totals + i)
+    fetch_place(place + BUCKETS_AHEAD * self.p.width, self.p.width)
+    if n == 2:
+        lift_pair(&self.p, place, values + i, when, self.accepted + i, self.center[0], totals + i)
+    else:
+        lift_bucket(&self.p, place, NULL, values + i, when, self.accepted + i, n, self.center[0], totals + i)
 
 
 cdef inline void lift_all(
@@ -162,22 +180,21 @@ cdef inline void lift_all(
 ) noexcept nogil:
     """In the order of their lengths: then no loop's end is a surprise."""
     cdef int k, w = self.p.width
-    place -= first * w
     while next[0] < opened.many[0] and opened.alike[0][next[0]] < end:
         k = opened.alike[0][next[0]]
-        lift_one(self, opened, place + k * w, k, 1, values, times, totals)
+        lift_one(self, opened, place + (k - first) * w, k, 1, values, times, totals)
         next[0] += 1
     while next[1] < opened.many[1] and opened.alike[1][next[1]] < end:
         k = opened.alike[1][next[1]]
-        lift_one(self, opened, place + k * w, k, 2, values, times, totals)
+        lift_one(self, opened, place + (k - first) * w, k, 2, values, times, totals)
         next[1] += 1
     while next[2] < opened.many[2] and opened.alike[2][next[2]] < end:
         k = opened.alike[2][next[2]]
-        lift_one(self, opened, place + k * w, k, 3, values, times, totals)
+        lift_one(self, opened, place + (k - first) * w, k, 3, values, times, totals)
         next[2] += 1
     while next[3] < opened.many[3] and opened.alike[3][next[3]] < end:
         k = opened.alike[3][next[3]]
-        lift_one(self, opened, place + k * w, k, opened.start[k + 1] - opened.start[k], values, times, totals)
+        lift_one(self, opened, place + (k - first) * w, k, opened.start[k + 1] - opened.start[k], values, times, totals)
         next[3] += 1
 
 
@@ -206,6 +223,7 @@ cdef inline void raise_level(Amta forest, int level, int64_t index, int64_t end)
         pair, out = at(&forest.pool, below, w, 2 * index), at(&forest.pool, queue, w, index)
         index += n
         while n:
+            fetch_place(out + NODES_AHEAD * w, w)
             combine_sums(forest.p, out, pair, pair + w)
             out, pair, n = out + w, pair + 2 * w, n - 1
 
@@ -214,16 +232,16 @@ cdef inline void close_all(
     Answering self, Amta forest, const Opened* opened, int first, int end, const Slot* before, const Slot* place, double* base
 ) noexcept nogil:
     """Each bucket before the newest becomes part of what R1 is taken from; the sum of that beside each reading."""
-    cdef Slot* closed = forest.base_of_right
-    cdef int k, i, prefix = self.outputs[0].prefix
-    cdef double sum
+    cdef double sums[MOST]
+    cdef int64_t i
+    cdef int k
+    append_sums(forest.p, forest.base_of_right, before, 1, sums)
+    append_sums(forest.p, forest.base_of_right, place, end - first - 1, sums + 1)
     for k in range(first, end):
-        append_closed(forest.p, closed, before if k == first else place + (k - 1 - first) * forest.p.width)
-        sum = closed[prefix].f
         for i in range(TOLD):
-            base[opened.start[k] + i] = sum
+            base[opened.start[k] + i] = sums[k - first]
         for i in range(opened.start[k] + TOLD, opened.start[k + 1]):
-            base[i] = sum
+            base[i] = sums[k - first]
     forest.has_right = forest.stale = True
 
 
