@@ -25,14 +25,14 @@ cdef int64_t open_many(
     cdef Opened opened
     cdef Left left
     cdef Parts parts
-    cdef bint slides = self.policy == BY_COUNT
-    cdef int64_t most = most_readings(self, forest, s, min(count, MOST))
+    cdef bint slides = self.policy == BY_COUNT and self.edge == self.accepted - self.value - 1
+    cdef int64_t most = most_readings(self, forest, s, slides, min(count, MOST))
     if most < LEAST_OPENED:
         return 0
     most = in_order(times, most)
     if most < LEAST_OPENED:
         return 0
-    find_lengths(self, s, values, most, &opened)
+    find_lengths(self, s, slides, values, most, &opened)
     opened.k = min(opened.k, most_buckets(self, forest))
     opened.n = opened.start[opened.k]
     if opened.n < LEAST_OPENED // 2 or (slides and not find_left(self, forest, &opened, &left)):
@@ -46,12 +46,12 @@ cdef int64_t open_many(
         answer_sliding(self, &left, &parts, opened.n, out)
     elif out != NULL:
         answer_standing(self, s, &parts, opened.n, out)
-    settle_all(self, s.ruling, &opened, values, times)
+    settle_all(self, s.ruling, slides, &opened, values, times)
     return opened.n
 
 
-cdef inline int64_t most_readings(Answering self, Amta forest, const Sight* s, int64_t most) noexcept nogil:
-    """So many of the next at most: a limit is refreshed, a rule asked, or the leftmost tree empties then. 0: they go one by one."""
+cdef inline int64_t most_readings(Answering self, Amta forest, const Sight* s, bint slides, int64_t most) noexcept nogil:
+    """So many of the next at most: a limit is refreshed, a rule asked, the window full, or the leftmost tree empty then; or 0."""
     cdef int64_t last
     if self.ruled:
         most = min(most, self.rules.due_at - self.accepted)
@@ -62,8 +62,8 @@ cdef inline int64_t most_readings(Answering self, Amta forest, const Sight* s, i
         return 0
     if self.policy != BY_COUNT:
         return min(most, self.condition.wakes - self.accepted)
-    if self.edge != self.accepted - self.value - 1:  # the window is not full
-        return 0
+    if not slides:
+        return min(most, self.value - self.accepted)
     last = ((((forest.tail + 1) >> (forest.depth - 1)) - 1) << (forest.depth - 1)) - 1
     if last - forest.head <= MOST:
         most = min(most, end_of(node(forest, 0, last)) + self.value - self.accepted - 1)
@@ -82,7 +82,9 @@ cdef inline int64_t most_buckets(Answering self, Amta forest) noexcept nogil:
     return min(most, self.limit - (forest.tail - forest.head)) if self.limit else most
 
 
-cdef inline void find_lengths(Answering self, const Sight* s, const double* values, int64_t n, Opened* opened) noexcept nogil:
+cdef inline void find_lengths(
+    Answering self, const Sight* s, bint slides, const double* values, int64_t n, Opened* opened
+) noexcept nogil:
     cdef int64_t share = self.finer * (self.limit - 2) if self.level else 0
     cdef int kind
     opened.k = opened.start[0] = 0
@@ -92,7 +94,7 @@ cdef inline void find_lengths(Answering self, const Sight* s, const double* valu
     if s.ruling != NULL:
         lengths_by_sum(s, values, n, opened)
     else:
-        lengths_by_limit(self.policy == BY_COUNT, s.oldest[H_O_FIRST].i, share, self.value, self.accepted, n, opened)
+        lengths_by_limit(slides, s.oldest[H_O_FIRST].i, share, self.value, self.accepted, n, opened)
 
 
 cdef inline int64_t in_order(const int64_t* times, int64_t most) noexcept nogil:
@@ -321,7 +323,9 @@ cdef inline void sums_of_level(Amta forest, Left* left, int level, int prefix) n
         sums[head] = node(forest, level, index)[prefix].f + top_of(forest, prefix)
 
 
-cdef void settle_all(Answering self, Sum* ruling, const Opened* opened, const double* values, const int64_t* times) noexcept nogil:
+cdef void settle_all(
+    Answering self, Sum* ruling, bint slides, const Opened* opened, const double* values, const int64_t* times
+) noexcept nogil:
     """What the window and its rule know after these readings, should there be no memory for the next bucket."""
     cdef int64_t n = opened.n
     if ruling != NULL:
@@ -331,7 +335,7 @@ cdef void settle_all(Answering self, Sum* ruling, const Opened* opened, const do
     self.newest = max(self.newest, self.accepted + n - 1 if times == NULL else times[n - 1])
     self.accepted += n
     self.created += opened.k
-    if self.policy == BY_COUNT:
+    if slides:
         self.edge = self.accepted - self.value - 1
     if self.ruled and self.edge + 1 > self.rules.start:
         self.rules.start, self.rules.full = self.edge + 1, True
