@@ -75,9 +75,9 @@ class Taking(Answering):
         no number (histogram, top_k, bloom_filter) has no column. With `bounds` each has three, value, low and high, as
         `query(bounds=True)` gives them: compiled for a window of buckets whose aggregates are counts, sums, means,
         extremes, ranges, first, last, variances and standard deviations, else reading by reading; raises BoundsError
-        and ConfigurationError as `query`, before any reading enters. Raises InputError, before any reading enters, for a
-        value that is not finite, or not greater than 0 where a geometric mean reads it (with its index), a time out of
-        range, wrong lengths or types; PolicyError where the policy raised (the readings up to there are in).
+        and ConfigurationError as `query`, before any reading enters. Raises InputError, before any reading enters, for
+        a value that is not finite, or not greater than 0 where a geometric mean reads it (with its index), a time out
+        of range, wrong lengths or types; PolicyError where the policy raised (the readings up to there are in).
         """
         flat = flat_values(values, len(self._layout.dimensions))
         refuse_not_positive(flat, self._layout)
