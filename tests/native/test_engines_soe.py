@@ -153,3 +153,24 @@ def test_standard_deviations_in_long_batches(spread: float) -> None:
     found = soe(sg.std(), 250).insert_many(values)["x"]
     for i in range(300, len(values), 333):
         assert found[i] == pytest.approx(statistics.pstdev(values[i - 249 : i + 1]), rel=1e-7)
+
+
+@pytest.mark.parametrize("policy", [sg.policies.count(1), sg.policies.time(1)], ids=["count", "time"])
+@pytest.mark.parametrize("name", ["sum", "mean", "geometric_mean", "std", "variance"])
+def test_a_batch_through_a_window_of_one(name: str, policy: Any) -> None:
+    """Each answer is the reading's own, to the bit as by single readings; what follows starts from the newest."""
+    rng = random.Random(name)
+    sign = 1.0 if name == "geometric_mean" else -1.0
+    batch, single = (sg.Window({"x": getattr(sg, name)()}, policy=policy, engine="soe") for _ in range(2))
+    for count in (1, 7, 1500, 3, 600):
+        values = array(
+            "d", (rng.choice([1.0, 0.1, 1e280, 1e-280, 3e15, sign * 1e200, sign * 2.5]) for _ in range(count))
+        )
+        if name in ("sum", "mean"):
+            values[count // 2] = values[-1] = -0.0
+        times = array("q", range(batch.accepted, batch.accepted + count))
+        found = batch.insert_many(values, times)["x"]
+        alone = array("d", (single.slide(x, t) for x, t in zip(values, times, strict=True)))
+        assert found.tobytes() == alone.tobytes(), count
+        assert batch.snapshot() == single.snapshot()
+        batch.verify()

@@ -47,6 +47,44 @@ def test_bytes_of_a_thousand_readings(at_once: int, size: int) -> None:
     assert window.footprint.bytes <= 2.5 * 8 * size
 
 
+def sizes_between(least: int, most: int) -> list[int]:
+    """One every 5 %."""
+    sizes = [least]
+    while sizes[-1] * 1.05 < most:
+        sizes.append(round(sizes[-1] * 1.05))
+    return [*sizes, most]
+
+
+@pytest.mark.parametrize(
+    ("at_once", "least", "most", "times"),
+    [
+        (1, 2**10, 2**11, 2.56),
+        (1, 2**11, 2**16, 2.5),
+        (100, 2**10, 2**17, 2.5),
+        (1000, 2**10, 2**18, 2.5),
+        (100_000, 2**10, 2**18, 2.5),
+    ],
+)
+def test_bytes_at_every_size(at_once: int, least: int, most: int, times: float) -> None:
+    """At most 2.5 times the partial wherever a queue moves to longer chunks; of a thousand one by one a little more."""
+    over = {}
+    for size in sizes_between(least, most):
+        window = sg.Window(sg.sum(), policy=sg.policies.count(size), engine="amta")
+        feed(window, 2 * size, max(at_once, min(size, 1000)))
+        feed(window, max(size // 8, 4 * at_once), at_once)
+        if window.footprint.bytes > times * 8 * size:
+            over[size] = window.footprint.bytes / (8 * size)
+    assert over == {}
+
+
+def test_a_window_by_time_is_as_small_at_every_size() -> None:
+    """The times of even readings add next to nothing, wherever they and the nodes move to longer chunks."""
+    for size in sizes_between(2**10, 2**18):
+        window = filled(sg.policies.time(size), 2 * size + 1000)
+        assert len(window) == size
+        assert window.footprint.bytes <= 2.6 * 8 * size, size
+
+
 @pytest.mark.parametrize(
     ("size", "single", "batch"),
     [(4, 2500, 520), (16, 5000, 1700), (60, 9000, 3100), (64, 3700, 3300), (256, 7000, 5800)],

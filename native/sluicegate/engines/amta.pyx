@@ -15,7 +15,7 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves, Slide
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
-    KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, Pool, Queue, ask_for, ask_for_link, ask_for_place, at, begin_batch, clear, drop, end_batch, foresee_queue,
+    KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, ROOM_OF_STEADY, Pool, Queue, ask_for, ask_for_link, ask_for_place, at, begin_batch, clear, drop, end_batch, foresee_queue,
     give_back, has_room, held, keep_ready, lend, link_of, narrow, open_queue, prefetch, prepare, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
     shorten_queue,
 )
@@ -32,6 +32,7 @@ from sluicegate.engines.little cimport (
     LEAST_STEADY, LEVELS_OF_LITTLE, LITTLE, MOST_STEADY, PIECE, ROOM_BESIDE, Little, raise_little, run_little, run_steadily,
 )
 from sluicegate.engines.program cimport Program, Slot, append_closed, combine, copy
+from sluicegate.engines.steady cimport LEAST_STEADILY, MOST_STEADILY, Steady, begin_steady, room_of_steady, steady_by
 
 from sluicegate.errors import InvariantError
 
@@ -368,6 +369,19 @@ cdef class Amta(Engine):
                 self.end_block()
         self.prepare_chunks(block.n)
         return 0
+
+    cdef int run_steadily(self, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil:
+        """The rest of a long batch straight from where it lies; the levels are made again after it."""
+        cdef int64_t held = self.tail - self.head
+        if self.p.width > 1 or not LEAST_STEADILY <= held <= MOST_STEADILY or self.base or self.pool.of[LARGE_KIND].used:
+            return False
+        if self.kernel == ADD:
+            return go_steadily(self, add_op, leaves, n, totals)
+        if self.kernel == LEAST:
+            return go_steadily(self, least_op, leaves, n, totals)
+        if self.kernel == GREATEST:
+            return go_steadily(self, greatest_op, leaves, n, totals)
+        return False
 
     cdef void end_block(self) noexcept nogil:
         """Leave what only the block needed to the next one, whosever."""
@@ -717,6 +731,7 @@ cdef class Amta(Engine):
 include "amta_forest.pxi"
 include "amta_one.pxi"
 include "amta_block.pxi"
+include "amta_steady.pxi"
 include "amta_levels.pxi"
 include "amta_buckets.pxi"
 

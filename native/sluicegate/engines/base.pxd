@@ -20,6 +20,7 @@ ctypedef struct Block:  # readings of an exact window that come one after the ot
 
 cdef enum:
     MOST_BLOCK = 8192
+    EARLIER = 8
 
 ctypedef int (*Slide)(Engine, const Slot*, int64_t, Slot*) except -1 nogil
 
@@ -44,6 +45,9 @@ cdef class Engine:
     # the window changes otherwise. False: this engine cannot say, or the newest is the only leaf
     cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil
     cdef int run(self, const Block* block) except -1 nogil  # push, pop_to and total for each reading; the same bits
+    # as `run`, of n readings for each of which one leaves, where the window lies at `leaves` − held … − 1 and EARLIER leaves before it may be read, too
+    # (of what value ever); totals NULL: not asked for. The last readings of a batch. False: not taken, and nothing has changed
+    cdef int run_steadily(self, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil  # evicts the longest prefix that leaves; −1 as `Leaves`
     cdef void return_spare(self, int64_t chunks) noexcept nogil  # at most so many free chunks go back to the system
     cdef int coarsen(self) except -1 nogil  # level eviction: leaf i becomes part of leaf i >> 1

@@ -61,6 +61,9 @@ cdef class Engine:
                 copy(self.p, block.totals + i * self.p.width, total)
         return 0
 
+    cdef int run_steadily(self, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil:
+        return False
+
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
         """One by one, for engines that know no better."""
         cdef int answer

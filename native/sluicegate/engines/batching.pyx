@@ -2,17 +2,18 @@
 
 from libc.math cimport fabs, log
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint64_t
+from libc.string cimport memcpy
 
 from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport (
     BY_COUNT, K_COUNT, K_GEOMETRIC, K_MEAN, K_STD, K_VARIANCE, Output, exact_answer, is_slot, is_whole,
 )
-from sluicegate.engines.base cimport MOST_BLOCK, Block
+from sluicegate.engines.base cimport EARLIER, MOST_BLOCK, Block
 from sluicegate.engines.chunks cimport ROOM_OF_BLOCK, ask_for, lend, put_back
 from sluicegate.engines.heads cimport AROUND, BEHIND, NEAR, follow, in_order
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 from sluicegate.engines.times cimport (
-    BLOCK, EVEN, Stretch, ask_for_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
+    BLOCK, EVEN, Stretch, ask_for_times, clear_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
 )
 
 cdef extern from "lanes.h" nogil:
@@ -28,7 +29,7 @@ cdef enum:
     TOO_FEW = -1  # leaves were looked at
     TOO_LONG = -2  # between them for offsets
     SLOTS_OF_BLOCK = 8192  # of a block's leaves
-    BLOCK_OF_FEW = 1024  # readings at once into a small window: more would take memory and no time less
+    BLOCK_OF_FEW = 512  # readings at once into a small window: more would take memory and no time less
     BLOCK_OF_SOME = 2048  # into one of four times as many, up to 16 times: such a part more is held for as long as a block lasts
 
 cdef double FAR_CENTER = 4294967296.0  # sluicegate.reference.core.FAR_CENTER
@@ -62,8 +63,14 @@ cdef class Batching(Answering):
         self, const double* values, const int64_t* times, int64_t count, double** out
     ) except -1 nogil:
         cdef int64_t i = 0, n, held
+        cdef bint refused = self.p.dimensions > 1 or not self.lies_as_given()
         while i < count:
             held = self.engine.tail - self.engine.head
+            if not refused and i >= held + EARLIER:
+                if count - i >= held and self.goes_steadily():
+                    if self.take_steadily(values + i, NULL if times == NULL else times + i, count - i, out, i):
+                        return 0
+                    refused = True
             n = max(held >> 4, min(max(held >> 2, BLOCK_OF_FEW), BLOCK_OF_SOME))
             n = min(min(n, max(SLOTS_OF_BLOCK // self.p.width, 1)), min(<int64_t> MOST_BLOCK, count - i))
             self.room_for_blocks(n)
@@ -99,6 +106,56 @@ cdef class Batching(Answering):
         self.cuts = <int32_t*> (room + n * (2 * w + 1))
         return 0
 
+    cdef bint goes_steadily(self) noexcept nogil:
+        """Whether one reading leaves for each from now on, where the batch has brought more than the window holds.
+
+        Then all that were there before it have left, the newest of them, too: so its newest is the window's, and none is late.
+        """
+        return self.hop == 1 and self.engine.head < self.engine.tail and (self.step > 0 or not self.timed)
+
+    cdef int take_steadily(
+        self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
+    ) except -1 nogil:
+        """The last n readings of a batch at once, if the engine has a way for them."""
+        cdef int64_t held = self.engine.tail - self.engine.head, head = self.engine.head
+        cdef int taken = False
+        if self.timed and not self.move_times(head + n, times[n - held], held):
+            self.move_times(head, times[-held], held)  # for which there is room: they were there
+            return False
+        try:
+            taken = self.engine.run_steadily(<const Slot*> values, n, NULL if out == NULL else <Slot*> out[0] + row)
+        finally:
+            if self.timed and not taken:
+                self.move_times(head, times[-held], held)
+        if not taken:
+            return False
+        if self.timed:
+            self.newest_of_block = times[n - 1]
+        if out == NULL or self.as_is:
+            self.took_block(times, n, n)
+        else:
+            self.lower_rest(times, n, out, row)
+        return True
+
+    cdef bint move_times(self, int64_t index, int64_t first, int64_t n) noexcept nogil:
+        """Keep the times of the n leaves from `index` on, and no others; False: no memory."""
+        clear_times(&self.times)
+        return keep_even(&self.times, index, first, self.step, n) >= 0
+
+    cdef void lower_rest(self, const int64_t* times, int64_t n, double** out, int64_t row) noexcept nogil:
+        """The answers after n readings whose totals stand in the first column, and note that they are in."""
+        cdef int64_t i = 0, held = self.engine.tail - self.engine.head, k
+        cdef Block block
+        block.heads, block.totals = <int64_t*> self.scratch, self.scratch + 2 * self.most_block
+        self.empties = False
+        while i < n:
+            block.n = k = min(self.most_block, n - i)
+            memcpy(block.totals, out[0] + row + i, k * sizeof(Slot))
+            lanes_count(<int64_t*> self.scratch, k, self.accepted + 1 - held)
+            self.took_block(NULL if times == NULL else times + i, k, k)
+            self.lower_block(&block, out, row + i)
+            i += k
+
     cdef int take_block(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row, int64_t left
     ) except -1 nogil:
@@ -125,10 +182,14 @@ cdef class Batching(Answering):
             self.lower_block(&block, out, row)
         return 0
 
+    cdef inline bint lies_as_given(self) noexcept nogil:
+        """Whether a value of one dimension is its partial."""
+        return self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN
+
     cdef const Slot* lift_block(self, const double* values, const int64_t* times, int64_t n) noexcept nogil:
         cdef Slot* leaves = self.scratch + self.most_block
         cdef int64_t i
-        if self.p.dimensions == 1 and (self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN):
+        if self.p.dimensions == 1 and self.lies_as_given():
             return <const Slot*> values
         if self.p.steps == 1 and (self.p.step.op == MOMENTS or self.p.step.op == LOG_SUM):
             lift_alone(&self.p, leaves, values + self.p.step.dimension, n, self.center[self.p.step.dimension])

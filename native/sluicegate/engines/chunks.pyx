@@ -11,9 +11,10 @@ cdef enum:
     SMALL = 128  # slots of the longest chunk of the heap, more or less
     LEAST = 3  # 2^LEAST partials of the shortest one: what loops over eight leaves count on
     LARGE = 6  # a large chunk is 2^LARGE of the longest ones
-    MOST_SMALL = 288  # of those in a queue before it moves to large ones, which then are no great part of it
+    MOST_SMALL = 1056  # of those in a queue before it moves to large ones, which then are no great part of it
+    MOST_BESIDE = 288  # where many large ones are in use: their ends are no great part of all then, and longer runs are quicker
+    MANY_LARGE = 48
     MOST_SHORT = 36  # of shorter ones at most
-    MOST_OF_BATCH = 18  # and where batches come: their loops run from chunk to chunk
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_OF_GREAT = 40  # of each length from the heap beside large ones: none goes back while its levels take turns
     SPARE = 56  # partials in such of the heap, but `kept` chunks at least
@@ -94,8 +95,8 @@ cdef inline int64_t most_of(const Pool* pool, int kind) noexcept nogil:
     What is begun at both ends grows with their length, what stands beside each (its link, its place in the ring, the heap's own) with their number.
     """
     if pool.least + kind == pool.shift:
-        return MOST_SMALL
-    return min((slots_of(pool, kind) >> 1) + 4, MOST_OF_BATCH if pool.batch else MOST_SHORT)
+        return MOST_SMALL if pool.of[LARGE_KIND].used < MANY_LARGE else MOST_BESIDE
+    return min((slots_of(pool, kind) >> 1) + 4, MOST_SHORT)
 
 
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
@@ -191,6 +192,8 @@ cdef int move(Pool* pool, Queue* queue, int kind) noexcept nogil:
     longer.lowest = queue.lowest
     begin_with(pool, &longer, kind, queue.begin << queue.shift)
     inside = (<int64_t> 1 << (longer.shift - queue.shift)) - 1
+    if kind == LARGE_KIND:
+        have_ready(pool, ((queue.end - queue.begin) >> pool.large) + 1)
     for k in range(queue.begin, queue.end + 1):
         if longer.end <= k >> (longer.shift - queue.shift) and append(pool, &longer) < 0:
             clear(pool, &longer)
@@ -207,6 +210,18 @@ cdef int move(Pool* pool, Queue* queue, int kind) noexcept nogil:
     while kind != LARGE_KIND and pool.of[was].spare > 1 and not pool.batch:  # of many only a chunk an operation goes back
         forget(pool, was)
     return 0
+
+
+cdef void have_ready(Pool* pool, int64_t n) noexcept nogil:
+    """So many large chunks are free, with all their pages, as far as there is memory: all will be written at once."""
+    cdef Chunk* chunk
+    while pool.of[LARGE_KIND].spare < n:
+        chunk = allocate(pool, LARGE_KIND, MAP_POPULATE)
+        if chunk == NULL:
+            return
+        chunk.next, pool.of[LARGE_KIND].free = pool.of[LARGE_KIND].free, chunk
+        pool.of[LARGE_KIND].spare += 1
+        pool.held += bytes_of(pool, LARGE_KIND)
 
 
 cdef int foresee_queue(Pool* pool, Queue* queue, int64_t n, int64_t* needs) noexcept nogil:
@@ -400,12 +415,17 @@ cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
     pool.of[kind].spare += n
     pool.of[kind].used -= n
     queue.begin = k
-    pool.surplus = pool.surplus or (kind == LARGE_KIND or not pool.batch) and has_too_many(pool, kind)
+    pool.surplus = pool.surplus or kind >= least_of_surplus(pool) and has_too_many(pool, kind)
+
+
+cdef inline int least_of_surplus(const Pool* pool) noexcept nogil:
+    """Shorter ones go back otherwise: to the shelf after a batch, where there are no large ones."""
+    return LARGE_KIND if pool.batch and not pool.of[LARGE_KIND].used else 0
 
 
 cdef bint has_surplus(const Pool* pool) noexcept nogil:
     cdef int kind
-    for kind in range(LARGE_KIND if pool.batch else 0, KINDS):  # else the shelf takes them
+    for kind in range(least_of_surplus(pool), KINDS):
         if has_too_many(pool, kind):
             return True
     return False
@@ -428,7 +448,7 @@ cdef void clear(Pool* pool, Queue* queue) noexcept nogil:
 
 
 cdef void give_back(Pool* pool) noexcept nogil:
-    cdef int kind = LARGE_KIND, least = LARGE_KIND if pool.batch else 0
+    cdef int kind = LARGE_KIND, least = least_of_surplus(pool)
     while kind > least and not has_too_many(pool, kind):
         kind -= 1
     if has_too_many(pool, kind):

@@ -41,6 +41,8 @@ cdef class Soe(Queued):
     cdef void take_moments_anew(self) noexcept nogil
     cdef double sum_around(self, double mean, double* squares) noexcept nogil
     cdef int one(self, const Block* block, int64_t i) except -1 nogil
+    cdef bint is_alone(self, const Block* block, int64_t i) noexcept nogil
+    cdef int run_alone(self, const Block* block, int64_t i) except -1 nogil
     cdef int64_t steady(self, const Block* block, int64_t i) except -1 nogil
     cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil
     cdef int64_t glide_moments(self, const Block* block, int64_t i, int64_t k) noexcept nogil

@@ -245,6 +245,26 @@ cdef class Soe(Queued):
             copy(self.p, block.totals + i * self.p.width, self.total())
         return 0
 
+    cdef bint is_alone(self, const Block* block, int64_t i) noexcept nogil:
+        """Whether the window holds one reading, and one after each from `i` on."""
+        return self.tail - self.head == 1 and block.jump == 1 and block.heads[block.n - 1] - self.head == block.n - i
+
+    cdef int run_alone(self, const Block* block, int64_t i) except -1 nogil:
+        """Each total is the reading itself; the last one's is taken down, as `take_anew` has it."""
+        cdef int64_t k
+        try:
+            while i < block.n:
+                self.make_room()
+                k = min(run_at(&self.queue, self.tail), block.n - i)
+                keep_values(self.element(self.tail), block.leaves + i * self.p.width, k, self.p.width)
+                if block.totals != NULL:
+                    copy_readings(block.totals + i * self.p.width, block.leaves + i * self.p.width, k, self.p.width)
+                self.head, self.tail, i = self.head + k, self.tail + k, i + k
+                drop_before(&self.pool, &self.queue, self.head)
+        finally:
+            self.take_anew()
+        return 0
+
     cdef int64_t steady(self, const Block* block, int64_t i) except -1 nogil:
         """How many readings from `i` on let one leave each; there is room for them then."""
         cdef int64_t n = block.n - i
@@ -437,6 +457,23 @@ cdef inline double grid_of(double largest) noexcept nogil:
     return grid.f
 
 
+cdef inline void keep_values(Slot* elements, const Slot* leaves, int64_t k, int w) noexcept nogil:
+    """What `soe` keeps of sums, or of moments."""
+    cdef int64_t j
+    for j in range(k):
+        elements[j] = leaves[j * w + (w > 1)]
+
+
+cdef inline void copy_readings(Slot* totals, const Slot* leaves, int64_t k, int w) noexcept nogil:
+    """The totals of one reading each, as `rounded` has them: a sum with an error of 0, whose sign a zero takes."""
+    cdef int64_t j
+    if w > 1:
+        memcpy(totals, leaves, k * w * sizeof(Slot))
+        return
+    for j in range(k):
+        totals[j].f = leaves[j].f + 0.0
+
+
 cdef inline void add_distances(const Slot* values, int64_t k, double mean, double* total, double* squares) noexcept nogil:
     cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0, a, b
     cdef int64_t j
@@ -458,6 +495,8 @@ cdef int run_stretches(Soe self, const Block* block) except -1 nogil:
     """Readings that let one leave each by stretches, the others one by one."""
     cdef int64_t i = 0, k, alone
     while i < block.n:
+        if self.is_alone(block, i):
+            return self.run_alone(block, i)
         k = min(self.steady(block, i), STRETCH)
         alone = 1
         if k >= LEAST_RUN:

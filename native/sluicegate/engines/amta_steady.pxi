@@ -1,0 +1,38 @@
+"""A long batch through AMTA while the window lies in it: no node is stored that the window does not end with. Part of amta.pyx."""
+
+cdef int go_steadily(Amta self, Op op, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil:
+    """All that may fail first: then the readings, then the levels of the leaves that are left."""
+    cdef int64_t held = self.tail - self.head
+    cdef Slot* room
+    cdef Steady s
+    self.unsettle()
+    self.freshen()
+    begin_batch(&self.pool)
+    room = <Slot*> lend(ROOM_OF_STEADY, room_of_steady(held) * sizeof(Slot))
+    try:
+        if room == NULL:
+            with gil:
+                raise MemoryError(f"amta: no memory for a batch through {held} readings")
+        self.reserve_levels(held)
+        begin_steady(&s, <const double*> leaves, <double*> room, self.head, self.tail)
+        s.left, s.right, s.base = self.left[0].f, self.right[0].f, self.base_of_right[0].f
+        steady_by(op, &s, n, <double*> totals)
+        self.left[0].f, self.right[0].f, self.base_of_right[0].f = s.left, s.right, s.base
+        self.has_right = self.has_base = True
+        take_over(self, op, leaves + n - held, s.head, held)
+    finally:
+        put_back(ROOM_OF_STEADY, room)
+        self.end_block()
+    return True
+
+
+cdef void take_over(Amta self, Op op, const Slot* leaves, int64_t head, int64_t held) noexcept nogil:
+    """These leaves from `head` on in place of all there are, in chunks for which there is room; the stack may wait."""
+    self.head, self.tail = head, head + held
+    self.measure()
+    self.open_levels(held)
+    self.tail = head
+    append_leaves(self, leaves, held)
+    self.tail = head + held
+    raise_parts(self, op, head, self.tail)
+    self.unstacked = True
