@@ -121,11 +121,30 @@ def _value_column(path: Path, head: Sequence[str], some: Sequence[Sequence[str]]
         return _named(path, head, named, "--value")
     numbers = [at for at in range(len(head)) if _mostly(some, at, _number)]
     if not numbers:
-        seen = f"{path}: no column holds numbers; its first row is {','.join(some[0])!r}"
-        raise InputRefused(
-            f"{seen}; expected fields separated by commas, and a point in numbers; or name one with --value"
-        )
+        raise InputRefused(f"{path}: no column holds numbers in half of its rows; {_nearest(head, some)}")
     return numbers[-1]
+
+
+def _nearest(head: Sequence[str], some: Sequence[Sequence[str]]) -> str:
+    """What there is instead, and what to do about it."""
+    counts = [sum(_number(row, at) is not None for row in some) for at in range(len(head))]
+    most = max(counts)
+    if most:
+        name = head[len(counts) - 1 - counts[::-1].index(most)]
+        return f"{name!r} has {most} in the first {len(some)} rows, take it with --value {name}"
+    for at, name in enumerate(head):
+        far = next((row[at] for row in some if at < len(row) and _too_far(row[at])), None)
+        if far is not None:
+            return f"{name!r} holds {far}; expected magnitudes up to 2^960"
+    seen = f"its first row is {','.join(some[0])!r}"
+    return f"{seen}; expected fields separated by commas, and a point in numbers; or name one with --value"
+
+
+def _too_far(cell: str) -> bool:
+    try:
+        return abs(float(cell)) > _LARGEST
+    except ValueError:
+        return False
 
 
 def _mostly(some: Sequence[Sequence[str]], at: int, read: Callable[[Sequence[str], int], object]) -> bool:

@@ -216,7 +216,11 @@ def test_what_the_agent_may_be_told_is_a_window_of_it(file: Path, tmp_path: Path
 def test_what_cannot_be_is_refused_with_a_reason(tmp_path: Path, file: Path) -> None:
     """Files, columns, windows, errors: named, with what is expected; usage errors for both or neither."""
     (tmp_path / "few").mkdir()
+    for name in ("gaps", "far"):
+        (tmp_path / name).mkdir()
     words_only, few = written(tmp_path, ["a,b", "x,y"]), written(tmp_path / "few", ["v", "1", "2"])
+    gaps = written(tmp_path / "gaps", ["when,v", "mon,1.5", "tue,", "wed,nan", "thu,NA", "fri,2.5"])
+    far = written(tmp_path / "far", ["when,v", "mon,1e300", "tue,-1e300"])
     for arguments, words in (
         (["--advise", str(tmp_path / "none.csv")], "No such file"),
         (["--advise", str(file), "--value", "humid"], "there are when, temp"),
@@ -227,7 +231,9 @@ def test_what_cannot_be_is_refused_with_a_reason(tmp_path: Path, file: Path) -> 
         (["--advise", str(file), "--aggregate", "median"], "expected one of mean"),
         (["--advise", str(file), "--error", "0"], "up to 20 %"),
         (["--advise", str(file), "--most", "3"], "expected 8 to"),
-        (["--advise", str(words_only)], "no column holds numbers"),
+        (["--advise", str(words_only)], "no column holds numbers in half of its rows; its first row is 'x,y'"),
+        (["--advise", str(gaps)], "'v' has 2 in the first 5 rows, take it with --value v"),
+        (["--advise", str(far)], "'v' holds 1e300; expected magnitudes up to 2^960"),
         (["--advise", str(few)], "something to try"),
     ):
         ran = CliRunner().invoke(plan, arguments)

@@ -1,9 +1,11 @@
-"""What the pages say of themselves is so: every link leads somewhere, and the examples of README and stores.md run."""
+"""What the pages say of themselves is so: every link leads somewhere, and their examples in Python and C run."""
 
 from __future__ import annotations
 
 import ast
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -46,11 +48,8 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.S | re.M)
 
 
-@pytest.mark.parametrize(("page", "answers"), [("README.md", 2), ("docs/stores.md", 0)])
-def test_the_examples_run(page: str, answers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each statement; one with a result behind it as a comment gives that."""
-    monkeypatch.chdir(tmp_path)
-    (block,) = blocks(page)
+def follow(block: str) -> int:
+    """Run each statement; one with a result behind it as a comment gives that. How many did."""
     names: dict[str, object] = {}
     seen = 0
     for statement in ast.parse(block).body:
@@ -61,4 +60,27 @@ def test_the_examples_run(page: str, answers: int, tmp_path: Path, monkeypatch: 
             seen += 1
         else:
             exec(text, names)  # noqa: S102  the page's own text
-    assert seen == answers
+    return seen
+
+
+@pytest.mark.parametrize(("page", "answers"), [("README.md", 2), ("docs/stores.md", 0)])
+def test_the_examples_run(page: str, answers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's only one, to the answers it tells."""
+    monkeypatch.chdir(tmp_path)
+    (block,) = blocks(page)
+    assert follow(block) == answers
+
+
+def test_the_aggregate_in_c_is_compiled_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source and the command of aggregates.md, then its Python."""
+    pytest.importorskip("cffi", reason="the example loads its library with cffi")
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    page = "docs/aggregates.md"
+    (source,) = re.findall(r"^```c\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.S | re.M)
+    (tmp_path / "own.c").write_text(source)
+    command = re.findall(r"own\.c: (cc .*) \*/", source)[0].split()
+    subprocess.run(command, check=True, cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (block,) = [block for block in blocks(page) if "import cffi" in block]
+    assert follow(block) == 1
