@@ -174,3 +174,20 @@ def test_buckets_of_a_time_with_a_lower_limit_leave_later() -> None:
             window.limit_to(42 if at == 3000 else 900)
         batch.limit_to(42 if at == 3000 else 900)
         assert batch.snapshot() == single.snapshot() == twin.snapshot(), at
+
+
+@pytest.mark.parametrize("late", [3500, 4111, 4802])
+def test_a_single_late_reading_among_buckets_that_are_opened_at_once_is_known_as_such(late: int) -> None:
+    """What is out of order says so, in its bucket and in all that is made of it."""
+    batch, single, twin = (
+        made(core, {"x": sg.mean()}, sg.policies.count(2500), [sg.SumLike(atol=10.0)])
+        for core in (compiled.Core, compiled.Core, pure.Core)
+    )
+    values, times = stream("late", 5_000, 25_000.0, 0.0), list(range(5_000))
+    times[late] -= 40
+    for at in range(0, len(values), 1250):
+        part, when = values[at : at + 1250], times[at : at + 1250]
+        found = batch.insert_many(part, when)
+        for window in (single, twin):
+            _one_by_one(window, part, when, found if window is single else None)
+        assert batch.snapshot() == single.snapshot() == twin.snapshot(), at
