@@ -22,6 +22,7 @@ from bench.a2mta.paper import Setting
 from bench.a2mta.run import SCENARIOS, Row, run
 from bench.engines import page
 from bench.engines.tables import as_text, machine, today
+from bench.traces import check
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCALES = {"full": 1, "quick": 120, "tiny": 240}
@@ -54,6 +55,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     if unknown := [name for name in options.only.split(",") if name not in SCENARIOS]:
         parser.error(f"--only {unknown[0]!r}: expected one of {', '.join(SCENARIOS)}")
     _check_methods(parser, options)
+    if not options.told:
+        check(parser, options)
     return options
 
 

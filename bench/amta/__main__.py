@@ -20,6 +20,7 @@ from bench.amta.paper import AGGREGATES, Setting
 from bench.amta.run import Row, run
 from bench.engines import page
 from bench.engines.tables import machine, today
+from bench.traces import check
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "evaluation.md"
 SCALES = {"full": 1, "quick": 40, "tiny": 480}
@@ -43,6 +44,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.only.split(",") if name not in AGGREGATES]:
         parser.error(f"--only {unknown[0]!r}: expected one of {', '.join(AGGREGATES)}")
+    check(parser, options, positive="geometric_mean" in options.only.split(","))
     return options
 
 

@@ -12,7 +12,6 @@ from bench.a2mta.exact import Maxima
 from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
-CENTER = 32 * (1 << 20)  # KB: about the middle of the trace, so that squares stay small
 
 
 class Oracle(Protocol):
@@ -22,35 +21,38 @@ class Oracle(Protocol):
         """The answer after each of the next readings."""
 
 
-class Means:
-    """Means of the newest readings, in blocks of any size; memory: a prefix sum for each reading of the window."""
+class Sums:
+    """Sums of the newest readings, in blocks of any size; memory: a prefix sum for each reading of the window."""
 
     def __init__(self, window: int) -> None:
         self.window, self.seen, self._kept = window, 0, 0
         self._sums = np.zeros(1, dtype=np.longdouble)  # the sum of what precedes reading _kept + i
 
     def after(self, values: Values) -> Values:
-        """The mean after each of the next readings."""
+        """The sum after each of the next readings: of whole numbers the very sum."""
+        return self.long_after(values)[0].astype(np.float64)
+
+    def long_after(self, values: Values) -> tuple[NDArray[np.longdouble], NDArray[np.int64]]:
+        """The sums, and how many readings are in them."""
         first, last = self.seen, self.seen + len(values)
         self._sums = np.concatenate([self._sums, self._sums[-1] + np.cumsum(values, dtype=np.longdouble)])
         ends = np.arange(first + 1, last + 1)
         begin = np.maximum(ends - self.window, 0)
-        out = (self._sums[ends - self._kept] - self._sums[begin - self._kept]) / (ends - begin)
+        out = self._sums[ends - self._kept] - self._sums[begin - self._kept]
         self._sums, self._kept, self.seen = self._sums[begin[-1] - self._kept :].copy(), int(begin[-1]), last
-        return out.astype(np.float64)
+        return out, ends - begin
 
 
-class Sums:
-    """Sums of the newest readings: whole numbers."""
+class Means:
+    """Means of the newest readings."""
 
     def __init__(self, window: int) -> None:
-        self._means = Means(window)
+        self._sums = Sums(window)
 
     def after(self, values: Values) -> Values:
-        """The sum after each of the next readings."""
-        first = self._means.seen
-        counts = np.minimum(np.arange(first + 1, first + len(values) + 1), self._means.window)
-        return np.asarray(np.rint(self._means.after(values) * counts))
+        """The mean after each of the next readings."""
+        sums, counts = self._sums.long_after(values)
+        return np.asarray((sums / counts).astype(np.float64))
 
 
 class Geometric:
@@ -65,14 +67,17 @@ class Geometric:
 
 
 class Deviations:
-    """Standard deviations (of the population) from the means of x − c and of its square."""
+    """Standard deviations (of the population) from the means of x − c and of its square; c from the first readings."""
 
     def __init__(self, window: int) -> None:
         self._means, self._squares = Means(window), Means(window)
+        self._center: float | None = None
 
     def after(self, values: Values) -> Values:
         """The standard deviation after each of the next readings."""
-        off = values - CENTER
+        if self._center is None:
+            self._center = float(np.rint(values.mean()))
+        off = values - self._center
         mean = self._means.after(off)
         return np.asarray(np.sqrt(np.maximum(self._squares.after(off * off) - mean * mean, 0.0)))
 

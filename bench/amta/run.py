@@ -22,7 +22,8 @@ import sluicegate as sg
 Row = dict[str, Any]
 #: How far from the oracle's an answer may be, as a share of it, for rounding; the others are whole numbers, equal.
 CLOSE = {"mean": 1e-15, "geometric_mean": 1e-10, "std": 1e-9}
-FLOOR = {"std": 0.05}  # KB: on a plateau the oracle's mean of squares less the mean's square has no digits left
+ROUNDED = 2.0**-53  # a reading: what sums of positive numbers that are not whole may be off by, whatever their order
+SPREAD = 1.2e-9  # of the readings' span: on a plateau the oracle's mean of squares less the mean's square has no digits
 MADE: dict[str, Callable[[], Any]] = {
     "sum": sg.sum, "mean": sg.mean, "geometric_mean": sg.geometric_mean, "std": sg.std, "max": sg.max,
     "longest_run": sg.longest_run,
@@ -47,6 +48,7 @@ class Followed:
         self.algorithm, self.aggregate, self.window = algorithm, aggregate, window
         self.taken = self.compared = self.wrong = self.held = self.pieces = 0
         self.cpu = self.clock = 0
+        self.low, self.high, self.whole = np.inf, -np.inf, True
 
     def take(self, values: Values, exact: Values) -> None:
         """The next readings, a result each, beside the exact answers."""
@@ -59,10 +61,20 @@ class Followed:
         self.held += len(self.window)
         known = ~np.isnan(exact)
         found, expected = np.asarray(results[self.aggregate])[known], exact[known]
-        allowed = CLOSE.get(self.aggregate, 0.0) * np.abs(expected) + FLOOR.get(self.aggregate, 0.0)
-        off = np.abs(found - expected) > allowed
+        off = np.abs(found - expected) > self._allowed(values, expected)
         self.compared += len(found)
         self.wrong += int((off | np.isnan(found)).sum())
+
+    def _allowed(self, values: Values, expected: Values) -> Values:
+        """How far the answers may be from the oracle's."""
+        self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
+        self.whole = self.whole and bool((values == np.rint(values)).all())
+        share = CLOSE.get(self.aggregate, 0.0)
+        if self.aggregate in ("sum", "mean") and not self.whole:
+            share += len(self.window) * ROUNDED
+        return np.asarray(
+            share * np.abs(expected) + (SPREAD * (self.high - self.low) if self.aggregate == "std" else 0.0)
+        )
 
     def row(self) -> Row:
         """What was measured: CPU of the calling thread and the clock's, nanoseconds a reading with its result."""

@@ -7,6 +7,7 @@ of a machine enter; every value is below 2^27, so sums of 62,208,000 of them are
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 READINGS = 62_208_000  # two years of a reading a second, as the papers have them
 BLOCK = 1 << 18
+LOOKED_AT = 1 << 18  # readings of a trace that are looked at before it runs
 Values = NDArray[np.float64]
 
 
@@ -35,6 +37,16 @@ def trace(name: str, seed: int = 7, column: str | None = None) -> Trace:
     if not Path(name).is_file():
         raise ValueError(f"trace {name!r}: expected one of {', '.join(TRACES)}, or a CSV file")
     return from_csv(Path(name), column)
+
+
+def check(parser: ArgumentParser, options: Namespace, positive: bool = False) -> None:
+    """End with a word of what is wrong with `--trace` and `--column`, before anything runs."""
+    try:
+        values = trace(options.trace, options.seed, options.column)
+    except (ValueError, OSError) as error:
+        parser.error(f"--trace: {error}")
+    if positive and (least := values(0, LOOKED_AT).min()) <= 0:
+        parser.error(f"--trace {options.trace}: {least:g} is in it, and a geometric mean takes numbers above 0 only")
 
 
 def blocks(values: Trace, readings: int, size: int = BLOCK) -> Iterator[Values]:

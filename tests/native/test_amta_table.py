@@ -23,10 +23,19 @@ import sluicegate as sg  # noqa: E402
 TINY = Setting(1_600, piece=1_024, naive_seconds=0.02)  # a window of 655 over 38,880 readings
 
 
-@pytest.mark.parametrize("source", ["memory", "steps"])
+@pytest.fixture
+def fractions(tmp_path: Path) -> Path:
+    """A file of readings that are not whole, as those of most files."""
+    file = tmp_path / "tenths.csv"
+    file.write_text("value\n" + "".join(f"{20 + i * 7919 % 1009 / 10}\n" for i in range(3_000)))
+    return file
+
+
+@pytest.mark.parametrize("source", ["memory", "steps", "file"])
 @pytest.mark.parametrize("aggregate", paper.AGGREGATES)
-def test_every_algorithm_answers_as_the_oracle(aggregate: str, source: str) -> None:
+def test_every_algorithm_answers_as_the_oracle(aggregate: str, source: str, fractions: Path) -> None:
     """The paper's six columns, in memory and in SQLite; the bulk evictions of max and longest run change nothing."""
+    source = str(fractions) if source == "file" else source
     rows = follow(aggregate, TINY, source, 7, None)
     assert rows[0]["algorithm"] == "naive"
     assert {row["algorithm"] for row in rows} == set(paper.ALGORITHMS)
@@ -66,6 +75,17 @@ def test_a_wrong_answer_is_counted() -> None:
     row = followed.row()
     assert row["wrong"] > 3_000
     assert command_line.failed([row]) == [row]
+
+
+@pytest.mark.parametrize(("aggregate", "by"), [("sum", 1e-6), ("mean", 1e-8), ("std", 1e-6), ("geometric_mean", 1e-7)])
+def test_what_rounding_may_do_hides_no_fault(aggregate: str, by: float, fractions: Path) -> None:
+    """Readings that are not whole, an answer off by a little: counted."""
+    values = trace(str(fractions))(0, 4_000)
+    window = sg.Window({aggregate: getattr(sg, aggregate)()}, policy=sg.policies.count(100))
+    followed = Followed("amta", aggregate, window)
+    exact = oracle(aggregate, 100).after(values)
+    followed.take(values, exact + by * (np.arange(4_000) % 2))
+    assert followed.wrong == 2_000
 
 
 def test_the_command_prints_the_papers_figures_and_ours(tmp_path: Path, capsys: Any) -> None:

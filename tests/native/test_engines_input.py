@@ -125,6 +125,16 @@ def test_lite_engines_keep_no_leaves(name: str, call: str, policy: Any) -> None:
 
 
 @pytest.mark.parametrize("name", LITE)
+def test_a_time_alone_is_no_leaf(name: str) -> None:
+    """A count by time asks a leaf for nothing but its time; twin and compiled refuse a snapshot of it alike."""
+    window = sg.Window({"n": sg.count()}, policy=sg.policies.time(4), engine=name)
+    window.insert_many(whole_numbers(9), array("q", range(9)))
+    with pytest.raises(errors.ConfigurationError, match=rf"'{name}': keeps no leaves"):
+        window.snapshot()
+    assert window.query() == {"n": 4}
+
+
+@pytest.mark.parametrize("name", LITE)
 def test_lite_engines_keep_leaves_where_a_rule_reads_them(name: str) -> None:
     """Under a callable policy the oldest leaf is asked for, so they are there for all other calls too."""
     rule = sg.policies.custom(lambda total, old: total.count > 3, label="three")

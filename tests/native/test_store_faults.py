@@ -264,14 +264,67 @@ def _copy(store: Memory) -> Memory:
 
 
 def test_a_slow_store_holds_back() -> None:
-    """The window waits for a slow store rather than keep more than 256 pages; answers are the same."""
+    """The window waits for a slow store rather than keep more than 512 pages; answers are the same."""
     store, policy, readings = Slow(Plan(1, 64)), sg.policies.count(300), values(2_000)
     window = sg.Window(SUMS, policy=policy, store=store)
     most = 0
     for value in readings:
         window.insert(value)
         most = max(most, len(window._core._pager._pages))
-    assert 64 <= most <= 256
+    assert 64 <= most <= 512
+    assert window.query() == plain_of(readings, policy).query()
+    window.close()
+
+
+class _Held(Memory):
+    """Writes only while it is let."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.go = threading.Event()
+        self.go.set()
+
+    def put(self, rows: Any) -> None:
+        self.go.wait()
+        super().put(rows)
+
+
+def test_one_insertion_does_not_wait_for_a_commit() -> None:
+    """From 256 pages on a page waits a moment for room and then goes in, up to 512: a bulk eviction is not held up."""
+    store, policy, readings = _Held(Plan(1, 10**6)), sg.policies.count(300), values(1_500)
+    window = sg.Window(SUMS, policy=policy, store=store)
+    store.go.clear()
+    rescue = threading.Timer(20, store.go.set)
+    rescue.start()
+    for value in readings[:400]:
+        window.insert(value)
+    assert not store.go.is_set(), "an insertion waited for the store, until the test let it go"
+    assert 300 < len(window._core._pager._pages) <= 512
+    rescue.cancel()
+    store.go.set()
+    window.insert_many(readings[400:], results=False)
+    assert window.query() == plain_of(readings, policy).query()
+    window.close()
+
+
+def test_what_waits_is_bounded_while_the_store_hangs() -> None:
+    """At 512 pages an insertion stops until there is room, however long that takes."""
+    store, policy, readings = _Held(Plan(1, 10**6)), sg.policies.count(300), values(2_000)
+    window = sg.Window(SUMS, policy=policy, store=store)
+    store.go.clear()
+    inserting = threading.Thread(target=window.insert_many, args=(readings,), kwargs={"results": False})
+    inserting.start()
+    pages = window._core._pager._pages
+    for _ in range(1_000):
+        inserting.join(0.01)
+        if len(pages) >= 505:  # a reading may begin several pages
+            break
+    inserting.join(0.1)
+    waits, most = inserting.is_alive(), len(pages)
+    store.go.set()
+    assert waits
+    assert 505 <= most <= 512
+    inserting.join(30)
     assert window.query() == plain_of(readings, policy).query()
     window.close()
 
@@ -279,20 +332,14 @@ def test_a_slow_store_holds_back() -> None:
 def test_what_the_thread_has_not_come_to_read_is_read_once() -> None:
     """While a write holds the thread up, a caller reads the pages it needs, many in one call, none a second time."""
 
-    class HeldUp(Memory):
-        go = threading.Event()
+    class HeldUp(_Held):
         reads: ClassVar[list[list[Key]]] = []
-
-        def put(self, rows: Any) -> None:
-            self.go.wait()
-            super().put(rows)
 
         def get(self, keys: Any) -> list[bytes | None]:
             self.reads.append(list(keys))
             return super().get(keys)
 
     store, policy, readings = HeldUp(Plan(2, 10**6)), sg.policies.count(600), values(2_000)
-    store.go.set()
     window = sg.Window(SUMS, policy=policy, store=store)
     window.insert_many(readings[:600], results=False)
     window.flush()

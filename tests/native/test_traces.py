@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 np = pytest.importorskip("numpy", reason="the traces are made with numpy, of the extra cloud")
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from bench.traces import READINGS, TRACES, blocks, trace  # noqa: E402  (found by the line above)
+from bench.a2mta import __main__ as a2mta_command  # noqa: E402  (found by the line above)
+from bench.amta import __main__ as amta_command  # noqa: E402
+from bench.traces import READINGS, TRACES, blocks, trace  # noqa: E402
 from bench.traces.counted import word, words  # noqa: E402
 from bench.traces.memory import DAY, GIB, LEAST, TOTAL, Memory  # noqa: E402
 
@@ -117,3 +120,24 @@ def test_any_csv_can_stand_in(tmp_path: Path) -> None:
         trace(str(file), column="z")
     with pytest.raises(ValueError, match="expected one of memory, calm, near-zero, steps, or a CSV file"):
         trace("nothing")
+
+
+def test_a_trace_that_cannot_be_is_refused_before_anything_runs(tmp_path: Path, capsys: Any) -> None:
+    """By both commands, in a line that says what there is; a byte order mark is no part of a name."""
+    file, noise = tmp_path / "a.csv", tmp_path / "b.csv"
+    file.write_bytes(b"\xef\xbb\xbfx,y,when\r\n1.5,0,one\r\n2.5,1,two\r\n")
+    noise.write_bytes(b"\xff\xfe\x00\x81")
+    assert trace(str(file), column="x")(0, 2).tolist() == [1.5, 2.5]
+    for arguments, told in (
+        (["--trace", "nothing"], "expected one of memory, calm"),
+        (["--trace", str(file)], "the last column holds no number; name one by --column, there are x, y, when"),
+        (["--trace", str(file), "--column", "z"], "no column 'z'; there are x, y, when"),
+        (["--trace", str(noise)], "expected a CSV file in UTF-8"),
+    ):
+        for command in (amta_command, a2mta_command):
+            with pytest.raises(SystemExit):
+                command.main(arguments)
+            assert told in capsys.readouterr().err, arguments
+    with pytest.raises(SystemExit):
+        amta_command.main(["--trace", str(file), "--column", "y", "--only", "geometric_mean"])
+    assert "0 is in it, and a geometric mean takes numbers above 0 only" in capsys.readouterr().err

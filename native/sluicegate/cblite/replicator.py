@@ -145,16 +145,6 @@ class Replicator(Handle):
         finally:
             fleece.released(self._library, found)
 
-    def is_pending(self, collection: Collection, id: str) -> bool:
-        """Whether a document was not yet pushed."""
-        ffi, lib = self._library[:2]
-        error = ffi.new("CBLError *")
-        name = fleece.sliced(ffi, id.encode())
-        pending = lib.CBLReplicator_IsDocumentPending2(self._pointer, name, collection._pointer, error)
-        if not pending and error.code:
-            raise fail(ffi, lib, error, f"{self.url}: whether {id} is pending")
-        return bool(pending)
-
     def reachable(self, reachable: bool) -> None:
         """Tell what is known of the network: it tries at once, or rests."""
         self._library.lib.CBLReplicator_SetHostReachable(self._pointer, reachable)

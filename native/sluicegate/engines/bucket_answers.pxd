@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 
 from sluicegate.engines.amta cimport LEVELS, Amta
 from sluicegate.engines.answering cimport Answering
-from sluicegate.engines.answers cimport K_SUM, Output
+from sluicegate.engines.answers cimport BY_COUNT, K_SUM, Output
 from sluicegate.engines.bucket_lengths cimport MOST, TOLD
 from sluicegate.engines.chunks cimport at
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, greatest, least
@@ -138,11 +138,11 @@ cdef inline void answer_standing(Answering self, Sight* s, Parts* parts, int64_t
     """As small.sum_of_whole and small.sum_by_rule."""
     cdef const Output* o = self.outputs
     cdef double outer = top_of(self.forest, o.prefix), taken = -0.0
-    cdef int64_t inside = self.accepted - s.end
-    if s.n == 1 and s.end - 1 > self.edge:
-        outer, inside = self.forest.left[o.prefix].f, inside + 1
+    cdef int64_t inside = self.accepted - s.end, most = min(s.n, s.end - 1 - self.edge)
+    if most == s.n and (self.policy == BY_COUNT or s.n == 1):
+        outer, inside = self.forest.left[o.prefix].f, inside + s.n
     else:
-        know_cut(self, o, s, min(s.n, s.end - 1 - self.edge))
+        know_cut(self, o, s, most)
         taken, inside = s.sum, inside + s.taken
     if o.kind == K_SUM:
         bucket_standing_sums(outer, parts.base + SPARE, parts.newest + SPARE, taken, n, self.center[0], <double> inside, out)

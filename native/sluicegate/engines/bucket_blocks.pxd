@@ -5,7 +5,7 @@ readings are known before any is opened. So their lengths are found first; then 
 one after the other, parents are made level by level, and of what leaves meanwhile only the sum is taken, which is all that the
 answers need. No step then hangs on how long a bucket is, which is as good as chance. The same bits as bucket by bucket.
 
-Of a window by a compiled rule: as long as the rule sleeps, while nothing leaves.
+While nothing leaves, as well: as a window by count fills, or as long as the compiled rule of a window sleeps.
 """
 
 from libc.stdint cimport int64_t

@@ -9,13 +9,14 @@ from sluicegate.engines.answers cimport BY_COUNT
 from sluicegate.engines.bucket_answers cimport SPARE, Left, Parts, answer_sliding, answer_standing, node, top_of
 from sluicegate.engines.bucket_lengths cimport LONGEST, MOST, TOLD, Opened, lengths_by_limit, lengths_by_sum
 from sluicegate.engines.chunks cimport Queue, at, prefetch, run_at
-from sluicegate.engines.opening cimport combine_sums, lift_bucket
-from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, append_closed, copy, greatest, least
+from sluicegate.engines.opening cimport append_sums, combine_sums, lift_bucket, lift_pair
+from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, copy, greatest, least
 from sluicegate.engines.small cimport Sight
 from sluicegate.histograms._sum_like cimport Sum
 
 cdef enum:
-    TOGETHER = 48  # buckets
+    BUCKETS_AHEAD = 16  # their places are fetched
+    NODES_AHEAD = 12
 
 
 cdef int64_t open_many(
@@ -24,14 +25,14 @@ cdef int64_t open_many(
     cdef Opened opened
     cdef Left left
     cdef Parts parts
-    cdef bint slides = self.policy == BY_COUNT
-    cdef int64_t most = most_readings(self, forest, s, min(count, MOST))
+    cdef bint slides = self.policy == BY_COUNT and self.edge == self.accepted - self.value - 1
+    cdef int64_t most = most_readings(self, forest, s, slides, min(count, MOST))
     if most < LEAST_OPENED:
         return 0
     most = in_order(times, most)
     if most < LEAST_OPENED:
         return 0
-    find_lengths(self, s, values, most, &opened)
+    find_lengths(self, s, slides, values, most, &opened)
     opened.k = min(opened.k, most_buckets(self, forest))
     opened.n = opened.start[opened.k]
     if opened.n < LEAST_OPENED // 2 or (slides and not find_left(self, forest, &opened, &left)):
@@ -45,12 +46,12 @@ cdef int64_t open_many(
         answer_sliding(self, &left, &parts, opened.n, out)
     elif out != NULL:
         answer_standing(self, s, &parts, opened.n, out)
-    settle_all(self, s.ruling, &opened, values, times)
+    settle_all(self, s.ruling, slides, &opened, values, times)
     return opened.n
 
 
-cdef inline int64_t most_readings(Answering self, Amta forest, const Sight* s, int64_t most) noexcept nogil:
-    """So many of the next at most: a limit is refreshed, a rule asked, or the leftmost tree empties then. 0: they go one by one."""
+cdef inline int64_t most_readings(Answering self, Amta forest, const Sight* s, bint slides, int64_t most) noexcept nogil:
+    """So many of the next at most: a limit is refreshed, a rule asked, the window full, or the leftmost tree empty then; or 0."""
     cdef int64_t last
     if self.ruled:
         most = min(most, self.rules.due_at - self.accepted)
@@ -61,8 +62,8 @@ cdef inline int64_t most_readings(Answering self, Amta forest, const Sight* s, i
         return 0
     if self.policy != BY_COUNT:
         return min(most, self.condition.wakes - self.accepted)
-    if self.edge != self.accepted - self.value - 1:  # the window is not full
-        return 0
+    if not slides:
+        return min(most, self.value - self.accepted)
     last = ((((forest.tail + 1) >> (forest.depth - 1)) - 1) << (forest.depth - 1)) - 1
     if last - forest.head <= MOST:
         most = min(most, end_of(node(forest, 0, last)) + self.value - self.accepted - 1)
@@ -81,7 +82,9 @@ cdef inline int64_t most_buckets(Answering self, Amta forest) noexcept nogil:
     return min(most, self.limit - (forest.tail - forest.head)) if self.limit else most
 
 
-cdef inline void find_lengths(Answering self, const Sight* s, const double* values, int64_t n, Opened* opened) noexcept nogil:
+cdef inline void find_lengths(
+    Answering self, const Sight* s, bint slides, const double* values, int64_t n, Opened* opened
+) noexcept nogil:
     cdef int64_t share = self.finer * (self.limit - 2) if self.level else 0
     cdef int kind
     opened.k = opened.start[0] = 0
@@ -91,7 +94,7 @@ cdef inline void find_lengths(Answering self, const Sight* s, const double* valu
     if s.ruling != NULL:
         lengths_by_sum(s, values, n, opened)
     else:
-        lengths_by_limit(self.policy == BY_COUNT, s.oldest[H_O_FIRST].i, share, self.value, self.accepted, n, opened)
+        lengths_by_limit(slides, s.oldest[H_O_FIRST].i, share, self.value, self.accepted, n, opened)
 
 
 cdef inline int64_t in_order(const int64_t* times, int64_t most) noexcept nogil:
@@ -107,7 +110,20 @@ cdef inline int64_t in_order(const int64_t* times, int64_t most) noexcept nogil:
 # what the next block reads and writes is fetched meanwhile: a window of many is larger than any cache
 
 cdef extern from *:
+    """
+    /* the empty line keeps a compiler from leaving out calls of functions that only prefetch */
+    #define sg_fetch_to_write(address) do { __builtin_prefetch(address, 1); __asm__ volatile(""); } while (0)
+    """
+    void fetch_to_write "sg_fetch_to_write"(const void* address) noexcept nogil
     int zeros_below "__builtin_ctzll"(uint64_t number) noexcept nogil
+
+
+cdef inline void fetch_place(const Slot* place, int w) noexcept nogil:
+    """Where a partial is written soon: a processor writes in order, so one place that is out of the caches holds up all that follow."""
+    fetch_to_write(place)
+    fetch_to_write(place + 8)
+    fetch_to_write(place + 16)
+    fetch_to_write(place + w - 1)
 
 
 cdef inline void fetch_old(Amta forest, int64_t head) noexcept nogil:
@@ -126,16 +142,16 @@ cdef inline void fetch_old(Amta forest, int64_t head) noexcept nogil:
 cdef void open_all(
     Answering self, Amta forest, Opened* opened, const double* values, const int64_t* times, Parts* parts
 ) noexcept nogil:
-    """So many at a time that they are still in the processor's first cache when their parents are made."""
+    """As many at a time as a chunk holds."""
     cdef int next[TOLD]  # of each kind
     cdef int kind, first = 0, end
+    cdef const Slot* closed = node(forest, 0, forest.tail - 1)
+    cdef Slot* place
     for kind in range(TOLD):
         next[kind] = 0
-    cdef Slot* place
-    cdef const Slot* closed = node(forest, 0, forest.tail - 1)
     while first < opened.k:
         place = node(forest, 0, forest.tail)
-        end = first + <int> min(min(opened.k - first, TOGETHER), run_at(&forest.level[forest.base], forest.tail))
+        end = first + <int> min(opened.k - first, run_at(&forest.level[forest.base], forest.tail))
         lift_all(self, opened, first, end, place, next, values, times, parts.newest + SPARE)
         raise_all(forest, end - first)
         close_all(self, forest, opened, first, end, closed, place, parts.base + SPARE)
@@ -154,7 +170,11 @@ cdef inline void lift_one(
         opened.soon += 2
     if times != NULL:
         when = times + i
-    lift_bucket(&self.p, place, NULL, values + i, when, self.accepted + i, n, self.center[0], totals + i)
+    fetch_place(place + BUCKETS_AHEAD * self.p.width, self.p.width)
+    if n == 2:
+        lift_pair(&self.p, place, values + i, when, self.accepted + i, self.center[0], totals + i)
+    else:
+        lift_bucket(&self.p, place, NULL, values + i, when, self.accepted + i, n, self.center[0], totals + i)
 
 
 cdef inline void lift_all(
@@ -162,22 +182,21 @@ cdef inline void lift_all(
 ) noexcept nogil:
     """In the order of their lengths: then no loop's end is a surprise."""
     cdef int k, w = self.p.width
-    place -= first * w
     while next[0] < opened.many[0] and opened.alike[0][next[0]] < end:
         k = opened.alike[0][next[0]]
-        lift_one(self, opened, place + k * w, k, 1, values, times, totals)
+        lift_one(self, opened, place + (k - first) * w, k, 1, values, times, totals)
         next[0] += 1
     while next[1] < opened.many[1] and opened.alike[1][next[1]] < end:
         k = opened.alike[1][next[1]]
-        lift_one(self, opened, place + k * w, k, 2, values, times, totals)
+        lift_one(self, opened, place + (k - first) * w, k, 2, values, times, totals)
         next[1] += 1
     while next[2] < opened.many[2] and opened.alike[2][next[2]] < end:
         k = opened.alike[2][next[2]]
-        lift_one(self, opened, place + k * w, k, 3, values, times, totals)
+        lift_one(self, opened, place + (k - first) * w, k, 3, values, times, totals)
         next[2] += 1
     while next[3] < opened.many[3] and opened.alike[3][next[3]] < end:
         k = opened.alike[3][next[3]]
-        lift_one(self, opened, place + k * w, k, opened.start[k + 1] - opened.start[k], values, times, totals)
+        lift_one(self, opened, place + (k - first) * w, k, opened.start[k + 1] - opened.start[k], values, times, totals)
         next[3] += 1
 
 
@@ -206,6 +225,7 @@ cdef inline void raise_level(Amta forest, int level, int64_t index, int64_t end)
         pair, out = at(&forest.pool, below, w, 2 * index), at(&forest.pool, queue, w, index)
         index += n
         while n:
+            fetch_place(out + NODES_AHEAD * w, w)
             combine_sums(forest.p, out, pair, pair + w)
             out, pair, n = out + w, pair + 2 * w, n - 1
 
@@ -214,16 +234,16 @@ cdef inline void close_all(
     Answering self, Amta forest, const Opened* opened, int first, int end, const Slot* before, const Slot* place, double* base
 ) noexcept nogil:
     """Each bucket before the newest becomes part of what R1 is taken from; the sum of that beside each reading."""
-    cdef Slot* closed = forest.base_of_right
-    cdef int k, i, prefix = self.outputs[0].prefix
-    cdef double sum
+    cdef double sums[MOST]
+    cdef int64_t i
+    cdef int k
+    append_sums(forest.p, forest.base_of_right, before, 1, sums)
+    append_sums(forest.p, forest.base_of_right, place, end - first - 1, sums + 1)
     for k in range(first, end):
-        append_closed(forest.p, closed, before if k == first else place + (k - 1 - first) * forest.p.width)
-        sum = closed[prefix].f
         for i in range(TOLD):
-            base[opened.start[k] + i] = sum
+            base[opened.start[k] + i] = sums[k - first]
         for i in range(opened.start[k] + TOLD, opened.start[k + 1]):
-            base[i] = sum
+            base[i] = sums[k - first]
     forest.has_right = forest.stale = True
 
 
@@ -303,7 +323,9 @@ cdef inline void sums_of_level(Amta forest, Left* left, int level, int prefix) n
         sums[head] = node(forest, level, index)[prefix].f + top_of(forest, prefix)
 
 
-cdef void settle_all(Answering self, Sum* ruling, const Opened* opened, const double* values, const int64_t* times) noexcept nogil:
+cdef void settle_all(
+    Answering self, Sum* ruling, bint slides, const Opened* opened, const double* values, const int64_t* times
+) noexcept nogil:
     """What the window and its rule know after these readings, should there be no memory for the next bucket."""
     cdef int64_t n = opened.n
     if ruling != NULL:
@@ -313,7 +335,7 @@ cdef void settle_all(Answering self, Sum* ruling, const Opened* opened, const do
     self.newest = max(self.newest, self.accepted + n - 1 if times == NULL else times[n - 1])
     self.accepted += n
     self.created += opened.k
-    if self.policy == BY_COUNT:
+    if slides:
         self.edge = self.accepted - self.value - 1
     if self.ruled and self.edge + 1 > self.rules.start:
         self.rules.start, self.rules.full = self.edge + 1, True

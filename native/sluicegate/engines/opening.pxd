@@ -8,8 +8,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from sluicegate.engines.program cimport (
-    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, Program, Slot, chosen, combine_header, combine_prefix, greatest, join_extreme,
-    join_sample, least, mask,
+    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, Program, Slot, chosen, combine_header, combine_prefix, combine_sample,
+    extend_extreme, greatest, join_extreme, join_sample, least, mask,
 )
 from sluicegate.histograms._sum_like cimport Sum
 
@@ -24,10 +24,10 @@ cdef inline void begin(Reached* e, double x) noexcept nogil:
     e.first = e.last = 0
 
 
-cdef inline void reach(Reached* e, double value, int64_t wins, int64_t same, int64_t i) noexcept nogil:
+cdef inline void reach(Reached* e, double value, int64_t wins, int64_t reaches, int64_t i) noexcept nogil:
     """As `fold_extreme`, each field chosen by itself: in a small bucket every other reading is an extreme."""
     e.value = value
-    e.first, e.last = chosen(wins, e.first, i), chosen(wins | same, e.last, i)
+    e.first, e.last = chosen(wins, e.first, i), chosen(reaches, e.last, i)
 
 
 cdef inline void put_reached(Slot* o, const Reached* e, const int64_t* times, int64_t ordinal) noexcept nogil:
@@ -36,6 +36,34 @@ cdef inline void put_reached(Slot* o, const Reached* e, const int64_t* times, in
     o[2].i = o[4].i = ordinal + e.last
     if times != NULL:
         o[1].i, o[2].i = times[e.first], times[e.last]
+
+
+cdef inline void put_readings(
+    const Program* p, Slot* o, const double* x, const int64_t* times, int64_t ordinal, int64_t n, double total, double before, double above
+) noexcept nogil:
+    """All of a bucket but its extremes."""
+    cdef int s
+    o[H_COUNT].i, o[H_T_FIRST].i, o[H_T_LAST].i, o[H_O_FIRST].i, o[H_ORDERED].i = n, ordinal, ordinal + n - 1, ordinal, 1
+    if times != NULL:
+        o[H_T_FIRST].i, o[H_T_LAST].i = times[0], times[n - 1]
+    o[5].f, o[6].f, o[7].f = total, before, above
+    o[18].f, o[19].f = x[0], x[n - 1]
+    for s in range(20, p.width):
+        o[s].f = 0.0
+
+
+cdef inline void lift_pair(
+    const Program* p, Slot* o, const double* x, const int64_t* times, int64_t ordinal, double center, double* totals
+) noexcept nogil:
+    """`lift_bucket` of two readings: which is the lesser is all that there is to find out."""
+    cdef double before = x[0] - center, total = before + (x[1] - center)
+    cdef Reached low, high
+    totals[0], totals[1] = before, total
+    low.value, low.first, low.last = least(x[0], x[1]), x[1] < x[0], x[1] <= x[0]
+    high.value, high.first, high.last = greatest(x[0], x[1]), x[1] > x[0], x[1] >= x[0]
+    put_readings(p, o, x, times, ordinal, 2, total, before, before)
+    put_reached(o + 8, &low, times, ordinal)
+    put_reached(o + 13, &high, times, ordinal)
 
 
 cdef inline int64_t lift_bucket(
@@ -51,7 +79,6 @@ cdef inline int64_t lift_bucket(
     cdef double allowed = ruling.limit if ruling != NULL else 0.0
     cdef int64_t i = 1
     cdef Reached low, high
-    cdef int s
     begin(&low, x[0])
     begin(&high, x[0])
     totals[0] = total
@@ -65,20 +92,14 @@ cdef inline int64_t lift_bucket(
         before, above = least(before, total), greatest(above, total)
         total = total + (x[i] - center)
         totals[i] = total
-        reach(&low, least(low.value, x[i]), mask(x[i] < low.value), mask(x[i] == low.value), i)
-        reach(&high, greatest(high.value, x[i]), mask(x[i] > high.value), mask(x[i] == high.value), i)
+        reach(&low, least(low.value, x[i]), mask(x[i] < low.value), mask(x[i] <= low.value), i)
+        reach(&high, greatest(high.value, x[i]), mask(x[i] > high.value), mask(x[i] >= high.value), i)
         i += 1
     if ruling != NULL:
         ruling.low, ruling.high, ruling.sum = low_sum, high_sum, sum
-    o[H_COUNT].i, o[H_T_FIRST].i, o[H_T_LAST].i, o[H_O_FIRST].i, o[H_ORDERED].i = i, ordinal, ordinal + i - 1, ordinal, 1
-    if times != NULL:
-        o[H_T_FIRST].i, o[H_T_LAST].i = times[0], times[i - 1]
-    o[5].f, o[6].f, o[7].f = total, before, above
+    put_readings(p, o, x, times, ordinal, i, total, before, above)
     put_reached(o + 8, &low, times, ordinal)
     put_reached(o + 13, &high, times, ordinal)
-    o[18].f, o[19].f = x[0], x[i - 1]
-    for s in range(20, p.width):
-        o[s].f = 0.0
     return i
 
 
@@ -96,3 +117,26 @@ cdef inline void combine_sums(const Program* p, Slot* o, const Slot* a, const Sl
     while s < p.width:
         join_sample(o + s, a + s, b + s)
         s += 3
+
+
+cdef inline void append_sums(const Program* p, Slot* o, const Slot* b, int64_t n, double* totals) noexcept nogil:
+    """As `append_closed` of this layout, of n buckets behind each other; the sum after each. What is read of o again stays at hand."""
+    cdef int64_t count = o[H_COUNT].i, first = o[H_T_FIRST].i, last = o[H_T_LAST].i, ordered = o[H_ORDERED].i == 1, k
+    cdef double total = o[5].f, before = o[6].f, above = o[7].f
+    cdef int s
+    for k in range(n):
+        ordered &= (b[H_ORDERED].i == 1) & (b[H_T_FIRST].i >= last)
+        count, first, last = count + b[H_COUNT].i, min(first, b[H_T_FIRST].i), max(last, b[H_T_LAST].i)
+        before, above = least(least(before, total), total + b[6].f), greatest(greatest(above, total), total + b[7].f)
+        total = total + b[5].f
+        totals[k] = total
+        extend_extreme(o + 8, b + 8, b[8].f < o[8].f)
+        extend_extreme(o + 13, b + 13, b[13].f > o[13].f)
+        o[19] = b[19]
+        s = 20
+        while s < p.width:
+            combine_sample(o + s, o + s, b + s)
+            s += 3
+        b += p.width
+    o[H_COUNT].i, o[H_T_FIRST].i, o[H_T_LAST].i, o[H_ORDERED].i = count, first, last, ordered
+    o[5].f, o[6].f, o[7].f = total, before, above

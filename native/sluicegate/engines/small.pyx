@@ -1,21 +1,19 @@
-"""Readings that come one by one into small buckets; see small.pxd. The twin is sluicegate.reference.core."""
+"""Readings that come one by one into small buckets; see small.pxd, and small_readings.pxd and small_answers.pxd for the first and the last step. The twin is sluicegate.reference.core."""
 
-from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.answering cimport Answering
-from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MAX, K_MEAN, K_MIN, K_SUM, Output, Sums
+from sluicegate.engines.answers cimport BY_COUNT, CUSTOM, K_MEAN, K_SUM, Output
 from sluicegate.engines.bucket_blocks cimport LEAST_OPENED, open_many
 from sluicegate.engines.bucket_lengths cimport LONGEST
 from sluicegate.engines.chunks cimport at
 from sluicegate.engines.opening cimport lift_bucket
-from sluicegate.engines.program cimport (
-    H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH_ENDS, MAX_BUCKET, SUM_BUCKET, Program, Slot, chosen, fold,
-    fold_more, greatest, least, lift, mask,
-)
+from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, SUM_BUCKET, Slot
+from sluicegate.engines.small_answers cimport answer_irrelevant, answer_small, taken_of
+from sluicegate.engines.small_readings cimport fold_small, lift_small
 from sluicegate.histograms._max_like cimport peaks_took
-from sluicegate.histograms._rules cimport Rules, run_joins
+from sluicegate.histograms._rules cimport run_joins
 from sluicegate.histograms._sum_like cimport Sum, sums_run, sums_took
 
 cdef enum:
@@ -294,17 +292,6 @@ cdef inline void note_begin(Answering self, int64_t edge) noexcept nogil:
         self.rules.start, self.rules.full = edge + 1, True
 
 
-cdef inline bint answer_irrelevant(Answering self, const Sight* s, double* out) noexcept nogil:
-    """Where what a later reading reaches has left, the oldest bucket has the extreme, unless the edge has cut it off."""
-    cdef const Output* o = self.outputs
-    if not self.up_to or o.kind != (K_MAX if self.up_to > 0 else K_MIN) or self.extreme_slot != (o.high if self.up_to > 0 else o.low):
-        return False
-    if s.oldest[self.extreme_slot + 4].i <= self.edge:
-        return False
-    out[0] = s.oldest[self.extreme_slot].f
-    return True
-
-
 cdef inline bint is_due(Answering self) noexcept nogil:
     """Whether the next reading asks for more: a limit is refreshed, a sample rides, or a compiled rule has to be asked."""
     if self.ruled and (self.accepted >= self.rules.due_at or self.rules.sampling):
@@ -389,156 +376,3 @@ cdef inline bint evict_small(Answering self, Sight* s) noexcept nogil:
         edge = max(edge, self.accepted - self.value - 1)
     note_begin(self, max(edge, leaf_of(self, self.forest.head)[H_O_FIRST].i - 1))
     return head != self.forest.head
-
-
-cdef inline void lift_extreme(Slot* s, double x, int64_t time, int64_t ordinal) noexcept nogil:
-    s[0].f = x
-    s[1].i = s[2].i = time
-    s[3].i = s[4].i = ordinal
-
-
-cdef inline void lift_small(
-    const Program* p, Slot* o, const double* values, int64_t time, int64_t ordinal, const double* centers
-) noexcept nogil:
-    """As `lift`, of the layouts that `combine_bucket` knows."""
-    cdef double x = values[0]
-    cdef int s
-    if not p.bucket:
-        lift(p, o, values, time, ordinal, centers)
-        return
-    o[H_COUNT].i, o[H_T_FIRST].i, o[H_T_LAST].i, o[H_O_FIRST].i, o[H_ORDERED].i = 1, time, time, ordinal, 1
-    if p.bucket == SUM_BUCKET:
-        o[5].f, o[6].f, o[7].f = x - centers[0], INFINITY, -INFINITY
-        lift_extreme(o + 8, x, time, ordinal)
-        lift_extreme(o + 13, x, time, ordinal)
-        o[18].f = o[19].f = x
-        for s in range(20, p.width):
-            o[s].f = 0.0
-    else:
-        lift_extreme(o + 5, x, time, ordinal)
-        lift_extreme(o + 10, x, time, ordinal)
-        o[15].f = o[16].f = x
-        o[17].f, o[18].f, o[19].f = x, -INFINITY, -INFINITY
-
-
-cdef inline void join_late(Slot* s, int64_t wins, double x, int64_t time, int64_t ordinal) noexcept nogil:
-    """As `fold_extreme` of a reading that is not late, each slot chosen by itself: in a small bucket every other is an extreme."""
-    cdef int64_t reaches = wins | mask(s[0].f == x)
-    cdef Slot value
-    value.f = x
-    s[0].i, s[1].i, s[3].i = chosen(wins, s[0].i, value.i), chosen(wins, s[1].i, time), chosen(wins, s[3].i, ordinal)
-    s[2].i, s[4].i = chosen(reaches, s[2].i, time), chosen(reaches, s[4].i, ordinal)
-
-
-cdef inline void fold_small(
-    const Program* p, Slot* o, const double* values, int64_t time, int64_t ordinal, const double* centers
-) noexcept nogil:
-    """As `fold`, of the same layouts."""
-    cdef double x = values[0], total
-    cdef Slot* s = o + (8 if p.bucket == SUM_BUCKET else 5)
-    if not p.bucket or time < o[H_T_LAST].i:
-        fold(p, o, values, time, ordinal, centers)
-        return
-    o[H_T_LAST].i = time
-    o[H_COUNT].i += 1
-    join_late(s, mask(x < s[0].f), x, time, ordinal)
-    join_late(s + 5, mask(x > s[5].f), x, time, ordinal)
-    s[11].f = x
-    if p.bucket == MAX_BUCKET:
-        fold_more(HIGH_ENDS, s + 12, x, 0.0)
-        return
-    total = o[5].f
-    o[6].f, o[7].f = least(o[6].f, total), greatest(o[7].f, total)
-    o[5].f = total + (x - centers[0])
-
-
-# the answers
-
-cdef inline bint answer_small(Answering self, Sight* s, double* out) noexcept nogil:
-    """The only aggregate's, where it is a sum, a mean, or an extreme of whole buckets; False: ask `answer_now`."""
-    cdef const Output* o = self.outputs
-    cdef int64_t most
-    if not s.whole:
-        return False
-    most = min(s.n, s.end - 1 - self.edge)
-    if o.kind == K_SUM or o.kind == K_MEAN:
-        if most == s.n and (self.policy == BY_COUNT or s.n == 1):
-            out[0] = sum_of_whole(self, o, s)
-        elif self.policy == BY_COUNT:
-            out[0] = sum_by_count(self, o, s, most)
-        else:
-            out[0] = sum_by_rule(self, o, s, most)
-        return True
-    if self.policy == CUSTOM:
-        return False
-    if answer_irrelevant(self, s, out):
-        return True
-    if most < s.n:
-        return False
-    if o.kind == K_MAX:
-        out[0] = greatest(s.left[o.high].f, s.newest[o.high].f if s.base == NULL else greatest(s.base[o.high].f, s.newest[o.high].f))
-    elif o.kind == K_MIN:
-        out[0] = least(s.left[o.low].f, s.newest[o.low].f if s.base == NULL else least(s.base[o.low].f, s.newest[o.low].f))
-    else:
-        return False
-    return True
-
-
-cdef inline double beside(const Output* o, const Sight* s) noexcept nogil:
-    """base ⊕ newest; −0.0 adds nothing, not even a sign."""
-    return (-0.0 if s.base == NULL else s.base[o.prefix].f) + s.newest[o.prefix].f
-
-
-cdef inline int64_t count_beside(const Sight* s) noexcept nogil:
-    return s.newest[H_COUNT].i + (0 if s.base == NULL else s.base[H_COUNT].i)
-
-
-cdef inline double lowered(Answering self, const Output* o, double sum, double count) noexcept nogil:
-    cdef double center = self.center[o.dimension]
-    return center * count + sum if o.kind == K_SUM else center + sum / count
-
-
-cdef inline double sum_of_whole(Answering self, const Output* o, const Sight* s) noexcept nogil:
-    """As answering.lower_whole."""
-    return lowered(self, o, s.left[o.prefix].f + beside(o, s), <double> (s.left[H_COUNT].i + count_beside(s)))
-
-
-cdef inline double inner(const Output* o, const Sight* s) noexcept nogil:
-    """All but the oldest bucket."""
-    return (-0.0 if s.top == NULL else s.top[o.prefix].f) + beside(o, s)
-
-
-cdef inline int64_t inner_count(const Sight* s) noexcept nogil:
-    return count_beside(s) + (0 if s.top == NULL else s.top[H_COUNT].i)
-
-
-cdef inline double sum_by_count(Answering self, const Output* o, Sight* s, int64_t most) noexcept nogil:
-    """As answering.slide."""
-    return lowered(self, o, inner(o, s) + taken_of(o, s, most, self.center[o.dimension]), <double> (inner_count(s) + most))
-
-
-cdef inline double taken_of(const Output* o, Sight* s, int64_t most, double center) noexcept nogil:
-    """What the cut bucket gives."""
-    cdef double c = <double> most, size = <double> s.n, bottom, ceiling
-    cdef const Sums* k = &s.sums
-    if not s.known:
-        know_sums(o, s, center)
-    bottom = greatest(greatest(k.low, k.last + (c - 1.0) * k.least), k.others - (size - 1.0 - c) * k.most)
-    ceiling = least(least(k.high, k.last + (c - 1.0) * k.most), k.others - (size - 1.0 - c) * k.least)
-    return least(greatest(s.oldest[o.prefix].f * c / size, bottom), ceiling)
-
-
-cdef inline void know_sums(const Output* o, Sight* s, double center) noexcept nogil:
-    """As answers.known_sums of a bucket whose first reading is out, field by field: a returned structure would be waited for."""
-    cdef const Slot* leaf = s.oldest
-    cdef double total = leaf[o.prefix].f
-    s.known = True
-    s.sums.low, s.sums.high = total - leaf[o.prefix + 2].f, total - leaf[o.prefix + 1].f
-    s.sums.least, s.sums.most = leaf[o.low].f - center, leaf[o.high].f - center
-    s.sums.last, s.sums.others = leaf[o.last].f - center, total - (leaf[o.first].f - center)
-
-
-cdef inline double sum_by_rule(Answering self, const Output* o, Sight* s, int64_t most) noexcept nogil:
-    """As answering.stand."""
-    know_cut(self, o, s, most)
-    return lowered(self, o, inner(o, s) + s.sum, <double> (inner_count(s) + s.taken))

@@ -75,6 +75,7 @@ class State:
     _extreme_slot: int
     _newest_slot: int
     _kept: int  # slots of a leaf
+    _facts: catalogue.Facts  # the engine's
     _name: str  # the engine's
     _engine: Engine
     _combine: Callable[[Partial, Partial], Partial]
@@ -134,8 +135,8 @@ class State:
         return None if self._engine.head == self._engine.tail else self.cut(self._engine.leaf(self._engine.head))
 
     def require_leaves(self) -> None:
-        """Raise ConfigurationError where the engine keeps no whole leaves."""
-        if self._kept < self._layout.width:
+        """Raise ConfigurationError where the engine keeps no whole leaves: of a count by time the time is no leaf."""
+        if self._kept < self._layout.width or (self._timed and not (self._facts.keeps_leaves or self._up_to)):
             raise catalogue.refuse_leaves(self._name)
 
     def _pack(self, partial: Partial | None) -> bytes:

@@ -1,15 +1,16 @@
 """Carries a window's pages to its store and back: one background thread writes, reads ahead and deletes.
 
-What waits is bounded (back-pressure: `admit` blocks while the store is behind). Pages and manifests reach the store in
-the order in which they were given, a manifest after all pages before it; pages that left the window are deleted once a
-manifest that does not need them is in. Every call is retried, at the next call of the window or after a second; what
-fails is raised to the caller that had to wait for it.
+What waits is bounded (back-pressure: `admit` slows the window down while the store is behind, then stops it). Pages and
+manifests reach the store in the order in which they were given, a manifest after all pages before it; pages that left
+the window are deleted once a manifest that does not need them is in. Every call is retried, at the next call of the
+window or after a second; what fails is raised to the caller that had to wait for it.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ from sluicegate.stores.manifest import Life, Manifest
 
 WAITING = 256  # pages that may wait for the store: as long as forcing a log to a disk takes
 WAITING_BYTES = 2**20  # or so many bytes of them, if that is less, but always 4 pages
+PATIENCE = 0.002  # seconds that a page waits for room where the store is only slow; it then goes in all the same
+LATE = 2  # until so many times as many pages, and bytes, wait: an insertion is not held up by one commit's forced log
 AHEAD = 64  # pages that are read ahead at the head of a level
 AHEAD_BYTES = 2**18  # or so many bytes of them, if that is less, but always one
 TAKEN_AT_ONCE = 16  # of those, by a caller that needs the first of them now
@@ -70,6 +73,7 @@ class Pager:
         self._done = -1  # sequence of the newest stored manifest
         self._forced = -1  # the newest that also survives a power cut
         self._waiting = max(4, min(WAITING, WAITING_BYTES // (8 * width << shift)))
+        self._most = max(self._waiting, min(LATE * WAITING, LATE * WAITING_BYTES // (8 * width << shift)))
         self._enough = min(self._waiting // 2, WRITTEN_AT_ONCE)
         self._reach = max(1, min(AHEAD, AHEAD_BYTES // (8 * width << shift)))
         self._thread: threading.Thread | None = None
@@ -78,10 +82,15 @@ class Pager:
     # what the engine calls
 
     def admit(self, count: int) -> None:
-        """Return when `count` pages more may be given. Raises StoreError while the store fails."""
+        """Return when `count` pages more may be given, at most PATIENCE later where only the store is slow.
+
+        Raises StoreError while the store fails.
+        """
         with self._state:
             if len(self._pages) + count > self._waiting:
-                self._wait(lambda: len(self._pages) + count <= max(self._waiting, count))
+                self._wait(lambda: len(self._pages) + count <= max(self._waiting, count), PATIENCE)
+            if len(self._pages) + count > self._most:
+                self._wait(lambda: len(self._pages) + count <= max(self._most, count))
 
     def seal(self, sealed: Sequence[Sealed]) -> None:
         """Take whole pages: level, number, partials in the machine's order. Giving one again replaces it."""
@@ -201,11 +210,14 @@ class Pager:
         with self._state:
             self._kept, self._dead = dict(kept), dict(dead)
 
-    def _wait(self, done: Callable[[], bool]) -> None:
-        """Wait for the thread; if it failed, for one attempt more."""
+    def _wait(self, done: Callable[[], bool], patience: float | None = None) -> None:
+        """Wait for the thread, at most so many seconds while it does not fail; if it failed, for one attempt more."""
         self._start()
-        attempts = self._attempts
+        attempts, end = self._attempts, None if patience is None else time.monotonic() + patience
         while not done():
+            left = None if end is None or self._error is not None else end - time.monotonic()
+            if left is not None and left <= 0:
+                return
             if self._closing:
                 raise StoreError("store: the window is closed")
             if self._error is not None and self._attempts > attempts:
@@ -213,7 +225,7 @@ class Pager:
             if self._error is not None and not self._retry:
                 self._retry = True
                 self._state.notify_all()
-            self._state.wait()
+            self._state.wait(left)
 
     # the thread
 

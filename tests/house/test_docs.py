@@ -1,0 +1,64 @@
+"""What the pages say of themselves is so: every link leads somewhere, and the examples of README and stores.md run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path for folder in (".", "docs", "docs/decisions") for path in (ROOT / folder).glob("*.md"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that a page's headings have, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.S), re.M)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in plain}
+
+
+def links(page: Path) -> list[str]:
+    """Links within the repository."""
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.S)
+    return [target for target in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"[a-z]+:", target)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """The file is there, and the heading in it."""
+    for target in links(page):
+        name, _, anchor = target.partition("#")
+        path = page.parent / name if name else page
+        assert path.exists(), target
+        assert not anchor or path.suffix != ".md" or anchor in anchors(path), target
+
+
+def test_there_are_pages_with_links() -> None:
+    """The test above has something to look at."""
+    assert len(PAGES) > 50
+    assert sum(len(links(page)) for page in PAGES) > 100
+
+
+def blocks(page: str) -> list[str]:
+    """The Python examples of a page."""
+    return re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.S | re.M)
+
+
+@pytest.mark.parametrize(("page", "answers"), [("README.md", 2), ("docs/stores.md", 0)])
+def test_the_examples_run(page: str, answers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each statement; one with a result behind it as a comment gives that."""
+    monkeypatch.chdir(tmp_path)
+    (block,) = blocks(page)
+    names: dict[str, object] = {}
+    seen = 0
+    for statement in ast.parse(block).body:
+        text = "\n".join(block.splitlines()[statement.lineno - 1 : statement.end_lineno])
+        told = re.search(r"# [^{]*(\{.*\})$", text)
+        if told and isinstance(statement, ast.Expr):
+            assert eval(text, names) == ast.literal_eval(told[1])  # noqa: S307  the page's own text
+            seen += 1
+        else:
+            exec(text, names)  # noqa: S102  the page's own text
+    assert seen == answers
