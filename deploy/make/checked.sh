@@ -33,7 +33,7 @@ address)
         tests/native/test_runs.py tests/native/test_times.py tests/native/test_chunks.py tests/native/test_aggregates.py tests/native/test_store*.py \
         tests/native/test_batch_*.py tests/native/test_one_by_one.py tests/native/test_answered_runs.py \
         tests/native/test_staging.py tests/native/test_withheld_answers.py tests/native/test_shared_windows.py \
-        tests/native/test_small_buckets.py tests/native/test_bucket_blocks.py tests/native/test_maxima_in_a_budget.py
+        tests/native/test_small_buckets.py tests/native/test_bucket_blocks.py tests/native/test_stretches.py tests/native/test_maxima_in_a_budget.py
     ;;
 *) echo "checked: $kind, expected bounds or address" >&2; exit 2 ;;
 esac
