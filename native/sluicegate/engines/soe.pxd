@@ -40,17 +40,5 @@ cdef class Soe(Queued):
     cdef void take_anew(self) noexcept nogil
     cdef void take_moments_anew(self) noexcept nogil
     cdef double sum_around(self, double mean, double* squares) noexcept nogil
-    cdef int one(self, const Block* block, int64_t i) except -1 nogil
-    cdef bint is_alone(self, const Block* block, int64_t i) noexcept nogil
-    cdef int run_alone(self, const Block* block, int64_t i) except -1 nogil
-    cdef int64_t steady(self, const Block* block, int64_t i) except -1 nogil
-    cdef int64_t glide(self, const Block* block, int64_t i, int64_t k) noexcept nogil
-    cdef int64_t glide_moments(self, const Block* block, int64_t i, int64_t k) noexcept nogil
-    cdef void advance(self, int64_t k) noexcept nogil
     cdef Slot* element(self, int64_t index) noexcept nogil
-    cdef const double* exchange(self, const double* new, double* room, int64_t k) noexcept nogil
-    cdef double least_sound(self, double largest, bint rests) noexcept nogil
-    cdef void fetch_next(self, int64_t k, int64_t first, int64_t end) noexcept nogil
-    cdef int64_t while_sound(self, const double* new, const double* squares, int64_t k) noexcept nogil
-    cdef void note_largest(self, const double* new, int64_t k, double largest) noexcept nogil
     cdef const Slot* rounded(self, const Slot* total, const double* errors, Slot* out) noexcept nogil
