@@ -345,12 +345,14 @@ def test_other_threads_run_beside_a_batch(implementation_of_window: str) -> None
     """A compiled batch gives up the GIL: another thread goes on, but not in the same window."""
     if implementation_of_window == "pure":
         pytest.skip("the readable twin holds the GIL")
-    window, values = sg.Window(sg.max(), policy=sg.policies.count(1000)), array("d", bytes(8 * 2_000_000))
-    batches = 40  # one is over in some milliseconds, the time for which a thread may keep the GIL
+    window, values = sg.Window(sg.std(), policy=sg.policies.count(1000)), array("d", bytes(8 * 2_000_000))
+    seen, batches = threading.Event(), 0
 
     def insert() -> None:
-        for _ in range(batches):
-            window.insert_many(values, results=False)
+        nonlocal batches
+        while batches < 400 and not seen.is_set():  # each over in some milliseconds: so long a thread may keep the GIL
+            window.insert_many(values)
+            batches += 1
 
     thread = threading.Thread(target=insert)
     beside = refused = 0
@@ -361,6 +363,8 @@ def test_other_threads_run_beside_a_batch(implementation_of_window: str) -> None
             window.query()
         except errors.BusyError:
             refused += 1
+        if beside > 100 and refused:
+            seen.set()
     thread.join()
     assert beside > 100
     assert refused > 0
