@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from array import array
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any
@@ -38,21 +39,26 @@ def times(rng: random.Random) -> list[int]:
     return list(accumulate(rng.choice([0, 5, 10, 10, 10, 25]) for _ in range(READINGS)))
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("policy", POLICIES)
-def test_each_interval_of_a_long_run_is_the_twins(policy: str, scale: str) -> None:
-    """Buckets of some hundred readings, so that each is cut for as long, down to its last reading."""
+def hold_to_the_twin(aggregates: Mapping[str, Any], policy: str, scale: str, asked: Callable[[int], bool]) -> None:
+    """A batch's intervals are those of single readings, wherever `asked`: the twin's, to the bit."""
     rng = random.Random(policy + scale)
     values, at = waves(rng, SCALES[scale], 1e9 if scale == "far" else 0.0), times(rng)
-    batch, single = (sg.Window(SWIFT, policy=POLICIES[policy], histograms=[sg.Constrained(8)]) for _ in range(2))
+    batch, single = (sg.Window(aggregates, policy=POLICIES[policy], histograms=[sg.Constrained(8)]) for _ in range(2))
     columns = batch.insert_many(values, at, bounds=True)
     for i, (x, t) in enumerate(zip(values, at, strict=True)):
         single.insert(x, t)
-        if i % 20 == 0 or i % 500 > 490:
+        if asked(i):
             for name, answer in single.query(bounds=True).items():
                 found = [column[i] for column in columns[name]]
                 assert all(map(same, found, map(number, answer[:3]))), (i, name, found, answer)
     assert batch.snapshot() == single.snapshot()
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_each_interval_of_a_long_run_is_the_twins(policy: str, scale: str) -> None:
+    """Buckets of some hundred readings, so that each is cut for as long, down to its last reading."""
+    hold_to_the_twin(SWIFT, policy, scale, lambda i: i % 20 == 0 or i % 500 > 490)
 
 
 SPREADS = {"variance": sg.variance(), "std": sg.std(ddof=1), "mean": sg.mean()}
@@ -62,16 +68,7 @@ SPREADS = {"variance": sg.variance(), "std": sg.std(ddof=1), "mean": sg.mean()}
 @pytest.mark.parametrize("policy", POLICIES)
 def test_each_interval_of_a_spread_is_the_twins(policy: str, scale: str) -> None:
     """One answer in sixty, in a window that grows, and in a full one: cut to few readings of a bucket, and to many."""
-    rng = random.Random(policy + scale)
-    values, at = waves(rng, SCALES[scale], 1e9 if scale == "far" else 0.0), times(rng)
-    batch, single = (sg.Window(SPREADS, policy=POLICIES[policy], histograms=[sg.Constrained(8)]) for _ in range(2))
-    columns = batch.insert_many(values, at, bounds=True)
-    for i, (x, t) in enumerate(zip(values, at, strict=True)):
-        single.insert(x, t)
-        if i % 60 == 0 or i % 900 > 891:
-            for name, answer in single.query(bounds=True).items():
-                found = [column[i] for column in columns[name]]
-                assert all(map(same, found, map(number, answer[:3]))), (i, name, found, answer)
+    hold_to_the_twin(SPREADS, policy, scale, lambda i: i % 60 == 0 or i % 900 > 891)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
