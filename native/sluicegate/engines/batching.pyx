@@ -10,7 +10,7 @@ from sluicegate.engines.answers cimport (
 )
 from sluicegate.engines.base cimport EARLIER, MOST_BLOCK, Block
 from sluicegate.engines.chunks cimport ROOM_OF_BLOCK, ask_for, lend, put_back
-from sluicegate.engines.heads cimport AROUND, BEHIND, NEAR, follow, in_order
+from sluicegate.engines.heads cimport AROUND, BEHIND, MOST_WRONG, NEAR, follow, guess_along, in_order
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 from sluicegate.engines.times cimport (
     BLOCK, EVEN, Stretch, ask_for_times, clear_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
@@ -307,11 +307,22 @@ cdef class Batching(Answering):
 
     cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
         """The same where no reading was late before; −1: one is, more leave than are looked at, or it takes too long for offsets."""
-        cdef int64_t head = self.engine.head, i = 0, k, part = HEADS_TOGETHER, some, most, jump = 0, one
+        cdef int64_t head = self.engine.head, end = self.engine.tail + n, i = 0, k, part = HEADS_TOGETHER, some, most, jump = 0, one
+        cdef int wrong = 0
         while i < n:
             k = min(part, n - i)
-            if self.step < 0 and not in_order(times + i, min(k + 1, n - i)):
-                return -1
+            if self.step < 0:
+                if i and times[i] < times[i - 1]:
+                    return -1
+                if wrong < MOST_WRONG:
+                    k = guess_along(&self.times, self.value, end, times + i, n - i, head, heads + i, &jump)
+                    if k > 0:
+                        i, head = i + k, heads[i + k - 1]
+                        continue
+                    wrong += 1
+                    k = min(NEAR, n - i) if k == 0 else k
+                if k < 0 or not in_order(times + i, k):
+                    return -1
             most = min(self.engine.tail + n - head, 2 * self.most_block)
             some = min(k + (k >> 3) + BEHIND, most)
             one = self.heads_among(heads + i, times + i, k, head, some)
