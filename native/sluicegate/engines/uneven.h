@@ -12,6 +12,7 @@
 enum {
     SLUICEGATE_LEAST_UNEVEN = 15,  /* readings after each: so the leftmost tree ends at a multiple of eight */
     SLUICEGATE_GUESSED = 32,  /* readings whose heads are guessed together */
+    SLUICEGATE_GUESSED_AT_MOST = 128,  /* where that does: none waits for another's head */
     SLUICEGATE_FEW_AT_ONCE = 5,  /* leave one by one, however small the window: so many, or fewer, do where guesses are narrow */
     SLUICEGATE_NARROW = 2,  /* times looked at before and after a guess at first */
     SLUICEGATE_BROAD = 4,
@@ -73,13 +74,14 @@ SLUICEGATE_LANES_OF static int64_t sluicegate_fitting(
     return n;
 }
 
-/* Heads of GUESSED readings: `head` + j for the reading of cuts[j], and so many more or fewer as the times around it say; whether these were enough. */
+/* Heads of n readings, a multiple of GUESSED: `head` + j for the reading of cuts[j], and so many more or fewer as the times around it say; whether these were enough. */
 #define SLUICEGATE_GUESS(NAME, AROUND) \
 SLUICEGATE_LANES_OF static int sluicegate_guess_##NAME( \
-    const int64_t *restrict kept, const int64_t *restrict cuts, int64_t span, int64_t head, int64_t *restrict heads) \
+    const int64_t *restrict kept, const int64_t *restrict cuts, int64_t span, int64_t head, int64_t *restrict heads, int64_t n) \
 { \
     int64_t off = 0; \
-    for (int64_t j = 0; j < SLUICEGATE_GUESSED; j++) { \
+    n &= -SLUICEGATE_GUESSED; \
+    for (int64_t j = 0; j < n; j++) { \
         int64_t stay = 0, cut = cuts[j] - span; \
         for (int k = -AROUND; k < AROUND; k++) stay += kept[j + k] > cut; \
         off |= (stay - 1) | (2 * AROUND - 1 - stay); \
@@ -137,16 +139,23 @@ SLUICEGATE_LOOP void sluicegate_merge_heads(const sluicegate_uneven *t, int64_t 
 SLUICEGATE_INLINE int sluicegate_find_heads(const sluicegate_uneven *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
 {
     const int64_t *times = t->times;
-    int64_t i = 0;
+    int64_t i = 0, width = SLUICEGATE_GUESSED_AT_MOST;
     int broad = 0, wild = 0;
-    for (; i + SLUICEGATE_GUESSED <= n && head + 2 * SLUICEGATE_GUESSED <= t->last; i += SLUICEGATE_GUESSED) {
+    while (i + SLUICEGATE_GUESSED <= n && head + 2 * SLUICEGATE_GUESSED <= t->last) {
         const int64_t *cuts = times + tail + i;
-        const int64_t before = head;
+        const int64_t before = head, m = i + width <= n && head + width + SLUICEGATE_GUESSED <= t->last ? width : SLUICEGATE_GUESSED;
         while (times[head] <= cuts[0] - t->span) head++;
         wild = wild || head - before > SLUICEGATE_FEW_AT_ONCE;
-        broad = broad || !sluicegate_guess_narrow(times + head, cuts, t->span, head, heads + i);
-        if (broad && !sluicegate_guess_broad(times + head, cuts, t->span, head, heads + i)) break;
-        head = heads[i + SLUICEGATE_GUESSED - 1];
+        if (broad || !sluicegate_guess_narrow(times + head, cuts, t->span, head, heads + i, m)) {
+            if (m > SLUICEGATE_GUESSED) {
+                width = SLUICEGATE_GUESSED;
+                continue;
+            }
+            broad = 1;
+            if (!sluicegate_guess_broad(times + head, cuts, t->span, head, heads + i, m)) break;
+        }
+        i += m;
+        head = heads[i - 1];
     }
     if (i < n) sluicegate_merge_heads(t, head, tail + i, n - i, heads + i);
     return wild || broad || i < n;
