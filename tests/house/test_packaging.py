@@ -103,7 +103,7 @@ def test_each_extra_alone_in_a_clean_environment(extra: str, wheel: Path, tmp_pa
     missing = "demo" if extra == "agent" else "run"
     arguments = ["--cloud-only"] if missing == "demo" else ["nothing.toml"]
     refused = subprocess.run(
-        [environment / "bin/sluicegate", missing, *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=120
+        [environment / "bin/sluicegate", missing, *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=600
     )
     assert refused.returncode in (2, 3), refused.stderr
     assert "Traceback" not in refused.stderr
