@@ -261,11 +261,12 @@ class Link:
         self.connection += 1
         self.session_present = bool(flags.session_present)
         self.counters.add("mqtt.connects")
-        self.state = "connected"
+        self.state = "connected, subscribing"  # what is published from here on is not ours yet
         log.info("connected to %s:%d", self.config.mqtt.host, self.config.mqtt.actual_port)
         client.subscribe([(source.topic, _subscription(self.config.mqtt)) for source in self.config.sources])
 
     def _subscribed(self, client: Any, _: Any, mid: int, reasons: list[ReasonCode], properties: Any) -> None:
+        self.state = "connected"
         refused = [f"{s.topic} ({r})" for s, r in zip(self.config.sources, reasons, strict=False) if r.is_failure]
         if refused:
             self.state = f"connected, but the broker refused {', '.join(refused)}"

@@ -38,9 +38,8 @@ QUICK_UPDATES, QUICK_WINDOWS = 1 << 19, (1 << 16,)
 BULK, QUICK_BULK = 1 << 22, 1 << 16
 PIECE = 1 << 14
 SLICE = 1 << 16
-ROUNDS = 9
-RUNS = 3  # of the same updates, where AMTA keeps them in SQLite
-BULK_RUNS = 5  # of the same bulk evictions, where AMTA keeps them in SQLite
+ROUNDS, LARGE_ROUNDS, LARGE = 30, 9, 1 << 20  # of a bulk eviction in a process; filling up again is what takes long
+RUNS = 3  # of the same, where AMTA keeps them in SQLite
 GOAL = 5.0  # milliseconds of a bulk eviction
 ROOT = Path(__file__).resolve().parents[2]
 STORED = ("amta", "log_mta")
@@ -72,11 +71,22 @@ def updates(engine: str, size: int, count: int, file: Path | None) -> dict[str, 
     return found | {"hwm": status("VmHWM") / 2**20, "peak": status("VmPeak") / 2**20}
 
 
-def bulk(engine: str, size: int, count: int, file: Path | None) -> dict[str, Any]:
-    """Let `count` of `size` readings leave at one insertion, fill up again, some times: milliseconds each."""
+def bulk(engine: str, size: int, quick: int, file: Path | None) -> dict[str, Any]:
+    """Let some of `size` readings leave at one insertion, fill up again, some times each: milliseconds by how many."""
     window = sg.Window(sg.sum(), policy=sg.policies.time(size), engine=engine, **_store(file))
-    now, taken, own, whole = 0, list[float](), list[float](), list[float]()
-    while len(taken) < ROUNDS:
+    now, found = 0, dict[str, Any]()
+    for count in bulk_counts(bool(quick)):
+        found[str(count)], now = evictions(window, size, count, now)
+    found["hwm"] = status("VmHWM") / 2**20
+    if file is not None:
+        window.close()
+    return found
+
+
+def evictions(window: sg.Window, size: int, count: int, now: int) -> tuple[dict[str, list[float]], int]:
+    """Milliseconds of each round, all of them and of the CPU, and of those not preempted; the time it is then."""
+    taken, own, whole = list[float](), list[float](), list[float]()
+    while len(taken) < (ROUNDS if count < LARGE else LARGE_ROUNDS):
         while len(window) < size:
             piece = min(PIECE, size - len(window))
             window.insert_many(array("d", [1.0]) * piece, array("q", range(now, now + piece)), results=False)
@@ -91,9 +101,7 @@ def bulk(engine: str, size: int, count: int, file: Path | None) -> dict[str, Any
         now += 1
         if window.query()["sum"] != len(window) or len(window) != size - count + 1:
             raise AssertionError(f"{len(window)} readings of {size} after {count} have left")
-    if file is not None:
-        window.close()
-    return {"taken": taken, "own": own, "whole": whole, "hwm": status("VmHWM") / 2**20}
+    return {"taken": taken, "own": own, "whole": whole}, now
 
 
 def _store(file: Path | None) -> dict[str, Any]:
@@ -179,9 +187,8 @@ def kvs(engines: Sequence[str], effort: Effort) -> list[Table]:
 def cells(engines: Sequence[str], effort: Effort) -> list[Cell]:
     """All that the tables need, AMTA's updates first."""
     subjects = [engine for engine in STORED if engine in engines]
-    return [
-        cell for rows in (update_rows, bulk_rows) for engine in subjects for row in rows(engine, effort) for cell in row
-    ]
+    updating = [cell for engine in subjects for row in update_rows(engine, effort) for cell in row]
+    return updating + [cell for engine in subjects for cell in bulk_runs(engine, effort)]
 
 
 def update_rows(engine: str, effort: Effort) -> list[list[Cell]]:
@@ -195,12 +202,16 @@ def update_rows(engine: str, effort: Effort) -> list[list[Cell]]:
     ]
 
 
-def bulk_rows(engine: str, effort: Effort) -> list[list[Cell]]:
-    """For each number of readings that leave at once, the runs."""
+def bulk_runs(engine: str, effort: Effort) -> list[Cell]:
+    """The runs; each takes every number of readings that leave at once."""
     size = QUICK_BULK if effort.quick else BULK
-    counts = [1 << k for k in (8, 12, 15)] if effort.quick else [1 << k for k in (10, 14, 18, 20, 21)]
-    often = 1 if effort.quick or engine != "amta" else BULK_RUNS
-    return [[Cell("bulk", engine, size, count, run=run) for run in range(often)] for count in [*counts, size - 1]]
+    often = 1 if effort.quick or engine != "amta" else RUNS
+    return [Cell("bulk", engine, size, int(effort.quick), run=run) for run in range(often)]
+
+
+def bulk_counts(quick: bool) -> list[int]:
+    """How many readings leave at once; all but one in the end."""
+    return [1 << 8, 1 << 12, 1 << 15, QUICK_BULK - 1] if quick else [*(1 << k for k in (10, 14, 18, 20, 21)), BULK - 1]
 
 
 def tables(engines: Sequence[str], effort: Effort, found: Found) -> list[Table]:
@@ -239,7 +250,11 @@ def _updates(subjects: Sequence[str], effort: Effort, found: Found) -> Table:
 
 def _bulk(subjects: Sequence[str], effort: Effort, found: Found) -> Table:
     size = QUICK_BULK if effort.quick else BULK
-    rows = [_evictions(runs, found) for engine in subjects for runs in bulk_rows(engine, effort)]
+    rows = [
+        _evictions(engine, count, [found[cell.name] for cell in bulk_runs(engine, effort)])
+        for engine in subjects
+        for count in bulk_counts(effort.quick)
+    ]
     columns = [
         Column("engine", "engine"), Column("count", "leave at once"), Column("evictions", "evictions"),
         Column("over", f"over {GOAL:.0f} ms"), Column("least", "ms, least", ".3f"),
@@ -249,22 +264,21 @@ def _bulk(subjects: Sequence[str], effort: Effort, found: Found) -> Table:
         Column("hwm", "resident, most (MiB)", ".1f"),
     ]  # fmt: skip
     notes = [
-        f"{ROUNDS} evictions a process, out of {power(size)} readings under a time policy: one call of insert, from "
-        "Python. The pages are deleted in the background. Preempted: so many times the scheduler gave the processor to "
-        "another process meanwhile; the call itself waits for a page that has to be read and, where the insertions "
-        "before it were faster than the store (the window has just been filled at full speed), up to 2 ms for that."
+        f"{ROUNDS} evictions a process ({LARGE_ROUNDS} from {power(LARGE)} on), out of {power(size)} readings under a "
+        "time policy: one call of insert, from Python. The pages are deleted in the background. Preempted: so many "
+        "times the scheduler gave the processor to another process meanwhile; the call itself waits for a page that "
+        "has to be read and, where the insertions before it were faster than the store (the window has just been "
+        "filled at full speed), up to 2 ms for that."
     ]
     return Table("kvs-bulk", "Windows in SQLite: bulk evictions in 64 MiB of addresses", columns, rows, notes)
 
 
-def _evictions(runs: Sequence[Cell], found: Found) -> dict[str, Any]:
+def _evictions(engine: str, count: int, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One row: the same evictions in some processes."""
-    taken, whole, own = (
-        [each for cell in runs for each in found[cell.name][what]] for what in ("taken", "whole", "own")
-    )
+    taken, whole, own = ([each for run in runs for each in run[str(count)][what]] for what in ("taken", "whole", "own"))
     return {
-        "engine": f"{runs[0].engine} in SQLite",
-        "count": f"{runs[0].count:,}",
+        "engine": f"{engine} in SQLite",
+        "count": f"{count:,}",
         "evictions": len(taken),
         "over": sum(each > GOAL for each in taken),
         "least": min(taken),
@@ -273,7 +287,7 @@ def _evictions(runs: Sequence[Cell], found: Found) -> dict[str, Any]:
         "undisturbed": max(whole, default=None),
         "preempted": len(taken) - len(whole),
         "own": max(own),
-        "hwm": max(found[cell.name]["hwm"] for cell in runs),
+        "hwm": max(run["hwm"] for run in runs),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import shutil
 import socket
 import subprocess
@@ -15,19 +16,21 @@ import pytest
 
 
 def free_port() -> int:
-    """A port nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """A port nobody listens on, below those that the system gives to whoever asks for any: it stays free."""
+    while True:
+        port = random.SystemRandom().randrange(12_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
-def until(true: Callable[[], Any], seconds: float = 5.0) -> None:
-    """Wait for something to become true, or fail."""
+def until(true: Callable[[], Any], seconds: float = 120.0, told: Callable[[], Any] | None = None) -> None:
+    """Wait for something to become true, or fail with what `told` says; only a failure takes so many seconds."""
     end = time.monotonic() + seconds
     while True:
         with contextlib.suppress(OSError):
             if true():
                 return
-        assert time.monotonic() < end, "it never came true"
+        assert time.monotonic() < end, f"it never came true: {told() if told else true}"
         time.sleep(0.01)
 
 
@@ -44,4 +47,4 @@ def mosquitto(folder: Path, port: int, *lines: str) -> Iterator[int]:
         yield port
     finally:
         process.terminate()
-        process.wait(5)
+        process.wait(60)

@@ -33,7 +33,7 @@ policy = { time = "1h" }
 """
 
 
-def sluicegate(*arguments: object, seconds: float = 30) -> subprocess.CompletedProcess[str]:
+def sluicegate(*arguments: object, seconds: float = 300) -> subprocess.CompletedProcess[str]:
     """The command line as a user calls it."""
     command = [sys.executable, "-m", "sluicegate", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
@@ -182,7 +182,7 @@ def test_a_target_that_is_away_is_named(file: Path) -> None:
     from sluicegate_agent.commands.replay import replay
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handover.hand_over, "__defaults__", (0.3,))
+        patch.setattr(handover.hand_over, "__defaults__", (1.0,))
         done = CliRunner().invoke(replay, [str(file), "--csv", str(file.parent / "r.csv"), "--drain"])
     assert "absent: there is no such folder" in str(done.exception)
     assert "kept for the next start" in str(done.exception)

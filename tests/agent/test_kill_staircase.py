@@ -20,7 +20,7 @@ pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra
 import paho.mqtt.client as mqtt
 from brokers import free_port, mosquitto, until
 from paho.mqtt.enums import CallbackAPIVersion
-from test_kill_broker import accepted, start
+from test_kill_broker import accepted, link, said, start
 
 from sluicegate_agent.state import read_status
 
@@ -97,7 +97,7 @@ def publish(port: int, values: list[float], first: int, end: int) -> None:
     client.loop_start()
     for n in range(first, end):
         payload = json.dumps({"n": n, "t": NOON + n * SECOND, "v": values[n]})
-        client.publish("kiln", payload, 1).wait_for_publish(20)
+        client.publish("kiln", payload, 1).wait_for_publish(120)
     client.disconnect()
     client.loop_stop()
 
@@ -110,20 +110,20 @@ def test_a_staircase_survives_kill_9(setting: tuple[Path, int]) -> None:
     while len(values) < READINGS:  # slow falls, deeper than the tail, and sudden rises
         values.append(100.0 + rng.random() if rng.random() < 0.01 else values[-1] - rng.random() * 0.2)
     agent, ear = start(folder), Ear(port)
-    until(lambda: json.loads((folder / "state/agent.json").read_text())["mqtt"]["state"] == "connected", 40)
+    until(lambda: link(folder) == "connected", told=lambda: said(folder))
     publisher = threading.Thread(target=publish, args=(port, values, 0, READINGS))
     publisher.start()
     for after in KILLED_AFTER:
-        until(lambda after=after: accepted(folder) >= after, 60)
+        until(lambda after=after: accepted(folder) >= after, told=lambda: said(folder))
         agent.send_signal(signal.SIGKILL)
         agent.wait()
         agent = start(folder)
     publisher.join()
-    until(lambda: accepted(folder) >= READINGS, 60)
+    until(lambda: accepted(folder) >= READINGS, told=lambda: said(folder))
     last = NOON + (READINGS - 1) * SECOND
-    until(lambda: len(ear.heard) == 2 and all(each["time_us"] == last for each in ear.heard.values()), 30)
+    until(lambda: len(ear.heard) == 2 and all(each["time_us"] == last for each in ear.heard.values()))
     agent.send_signal(signal.SIGTERM)
-    assert agent.wait(20) == 0
+    assert agent.wait(120) == 0
     ear.close()
     found = read_status(folder / "state")
     assert found["streams"]["heat"]["accepted"] == READINGS

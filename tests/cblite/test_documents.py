@@ -47,7 +47,9 @@ VALUES = st.dictionaries(
 
 
 @given(values=VALUES)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_values_come_back(things: Collection, values: dict[str, Any]) -> None:
     """Whatever Fleece can hold, bytes and 64-bit integers among it, to the bit."""
     things.save("one", values)
@@ -175,7 +177,7 @@ def test_a_document_expires(things: Collection) -> None:
     things.expire("never", 0)
     assert things.expires("never") == 0
     things.expire("soon", int(time.time() * 1000) + 200)
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while "soon" in things and time.monotonic() < end:
         time.sleep(0.05)
     assert "soon" not in things
@@ -401,7 +403,7 @@ def test_changes_arrive_from_the_librarys_threads(database: Database, things: Co
             for i in range(100):
                 things.save(f"d{i}", {})
         seen: set[str] = set()
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while len(seen) < 100 and time.monotonic() < end:
             seen.update(changes.take(timeout=1.0))
         assert seen == {f"d{i}" for i in range(100)}
@@ -437,7 +439,7 @@ def test_what_nobody_takes_is_bounded(database: Database, things: Collection, mo
         changes.mailbox._most = 10
         for i in range(50):
             things.save(f"d{i}", {})
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while changes.lost < 40 and time.monotonic() < end:
             time.sleep(0.01)
         assert changes.lost == 40

@@ -19,7 +19,7 @@ def sluicegate(*arguments: str, **environment: str) -> tuple[int, str, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
         env={**{name: of for name, of in os.environ.items() if name != "SLUICEGATE_DEBUG"}, **environment},
     )
     return run.returncode, run.stdout, run.stderr

@@ -138,7 +138,7 @@ def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     options += ["--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}"]
     command = ["chromium", *options, "--dump-dom", (tmp_path / "r.html").as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
     assert shown.count("<svg") == 3
     assert 'class="band"' in shown
     assert shown.count('class="pick"') == 2
@@ -153,7 +153,7 @@ def test_the_page_draws_what_was_asked_for_instead_of_the_mean(tmp_path: Path) -
     write_report(merged_folder(tmp_path / "m", tables, aggregates=asked), tmp_path / "r.html")
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     command = ["chromium", *options, "--dump-dom", (tmp_path / "r.html").as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
     assert shown.count("<svg") == 3
     assert "std. deviation" in shown
     assert "Exact: count" in shown

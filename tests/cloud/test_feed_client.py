@@ -32,7 +32,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "FIRST_DELAY", 0.01)
 
 
-def get(url: str, most: int = 1 << 20, timeout: float = 5.0, **options: int) -> object:
+def get(url: str, most: int = 1 << 20, timeout: float = 60.0, **options: int) -> object:
     """What a client reads at `_session`."""
     with Client(Gateway.at(url, timeout=timeout), **options) as one:
         return one.get("_session", {}, most)
@@ -53,10 +53,14 @@ def get(url: str, most: int = 1 << 20, timeout: float = 5.0, **options: int) -> 
     ids=["503", "429", "500", "cut", "cut-chunk", "short", "half-json", "silent"],
 )
 def test_what_may_pass_is_tried_again(bad: Answer) -> None:
-    """A busy gateway, a cut, short, broken or missing answer: twice, then the good one."""
+    """A busy gateway, a cut, short, broken or missing answer: twice, then the good one.
+
+    What a client gives up waiting for after 0.3 s may be a good answer on a busy machine: then it asks once more.
+    """
+    silent = bad.pause > 0
     with scripted(bad, bad, Answer(GOOD)) as server:
-        assert get(server.url, timeout=0.3) == GOOD
-        assert len(server.asked) == 3
+        assert get(server.url, timeout=0.3 if silent else 60.0, tries=40) == GOOD
+        assert len(server.asked) >= 3 if silent else len(server.asked) == 3
 
 
 @pytest.mark.parametrize(
@@ -224,7 +228,7 @@ def test_a_certificate_is_verified(certificate: tuple[str, str], monkeypatch: py
         assert get(server.url) == GOOD
         with pytest.raises(GatewayError, match=r"not trusted by the roots in .*mismatch"):
             get(server.url.replace("127.0.0.1", "localhost"))
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 45, "at once: nothing was waited for, of which a time-out is 60 s"
 
 
 def test_a_file_without_certificates_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def document(count: int = 4, first: int = 0, **named: object) -> Document:
 
 
 def target(
-    url: str, database: str = databases.PLAIN, user: str = "board-1", *, basic: bool = False, timeout: float = 5.0
+    url: str, database: str = databases.PLAIN, user: str = "board-1", *, basic: bool = False, timeout: float = 60.0
 ) -> SyncGatewayTarget:
     """The target over the gateway at `url`, as one of its users."""
     login: Login = Basic(user, databases.PASSWORD) if basic else Session(user, databases.PASSWORD)

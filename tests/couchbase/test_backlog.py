@@ -84,7 +84,7 @@ class Device:
         """Hand everything on."""
         self.pipeline.flush()
         self.pipeline.commit()
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while not self.sync.is_done() and time.monotonic() < end:
             self.step(flush=True)
         assert self.sync.is_done(), self.sync.link.error

@@ -42,7 +42,7 @@ def shared(server: mock.CouchbaseMock) -> Iterator[CouchbaseTarget]:
     one.close()
 
 
-def target(url: str, timeout: float = 5.0, durability: Any = "none") -> CouchbaseTarget:
+def target(url: str, timeout: float = 60.0, durability: Any = "none") -> CouchbaseTarget:
     """The target over the server at `url`."""
     where = CouchbaseConfig(bucket=mock.BUCKET, durability=durability)
     sync = SyncConfig(target="couchbase", url=url, timeout=Duration(int(timeout * 1e6)), couchbase=where)
@@ -159,7 +159,7 @@ def test_a_server_that_dies_is_no_success() -> None:
     if why := mock.lacking():
         pytest.skip(why)
     with mock.CouchbaseMock() as dying:
-        one = target(dying.url, timeout=3.0)
+        one = target(dying.url, timeout=8.0)
         assert one.put([document(3)]).accepted
         dying.kill()
         outcome = one.put([document(3, first=24)])

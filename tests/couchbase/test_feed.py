@@ -325,7 +325,7 @@ def stream(spark: Any, gateway: Gateway, folder: Path) -> None:
     source = spark.readStream.format("sluicegate").options(**options).load(url(gateway))
     sink = source.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     query = sink.trigger(availableNow=True).start(str(folder / "sink"))
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(300)
     assert len([step for step in query.recentProgress if step["numInputRows"]]) > 1
 
 
@@ -336,7 +336,7 @@ def merge(*arguments: str, **environment: str) -> tuple[int, str]:
     """Exit code and stderr of `sluicegate cloud merge`."""
     command = [sys.executable, "-m", "sluicegate", "cloud", "merge", *arguments]
     run = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=300, env=os.environ | environment
+        command, capture_output=True, text=True, check=False, timeout=900, env=os.environ | environment
     )
     return run.returncode, run.stderr
 

@@ -41,7 +41,7 @@ class Client:
         if user is not None:
             sent["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
         sent |= {key.replace("_", "-"): value for key, value in headers.items()}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             connection.request(method, f"/{database}{path}", data, sent)
             response = connection.getresponse()
@@ -66,7 +66,7 @@ class Client:
 
     def fed(self, count: int, query: str = "", **options: Any) -> list[dict[str, Any]]:
         """The rows of `_changes` once there are `count`: a real gateway feeds a moment after it has stored."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while len(rows := self.changes(query, **options)[0]) < count and time.monotonic() < end:
             time.sleep(0.05)
         return rows
@@ -193,12 +193,14 @@ def test_the_feed_waits_for_what_comes(client: Client) -> None:
     """`feed=longpoll` answers when there is something after `since`."""
     _, since = client.changes()
     found: list[Any] = []
-    waiting = threading.Thread(target=lambda: found.append(client.changes(f"since={since}&feed=longpoll&timeout=9000")))
+    waiting = threading.Thread(
+        target=lambda: found.append(client.changes(f"since={since}&feed=longpoll&timeout=60000"))
+    )
     waiting.start()
     time.sleep(0.2)
     assert not found
     client.bulk(doc("1"))
-    waiting.join(10)
+    waiting.join(60)
     assert [row["id"] for row in found[0][0]] == ["a::b::c::1"]
 
 

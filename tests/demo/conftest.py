@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import SECONDS, until
 
 mqtt = pytest.importorskip("paho.mqtt.client", reason="the broker tests need the extra `agent` (paho-mqtt)")
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion  # noqa: E402  (after the skip)
@@ -19,16 +20,6 @@ from paho.mqtt.packettypes import PacketTypes  # noqa: E402
 from paho.mqtt.properties import Properties  # noqa: E402
 
 from sluicegate_demo.broker import Broker  # noqa: E402
-
-
-def until(true: Callable[[], Any], seconds: float = 5.0) -> bool:
-    """Wait for something to become true; says whether it did."""
-    end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 class Client:
@@ -39,6 +30,7 @@ class Client:
         self.version, self.present, self.reason = version, None, None
         self.got: list[Any] = []
         self.suback: list[int] = []
+        self.unsubscribed = False
         self.sent: set[int] = set()
         five = version == 5
         protocol = MQTTProtocolVersion.MQTTv5 if five else MQTTProtocolVersion.MQTTv311
@@ -47,6 +39,7 @@ class Client:
         self.paho.on_connect = self._connected
         self.paho.on_message = lambda _c, _u, message: self.got.append(message)
         self.paho.on_subscribe = lambda _c, _u, _m, codes, _p: self.suback.extend(code.value for code in codes)
+        self.paho.on_unsubscribe = lambda *_: setattr(self, "unsubscribed", True)
         self.paho.on_disconnect = self._left
         self.paho.on_publish = lambda _c, _u, mid, _r, _p: self.sent.add(mid)
         self.paho.reconnect_delay_set(0.02, 0.1)
@@ -72,29 +65,42 @@ class Client:
         self.paho.subscribe(name, qos)
         assert until(lambda: len(self.suback) > before), "no SUBACK"
 
+    def unsubscribe(self, name: str) -> None:
+        self.paho.unsubscribe(name)
+        assert until(lambda: self.unsubscribed), "no UNSUBACK"
+
     def send(self, topic: str, *payloads: Any, qos: int = 1, retain: bool = False) -> None:
         """Publish and wait for every PUBACK."""
         mids = {self.paho.publish(topic, str(payload), qos, retain).mid for payload in payloads}
-        assert until(lambda: mids <= self.sent, 10), f"no PUBACK for {len(mids - self.sent)} of {len(mids)}"
+        assert until(lambda: mids <= self.sent), f"no PUBACK for {len(mids - self.sent)} of {len(mids)}"
 
     def payloads(self) -> list[str]:
         return [message.payload.decode() for message in self.got]
 
     def ack(self, *messages: Any) -> None:
+        """On their way, before whatever this client sends next."""
         for message in messages:
             self.paho.ack(message.mid, message.qos)
-        time.sleep(0.05)
 
     def leave(self) -> None:
-        self.paho.disconnect()
-        self.paho.loop_stop()
+        """Say goodbye, and return when the broker has hung up: what others send from then on finds nobody here."""
+        self._hang_up(b"\xe0\x00")
 
     def vanish(self) -> None:
-        """Drop the connection without a goodbye."""
-        self.paho.loop_stop()
+        """Drop the connection without a goodbye, and return when the broker knows."""
+        self._hang_up(b"")
+
+    def _hang_up(self, last: bytes) -> None:
+        self.paho.loop_stop()  # what was queued has gone
         sock = self.paho.socket()
-        if sock is not None:
-            sock.close()
+        if sock is None:
+            return
+        with suppress(OSError), sock:
+            sock.settimeout(SECONDS)
+            sock.sendall(last)
+            sock.shutdown(socket.SHUT_WR)
+            while sock.recv(65536):
+                pass
 
 
 @contextmanager
@@ -103,8 +109,7 @@ def mosquitto(folder: Path) -> Iterator[int]:
     binary = shutil.which("mosquitto")
     if binary is None:
         pytest.skip("mosquitto is not on PATH")
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     text = f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n"
     (folder / "mosquitto.conf").write_text(text)
     process = subprocess.Popen([binary, "-c", str(folder / "mosquitto.conf")], stderr=subprocess.DEVNULL)
@@ -113,7 +118,15 @@ def mosquitto(folder: Path) -> Iterator[int]:
         yield port
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
+
+
+def free_port() -> int:
+    """A port nobody listens on, below those that the system gives to whoever asks for any: it stays free."""
+    while True:
+        port = random.SystemRandom().randrange(12_000, 32_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def reachable(port: int) -> bool:

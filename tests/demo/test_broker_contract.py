@@ -10,16 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from patience import until
 
 Make = Callable[..., Any]
-
-
-def until(true: Callable[[], Any], seconds: float = 5.0) -> bool:
-    """Wait for something to become true; says whether it did."""
-    end = time.monotonic() + seconds
-    while not true() and time.monotonic() < end:
-        time.sleep(0.005)
-    return bool(true())
 
 
 def acknowledge_all(taker: Any, count: int) -> None:
@@ -71,8 +64,7 @@ def test_unsubscribe_stops_delivery(port: int, client: Make) -> None:
     taker, giver = client(port, "taker"), client(port, "giver")
     taker.subscribe("one")
     taker.subscribe("two")
-    taker.paho.unsubscribe("one")
-    time.sleep(0.2)
+    taker.unsubscribe("one")
     giver.send("one", 1)
     giver.send("two", 2)
     assert until(lambda: taker.got)
@@ -101,7 +93,6 @@ def test_unacknowledged_comes_again_with_dup(port: int, client: Make, goodbye: b
     giver.send("t", *range(10))
     assert until(lambda: len(taker.got) == 10)
     taker.ack(*taker.got[:4])
-    time.sleep(0.1)
     taker.leave() if goodbye else taker.vanish()
     giver.send("t", "new")
     back = client(port, "taker")
@@ -134,8 +125,8 @@ def test_late_acknowledgements_lose_nothing(port: int, client: Make) -> None:
     sender = threading.Thread(target=giver.send, args=("t", *range(3000)))
     sender.start()
     done = 0
-    end = time.monotonic() + 20
-    while done < 3000 and time.monotonic() < end:
+    while done < 3000:
+        assert until(lambda: len(taker.got) > done), f"{done} of 3000 came"  # noqa: B023
         time.sleep(0.1)
         batch = taker.got[done:]
         for message in batch:
@@ -150,7 +141,6 @@ def test_expiry_zero_ends_the_session_with_the_connection(port: int, client: Mak
     taker, giver = client(port, "taker", expiry=0), client(port, "giver")
     taker.subscribe("t")
     taker.leave()
-    time.sleep(0.2)
     giver.send("t", 1)
     back = client(port, "taker", expiry=0)
     assert back.present is False
@@ -160,10 +150,12 @@ def test_expiry_zero_ends_the_session_with_the_connection(port: int, client: Mak
 
 def test_session_expires_after_its_time(port: int, client: Make) -> None:
     """One second after the connection a one-second session is gone."""
-    taker = client(port, "taker", expiry=1)
+    taker, other = client(port, "taker", expiry=1), client(port, "other")
     taker.subscribe("t")
     taker.leave()
+    other.send("u", 1)  # answered: the broker knows that the taker has left
     time.sleep(2.6)  # Mosquitto looks once a second
+    other.send("u", 2)  # answered: it has looked
     assert client(port, "taker", expiry=1).present is False
 
 
@@ -182,7 +174,7 @@ def test_clean_start_forgets(port: int, client: Make, version: int) -> None:
 
 def connect_raw(port: int) -> socket.socket:
     """A bare socket that said CONNECT as "taker" (MQTT 5, session kept 300 s) and was let in."""
-    raw = socket.create_connection(("127.0.0.1", port), timeout=5)
+    raw = socket.create_connection(("127.0.0.1", port), timeout=120)
     raw.sendall(bytes.fromhex("101700044d5154540500003c05110000012c0005") + b"taker")
     head = raw.recv(2)
     assert head[0] == 0x20
@@ -231,13 +223,12 @@ def test_will_is_published_when_a_client_vanishes(port: int, client: Make) -> No
 
 def test_silent_client_is_dropped_after_its_keep_alive(port: int) -> None:
     """One and a half times the keep-alive without a packet ends the connection."""
-    with socket.create_connection(("127.0.0.1", port)) as raw:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as raw:
+        began = time.monotonic()
         raw.sendall(bytes.fromhex("100d00044d51545404020001000173"))
         assert raw.recv(4) == bytes.fromhex("20020000")
-        raw.settimeout(8)
-        began = time.monotonic()
         assert raw.recv(1) == b""
-        assert 0.9 < time.monotonic() - began < 7
+        assert time.monotonic() - began > 0.9
 
 
 GARBAGE = {
@@ -258,7 +249,7 @@ def test_garbage_ends_only_its_connection(port: int, client: Make, garbage: byte
     taker, giver = client(port, "taker"), client(port, "giver")
     taker.subscribe("t")
     with socket.create_connection(("127.0.0.1", port)) as raw:
-        raw.settimeout(5)
+        raw.settimeout(120)
         raw.sendall(garbage)
         with contextlib.suppress(OSError):  # the broker may have hung up before
             raw.shutdown(socket.SHUT_WR)

@@ -7,22 +7,16 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from patience import until
 
 from sluicegate_demo.broker import Broker, Fault
 from sluicegate_demo.broker.packets import LARGEST_PACKET, Body, Reason, RefusedError, split, varint
 
 Make = Callable[..., Any]
-
-
-def until(true: Callable[[], Any], seconds: float = 5.0) -> bool:
-    """Wait for something to become true; says whether it did."""
-    end = time.monotonic() + seconds
-    while not true() and time.monotonic() < end:
-        time.sleep(0.005)
-    return bool(true())
 
 
 def test_each_puback_lets_exactly_one_more_through(client: Make) -> None:
@@ -45,12 +39,13 @@ def test_a_full_subscriber_holds_the_publisher_back(client: Make) -> None:
         taker.leave()
         sender = threading.Thread(target=giver.send, args=("t", *range(100)))
         sender.start()
-        time.sleep(0.3)
+        assert until(lambda: broker.waiting("taker") == 10)
+        time.sleep(0.1)
         assert sender.is_alive()
         assert broker.waiting("taker") == 10
         back = client(broker.port, "taker")
         assert until(lambda: len(back.got) == 100)
-        sender.join(5)
+        sender.join()
         assert back.payloads() == [str(number) for number in range(100)]
 
 
@@ -62,11 +57,12 @@ def test_bytes_bound_the_queue_too(client: Make) -> None:
         taker.leave()
         sender = threading.Thread(target=giver.send, args=("t", *["x" * 40_000] * 8))
         sender.start()
-        time.sleep(0.3)
+        assert until(lambda: broker.waiting("taker") == 3)
+        time.sleep(0.1)
         assert broker.waiting("taker") == 3
         back = client(broker.port, "taker")
         assert until(lambda: len(back.got) == 8)
-        sender.join(5)
+        sender.join()
 
 
 def test_a_subscriber_to_its_own_topic_does_not_wait_for_itself(client: Make) -> None:
@@ -83,10 +79,10 @@ def test_an_expired_session_lets_its_publishers_go(client: Make) -> None:
     with Broker(queue=5) as broker:
         taker, giver = client(broker.port, "taker", expiry=1), client(broker.port, "giver")
         taker.subscribe("t")
-        taker.leave()
         began = time.monotonic()
+        taker.leave()
         giver.send("t", *range(20))
-        assert 0.5 < time.monotonic() - began < 5
+        assert time.monotonic() - began > 0.9
 
 
 def test_is_reachable_on_loopback_only() -> None:
@@ -147,7 +143,7 @@ def test_cut_at_the_subscriber(client: Make, step: str, number: int) -> None:
         assert until(lambda: taker.suback)
         taker.paho.on_message = lambda c, _u, message: (taker.got.append(message), c.ack(message.mid, message.qos))
         giver.send("t", *range(20))
-        assert until(lambda: len(set(taker.payloads())) == 20, 10)
+        assert until(lambda: len(set(taker.payloads())) == 20)
         assert until(lambda: broker.waiting("taker") == 0)
         order = list(dict.fromkeys(taker.payloads()))
         assert order == [str(one) for one in range(20)]
@@ -164,19 +160,25 @@ def test_duplicate_delivery_carries_dup_and_the_same_id(client: Make) -> None:
         assert [message.dup for message in taker.got] == [False, False, False, True, False, False]
         assert taker.got[2].mid == taker.got[3].mid
         taker.ack(*taker.got)
-        assert until(lambda: broker.counts["acknowledged_again"] == 1)
-        assert broker.waiting("taker") == 0
+        assert until(lambda: broker.waiting("taker") == 0)
+        assert broker.counts["acknowledged_again"] == 1
 
 
 def test_stall_is_silence_and_then_everything(client: Make) -> None:
     """A stalled link says nothing for its time and loses nothing."""
-    with Broker(faults=[Fault("deliver", 4, "stall", seconds=0.6)]) as broker:
-        taker, giver = client(broker.port, "taker"), client(broker.port, "giver")
-        taker.subscribe("t")
-        giver.send("t", *range(10))
-        time.sleep(0.2)
-        assert len(taker.got) == 4
-        assert until(lambda: len(taker.got) == 10)
+    for seconds, silent in ((3600.0, True), (0.6, False)):
+        with Broker(faults=[Fault("deliver", 4, "stall", seconds=seconds)]) as broker:
+            taker, giver = client(broker.port, "taker"), client(broker.port, "giver")
+            taker.subscribe("t")
+            began = time.monotonic()
+            giver.send("t", *range(10))
+            assert until(lambda: len(taker.got) >= (4 if silent else 10))  # noqa: B023
+            if silent:
+                time.sleep(0.1)
+                assert len(taker.got) == 4
+            else:
+                assert time.monotonic() - began > 0.6
+                assert taker.payloads() == [str(one) for one in range(10)]
 
 
 def test_forgotten_session_is_told_so(client: Make) -> None:
@@ -201,15 +203,24 @@ def test_a_fault_that_cannot_be_is_refused(step: str, number: int, action: str) 
 
 
 def test_random_bytes_never_end_the_broker(client: Make) -> None:
-    """A thousand connections of noise, some behind a valid CONNECT: the broker serves on."""
+    """A thousand connections of noise, some behind a valid CONNECT: the broker serves on.
+
+    Of a connection that is reset it may read nothing, so every third one waits until the broker has hung up.
+    """
     import random
 
     rng = random.Random(5)
     hello = bytes.fromhex("100d00044d51545404020000000173")
     with Broker() as broker:
-        for _ in range(1000):
-            with socket.create_connection(("127.0.0.1", broker.port)) as raw:
+        for number in range(1000):
+            with socket.create_connection(("127.0.0.1", broker.port), timeout=120) as raw:
                 raw.sendall((hello if rng.random() < 0.7 else b"") + rng.randbytes(rng.randrange(1, 80)))
+                if number % 3 == 0:
+                    raw.shutdown(socket.SHUT_WR)
+                    with suppress(ConnectionResetError):
+                        while raw.recv(1000):
+                            pass
+                    continue
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         taker, giver = client(broker.port, "taker"), client(broker.port, "giver")
         taker.subscribe("t")

@@ -21,7 +21,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         [sys.executable, "-m", "sluicegate", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env={**os.environ, **environment},
     )
 
@@ -80,7 +80,7 @@ def test_help_imports_no_heavy_module() -> None:
         f"heavy = {sorted(cli.EXTRA_OF_MODULE)!r}\n"
         "sys.exit(' '.join(m for m in heavy if m in sys.modules) or 0)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 import zlib
 from collections.abc import Sequence
 
@@ -49,22 +48,6 @@ class Failing(Memory):
     def sync(self) -> None:
         """Raises while it fails."""
         self._count("sync")
-
-
-class Slow(Memory):
-    """Takes its time for every call."""
-
-    seconds = 0.002
-
-    def put(self, rows: Sequence[Row]) -> None:
-        """Slowly."""
-        time.sleep(self.seconds)
-        super().put(rows)
-
-    def get(self, keys: Sequence[Key]) -> list[bytes | None]:
-        """Slowly."""
-        time.sleep(self.seconds)
-        return super().get(keys)
 
 
 class DiedError(Exception):

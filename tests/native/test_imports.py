@@ -51,6 +51,6 @@ def test_each_module_may_be_the_first(pure: str, only: str) -> None:
         env={**os.environ, "SLUICEGATE_PURE": pure, "ONLY": only},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert run.stdout == "all\n", run.stdout + run.stderr

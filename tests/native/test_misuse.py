@@ -7,6 +7,7 @@ import os
 import pickle
 import statistics
 import threading
+import time
 from array import array
 from collections.abc import Callable
 from fractions import Fraction
@@ -125,7 +126,8 @@ def beside(window: sg.Window, asked: Callable[[], Any], goes_on: threading.Event
 
     thread = threading.Thread(target=ask)
     thread.start()
-    thread.join(10)
+    thread.join(120)
+    assert told, "it waits for the first thread"
     return told[0]
 
 
@@ -201,15 +203,19 @@ def test_a_second_thread_is_refused_while_the_first_waits_for_the_store() -> Non
     window = sg.Window(sg.sum(), policy=policies.count(10**6), store=store)
     store.let.clear()
     wrote = threading.Thread(target=lambda: [window.insert(1.0) for _ in range(3000)])
+    pages, end = window._core._pager._pages, time.monotonic() + 120
     wrote.start()
+    while len(pages) < 505 and time.monotonic() < end:  # from 512 on it waits until it is let
+        time.sleep(0.01)
     refused = 0
-    while not refused and wrote.is_alive():
+    while not refused and time.monotonic() < end:
+        time.sleep(0.01)
         try:
             window.query()
         except errors.BusyError:
             refused += 1
     store.let.set()
-    wrote.join(20)
+    wrote.join(120)
     assert refused
     assert window.query() == {"sum": 3000.0}
     window.verify()

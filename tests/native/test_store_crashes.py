@@ -241,7 +241,7 @@ def test_a_file_that_may_not_grow(kept: str, tmp_path: Path, implementation_of_w
     if implementation_of_window == "pure":
         pytest.skip("the limit is on a process of its own, which has the compiled window")
     command = [sys.executable, "-c", LIMITED, str(tmp_path / "w.db"), kept]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert ran.stdout.splitlines() == ["refused True True", "whole True True"], ran.stderr
 
 

@@ -126,7 +126,9 @@ Buckets: Any = st.sampled_from(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     Steps, Policies, Buckets, st.integers(1, 4), st.integers(1, 4), st.sets(st.integers(0, 149), max_size=3), st.data()
 )

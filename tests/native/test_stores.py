@@ -74,7 +74,7 @@ def _of_couchbase(server: mock.CouchbaseMock, name: str) -> Iterator[Opens]:
 
 def opened_at(server: mock.CouchbaseMock, name: str, **options: Any) -> stores.Couchbase:
     """A store of the mock's bucket; the mock knows no durability."""
-    told = {"user": mock.BUCKET, "password": mock.PASSWORD, "durability": "none", "timeout": 10.0, **options}
+    told = {"user": mock.BUCKET, "password": mock.PASSWORD, "durability": "none", "timeout": 60.0, **options}
     return stores.Couchbase(server.url, mock.BUCKET, name.replace("::", ":"), **told)
 
 
@@ -132,10 +132,11 @@ def test_get_while_another_thread_puts(opens: Opens) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    while not done.is_set():
+    while not done.is_set() and writer.is_alive():
         (value,) = store.get([Key(0, 0)])
         seen.add(value)
     writer.join()
+    assert done.is_set()
     assert all(len(value) == 4096 and len(set(value)) == 1 for value in seen)
 
 
@@ -167,10 +168,10 @@ def test_closed_while_another_thread_puts_and_deletes(opens: Opens) -> None:
 
         writer = threading.Thread(target=write, args=(store, began, ended))
         writer.start()
-        assert began.wait(30)
+        assert began.wait(120)
         time.sleep(0.0007 * attempt)
         store.close()
-        writer.join(30)
+        writer.join(120)
         assert len(ended) == 1
         pages = [Key(0, page) for page in range(50)]
         again = opens()

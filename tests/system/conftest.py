@@ -18,7 +18,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def sluicegate() -> Run:
     """Run `sluicegate ARGS…` in a process of its own; its output as text."""
 
-    def run(*arguments: object, timeout: float = 300, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: object, timeout: float = 900, **environment: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "sluicegate", *map(str, arguments)]
         env = {**os.environ, **environment}
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, check=False)

@@ -84,7 +84,9 @@ def test_whole_path_in_two_halves(sluicegate: Any, tmp_path: Path) -> None:
 def test_an_interrupted_demo_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     """Told to end in the middle, the demo ends its agents and its broker, and says so without a traceback."""
     command = [sys.executable, "-m", "sluicegate", "demo", "--edge-only", "--out", str(tmp_path / "demo")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as demo:
+    told: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    # Where the tests run in the background of a shell, it has them ignore an interrupt, and their children too.
+    with subprocess.Popen(command, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL), **told) as demo:
         assert demo.stdout is not None
         while "one agent a station" not in (line := demo.stdout.readline()):
             assert line, "the demo ended early"

@@ -46,7 +46,7 @@ def until(true: Callable[[], Any], what: str, seconds: float = 40) -> None:
 
 
 def through(
-    plan: list[Fault], folder: Path, *, kill: bool = False, wait_at: int | None = None
+    plan: list[Fault], folder: Path, *, kill: bool = False, forgets_by: int | None = None
 ) -> tuple[Broker, AgentProcess, proof.Custody]:
     """Publish 600 rows through a broker with these faults to one agent, and see what reached the target."""
     feed = weather(600)[0]
@@ -56,7 +56,7 @@ def through(
         agent = AgentProcess(feed, broker.port, folder / "agent", target)
         agent.start()
         try:
-            publish(feed, broker, agent, kill=kill, wait_at=wait_at)
+            publish(feed, broker, agent, kill=kill, forgets_by=forgets_by)
             until(lambda: broker.waiting(f"sluicegate-{feed.device}") == 0, "messages wait in the broker for ever")
             agent.stop()
         finally:
@@ -64,19 +64,24 @@ def through(
     return broker, agent, proof.custody(target, Streams([feed]))
 
 
-def publish(feed: Feed, broker: Broker, agent: AgentProcess, *, kill: bool, wait_at: int | None) -> None:
-    """Send all, a tenth of it twice; `kill` ends the agent on the way, `wait_at` waits until it is connected."""
+def publish(feed: Feed, broker: Broker, agent: AgentProcess, *, kill: bool, forgets_by: int | None) -> None:
+    """Send all, a tenth of it twice; `kill` ends the agent on the way.
+
+    At message `forgets_by` it waits until the broker has forgotten the agent's session and the agent has a new one, so
+    that what follows shows the gap: the agent may lag behind the publisher, and it connects before it subscribes.
+    """
 
     def restart() -> None:
         agent.kill()
         agent.start()
 
     def wait() -> None:
-        until(lambda: broker.is_online(f"sluicegate-{feed.device}"), "the agent does not come back")
+        until(lambda: broker.counts["sessions_forgotten"] == 1, "the broker forgets nothing")
+        until(lambda: broker.is_served(f"sluicegate-{feed.device}"), "the agent does not come back")
 
     steps: list[Step] = [(300, restart)] if kill else []
-    if wait_at is not None:
-        steps.append((wait_at, wait))
+    if forgets_by is not None:
+        steps.append((forgets_by, wait))
     order = schedule(len(feed.rows), 0.1)
     publisher = Publisher(broker.port, feed.device, topic(feed), list(feed.payloads()), order, steps)
     publisher.start()
@@ -99,7 +104,7 @@ def test_nothing_is_lost_or_counted_twice(tmp_path: Path, plan: list[Fault], kil
 
 def test_what_a_broker_forgets_is_told_as_missing(tmp_path: Path) -> None:
     """A session forgotten with what it held: nothing counts twice, and every loss is in the chunks as a gap."""
-    broker, agent, found = through([Fault("deliver", 250, "forget", AGENT)], tmp_path, wait_at=500)
+    broker, agent, found = through([Fault("deliver", 250, "forget", AGENT)], tmp_path, forgets_by=500)
     assert [fault.action for fault in broker.faults.fired] == ["forget"]
     status = agent.status()
     assert status["counters"]["mqtt.sessions_lost"] == 1

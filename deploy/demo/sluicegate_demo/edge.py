@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import shutil
 import socket
 import subprocess
@@ -82,8 +83,7 @@ def serve(kind: str, folder: Path) -> Iterator[tuple[str, int]]:
 @contextlib.contextmanager
 def _mosquitto(binary: str, folder: Path) -> Iterator[int]:
     """No limit on what it queues: by default Mosquitto drops what an agent has not taken beyond 1,000 messages."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = _free_port()
     text = f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\npersistence false\n"
     (folder / "mosquitto.conf").write_text(text)
     with (folder / "mosquitto.log").open("wb") as log:
@@ -93,11 +93,19 @@ def _mosquitto(binary: str, folder: Path) -> Iterator[int]:
         yield port
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
+
+
+def _free_port() -> int:
+    """A port nobody listens on, below those that the system gives to whoever asks for any: it stays free."""
+    while True:
+        port = random.randrange(12_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def _wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    for _ in range(200):
+    for _ in range(1200):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
             return
         if process.poll() is not None:
@@ -161,7 +169,7 @@ class Edge:
             self._settle()
             for agent in self.agents:
                 agent.stop()
-            time.sleep(0.2)  # the last answers are on their way through the broker
+            collector.catch_up()
             return self._found(name, publishers, list(collector.results()), began)
 
     def _agent(self, feed: Feed, port: int) -> AgentProcess:

@@ -124,11 +124,11 @@ class Collector:
     def __init__(self, port: int) -> None:
         self._port = port
         self._messages: list[bytes] = []
-        self._ready = threading.Event()
+        self._ready, self._caught_up = threading.Event(), threading.Event()
         self._client = paho.Client(CallbackAPIVersion.VERSION2, "demo-collector", protocol=paho.MQTTv5)
         self._client.on_connect = lambda client, *_: client.subscribe("sluicegate/+/results", qos=1)
         self._client.on_subscribe = lambda *_: self._ready.set()
-        self._client.on_message = lambda _c, _d, message: self._messages.append(bytes(message.payload))
+        self._client.on_message = lambda _c, _d, message: self._take(bytes(message.payload))
 
     def __enter__(self) -> Collector:
         self._client.connect("127.0.0.1", self._port)
@@ -140,6 +140,19 @@ class Collector:
     def __exit__(self, *_: object) -> None:
         self._client.disconnect()
         self._client.loop_stop()
+
+    def _take(self, payload: bytes) -> None:
+        if payload:
+            self._messages.append(payload)
+        else:
+            self._caught_up.set()
+
+    def catch_up(self) -> None:
+        """Return when the answers are here that were on their way: a message of our own comes behind them."""
+        time.sleep(0.2)  # what the broker has still to read
+        self._client.publish("sluicegate/-/results", b"", qos=0)
+        if not self._caught_up.wait(PATIENCE):
+            raise PublishError("the broker did not send the collector's own message on")
 
     def results(self) -> Iterator[dict[str, Any]]:
         """Every answer received, with its device."""

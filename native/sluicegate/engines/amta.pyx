@@ -33,6 +33,7 @@ from sluicegate.engines.little cimport (
 )
 from sluicegate.engines.program cimport Program, Slot, append_closed, combine, copy
 from sluicegate.engines.steady cimport LEAST_STEADILY, MOST_STEADILY, Steady, begin_steady, room_of_steady, steady_by
+from sluicegate.engines.uneven cimport LEAST_UNEVEN, MOST_UNEVEN, Uneven, begin_uneven, most_uneven, room_of_uneven, uneven_by
 
 from sluicegate.errors import InvariantError
 
@@ -381,6 +382,22 @@ cdef class Amta(Engine):
             return go_steadily(self, least_op, leaves, n, totals)
         if self.kernel == GREATEST:
             return go_steadily(self, greatest_op, leaves, n, totals)
+        return False
+
+    cdef int64_t most_unevenly(self) noexcept nogil:
+        cdef int64_t held = self.tail - self.head
+        if self.p.width > 1 or not LEAST_UNEVEN <= held <= MOST_UNEVEN or self.base or self.pool.of[LARGE_KIND].used:
+            return 0
+        return most_uneven(held) if self.kernel == ADD or self.kernel == LEAST or self.kernel == GREATEST else 0
+
+    cdef int run_unevenly(self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals) except -1 nogil:
+        """The same of readings of which any number leaves at a time."""
+        if self.kernel == ADD:
+            return go_unevenly(self, add_op, leaves, times, span, n, totals)
+        if self.kernel == LEAST:
+            return go_unevenly(self, least_op, leaves, times, span, n, totals)
+        if self.kernel == GREATEST:
+            return go_unevenly(self, greatest_op, leaves, times, span, n, totals)
         return False
 
     cdef void end_block(self) noexcept nogil:

@@ -26,6 +26,35 @@ cdef int go_steadily(Amta self, Op op, const Slot* leaves, int64_t n, Slot* tota
     return True
 
 
+cdef int go_unevenly(
+    Amta self, Op op, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals
+) except -1 nogil:
+    """The same whatever the gaps."""
+    cdef int64_t held = self.tail - self.head
+    cdef Slot* room
+    cdef Uneven u
+    self.unsettle()
+    self.freshen()
+    begin_batch(&self.pool)
+    room = <Slot*> lend(ROOM_OF_STEADY, room_of_uneven(held) * sizeof(Slot))
+    try:
+        if room == NULL:
+            with gil:
+                raise MemoryError(f"amta: no memory for a batch through {held} readings")
+        self.reserve_levels(most_uneven(held))
+        begin_uneven(&u, <const double*> leaves, times, <double*> room, self.head, self.tail, n, span)
+        u.s.left, u.s.right, u.s.base = self.left[0].f, self.right[0].f, self.base_of_right[0].f
+        uneven_by(op, &u, n, <double*> totals)
+        self.left[0].f, self.right[0].f, self.base_of_right[0].f = u.s.left, u.s.right, u.s.base
+        self.has_right = self.has_base = True
+        held = u.s.tail - u.s.head
+        take_over(self, op, leaves + n - held, u.s.head, held)
+    finally:
+        put_back(ROOM_OF_STEADY, room)
+        self.end_block()
+    return True
+
+
 cdef void take_over(Amta self, Op op, const Slot* leaves, int64_t head, int64_t held) noexcept nogil:
     """These leaves from `head` on in place of all there are, in chunks for which there is room; the stack may wait."""
     self.head, self.tail = head, head + held

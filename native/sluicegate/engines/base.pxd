@@ -48,6 +48,10 @@ cdef class Engine:
     # as `run`, of n readings for each of which one leaves, where the window lies at `leaves` − held … − 1 and EARLIER leaves before it may be read, too
     # (of what value ever); totals NULL: not asked for. The last readings of a batch. False: not taken, and nothing has changed
     cdef int run_steadily(self, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil
+    # the same whatever the gaps: leaf j's time stands at times[j − tail], and in order; not after a reading's less `span` is what leaves with it. No more than
+    # `most_unevenly` (0: not taken) are there with any of them, at least LEAST_UNEVEN after it (uneven.h)
+    cdef int64_t most_unevenly(self) noexcept nogil
+    cdef int run_unevenly(self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals) except -1 nogil
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil  # evicts the longest prefix that leaves; −1 as `Leaves`
     cdef void return_spare(self, int64_t chunks) noexcept nogil  # at most so many free chunks go back to the system
     cdef int coarsen(self) except -1 nogil  # level eviction: leaf i becomes part of leaf i >> 1

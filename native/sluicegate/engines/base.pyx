@@ -64,6 +64,12 @@ cdef class Engine:
     cdef int run_steadily(self, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil:
         return False
 
+    cdef int64_t most_unevenly(self) noexcept nogil:
+        return 0
+
+    cdef int run_unevenly(self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals) except -1 nogil:
+        return False
+
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
         """One by one, for engines that know no better."""
         cdef int answer

@@ -33,8 +33,10 @@ cdef class Batching(Answering):
     cdef int room_for_blocks(self, int64_t n) except -1 nogil
     cdef int take_steadily(self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row) except -1 nogil
     cdef bint goes_steadily(self) noexcept nogil
+    cdef int64_t take_unevenly(self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row) except -1 nogil
+    cdef bint hold_times(self, int64_t index, const int64_t* times, int64_t n) noexcept nogil
     cdef bint move_times(self, int64_t index, int64_t first, int64_t n) noexcept nogil
-    cdef void lower_rest(self, const int64_t* times, int64_t n, double** out, int64_t row) noexcept nogil
+    cdef void lower_rest(self, const int64_t* times, int64_t n, double** out, int64_t row, int64_t head) noexcept nogil
     cdef int take_block(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row, int64_t left
     ) except -1 nogil

@@ -10,11 +10,12 @@ from sluicegate.engines.answers cimport (
 )
 from sluicegate.engines.base cimport EARLIER, MOST_BLOCK, Block
 from sluicegate.engines.chunks cimport ROOM_OF_BLOCK, ask_for, lend, put_back
-from sluicegate.engines.heads cimport AROUND, BEHIND, NEAR, follow, in_order
+from sluicegate.engines.heads cimport AROUND, BEHIND, MOST_WRONG, NEAR, follow, guess_along, in_order
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 from sluicegate.engines.times cimport (
     BLOCK, EVEN, Stretch, ask_for_times, clear_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
 )
+from sluicegate.engines.uneven cimport Uneven, find_heads, first_after, fitting
 
 cdef extern from "lanes.h" nogil:
     void lanes_count(int64_t* out, int64_t n, int64_t first)
@@ -29,6 +30,8 @@ cdef enum:
     TOO_FEW = -1  # leaves were looked at
     TOO_LONG = -2  # between them for offsets
     SLOTS_OF_BLOCK = 8192  # of a block's leaves
+    HEADS_TOGETHER = 1024  # readings whose times, and those of what leaves, stay in the first cache
+    LEAST_UNEVENLY = 256  # readings for which what is done once pays
     BLOCK_OF_FEW = 512  # readings at once into a small window: more would take memory and no time less
     BLOCK_OF_SOME = 2048  # into one of four times as many, up to 16 times: such a part more is held for as long as a block lasts
 
@@ -62,8 +65,8 @@ cdef class Batching(Answering):
     cdef int run_each_block(
         self, const double* values, const int64_t* times, int64_t count, double** out
     ) except -1 nogil:
-        cdef int64_t i = 0, n, held
-        cdef bint refused = self.p.dimensions > 1 or not self.lies_as_given()
+        cdef int64_t i = 0, n, held, again = 0
+        cdef bint refused = self.p.dimensions > 1 or not self.lies_as_given(), even = self.step > 0 or not self.timed
         while i < count:
             held = self.engine.tail - self.engine.head
             if not refused and i >= held + EARLIER:
@@ -71,6 +74,12 @@ cdef class Batching(Answering):
                     if self.take_steadily(values + i, NULL if times == NULL else times + i, count - i, out, i):
                         return 0
                     refused = True
+                if not even and i >= again:
+                    again = i + held + EARLIER
+                    n = self.take_unevenly(values + i, times + i, count - i, out, i)
+                    if n:
+                        i += n
+                        continue
             n = max(held >> 4, min(max(held >> 2, BLOCK_OF_FEW), BLOCK_OF_SOME))
             n = min(min(n, max(SLOTS_OF_BLOCK // self.p.width, 1)), min(<int64_t> MOST_BLOCK, count - i))
             self.room_for_blocks(n)
@@ -134,24 +143,64 @@ cdef class Batching(Answering):
         if out == NULL or self.as_is:
             self.took_block(times, n, n)
         else:
-            self.lower_rest(times, n, out, row)
+            self.lower_rest(times, n, out, row, -1)
         return True
+
+    cdef int64_t take_unevenly(
+        self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
+    ) except -1 nogil:
+        """How many of the last n readings of a batch, which has brought all the window holds, the engine has taken at once whatever their gaps."""
+        cdef int64_t head = self.engine.head, tail = self.engine.tail, most, first, stays
+        cdef int taken = False
+        most, first = self.engine.most_unevenly(), head - tail - EARLIER
+        if not most or self.hop > 1 or self.latest_late >= head or times[-1] < self.newest or not in_order(times + first, -first):
+            return 0
+        n = fitting(times, self.value, first, 0, n, most)
+        if n < LEAST_UNEVENLY or n < tail - head:
+            return 0
+        stays = first_after(times, max(first, n - most), n, times[n - 1] - self.value)
+        if not self.hold_times(tail + stays, times + stays, n - stays):
+            self.hold_times(head, times + head - tail, tail - head)  # for which there is room: they were there
+            return 0
+        try:
+            taken = self.engine.run_unevenly(<const Slot*> values, times, self.value, n, NULL if out == NULL else <Slot*> out[0] + row)
+        finally:
+            if not taken:
+                self.hold_times(head, times + head - tail, tail - head)
+        self.newest_of_block = times[n - 1]
+        if out == NULL or self.as_is:
+            self.took_block(times, n, n)
+        else:
+            self.lower_rest(times, n, out, row, head)
+        return n
+
+    cdef bint hold_times(self, int64_t index, const int64_t* times, int64_t n) noexcept nogil:
+        """Keep these times, of the n leaves from `index` on, and no others; False: no memory."""
+        clear_times(&self.times)
+        return keep(&self.times, index, times, n) >= 0
 
     cdef bint move_times(self, int64_t index, int64_t first, int64_t n) noexcept nogil:
         """Keep the times of the n leaves from `index` on, and no others; False: no memory."""
         clear_times(&self.times)
         return keep_even(&self.times, index, first, self.step, n) >= 0
 
-    cdef void lower_rest(self, const int64_t* times, int64_t n, double** out, int64_t row) noexcept nogil:
-        """The answers after n readings whose totals stand in the first column, and note that they are in."""
+    cdef void lower_rest(self, const int64_t* times, int64_t n, double** out, int64_t row, int64_t head) noexcept nogil:
+        """The answers after n readings whose totals stand in the first column, and note that they are in; `head`: before them, −1: one left for each."""
         cdef int64_t i = 0, held = self.engine.tail - self.engine.head, k
         cdef Block block
+        cdef Uneven uneven
+        if head >= 0:
+            uneven.times, uneven.span, uneven.last = times - self.accepted, self.value, self.accepted + n
         block.heads, block.totals = <int64_t*> self.scratch, self.scratch + 2 * self.most_block
         self.empties = False
         while i < n:
             block.n = k = min(self.most_block, n - i)
             memcpy(block.totals, out[0] + row + i, k * sizeof(Slot))
-            lanes_count(<int64_t*> self.scratch, k, self.accepted + 1 - held)
+            if head < 0:
+                lanes_count(<int64_t*> self.scratch, k, self.accepted + 1 - held)
+            else:
+                find_heads(&uneven, head, self.accepted, k, <int64_t*> self.scratch)
+                head = (<int64_t*> self.scratch)[k - 1]
             self.took_block(NULL if times == NULL else times + i, k, k)
             self.lower_block(&block, out, row + i)
             i += k
@@ -231,7 +280,7 @@ cdef class Batching(Answering):
         if head < self.engine.tail and self.one_for_each(n):
             lanes_count(heads, n, head + 1)
             jump = 1
-        elif self.step >= 0 or in_order(times, n):
+        else:
             jump = self.heads_in_order(heads, times, n)
         self.newest_of_block = times[n - 1]
         return jump if jump >= 0 else self.heads_one_by_one(heads, times, n)
@@ -257,10 +306,23 @@ cdef class Batching(Answering):
         return time_at(&self.times, head + n) > cut
 
     cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
-        """The same where no reading was late; −1: more leave than are looked at, or all of it takes too long for offsets."""
-        cdef int64_t head = self.engine.head, i = 0, k, part = n, some, most, jump = 0, one
+        """The same where no reading was late before; −1: one is, more leave than are looked at, or it takes too long for offsets."""
+        cdef int64_t head = self.engine.head, end = self.engine.tail + n, i = 0, k, part = HEADS_TOGETHER, some, most, jump = 0, one
+        cdef int wrong = 0
         while i < n:
             k = min(part, n - i)
+            if self.step < 0:
+                if i and times[i] < times[i - 1]:
+                    return -1
+                if wrong < MOST_WRONG:
+                    k = guess_along(&self.times, self.value, end, times + i, n - i, head, heads + i, &jump)
+                    if k > 0:
+                        i, head = i + k, heads[i + k - 1]
+                        continue
+                    wrong += 1
+                    k = min(NEAR, n - i) if k == 0 else k
+                if k < 0 or not in_order(times + i, k):
+                    return -1
             most = min(self.engine.tail + n - head, 2 * self.most_block)
             some = min(k + (k >> 3) + BEHIND, most)
             one = self.heads_among(heads + i, times + i, k, head, some)

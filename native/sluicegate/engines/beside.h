@@ -22,7 +22,11 @@ typedef int64_t sluicegate_places __attribute__((vector_size(16)));
 #define SLUICEGATE_SECONDS(a, b) __builtin_shuffle(a, b, (sluicegate_places) {1, 3})
 #endif
 
-enum { SLUICEGATE_EIGHT = 8, SLUICEGATE_AHEAD = 32 };
+enum {
+    SLUICEGATE_EIGHT = 8,
+    SLUICEGATE_AHEAD = 32,
+    SLUICEGATE_LEFTS_AHEAD = 32  /* heads whose R0s stand before they are looked up */
+};
 
 typedef struct {
     const double *leaves;  /* new ones, eight from a multiple of eight on */
@@ -134,6 +138,10 @@ SLUICEGATE_LOOP int64_t sluicegate_beside_any_##OP( \
     double r = *right; \
     int64_t i; \
     for (i = 0; i < n; i++, leaves += 8, heads += 8, totals += 8) { \
+        if (b.left && b.head < b.whole && b.head < heads[7] + SLUICEGATE_LEFTS_AHEAD) { /* an eight for an eight: nearly always */ \
+            sluicegate_lefts_##OP(b.old_leaves, b.old_pairs, b.old_fours, b.lefts); \
+            sluicegate_next_lefts(&b); \
+        } \
         while (b.left && b.head < b.whole && b.head <= heads[7]) { \
             sluicegate_lefts_##OP(b.old_leaves, b.old_pairs, b.old_fours, b.lefts); \
             sluicegate_next_lefts(&b); \

@@ -6,18 +6,24 @@ what is not after cuts[i] has left after reading i. Where about one leaves for e
 right at once; else it is a merge of the two.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint64_t
+
+from sluicegate.engines.times cimport BLOCK, OFFSETS, Stretch, Times, copy_offsets, odds_of, stretch_of, time_at
 
 cdef extern from "times.h" nogil:
     int NEAR "SLUICEGATE_NEAR"
     int AROUND "SLUICEGATE_AROUND"
     bint times_near(const int32_t* kept, const int32_t* cuts, int64_t head, int64_t* heads)
+    int64_t times_guess(const int32_t* kept, const uint64_t* times, uint64_t first, int64_t head, int64_t* heads, int n)
     int64_t times_jump(const int64_t* heads, int64_t n)
 
 cdef enum:
+    AROUND_AT_MOST = 3
     LANES = 4  # stretches of a block walked side by side: none waits for another's loads
     AHEAD = 4  # leaves looked at together; more seldom leave at one reading
     BEHIND = 40  # more than NEAR + AROUND and than AHEAD
+    FAR = 128  # readings at most whose heads are guessed together
+    BEYOND = 8  # leaves looked at from a head on for n readings are n and so many: AHEAD and AROUND, and one
     MOST_WRONG = 4  # stretches of a block that were not as guessed: the rest is merged
 
 
@@ -84,3 +90,59 @@ cdef inline void merge(
     for i in range(LANES * part, n):
         d = step_on(kept, d, cuts[i])
         heads[i] = head + d
+
+
+cdef inline int64_t guess_along(
+    const Times* t, int64_t span, int64_t end, const int64_t* times, int64_t n, int64_t head, int64_t* heads, int64_t* jump
+) noexcept nogil:
+    """`follow` straight from where times are kept, of readings in order as far as guesses do: how many it was. −1: not in order."""
+    cdef int64_t i = 0, k, most, m, width = FAR
+    cdef uint64_t first = 0
+    cdef int32_t cut
+    cdef int32_t some[AROUND_AT_MOST + FAR + BEYOND]
+    cdef const int32_t* kept
+    while i + NEAR <= n and head + NEAR + BEYOND <= end:
+        m = width if i + width <= n and head + width + BEYOND <= end else NEAR
+        kept = kept_around(t, head, m + BEYOND, <uint64_t> times[i] - <uint64_t> span, some, &first)
+        first += <uint64_t> span
+        most = 0
+        if kept != NULL and is_offset(<uint64_t> times[i] - first) and is_offset(<uint64_t> times[i + m - 1] - first):
+            cut = <int32_t> <int64_t> (<uint64_t> times[i] - first)
+            k = (kept[0] <= cut) + (kept[1] <= cut) + (kept[2] <= cut) + (kept[3] <= cut)
+            most = times_guess(kept + k, <const uint64_t*> times + i, first, head + k, heads + i, <int> m)
+        if most < 0 or i and times[i] < times[i - 1]:
+            return -1
+        if most:
+            jump[0] |= most | (heads[i] - head)
+            i += m
+            head = heads[i - 1]
+        elif m == NEAR:
+            return i
+        else:
+            width = NEAR
+    return i
+
+
+cdef inline bint is_offset(uint64_t offset) noexcept nogil:
+    return not (offset + (<uint64_t> 1 << 31)) >> 32
+
+
+cdef inline const int32_t* kept_around(const Times* t, int64_t head, int64_t n, uint64_t since, int32_t* some, uint64_t* first) noexcept nogil:
+    """The offsets from `first` of n leaves from `head` on, AROUND before it that are not after `since`; in `some` where they do not lie together. NULL: too far apart."""
+    cdef const Stretch* s = stretch_of(t, head)
+    cdef int64_t j = head & (BLOCK - 1)
+    cdef int i
+    cdef const int32_t* kept
+    cdef int32_t cut
+    if s.kind == OFFSETS and AROUND <= j <= BLOCK - n and is_offset(since - s.first):
+        kept, cut = <const int32_t*> odds_of(t, s) + j, <int32_t> <int64_t> (since - s.first)
+        if kept[-1] <= cut and kept[-2] <= cut and kept[-3] <= cut:
+            first[0] = s.first
+            return kept
+    first[0] = <uint64_t> time_at(t, head)
+    if not is_offset(<uint64_t> time_at(t, head + n - 1) - first[0]):
+        return NULL
+    for i in range(AROUND):
+        some[i] = INT32_MIN
+    copy_offsets(t, some + AROUND, head, n, <int64_t> first[0])
+    return some + AROUND

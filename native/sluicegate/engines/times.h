@@ -7,6 +7,7 @@
 
 enum {
     SLUICEGATE_NEAR = 32,  /* readings whose heads are guessed together */
+    SLUICEGATE_FAR = 128,  /* at most: none waits for another's head */
     SLUICEGATE_AROUND = 3  /* times looked at before and after a guess: right where fewer readings too many or too few have left */
 };
 
@@ -70,6 +71,28 @@ SLUICEGATE_LANES_OF static int times_near(
     }
     for (int j = 0; j < SLUICEGATE_NEAR; j++) heads[j] = head + ahead[j];
     return off >= 0;
+}
+
+/* The same of n times, a multiple of NEAR and at most FAR, as they come: `first` is what offsets count from, and the window's length more. 1 where exactly one leaves for each,
+   the most that may leave at once where that is not so, 0 where a guess was too far off, −1 where times are not in order. */
+SLUICEGATE_LANES_OF static int64_t times_guess(
+    const int32_t *restrict kept, const uint64_t *restrict times, uint64_t first, int64_t head, int64_t *restrict heads, int n)
+{
+    int32_t off = 0, odd = 0, cuts[SLUICEGATE_FAR], ahead[SLUICEGATE_FAR];
+    uint64_t late = 0;
+    n &= -SLUICEGATE_NEAR;
+    for (int j = 0; j < n; j++) cuts[j] = (int32_t) (uint32_t) (times[j] - first);
+    for (int j = 1; j < n; j++) late |= times[j] - times[j - 1];
+    for (int j = 0; j < n; j++) {
+        int32_t stay = 0;
+        for (int k = -SLUICEGATE_AROUND; k < SLUICEGATE_AROUND; k++) stay += kept[j + k] > cuts[j];
+        off |= (stay - 1) | (2 * SLUICEGATE_AROUND - 1 - stay);
+        odd |= stay ^ SLUICEGATE_AROUND;
+        ahead[j] = j + SLUICEGATE_AROUND - stay;
+    }
+    for (int j = 0; j < n; j++) heads[j] = head + ahead[j];
+    if (late >> 63) return -1;
+    return off < 0 ? 0 : odd ? 2 * SLUICEGATE_AROUND - 1 : 1;
 }
 
 /* The most by which heads[0 … n − 1] go on at once, or more than that. */

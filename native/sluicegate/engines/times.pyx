@@ -203,5 +203,5 @@ cdef void ask_for_times(const Times* t, int64_t index, int64_t n) noexcept nogil
     while index < end and index >> BLOCK_BITS < t.opened:
         s = stretch_of(t, index)
         if s.kind != EVEN:
-            ask_for(odds_of(t, s), SLOTS_OF_TIMES * sizeof(uint64_t))
+            ask_for(odds_of(t, s), (SLOTS_OF_OFFSETS if s.kind == OFFSETS else SLOTS_OF_TIMES) * sizeof(uint64_t))
         index += BLOCK

@@ -40,4 +40,4 @@ def _new(path: Path) -> tuple[object, ...]:
 
 
 def _run(*arguments: object) -> None:
-    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True, timeout=30)
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True, timeout=120)

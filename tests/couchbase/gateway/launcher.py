@@ -16,7 +16,7 @@ from gateway import databases
 from gateway.ports import free_ports
 from gateway.process import Killed
 
-_UP_SECONDS = 60.0
+_UP_SECONDS = 120.0
 
 
 class SyncGateway(Killed):

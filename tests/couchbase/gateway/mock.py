@@ -17,7 +17,7 @@ from gateway.ports import free_ports
 from gateway.process import Killed
 
 BUCKET, PASSWORD = "telemetry", "secret"
-_UP_SECONDS = 30.0
+_UP_SECONDS = 120.0
 
 
 def jar() -> Path | None:
@@ -61,7 +61,7 @@ class CouchbaseMock(Killed):
         url = f"http://127.0.0.1:{self._port}/pools/default/buckets/{BUCKET}"
         request = urllib.request.Request(url, headers={"Authorization": f"Basic {told}"})
         try:
-            with urllib.request.urlopen(request, timeout=2) as response:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
                 found: dict[str, Any] = json.load(response)
         except (OSError, ValueError):
             return None

@@ -61,7 +61,7 @@ class Proxy:
             self._cut(client)
             return
         try:
-            server = socket.create_connection(self._target, timeout=10)
+            server = socket.create_connection(self._target, timeout=60)
         except OSError:
             self._cut(client)
             return

@@ -35,7 +35,7 @@ class TlsFront:
     def _serve(self, plain: socket.socket) -> None:
         with contextlib.suppress(OSError), plain:
             client = self._context.wrap_socket(plain, server_side=True)
-            server = socket.create_connection(self._target, timeout=10)
+            server = socket.create_connection(self._target, timeout=60)
             server.settimeout(None)
             with client, server:
                 back = threading.Thread(target=_pass, args=(server, client), daemon=True)

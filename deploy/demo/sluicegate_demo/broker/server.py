@@ -65,9 +65,10 @@ class Broker:
         session = self._sessions.get(client)
         return session.waiting if session else 0
 
-    def is_online(self, client: str) -> bool:
-        """Whether a client is connected now."""
-        return client in self._online
+    def is_served(self, client: str) -> bool:
+        """Whether a client is connected now and has subscribed: what is published from here on reaches it."""
+        session = self._sessions.get(client)
+        return client in self._online and session is not None and bool(session.filters)
 
     # what a connection calls
 
@@ -126,6 +127,7 @@ class Broker:
         if session := self._sessions.pop(client, None):
             self._routes.clear()
             self._online.pop(client, None)
+            self.counts["sessions_forgotten"] += 1
             session.wake(gone=True)
 
     def subscribed(self, session: Session, fresh: list[str]) -> None:

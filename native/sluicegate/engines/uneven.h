@@ -1,0 +1,295 @@
+/* A long batch by time through AMTA while the window lies in it, whatever the gaps: steady.h where now none leaves, now several do.
+
+   Where the window begins after each reading is found in the caller's times, a tile of readings at a time: guessed, one for each, and put
+   right by the times around the guess, or, where that does not do, by a merge. The leftmost tree ends where head and tail say; from one
+   reading with which that changes to the next every R0 is one of steady.h's. Operands and their order are those of single readings. */
+#ifndef SLUICEGATE_UNEVEN
+#define SLUICEGATE_UNEVEN
+
+#include "lanes.h"
+#include "steady.h"
+
+enum {
+    SLUICEGATE_LEAST_UNEVEN = 15,  /* readings after each: so the leftmost tree ends at a multiple of eight */
+    SLUICEGATE_GUESSED = 32,  /* readings whose heads are guessed together */
+    SLUICEGATE_GUESSED_AT_MOST = 128,  /* where that does: none waits for another's head */
+    SLUICEGATE_FEW_AT_ONCE = 5,  /* leave one by one, however small the window: so many, or fewer, do where guesses are narrow */
+    SLUICEGATE_NARROW = 2,  /* times looked at before and after a guess at first */
+    SLUICEGATE_BROAD = 4,
+    SLUICEGATE_ROOM_OF_HEADS = SLUICEGATE_TILE + 64
+};
+
+typedef struct {
+    sluicegate_steady s;
+    const int64_t *times;  /* that of leaf i is at i, as leaves are */
+    int64_t span;  /* what is not after a reading's time less this has left */
+    int64_t last;  /* the leaf after the last that comes */
+    int64_t end;  /* of the leftmost tree */
+} sluicegate_uneven;
+
+/* What steady.h needs, R0s of a tile that go somewhat beyond it, heads. */
+SLUICEGATE_INLINE int64_t sluicegate_uneven_room(int top)
+{
+    return 3 * ((int64_t) 1 << top) + 2 * SLUICEGATE_TILE + 2 * SLUICEGATE_ROOM_OF_HEADS;
+}
+/* Readings before each at most; one in eight is looked at. */
+SLUICEGATE_INLINE int64_t sluicegate_most_uneven(int top) { return ((int64_t) 4 << top) - 16; }
+
+/* The highest level of leaves head … u − 2 that has a node, and where its last one begins: the end of the leftmost tree. */
+SLUICEGATE_INLINE int sluicegate_top_level(int64_t head, int64_t u)
+{
+    int level = 63 - __builtin_clzll((uint64_t) (u - head));
+    return level - ((u >> level) - (head >> level) < 2);
+}
+SLUICEGATE_INLINE int64_t sluicegate_end_of_left(int64_t head, int64_t u)
+{
+    int level = sluicegate_top_level(head, u);
+    return ((u >> level) - 1) << level;
+}
+
+/* So many leaves leave one by one before all that leave do at once (amta.singles). */
+SLUICEGATE_INLINE int64_t sluicegate_singles(int64_t size) { return 65 - __builtin_clzll((uint64_t) size); }
+
+/* How many of the n readings from leaf `tail` on come in order and find no more than `most` there, of which LEAST stay; leaf `first` is the first of all. */
+SLUICEGATE_LANES_OF static int64_t sluicegate_fitting(
+    const int64_t *times, int64_t span, int64_t first, int64_t tail, int64_t n, int64_t most)
+{
+    for (int64_t i = 0, k; i < n; i += k) {
+        const uint64_t *t = (const uint64_t *) times + tail + i;
+        const int64_t begin = first + most - (tail + i);
+        uint64_t wrong = 0;
+        k = n - i < SLUICEGATE_TILE ? n - i : SLUICEGATE_TILE;
+        for (int64_t j = 0; j < k; j++) wrong |= t[j] - t[j - 1];
+        if (wrong >> 63) return i;
+        for (int64_t j = 0; j + 8 <= k; j += 8)  /* of eight in order the first and the last say enough of windows that are somewhat larger */
+            wrong |= ~(t[j + 7] - (uint64_t) span - t[j + 1 - SLUICEGATE_LEAST_UNEVEN]);
+        if (wrong >> 63 || k & 7) {
+            wrong = 0;
+            for (int64_t j = 0; j < k; j++) wrong |= ~(t[j] - (uint64_t) span - t[j + 1 - SLUICEGATE_LEAST_UNEVEN]);
+            if (wrong >> 63) return i;
+        }
+        for (int64_t j = begin > 0 ? begin : 0; j < k; j += 8) wrong |= t[j] - (uint64_t) span - t[j - most];
+        if (wrong >> 63) return i;
+    }
+    return n;
+}
+
+/* Heads of n readings, a multiple of GUESSED: `head` + j for the reading of cuts[j], and so many more or fewer as the times around it say; whether these were enough. */
+#define SLUICEGATE_GUESS(NAME, AROUND) \
+SLUICEGATE_LANES_OF static int sluicegate_guess_##NAME( \
+    const int64_t *restrict kept, const int64_t *restrict cuts, int64_t span, int64_t head, int64_t *restrict heads, int64_t n) \
+{ \
+    int64_t off = 0; \
+    n &= -SLUICEGATE_GUESSED; \
+    for (int64_t j = 0; j < n; j++) { \
+        int64_t stay = 0, cut = cuts[j] - span; \
+        for (int k = -AROUND; k < AROUND; k++) stay += kept[j + k] > cut; \
+        off |= (stay - 1) | (2 * AROUND - 1 - stay); \
+        heads[j] = head + j + AROUND - stay; \
+    } \
+    return off >= 0; \
+}
+SLUICEGATE_GUESS(narrow, SLUICEGATE_NARROW)
+SLUICEGATE_GUESS(broad, SLUICEGATE_BROAD)
+
+/* The first from `head` on that is after `cut`: one is, at most a few further. */
+SLUICEGATE_INLINE int64_t sluicegate_go_on(const int64_t *times, int64_t head, int64_t cut)
+{
+    head += (times[head] <= cut) + (times[head + 1] <= cut) + (times[head + 2] <= cut) + (times[head + 3] <= cut);
+    while (times[head] <= cut) head++;
+    return head;
+}
+
+/* The first after `cut` from `head` to `end`, the time there is. */
+SLUICEGATE_INLINE int64_t sluicegate_first_after(const int64_t *times, int64_t head, int64_t end, int64_t cut)
+{
+    int64_t n = end - head;
+    while (n > 0) {
+        int64_t half = (n + 1) >> 1;
+        head += half & -(int64_t) (times[head + half - 1] <= cut);
+        n -= half;
+    }
+    return head;
+}
+
+/* The same of n readings by a merge, of four stretches of them side by side: none waits for another's loads. */
+SLUICEGATE_LOOP void sluicegate_merge_heads(const sluicegate_uneven *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
+{
+    const int64_t *times = t->times, *cuts = t->times + tail, span = t->span, part = n >> 2;
+    int64_t a = head, b, c, d = head, i = 0;
+    if (part && tail + n + 4 <= t->last) {
+        b = sluicegate_first_after(times, a, tail + part, cuts[part - 1] - span);
+        c = sluicegate_first_after(times, b, tail + 2 * part, cuts[2 * part - 1] - span);
+        d = sluicegate_first_after(times, c, tail + 3 * part, cuts[3 * part - 1] - span);
+        for (; i < part; i++) {
+            heads[i] = a = sluicegate_go_on(times, a, cuts[i] - span);
+            heads[part + i] = b = sluicegate_go_on(times, b, cuts[part + i] - span);
+            heads[2 * part + i] = c = sluicegate_go_on(times, c, cuts[2 * part + i] - span);
+            heads[3 * part + i] = d = sluicegate_go_on(times, d, cuts[3 * part + i] - span);
+        }
+        i = 4 * part;
+    }
+    for (; i < n; i++) {
+        while (times[d] <= cuts[i] - span) d++;
+        heads[i] = d;
+    }
+}
+
+/* Heads after n readings; whether more than a few may leave at once. */
+SLUICEGATE_INLINE int sluicegate_find_heads(const sluicegate_uneven *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
+{
+    const int64_t *times = t->times;
+    int64_t i = 0, width = SLUICEGATE_GUESSED_AT_MOST;
+    int broad = 0, wild = 0;
+    while (i + SLUICEGATE_GUESSED <= n && head + 2 * SLUICEGATE_GUESSED <= t->last) {
+        const int64_t *cuts = times + tail + i;
+        const int64_t before = head, m = i + width <= n && head + width + SLUICEGATE_GUESSED <= t->last ? width : SLUICEGATE_GUESSED;
+        while (times[head] <= cuts[0] - t->span) head++;
+        wild = wild || head - before > SLUICEGATE_FEW_AT_ONCE;
+        if (broad || !sluicegate_guess_narrow(times + head, cuts, t->span, head, heads + i, m)) {
+            if (m > SLUICEGATE_GUESSED) {
+                width = SLUICEGATE_GUESSED;
+                continue;
+            }
+            broad = 1;
+            if (!sluicegate_guess_broad(times + head, cuts, t->span, head, heads + i, m)) break;
+        }
+        i += m;
+        head = heads[i - 1];
+    }
+    if (i < n) sluicegate_merge_heads(t, head, tail + i, n - i, heads + i);
+    return wild || broad || i < n;
+}
+
+/* The first of readings `i` … n − 1 with which so many leave that all do at once; `head`: before them, `tail`: after the first of them. */
+SLUICEGATE_INLINE int64_t sluicegate_next_leap(const int64_t *heads, int64_t head, int64_t tail, int64_t n)
+{
+    int64_t i = 0;
+    for (; i < n && heads[i] - head <= sluicegate_singles(tail + i - head); i++) head = heads[i];
+    return i;
+}
+
+/* Whether more than the least window's `singles` leave with any of n readings after `head`. */
+SLUICEGATE_LANES_OF static int sluicegate_leaps(const int64_t *heads, int64_t head, int64_t n)
+{
+    int64_t wrong = SLUICEGATE_FEW_AT_ONCE - (heads[0] - head);
+    for (int64_t i = 0; i + 1 < n; i++) wrong |= SLUICEGATE_FEW_AT_ONCE - (heads[i + 1] - heads[i]);
+    return wrong < 0;
+}
+
+/* The first of n heads that is `end` or after it, n where none is. */
+SLUICEGATE_INLINE int64_t sluicegate_reading_at(const int64_t *heads, int64_t n, int64_t end)
+{
+    int64_t i = end - heads[0];
+    if (heads[n - 1] < end) return n;
+    if (i >= n) i = n - 1;
+    if (i < 0) i = 0;
+    while (heads[i] < end) i++;
+    while (i > 0 && heads[i - 1] >= end) i--;
+    return i;
+}
+
+#define SLUICEGATE_UNEVEN_OF(OP, NOTHING) \
+/* n readings during which the leftmost tree stays. */ \
+SLUICEGATE_INLINE void sluicegate_uneven_tile_##OP(sluicegate_uneven *to, const int64_t *heads, int64_t n, double *totals) \
+{ \
+    sluicegate_steady *t = &to->s; \
+    const int64_t head = t->head, g = head & -SLUICEGATE_EIGHT, limit = (t->tail + n) >> 3, mask = sluicegate_mask(t, 3), end = to->end; \
+    const double *leaves = t->leaves + t->tail, *newest = t->leaves + 8 * t->raised[3], *eighths = sluicegate_eighths(t); \
+    double *lefts = sluicegate_tile(t), *at = lefts - g, *eight = sluicegate_ring(t, 3), right = t->right, base = t->base; \
+    int64_t i = 0, next = g + 3 * SLUICEGATE_EIGHT, raised = t->raised[3]; \
+    for (int k = 0; k < 3; k++) sluicegate_group_##OP(t, g + 8 * k, end, lefts + 8 * k); \
+    lefts[head - g] = t->left; \
+    for (; i + 8 < n; i += 8, leaves += 8, heads += 8, totals += 8) { \
+        while (next <= heads[7]) sluicegate_group_##OP(t, next, end, at + next), next += 8; \
+        if (next < end && next < heads[7] + SLUICEGATE_LEFTS_AHEAD) { \
+            sluicegate_steady_lefts_##OP(t->leaves + next, eighths[next >> 3 & mask], eighths[((next >> 3) + 1) & mask], at + next); \
+            next += 8; \
+        } \
+        if (raised < limit) eight[raised++ & mask] = sluicegate_node_of_eight_##OP(newest), newest += 8; \
+        for (int k = 0; k < SLUICEGATE_EIGHT; k += 2) \
+            right = sluicegate_two_on_##OP(right, leaves + k, (sluicegate_two) {at[heads[k]], at[heads[k + 1]]}, totals + k); \
+    } \
+    while (next <= heads[n - i - 1]) sluicegate_group_##OP(t, next, end, at + next), next += 8; \
+    for (; i < n; i++) { \
+        base = right; \
+        right = sluicegate_##OP(right, *leaves++); \
+        *totals++ = sluicegate_##OP(at[*heads++], right); \
+    } \
+    t->raised[3] = raised; \
+    t->head = heads[-1], t->tail += n, t->left = at[heads[-1]], t->right = right, t->base = base; \
+} \
+/* R0 and R1, but for the newest leaf, for a reading with which the leftmost tree becomes another; `restarts`: R0, too, is taken anew (Algorithm 4). */ \
+SLUICEGATE_INLINE void sluicegate_uneven_turn_##OP(sluicegate_uneven *to, int64_t head, int64_t u, int restarts) \
+{ \
+    sluicegate_steady *t = &to->s; \
+    const int64_t end = to->end, from = head + restarts, g = from & -SLUICEGATE_EIGHT; \
+    double right = u & 1 ? t->leaves[u - 3] : NOTHING, lefts[16]; \
+    const int top = sluicegate_top_level(head, u); \
+    sluicegate_steady_raise_##OP(t, u - 1); \
+    sluicegate_eighths_##OP(t, from - 1, end); \
+    sluicegate_group_##OP(t, g, end, lefts); \
+    t->left = restarts ? sluicegate_##OP(t->leaves[head], lefts[from - g]) : lefts[head - g]; \
+    for (int level = 1; level < top; level++) { \
+        int64_t last = (u >> level) - 2; \
+        double node; \
+        if (!(last & 1)) node = sluicegate_steady_node_##OP(t, level, last); \
+        else if (level < t->top) node = sluicegate_steady_node_##OP(t, level + 1, last >> 1); \
+        else node = sluicegate_##OP(sluicegate_steady_node_##OP(t, level, last - 1), sluicegate_steady_node_##OP(t, level, last)); \
+        right = sluicegate_##OP(node, right); \
+    } \
+    t->head = head, t->right = right; \
+} \
+/* What the reading that leaf u − 2 is does to the leftmost tree: it grows first, then falls, perhaps more than once. */ \
+SLUICEGATE_INLINE void sluicegate_uneven_change_##OP(sluicegate_uneven *to, int64_t head, int64_t u) \
+{ \
+    const int64_t old = to->s.head, end = to->end; \
+    int restarts = head == old; \
+    to->end = sluicegate_end_of_left(old, u); \
+    if (head - old > sluicegate_singles(u - 1 - old)) { \
+        to->end = sluicegate_end_of_left(head, u); \
+        sluicegate_uneven_turn_##OP(to, head, u, 1); \
+        return; \
+    } \
+    if (to->end == end && head < end) return; \
+    while (head >= to->end) { \
+        restarts = head == to->end; \
+        to->end = sluicegate_end_of_left(to->end, u); \
+    } \
+    sluicegate_uneven_turn_##OP(to, head, u, restarts); \
+} \
+/* n readings, and the totals after them where they are wanted. */ \
+SLUICEGATE_LOOP void sluicegate_uneven_##OP(sluicegate_uneven *to, int64_t n, double *totals) \
+{ \
+    sluicegate_uneven own = *to; \
+    sluicegate_steady *t = &own.s; \
+    double *nobody = sluicegate_tile(t) + SLUICEGATE_ROOM_OF_HEADS; \
+    int64_t *heads = (int64_t *) (nobody + SLUICEGATE_TILE), k, i, m; \
+    own.end = sluicegate_end_of_left(t->head, t->tail + 1); \
+    for (int level = 3; level <= t->top; level++) t->raised[level] = (t->head >> level) + (level > 3); \
+    sluicegate_steady_raise_##OP(t, t->tail); \
+    sluicegate_eighths_##OP(t, t->head, own.end); \
+    for (; n > 0; n -= k) { \
+        k = n < SLUICEGATE_TILE ? n : SLUICEGATE_TILE; \
+        const int leaps = sluicegate_find_heads(&own, t->head, t->tail, k, heads) && sluicegate_leaps(heads, t->head, k); \
+        for (i = 0; i < k; i += m) { \
+            int64_t u = t->tail + 2, level, grows; \
+            sluicegate_uneven_change_##OP(&own, heads[i], u); \
+            level = sluicegate_top_level(heads[i], u); \
+            grows = (((u >> level) + 1) << level) - u; \
+            m = k - i < grows ? k - i : grows; \
+            m = sluicegate_reading_at(heads + i, m, own.end); \
+            if (leaps) m = 1 + sluicegate_next_leap(heads + i + 1, heads[i], t->tail + 2, m - 1); \
+            m = sluicegate_reading_at(heads + i, m, t->head + SLUICEGATE_TILE); \
+            sluicegate_uneven_tile_##OP(&own, heads + i, m, totals ? totals : nobody); \
+            if (totals) totals += m; \
+        } \
+    } \
+    *to = own; \
+}
+
+SLUICEGATE_UNEVEN_OF(add, -0.0)
+SLUICEGATE_UNEVEN_OF(least, INFINITY)
+SLUICEGATE_UNEVEN_OF(greatest, -INFINITY)
+
+#endif

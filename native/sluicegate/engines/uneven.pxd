@@ -1,0 +1,63 @@
+"""A long batch by time through a window of some size, whatever the gaps, straight from where the caller has readings and times.
+
+Partials are single numbers; operands and order are those of single calls. `uneven.h` has the loops.
+"""
+
+from libc.stdint cimport int64_t
+
+from sluicegate.engines.kernels cimport Add, Greatest, Least, Op
+from sluicegate.engines.steady cimport Steady, begin_steady, top_of
+
+cdef extern from "uneven.h" nogil:
+    ctypedef struct Uneven "sluicegate_uneven":
+        Steady s
+        const int64_t* times
+        int64_t span
+        int64_t last
+
+    int LEAST_UNEVEN "SLUICEGATE_LEAST_UNEVEN"
+    int64_t room_of_uneven_top "sluicegate_uneven_room"(int top)
+    int64_t most_of_top "sluicegate_most_uneven"(int top)
+    int64_t fitting "sluicegate_fitting"(const int64_t* times, int64_t span, int64_t first, int64_t tail, int64_t n, int64_t most)
+    int64_t first_after "sluicegate_first_after"(const int64_t* times, int64_t head, int64_t end, int64_t cut)
+    bint find_heads "sluicegate_find_heads"(const Uneven* t, int64_t head, int64_t tail, int64_t n, int64_t* heads)
+    void uneven_add "sluicegate_uneven_add"(Uneven* to, int64_t n, double* totals)
+    void uneven_least "sluicegate_uneven_least"(Uneven* to, int64_t n, double* totals)
+    void uneven_greatest "sluicegate_uneven_greatest"(Uneven* to, int64_t n, double* totals)
+
+cdef enum:
+    MOST_UNEVEN = 24576  # readings of the window: what is kept beside them is 215 KB then
+
+
+cdef inline int top_of_uneven(int64_t held) noexcept nogil:
+    """The level of steady.h's T for a window that may come to hold some more."""
+    return top_of(held + (held >> 2) + 16)
+
+
+cdef inline int64_t most_uneven(int64_t held) noexcept nogil:
+    """So many it may come to hold, with the next one."""
+    return most_of_top(top_of_uneven(held))
+
+
+cdef inline int64_t room_of_uneven(int64_t held) noexcept nogil:
+    """In numbers."""
+    return room_of_uneven_top(top_of_uneven(held))
+
+
+cdef inline void begin_uneven(
+    Uneven* u, const double* leaves, const int64_t* times, double* room, int64_t head, int64_t tail, int64_t n, int64_t span
+) noexcept nogil:
+    """Before leaf `tail`, which is the first of n `leaves`; those of the window lie before it, and so do times."""
+    begin_steady(&u.s, leaves, room, head, tail)
+    u.s.top = top_of_uneven(tail - head)
+    u.times, u.span, u.last = times - tail, span, tail + n
+
+
+cdef inline void uneven_by(Op op, Uneven* u, int64_t n, double* totals) noexcept nogil:
+    """n readings; a total after each to `totals`, NULL: not asked for."""
+    if Op is Add:
+        uneven_add(u, n, totals)
+    elif Op is Least:
+        uneven_least(u, n, totals)
+    elif Op is Greatest:
+        uneven_greatest(u, n, totals)
