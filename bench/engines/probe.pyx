@@ -4,6 +4,7 @@ Built when a benchmark starts (bench.engines.compiled), never installed.
 """
 
 from cpython cimport array
+from libc.math cimport log
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -61,6 +62,29 @@ def count_up(int64_t[::1] times not None, int64_t start):
     cdef Py_ssize_t i
     for i in range(times.shape[0]):
         times[i] = start + i
+
+
+def jitter(int64_t[::1] times not None, int64_t start, int64_t step, int64_t most):
+    """The same times `step`, each up to `most`, less than half a step, early or late by a hash of its number."""
+    cdef Py_ssize_t i
+    for i in range(times.shape[0]):
+        times[i] = (start + i) * step + <int64_t> (hashed(start + i) % <uint64_t> (2 * most + 1)) - most
+
+
+def arrive(int64_t[::1] times not None, int64_t start, int64_t last, double step):
+    """Times after `last` with independent gaps, `step` on average: exponential, by a hash of the reading's number."""
+    cdef Py_ssize_t i
+    for i in range(times.shape[0]):
+        last -= <int64_t> (step * log((<double> (hashed(start + i) >> 11) + 0.5) * 2.0 ** -53))
+        times[i] = last
+    return last
+
+
+cdef inline uint64_t hashed(int64_t number) noexcept:
+    cdef uint64_t x = (<uint64_t> number + 1) * 0x9E3779B97F4A7C15ULL
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL
+    return x ^ (x >> 31)
 
 
 cdef class Columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -15,7 +15,9 @@ import sluicegate as sg
 from sluicegate.errors import ConfigurationError
 
 PIECE = 1 << 18  # readings that fill a window at once
+STEP = 1_000  # µs between readings that come unevenly
 FAR = 1 << 40  # µs: longer than all readings of a bulk window take
+Arrivals = Callable[["array[int]", int], None]  # writes the times of a batch, whose first reading has this number
 
 
 class Operator(NamedTuple):
@@ -54,12 +56,22 @@ def filled(engine: str, window: int, **options: Any) -> tuple[sg.Window, float]:
 class Full:
     """A window that holds `size` readings and goes on: each further reading evicts one.
 
-    By time, a reading comes each microsecond. Raises ConfigurationError where the engine does not take the question.
+    By time, a reading comes each microsecond; or, `STEP` of them apart on average, as `arrive` writes the times of a
+    batch from its first reading's number on. Raises ConfigurationError where the engine does not take the question.
     """
 
-    def __init__(self, engine: str, aggregates: Any, size: int, *, by_time: bool = False, **options: Any) -> None:
-        self.by_time, self.at, self.times = by_time, 0, array("q")
-        policy = sg.policies.time(size) if by_time else sg.policies.count(size)
+    def __init__(
+        self,
+        engine: str,
+        aggregates: Any,
+        size: int,
+        *,
+        by_time: bool = False,
+        arrive: Arrivals | None = None,
+        **options: Any,
+    ) -> None:
+        self.by_time, self.at, self.times, self.arrive = by_time, 0, array("q"), arrive
+        policy = sg.policies.time(size if arrive is None else size * STEP) if by_time else sg.policies.count(size)
         self.window = sg.Window(aggregates, policy=policy, engine=engine, **options)
         self.dimensions = len(self.window.dimensions)
         for start in range(0, size, PIECE):
@@ -79,7 +91,10 @@ class Full:
             return None
         if len(self.times) != count:
             self.times = array("q", bytes(8 * count))
-        probe().count_up(self.times, start)
+        if self.arrive is None:
+            probe().count_up(self.times, start)
+        else:
+            self.arrive(self.times, start)
         return self.times
 
     def batch(self, count: int) -> float:

@@ -168,6 +168,29 @@ def test_times_are_kept_for_what_the_window_holds() -> None:
         assert window.query() == {"sum": size}
 
 
+@pytest.mark.parametrize("gaps", [jitter, walk, geometric, bursts, backwards])
+@pytest.mark.parametrize("question", [sg.sum, sg.max, sg.min, sg.std])
+def test_two_stacks_give_the_bits_of_single_readings(
+    question: Callable[[], Any], gaps: Callable[[random.Random, int], Iterator[int]]
+) -> None:
+    """Stretches in which the front is looked up end with it, with a chunk, and where a reading empties it."""
+    for size in (1, 4, 5, 17, 64, 200, 1_500):
+        rng = random.Random(f"{question.__name__} {gaps.__name__} {size}")
+        whole, single = (
+            sg.Window(question(), policy=sg.policies.time(size * 1_000), engine="two_stacks_lite") for _ in range(2)
+        )
+        come, now = gaps(rng, max(size, 2)), 0
+        for count in (3 * size + 40, 7, size + 3, 900):
+            values, times = readings(rng, count), array("q")
+            for _ in range(count):
+                now += next(come)
+                times.append(now)
+            (column,) = whole.insert_many(values, times).values()
+            expected = [single.slide(x, t) for x, t in zip(values, times, strict=True)]
+            assert column.tobytes() == array("d", expected).tobytes(), (size, count)
+        whole.verify()
+
+
 @settings(max_examples=60)
 @given(
     span=st.integers(15, 120),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import zlib
@@ -22,6 +23,7 @@ from sluicegate.monoids.layout import lay_out
 from sluicegate.reference import core as pure
 from sluicegate.reference.widths import width
 
+MOST = (-math.inf, math.inf)
 count, time = sg.policies.count, sg.policies.time
 both = pytest.mark.usefixtures("implementation_of_window")
 
@@ -105,27 +107,37 @@ def test_a_missing_row_is_named() -> None:
 
 
 def chosen(window: sg.Window, timed: bool) -> tuple[int, int]:
-    """The pair (counts) that adds least, from the leaves alone."""
+    """The pair (counts) that adds least, from the leaves alone: of several widths, each less what follows hides.
+
+    A range's two ends are measured by the same spread, so that may be left out.
+    """
     layout = window._layout
-    (term,) = terms(layout, timed)
+    given = terms(layout, timed)
     leaves = [layout.format.unpack(window._core.leaf(i)) for i in range(window._core.head, window._core.tail)]
 
-    def weight(leaf: Any) -> float:
-        return leaf[0] * width(term, leaf) if leaf[0] > 1 else 0.0
+    def extreme(term: Any, later: Any) -> float:
+        least = term.width == Width.LOW
+        return (min if least else max)((leaf[term.low if least else term.high] for leaf in later), default=MOST[least])
+
+    def weight(leaf: Any, later: Any) -> float:
+        hidden = len(given) > 1
+        wide = (width(term, leaf, extreme(term, later)) if hidden else width(term, leaf) for term in given)
+        return leaf[0] * sum(wide) if leaf[0] > 1 else 0.0
 
     def both_as_one(i: int) -> Any:
         return layout.format.unpack(window._core.combine(*(layout.format.pack(*leaf) for leaf in leaves[i : i + 2])))
 
     def key(i: int) -> tuple[float, int, int]:
         a, b, one = leaves[i], leaves[i + 1], both_as_one(i)
-        return weight(one) - weight(a) - weight(b), one[0], i
+        later = leaves[i + 2 :]
+        return weight(one, later) - weight(a, [b, *later]) - weight(b, later), one[0], i
 
     i = min(range(len(leaves) - 1), key=key)
     return i, leaves[i][0] + leaves[i + 1][0]
 
 
 @both
-@pytest.mark.parametrize("aggregate", ["mean", "max", "min", "variance", "geometric_mean", "first", "count"])
+@pytest.mark.parametrize("aggregate", ["mean", "max", "min", "variance", "geometric_mean", "first", "count", "range"])
 def test_the_pair_that_adds_least_is_merged(aggregate: str) -> None:
     """Against the definition, from the leaves alone: each time the limit is lowered by one."""
     window = sg.Window(getattr(sg, aggregate)(), policy=time(900), histograms=[pairs(20)])
@@ -143,6 +155,18 @@ def test_the_pair_that_adds_least_is_merged(aggregate: str) -> None:
             after = [bucket.count for bucket in window.buckets()]
             assert after == [*before[:place], size, *before[place + 2 :]]
             window.limit_to(20)
+
+
+@both
+@pytest.mark.parametrize("length", [20.0, 40.0])
+def test_a_range_spends_no_bucket_on_what_later_readings_hide(length: float) -> None:
+    """Waves, then greater ones, whose ends stay in the window longer: hardly a bucket is kept for those before."""
+    window = sg.Window(sg.range(), policy=count(1000), histograms=[pairs(12)])
+    for i in range(900):
+        window.insert(math.sin(i / length) * (100.0 if 500 <= i < 640 else 80.0))
+    ends = list(itertools.accumulate(bucket.count for bucket in window.buckets()))
+    assert sum(end <= 500 for end in ends) <= 1
+    assert window.query(bounds=True)["range"].exact
 
 
 @both

@@ -45,7 +45,7 @@ def kept_every_reading_once(out: Path, streams: Streams) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 def test_the_same_zeros(data: Callable[[str], Path], sluicegate: Any, tmp_path: Path) -> None:
     """Each file through its agent, then all in one merge: per file and as one fleet no window is outside its bounds."""
     feeds = []

@@ -30,11 +30,21 @@ ctypedef struct Node:
     uint64_t priority  # of a closed bucket
     bint paired  # both are closed
     int state
+    unsigned int look  # when its pair was priced because of what is behind it
 
 
 cdef class Pairs(Engine):
     cdef Term* terms
     cdef int m
+    cdef bint ranged  # the buckets are of a range: what is in which slot is known
+    cdef bint extremes  # there are no others
+    cdef bint hiding  # extremes among them are judged by what follows, too
+    cdef double* base  # of each: the extreme of all behind the closed buckets, as far as the costs know it
+    cdef double* known  # the same before the last change
+    cdef unsigned int look
+    cdef double* later  # and of all behind the open one: who keeps a tail tells it
+    cdef double* behind  # and of all behind a pair, or its second bucket
+    cdef double* between  # and of all behind its first one
     cdef readonly int64_t merges  # so far
     cdef int64_t due  # the number of merges from which the scales are taken anew
     cdef Node* root
@@ -63,15 +73,25 @@ cdef class Pairs(Engine):
     cdef void close(self, Node* node) noexcept nogil
     cdef void choose_below(self, Node* node) noexcept nogil
     cdef void unlink(self, Node* node) noexcept nogil
+    cdef Node* detach(self, Node* node) noexcept nogil
     cdef void remove(self, Node* node) noexcept nogil
     cdef void refresh(self, Node* node) noexcept nogil
     cdef void choose(self, Node* node) noexcept nogil
     cdef void refresh_from(self, Node* node) noexcept nogil
     cdef void choose_from(self, Node* node) noexcept nogil
     cdef void price(self, Node* node) noexcept nogil
+    cdef void judge(self, Node* node) noexcept nogil
+    cdef void look_behind(self, Node* node) noexcept nogil
+    cdef void take_behind(self, const Slot* later) noexcept nogil
+    cdef Node* last_beyond(self, const Term* t, Node* before) noexcept nogil
+    cdef void reveal(self, int k, Node* last, double height) noexcept nogil
+    cdef void revalue(self, Node* node) noexcept nogil
+    cdef void look_at_newest(self) noexcept nogil
+    cdef void forget_behind(self) noexcept nogil
+    cdef void together(self, Slot* out, const Slot* a, const Slot* b) noexcept nogil
     cdef void reprice(self) noexcept nogil
     cdef void choose_all(self, Node* node) noexcept nogil
     cdef void rescale(self) noexcept nogil
     cdef const Slot* closed_rest(self) noexcept nogil
     cdef int check_node(self, Node* node) except -1
-    cdef double added(self, const Slot* pair, const Slot* first, const Slot* second) noexcept nogil
+    cdef double added(self, const Slot* first, const Slot* second) noexcept nogil

@@ -60,6 +60,8 @@ cdef class Staged(Engine):
     cdef void take_back(self) noexcept nogil
     cdef int spill(self, int verdict) except -1 nogil
     cdef int merge_stored(self) noexcept nogil
+    cdef bint stored_wants(self, const Slot* leaf) noexcept nogil
+    cdef void tell_later(self, int64_t first) noexcept nogil
     cdef int take_state(self, int64_t index) noexcept nogil
     cdef void settle(self) noexcept nogil
     cdef void split(self, int64_t pivot) noexcept nogil

@@ -13,6 +13,7 @@ from libc.string cimport memcmp
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.pairs cimport FRESH, GIVEN, TOOK, Pairs
 from sluicegate.engines.program cimport H_T_FIRST, H_T_LAST, H_O_FIRST, Program, Slot, combine, copy
+from sluicegate.engines.widths cimport Term, extreme, further, is_extreme, nothing
 from sluicegate.histograms._max_like cimport MaxRule
 
 import struct
@@ -249,10 +250,30 @@ cdef class Staged(Engine):
 
     cdef int merge_stored(self) noexcept nogil:
         """The stored pair that adds least becomes one; what `Pairs.merge` says of it."""
-        cdef int touched = self.stored.merge()
+        cdef int touched
+        self.tell_later(self.base)
+        touched = self.stored.merge()
         self.tail -= 1
         self.changed()
         return touched
+
+    cdef bint stored_wants(self, const Slot* leaf) noexcept nogil:
+        """What `Pairs.wants` says of the oldest staged bucket."""
+        self.tell_later(self.base + 1)
+        return self.stored.wants(leaf)
+
+    cdef void tell_later(self, int64_t first) noexcept nogil:
+        """Let the stored ones know the extremes of what is staged from `first` on: what that hides costs nothing."""
+        cdef double* later = self.stored.later
+        cdef const Term* t
+        cdef int k
+        for k in range(self.stored.m if self.stored.hiding else 0):
+            t = &self.stored.terms[k]
+            later[k] = nothing(t)
+            if is_extreme(t) and first < self.pivot:
+                later[k] = extreme(t, self.fold(first))
+            if is_extreme(t) and first < self.top:
+                later[k] = further(t, later[k], extreme(t, self.back()))
 
     cdef void settle(self) noexcept nogil:
         """Keep the pivot between both ends."""

@@ -74,7 +74,7 @@ cdef class Staging(Ruling):
             return OPEN
         if self.staged.hides(old, newest) or not self.staged.candidate(old):
             return JOIN
-        return JOIN if self.limit and self.staged.kept() >= self.limit and self.staged.stored.wants(old) else OPEN
+        return JOIN if self.limit and self.staged.kept() >= self.limit and self.staged.stored_wants(old) else OPEN
 
     cdef void note_oldest(self) noexcept nogil:
         """The oldest bucket takes over another: what has left of it stays known."""

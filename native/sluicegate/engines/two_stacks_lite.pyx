@@ -169,6 +169,32 @@ cdef inline void glide_by(
             combine_by(op, self.p, out + j, front + j, back)
 
 
+cdef inline void glide_to(
+    TwoStacksLite self, Op op, Slot* put, const Slot* leaves, const Slot* front, const int64_t* heads, Slot* back, Slot* out, int64_t k
+) noexcept nogil:
+    """The same wherever the window begins after each: `front` + head · w is what is before the back then."""
+    cdef int w = width_of(op, self.p)
+    cdef int64_t j
+    memcpy(put, leaves, k * w * sizeof(Slot))
+    for j in range(k):
+        combine_by(op, self.p, back, back, leaves + j * w)
+        if out != NULL:
+            combine_by(op, self.p, out + j * w, front + heads[j] * w, back)
+
+
+cdef inline int64_t readings_before(const int64_t* heads, int64_t n, int64_t end) noexcept nogil:
+    """How many of n readings leave the head before `end`: about one leaves for each that comes."""
+    cdef int64_t k
+    if heads[n - 1] < end:
+        return n
+    k = min(max(end - heads[0], 0), n - 1)
+    while k > 0 and heads[k - 1] >= end:
+        k -= 1
+    while heads[k] < end:
+        k += 1
+    return k
+
+
 cdef void run_by(TwoStacksLite self, Op op, const Block* block) noexcept nogil:
     """Nothing is allocated here, and nothing given back: elements stay where they are."""
     cdef int w = width_of(op, self.p)
@@ -190,6 +216,14 @@ cdef void run_by(TwoStacksLite self, Op op, const Block* block) noexcept nogil:
                 glide_by(self, op, put, leaf, front + w, back, out, k)
                 i, head, tail, put_room, front_room = i + k, head + k, tail + k, put_room - k, front_room - k
                 put, front, leaf = put + k * w, front + k * w, leaf + k * w
+                out = out if out == NULL else out + k * w
+                continue
+        elif Op is not Any and has_back:
+            k = readings_before(block.heads + i, min(block.n - i, put_room - 1), head + min(self.split - head, front_room)) if put_room > 1 else 0
+            if k > 3:
+                glide_to(self, op, put, leaf, front - head * w, block.heads + i, back, out, k)
+                front, front_room, head = front + (block.heads[i + k - 1] - head) * w, front_room - (block.heads[i + k - 1] - head), block.heads[i + k - 1]
+                i, tail, put_room, put, leaf = i + k, tail + k, put_room - k, put + k * w, leaf + k * w
                 out = out if out == NULL else out + k * w
                 continue
         copy_by(op, self.p, put, leaf)

@@ -169,11 +169,12 @@ SLUICEGATE_INLINE int64_t sluicegate_next_leap(const int64_t *heads, int64_t hea
     return i;
 }
 
-/* Whether more than the least window's `singles` leave with any of n readings after `head`. */
-SLUICEGATE_LANES_OF static int sluicegate_leaps(const int64_t *heads, int64_t head, int64_t n)
+/* Whether more than `singles` leave with any of n readings after `head`; `least`: so many readings it finds at least, if that many are known. */
+SLUICEGATE_LANES_OF static int sluicegate_leaps(const int64_t *heads, int64_t head, int64_t n, int64_t least)
 {
-    int64_t wrong = SLUICEGATE_FEW_AT_ONCE - (heads[0] - head);
-    for (int64_t i = 0; i + 1 < n; i++) wrong |= SLUICEGATE_FEW_AT_ONCE - (heads[i + 1] - heads[i]);
+    const int64_t most = least > SLUICEGATE_LEAST_UNEVEN ? sluicegate_singles(least) : SLUICEGATE_FEW_AT_ONCE;
+    int64_t wrong = most - (heads[0] - head);
+    for (int64_t i = 0; i + 1 < n; i++) wrong |= most - (heads[i + 1] - heads[i]);
     return wrong < 0;
 }
 
@@ -197,8 +198,9 @@ SLUICEGATE_INLINE void sluicegate_uneven_tile_##OP(sluicegate_uneven *to, const 
     const int64_t head = t->head, g = head & -SLUICEGATE_EIGHT, limit = (t->tail + n) >> 3, mask = sluicegate_mask(t, 3), end = to->end; \
     const double *leaves = t->leaves + t->tail, *newest = t->leaves + 8 * t->raised[3], *eighths = sluicegate_eighths(t); \
     double *lefts = sluicegate_tile(t), *at = lefts - g, *eight = sluicegate_ring(t, 3), right = t->right, base = t->base; \
-    int64_t i = 0, next = g + 3 * SLUICEGATE_EIGHT, raised = t->raised[3]; \
-    for (int k = 0; k < 3; k++) sluicegate_group_##OP(t, g + 8 * k, end, lefts + 8 * k); \
+    const int groups = t->top < 5 ? 2 : 3; \
+    int64_t i = 0, next = g + groups * SLUICEGATE_EIGHT, raised = t->raised[3]; \
+    for (int k = 0; k < groups; k++) sluicegate_group_##OP(t, g + 8 * k, end, lefts + 8 * k); \
     lefts[head - g] = t->left; \
     for (; i + 8 < n; i += 8, leaves += 8, heads += 8, totals += 8) { \
         while (next <= heads[7]) sluicegate_group_##OP(t, next, end, at + next), next += 8; \
@@ -224,19 +226,18 @@ SLUICEGATE_INLINE void sluicegate_uneven_turn_##OP(sluicegate_uneven *to, int64_
 { \
     sluicegate_steady *t = &to->s; \
     const int64_t end = to->end, from = head + restarts, g = from & -SLUICEGATE_EIGHT; \
-    double right = u & 1 ? t->leaves[u - 3] : NOTHING, lefts[16]; \
+    const double newest[2] = {NOTHING, t->leaves[u - 3]}; \
+    double right = newest[u & 1], lefts[16]; \
     const int top = sluicegate_top_level(head, u); \
     sluicegate_steady_raise_##OP(t, u - 1); \
     sluicegate_eighths_##OP(t, from - 1, end); \
     sluicegate_group_##OP(t, g, end, lefts); \
     t->left = restarts ? sluicegate_##OP(t->leaves[head], lefts[from - g]) : lefts[head - g]; \
     for (int level = 1; level < top; level++) { \
-        int64_t last = (u >> level) - 2; \
-        double node; \
-        if (!(last & 1)) node = sluicegate_steady_node_##OP(t, level, last); \
-        else if (level < t->top) node = sluicegate_steady_node_##OP(t, level + 1, last >> 1); \
-        else node = sluicegate_##OP(sluicegate_steady_node_##OP(t, level, last - 1), sluicegate_steady_node_##OP(t, level, last)); \
-        right = sluicegate_##OP(node, right); \
+        const int64_t last = (u >> level) - 2; \
+        const double node = sluicegate_steady_node_##OP(t, level, last); \
+        const double some[2] = {node, sluicegate_##OP(sluicegate_steady_node_##OP(t, level, last - 1), node)}; \
+        right = sluicegate_##OP(some[last & 1], right); \
     } \
     t->head = head, t->right = right; \
 } \
@@ -271,7 +272,7 @@ SLUICEGATE_LOOP void sluicegate_uneven_##OP(sluicegate_uneven *to, int64_t n, do
     sluicegate_eighths_##OP(t, t->head, own.end); \
     for (; n > 0; n -= k) { \
         k = n < SLUICEGATE_TILE ? n : SLUICEGATE_TILE; \
-        const int leaps = sluicegate_find_heads(&own, t->head, t->tail, k, heads) && sluicegate_leaps(heads, t->head, k); \
+        const int leaps = sluicegate_find_heads(&own, t->head, t->tail, k, heads) && sluicegate_leaps(heads, t->head, k, t->tail + 1 - heads[k - 1]); \
         for (i = 0; i < k; i += m) { \
             int64_t u = t->tail + 2, level, grows; \
             sluicegate_uneven_change_##OP(&own, heads[i], u); \

@@ -25,7 +25,8 @@ class Constrained:
     quarter of that size, so that there is a choice. A bucket weighs its readings times the width that it may add to a
     cut window's interval: of a sum P⁺ − P⁻, at most (n − 1)(M − m); of an extreme what stands after it, less the last
     value; of a variance (n − 1)(M − m)²; of what counts n − 1 (`sluicegate.histograms.widths`). A pair adds the weight
-    of both as one bucket, less their own: by so much the interval grows on average over where the edge may be. Of
+    of both as one bucket, less their own: by so much the interval grows on average over where the edge may be. Where
+    several widths are weighed, as of a range, an extreme's is only what is beyond all that follows the bucket. Of
     equals it is the pair of fewest readings, then the oldest. Several aggregates' widths are added, each as a share of
     what the whole window as one bucket might add. Its tree is `sluicegate.engines.pairs`: O(log limit) combines for a
     bucket that is opened, merged or evicted.

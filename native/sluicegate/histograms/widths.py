@@ -13,7 +13,8 @@ class Width(IntEnum):
 
     COUNT = 0  # n − 1: it is not known how many of its readings are inside
     SUM = 1  # P⁺ − P⁻ of x − center, at most (n − 1)(M − m); of logarithms without the latter
-    HIGH = 2  # the greatest value after the last maximum (M where that is not kept), less x, which is surely inside
+    HIGH = 2  # the greatest value after the last maximum (M where that is not kept), less x, which is surely inside;
+    # with other widths: less the greatest of all that follows the bucket in the window, where that is more
     LOW = 3  # alike
     RANGE = 4  # M − m
     SQUARES = 5  # (n − 1)(M − m)²

@@ -23,6 +23,7 @@ from sluicegate.reference.program import Partial
 from sluicegate.reference.widths import Weights
 
 _MASK = 2**64 - 1
+Behind = Sequence[float | None]
 
 
 class Merged(NamedTuple):
@@ -55,7 +56,6 @@ class Pairs:
         """`terms`: the widths that a merge is judged by."""
         self._combine, self._weights = combine, Weights(terms)
         self._leaves: list[Partial] = []
-        self._costs: list[float] = []  # of merging each closed bucket with the one behind it, where that is closed too
         self._state: list[State] = []
         self.merges = self._due = 0  # so far; from how many on the scales are taken anew
         self.head = self.tail = 0
@@ -67,8 +67,6 @@ class Pairs:
         self._leaves.append(leaf)
         self.tail += 1
         self._state.append(State.FRESH)
-        if len(self._leaves) > 2:
-            self._costs.append(self._adds(len(self._leaves) - 3))
 
     def join(self, reading: Partial) -> None:
         """Fold a reading into the newest bucket."""
@@ -76,12 +74,12 @@ class Pairs:
 
     def pop(self) -> None:
         """Evict the oldest bucket."""
-        del self._leaves[0], self._state[0], self._costs[:1]
+        del self._leaves[0], self._state[0]
         self.head += 1
 
     def pop_newest(self) -> None:
         """Take the newest bucket out; the one before it is open again."""
-        del self._leaves[-1], self._state[-1], self._costs[-1:]
+        del self._leaves[-1], self._state[-1]
         self.tail -= 1
 
     def mark_newest(self, state: State) -> None:
@@ -99,60 +97,59 @@ class Pairs:
 
     # merging
 
-    def merge(self) -> Merged:
+    def merge(self, later: Sequence[Partial] = ()) -> Merged:
         """Merge the neighbouring pair that adds least to the bound; of equals the fewest readings, then the oldest.
 
         What a pair adds: the weight of both as one bucket, less their own, so the interval's width, by how much it
-        grows on average over the readings at which the window's edge may stand.
+        grows on average over the readings at which the window's edge may stand. `later`: what a tail holds behind them.
         """
-        n, i = len(self._leaves), self._least()[2]
+        n, i = len(self._leaves), self._least(later)[2]
         self._leaves[i : i + 2] = [self._combine(self._leaves[i], self._leaves[i + 1])]
         self._state[i : i + 2] = [State.TOOK]
         self.merges += 1
         self.tail -= 1
-        if n > 2:
-            del self._costs[min(i, n - 3)]
-        for place in range(max(i - 1, 0), min(i + 1, len(self._costs))):
-            self._costs[place] = self._adds(place)
         return Merged(i == 0, i == n - 2)
 
-    def wants(self, leaf: Partial) -> bool:
-        """Whether `leaf` and the newest bucket are the pair that adds least of all: then it is to be joined."""
-        least = self._least()
+    def wants(self, leaf: Partial, later: Sequence[Partial]) -> bool:
+        """Whether `leaf` and the newest bucket are the pair that adds least of all: then it is to be joined.
+
+        `later`: what a tail holds behind `leaf`.
+        """
+        least = self._least(later)
         newest = self._leaves[-1]
-        wanted = (self._added(newest, leaf), int(newest[COUNT] + leaf[COUNT])) < least[:2]
+        cost, _ = self._added(newest, leaf, self._weights.behind(later))
+        wanted = (cost, int(newest[COUNT] + leaf[COUNT])) < least[:2]
         self.merges += wanted
         return wanted
 
-    def _least(self) -> tuple[float, int, int]:
+    def _least(self, later: Sequence[Partial]) -> tuple[float, int, int]:
         """What the pair that adds least adds, its readings, its place; of equals the fewest readings, the oldest."""
         if len(self._weights.terms) > 1 and self.merges >= self._due:
             self._rescale()
-        n = len(self._leaves)
-        costs = [*self._costs, self._adds(n - 2)]
-        return min((costs[i], self._readings(i), i) for i in range(n - 1))
+        found, behind = [], self._weights.behind(later)
+        for i in reversed(range(len(self._leaves) - 1)):
+            cost, behind = self._added(self._leaves[i], self._leaves[i + 1], behind)
+            found.append((cost, self._readings(i), i))
+        return min(found)
 
-    def _adds(self, i: int) -> float:
-        return self._added(*self._leaves[i : i + 2])
+    def _added(self, a: Partial, b: Partial, behind: Behind) -> tuple[float, list[float | None]]:
+        """The weight of both as one, less their own, given what is behind both; and what is behind the first.
 
-    def _added(self, a: Partial, b: Partial) -> float:
-        """The weight of both as one, less their own; where squares overflow it is no number, and counts as infinite."""
-        cost = self._weights(self._combine(a, b)) - self._weights(a) - self._weights(b)
-        return cost if cost == cost else inf
+        Where squares overflow it is no number, and counts as infinite.
+        """
+        weights, between = self._weights, self._weights.with_one(behind, b)
+        cost = weights(self._combine(a, b), behind) - weights(a, between) - weights(b, behind)
+        return cost if cost == cost else inf, between
 
     def _readings(self, i: int) -> int:
         return int(self._leaves[i][COUNT] + self._leaves[i + 1][COUNT])
 
     def _rescale(self) -> None:
-        """Measure each width by what the whole window as one bucket might add, and price every pair anew."""
+        """Measure each width by what the whole window as one bucket might add."""
         total = self.total()
         assert total is not None  # noqa: S101  a pair is to be merged
         self._weights.rescale(total)
         self._due = self.merges + len(self._leaves)
-        self._price()
-
-    def _price(self) -> None:
-        self._costs = [self._adds(i) for i in range(len(self._leaves) - 2)]
 
     # answers
 
@@ -204,7 +201,7 @@ class Pairs:
     def begin(self, head: int) -> None:
         """Empty; the next bucket's index is `head`."""
         self.head = self.tail = head
-        self._leaves, self._costs, self._state = [], [], []
+        self._leaves, self._state = [], []
 
     def finish(self) -> None:
         """Rows may be left of what a bucket took over before: when it is given out, they are told to be of no use."""
@@ -244,11 +241,10 @@ class Pairs:
         return 24 + 8 * len(self._weights.scales)
 
     def verify(self) -> None:
-        """Raise InvariantError where a kept cost is not what its buckets give."""
-        kept = self._costs
-        self._price()
-        if kept != self._costs:
-            raise InvariantError(f"costs {kept!r}, the buckets give {self._costs!r}")
+        """Raise InvariantError where the buckets are not as many as are counted."""
+        if not len(self._leaves) == len(self._state) == self.tail - self.head:
+            held = f"{len(self._leaves)} buckets, {len(self._state)} states"
+            raise InvariantError(f"{held}, {self.tail - self.head} counted")
 
 
 def _root(leaves: list[Partial]) -> int:

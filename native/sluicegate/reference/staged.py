@@ -157,7 +157,7 @@ class Staged:
     def merge_stored(self) -> Merged:
         """The stored pair that adds least becomes one."""
         self.tail -= 1
-        return self.stored.merge()
+        return self.stored.merge(self.staged)
 
     def _settle(self) -> None:
         n = len(self.staged)

@@ -101,7 +101,7 @@ class Staging(Evicting):
         if staged.hides(old, newest) or not staged.candidate(old):
             return Verdict.JOIN
         full = self.limit and staged.kept >= self.limit
-        return Verdict.JOIN if full and stored.wants(old) else Verdict.OPEN
+        return Verdict.JOIN if full and stored.wants(old, staged.staged[1:]) else Verdict.OPEN
 
     @property
     def _fewest_cut(self) -> int:
