@@ -72,7 +72,7 @@ def _row(name: str, size: int, engines: Sequence[str], effort: Effort) -> dict[s
     counts = dict.fromkeys(subjects, effort.most)
     if _has_pandas() and size <= 1 << 17:
         subjects["pandas"], counts["pandas"] = _pandas(name, size), max(2 * size, effort.most)
-    measured = alternated(subjects, effort, counts)
+    measured = alternated(subjects, effort._replace(rounds=4 * effort.rounds), counts)
     return {"window": f"{name}, {power(size)}", "aggregate": name, "size": size} | measured
 
 

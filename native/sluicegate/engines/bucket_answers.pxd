@@ -10,11 +10,12 @@ from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport BY_COUNT, K_SUM, Output
 from sluicegate.engines.bucket_lengths cimport MOST, TOLD
 from sluicegate.engines.chunks cimport at
-from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, greatest, least
+from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot
 from sluicegate.engines.small cimport Sight, know_cut
 
 cdef enum:
     SPARE = 4  # on either side of what belongs to a reading: buckets up to TOLD are written without asking where they end
+    GROUP = 64  # buckets, as in bucket_lanes.h
 
 
 cdef extern from "bucket_lanes.h" nogil:
@@ -26,6 +27,16 @@ cdef extern from "bucket_lanes.h" nogil:
         double most
         double last
         double others
+    ctypedef struct Group "bucket_group":  # the same of many, a column each
+        double* total
+        double* prefix_low
+        double* prefix_high
+        double* least
+        double* most
+        double* first
+        double* last
+        int64_t* size
+    void bucket_few(const Group* g, int64_t n, double center, double* but_one, double* but_two)
     void bucket_taken(const Cutting* k, double c, double size, int64_t n, double* out)
     void bucket_means(
         const double* outer, const double* base, const double* newest, const double* taken, int64_t n, double center, double readings,
@@ -42,8 +53,13 @@ cdef extern from "bucket_lanes.h" nogil:
 ctypedef struct Left:  # the buckets that are the oldest after some of those readings, from the head on
     int64_t first
     int64_t last
-    short alike[TOLD][MOST + 1]  # those of 1, 2 and 3 readings, and of more
-    int many[TOLD]
+    bint single  # they are of one reading each
+    bint known  # what each gives, as if of three readings at most
+    short place[MOST + 1]  # of its first reading among those of the block; 1 − SPARE: or before
+    double but_one[MOST + 1]  # what all its readings but the first give
+    double but_two[MOST + 1]
+    short longer[MOST + 1]  # those of TOLD readings and more
+    int64_t many
     double sums[MOST + 3]  # of R0 from each of them on, and from the one after the last
 
 ctypedef struct Parts:  # of each answer
@@ -69,22 +85,21 @@ cdef inline void answer_sliding(Answering self, const Left* left, Parts* parts, 
     cdef int64_t begin = self.accepted + 1 - self.value  # of the first reading's answer
     cdef double* outer = parts.outer + SPARE
     cdef double* taken = parts.taken + SPARE
-    cdef int j
-    for j in range(left.many[0]):
-        part_of_one(self, left, left.alike[0][j], begin, outer, taken)
-    for j in range(left.many[1]):
-        parts_of_few(self, left, left.alike[1][j], 2, begin, outer, taken)
-    for j in range(left.many[2]):
-        parts_of_few(self, left, left.alike[2][j], 3, begin, outer, taken)
-    for j in range(left.many[3]):
-        parts_of_many(self, left, left.alike[3][j], begin, n, outer, taken)
+    cdef int64_t h, n_left = left.last + 1 - left.first
+    if left.single:
+        for h in range(n_left):
+            part_of_one(self, left, h, begin, outer, taken)
+    elif left.many < n_left:
+        parts_of_few(left, n_left, outer, taken)
+    for h in range(left.many):
+        parts_of_many(self, left, left.longer[h], begin, n, outer, taken)
     if o.kind == K_SUM:
         bucket_sums(outer, parts.base + SPARE, parts.newest + SPARE, taken, n, self.center[0], <double> self.value, out)
     else:
         bucket_means(outer, parts.base + SPARE, parts.newest + SPARE, taken, n, self.center[0], <double> self.value, out)
 
 
-cdef inline void part_of_one(Answering self, const Left* left, int h, int64_t begin, double* outer, double* taken) noexcept nogil:
+cdef inline void part_of_one(Answering self, const Left* left, int64_t h, int64_t begin, double* outer, double* taken) noexcept nogil:
     """A bucket of one reading is there or not."""
     cdef int64_t i = node(self.forest, 0, left.first + h)[H_O_FIRST].i - begin
     outer[i], taken[i] = left.sums[h], -0.0
@@ -97,24 +112,20 @@ cdef inline void know(Cutting* k, const Output* o, const Slot* leaf, double cent
     k.last, k.others = leaf[o.last].f - center, k.total - (leaf[o.first].f - center)
 
 
-cdef inline double given(const Cutting* k, double c, double size) noexcept nogil:
-    """As small.taken_of: what the newest c of its readings give."""
-    cdef double bottom = greatest(greatest(k.low, k.last + (c - 1.0) * k.least), k.others - (size - 1.0 - c) * k.most)
-    cdef double ceiling = least(least(k.high, k.last + (c - 1.0) * k.most), k.others - (size - 1.0 - c) * k.least)
-    return least(greatest(k.total * c / size, bottom), ceiling)
+cdef inline void know_one(Group* g, int64_t i, const Output* o, const Slot* leaf) noexcept nogil:
+    """What `know` looks at."""
+    g.total[i], g.prefix_low[i], g.prefix_high[i] = leaf[o.prefix].f, leaf[o.prefix + 1].f, leaf[o.prefix + 2].f
+    g.least[i], g.most[i], g.first[i], g.last[i] = leaf[o.low].f, leaf[o.high].f, leaf[o.first].f, leaf[o.last].f
+    g.size[i] = leaf[H_COUNT].i
 
 
-cdef inline void parts_of_few(
-    Answering self, const Left* left, int h, int size, int64_t begin, double* outer, double* taken
-) noexcept nogil:
-    cdef const Slot* leaf = node(self.forest, 0, left.first + h)
-    cdef int64_t i = leaf[H_O_FIRST].i - begin
-    cdef Cutting k
-    cdef int out
-    know(&k, self.outputs, leaf, self.center[0])
-    outer[i], taken[i] = left.sums[h], -0.0
-    for out in range(1, size):
-        outer[i + out], taken[i + out] = left.sums[h + 1], given(&k, <double> (size - out), <double> size)
+cdef inline void parts_of_few(const Left* left, int64_t n, double* outer, double* taken) noexcept nogil:
+    """All as if of three readings: what is too much for a bucket the next one writes again, and too little `parts_of_many`."""
+    cdef int64_t h, i
+    for h in range(n):
+        i = left.place[h]
+        outer[i], outer[i + 1], outer[i + 2] = left.sums[h], left.sums[h + 1], left.sums[h + 1]
+        taken[i], taken[i + 1], taken[i + 2] = -0.0, left.but_one[h], left.but_two[h]
 
 
 cdef inline void parts_of_many(

@@ -5,8 +5,10 @@ from libc.stdint cimport int64_t, uint64_t
 
 from sluicegate.engines.amta cimport LEVELS, Amta
 from sluicegate.engines.answering cimport Answering
-from sluicegate.engines.answers cimport BY_COUNT
-from sluicegate.engines.bucket_answers cimport SPARE, Left, Parts, answer_sliding, answer_standing, node, top_of
+from sluicegate.engines.answers cimport BY_COUNT, Output
+from sluicegate.engines.bucket_answers cimport (
+    GROUP, SPARE, Group, Left, Parts, answer_sliding, answer_standing, bucket_few, know_one, node, top_of,
+)
 from sluicegate.engines.bucket_lengths cimport LONGEST, MOST, TOLD, Opened, lengths_by_limit, lengths_by_sum
 from sluicegate.engines.chunks cimport Queue, at, prefetch, run_at
 from sluicegate.engines.opening cimport append_sums, combine_sums, lift_bucket, lift_pair
@@ -15,8 +17,7 @@ from sluicegate.engines.small cimport Sight
 from sluicegate.histograms._sum_like cimport Sum
 
 cdef enum:
-    BUCKETS_AHEAD = 16  # their places are fetched
-    NODES_AHEAD = 12
+    NODES_AHEAD = 12  # their places are fetched; those of buckets are what has just left, mostly
 
 
 cdef int64_t open_many(
@@ -26,7 +27,7 @@ cdef int64_t open_many(
     cdef Left left
     cdef Parts parts
     cdef bint slides = self.policy == BY_COUNT and self.edge == self.accepted - self.value - 1
-    cdef int64_t most = most_readings(self, forest, s, slides, min(count, MOST))
+    cdef int64_t most = even(most_readings(self, forest, s, slides, count))
     if most < LEAST_OPENED:
         return 0
     most = in_order(times, most)
@@ -35,7 +36,7 @@ cdef int64_t open_many(
     find_lengths(self, s, slides, values, most, &opened)
     opened.k = min(opened.k, most_buckets(self, forest))
     opened.n = opened.start[opened.k]
-    if opened.n < LEAST_OPENED // 2 or (slides and not find_left(self, forest, &opened, &left)):
+    if opened.n < LEAST_OPENED // 2 or (slides and not find_left(self, forest, s, &opened, &left)):
         return 0
     forest.make_room_for(forest.tail + opened.k)
     s.oldest = node(forest, 0, forest.head)  # room for more may have taken all to longer chunks
@@ -46,6 +47,7 @@ cdef int64_t open_many(
         answer_sliding(self, &left, &parts, opened.n, out)
     elif out != NULL:
         answer_standing(self, s, &parts, opened.n, out)
+    s.fetched = opened.soon
     settle_all(self, s.ruling, slides, &opened, values, times)
     return opened.n
 
@@ -70,6 +72,12 @@ cdef inline int64_t most_readings(Answering self, Amta forest, const Sight* s, b
     return most
 
 
+cdef inline int64_t even(int64_t n) noexcept nogil:
+    """A block of so many, so that those after it are as long: each fetches for the next what leaves then."""
+    cdef int64_t blocks = (n + MOST - 1) // MOST
+    return n if n <= MOST else (n + blocks - 1) // blocks
+
+
 cdef inline int64_t end_of(const Slot* leaf) noexcept nogil:
     """The ordinal after its last reading."""
     return leaf[H_O_FIRST].i + leaf[H_COUNT].i
@@ -88,7 +96,8 @@ cdef inline void find_lengths(
     cdef int64_t share = self.finer * (self.limit - 2) if self.level else 0
     cdef int kind
     opened.k = opened.start[0] = 0
-    opened.soon = opened.later = 0
+    opened.soon = opened.later = opened.run = 0
+    opened.coming = NULL
     for kind in range(TOLD):
         opened.many[kind] = 0
     if s.ruling != NULL:
@@ -126,15 +135,18 @@ cdef inline void fetch_place(const Slot* place, int w) noexcept nogil:
     fetch_to_write(place + w - 1)
 
 
-cdef inline void fetch_old(Amta forest, int64_t head) noexcept nogil:
-    """A bucket that is the oldest soon, and the node whose sum R0 of it takes; where there is none nothing is fetched."""
-    cdef const Slot* leaf = node(forest, 0, head)
-    cdef int level = min(zeros_below(head), forest.depth - 1)
-    prefetch(leaf)
-    prefetch(leaf + 8)
-    prefetch(leaf + 16)
-    prefetch(leaf + 19)
-    prefetch(node(forest, level, head >> level) + 5)
+cdef inline void fetch_old(Amta forest, Opened* opened) noexcept nogil:
+    """Two buckets that are the oldest soon, which lie in one chunk, and the node whose sum R0 of the first of them takes."""
+    cdef int level = min(zeros_below(opened.soon), forest.depth - 1), w = forest.p.width, s
+    cdef const Slot* leaf = opened.coming
+    if opened.run == 0:
+        leaf, opened.run = node(forest, 0, opened.soon), run_at(&forest.level[forest.base], opened.soon)
+    for s in range(0, 2 * w, 8):
+        prefetch(leaf + s)
+    prefetch(node(forest, level, opened.soon >> level) + 5)
+    opened.coming = leaf + 2 * w
+    opened.run -= 2
+    opened.soon += 2
 
 
 # the new buckets
@@ -164,13 +176,10 @@ cdef inline void lift_one(
 ) noexcept nogil:
     cdef int64_t i = opened.start[k]
     cdef const int64_t* when = NULL
-    if opened.soon < opened.later:
-        fetch_old(self.forest, opened.soon)
-        fetch_old(self.forest, opened.soon + 1)
-        opened.soon += 2
+    if k & 1 and opened.soon < opened.later:  # not all at once: a processor waits for few lines at a time
+        fetch_old(self.forest, opened)
     if times != NULL:
         when = times + i
-    fetch_place(place + BUCKETS_AHEAD * self.p.width, self.p.width)
     if n == 2:
         lift_pair(&self.p, place, values + i, when, self.accepted + i, self.center[0], totals + i)
     else:
@@ -249,28 +258,61 @@ cdef inline void close_all(
 
 # what leaves
 
-cdef bint find_left(Answering self, Amta forest, Opened* opened, Left* left) noexcept nogil:
+cdef bint find_left(Answering self, Amta forest, const Sight* s, Opened* opened, Left* left) noexcept nogil:
     """The oldest buckets of these readings, and which the next block will have; False: one is longer than was reckoned with."""
-    cdef int64_t head = forest.head, after = self.accepted + opened.n - self.value, size, run = 0
-    cdef const Slot* leaf = NULL
-    cdef int kind
-    for kind in range(TOLD):
-        left.many[kind] = 0
-    while True:
-        if run == 0:
-            leaf, run = node(forest, 0, head), run_at(&forest.level[forest.base], head)
-        size = leaf[H_COUNT].i
-        if size > opened.old:
-            return False
-        kind = <int> min(size, TOLD) - 1
-        left.alike[kind][left.many[kind]] = <short> (head - forest.head)
-        left.many[kind] += 1
-        if end_of(leaf) > after:
-            break
-        leaf, run, head = leaf + forest.p.width, run - 1, head + 1
-    left.first, left.last = forest.head, head
-    opened.soon, opened.later = head + 1, 2 * head + 1 - forest.head
+    cdef int64_t n, end
+    left.known = 1 < s.n < TOLD  # a guess: the others are like the first
+    if not look_at_left(self, forest, s, opened, left):
+        return False
+    n, end = left.last + 1 - left.first, end_of(node(forest, 0, left.last))
+    left.single = end - s.oldest[H_O_FIRST].i == n
+    if not (left.single or left.known) and left.many < n:
+        left.known = True
+        look_at_left(self, forest, s, opened, left)
+    fetch_stack(forest, left.last)
+    opened.soon = max(s.fetched, (left.last + 2) & ~<int64_t> 1)
+    opened.later = min(left.last + 1 + n + n, forest.tail - 1)
     return True
+
+
+cdef bint look_at_left(Answering self, Amta forest, const Sight* s, const Opened* opened, Left* left) noexcept nogil:
+    """A group at a time; what they give only where there is more than one reading to it: each is looked at once."""
+    cdef int64_t h = 0, n, i, size, first = s.oldest[H_O_FIRST].i + self.value - self.accepted - 1, place = first
+    cdef int64_t old = opened.old, many = 0
+    cdef int w = self.p.width
+    cdef const Output* o = self.outputs
+    cdef const Slot* leaf
+    cdef Group g
+    while place < opened.n:
+        leaf, n, i = node(forest, 0, forest.head + h), min(run_at(&forest.level[forest.base], forest.head + h), GROUP), 0
+        while i < n and place < opened.n:
+            size = leaf[H_COUNT].i
+            if size > old:
+                return False
+            left.longer[many] = <short> (h + i)
+            many += size >= TOLD
+            if left.known:
+                know_one(&g, i, o, leaf)
+                left.place[h + i] = <short> place
+            place += size
+            leaf += w
+            i += 1
+        if left.known:
+            bucket_few(&g, i, self.center[0], left.but_one + h, left.but_two + h)
+        h += i
+    left.place[0] = <short> max(first, 1 - SPARE)
+    left.first, left.last, left.many = forest.head, forest.head + h - 1, many
+    return True
+
+
+cdef inline void fetch_stack(Amta forest, int64_t head) noexcept nogil:
+    """The nodes that `leave_all` takes R0 and the stack from, for this head."""
+    cdef int level = 0
+    while level < forest.depth and forest.head >> level != head >> level:
+        fetch_place(node(forest, level, head >> level), forest.p.width)
+        if not (head >> level) & 1 and (head >> level) + 1 < forest.end(level):
+            fetch_place(node(forest, level, (head >> level) + 1), forest.p.width)
+        level += 1
 
 
 cdef void leave_all(Answering self, Amta forest, Left* left) noexcept nogil:

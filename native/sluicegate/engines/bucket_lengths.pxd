@@ -8,7 +8,7 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from sluicegate.engines.program cimport H_COUNT, greatest, least
+from sluicegate.engines.program cimport H_COUNT, Slot, greatest, least
 from sluicegate.engines.small cimport Sight
 
 cdef enum:
@@ -27,6 +27,8 @@ ctypedef struct Opened:  # the buckets of a block: the k-th takes readings start
     int64_t n  # readings of them all
     int64_t soon  # leaves that the next block looks at as the oldest: from this one on they are to be fetched
     int64_t later
+    const Slot* coming  # the first of those, and how many lie behind it in its chunk; 0: nobody has looked
+    int64_t run
     int64_t old  # readings of an old bucket, at most
     short start[MOST + 1]
     short alike[TOLD][MOST + 1]  # those of 1, 2 and 3 readings, and of more

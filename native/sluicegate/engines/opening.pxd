@@ -48,6 +48,10 @@ cdef inline void put_readings(
         o[H_T_FIRST].i, o[H_T_LAST].i = times[0], times[n - 1]
     o[5].f, o[6].f, o[7].f = total, before, above
     o[18].f, o[19].f = x[0], x[n - 1]
+    if p.width == 26:
+        for s in range(20, 26):
+            o[s].f = 0.0
+        return
     for s in range(20, p.width):
         o[s].f = 0.0
 

@@ -22,6 +22,7 @@ ctypedef struct Sight:  # what stays while readings join the newest bucket
     bint sealed  # what comes next opens a bucket
     Sum* ruling  # the only sum that decides what joins, NULL: none does, or there are several
     int64_t longest  # readings of a bucket, as far as their number is limited
+    int64_t fetched  # leaves before it are on their way into the caches
     bint known  # `sums`, or `taken` and `sum`, are what the cut bucket gives
     Sums sums
     double sum

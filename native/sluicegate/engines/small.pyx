@@ -152,7 +152,7 @@ cdef inline void know_rule(Answering self, Sight* s) noexcept nogil:
     """What stays until the limits are taken anew."""
     cdef Sum* sum
     cdef int j, found = 0
-    s.ruling, s.longest, s.sealed = NULL, LONGEST, False
+    s.ruling, s.longest, s.sealed, s.fetched = NULL, LONGEST, False, 0
     for j in range(self.rules.sums.m if self.ruled and self.rules.has_sums else 0):
         sum = &self.rules.sums.sums[j]
         if sum.dimension >= 0:
