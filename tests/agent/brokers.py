@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import shutil
 import socket
 import subprocess
@@ -13,14 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-
-def free_port() -> int:
-    """A port nobody listens on, below those that the system gives to whoever asks for any: it stays free."""
-    while True:
-        port = random.SystemRandom().randrange(12_000, 32_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 def until(true: Callable[[], Any], seconds: float = 120.0, told: Callable[[], Any] | None = None) -> None:

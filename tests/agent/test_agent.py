@@ -18,12 +18,13 @@ import pytest
 
 pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
 import paho.mqtt.client as mqtt
-from brokers import free_port, mosquitto, until
+from brokers import mosquitto, until
 from paho.mqtt.enums import CallbackAPIVersion
 
 from sluicegate import chunks
 from sluicegate_agent.config import load
 from sluicegate_agent.plan import plan
+from sluicegate_demo.ports import free_port
 
 SLUICEGATE = [sys.executable, "-m", "sluicegate"]
 CONFIGURATION = """

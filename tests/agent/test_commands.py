@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from brokers import free_port
 
 from sluicegate_agent.config import load
 from sluicegate_agent.state import State
+from sluicegate_demo.ports import free_port
 
 CONFIGURATION = """
 [device]

@@ -22,12 +22,13 @@ import pytest
 
 pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
 import paho.mqtt.client as mqtt
-from brokers import free_port, mosquitto, until
+from brokers import mosquitto, until
 from paho.mqtt.enums import CallbackAPIVersion
 
 from sluicegate.buckets import Bucket
 from sluicegate_agent.faults import VARIABLE
 from sluicegate_agent.state import read_status
+from sluicegate_demo.ports import free_port
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 MESSAGES, KILLS, AHEAD = 3000, 14, 90

@@ -18,11 +18,12 @@ import pytest
 
 pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
 import paho.mqtt.client as mqtt
-from brokers import free_port, mosquitto, until
+from brokers import mosquitto, until
 from paho.mqtt.enums import CallbackAPIVersion
 from test_kill_broker import accepted, link, said, start
 
 from sluicegate_agent.state import read_status
+from sluicegate_demo.ports import free_port
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 NOON, SECOND = 1_750_000_000_000_000, 1_000_000

@@ -18,13 +18,14 @@ import pytest
 
 pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
 import paho.mqtt.client as mqtt
-from brokers import free_port, mosquitto, until
+from brokers import mosquitto, until
 from paho.mqtt.enums import CallbackAPIVersion
 
 from sluicegate_agent.config import Config, build
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.messages import Message
 from sluicegate_agent.mqtt import Client, Link, parse_publish
+from sluicegate_demo.ports import free_port
 
 
 class Counts(Counter[str]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import socket
 import subprocess
@@ -20,6 +19,7 @@ from paho.mqtt.packettypes import PacketTypes  # noqa: E402
 from paho.mqtt.properties import Properties  # noqa: E402
 
 from sluicegate_demo.broker import Broker  # noqa: E402
+from sluicegate_demo.ports import free_port  # noqa: E402
 
 
 class Client:
@@ -119,14 +119,6 @@ def mosquitto(folder: Path) -> Iterator[int]:
     finally:
         process.terminate()
         process.wait(60)
-
-
-def free_port() -> int:
-    """A port nobody listens on, below those that the system gives to whoever asks for any: it stays free."""
-    while True:
-        port = random.SystemRandom().randrange(12_000, 32_000)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 def reachable(port: int) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import random
 import shutil
 import socket
 import subprocess
@@ -19,6 +18,7 @@ from typing import Any
 from sluicegate_demo.agents import AgentError, AgentProcess, topic
 from sluicegate_demo.broker import Broker
 from sluicegate_demo.places import Folder, Place
+from sluicegate_demo.ports import free_port
 from sluicegate_demo.publish import Collector, Publisher, Step, schedule
 from sluicegate_demo.readings import Feed
 
@@ -83,7 +83,7 @@ def serve(kind: str, folder: Path) -> Iterator[tuple[str, int]]:
 @contextlib.contextmanager
 def _mosquitto(binary: str, folder: Path) -> Iterator[int]:
     """No limit on what it queues: by default Mosquitto drops what an agent has not taken beyond 1,000 messages."""
-    port = _free_port()
+    port = free_port()
     text = f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\npersistence false\n"
     (folder / "mosquitto.conf").write_text(text)
     with (folder / "mosquitto.log").open("wb") as log:
@@ -94,14 +94,6 @@ def _mosquitto(binary: str, folder: Path) -> Iterator[int]:
     finally:
         process.terminate()
         process.wait(60)
-
-
-def _free_port() -> int:
-    """A port nobody listens on, below those that the system gives to whoever asks for any: it stays free."""
-    while True:
-        port = random.randrange(12_000, 32_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 def _wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

@@ -7,13 +7,14 @@ import http.client
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from sluicegate_demo.ports import free_ports
 
 DATABASE = "telemetry"
 #: From a checkout: deploy/demo/sluicegate_demo → deploy/couchbase.
@@ -33,7 +34,7 @@ class LocalGateway:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port, self._admin_port, self._metrics_port = _free_ports(3)
+        self.port, self._admin_port, self._metrics_port = free_ports(3)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -132,12 +133,3 @@ def _program() -> str:
 
 def _quoted(key: str) -> str:
     return quote(json.dumps(key), safe="")
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()

@@ -13,8 +13,8 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from gateway import databases
-from gateway.ports import free_ports
 from gateway.process import Killed
+from sluicegate_demo.ports import free_ports
 
 _UP_SECONDS = 120.0
 

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
-from gateway.ports import free_ports
 from gateway.process import Killed
+from sluicegate_demo.ports import free_ports
 
 BUCKET, PASSWORD = "telemetry", "secret"
 _UP_SECONDS = 120.0

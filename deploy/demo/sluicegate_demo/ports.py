@@ -1,4 +1,4 @@
-"""Ports of the loopback that nobody uses now."""
+"""Ports of the loopback that nobody uses now, and that the system gives to nobody who asks for any."""
 
 from __future__ import annotations
 
@@ -15,3 +15,8 @@ def free_ports(count: int) -> list[int]:
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             found = [*found, port] if port not in found else found
     return found
+
+
+def free_port() -> int:
+    """One of them."""
+    return free_ports(1)[0]
