@@ -13,10 +13,11 @@ from sluicegate.engines.bucket_lengths cimport LONGEST, MOST, TOLD, Opened, leng
 from sluicegate.engines.chunks cimport Queue, at, prefetch, run_at
 from sluicegate.engines.opening cimport append_sums, combine_sums, lift_bucket, lift_pair
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, copy, greatest, least
-from sluicegate.engines.small cimport Sight
+from sluicegate.engines.small cimport Sight, carry_sample
 from sluicegate.histograms._sum_like cimport Sum
 
 cdef enum:
+    MOST_ALONE = 768  # readings at once where each opens a bucket: of more the first would have left the caches
     NODES_AHEAD = 12  # their places are fetched; those of buckets are what has just left, mostly
 
 
@@ -27,7 +28,7 @@ cdef int64_t open_many(
     cdef Left left
     cdef Parts parts
     cdef bint slides = self.policy == BY_COUNT and self.edge == self.accepted - self.value - 1
-    cdef int64_t most = even(most_readings(self, forest, s, slides, count))
+    cdef int64_t most = even(most_readings(self, forest, s, slides, count), MOST if s.newest[H_COUNT].i > 1 else MOST_ALONE)
     if most < LEAST_OPENED:
         return 0
     most = in_order(times, most)
@@ -72,10 +73,10 @@ cdef inline int64_t most_readings(Answering self, Amta forest, const Sight* s, b
     return most
 
 
-cdef inline int64_t even(int64_t n) noexcept nogil:
+cdef inline int64_t even(int64_t n, int64_t most) noexcept nogil:
     """A block of so many, so that those after it are as long: each fetches for the next what leaves then."""
-    cdef int64_t blocks = (n + MOST - 1) // MOST
-    return n if n <= MOST else (n + blocks - 1) // blocks
+    cdef int64_t blocks = (n + most - 1) // most
+    return n if n <= most else (n + blocks - 1) // blocks
 
 
 cdef inline int64_t end_of(const Slot* leaf) noexcept nogil:
@@ -165,6 +166,7 @@ cdef void open_all(
         place = node(forest, 0, forest.tail)
         end = first + <int> min(opened.k - first, run_at(&forest.level[forest.base], forest.tail))
         lift_all(self, opened, first, end, place, next, values, times, parts.newest + SPARE)
+        carry_sample(self, place)
         raise_all(forest, end - first)
         close_all(self, forest, opened, first, end, closed, place, parts.base + SPARE)
         closed = place + (end - 1 - first) * forest.p.width

@@ -12,7 +12,7 @@ from sluicegate.engines.program cimport H_COUNT, Slot, greatest, least
 from sluicegate.engines.small cimport Sight
 
 cdef enum:
-    MOST = 768  # readings: what is noted of them takes some 50 KB of the stack
+    MOST = 1024  # readings: what is noted of them takes some 70 KB of the stack
     LONGEST = 96  # of a bucket: runs of more are as quick by themselves
     TOLD = 4  # readings of a bucket, as far as their number is looked up
     UNTOLD = 2 * TOLD  # of the bucket before: where they are as many, lengths are found one after the other

@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t
 from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport Cut, Output, Sums, cut_sum
 from sluicegate.engines.program cimport Slot
+from sluicegate.histograms._statistics cimport Moments, c_merge
 from sluicegate.histograms._sum_like cimport Sum
 
 ctypedef struct Sight:  # what stays while readings join the newest bucket
@@ -44,3 +45,16 @@ cdef inline void know_cut(Answering self, const Output* o, Sight* s, int64_t mos
     where.least, where.most, where.taken = 1, most, most
     s.taken = 0
     s.sum, s.known = cut_sum(o, s.oldest, where, self.center[o.dimension], &s.taken), True
+
+
+cdef inline void carry_sample(Answering self, Slot* leaf) noexcept nogil:
+    """The first reading after limits were taken anew brings the results that they were taken from into its bucket."""
+    cdef Moments sample
+    cdef int j
+    if not (self.ruled and self.rules.sampling):
+        return
+    sample.n, sample.m2 = 1.0, 0.0
+    for j in range(self.rules.sums.m):
+        sample.mean = self.rules.sums.sums[j].result
+        c_merge(<Moments*> (leaf + self.sample_slot[j]), &sample)
+    self.rules.sampling = False

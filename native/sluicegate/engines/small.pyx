@@ -48,7 +48,12 @@ cdef int64_t take_small(
         return take_staged(self, values, times, count, out, row, bounds)
     see(self, &s)
     know_rule(self, &s)
-    while i < count and calm < CALM and s.whole and not is_due(self):
+    s.fetched = 0
+    while i < count and calm < CALM and s.whole:
+        if is_due(self):
+            if not (many and refreshed(self, &s)):
+                break
+            pause = 0
         time = self.accepted if times == NULL else times[i]
         opens = s.sealed or not joins_small(self, &s, values, time)
         if opens and self.limit and self.forest.tail - self.forest.head >= self.limit:
@@ -76,12 +81,14 @@ cdef int64_t take_small(
                 continue
         if not opens:
             fold_small(&self.p, s.newest, values, time, self.accepted, self.center)
+            carry_sample(self, s.newest)
             self.forest.stale = True
             calm += 1
             took_small(self, values, True)
         else:
             s.sealed = False
             lift_small(&self.p, self.reading, values, time, self.accepted, self.center)
+            carry_sample(self, self.reading)
             self.forest.push(self.reading)
             self.created += 1
             calm = 0
@@ -127,6 +134,7 @@ cdef int64_t open_small(
     else:
         most = limited = joined_by_limit(self, s, most)
     n = lift_bucket(&self.p, place, s.ruling, values, times, self.accepted, limited, self.center[0], totals)
+    carry_sample(self, place)
     if self.ruled:
         self.rules.sums.n = n
         s.sealed = s.ruling != NULL and self.limit == 0 and n < most
@@ -152,7 +160,7 @@ cdef inline void know_rule(Answering self, Sight* s) noexcept nogil:
     """What stays until the limits are taken anew."""
     cdef Sum* sum
     cdef int j, found = 0
-    s.ruling, s.longest, s.sealed, s.fetched = NULL, LONGEST, False, 0
+    s.ruling, s.longest, s.sealed = NULL, LONGEST, False
     for j in range(self.rules.sums.m if self.ruled and self.rules.has_sums else 0):
         sum = &self.rules.sums.sums[j]
         if sum.dimension >= 0:
@@ -297,6 +305,16 @@ cdef inline bint is_due(Answering self) noexcept nogil:
     if self.ruled and (self.accepted >= self.rules.due_at or self.rules.sampling):
         return True
     return self.policy == CUSTOM and self.accepted >= self.condition.wakes
+
+
+cdef bint refreshed(Answering self, Sight* s) noexcept nogil:
+    """Take the limits anew between two readings, as `accept` does; False: a compiled rule has to be asked."""
+    if self.policy == CUSTOM and self.accepted >= self.condition.wakes:
+        return False
+    if self.accepted >= self.rules.due_at:
+        self.refresh_rules()
+        know_rule(self, s)
+    return True
 
 
 cdef inline Slot* leaf_of(Answering self, int64_t index) noexcept nogil:
