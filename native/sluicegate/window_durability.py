@@ -122,7 +122,8 @@ class Keeping(Taking):
             self._core, self._engine, isinstance(self._policy, Custom), store, plan, layout, described, seal
         )
         self._core = cast(Core, core)
-        self.__dict__.pop("slide", None)  # the window's own, which goes through it
+        for own in ("slide", "_column"):  # the window's, which go through it
+            self.__dict__.pop(own, None)
         return core
 
     def _first(self, index: int) -> int:

@@ -22,6 +22,7 @@ class Taking(Answering):
     """A window that takes readings."""
 
     _reader: Reader
+    _column: str | None = None  # the only aggregate's name, where compiled code takes a flat buffer as it is given
 
     def insert(self, value: float | Mapping[str, float] | Sequence[float], time: int | None = None) -> None:
         """Take one reading, then evict by the policy. O(1) amortised, O(log n) worst.
@@ -54,6 +55,10 @@ class Taking(Answering):
         if hasattr(core, "slide") and not isinstance(self._policy, Custom) and not self._withheld:
             core.serve(self._layout.names, self._reader.row, in_range, bool(self._layout.positive))
             self.slide = core.slide  # type: ignore[method-assign]
+            layout = self._layout
+            alone = len(layout.dimensions) == len(layout.names) == len(layout.numbers(layout.names)) == 1
+            if alone and not layout.positive and not isinstance(self._policy, Time):
+                self._column = layout.names[0]
 
     @overload
     def insert_many(
@@ -79,6 +84,10 @@ class Taking(Answering):
         a value that is not finite, or not greater than 0 where a geometric mean reads it (with its index), a time out
         of range, wrong lengths or types; PolicyError where the policy raised (the readings up to there are in).
         """
+        if times is None and results and not bounds and self._column is not None:
+            column = self._core.column_after(values)
+            if column is not None:
+                return {self._column: column}
         flat = flat_values(values, len(self._layout.dimensions))
         refuse_not_positive(flat, self._layout)
         if times is None:

@@ -50,7 +50,7 @@ cdef array.array DOUBLES = array.array("d")
 cdef list RECENT = []  # columns given out lately, the newest last
 
 
-def new_column(Py_ssize_t readings):
+cpdef array.array new_column(Py_ssize_t readings):
     """Room for a result a reading, not filled: zeros would cost as much as a result.
 
     A column that its taker has let go is given out again, since new memory costs more than the results in it: at most
@@ -94,16 +94,21 @@ cdef inline bint has_not_positive(const uint64_t* bits, int64_t n) noexcept nogi
 
 def first_refused(const double[::1] values not None):
     """Index of the first value that is not finite or whose magnitude exceeds 2^960; −1 where all may enter."""
-    cdef Py_ssize_t count = values.shape[0], i = 0
-    cdef const uint64_t* bits
+    cdef Py_ssize_t count = values.shape[0], i
     if not count:
         return -1
-    bits = <const uint64_t*> &values[0]
     with nogil:
-        while count - i > AT_ONCE and not lanes_refused(bits + i, AT_ONCE, MAGNITUDE_BITS):
-            i += AT_ONCE
-        while i < count and not lanes_refused(bits + i, 1, MAGNITUDE_BITS):
-            i += 1
+        i = first_not_entering(&values[0], count)
+    return i
+
+
+cdef int64_t first_not_entering(const double* values, int64_t count) noexcept nogil:
+    cdef const uint64_t* bits = <const uint64_t*> values
+    cdef int64_t i = 0
+    while i < count and not lanes_refused(bits + i, min(count - i, AT_ONCE), MAGNITUDE_BITS):
+        i += AT_ONCE
+    while i < count and not lanes_refused(bits + i, 1, MAGNITUDE_BITS):
+        i += 1
     return i if i < count else -1
 
 

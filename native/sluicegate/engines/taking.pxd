@@ -17,6 +17,7 @@ cdef class Taking(Batching):
     cdef bint may_enter(self, double x) noexcept nogil
     cdef int64_t time_from(self, time) except? -1
     cdef object answer(self)
+    cdef int take_column(self, const double* values, int64_t count, double* out) except -1
     cdef int take_any(self, const double* values, const int64_t* time, double* out) except -1 nogil
     cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil  # a row of answers
     cdef int accept(self, const double* values, int64_t time) except -1 nogil

@@ -1,10 +1,13 @@
 """Readings: one by one and in batches, with the answers after each; see taking.pxd."""
 
+from cpython cimport array
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from libc.math cimport fabs, isnan
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport strcmp
 
 from sluicegate.engines.answers cimport (
     BY_COUNT, BY_TIME, CUSTOM, K_RATE, Cut, Output, bucket_answer, exact_answer, is_slot, is_whole, may_lack,
@@ -12,6 +15,7 @@ from sluicegate.engines.answers cimport (
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.batching cimport Batching, of_nothing
 from sluicegate.engines.bucket_lengths cimport LONGEST
+from sluicegate.engines.checks cimport first_not_entering, new_column
 from sluicegate.engines.program cimport MAX, MIN, SUM, Slot, lift
 from sluicegate.engines.small cimport opens_many, take_small
 from sluicegate.engines.times cimport time_at
@@ -94,6 +98,38 @@ cdef class Taking(Batching):
         for k in range(self.answers):
             named[self.names[k]] = answer_of(&self.outputs[k], out + k)
         return named
+
+    def column_after(self, values):
+        """`insert_many` without times into a window of one dimension and one aggregate: its column.
+
+        None, and nothing has changed: `values` is no flat buffer of float64, or some may not enter.
+        """
+        cdef Py_buffer view
+        cdef array.array column = None
+        if not PyObject_CheckBuffer(values):
+            return None
+        try:
+            PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+        except (BufferError, ValueError):
+            return None
+        try:
+            if is_flat(&view) and first_not_entering(<const double*> view.buf, view.shape[0]) < 0:
+                column = new_column(view.shape[0])
+                self.take_column(<const double*> view.buf, view.shape[0], column.data.as_doubles)
+        finally:
+            PyBuffer_Release(&view)
+        return column
+
+    cdef int take_column(self, const double* values, int64_t count, double* out) except -1:
+        self.enter()
+        try:
+            if self.condition.growing:
+                self.refuse_fall(values, count)
+            with nogil:
+                self.run(values, NULL, count, &out, False)
+        finally:
+            self.busy = False
+        return 0
 
     def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out, int64_t step=-1):
         """Take a batch of readings in a flat buffer; each result column gets one value a reading.
@@ -247,6 +283,14 @@ cdef class Taking(Batching):
         for k in range(self.answers):
             out[k] = bucket_answer(&self.outputs[k], total, rest, leaf, where, self.center[self.outputs[k].dimension])
         return 0
+
+
+cdef inline bint is_flat(const Py_buffer* view) noexcept:
+    """Numbers that lie as float64, one after the other, and there are some."""
+    if view.ndim != 1 or view.itemsize != sizeof(double) or view.shape[0] == 0 or view.format == NULL:
+        return False
+    return not (strcmp(view.format, "d") and strcmp(view.format, "@d") and strcmp(view.format, "=d"))
+
 
 # a reading of a plain window
 
