@@ -23,7 +23,7 @@ QUESTIONS: dict[str, Any] = {
     "min": sg.min(),
     "mean": {"mean": sg.mean(), "count": sg.count()},
 }
-COUNTS = (*range(1, 41), 63, 64, 65, 100, 127, 128, 129, 159, 160, 161)
+COUNTS = (*range(1, 41), 63, 64, 65, 100, 127, 129, 159, 200, 257, 319, 320, 321)
 SPANS = (
     1,
     999,
