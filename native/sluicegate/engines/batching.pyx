@@ -315,7 +315,7 @@ cdef class Batching(Answering):
                 if i and times[i] < times[i - 1]:
                     return -1
                 if wrong < MOST_WRONG:
-                    k = guess_along(&self.times, self.value, end, times + i, n - i, head, heads + i, &jump)
+                    k = guess_along(&self.times, self.value, self.engine.tail + i, end, times + i, n - i, head, heads + i, &jump)
                     if k > 0:
                         i, head = i + k, heads[i + k - 1]
                         continue

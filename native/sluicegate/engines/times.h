@@ -8,7 +8,9 @@
 enum {
     SLUICEGATE_NEAR = 32,  /* readings whose heads are guessed together */
     SLUICEGATE_FAR = 128,  /* at most: none waits for another's head */
-    SLUICEGATE_AROUND = 3  /* times looked at before and after a guess: right where fewer readings too many or too few have left */
+    SLUICEGATE_WIDE = 512,  /* where they lie together */
+    SLUICEGATE_CLOSE = 2,  /* times looked at before and after a guess there, at first */
+    SLUICEGATE_AROUND = 3  /* and elsewhere: right where fewer readings too many or too few have left */
 };
 
 /* Whether each of n times is `step` after the one before it. */
@@ -94,6 +96,27 @@ SLUICEGATE_LANES_OF static int64_t times_guess(
     if (late >> 63) return -1;
     return off < 0 ? 0 : odd ? 2 * SLUICEGATE_AROUND - 1 : 1;
 }
+
+/* The same of n readings, a multiple of NEAR, whose times are offsets, too: of `comes`, `less` is what leads to the cuts. */
+#define SLUICEGATE_TIMES_ALONG(NAME, AROUND) \
+SLUICEGATE_LANES_OF static int64_t times_along_##NAME( \
+    const int32_t *restrict kept, const int32_t *restrict comes, uint32_t less, int64_t head, int64_t *restrict heads, int64_t n) \
+{ \
+    int32_t off = 0, odd = 0, late = 0; \
+    n &= -SLUICEGATE_NEAR; \
+    for (int64_t j = 1; j < n; j++) late |= comes[j] < comes[j - 1] ? -1 : 0; \
+    for (int64_t j = 0; j < n; j++) { \
+        int32_t stay = 0, cut = (int32_t) ((uint32_t) comes[j] - less); \
+        for (int k = -AROUND; k < AROUND; k++) stay += kept[j + k] > cut; \
+        off |= (stay - 1) | (2 * AROUND - 1 - stay); \
+        odd |= stay ^ AROUND; \
+        heads[j] = head + j + (AROUND - stay); \
+    } \
+    if (late) return -1; \
+    return off < 0 ? 0 : odd ? 2 * AROUND - 1 : 1; \
+}
+SLUICEGATE_TIMES_ALONG(close, SLUICEGATE_CLOSE)
+SLUICEGATE_TIMES_ALONG(around, SLUICEGATE_AROUND)
 
 /* The most by which heads[0 … n − 1] go on at once, or more than that. */
 SLUICEGATE_LANES_OF static int64_t times_jump(const int64_t *heads, int64_t n)
