@@ -15,8 +15,8 @@ cdef extern from "times.h" nogil:
     int AROUND "SLUICEGATE_AROUND"
     bint times_near(const int32_t* kept, const int32_t* cuts, int64_t head, int64_t* heads)
     int64_t times_guess(const int32_t* kept, const uint64_t* times, uint64_t first, int64_t head, int64_t* heads, int n)
-    int64_t times_along_close(const int32_t* kept, const int32_t* comes, uint32_t less, int64_t head, int64_t* heads, int64_t n)
-    int64_t times_along_around(const int32_t* kept, const int32_t* comes, uint32_t less, int64_t head, int64_t* heads, int64_t n)
+    int64_t times_along_close(const int32_t* kept, const int32_t* comes, uint32_t less, int64_t head, int64_t* heads, int n)
+    int64_t times_along_around(const int32_t* kept, const int32_t* comes, uint32_t less, int64_t head, int64_t* heads, int n)
     int64_t times_jump(const int64_t* heads, int64_t n)
 
 cdef enum:
@@ -163,9 +163,9 @@ cdef inline int64_t guess_together(
         if i == 0 and not (kept[k - 1] <= cut and kept[k - 2] <= cut and kept[k - 3] <= cut):
             break
         if width == WIDE:
-            most = times_along_close(kept + k, comes + i, <uint32_t> less, first + k, heads + i, m)
+            most = times_along_close(kept + k, comes + i, <uint32_t> less, first + k, heads + i, <int> m)
         else:
-            most = times_along_around(kept + k, comes + i, <uint32_t> less, first + k, heads + i, m)
+            most = times_along_around(kept + k, comes + i, <uint32_t> less, first + k, heads + i, <int> m)
         if most < 0:
             return -1
         if most:

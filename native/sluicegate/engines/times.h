@@ -97,23 +97,33 @@ SLUICEGATE_LANES_OF static int64_t times_guess(
     return off < 0 ? 0 : odd ? 2 * SLUICEGATE_AROUND - 1 : 1;
 }
 
-/* The same of n readings, a multiple of NEAR, whose times are offsets, too: of `comes`, `less` is what leads to the cuts. */
+/* Whether one of n offsets, a multiple of NEAR, is before the one before it. */
+SLUICEGATE_LANES_OF static int times_go_back(const int32_t *restrict offsets, int n)
+{
+    const int32_t *last = offsets + n - 9;  /* eight pairs of which one was seen: no loop has a rest */
+    int32_t back = 0;
+    n &= -SLUICEGATE_NEAR;
+    for (int j = 0; j < n - 8; j++) back |= offsets[j + 1] < offsets[j] ? -1 : 0;
+    for (int j = 0; j < 8; j++) back |= last[j + 1] < last[j] ? -1 : 0;
+    return back != 0;
+}
+
+/* The same of n readings whose times are offsets, too: less `less` they are the cuts. */
 #define SLUICEGATE_TIMES_ALONG(NAME, AROUND) \
 SLUICEGATE_LANES_OF static int64_t times_along_##NAME( \
-    const int32_t *restrict kept, const int32_t *restrict comes, uint32_t less, int64_t head, int64_t *restrict heads, int64_t n) \
+    const int32_t *restrict kept, const int32_t *restrict comes, uint32_t less, int64_t head, int64_t *restrict heads, int n) \
 { \
-    int32_t off = 0, odd = 0, late = 0; \
+    int32_t least = 0, most = -2 * AROUND; \
     n &= -SLUICEGATE_NEAR; \
-    for (int64_t j = 1; j < n; j++) late |= comes[j] < comes[j - 1] ? -1 : 0; \
-    for (int64_t j = 0; j < n; j++) { \
-        int32_t stay = 0, cut = (int32_t) ((uint32_t) comes[j] - less); \
-        for (int k = -AROUND; k < AROUND; k++) stay += kept[j + k] > cut; \
-        off |= (stay - 1) | (2 * AROUND - 1 - stay); \
-        odd |= stay ^ AROUND; \
-        heads[j] = head + j + (AROUND - stay); \
+    for (int j = 0; j < n; j++) { \
+        int32_t stay = 0, cut = (int32_t) ((uint32_t) comes[j] - less);  /* `stay` as masks give it: less than 0 */ \
+        for (int k = -AROUND; k < AROUND; k++) stay += kept[j + k] > cut ? -1 : 0; \
+        least = stay < least ? stay : least; \
+        most = stay > most ? stay : most; \
+        heads[j] = head + (j + AROUND + stay); \
     } \
-    if (late) return -1; \
-    return off < 0 ? 0 : odd ? 2 * AROUND - 1 : 1; \
+    if (times_go_back(comes, n)) return -1; \
+    return most == 0 || least == -2 * AROUND ? 0 : most != -AROUND || least != -AROUND ? 2 * AROUND - 1 : 1; \
 }
 SLUICEGATE_TIMES_ALONG(close, SLUICEGATE_CLOSE)
 SLUICEGATE_TIMES_ALONG(around, SLUICEGATE_AROUND)

@@ -4,7 +4,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from sluicegate.engines.chunks cimport ask_for, clear, drop, give_back, has_room, held, release, reserve, shape_by
+from sluicegate.engines.chunks cimport ask_for, at, clear, drop, give_back, has_room, held, release, reserve, run_at, shape_by
 
 cdef extern from "times.h" nogil:
     bint times_even(const uint64_t* times, int64_t n, uint64_t step)
@@ -89,14 +89,18 @@ cdef int keep_even(Times* t, int64_t index, uint64_t first, uint64_t step, int64
 
 
 cdef int keep(Times* t, int64_t index, const int64_t* times, int64_t n) noexcept nogil:
-    cdef int64_t i = 0, k
+    cdef int64_t i = 0, k, whole
     start_at(t, index)
     while i < n:
         k = min(left_in_block(index + i), n - i)
         if k == BLOCK and not begins_even(<const uint64_t*> times + i):
-            if keep_uneven_block(t, (index + i) >> BLOCK_BITS, <const uint64_t*> times + i) < 0:
+            whole = keep_uneven_blocks(t, (index + i) >> BLOCK_BITS, <const uint64_t*> times + i, n - i)
+            if whole < 0:
                 return -1
-        elif keep_in_block(t, index + i, <const uint64_t*> times + i, k) < 0:
+            if whole:
+                i += whole
+                continue
+        if keep_in_block(t, index + i, <const uint64_t*> times + i, k) < 0:
             return -1
         i += k
     return 0
@@ -107,16 +111,25 @@ cdef inline bint begins_even(const uint64_t* times) noexcept nogil:
     return times[2] - times[1] == step and times[3] - times[2] == step
 
 
-cdef inline int keep_uneven_block(Times* t, int64_t block, const uint64_t* times) noexcept nogil:
-    """A whole block at once: nothing of it is written twice."""
+cdef inline int64_t keep_uneven_blocks(Times* t, int64_t block, const uint64_t* times, int64_t n) noexcept nogil:
+    """The times of up to n readings in whole blocks, none of which begins evenly: nothing is written twice. How many it was; −1: no memory."""
+    cdef int64_t k = 1, i
+    cdef uint64_t first = base_of(t, block, times[0])
     cdef Stretch* s
-    if open_block(t, block) < 0:
+    if not has_room(&t.odd_pool, &t.odd, t.place) and reserve(&t.odd_pool, &t.odd, t.place) < 0:
         return -1
-    s = stretch_of(t, block << BLOCK_BITS)
-    if find_place(t, s, t.place, SLOTS_OF_OFFSETS) < 0:
-        return -1
-    s.first, s.kind = base_of(t, block, times[0]), OFFSETS
-    return keep_offsets(t, s, 0, 0, times, BLOCK)
+    n = min(n >> BLOCK_BITS, run_at(&t.odd, t.place) // SLOTS_OF_OFFSETS)
+    while k < n and times[k << BLOCK_BITS] - first < NEAR_BASE and not begins_even(times + (k << BLOCK_BITS)):
+        k += 1
+    if not times_to_offsets(times, <int32_t*> at(&t.odd_pool, &t.odd, 1, t.place), k << BLOCK_BITS, first):
+        return 0
+    for i in range(block, block + k):
+        if open_block(t, i) < 0:
+            return -1
+        s = stretch_of(t, i << BLOCK_BITS)
+        s.first, s.kind = first, OFFSETS
+        t.place += SLOTS_OF_OFFSETS
+    return k << BLOCK_BITS
 
 
 cdef int keep_in_block(Times* t, int64_t index, const uint64_t* times, int64_t n) noexcept nogil:
