@@ -13,7 +13,8 @@ from sluicegate.engines.program cimport Program, Slot
 
 cdef extern from "beside.h" nogil:
     ctypedef struct Beside "sluicegate_beside":
-        const double* leaves
+        const double* from_ "from"
+        double* leaves
         double* pairs
         double* fours
         double* eight
