@@ -27,9 +27,10 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     see_to_layout(self, self.tail + block.n - block.heads[block.n - 1])  # as it will be: else it changes with every block, and back
     self.make_room_above(0, self.tail + block.n)
     self.lend_lefts(min(block.n, max(self.tail - self.head, LEAST_LEFTS)))
-    append_leaves(self, block.leaves, block.n)
     while i < block.n:
         k = self.quiet(block, i)
+        if not lays_itself(self, op, block, k):
+            append_leaves(self, block.leaves + i * self.p.width, k if k >= LEAST_GLIDE else 1)
         if k >= LEAST_GLIDE:
             old = self.head
             self.tail += k
@@ -44,6 +45,15 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
             step(self, op, block, i)
             i += 1
     return 0
+
+
+cdef inline bint goes_by_eights(Amta self, int64_t k) noexcept nogil:
+    return k >= LEAST_EIGHTS and self.depth > LEVELS_OF_EIGHT and self.pool.least >= LEVELS_OF_EIGHT
+
+
+cdef inline bint lays_itself(Amta self, Op op, const Block* block, int64_t k) noexcept nogil:
+    """Whether the loops for k readings lay their leaves down."""
+    return has_loops(op) and self.p.width == 1 and block.totals != NULL and goes_by_eights(self, k)
 
 
 cdef bint is_little(Amta self, Op op, const Block* block) noexcept nogil:
@@ -180,7 +190,7 @@ cdef inline void glide(
     copy_by(op, self.p, lefts + old * w, self.left + s)
     if Op is Any:
         glide_by_level(self, op, w, s, block, i, k, old)
-    elif k >= LEAST_EIGHTS and self.depth > LEVELS_OF_EIGHT and self.pool.least >= LEVELS_OF_EIGHT:
+    elif goes_by_eights(self, k):
         glide_by_eights(self, op, w, s, block, i, k, old)
     else:
         glide_by_level(self, op, w, s, block, i, k, old)
@@ -210,6 +220,11 @@ cdef inline void glide_by_eights(
     cdef Eights oldest, newest
     cdef Slot few[3]
     cdef Slot* right = own(self, op, s, few)
+    cdef bint lays = lays_itself(self, op, block, k)
+    cdef const Slot* leaves = block.leaves + i - before  # where they are laid here: leaf j's is at j
+    if lays:
+        lay_leaves(self, leaves + before, before, fresh - before)
+        lay_leaves(self, leaves + end, end, self.tail - end)
     memset(&oldest, 0, sizeof(Eights))
     memset(&newest, 0, sizeof(Eights))
     raise_edges(self, op, w, s, before, fresh, False)
@@ -223,7 +238,7 @@ cdef inline void glide_by_eights(
     while j < (k - 1) // EIGHT:
         if each and w == 1 and fresh < end and has_loops(op):
             n = min((k - 1) // EIGHT - j, (end - fresh) // EIGHT)
-            n = beside(self, op, &newest, &oldest, &fresh, &group, whole, right, block, i + EIGHT * j, n, lefts, steady)
+            n = beside(self, op, &newest, &oldest, &fresh, &group, whole, right, block, i + EIGHT * j, n, lefts, leaves, steady)
             j += n
             continue
         if fresh < end:
@@ -234,6 +249,8 @@ cdef inline void glide_by_eights(
             group += EIGHT
         extend(op, self.p, w, s, right, block, i + EIGHT * j, lefts, EIGHT)
         j += 1
+    if lays and fresh < end:
+        lay_leaves(self, leaves + fresh, fresh, end - fresh)
     while fresh < end:
         eight_nodes(self, op, w, s, &newest, fresh)
         fresh += EIGHT
@@ -249,7 +266,7 @@ cdef inline void glide_by_eights(
 
 cdef inline int64_t beside(
     Amta self, Op op, Eights* newest, Eights* oldest, int64_t* fresh, int64_t* group, int64_t whole, Slot* right,
-    const Block* block, int64_t i, int64_t n, Slot* lefts, bint steady
+    const Block* block, int64_t i, int64_t n, Slot* lefts, const Slot* leaves, bint steady
 ) noexcept nogil:
     """Up to n eights of readings from i on, in one loop; how many it was, where old nodes end perhaps none."""
     cdef Beside b
@@ -260,6 +277,8 @@ cdef inline int64_t beside(
         find_eights(self, oldest, 3, 1, 0, group[0])
     n = min(n, newest.left)
     begin_beside(&b, newest, oldest, <double*> (lefts + group[0]), group[0], whole)
+    b.from_ = <const double*> (leaves + fresh[0])
+    b.soon = block.soon + i if block.soon != NULL else <const int32_t*> (block.leaves + i)
     if steady and groups > 0:
         n = min(n, min(groups, oldest.left))
         right.f = beside_by(op, right.f, n, block, i, lefts, &b)

@@ -31,7 +31,11 @@ cdef inline void step(Amta self, Op op, const Block* block, int64_t i) noexcept 
 
 
 cdef inline void append_leaves(Amta self, const Slot* leaves, int64_t k) noexcept nogil:
-    cdef int64_t index = self.tail, end = self.tail + k, n, w = self.p.width
+    lay_leaves(self, leaves, self.tail, k)
+
+
+cdef inline void lay_leaves(Amta self, const Slot* leaves, int64_t index, int64_t k) noexcept nogil:
+    cdef int64_t end = index + k, n, w = self.p.width
     cdef Queue* queue = &self.level[self.base]
     while index < end:
         n = min(run_at(queue, index), end - index)

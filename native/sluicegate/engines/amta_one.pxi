@@ -109,7 +109,7 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
     self.make_room(0, self.tail)
     raise_node(self, op, leaf)
     self.tail -= 1
-    block.heads, block.totals, block.more = &head, out, False
+    block.heads, block.totals, block.more, block.soon = &head, out, False, NULL
     step(self, op, &block, 0)
     return self.head < self.tail
 

@@ -3,7 +3,7 @@
 No method keeps a pointer it was given. Those that may allocate raise MemoryError and then leave the engine as it was.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from sluicegate.engines.program cimport Program, Slot
 
@@ -17,6 +17,7 @@ ctypedef struct Block:  # readings of an exact window that come one after the ot
     int64_t jump  # at most so many leave after one reading
     bint more  # of the same batch comes next
     Slot* totals  # room for n partials: the window's after each (an empty one's is not read); NULL: not asked for
+    const int32_t* soon  # the next block reads so many of these: an engine may fetch them meanwhile; NULL: not known
 
 cdef enum:
     MOST_BLOCK = 8192

@@ -44,7 +44,7 @@ cdef class Engine:
     cdef int slide(self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
         """A block of one, for engines that know no better."""
         cdef Block block
-        block.n, block.leaves, block.heads, block.totals, block.more = 1, leaf, &head, out, False
+        block.n, block.leaves, block.heads, block.totals, block.more, block.soon = 1, leaf, &head, out, False, NULL
         block.jump = head - self.head
         self.run(&block)
         return self.head < self.tail

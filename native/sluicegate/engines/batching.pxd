@@ -30,6 +30,7 @@ cdef class Batching(Answering):
     cdef void ask_for_next(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row, int64_t head
     ) noexcept nogil
+    cdef const int32_t* times_soon(self, int64_t head, int64_t n) noexcept nogil
     cdef int room_for_blocks(self, int64_t n) except -1 nogil
     cdef int take_steadily(self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row) except -1 nogil
     cdef bint goes_steadily(self, const int64_t* times) noexcept nogil

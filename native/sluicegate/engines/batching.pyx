@@ -13,10 +13,10 @@ from sluicegate.engines.chunks cimport ROOM_OF_BLOCK, ask_for, lend, put_back
 from sluicegate.engines.directly cimport (
     add_by_time, directly_add, directly_greatest, directly_least, greatest_by_time, least_by_time, ordered,
 )
-from sluicegate.engines.heads cimport AROUND, BEHIND, MOST_WRONG, NEAR, follow, guess_along, in_order
+from sluicegate.engines.heads cimport AROUND, BEHIND, MOST_WRONG, NEAR, follow, guess_along, in_order, offset_at
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 from sluicegate.engines.times cimport (
-    BLOCK, EVEN, Stretch, ask_for_times, clear_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
+    BLOCK, EVEN, OFFSETS, Stretch, ask_for_times, clear_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
 )
 from sluicegate.engines.uneven cimport Uneven, find_heads, first_after, fitting
 
@@ -105,15 +105,21 @@ cdef class Batching(Answering):
     cdef void ask_for_next(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row, int64_t head
     ) noexcept nogil:
-        """Have the pages looked up that the block after the one at hand reads and writes, while that one runs."""
+        """Have the pages looked up that the block after the one at hand reads and writes, while that one runs; `head`: −1 where the engine fetches times."""
         cdef int k
         ask_for(values, n * self.p.dimensions * sizeof(double))
         for k in range(self.answers if out != NULL else 0):
             ask_for(out[k] + row, n * sizeof(double))
         if times != NULL and self.step < 0:
             ask_for(times, n * sizeof(int64_t))
-        if times != NULL and self.timed:
+        if times != NULL and self.timed and head >= 0:
             ask_for_times(&self.times, head, n)
+
+    cdef const int32_t* times_soon(self, int64_t head, int64_t n) noexcept nogil:
+        """The offsets from the head on after a block of n readings, where that has them."""
+        if head >= self.engine.tail + n or stretch_of(&self.times, head).kind != OFFSETS:
+            return NULL
+        return offset_at(&self.times, head)
 
     cdef int room_for_blocks(self, int64_t n) except -1 nogil:
         """Heads, leaves and totals of n readings: as many as stay in the processor's first caches, for as long as a batch lasts."""
@@ -238,10 +244,11 @@ cdef class Batching(Answering):
             block.jump = self.heads_by_time(heads, times, n)
         else:
             block.jump = self.heads_by_count(heads, n)
+        block.soon = self.times_soon(heads[n - 1], n) if left > 0 and self.timed and self.step < 0 else NULL
         if left > 0:
             self.ask_for_next(
                 values + n * self.p.dimensions, NULL if times == NULL else times + n, min(n, left), out, row + n,
-                min(heads[n - 1], self.engine.tail + n - 1),
+                min(heads[n - 1], self.engine.tail + n - 1) if block.soon == NULL else -1,
             )
         try:
             self.engine.run(&block)
@@ -335,7 +342,7 @@ cdef class Batching(Answering):
                 if i and times[i] < times[i - 1]:
                     return -1
                 if wrong < MOST_WRONG:
-                    k = guess_along(&self.times, self.value, end, times + i, n - i, head, heads + i, &jump)
+                    k = guess_along(&self.times, self.value, self.engine.tail + i, end, times + i, n - i, head, heads + i, &jump)
                     if k > 0:
                         i, head = i + k, heads[i + k - 1]
                         continue

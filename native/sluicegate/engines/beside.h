@@ -29,13 +29,15 @@ enum {
 };
 
 typedef struct {
-    const double *leaves;  /* new ones, eight from a multiple of eight on */
+    const double *from;  /* new leaves, eight from a multiple of eight on */
+    double *leaves;  /* where they go */
     double *pairs, *fours, *eight;  /* where the nodes above them go */
     const double *old_leaves, *old_pairs, *old_fours;  /* eight old leaves and their nodes */
     double *lefts;  /* R0 for the heads at them; lefts[8] is there */
     int64_t head;  /* the first of these heads */
     int64_t whole;  /* R0s from this head on are there */
     int64_t left;  /* so many eights of old nodes lie side by side */
+    const int32_t *soon;  /* one a reading, to be fetched */
 } sluicegate_beside;
 
 /* A pointer as it is, loaded by itself: two loaded at once wait until both have left the processor's stores, one is passed on at once. */
@@ -63,7 +65,8 @@ SLUICEGATE_INLINE sluicegate_two sluicegate_two_greatest(sluicegate_two a, sluic
 
 SLUICEGATE_INLINE void sluicegate_next_nodes(sluicegate_beside *b)
 {
-    b->leaves += SLUICEGATE_EIGHT, b->pairs += 4, b->fours += 2, b->eight += 1;
+    b->from += SLUICEGATE_EIGHT, b->leaves += SLUICEGATE_EIGHT, b->pairs += 4, b->fours += 2, b->eight += 1;
+    __builtin_prefetch(b->leaves + 8 * SLUICEGATE_AHEAD);
     __builtin_prefetch(b->pairs + 4 * SLUICEGATE_AHEAD);
     __builtin_prefetch(b->fours + 2 * SLUICEGATE_AHEAD);
 }
@@ -79,12 +82,13 @@ SLUICEGATE_INLINE void sluicegate_next_lefts(sluicegate_beside *b)
 
 /* OP: the operator; see eights.raise_eight, eights.lefts_of_eight and eights.extend. */
 #define SLUICEGATE_BESIDE_OF(OP) \
-SLUICEGATE_INLINE void sluicegate_raise_##OP(const double *a, double *pairs, double *fours, double *eight) \
+SLUICEGATE_INLINE void sluicegate_raise_##OP(const double *a, double *leaves, double *pairs, double *fours, double *eight) \
 { \
     sluicegate_two x = sluicegate_get(a), y = sluicegate_get(a + 2), z = sluicegate_get(a + 4), u = sluicegate_get(a + 6); \
     sluicegate_two p = sluicegate_two_##OP(SLUICEGATE_FIRSTS(x, y), SLUICEGATE_SECONDS(x, y)); \
     sluicegate_two q = sluicegate_two_##OP(SLUICEGATE_FIRSTS(z, u), SLUICEGATE_SECONDS(z, u)); \
     sluicegate_two f = sluicegate_two_##OP(SLUICEGATE_FIRSTS(p, q), SLUICEGATE_SECONDS(p, q)); \
+    sluicegate_put(leaves, x), sluicegate_put(leaves + 2, y), sluicegate_put(leaves + 4, z), sluicegate_put(leaves + 6, u); \
     sluicegate_put(pairs, p); \
     sluicegate_put(pairs + 2, q); \
     sluicegate_put(fours, f); \
@@ -120,7 +124,7 @@ SLUICEGATE_LOOP double sluicegate_beside_##OP( \
 { \
     sluicegate_beside b = *to; \
     for (int64_t i = 0; i < n; i++, leaves += 8, at += 8, totals += 8) { \
-        sluicegate_raise_##OP(b.leaves, b.pairs, b.fours, b.eight); \
+        sluicegate_raise_##OP(b.from, b.leaves, b.pairs, b.fours, b.eight); \
         sluicegate_next_nodes(&b); \
         sluicegate_lefts_##OP(b.old_leaves, b.old_pairs, b.old_fours, b.lefts); \
         sluicegate_next_lefts(&b); \
@@ -147,8 +151,9 @@ SLUICEGATE_LOOP int64_t sluicegate_beside_any_##OP( \
             sluicegate_next_lefts(&b); \
         } \
         if (b.head < b.whole && b.head <= heads[7]) break; \
-        sluicegate_raise_##OP(b.leaves, b.pairs, b.fours, b.eight); \
+        sluicegate_raise_##OP(b.from, b.leaves, b.pairs, b.fours, b.eight); \
         sluicegate_next_nodes(&b); \
+        __builtin_prefetch(b.soon), b.soon += SLUICEGATE_EIGHT; \
         for (int k = 0; k < SLUICEGATE_EIGHT; k += 2) \
             r = sluicegate_two_on_##OP(r, leaves + k, (sluicegate_two) {lefts[heads[k]], lefts[heads[k + 1]]}, totals + k); \
     } \

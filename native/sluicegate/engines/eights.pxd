@@ -4,7 +4,7 @@ R1 grows by a combination a reading, each waiting for the one before; all else o
 stands beside it in the code. `w` slots lie from one partial to the next. The combinations are those of single readings, operand for operand.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from sluicegate.engines.base cimport Block
 from sluicegate.engines.chunks cimport prefetch
@@ -13,7 +13,8 @@ from sluicegate.engines.program cimport Program, Slot
 
 cdef extern from "beside.h" nogil:
     ctypedef struct Beside "sluicegate_beside":
-        const double* leaves
+        const double* from_ "from"
+        double* leaves
         double* pairs
         double* fours
         double* eight
@@ -24,6 +25,7 @@ cdef extern from "beside.h" nogil:
         int64_t head
         int64_t whole
         int64_t left
+        const int32_t* soon
 
     void* alone "sluicegate_alone"(const void* p)
     void pairs_add "sluicegate_pairs_add"(const double* below, double* nodes, int64_t n)

@@ -6,15 +6,17 @@ what is not after cuts[i] has left after reading i. Where about one leaves for e
 right at once; else it is a merge of the two.
 """
 
-from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint32_t, uint64_t
 
-from sluicegate.engines.times cimport BLOCK, OFFSETS, Stretch, Times, copy_offsets, odds_of, stretch_of, time_at
+from sluicegate.engines.times cimport BLOCK, OFFSETS, Stretch, Times, copy_offsets, odds_of, run_of_offsets, stretch_of, time_at
 
 cdef extern from "times.h" nogil:
     int NEAR "SLUICEGATE_NEAR"
     int AROUND "SLUICEGATE_AROUND"
     bint times_near(const int32_t* kept, const int32_t* cuts, int64_t head, int64_t* heads)
     int64_t times_guess(const int32_t* kept, const uint64_t* times, uint64_t first, int64_t head, int64_t* heads, int n)
+    int64_t times_along_close(const int32_t* kept, const int32_t* comes, uint32_t less, int64_t head, int64_t* heads, int n)
+    int64_t times_along_around(const int32_t* kept, const int32_t* comes, uint32_t less, int64_t head, int64_t* heads, int n)
     int64_t times_jump(const int64_t* heads, int64_t n)
 
 cdef enum:
@@ -23,6 +25,7 @@ cdef enum:
     AHEAD = 4  # leaves looked at together; more seldom leave at one reading
     BEHIND = 40  # more than NEAR + AROUND and than AHEAD
     FAR = 128  # readings at most whose heads are guessed together
+    WIDE = 512  # where times lie together
     BEYOND = 8  # leaves looked at from a head on for n readings are n and so many: AHEAD and AROUND, and one
     MOST_WRONG = 4  # stretches of a block that were not as guessed: the rest is merged
 
@@ -93,15 +96,24 @@ cdef inline void merge(
 
 
 cdef inline int64_t guess_along(
-    const Times* t, int64_t span, int64_t end, const int64_t* times, int64_t n, int64_t head, int64_t* heads, int64_t* jump
+    const Times* t, int64_t span, int64_t index, int64_t end, const int64_t* times, int64_t n, int64_t head, int64_t* heads, int64_t* jump
 ) noexcept nogil:
-    """`follow` straight from where times are kept, of readings in order as far as guesses do: how many it was. −1: not in order."""
+    """`follow` straight from where times are kept, those of leaves from `index` on, too, of readings in order as far as guesses do: how many it was. −1: not in order."""
     cdef int64_t i = 0, k, most, m, width = FAR
     cdef uint64_t first = 0
     cdef int32_t cut
     cdef int32_t some[AROUND_AT_MOST + FAR + BEYOND]
     cdef const int32_t* kept
     while i + NEAR <= n and head + NEAR + BEYOND <= end:
+        if i and times[i] < times[i - 1]:
+            return -1
+        m = guess_together(t, span, index + i, end, n - i, head, heads + i, jump)
+        if m < 0:
+            return -1
+        if m:
+            i += m
+            head = heads[i - 1]
+            continue
         m = width if i + width <= n and head + width + BEYOND <= end else NEAR
         kept = kept_around(t, head, m + BEYOND, <uint64_t> times[i] - <uint64_t> span, some, &first)
         first += <uint64_t> span
@@ -110,7 +122,7 @@ cdef inline int64_t guess_along(
             cut = <int32_t> <int64_t> (<uint64_t> times[i] - first)
             k = (kept[0] <= cut) + (kept[1] <= cut) + (kept[2] <= cut) + (kept[3] <= cut)
             most = times_guess(kept + k, <const uint64_t*> times + i, first, head + k, heads + i, <int> m)
-        if most < 0 or i and times[i] < times[i - 1]:
+        if most < 0:
             return -1
         if most:
             jump[0] |= most | (heads[i] - head)
@@ -121,6 +133,54 @@ cdef inline int64_t guess_along(
         else:
             width = NEAR
     return i
+
+
+cdef inline int64_t guess_together(
+    const Times* t, int64_t span, int64_t index, int64_t end, int64_t n, int64_t head, int64_t* heads, int64_t* jump
+) noexcept nogil:
+    """The same while the times of the leaves from `head` and `index` on lie together: of whole NEARs, 0 where they do not."""
+    cdef int64_t i = 0, k, m, most, left = run_of_offsets(t, head, min(n + BEYOND, end - head)), width = WIDE
+    cdef const int32_t* kept
+    cdef const int32_t* comes
+    cdef uint64_t less
+    cdef int64_t first
+    cdef int32_t cut
+    if head & (BLOCK - 1) < AROUND or left < NEAR + BEYOND:
+        return 0
+    n = run_of_offsets(t, index, n)
+    kept, comes = offset_at(t, head), offset_at(t, index)
+    less = stretch_of(t, head).first + <uint64_t> span - stretch_of(t, index).first
+    first = head
+    while i + NEAR <= n:
+        cut = <int32_t> <int64_t> (<uint64_t> <int64_t> comes[i] - less)
+        k = head - first
+        k += (kept[k] <= cut) + (kept[k + 1] <= cut) + (kept[k + 2] <= cut) + (kept[k + 3] <= cut)
+        m = min(min(n - i, left - BEYOND - k), width) & -NEAR
+        if m <= 0 or i and comes[i] < comes[i - 1]:
+            break
+        if not is_offset(<uint64_t> <int64_t> comes[i] - less) or not is_offset(<uint64_t> <int64_t> comes[i + m - 1] - less):
+            break
+        if i == 0 and not (kept[k - 1] <= cut and kept[k - 2] <= cut and kept[k - 3] <= cut):
+            break
+        if width == WIDE:
+            most = times_along_close(kept + k, comes + i, <uint32_t> less, first + k, heads + i, <int> m)
+        else:
+            most = times_along_around(kept + k, comes + i, <uint32_t> less, first + k, heads + i, <int> m)
+        if most < 0:
+            return -1
+        if most:
+            jump[0] |= most | (heads[i] - head)
+            i += m
+            head = heads[i - 1]
+        elif width == NEAR:
+            break
+        else:
+            width = FAR if width == WIDE else NEAR
+    return i
+
+
+cdef inline const int32_t* offset_at(const Times* t, int64_t index) noexcept nogil:
+    return <const int32_t*> odds_of(t, stretch_of(t, index)) + (index & (BLOCK - 1))
 
 
 cdef inline bint is_offset(uint64_t offset) noexcept nogil:

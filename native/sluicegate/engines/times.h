@@ -8,7 +8,9 @@
 enum {
     SLUICEGATE_NEAR = 32,  /* readings whose heads are guessed together */
     SLUICEGATE_FAR = 128,  /* at most: none waits for another's head */
-    SLUICEGATE_AROUND = 3  /* times looked at before and after a guess: right where fewer readings too many or too few have left */
+    SLUICEGATE_WIDE = 512,  /* where they lie together */
+    SLUICEGATE_CLOSE = 2,  /* times looked at before and after a guess there, at first */
+    SLUICEGATE_AROUND = 3  /* and elsewhere: right where fewer readings too many or too few have left */
 };
 
 /* Whether each of n times is `step` after the one before it. */
@@ -94,6 +96,37 @@ SLUICEGATE_LANES_OF static int64_t times_guess(
     if (late >> 63) return -1;
     return off < 0 ? 0 : odd ? 2 * SLUICEGATE_AROUND - 1 : 1;
 }
+
+/* Whether one of n offsets, a multiple of NEAR, is before the one before it. */
+SLUICEGATE_LANES_OF static int times_go_back(const int32_t *restrict offsets, int n)
+{
+    const int32_t *last = offsets + n - 9;  /* eight pairs of which one was seen: no loop has a rest */
+    int32_t back = 0;
+    n &= -SLUICEGATE_NEAR;
+    for (int j = 0; j < n - 8; j++) back |= offsets[j + 1] < offsets[j] ? -1 : 0;
+    for (int j = 0; j < 8; j++) back |= last[j + 1] < last[j] ? -1 : 0;
+    return back != 0;
+}
+
+/* The same of n readings whose times are offsets, too: less `less` they are the cuts. */
+#define SLUICEGATE_TIMES_ALONG(NAME, AROUND) \
+SLUICEGATE_LANES_OF static int64_t times_along_##NAME( \
+    const int32_t *restrict kept, const int32_t *restrict comes, uint32_t less, int64_t head, int64_t *restrict heads, int n) \
+{ \
+    int32_t least = 0, most = -2 * AROUND; \
+    n &= -SLUICEGATE_NEAR; \
+    for (int j = 0; j < n; j++) { \
+        int32_t stay = 0, cut = (int32_t) ((uint32_t) comes[j] - less);  /* `stay` as masks give it: less than 0 */ \
+        for (int k = -AROUND; k < AROUND; k++) stay += kept[j + k] > cut ? -1 : 0; \
+        least = stay < least ? stay : least; \
+        most = stay > most ? stay : most; \
+        heads[j] = head + (j + AROUND + stay); \
+    } \
+    if (times_go_back(comes, n)) return -1; \
+    return most == 0 || least == -2 * AROUND ? 0 : most != -AROUND || least != -AROUND ? 2 * AROUND - 1 : 1; \
+}
+SLUICEGATE_TIMES_ALONG(close, SLUICEGATE_CLOSE)
+SLUICEGATE_TIMES_ALONG(around, SLUICEGATE_AROUND)
 
 /* The most by which heads[0 … n − 1] go on at once, or more than that. */
 SLUICEGATE_LANES_OF static int64_t times_jump(const int64_t *heads, int64_t n)

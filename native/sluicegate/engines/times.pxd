@@ -7,7 +7,7 @@ them, others four bytes. A block that turns is written once: 128 times at most. 
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from sluicegate.engines.chunks cimport Pool, Queue, at
+from sluicegate.engines.chunks cimport Pool, Queue, at, run_at
 
 cdef enum:
     BLOCK_BITS = 7
@@ -48,6 +48,23 @@ cdef inline int64_t left_in_block(int64_t index) noexcept nogil:
 
 cdef inline void* odds_of(const Times* t, const Stretch* s) noexcept nogil:
     return at(&t.odd_pool, &t.odd, 1, s.place)
+
+
+cdef inline int64_t run_of_offsets(const Times* t, int64_t index, int64_t n) noexcept nogil:
+    """How many offsets up to n, from that of leaf `index` on, lie one after the other and count from the same time; 0: it has none."""
+    cdef const Stretch* s = stretch_of(t, index)
+    cdef const Stretch* next
+    cdef int64_t j = index & (BLOCK - 1), k = BLOCK - j, place = s.place
+    if s.kind != OFFSETS:
+        return 0
+    n = min(n, 2 * run_at(&t.odd, place) - j)
+    while k < n:
+        next = stretch_of(t, index + k)
+        place += BLOCK >> 1
+        if next.kind != OFFSETS or next.first != s.first or next.place != place:
+            return k
+        k += BLOCK
+    return n
 
 
 cdef inline int64_t time_in(const Times* t, const Stretch* s, int64_t j) noexcept nogil:

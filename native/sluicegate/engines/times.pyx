@@ -4,7 +4,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from sluicegate.engines.chunks cimport ask_for, clear, drop, give_back, has_room, held, release, reserve, shape_by
+from sluicegate.engines.chunks cimport ask_for, at, clear, drop, give_back, has_room, held, release, reserve, run_at, shape_by
 
 cdef extern from "times.h" nogil:
     bint times_even(const uint64_t* times, int64_t n, uint64_t step)
@@ -15,6 +15,7 @@ cdef extern from "times.h" nogil:
     void times_offsets_from_step(int32_t* out, int64_t n, uint32_t first, uint32_t step)
 
 cdef int64_t NONE = INT64_MAX
+cdef uint64_t NEAR_BASE = 1 << 30  # from what offsets count from, for a block to begin there: what fits from its own first time mostly fits
 
 cdef enum:
     BLOCKS_OF_CHUNK = 3  # bits
@@ -88,14 +89,47 @@ cdef int keep_even(Times* t, int64_t index, uint64_t first, uint64_t step, int64
 
 
 cdef int keep(Times* t, int64_t index, const int64_t* times, int64_t n) noexcept nogil:
-    cdef int64_t i = 0, k
+    cdef int64_t i = 0, k, whole
     start_at(t, index)
     while i < n:
         k = min(left_in_block(index + i), n - i)
+        if k == BLOCK and not begins_even(<const uint64_t*> times + i):
+            whole = keep_uneven_blocks(t, (index + i) >> BLOCK_BITS, <const uint64_t*> times + i, n - i)
+            if whole < 0:
+                return -1
+            if whole:
+                i += whole
+                continue
         if keep_in_block(t, index + i, <const uint64_t*> times + i, k) < 0:
             return -1
         i += k
     return 0
+
+
+cdef inline bint begins_even(const uint64_t* times) noexcept nogil:
+    cdef uint64_t step = times[1] - times[0]
+    return times[2] - times[1] == step and times[3] - times[2] == step
+
+
+cdef inline int64_t keep_uneven_blocks(Times* t, int64_t block, const uint64_t* times, int64_t n) noexcept nogil:
+    """The times of up to n readings in whole blocks, none of which begins evenly: nothing is written twice. How many it was; −1: no memory."""
+    cdef int64_t k = 1, i
+    cdef uint64_t first = base_of(t, block, times[0])
+    cdef Stretch* s
+    if not has_room(&t.odd_pool, &t.odd, t.place) and reserve(&t.odd_pool, &t.odd, t.place) < 0:
+        return -1
+    n = min(n >> BLOCK_BITS, run_at(&t.odd, t.place) // SLOTS_OF_OFFSETS)
+    while k < n and times[k << BLOCK_BITS] - first < NEAR_BASE and not begins_even(times + (k << BLOCK_BITS)):
+        k += 1
+    if not times_to_offsets(times, <int32_t*> at(&t.odd_pool, &t.odd, 1, t.place), k << BLOCK_BITS, first):
+        return 0
+    for i in range(block, block + k):
+        if open_block(t, i) < 0:
+            return -1
+        s = stretch_of(t, i << BLOCK_BITS)
+        s.first, s.kind = first, OFFSETS
+        t.place += SLOTS_OF_OFFSETS
+    return k << BLOCK_BITS
 
 
 cdef int keep_in_block(Times* t, int64_t index, const uint64_t* times, int64_t n) noexcept nogil:
@@ -113,13 +147,28 @@ cdef int keep_in_block(Times* t, int64_t index, const uint64_t* times, int64_t n
     if s.kind == EVEN:
         if times[0] == s.first + <uint64_t> j * s.step and times_even(times, n, s.step):
             return 0
-        if turn(t, s, j - there, there, times[0], OFFSETS) < 0:
+        if turn(t, s, block, j - there, there, times[0]) < 0:
             return -1
     if s.kind == OFFSETS:
-        if times_to_offsets(times, <int32_t*> odds_of(t, s) + j, n, s.first):
-            return 0
-        if turn(t, s, j - there, there, 0, TIMES) < 0:
-            return -1
+        return keep_offsets(t, s, j, there, times, n)
+    memcpy(<uint64_t*> odds_of(t, s) + j, times, n * sizeof(uint64_t))
+    return 0
+
+
+cdef inline int keep_offsets(Times* t, Stretch* s, int64_t j, int64_t there, const uint64_t* times, int64_t n) noexcept nogil:
+    """n times from leaf j of a block on, `there` before them; where they are too far from what it counts from, from its own first, or as they are."""
+    cdef uint64_t before[BLOCK]
+    cdef uint64_t old = s.first
+    if times_to_offsets(times, <int32_t*> odds_of(t, s) + j, n, s.first):
+        return 0
+    copy_block(t, s, before, j - there, there)
+    s.first = before[0] if there else times[0]
+    if times_to_offsets(before, <int32_t*> odds_of(t, s) + j - there, there, s.first) and times_to_offsets(times, <int32_t*> odds_of(t, s) + j, n, s.first):
+        return 0
+    if write_out(t, s, before, j - there, there) < 0:
+        s.first = old
+        times_to_offsets(before, <int32_t*> odds_of(t, s) + j - there, there, old)
+        return -1
     memcpy(<uint64_t*> odds_of(t, s) + j, times, n * sizeof(uint64_t))
     return 0
 
@@ -134,21 +183,38 @@ cdef int open_block(Times* t, int64_t block) noexcept nogil:
     return 0
 
 
-cdef int turn(Times* t, Stretch* s, int64_t j, int64_t n, uint64_t first, int kind) noexcept nogil:
-    """Write a block's n times from leaf j on one by one; offsets from the oldest of them, `first` where there is none, if they fit."""
+cdef int turn(Times* t, Stretch* s, int64_t block, int64_t j, int64_t n, uint64_t first) noexcept nogil:
+    """Write an even block's n times from leaf j on one by one, as offsets if they fit; `first` comes next."""
     cdef uint64_t times[BLOCK]
     cdef Stretch before = s[0]
-    cdef int64_t place
     copy_block(t, s, times, j, n)
-    if kind == OFFSETS:
-        if find_place(t, s, t.place, SLOTS_OF_OFFSETS) < 0:
-            return -1
-        s.first, s.kind = times[0] if n else first, OFFSETS
-        if times_to_offsets(times, <int32_t*> odds_of(t, s) + j, n, s.first):
-            return 0
-    place = s.place if s.kind == OFFSETS and t.place == s.place + SLOTS_OF_OFFSETS else t.place
-    if find_place(t, s, (place + SLOTS_OF_TIMES - 1) & -SLOTS_OF_TIMES, SLOTS_OF_TIMES) < 0:
+    if find_place(t, s, t.place, SLOTS_OF_OFFSETS) < 0:
+        return -1
+    s.first, s.kind = base_of(t, block, times[0] if n else first), OFFSETS
+    if times_to_offsets(times, <int32_t*> odds_of(t, s) + j, n, s.first):
+        return 0
+    s.first = times[0]
+    if times_to_offsets(times, <int32_t*> odds_of(t, s) + j, n, s.first):
+        return 0
+    if write_out(t, s, times, j, n) < 0:
         s[0] = before
+        return -1
+    return 0
+
+
+cdef inline uint64_t base_of(const Times* t, int64_t block, uint64_t first) noexcept nogil:
+    """What a block's offsets count from: what those before it do, so that they can be read together; or its own first time, where that is far from there."""
+    cdef const Stretch* before
+    if block <= max(t.start >> BLOCK_BITS, t.oldest):
+        return first
+    before = stretch_of(t, (block - 1) << BLOCK_BITS)
+    return before.first if before.kind == OFFSETS and first - before.first < NEAR_BASE else first
+
+
+cdef int write_out(Times* t, Stretch* s, const uint64_t* times, int64_t j, int64_t n) noexcept nogil:
+    """A block of offsets becomes one of times."""
+    cdef int64_t place = s.place if t.place == s.place + SLOTS_OF_OFFSETS else t.place
+    if find_place(t, s, (place + SLOTS_OF_TIMES - 1) & -SLOTS_OF_TIMES, SLOTS_OF_TIMES) < 0:
         return -1
     s.kind = TIMES
     memcpy(<uint64_t*> odds_of(t, s) + j, times, n * sizeof(uint64_t))
