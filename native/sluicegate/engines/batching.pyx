@@ -173,7 +173,7 @@ cdef class Batching(Answering):
         n = fitting(times, self.value, first, 0, n, most)
         if n < LEAST_UNEVENLY or n < tail - head:
             return 0
-        stays = first_after(times, max(first, n - most), n, times[n - 1] - self.value)
+        stays = first_after(times, max(first, n - most - 2 * EARLIER), n, times[n - 1] - self.value)  # of eight readings one was looked at: it may hold more
         if not self.hold_times(tail + stays, times + stays, n - stays):
             self.hold_times(head, times + head - tail, tail - head)  # for which there is room: they were there
             return 0
