@@ -63,6 +63,26 @@ def test_uneven_batches_give_the_bits_of_single_readings(
         twins.whole.verify()
 
 
+@pytest.mark.parametrize("seed", [706, 843, 994, 1_117, 1_134, 2_061, 2_368])
+def test_a_batch_ends_where_the_window_has_become_too_large(seed: int) -> None:
+    """The rate changes once a batch; where trees of that height do no more, all the times held are kept."""
+    rng = random.Random(seed)
+    span = rng.randrange(165, 600) * 1_000 + rng.randrange(1_000)
+    ones = sg.Window(sg.sum(), policy=sg.policies.time(span), engine="amta")
+    now, times, head = 0, array("q"), 0
+    for _ in range(3):
+        count, gaps = rng.choice((300, 520, 1_100, 1_500)), [rng.choice((400, 700, 1_000, 1_500)) for _ in range(2)]
+        change, before = rng.randrange(count), len(times)
+        for i in range(count):
+            now += gaps[i >= change] + rng.randrange(-200, 201)
+            times.append(now)
+        sums = ones.insert_many([1.0] * count, times[before:])["sum"]
+        for i in range(before, len(times)):
+            while times[head] <= times[i] - span:
+                head += 1
+            assert sums[i - before] == i + 1 - head, i
+
+
 def test_windows_of_many_readings() -> None:
     """Several tiles between two changes of the leftmost tree, and heads far apart where many leave."""
     for size, gaps in ((1_500, jitter), (2_047, bursts), (3_000, walk), (4_096, geometric)):

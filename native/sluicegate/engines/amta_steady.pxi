@@ -41,7 +41,7 @@ cdef int go_unevenly(
         if room == NULL:
             with gil:
                 raise MemoryError(f"amta: no memory for a batch through {held} readings")
-        self.reserve_levels(most_uneven(held))
+        self.reserve_levels(most_uneven(held) + 2 * EARLIER)
         begin_uneven(&u, <const double*> leaves, times, <double*> room, self.head, self.tail, n, span)
         u.s.left, u.s.right, u.s.base = self.left[0].f, self.right[0].f, self.base_of_right[0].f
         uneven_by(op, &u, n, <double*> totals)

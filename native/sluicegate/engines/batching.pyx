@@ -141,7 +141,7 @@ cdef class Batching(Answering):
 
         Then all that were there before it have left. The newest of them may have been evicted by hand, and be after what comes.
         """
-        return self.hop == 1 and self.engine.head < self.engine.tail and (not self.timed or (self.step > 0 and times[-1] >= self.newest))
+        return self.hop == 1 and self.engine.head < self.engine.tail and (not self.timed or (self.step > 0 and (times - 1)[0] >= self.newest))
 
     cdef int take_steadily(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
@@ -179,7 +179,7 @@ cdef class Batching(Answering):
         n = fitting(times, self.value, first, 0, n, most)
         if n < LEAST_UNEVENLY or n < tail - head:
             return 0
-        stays = first_after(times, max(first, n - most), n, times[n - 1] - self.value)
+        stays = first_after(times, max(first, n - most - 2 * EARLIER), n, times[n - 1] - self.value)  # of eight readings one was looked at: it may hold more
         if not self.hold_times(tail + stays, times + stays, n - stays):
             self.hold_times(head, times + head - tail, tail - head)  # for which there is room: they were there
             return 0
@@ -198,7 +198,7 @@ cdef class Batching(Answering):
     cdef bint may_lie_in_order(self, const int64_t* times) noexcept nogil:
         """Whether all that the window holds, and a few before, come in order before these times in the batch, and leave by them alone."""
         cdef int64_t head = self.engine.head, first = head - self.engine.tail - EARLIER
-        return self.hop == 1 and self.latest_late < head and times[-1] >= self.newest and in_order(times + first, -first)
+        return self.hop == 1 and self.latest_late < head and (times - 1)[0] >= self.newest and in_order(times + first, -first)
 
     cdef bint hold_times(self, int64_t index, const int64_t* times, int64_t n) noexcept nogil:
         """Keep these times, of the n leaves from `index` on, and no others; False: no memory."""
@@ -448,39 +448,5 @@ cdef class Batching(Answering):
                     out[k][row + i] = of_nothing(self.outputs[k].kind)
 
 
+include "batching_rows.pxi"
 include "batching_directly.pxi"
-
-
-cdef void lift_alone(const Program* p, Slot* leaves, const double* x, int64_t n, double center) noexcept nogil:
-    """Readings of a partial that is one set of moments or one sum of logarithms, as `lift`."""
-    cdef int64_t i, step = p.dimensions
-    if p.step.op == LOG_SUM:
-        for i in range(n):
-            leaves[i].f = log(x[i * step])
-        return
-    for i in range(n):
-        leaves[3 * i].f, leaves[3 * i + 1].f, leaves[3 * i + 2].f = 1.0, x[i * step] - center, 0.0
-
-
-cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t first, int w) noexcept nogil:
-    """One aggregate's answers after each reading, the first of which gave the window the end `first`."""
-    cdef const Slot* totals = block.totals + o.slot
-    cdef int64_t i
-    cdef Slot answer
-    if is_slot(o.kind):
-        if <double*> block.totals != out:
-            for i in range(block.n):
-                out[i] = totals[i * w].f
-    elif o.kind == K_COUNT:
-        for i in range(block.n):
-            out[i] = <double> (first + i - block.heads[i])
-    elif o.kind == K_MEAN or o.kind == K_GEOMETRIC:
-        lanes_means(<const double*> totals, block.heads, out, block.n, w, first)
-        if o.kind == K_GEOMETRIC:
-            lanes_exponentials(out, block.n)
-    elif o.kind == K_VARIANCE or o.kind == K_STD:
-        lanes_spread(<const double*> totals, <const double*> (totals + 2), out, block.n, w, o.ddof, o.kind == K_STD)
-    else:
-        for i in range(block.n):
-            answer = exact_answer(o, block.totals + i * w, first + i - block.heads[i])
-            out[i] = <double> answer.i if is_whole(o.kind) else answer.f

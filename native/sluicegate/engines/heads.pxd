@@ -196,7 +196,7 @@ cdef inline const int32_t* kept_around(const Times* t, int64_t head, int64_t n, 
     cdef int32_t cut
     if s.kind == OFFSETS and AROUND <= j <= BLOCK - n and is_offset(since - s.first):
         kept, cut = <const int32_t*> odds_of(t, s) + j, <int32_t> <int64_t> (since - s.first)
-        if kept[-1] <= cut and kept[-2] <= cut and kept[-3] <= cut:
+        if (kept - 1)[0] <= cut and (kept - 2)[0] <= cut and (kept - 3)[0] <= cut:
             first[0] = s.first
             return kept
     first[0] = <uint64_t> time_at(t, head)
