@@ -13,7 +13,7 @@ from bench.engines.timing import Effort, Feed, alternated, pool, timed
 from bench.engines.windows import BY_NAME, STEP, Arrivals, Full
 
 ENGINES = ("amta", "two_stacks_lite")
-EXPONENTS = (4, 6, 8, 10, 12, 14, 17, 20, 22)
+EXPONENTS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 22)
 PART = 0.4  # of a step, by which a reading comes early or late at most
 
 
@@ -46,19 +46,20 @@ ARRIVALS: dict[str, Callable[[], Arrivals]] = {
 
 
 def jitter(engines: Sequence[str], effort: Effort) -> list[Table]:
-    """insert_many with results, by time, where readings come early or late."""
+    """insert_many with results by time, where readings come early or late, beside the same by count."""
     some = [engine for engine in ENGINES if engine in engines]
     exponents = EXPONENTS if not effort.quick else (4, 10)
     rows = [_row(name, 1 << exponent, some, effort) for name in ("sum", "max") for exponent in exponents]
     columns = [Column("window", "window")]
+    columns += [Column(f"{engine} count", f"{engine}, by count", ",.3g") for engine in some]
     columns += [Column(_key(engine, gaps), f"{engine}, {gaps}", ",.3g") for engine in some for gaps in ARRIVALS]
     if _has_pandas():
         columns.append(Column("pandas", "pandas, jittered", ",.3g"))
     notes = [
         f"CPU ns a reading, a window by time of as many steps of {STEP:,} µs, batches of {effort.most:,} with a result "
-        "after each reading, taking turns, least of the rounds. Even: a step apart. Jittered: each up to 0.4 of a step "
-        "early or late, so none, one or two leave. Independent: exponential gaps, a step on average. pandas: `rolling` "
-        "over as long, to 2^17."
+        "after each reading, taking turns, least of the rounds. By count: of as many readings. Even: a step apart. "
+        "Jittered: each up to 0.4 of a step early or late, so none, one or two leave. Independent: exponential gaps, a "
+        "step on average. pandas: `rolling` over as long, to 2^17."
     ]
     return [Table("jitter", "Times that are not a step apart", columns, rows, notes)]
 
@@ -66,6 +67,7 @@ def jitter(engines: Sequence[str], effort: Effort) -> list[Table]:
 def _row(name: str, size: int, engines: Sequence[str], effort: Effort) -> dict[str, Any]:
     subjects: dict[str, Feed] = {}
     for engine in engines:
+        subjects[f"{engine} count"] = Full(engine, BY_NAME[name].aggregate(), size).batch
         for gaps, arrive in ARRIVALS.items():
             full = Full(engine, BY_NAME[name].aggregate(), size, by_time=True, arrive=arrive())
             subjects[_key(engine, gaps)] = full.batch

@@ -1,12 +1,14 @@
-"""Long batches, read where they lie once the window is all of the batch: the bits of single readings."""
+"""Long batches, read where they lie once the window is all of the batch: single readings' bits (sums: of many)."""
 
 from __future__ import annotations
 
-import random
+import itertools
 from array import array
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from batch_twins import Twins
 
 import sluicegate as sg
 from sluicegate import engines
@@ -48,39 +50,14 @@ SIZES = (
 LARGE = (1_023, 1_024, 1_025, 1_535, 1_536, 2_047, 3_000, 4_096, 5_000)
 
 
-def readings(rng: random.Random, count: int) -> array[float]:
-    """Numbers whose sums depend on the order, and zeros of both signs."""
-    return array("d", (rng.choice((rng.uniform(-1, 1) * 10 ** rng.randrange(9), 0.0, -0.0)) for _ in range(count)))
-
-
 def by(kind: str, size: int) -> Any:
     """A window of so many readings 1,000 µs apart; by time its length is no multiple of that."""
     return sg.policies.count(size) if kind == "count" else sg.policies.time(size * 1_000 - 999)
 
 
-class Twins:
-    """A window that takes batches, and one that takes the same readings one by one."""
-
-    def __init__(self, aggregates: Any, policy: Any, seed: str) -> None:
-        self.rng = random.Random(seed)
-        self.whole, self.single = (sg.Window(aggregates, policy=policy, engine="amta") for _ in range(2))
-        self.now = 0
-
-    def take(self, count: int, results: bool = True, step: int = 1_000) -> None:
-        """A batch into both: answers, states and what they say of themselves are the same, to the bit."""
-        values = readings(self.rng, count)
-        times = array("q", (self.now + step * i for i in range(count)))
-        self.now += step * count
-        found = self.whole.insert_many(values, times, results=results)
-        expected = {name: array("d") for name in found or {}}
-        for i, x in enumerate(values):
-            answer: Any = self.single.slide(x, times[i])
-            for name, column in expected.items():
-                column.append(answer[name] if isinstance(answer, dict) else answer)
-        for name, column in (found or {}).items():
-            assert column.tobytes() == expected[name].tobytes(), (name, count)
-        assert self.whole.snapshot() == self.single.snapshot(), count
-        assert self.whole.query() == self.single.query()
+def steps(gap: int = 1_000) -> Iterator[int]:
+    """A step apart."""
+    return itertools.repeat(gap)
 
 
 @pytest.mark.parametrize("kind", ["count", "time"])
@@ -90,8 +67,8 @@ def test_long_batches_give_the_bits_of_single_readings(question: str, kind: str)
     for size in SIZES:
         twins = Twins(QUESTIONS[question], by(kind, size), f"{question} {kind} {size}")
         for _ in range(2):
-            twins.take(2 * size + 1_040 + twins.rng.randrange(3 * size))
-            twins.take(twins.rng.randrange(1, 40))
+            twins.take(2 * size + 1_040 + twins.rng.randrange(3 * size), steps())
+            twins.take(twins.rng.randrange(1, 40), steps())
         twins.whole.verify()
 
 
@@ -101,7 +78,7 @@ def test_long_batches_into_larger_windows(question: str, kind: str) -> None:
     """The same where rings are longer and tiles many."""
     for size in LARGE[:: 1 if question == "sum" else 3]:
         twins = Twins(QUESTIONS[question], by(kind, size), f"{question} {kind} {size}")
-        twins.take(4 * size + 1_040 + twins.rng.randrange(size))
+        twins.take(4 * size + 1_040 + twins.rng.randrange(size), steps())
         twins.whole.verify()
 
 
@@ -111,7 +88,7 @@ def test_without_results_only_the_end_is_worked_out(kind: str) -> None:
     for size in (63, 64, 100, 127, 170, 191, 200, 255, 300, 513, 767, 1_100):
         twins = Twins(sg.sum(), by(kind, size), f"{kind} {size}")
         for _ in range(3):
-            twins.take(2 * size + 1_040 + twins.rng.randrange(4 * size), results=False)
+            twins.take(2 * size + 1_040 + twins.rng.randrange(4 * size), steps(), results=False)
         twins.whole.verify()
 
 
@@ -120,21 +97,21 @@ def test_several_answers_from_the_same_totals(kind: str) -> None:
     """A mean and a count beside the sum, in whichever order they are asked for."""
     for names in (("sum", "mean", "count"), ("count", "mean"), ("mean",)):
         twins = Twins({name: getattr(sg, name)() for name in names}, by(kind, 200), f"{kind} {names}")
-        twins.take(5_000)
-        twins.take(3_333)
+        twins.take(5_000, steps())
+        twins.take(3_333, steps())
 
 
 def test_times_that_are_not_steady_go_another_way() -> None:
     """Batches of another step, which overlap with the newest or stand still, between steady ones."""
     twins = Twins(sg.sum(), sg.policies.time(100_000), "steps")
     for step in (1_000, 999, 1_001, 500, 1, 1_000):
-        twins.take(4_000, step=step)
+        twins.take(4_000, steps(step))
     twins.now -= 2_000_000  # half of it is late, the rest is not
-    twins.take(4_000)
-    twins.take(2_500, step=0)
-    twins.take(4_000)
-    twins.take(4_000, step=100_000)  # the newest only
-    twins.take(4_000)
+    twins.take(4_000, steps())
+    twins.take(2_500, steps(0))
+    twins.take(4_000, steps())
+    twins.take(4_000, steps(100_000))  # the newest only
+    twins.take(4_000, steps())
     twins.whole.verify()
 
 
@@ -142,19 +119,19 @@ def test_late_readings_leave_at_once_until_the_batch_has_caught_up() -> None:
     """At a block's end few of a late batch are held, whose number grows: none leaves for those that come."""
     for late in (1_100_000, 1_150_000, 1_150_400, 1_224_000, 2_200_600):
         twins = Twins(sg.sum(), sg.policies.time(200_000), f"{late}")
-        twins.take(2_000)
+        twins.take(2_000, steps())
         twins.now -= late
-        twins.take(4_000)
-        twins.take(3_000)
+        twins.take(4_000, steps())
+        twins.take(3_000, steps())
 
 
 def test_what_was_evicted_by_hand_is_not_there() -> None:
     """A window by count that holds fewer than its policy says fills first."""
     twins = Twins(sg.max(), sg.policies.count(150), "by hand")
-    twins.take(2_000)
+    twins.take(2_000, steps())
     for window in (twins.whole, twins.single):
         window.evict(100)
-    twins.take(2_000)
+    twins.take(2_000, steps())
     twins.whole.verify()
 
 

@@ -65,13 +65,14 @@ def test_a_batch_is_its_readings_one_by_one(engine: str, question: str) -> None:
             for i in range(count):
                 single.insert(values[i], times[i] if times else None)
                 for name, expected in single.query().items():
-                    assert same(engine, results[name][i], expected), (policy, i, name)
+                    assert same(engine, results[name][i], expected, name), (policy, i, name)
             assert len(whole) == len(single)
             whole.verify()
             alone = single.query()
             assert all(same(engine, found, alone[name]) for name, found in whole.query().items())
 
 
-def same(engine: str, found: Any, expected: Any) -> bool:
-    """To the bit; soe exchanges a reading for another at once in a batch, and rounds once less."""
-    return bool(found == expected) or (engine == "soe" and math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-12))
+def same(engine: str, found: Any, expected: Any, name: str = "") -> bool:
+    """To the bit; in a batch soe exchanges a reading for another at once, and amta adds few in another order."""
+    rounds = engine == "soe" or (engine == "amta" and name == "sum")
+    return bool(found == expected) or (rounds and math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-12))

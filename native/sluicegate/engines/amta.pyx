@@ -19,6 +19,7 @@ from sluicegate.engines.chunks cimport (
     give_back, has_room, held, keep_ready, lend, link_of, narrow, open_queue, prefetch, prepare, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
     shorten_queue,
 )
+from sluicegate.engines.directly cimport MOST_DIRECTLY
 from sluicegate.engines.eights cimport (
     EIGHT, LEVELS_OF_EIGHT, Beside, Eights, begin_beside, beside_any_by, beside_by, combine_pairs, end_beside, extend, go_on, has_loops,
     lefts_of_eight, raise_eight,
@@ -399,6 +400,33 @@ cdef class Amta(Engine):
         if self.kernel == GREATEST:
             return go_unevenly(self, greatest_op, leaves, times, span, n, totals)
         return False
+
+    cdef int64_t most_directly(self) noexcept nogil:
+        if self.p.width > 1 or self.base or self.pool.of[LARGE_KIND].used:
+            return 0
+        return MOST_DIRECTLY if self.kernel == ADD or self.kernel == LEAST or self.kernel == GREATEST else 0
+
+    cdef int64_t anew(self, const int64_t* heads, int64_t tail, int64_t n) noexcept nogil:
+        """The last with which the leftmost tree grows or falls: R0 and R1 are taken from the leaves then."""
+        cdef int64_t i
+        for i in range(n - 1, 0, -1):
+            if changes(heads[i - 1], heads[i], tail + i):
+                return i
+        return -1
+
+    cdef int adopt(self, const Slot* leaves, int64_t head, int64_t held) except -1 nogil:
+        """R0 and R1, too, are then what the leaves alone give."""
+        self.unsettle()
+        self.freshen()
+        begin_batch(&self.pool)
+        try:
+            self.reserve_levels(held)
+            take_over(self, any_op, leaves, head, held)
+            self.unsettle()
+            self.rebuild()
+        finally:
+            self.end_block()
+        return True
 
     cdef void end_block(self) noexcept nogil:
         """Leave what only the block needed to the next one, whosever."""

@@ -53,6 +53,11 @@ cdef class Engine:
     # `most_unevenly` (0: not taken) are there with any of them, at least LEAST_UNEVEN after it (uneven.h)
     cdef int64_t most_unevenly(self) noexcept nogil
     cdef int run_unevenly(self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals) except -1 nogil
+    # where results come from the readings themselves (directly.h): the window may hold so many, 0: not taken; of n readings, the first of which is leaf `tail`, the
+    # last but not the first after which nothing of what was before it is in any bit of the state, −1: none; and these leaves in place of all there are, before that reading
+    cdef int64_t most_directly(self) noexcept nogil
+    cdef int64_t anew(self, const int64_t* heads, int64_t tail, int64_t n) noexcept nogil
+    cdef int adopt(self, const Slot* leaves, int64_t head, int64_t held) except -1 nogil
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil  # evicts the longest prefix that leaves; −1 as `Leaves`
     cdef void return_spare(self, int64_t chunks) noexcept nogil  # at most so many free chunks go back to the system
     cdef int coarsen(self) except -1 nogil  # level eviction: leaf i becomes part of leaf i >> 1

@@ -70,6 +70,15 @@ cdef class Engine:
     cdef int run_unevenly(self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals) except -1 nogil:
         return False
 
+    cdef int64_t most_directly(self) noexcept nogil:
+        return 0
+
+    cdef int64_t anew(self, const int64_t* heads, int64_t tail, int64_t n) noexcept nogil:
+        return -1
+
+    cdef int adopt(self, const Slot* leaves, int64_t head, int64_t held) except -1 nogil:
+        return 0
+
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
         """One by one, for engines that know no better."""
         cdef int answer

@@ -33,8 +33,9 @@ cdef class Batching(Answering):
     cdef const int32_t* times_soon(self, int64_t head, int64_t n) noexcept nogil
     cdef int room_for_blocks(self, int64_t n) except -1 nogil
     cdef int take_steadily(self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row) except -1 nogil
-    cdef bint goes_steadily(self) noexcept nogil
+    cdef bint goes_steadily(self, const int64_t* times) noexcept nogil
     cdef int64_t take_unevenly(self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row) except -1 nogil
+    cdef bint may_lie_in_order(self, const int64_t* times) noexcept nogil
     cdef bint hold_times(self, int64_t index, const int64_t* times, int64_t n) noexcept nogil
     cdef bint move_times(self, int64_t index, int64_t first, int64_t n) noexcept nogil
     cdef void lower_rest(self, const int64_t* times, int64_t n, double** out, int64_t row, int64_t head) noexcept nogil

@@ -10,6 +10,9 @@ from sluicegate.engines.answers cimport (
 )
 from sluicegate.engines.base cimport EARLIER, MOST_BLOCK, Block
 from sluicegate.engines.chunks cimport ROOM_OF_BLOCK, ask_for, lend, put_back
+from sluicegate.engines.directly cimport (
+    add_by_time, directly_add, directly_greatest, directly_least, greatest_by_time, least_by_time, ordered,
+)
 from sluicegate.engines.heads cimport AROUND, BEHIND, MOST_WRONG, NEAR, follow, guess_along, in_order, offset_at
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 from sluicegate.engines.times cimport (
@@ -33,6 +36,9 @@ cdef enum:
     HEADS_TOGETHER = 1024  # readings whose times, and those of what leaves, stay in the first cache
     LEAST_UNEVENLY = 256  # readings for which what is done once pays
     BLOCK_OF_FEW = 512  # readings at once into a small window: more would take memory and no time less
+    LEAST_DIRECTLY = 128  # readings, for which the same is so
+    BLOCK_BEFORE = 64  # readings at once until the window lies in the batch
+    LOOKED_BACK = 512  # readings among which a window so small begins anew
     BLOCK_OF_SOME = 2048  # into one of four times as many, up to 16 times: such a part more is held for as long as a block lasts
 
 cdef double FAR_CENTER = 4294967296.0  # sluicegate.reference.core.FAR_CENTER
@@ -65,12 +71,19 @@ cdef class Batching(Answering):
     cdef int run_each_block(
         self, const double* values, const int64_t* times, int64_t count, double** out
     ) except -1 nogil:
-        cdef int64_t i = 0, n, held, again = 0
-        cdef bint refused = self.p.dimensions > 1 or not self.lies_as_given(), even = self.step > 0 or not self.timed
+        cdef int64_t i = 0, n, held, again = 0, again_directly = 0
+        cdef bint refused = self.p.dimensions > 1 or not self.lies_as_given(), even = self.step > 0 or not self.timed, few
         while i < count:
             held = self.engine.tail - self.engine.head
+            few = not refused and held <= self.engine.most_directly()
             if not refused and i >= held + EARLIER:
-                if count - i >= held and self.goes_steadily():
+                if few and i >= again_directly:
+                    n = take_directly(self, values + i, NULL if times == NULL else times + i, count - i, out, i)
+                    i += n
+                    again_directly = i + LOOKED_BACK
+                    if n:
+                        continue
+                if count - i >= held and self.goes_steadily(NULL if times == NULL else times + i):
                     if self.take_steadily(values + i, NULL if times == NULL else times + i, count - i, out, i):
                         return 0
                     refused = True
@@ -81,6 +94,8 @@ cdef class Batching(Answering):
                         i += n
                         continue
             n = max(held >> 4, min(max(held >> 2, BLOCK_OF_FEW), BLOCK_OF_SOME))
+            if few and i < held + EARLIER:
+                n = BLOCK_BEFORE
             n = min(min(n, max(SLOTS_OF_BLOCK // self.p.width, 1)), min(<int64_t> MOST_BLOCK, count - i))
             self.room_for_blocks(n)
             self.take_block(values + i * self.p.dimensions, NULL if times == NULL else times + i, n, out, i, count - i - n)
@@ -121,12 +136,12 @@ cdef class Batching(Answering):
         self.cuts = <int32_t*> (room + n * (2 * w + 1))
         return 0
 
-    cdef bint goes_steadily(self) noexcept nogil:
-        """Whether one reading leaves for each from now on, where the batch has brought more than the window holds.
+    cdef bint goes_steadily(self, const int64_t* times) noexcept nogil:
+        """Whether one reading leaves for each from these times on, where the batch has brought more than the window holds.
 
-        Then all that were there before it have left, the newest of them, too: so its newest is the window's, and none is late.
+        Then all that were there before it have left. The newest of them may have been evicted by hand, and be after what comes.
         """
-        return self.hop == 1 and self.engine.head < self.engine.tail and (self.step > 0 or not self.timed)
+        return self.hop == 1 and self.engine.head < self.engine.tail and (not self.timed or (self.step > 0 and times[-1] >= self.newest))
 
     cdef int take_steadily(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
@@ -159,7 +174,7 @@ cdef class Batching(Answering):
         cdef int64_t head = self.engine.head, tail = self.engine.tail, most, first, stays
         cdef int taken = False
         most, first = self.engine.most_unevenly(), head - tail - EARLIER
-        if not most or self.hop > 1 or self.latest_late >= head or times[-1] < self.newest or not in_order(times + first, -first):
+        if not most or not self.may_lie_in_order(times):
             return 0
         n = fitting(times, self.value, first, 0, n, most)
         if n < LEAST_UNEVENLY or n < tail - head:
@@ -179,6 +194,11 @@ cdef class Batching(Answering):
         else:
             self.lower_rest(times, n, out, row, head)
         return n
+
+    cdef bint may_lie_in_order(self, const int64_t* times) noexcept nogil:
+        """Whether all that the window holds, and a few before, come in order before these times in the batch, and leave by them alone."""
+        cdef int64_t head = self.engine.head, first = head - self.engine.tail - EARLIER
+        return self.hop == 1 and self.latest_late < head and times[-1] >= self.newest and in_order(times + first, -first)
 
     cdef bint hold_times(self, int64_t index, const int64_t* times, int64_t n) noexcept nogil:
         """Keep these times, of the n leaves from `index` on, and no others; False: no memory."""
@@ -426,6 +446,9 @@ cdef class Batching(Answering):
             if block.heads[i] == first + i:
                 for k in range(self.answers):
                     out[k][row + i] = of_nothing(self.outputs[k].kind)
+
+
+include "batching_directly.pxi"
 
 
 cdef void lift_alone(const Program* p, Slot* leaves, const double* x, int64_t n, double center) noexcept nogil:

@@ -184,11 +184,10 @@ SLUICEGATE_INLINE int sluicegate_turn_##OP(sluicegate_steady *t, const sluicegat
     t->right = right; \
     return c->fell; \
 } \
-/* n readings, and the totals after them where they are wanted; `top` is t's, known where the loops are made for one. */ \
-SLUICEGATE_INLINE void sluicegate_steadily_##OP(sluicegate_steady *to, int top, int64_t n, double *totals) \
+/* n readings, and the totals after them where they are wanted. */ \
+SLUICEGATE_LOOP void sluicegate_steady_##OP(sluicegate_steady *to, int64_t n, double *totals) \
 { \
     sluicegate_steady own = *to, *t = &own; \
-    t->top = top; \
     const int64_t m = t->tail - t->head, T = (int64_t) 1 << t->top, x = m + 1 - 2 * T, last = t->tail + 1 + n; \
     int64_t u = t->tail + 1, b = u & -2 * T, end, k; \
     int second = x < T && u - b >= x && u - b < T, known = 0; \
@@ -223,16 +222,6 @@ SLUICEGATE_INLINE void sluicegate_steadily_##OP(sluicegate_steady *to, int top, 
         else second = 1; \
     } \
     *to = own; \
-} \
-SLUICEGATE_LOOP void sluicegate_steady_16_##OP(sluicegate_steady *t, int64_t n, double *totals) { sluicegate_steadily_##OP(t, 4, n, totals); } \
-SLUICEGATE_LOOP void sluicegate_steady_32_##OP(sluicegate_steady *t, int64_t n, double *totals) { sluicegate_steadily_##OP(t, 5, n, totals); } \
-SLUICEGATE_LOOP void sluicegate_steady_any_##OP(sluicegate_steady *t, int64_t n, double *totals) { sluicegate_steadily_##OP(t, t->top, n, totals); } \
-/* In small windows changes come often: their loops are of known length. */ \
-SLUICEGATE_INLINE void sluicegate_steady_##OP(sluicegate_steady *t, int64_t n, double *totals) \
-{ \
-    if (t->top == 4) sluicegate_steady_16_##OP(t, n, totals); \
-    else if (t->top == 5) sluicegate_steady_32_##OP(t, n, totals); \
-    else sluicegate_steady_any_##OP(t, n, totals); \
 }
 
 #define SLUICEGATE_LEFTS_WITH_OF(OP) \

@@ -1,0 +1,87 @@
+"""The rest of a long batch through a window of few readings, results from the readings themselves. Part of batching.pyx."""
+
+cdef int64_t take_directly(
+    Batching self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
+) except -1 nogil:
+    """How many of the last n readings of a batch, which has brought all the window holds, have been taken: up to one with which the engine begins anew."""
+    cdef int64_t tail = self.engine.tail, head = self.engine.head, held = tail - head, back, k
+    cdef bint even = self.goes_steadily(times)
+    cdef int64_t* heads
+    if n < LEAST_DIRECTLY or not held or not (even or self.may_lie_in_order(times)):
+        return 0
+    if out != NULL and even:
+        totals_directly(self, values, n, held, out[0] + row)
+    elif out != NULL:
+        n = totals_by_time(self, values, times, n, held, row, out[0] + row)
+    elif not even:
+        n = ordered(times, n)
+    if n < LEAST_DIRECTLY:
+        return 0
+    back = min(n, LOOKED_BACK)
+    self.room_for_blocks(back)
+    heads = <int64_t*> self.scratch
+    if even:
+        lanes_count(heads, back, head + 1 + n - back)
+    else:
+        last_heads(times, self.value, n, back, tail, heads)
+    k = self.engine.anew(heads, tail + n - back, back)
+    if k < 1:
+        return 0
+    n += k - back
+    return n if settle_directly(self, values, times, n, heads[k - 1], even, out, row) else 0
+
+
+cdef void totals_directly(Batching self, const double* values, int64_t n, int64_t size, double* out) noexcept nogil:
+    if self.p.alone == SUM:
+        directly_add(values, n, size, out)
+    elif self.p.alone == MIN:
+        directly_least(values, n, size, out)
+    else:
+        directly_greatest(values, n, size, out)
+
+
+cdef int64_t totals_by_time(
+    Batching self, const double* values, const int64_t* times, int64_t n, int64_t held, int64_t before, double* out
+) noexcept nogil:
+    """Of how many readings; `before`: readings of the batch before them."""
+    if self.p.alone == SUM:
+        return add_by_time(values, times, self.value, held, before, n, out)
+    if self.p.alone == MIN:
+        return least_by_time(values, times, self.value, held, before, n, out)
+    return greatest_by_time(values, times, self.value, held, before, n, out)
+
+
+cdef void last_heads(const int64_t* times, int64_t span, int64_t n, int64_t back, int64_t tail, int64_t* heads) noexcept nogil:
+    """Where the window begins after the last `back` of n readings, of which leaf `tail` is the first; all it holds are in order before them."""
+    cdef int64_t i, first = n - back
+    while times[first - 1] > times[n - back] - span:
+        first -= 1
+    for i in range(back):
+        while times[first] <= times[n - back + i] - span:
+            first += 1
+        heads[i] = tail + first
+
+
+cdef bint settle_directly(
+    Batching self, const double* values, const int64_t* times, int64_t n, int64_t head, bint even, double** out, int64_t row
+) except -1 nogil:
+    """n readings are in, of which and of those before leaves from `head` on are left. False: no memory, and nothing has changed."""
+    cdef int64_t before = self.engine.head, held = self.engine.tail - before, stays = self.engine.tail + n - head
+    cdef int taken = False
+    if self.timed and not (
+        self.move_times(head, times[n - stays], stays) if even else self.hold_times(head, times + n - stays, stays)
+    ):
+        self.hold_times(before, times - held, held)  # for which there is room: they were there
+        return False
+    try:
+        taken = self.engine.adopt(<const Slot*> values + n - stays, head, stays)
+    finally:
+        if self.timed and not taken:
+            self.hold_times(before, times - held, held)
+    if self.timed:
+        self.newest_of_block = times[n - 1]
+    if out == NULL or self.as_is:
+        self.took_block(times, n, n)
+    else:
+        self.lower_rest(times, n, out, row, -1 if even else before)
+    return True

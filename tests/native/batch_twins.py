@@ -1,0 +1,110 @@
+"""A window that takes batches beside one that takes its readings one by one; times as clocks and networks have them."""
+
+from __future__ import annotations
+
+import math
+import random
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import sluicegate as sg
+
+FEW = 160  # readings of a window at most whose sums a batch takes in another order
+SUMS = ("sum", "mean")
+EPSILON = 2.0**-52
+
+
+def readings(rng: random.Random, count: int) -> array[float]:
+    """Numbers whose sums depend on the order, and zeros of both signs."""
+    return array("d", (rng.choice((rng.uniform(-1, 1) * 10 ** rng.randrange(9), 0.0, -0.0)) for _ in range(count)))
+
+
+def wild(rng: random.Random, count: int) -> array[float]:
+    """The same with numbers beside which all others vanish, which cancel out or are hardly there."""
+    kinds = (1e288, -1e288, 1e-300, 5e-324, 1e17, -1e17, 1.0, 0.1, -0.0, 0.0)
+    return array("d", (rng.choice(kinds) if rng.random() < 0.3 else rng.uniform(-1, 1) for _ in range(count)))
+
+
+def even(rng: random.Random, size: int) -> Iterator[int]:
+    """A step apart."""
+    while True:
+        yield 1_000
+
+
+def jitter(rng: random.Random, size: int) -> Iterator[int]:
+    """A step, give or take nearly half of it."""
+    before = 0
+    while True:
+        late = rng.randrange(-400, 401)
+        yield 1_000 + late - before
+        before = late
+
+
+def walk(rng: random.Random, size: int) -> Iterator[int]:
+    """The rate itself goes up and down: windows hold more, then fewer."""
+    while True:
+        gap = rng.choice((400, 700, 1_000, 1_500))
+        yield from (gap + rng.randrange(-200, 201) for _ in range(rng.randrange(2 * size)))
+
+
+def geometric(rng: random.Random, size: int) -> Iterator[int]:
+    """As independent events come: none or several leave at once, now and then more than are evicted one by one."""
+    while True:
+        yield int(rng.expovariate(0.001))
+
+
+def bursts(rng: random.Random, size: int) -> Iterator[int]:
+    """Many at one time, and gaps with which a part, most or all of a window goes."""
+    while True:
+        yield from [0] * rng.randrange(size // 2 + 1)
+        yield from (900 + rng.randrange(200) for _ in range(rng.randrange(3 * size)))
+        yield rng.choice((30_000, size * 300, size * 600, size * 950, size * 2_000))
+
+
+def backwards(rng: random.Random, size: int) -> Iterator[int]:
+    """Now and then one comes late, by little or by more than the window's length."""
+    while True:
+        yield from (900 + rng.randrange(200) for _ in range(rng.randrange(5 * size)))
+        yield -rng.randrange(1, 2_000 * size)
+
+
+class Twins:
+    """Two windows of one policy: `whole` takes batches, `single` the same readings one by one."""
+
+    def __init__(self, aggregates: Any, policy: Any, seed: str) -> None:
+        self.rng = random.Random(seed)
+        self.whole, self.single = (sg.Window(aggregates, policy=policy, engine="amta") for _ in range(2))
+        self.now = 0
+        self.values = array("d")
+
+    def take(self, count: int, gaps: Iterable[int], results: bool = True, numbers: Any = readings) -> None:
+        """A batch into both: answers, states and what they say of themselves are the same."""
+        values, times = numbers(self.rng, count), array("q")
+        for gap in islice(gaps, count):
+            self.now += gap
+            times.append(self.now)
+        found = self.whole.insert_many(values, times, results=results)
+        self.values.extend(values)
+        for i, x in enumerate(values):
+            answer: Any = self.single.slide(x, times[i])
+            end = len(self.values) - count + i + 1
+            held = self.values[end - len(self.single) : end] if found else array("d")
+            for name, column in (found or {}).items():
+                expected = answer[name] if isinstance(answer, dict) else answer
+                assert same(name, column[i], expected, held), (name, count, i, column[i], expected)
+        assert self.whole.snapshot() == self.single.snapshot(), count
+        assert self.whole.query() == self.single.query()
+
+
+def same(name: str, found: float, expected: float | None, held: array[float]) -> bool:
+    """To the bit; sums of few to the rounding of a sum in any order (error-algebra: 2·n·ε·Σ|x|)."""
+    if expected is None:
+        return math.isnan(found)
+    if array("d", [found]).tobytes() == array("d", [expected]).tobytes():
+        return True
+    if name not in SUMS or len(held) > FEW:
+        return False
+    share = 1 if name == "sum" else len(held)
+    return abs(found - math.fsum(held) / share) <= 2 * (len(held) + 1) * EPSILON * math.fsum(map(abs, held)) / share
