@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.native.test_batch_steady import readings
+from tests.native.batch_twins import readings
 
 import sluicegate as sg
 from sluicegate import engines
