@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import signal
+import subprocess
 import sys
+import threading
 from array import array
 from pathlib import Path
 from typing import Any
@@ -17,7 +21,7 @@ import sluicegate as sg
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
 from bench.engines import __main__ as command_line  # noqa: E402  (found by the line above)
-from bench.engines import page  # noqa: E402
+from bench.engines import kvs, page  # noqa: E402
 from bench.engines.compiled import probe  # noqa: E402
 from bench.engines.tables import Column, Table  # noqa: E402
 
@@ -104,3 +108,59 @@ def test_the_c_loop_and_the_probe_answer_as_the_window(kind: str) -> None:
         probe().one_by_one(window._core, values, None)
         assert window.accepted == 2 * len(values)
         assert window.query()[kind] == pytest.approx(results[-1], rel=1e-6, abs=1e-6)
+
+
+def folders() -> set[Path]:
+    """What the processes of `kvs` keep their windows in."""
+    return {path for path in (ROOT / "build").glob("tmp*") if path.is_dir()}
+
+
+def started(process: subprocess.Popen[str]) -> int:
+    """The process that measures for it, once its window is there."""
+    before, waiting = folders(), threading.Event()
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    for _ in range(2_000):
+        found = [int(each) for each in children.read_text().split()]
+        if found and any(any(folder.iterdir()) for folder in folders() - before):
+            return found[0]
+        waiting.wait(0.02)
+    raise AssertionError("no process that measures has begun")
+
+
+def has_ended(pid: int) -> bool:
+    """Within a minute at most; a zombie that nobody waits for has ended too."""
+    waiting = threading.Event()
+    for _ in range(3_000):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        waiting.wait(0.02)
+    return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc here")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_benchmark_that_is_stopped_leaves_no_process_and_no_file(number: signal.Signals) -> None:
+    """However it is stopped: the process that measures for it ends too, and removes its window."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    before = folders()
+    measure = "from bench.engines import kvs; kvs.measured(kvs.Cell('updates', 'log_mta', 1 << 16, 1 << 25))"
+    with subprocess.Popen([sys.executable, "-c", measure], cwd=ROOT, text=True, stderr=subprocess.DEVNULL) as process:
+        child = started(process)
+        process.send_signal(number)
+        process.wait()
+    assert has_ended(child)
+    assert folders() <= before
+
+
+def test_what_ends_a_process_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its failure is told, and the signal's handler is the one of before."""
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(subprocess.CalledProcessError):
+        kvs.measured(kvs.Cell("updates", "none", 16, 1 << 16))
+    assert signal.getsignal(signal.SIGTERM) is before
+    monkeypatch.setenv(kvs.STARTED_BY, str(os.getpid()))
+    with pytest.raises(SystemExit):
+        kvs.check_parent()

@@ -106,6 +106,30 @@ def test_few_readings_stay_laid_out(question: str, by_time: bool, monkeypatch: p
         same_state(one, two)
 
 
+@pytest.mark.parametrize("question", ["sum", "max", "geometric_mean"])
+def test_a_window_that_grows_and_shrinks_is_the_twin_to_the_bit(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a few readings to thousands and back, wherever levels come to lie in other chunks; singles and batches."""
+    rng = random.Random(question)
+    one, two = windows(QUESTIONS[question], sg.policies.time(1 << 20), monkeypatch)
+    now = 0
+    for size in (40, 63, 66, 109, 112, 300, 890, 900, 2040, 2060, 3000, 1500, 700, 90, 50, 1000, 100, 2500, 5):
+        step = (1 << 20) // size
+        for readings in (rng.choice((40, 150, 700)), 2 * size):
+            feed = [
+                (float(rng.randrange(1, 1 << 20)), now + step * k) for k in range(1, readings + 1)
+            ]  # no order rounds their sums
+            now += step * readings
+            if rng.random() < 0.5:
+                for value, when in feed:
+                    assert one.slide(value, when) == two.slide(value, when)
+            else:
+                values, times = array("d", (value for value, _ in feed)), array("q", (when for _, when in feed))
+                assert one.insert_many(values, times) == two.insert_many(values, times)
+            disturb(rng, one, two, [])
+        one.verify()
+        same_state(one, two)
+
+
 @pytest.mark.parametrize("size", [16, 64, 640, 1 << 10, 2560, 1 << 14])  # 640: the leftmost tree has two roots
 def test_a_long_run_one_by_one(size: int) -> None:
     """Through many chunks and trees: the extremes, which no order rounds, are the oracle's, and the invariants hold."""

@@ -29,6 +29,8 @@ cdef class Amta(Engine):
     cdef int stacked  # elements on the stack
     cdef int kernel  # which operator the loops are made for: `kernels.kernel_of`
     cdef bint split  # every component of a partial has such an operator
+    cdef int64_t most_together  # readings for which levels lie together as they do
+    cdef bint apart  # each level lies in chunks of its own, however few there are
     cdef bint has_right
     cdef bint has_base
     cdef bint stale  # the newest leaf has changed since R0 and R1 were taken
@@ -50,6 +52,7 @@ cdef class Amta(Engine):
     cdef int64_t raised  # a tail
     cdef int64_t calm_tail  # so it goes on up to this tail and this head, −1: not
     cdef int64_t calm_head
+    cdef int64_t calm_end  # and up to this one after the end of a chunk of leaves
     cdef int64_t calm_jump  # at most so many leave at once
     cdef Slot* calm_lefts  # R0 for the head `lefts_from` and those after it
     cdef int64_t lefts_from
@@ -66,6 +69,7 @@ cdef class Amta(Engine):
     cdef int64_t end(self, int level) noexcept nogil
     cdef int make_room(self, int level, int64_t index) except -1 nogil
     cdef int make_room_for(self, int64_t tail) except -1 nogil
+    cdef int make_room_above(self, int level, int64_t tail) except -1 nogil
     cdef int room_for_lefts(self, int64_t n) except -1 nogil
     cdef int lend_lefts(self, int64_t n) except -1 nogil
     cdef void end_block(self) noexcept nogil

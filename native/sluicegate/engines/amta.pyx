@@ -15,9 +15,9 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves, Slide
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
-    KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, ROOM_OF_STEADY, Pool, Queue, ask_for, ask_for_link, ask_for_place, at, begin_batch, clear, drop, end_batch, foresee_queue,
-    give_back, has_room, held, keep_ready, lend, link_of, narrow, open_queue, prefetch, prepare, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
-    shorten_queue,
+    KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, ROOM_OF_STEADY, Pool, Queue, ask_for, ask_for_link, ask_for_place, begin_batch, clear, drop, end_batch, foresee_queue,
+    give_back, has_room, held, keep_ready, lend, link_of, narrow, node_at, open_queue, prefetch, prepare, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
+    keep_to_kind, shape_together, share, shorten_queue,
 )
 from sluicegate.engines.directly cimport MOST_DIRECTLY
 from sluicegate.engines.eights cimport (
@@ -37,6 +37,8 @@ from sluicegate.engines.steady cimport LEAST_STEADILY, MOST_STEADILY, Steady, be
 from sluicegate.engines.uneven cimport LEAST_UNEVEN, MOST_UNEVEN, Uneven, begin_uneven, most_uneven, room_of_uneven, uneven_by
 
 from sluicegate.errors import InvariantError
+
+cdef int64_t MAX_READINGS = <int64_t> 1 << 62
 
 cdef enum:
     SLOTS_OF_LEFTS = 8192  # a block's R0: 64 KiB at most, whatever the partial's width
@@ -73,11 +75,7 @@ cdef class Amta(Engine):
     """Leaves head … tail − 1, the forest above them, its stack and its result pair."""
 
     def __dealloc__(self):
-        cdef int level
-        for level in range(LEVELS):
-            clear(&self.pool, &self.level[level])
-            free(self.level[level].chunk)
-        release(&self.pool)
+        dispose(&self.pool, self.level)
         free(self.left)
         free(self.stack)
         self.return_lefts()
@@ -87,15 +85,13 @@ cdef class Amta(Engine):
         free(self.few)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
-        cdef int level
         Engine.setup(self, p, limit)
-        memset(self.level, 0, sizeof(self.level))
-        shape(&self.pool, p.width)
+        self.kernel, self.split = kernel_of(p), each_has_kernel(p)
+        self.apart = limit > 0 or p.width > WIDEST_TOGETHER
+        shape_levels(&self.pool, self.level, p.width, 1 if self.apart else LEAST_TOGETHER)
+        self.most_together = most_together(1 if self.apart else LEAST_TOGETHER)
         if 0 < limit <= FEW_BUCKETS:  # small chunks from the heap
             shape_by(&self.pool, p.width, chunk_shift(limit), chunk_shift(limit), False)
-        self.kernel, self.split = kernel_of(p), each_has_kernel(p)
-        for level in range(LEAVES_TOGETHER):
-            self.level[level].lowest = LEAVES_TOGETHER - level
         self.pool.wide = self.kernel == ANY and p.width >= WIDE_PARTIAL
         self.slide_by, self.slide_slowly_by = slide_for(self.kernel), slide_slowly_for(self.kernel)
         self.room = stack_room(limit)
@@ -193,11 +189,13 @@ cdef class Amta(Engine):
         """Reserve whatever appending this node may need, so that nothing fails half-way."""
         cdef int64_t pair
         cdef Queue* queue
+        if level == 0:
+            see_to_layout(self, index + 1 - self.head)
         while True:
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
             if level > self.reached:
                 self.reach(level)
-            if not has_room(&self.pool, queue, index) and reserve(&self.pool, queue, index) < 0:
+            if not queue.behind and not has_room(&self.pool, queue, index) and reserve_at(self, level, queue, index) < 0:
                 with gil:
                     raise MemoryError(f"amta: no memory for node {index} of level {level}")
             pair = (index >> 1) - 1
@@ -271,9 +269,9 @@ cdef class Amta(Engine):
         for level in range(depth):
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
             ask_for_link(queue, head >> level)
-            prefetch(at(&self.pool, queue, w, head >> level))
-            prefetch(at(&self.pool, queue, w, (head >> level) + 1))
-            prefetch(at(&self.pool, queue, w, self.end(level) - 1))
+            prefetch(node_at(queue, w, head >> level))
+            prefetch(node_at(queue, w, (head >> level) + 1))
+            prefetch(node_at(queue, w, self.end(level) - 1))
 
     cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head; chunks that lie wholly before it return to the free list."""
@@ -286,7 +284,9 @@ cdef class Amta(Engine):
         cdef Queue* queue
         while level < LEVELS:
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if queue.begin < min((head >> level) >> queue.shift, queue.end):
+            if queue.behind:
+                pass
+            elif queue.begin < min((head >> level) >> queue.shift, queue.end):
                 drop(&self.pool, queue, head >> level)
             elif queue.begin == queue.end or queue.shift <= self.pool.shift:  # so it is above, or soon: chunks of the heap all
                 break
@@ -322,10 +322,14 @@ cdef class Amta(Engine):
             return False
         self.room_for_lefts(AHEAD)
         if self.tail >= self.calm_tail:
-            most = min(min(most, run_at(&self.level[0], self.tail)), 1 if self.pool.surplus else AHEAD)
+            most = min(most, 1 if self.pool.surplus else AHEAD)
             if head >= self.calm_head:  # R0 is due at this very reading: not again at the same
                 most = min(most, AHEAD // 2)
-            most = self.until_room_ends(most)
+            see_to_layout(self, self.tail + 1 - self.head)
+            if self.pool.together:
+                begin_stretch(self, most)
+                return True
+            most = self.until_room_ends(min(most, run_at(&self.level[0], self.tail)))
             if not self.pool.of[LARGE_KIND].used:  # else at another reading: a great window's chunks are not at hand
                 self.let_go()
             self.make_room_for(self.tail + most)
@@ -433,9 +437,13 @@ cdef class Amta(Engine):
         cdef int level
         if self.lies_flat:
             settle(self, any_op)
+        if not self.apart:
+            draw_together(self)
         end_batch(&self.pool)
         for level in range(self.reached + 1 if not self.pool.of[LARGE_KIND].used else 0):
-            narrow(&self.level[(self.base + level) & (LEVELS - 1)])
+            if not self.level[(self.base + level) & (LEVELS - 1)].behind:
+                narrow(&self.level[(self.base + level) & (LEVELS - 1)])
+                share_chunks(self, level)
         put_back(ROOM_OF_LEVELS, self.flat)
         self.flat = NULL
         self.return_lefts()
@@ -517,8 +525,11 @@ cdef class Amta(Engine):
         cdef int level = 0
         cdef bint found = True
         memset(needs, 0, sizeof(needs))
+        see_to_layout(self, most)
         while found and (level == 0 or most >> level):
-            found = foresee_queue(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], (most >> level) + 1, needs) == 0
+            if not self.level[(self.base + level) & (LEVELS - 1)].behind:
+                found = foresee_queue(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], (most >> level) + 1, needs) == 0
+                share_chunks(self, level)
             level += 1
         if level > self.reached:
             self.reach(level)
@@ -530,17 +541,27 @@ cdef class Amta(Engine):
     cdef void open_levels(self, int64_t most) noexcept nogil:
         """Chunks for head … tail − 1, at most `most` of them, and for the nodes above, in place of those that are there."""
         cdef int level
+        cdef Queue* queue
         for level in range(self.reached + 1):
-            shorten_queue(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], self.first(level), self.end(level), (most >> level) + 1)
+            queue = &self.level[(self.base + level) & (LEVELS - 1)]
+            if not queue.behind:
+                shorten_queue(&self.pool, queue, self.first(level), self.end(level), (most >> level) + 1)
         level = 0
         while self.first(level) < self.end(level):
-            open_queue(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], self.first(level), self.end(level), (most >> level) + 1)
+            queue = &self.level[(self.base + level) & (LEVELS - 1)]
+            if not queue.behind:
+                open_queue(&self.pool, queue, self.first(level), self.end(level), (most >> level) + 1)
+                share_chunks(self, level)
             level += 1
         self.reached = level
 
     cdef int make_room_for(self, int64_t tail) except -1 nogil:
         """Reserve what the leaves up to `tail` and the nodes above them need."""
-        cdef int level = 0
+        see_to_layout(self, tail - self.head)
+        return self.make_room_above(0, tail)
+
+    cdef int make_room_above(self, int level, int64_t tail) except -1 nogil:
+        """The same from this level on."""
         cdef int64_t index, last
         cdef Queue* queue
         while True:
@@ -550,9 +571,9 @@ cdef class Amta(Engine):
             queue = &self.level[(self.base + level) & (LEVELS - 1)]
             if level > self.reached:
                 self.reach(level)
-            if has_room(&self.pool, queue, last):
+            if queue.behind or has_room(&self.pool, queue, last):
                 pass
-            elif reserve(&self.pool, queue, index) < 0 or reserve(&self.pool, queue, last) < 0:
+            elif reserve_at(self, level, queue, index) < 0 or reserve_at(self, level, queue, last) < 0:
                 with gil:
                     raise MemoryError(f"amta: no memory for the leaves up to {tail} at level {level}")
             level += 1
@@ -638,6 +659,8 @@ cdef class Amta(Engine):
         cdef Slot* newest = self.spare + 2 * self.p.width
         cdef Queue* lowest = &self.level[self.base]
         self.unsettle()
+        self.apart, self.most_together = True, -1 if self.pool.together else most_together(1)
+        see_to_layout(self, self.tail - self.head)
         self.make_room(1, last >> 1)
         self.refresh_spine()
         if last & 1 and last - 1 >= self.head:
@@ -703,7 +726,7 @@ cdef class Amta(Engine):
         if self.lefts != NULL:
             slots += (self.most_left + 1 + EIGHT) * self.p.width
         for level in range(LEVELS):
-            rings += ring_bytes(&self.level[level])
+            rings += ring_bytes(&self.level[level]) if not self.level[level].behind else 0
         return Engine.bytes(self) + slots * <int64_t> sizeof(Slot) + held(&self.pool) + rings
 
     cdef const Slot* result(self, int side) noexcept nogil:
@@ -716,7 +739,8 @@ cdef class Amta(Engine):
         cdef int level
         self.unsettle()
         for level in range(LEVELS):
-            clear(&self.pool, &self.level[level])
+            if not self.level[level].behind:
+                clear(&self.pool, &self.level[level])
         self.depth = self.stacked = 0
         self.has_right = self.has_base = self.stale = False
         return Engine.begin(self, head)
@@ -773,6 +797,7 @@ cdef class Amta(Engine):
         return 0
 
 
+include "amta_layout.pxi"
 include "amta_forest.pxi"
 include "amta_one.pxi"
 include "amta_block.pxi"

@@ -24,7 +24,8 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
         self.flat_most = k
         run_little_block(self, op, block)
         return 0
-    self.make_room_for(self.tail + block.n)
+    see_to_layout(self, self.tail + block.n - block.heads[block.n - 1])  # as it will be: else it changes with every block, and back
+    self.make_room_above(0, self.tail + block.n)
     self.lend_lefts(min(block.n, max(self.tail - self.head, LEAST_LEFTS)))
     append_leaves(self, block.leaves, block.n)
     while i < block.n:
@@ -315,7 +316,7 @@ cdef void find_eights(Amta self, Eights* e, int levels, int w, int s, int64_t le
     e.left = MOST_BLOCK
     for level in range(levels):
         queue = &self.level[(self.base + level) & (LEVELS - 1)]
-        e.node[level] = at(&self.pool, queue, w, leaf >> level) + s
+        e.node[level] = node_at(queue, w, leaf >> level) + s
         e.left = min(e.left, run_at(queue, leaf >> level) >> (LEVELS_OF_EIGHT - level))
 
 

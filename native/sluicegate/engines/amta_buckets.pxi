@@ -61,7 +61,7 @@ cdef inline void fetch_next_leaf(Amta self) noexcept nogil:
     cdef int s = 0
     if not has_room(&self.pool, queue, index):
         return
-    leaf = at(&self.pool, queue, self.p.width, index)
+    leaf = node_at(queue, self.p.width, index)
     while s < self.p.width:
         fetch_to_write(leaf + s)
         s += 8

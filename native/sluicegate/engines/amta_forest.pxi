@@ -1,7 +1,7 @@
 """The forest of AMTA for each operator: leaves and their parents, R0, R1 and the stack (Algorithms 3 to 7). Part of amta.pyx."""
 
 cdef inline Slot* spot(Amta self, int level, int64_t index, int w) noexcept nogil:
-    return at(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], w, index)
+    return node_at(&self.level[(self.base + level) & (LEVELS - 1)], w, index)
 
 
 cdef inline int64_t singles(int64_t size) noexcept nogil:

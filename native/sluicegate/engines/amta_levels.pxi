@@ -7,7 +7,7 @@ cdef inline void copy_level(Amta self, Slot* flat, int level, int w, bint back) 
     cdef Slot* nodes
     while index < end:
         n = min(run_at(queue, index), end - index)
-        nodes = at(&self.pool, queue, w, index)
+        nodes = node_at(queue, w, index)
         if back:
             memcpy(nodes, flat + index * w, n * w * sizeof(Slot))
         else:
@@ -35,8 +35,8 @@ cdef inline void append_leaves(Amta self, const Slot* leaves, int64_t k) noexcep
     cdef Queue* queue = &self.level[self.base]
     while index < end:
         n = min(run_at(queue, index), end - index)
-        ask_for(at(&self.pool, queue, self.p.width, index), n * w * sizeof(Slot))
-        memcpy(at(&self.pool, queue, self.p.width, index), leaves, n * w * sizeof(Slot))
+        ask_for(node_at(queue, self.p.width, index), n * w * sizeof(Slot))
+        memcpy(node_at(queue, self.p.width, index), leaves, n * w * sizeof(Slot))
         leaves += n * w
         index += n
 
@@ -114,11 +114,11 @@ cdef inline void raise_level(Amta self, Op op, int w, int s, int level, int64_t 
     cdef Slot* nodes
     index = max(index, self.first(level))
     if index < end and 2 * index < self.first(level - 1):  # its left half has left
-        copy_by(op, self.p, at(&self.pool, queue, w, index) + s, at(&self.pool, below, w, 2 * index + 1) + s)
+        copy_by(op, self.p, node_at(queue, w, index) + s, node_at(below, w, 2 * index + 1) + s)
         index += 1
     while index < end:
         n = min(min(run_at(queue, index), run_at(below, 2 * index) >> 1), end - index)
-        pairs, nodes = at(&self.pool, below, w, 2 * index) + s, at(&self.pool, queue, w, index) + s
+        pairs, nodes = node_at(below, w, 2 * index) + s, node_at(queue, w, index) + s
         combine_pairs(op, self.p, w, nodes, pairs, n)
         index += n
 
@@ -147,7 +147,7 @@ cdef inline void level_of_lefts(Amta self, Op op, int w, int s, Slot* lefts, int
         last -= 1
     while h < last:  # all but the last: h, and what follows it, are in `lefts`
         n = min((run_at(queue, h) + 1) >> 1, (last - h) >> 1)
-        nodes, out = at(&self.pool, queue, w, h) + s, lefts + (h << level) * w
+        nodes, out = node_at(queue, w, h) + s, lefts + (h << level) * w
         if level == 0:
             for j in range(n):
                 combine_by(op, self.p, out + 2 * j * w, nodes + 2 * j * w, out + (2 * j + 1) * w)
@@ -157,7 +157,7 @@ cdef inline void level_of_lefts(Amta self, Op op, int w, int s, Slot* lefts, int
                 out += 2 * leap
         h += 2 * n
     if h == last:
-        out, nodes = lefts + (h << level) * w, at(&self.pool, queue, w, h) + s
+        out, nodes = lefts + (h << level) * w, node_at(queue, w, h) + s
         if ((h + 1) << level) <= self.head:
             combine_by(op, self.p, out, nodes, out + leap)
         elif self.stacked:

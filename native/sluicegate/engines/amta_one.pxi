@@ -75,6 +75,9 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
     if self.lies_flat or self.unstacked:
         self.unsettle()
     if self.calm:
+        if self.tail < self.calm_end and head < self.calm_head and <uint64_t> (head - self.head) <= <uint64_t> self.calm_jump:
+            go_on_calmly(self)
+            return slide_calmly(self, op, leaf, head, out)
         if self.flat_out and is_few(self, head):
             if self.tail >= self.origin + room_of_few(self):
                 move_down(self)
@@ -111,6 +114,29 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
     return self.head < self.tail
 
 
+cdef inline int begin_stretch(Amta self, int64_t most) except -1 nogil:
+    """Of so many leaves at most, a chunk of them after the other."""
+    cdef int64_t over = (self.tail + most) & (run_at(&self.level[0], 0) - 1)
+    self.let_go()
+    self.calm_end = self.tail + (most - over if over < most else most)
+    return go_on_calmly(self)
+
+
+cdef inline int go_on_calmly(Amta self) except -1 nogil:
+    """From the end of a chunk of leaves to the next."""
+    cdef Queue* queue = &self.level[0]
+    cdef int above = queue.shift
+    cdef int64_t tail = self.tail + min(self.calm_end - self.tail, run_at(queue, self.tail))
+    drop(&self.pool, queue, self.head)
+    if not has_room(&self.pool, queue, self.tail) and reserve_at(self, 0, queue, self.tail) < 0:
+        with gil:
+            raise MemoryError(f"amta: no memory for leaf {self.tail}")
+    if not has_room(&self.pool, &self.level[above], ((tail + 1) >> above) - 2):
+        self.make_room_above(above, tail)
+    self.next_leaf, self.calm_tail = self.node(0, self.tail), tail
+    return 0
+
+
 cdef void catch_up(Amta self, Op op) noexcept nogil:
     """Make the parents of the leaves that came while it was calm."""
     cdef int64_t tail = self.tail
@@ -134,7 +160,7 @@ cdef void end_calm(Amta self) noexcept nogil:
         free(self.few)
         self.few = NULL
     self.calm = self.flat_out = False
-    self.calm_tail = -1
+    self.calm_tail = self.calm_end = -1
     self.measure()
     self.let_go()
     self.stacked = 0
@@ -217,7 +243,7 @@ cdef void ask_for_oldest(Amta self, int64_t crossing, int stage) noexcept nogil:
     while level < self.depth and not crossing & ((<int64_t> 1 << level) - 1):
         queue = &self.level[level]
         if queue.begin <= (crossing >> level) >> queue.shift < queue.end:
-            node = at(&self.pool, queue, w, crossing >> level)
+            node = node_at(queue, w, crossing >> level)
             if level >= STILL or (<size_t> node & (LINE - 1)) < w * sizeof(Slot) or run_at(queue, crossing >> level) == <int64_t> 1 << queue.shift:
                 for line in range(FOLLOWING if level < 2 else 2):
                     prefetch(node + line * (LINE // sizeof(Slot)))
@@ -236,7 +262,7 @@ cdef void ask_for_newest(Amta self, int64_t crossing, int level) noexcept nogil:
     while level < self.depth and not crossing & ((<int64_t> 1 << level) - 1):
         queue, index = &self.level[level], (crossing >> level) - 2
         if queue.begin <= index >> queue.shift < queue.end:
-            prefetch(at(&self.pool, queue, self.p.width, index))
+            prefetch(node_at(queue, self.p.width, index))
             prefetch(link_of(queue, queue.end - 1))
         level += PARTS
 
