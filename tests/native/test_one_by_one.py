@@ -130,6 +130,21 @@ def test_a_window_that_grows_and_shrinks_is_the_twin_to_the_bit(question: str, m
         same_state(one, two)
 
 
+@pytest.mark.parametrize("question", ["sum", "geometric_mean", "two"])
+def test_any_number_evicted_by_hand_leaves_the_twin_to_the_bit(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than about log n leave at once, which takes sums in another order than one by one."""
+    rng = random.Random(f"evicted {question}")
+    one, two = windows(QUESTIONS[question], sg.policies.count(300), monkeypatch)
+    for count in (*range(70), 99, 150, 211, 299, 300):
+        for _ in range(count + 300 - len(one) if count else 300):
+            value = rng.uniform(1, 9)
+            assert one.slide(value) == two.slide(value)
+        one.evict(count)
+        two.evict(count)
+        assert one.query() == two.query(), count
+        same_state(one, two)
+
+
 @pytest.mark.parametrize("size", [16, 64, 640, 1 << 10, 2560, 1 << 14])  # 640: the leftmost tree has two roots
 def test_a_long_run_one_by_one(size: int) -> None:
     """Through many chunks and trees: the extremes, which no order rounds, are the oracle's, and the invariants hold."""

@@ -81,8 +81,7 @@ class Evicting(State):
         if not 0 <= count <= self._engine.tail - self._engine.head:
             held = self._engine.tail - self._engine.head
             raise InputError(f"evict({count}): expected 0 to {held}, the readings the window holds")
-        for _ in range(count):
-            self._engine.pop()
+        self._pop_to(self._engine.head + count)
         self._note_edge()
 
     def _enforce_rule(self, rule: Rule, attribute: float) -> None:
