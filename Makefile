@@ -50,7 +50,7 @@ TWO := $(MAKE) --no-print-directory --jobs=2
 
 .PHONY: test $(SUITES:%=test-%) lint format check-quick
 test: ## everything: lint, types, every test; PYTEST="-k name" for some of them
-	@$(TWO) dev
+	@$(TWO) --silent dev
 ifeq ($(strip $(PYTEST)),)
 	@$(TWO) --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) lint $(SUITES:%=test-%)
 else
