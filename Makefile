@@ -27,7 +27,7 @@ $(VENV)/native.stamp: $(VENV)/edge.stamp setup.py $(NATIVE)
 $(VENV)/cloud.stamp: $(VENV)/edge.stamp
 	@$(SETUP) cloud
 
-$(VENV)/dev.stamp: $(VENV)/edge.stamp
+$(VENV)/dev.stamp: $(VENV)/edge.stamp | $(VENV)/cloud.stamp
 	@$(SETUP) dev
 
 .PHONY: edge native cloud dev
@@ -42,9 +42,24 @@ demo: $(VENV)/native.stamp ## the whole path on this machine: three agents, an o
 	@MAKE='$(MAKE)' VENV=$(VENV) OUT=$(OUT) TARGET=$(TARGET) deploy/make/demo.sh
 
 # --- checks -----------------------------------------------------------------------------------------------------
-.PHONY: test lint format check-quick
-test: dev lint ## everything: lint, types, every test
+# Side by side: the compiler beside the downloads, then lint beside the tests, a run for each folder; what takes longest begins
+# first. What one printed comes when it has ended; where one fails the others go on.
+LONGEST := native agent cloud house system
+SUITES := $(LONGEST) $(filter-out $(LONGEST),$(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py)))))
+TWO := $(MAKE) --no-print-directory --jobs=2
+
+.PHONY: test $(SUITES:%=test-%) lint format check-quick
+test: ## everything: lint, types, every test; PYTEST="-k name" for some of them
+	@$(TWO) --silent dev
+ifeq ($(strip $(PYTEST)),)
+	@$(TWO) --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) lint $(SUITES:%=test-%)
+else
+	@$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest $(PYTEST)
+endif
+
+$(SUITES:%=test-%): test-%: dev
+	$(BIN)/python -m pytest tests/$* $(PYTEST)
 
 check-quick: dev ## the tests under ten seconds each, without Spark and without killing processes
 	$(BIN)/python -m pytest -m 'not slow and not spark and not faults' $(PYTEST)

@@ -69,7 +69,7 @@ edge)
     ;;
 native)
     say "Building the compiled modules."
-    pip install --quiet --no-build-isolation --no-deps --editable .
+    SLUICEGATE_BUILD_CACHE=$PWD/build/cache pip install --quiet --no-build-isolation --no-deps --editable .
     ;;
 cloud)
     say "Installing the cloud part: downloads about 551 MB (Spark 456, Arrow 55, a Java runtime 35), 949 MB on disk."

@@ -22,6 +22,14 @@ from sluicegate_demo.broker import Broker  # noqa: E402
 from sluicegate_demo.ports import free_port  # noqa: E402
 
 
+class Prompt(mqtt.Client):
+    """Its thread looks every hundredth of a second whether it is to stop; paho's looks once a second."""
+
+    def loop_forever(self, timeout: float = 0.01, retry_first_connection: bool = False) -> Any:
+        """What paho's thread runs."""
+        return super().loop_forever(timeout, retry_first_connection)
+
+
 class Client:
     """A paho client with manual acknowledgement: `got` holds (topic, payload, dup) in order of arrival."""
 
@@ -35,7 +43,7 @@ class Client:
         five = version == 5
         protocol = MQTTProtocolVersion.MQTTv5 if five else MQTTProtocolVersion.MQTTv311
         session = {} if five else {"clean_session": clean}
-        self.paho = mqtt.Client(CallbackAPIVersion.VERSION2, name, protocol=protocol, manual_ack=True, **session)
+        self.paho = Prompt(CallbackAPIVersion.VERSION2, name, protocol=protocol, manual_ack=True, **session)
         self.paho.on_connect = self._connected
         self.paho.on_message = lambda _c, _u, message: self.got.append(message)
         self.paho.on_subscribe = lambda _c, _u, _m, codes, _p: self.suback.extend(code.value for code in codes)
