@@ -104,6 +104,23 @@ SLUICEGATE_LANES_OF static void bucket_few(
     }
 }
 
+/* Where n buckets of three readings each leave one after the other: what is outside of them, and what the cut one gives. */
+SLUICEGATE_LANES_OF static void bucket_threes(
+    const double *restrict sums, const double *restrict but_one, const double *restrict but_two, int64_t n, double *restrict outer,
+    double *restrict taken)
+{
+    for (int64_t i = 0; i < n; i++) {
+        outer[3 * i] = sums[i];
+        outer[3 * i + 1] = sums[i + 1];
+        outer[3 * i + 2] = sums[i + 1];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        taken[3 * i] = -0.0;
+        taken[3 * i + 1] = but_one[i];
+        taken[3 * i + 2] = but_two[i];
+    }
+}
+
 /* The answers: what is outside the newest bucket and the cut one, the rest of R1, the newest bucket, and what the cut one gives. */
 SLUICEGATE_LANES_OF static void bucket_means(
     const double *restrict outer, const double *restrict base, const double *restrict newest, const double *restrict taken,
