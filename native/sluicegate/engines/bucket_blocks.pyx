@@ -129,8 +129,10 @@ cdef inline int64_t in_order(const int64_t* times, int64_t most) noexcept nogil:
 cdef extern from *:
     """
     /* the empty line keeps a compiler from leaving out calls of functions that only prefetch */
+    #define sg_fetch_to_read(address) do { __builtin_prefetch(address, 0, 2); __asm__ volatile(""); } while (0)
     #define sg_fetch_to_write(address) do { __builtin_prefetch(address, 1); __asm__ volatile(""); } while (0)
     """
+    void fetch_to_read "sg_fetch_to_read"(const void* address) noexcept nogil
     void fetch_to_write "sg_fetch_to_write"(const void* address) noexcept nogil
     int zeros_below "__builtin_ctzll"(uint64_t number) noexcept nogil
 
@@ -150,8 +152,8 @@ cdef inline void fetch_old(Amta forest, Opened* opened) noexcept nogil:
     if opened.run == 0:
         leaf, opened.run = node(forest, 0, opened.soon), run_at(&forest.level[forest.base], opened.soon)
     for s in range(0, 2 * w, 8):
-        prefetch(leaf + s)
-    prefetch(node(forest, level, opened.soon >> level) + 5)
+        fetch_to_read(leaf + s)
+    fetch_to_read(node(forest, level, opened.soon >> level) + 5)
     opened.coming = leaf + 2 * w
     opened.run -= 2
     opened.soon += 2

@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef extern from "bucket_lanes.h" nogil:
-    void bucket_lengths(const double* x, int64_t n, double allowed, int64_t* lengths)
+    void bucket_lengths(const double* x, int64_t n, double allowed, int64_t most, signed char* lengths)
 
 
 ctypedef struct Opened:  # the buckets of a block: the k-th takes readings start[k] … start[k + 1] − 1
@@ -59,7 +59,7 @@ cdef inline int64_t note_equal(Opened* opened, int64_t i, int64_t length, int64_
     return i + n * length
 
 
-cdef inline int64_t equal_from(const int64_t* lengths, int64_t i, int64_t length, int64_t n) noexcept nogil:
+cdef inline int64_t equal_from(const signed char* lengths, int64_t i, int64_t length, int64_t n) noexcept nogil:
     """How many of that length follow each other from reading i on, closed by one of n readings: that they do is guessed, not waited for."""
     cdef int64_t found = 0
     while i + length < n and lengths[i] == length:
@@ -71,7 +71,7 @@ cdef inline int64_t equal_from(const int64_t* lengths, int64_t i, int64_t length
 cdef inline void lengths_by_sum(const Sight* s, const double* values, int64_t n, Opened* opened) noexcept nogil:
     """The buckets that are closed by one of these readings."""
     cdef double last[2 * TOLD]
-    cdef int64_t lengths[MOST]
+    cdef signed char lengths[MOST]
     cdef int64_t i = 0, length = TOLD
     cdef bint told = s.newest[H_COUNT].i < UNTOLD
     cdef int k
@@ -80,17 +80,16 @@ cdef inline void lengths_by_sum(const Sight* s, const double* values, int64_t n,
         memcpy(last, values + n - TOLD, TOLD * sizeof(double))
         for k in range(TOLD):
             last[TOLD + k] = INFINITY  # joins nothing
-        bucket_lengths(values, n - TOLD, s.ruling.limit, lengths)
-        bucket_lengths(last, TOLD, s.ruling.limit, lengths + n - TOLD)
+        bucket_lengths(values, n - TOLD, s.ruling.limit, s.longest, lengths)
+        bucket_lengths(last, TOLD, s.ruling.limit, s.longest, lengths + n - TOLD)
     while i < n:
         if told:
             length = lengths[i]
-            if length < TOLD and length <= s.longest:
+            if length < TOLD:
                 i = note_equal(opened, i, length, equal_from(lengths, i, length, n))
                 length = lengths[i]
         if length == TOLD or not told:
-            length = whole_length(s.ruling.limit, values + i, min(n - i, LONGEST))
-        length = min(length, s.longest)
+            length = whole_length(s.ruling.limit, values + i, min(n - i, s.longest))
         if not note_length(opened, i, length, n):
             return
         i += length
