@@ -117,10 +117,10 @@ cdef inline void know(Cutting* k, const Output* o, const Slot* leaf, double cent
     k.last, k.others = leaf[o.last].f - center, k.total - (leaf[o.first].f - center)
 
 
-cdef inline void know_one(Group* g, int64_t i, const Output* o, const Slot* leaf) noexcept nogil:
-    """What `know` looks at."""
-    g.total[i], g.prefix_low[i], g.prefix_high[i] = leaf[o.prefix].f, leaf[o.prefix + 1].f, leaf[o.prefix + 2].f
-    g.least[i], g.most[i], g.first[i], g.last[i] = leaf[o.low].f, leaf[o.high].f, leaf[o.first].f, leaf[o.last].f
+cdef inline void know_one(Group* g, int64_t i, const Slot* leaf) noexcept nogil:
+    """What `know` looks at, where SUM_BUCKET has it."""
+    g.total[i], g.prefix_low[i], g.prefix_high[i] = leaf[5].f, leaf[6].f, leaf[7].f
+    g.least[i], g.most[i], g.first[i], g.last[i] = leaf[8].f, leaf[13].f, leaf[18].f, leaf[19].f
     g.size[i] = leaf[H_COUNT].i
 
 

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from sluicegate.engines.amta cimport LEVELS, Amta
 from sluicegate.engines.answering cimport Answering
-from sluicegate.engines.answers cimport BY_COUNT, Output
+from sluicegate.engines.answers cimport BY_COUNT
 from sluicegate.engines.bucket_answers cimport (
     GROUP, SPARE, Group, Left, Parts, answer_sliding, answer_standing, bucket_few, know_one, node, top_of,
 )
@@ -306,7 +306,7 @@ cdef bint look_at_left(Answering self, Amta forest, const Sight* s, const Opened
     cdef int64_t h = 0, n, i, size, first = s.oldest[H_O_FIRST].i + self.value - self.accepted - 1, place = first
     cdef int64_t old = opened.old, many = 0, others = 0
     cdef int w = self.p.width
-    cdef const Output* o = self.outputs
+    cdef bint known = left.known
     cdef const Slot* leaf
     cdef Group g
     while place < opened.n:
@@ -318,13 +318,13 @@ cdef bint look_at_left(Answering self, Amta forest, const Sight* s, const Opened
             left.longer[many] = <short> (h + i)
             many += size >= TOLD
             others |= size ^ 3
-            if left.known:
-                know_one(&g, i, o, leaf)
+            if known:
+                know_one(&g, i, leaf)
                 left.place[h + i] = <short> place
             place += size
             leaf += w
             i += 1
-        if left.known:
+        if known:
             bucket_few(&g, i, self.center[0], left.but_one + h, left.but_two + h)
         h += i
     left.place[0] = <short> max(first, 1 - SPARE)
