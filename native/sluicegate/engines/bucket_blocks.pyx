@@ -25,7 +25,8 @@ cdef extern from "bucket_lift.h" nogil:
 cdef enum:
     MOST_ALONE = 768  # readings at once where each opens a bucket: of more the first would have left the caches
     LIFTED = 4  # buckets of two or three readings, while two times two that leave soon are fetched
-    NODES_AHEAD = 12  # their places are fetched; those of buckets are what has just left, mostly
+    NODES_AHEAD = 12  # their places are fetched
+    AHEAD_OF_BUCKET = 12  # and those of buckets, where they are not what has just left
 
 
 cdef int64_t open_many(
@@ -161,6 +162,19 @@ cdef inline void fetch_old(Amta forest, Opened* opened) noexcept nogil:
 
 # the new buckets
 
+cdef inline void fetch_for_two(Amta forest, Opened* opened, const Slot* place) noexcept nogil:
+    """With every second bucket, and not all at once: a processor waits for few lines at a time.
+
+    Two that leave soon; where nothing leaves, two places to write: no chunk has just left then to be written again.
+    """
+    cdef int w = forest.p.width
+    if opened.soon < opened.later:
+        fetch_old(forest, opened)
+    elif opened.later == 0:
+        fetch_place(place + AHEAD_OF_BUCKET * w, w)
+        fetch_place(place + (AHEAD_OF_BUCKET + 1) * w, w)
+
+
 cdef void open_all(
     Answering self, Amta forest, Opened* opened, const double* values, const int64_t* times, Parts* parts
 ) noexcept nogil:
@@ -187,8 +201,8 @@ cdef inline void lift_one(
 ) noexcept nogil:
     cdef int64_t i = opened.start[k]
     cdef const int64_t* when = NULL
-    if k & 1 and opened.soon < opened.later:  # not all at once: a processor waits for few lines at a time
-        fetch_old(self.forest, opened)
+    if k & 1:
+        fetch_for_two(self.forest, opened, place)
     if times != NULL:
         when = times + i
     if n == 2:
@@ -207,8 +221,7 @@ cdef inline int lift_few(
         lift_one(self, opened, base + k * self.p.width, k, kind + 1, values, times, totals)
         return 1
     for k in range(0, n if n > 1 else which[0] & 1, 2):
-        if opened.soon < opened.later:
-            fetch_old(self.forest, opened)
+        fetch_for_two(self.forest, opened, base + which[k] * self.p.width)
     if kind == 1:
         bucket_lift_twos(base, self.p.width, which, n, opened.start, values, self.accepted, self.center[0], totals)
     else:
