@@ -26,6 +26,7 @@ cdef enum:
     MOST_ALONE = 768  # readings at once where each opens a bucket: of more the first would have left the caches
     LIFTED = 4  # buckets of two or three readings, while two times two that leave soon are fetched
     NODES_AHEAD = 12  # their places are fetched
+    LEFT_AHEAD = 12  # what leaves comes out of the second cache
     AHEAD_OF_BUCKET = 12  # and those of buckets, where they are not what has just left
 
 
@@ -331,7 +332,10 @@ cdef bint look_at_left(Answering self, Amta forest, const Sight* s, const Opened
             left.longer[many] = <short> (h + i)
             many += size >= TOLD
             others |= size ^ 3
+            prefetch(leaf + LEFT_AHEAD * w)
             if known:
+                prefetch(leaf + LEFT_AHEAD * w + 8)
+                prefetch(leaf + LEFT_AHEAD * w + 16)
                 know_one(&g, i, leaf)
                 left.place[h + i] = <short> place
             place += size
