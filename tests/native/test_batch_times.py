@@ -110,13 +110,24 @@ def test_what_may_not_enter_is_found_wherever_it_stands(count: int) -> None:
 def test_results_that_somebody_holds_are_never_written_again() -> None:
     """A column is given out again only when nobody has it, not as an array and not as a view."""
     window = sg.Window(sg.sum(), policy=sg.policies.count(4))
-    kept = [window.insert_many(array("d", [1.0] * 1_000))["sum"] for _ in range(6)]
-    assert len({id(column) for column in kept}) == 6
+    kept = [window.insert_many(array("d", [1.0] * 1_000))["sum"] for _ in range(10)]
+    assert len({id(column) for column in kept}) == 10
     copies, views = [column[:] for column in kept], [memoryview(column) for column in kept]
     del kept
-    for _ in range(6):
+    for _ in range(10):
         window.insert_many(array("d", [2.0] * 1_000))
     assert all(view == copy for view, copy in zip(views, copies, strict=True))
+
+
+def test_results_with_and_without_intervals_in_turns_are_given_out_again() -> None:
+    """Three columns of one batch do not displace the one of the next."""
+    window = sg.Window(sg.sum(), policy=sg.policies.count(4), histograms=[sg.SumLike(0.5)])
+    found = []
+    for _ in range(4):
+        window.insert_many(array("d", [1.0] * 3_000), bounds=True)
+        found.append(id(window.insert_many(array("d", [1.0] * 1_000))["sum"]))
+        window.insert_many(array("d", [1.0] * 1_000))
+    assert len(set(found[1:])) == 1
 
 
 def test_large_columns_are_not_held_back() -> None:

@@ -13,6 +13,30 @@ from sluicegate.engines.bucketing cimport MOST_RUN
 from sluicegate.engines.certain cimport Interval, clamp, has_interval
 from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, greatest, least
 
+cdef extern from "answer_lanes.h" nogil:
+    ctypedef struct Beside "answer_around":
+        double top
+        double base
+        double center
+        double inside
+    ctypedef struct Sliding "answer_cut":  # a cut that loses a reading for each that comes
+        double total
+        double low
+        double high
+        double least
+        double most_value
+        double last
+        double others
+        double size
+        double most
+        double first
+    void answer_whole_means(const Beside* a, const double* totals, double s, int64_t n, double* out)
+    void answer_whole_sums(const Beside* a, const double* totals, double s, int64_t n, double* out)
+    void answer_standing_means(const Beside* a, const double* totals, double s, int64_t n, double* out)
+    void answer_standing_sums(const Beside* a, const double* totals, double s, int64_t n, double* out)
+    void answer_sliding_means(const Beside* a, const Sliding* k, const double* totals, int64_t n, double* out)
+    void answer_sliding_sums(const Beside* a, const Sliding* k, const double* totals, int64_t n, double* out)
+
 
 cdef class Answering(Bounding):
     """A window that answers after each reading of a batch."""
@@ -146,8 +170,11 @@ cdef class Answering(Bounding):
         cdef int64_t n = a.leaf[H_COUNT].i, end = a.leaf[H_O_FIRST].i + n - 1, newest = a.newest, c = 0
         cdef Cut where = self.cut_at(a, whole, &newest)
         cdef Sliding cut
+        cdef Sums sums
         if self.policy == BY_COUNT and self.hop == 1:
-            cut.sums, cut.total = known_sums(o, a.leaf, where, center), a.leaf[o.prefix].f
+            sums, cut.total = known_sums(o, a.leaf, where, center), a.leaf[o.prefix].f
+            cut.low, cut.high, cut.last, cut.others = sums.low, sums.high, sums.last, sums.others
+            cut.least, cut.most_value, cut.size = sums.least, sums.most, <double> sums.n
             cut.most, cut.first = <double> min(n, end - a.edge), <double> (end - a.before - whole + self.value)
             slide(o.kind == K_MEAN, out, self.totals + whole, <int> a.n - whole, top, base, center, inside, &cut)
             return
@@ -256,11 +283,6 @@ cdef class Answering(Bounding):
             else:
                 out[k][row] = <double> value.i if is_whole(o.kind) else value.f
 
-ctypedef struct Sliding:  # a cut that loses a reading for each that comes
-    Sums sums
-    double total  # of the oldest bucket
-    double most  # readings inside, at most
-    double first  # what the first reading leaves, one less for each that follows
 
 
 cdef inline double of_nothing(int kind) noexcept nogil:
@@ -287,26 +309,22 @@ cdef void lower_whole(
     bint mean, double* out, const double* totals, int n, double left, double base, double center, double count
 ) noexcept nogil:
     """Where the oldest bucket is whole: as answers.whole."""
-    cdef int i
+    cdef Beside a = Beside(left, base, center, count)
     if mean:
-        for i in range(n):
-            out[i] = center + (left + (base + totals[i])) / (count + i)
+        answer_whole_means(&a, totals, 0.0, n, out)
     else:
-        for i in range(n):
-            out[i] = center * (count + i) + (left + (base + totals[i]))
+        answer_whole_sums(&a, totals, 0.0, n, out)
 
 
 cdef void stand(
     bint mean, double* out, const double* totals, int n, double top, double base, double center, double count, double s
 ) noexcept nogil:
     """Where the cut stands still: as answers.partial_sum."""
-    cdef int i
+    cdef Beside a = Beside(top, base, center, count)
     if mean:
-        for i in range(n):
-            out[i] = center + ((top + (base + totals[i])) + s) / (count + i)
+        answer_standing_means(&a, totals, s, n, out)
     else:
-        for i in range(n):
-            out[i] = center * (count + i) + ((top + (base + totals[i])) + s)
+        answer_standing_sums(&a, totals, s, n, out)
 
 
 cdef void slide(
@@ -314,16 +332,8 @@ cdef void slide(
     const Sliding* cut,
 ) noexcept nogil:
     """Where each reading takes one from the cut bucket: as answers.partial_sum of a count that is known."""
-    cdef double low = cut.sums.low, high = cut.sums.high, last = cut.sums.last, others = cut.sums.others
-    cdef double lowest = cut.sums.least, highest = cut.sums.most, size = <double> cut.sums.n, total = cut.total
-    cdef double most = cut.most, first = cut.first, c, s, bottom, ceiling
-    cdef int i
-    for i in range(n):
-        c = least(first - i, most)
-        bottom = greatest(greatest(low, last + (c - 1.0) * lowest), others - (size - 1.0 - c) * highest)
-        ceiling = least(least(high, last + (c - 1.0) * highest), others - (size - 1.0 - c) * lowest)
-        s = (top + (base + totals[i])) + least(greatest(total * c / size, bottom), ceiling)
-        if mean:
-            out[i] = center + s / (inside + i + c)
-        else:
-            out[i] = center * (inside + i + c) + s
+    cdef Beside a = Beside(top, base, center, inside)
+    if mean:
+        answer_sliding_means(&a, cut, totals, n, out)
+    else:
+        answer_sliding_sums(&a, cut, totals, n, out)

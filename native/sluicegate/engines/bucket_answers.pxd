@@ -37,6 +37,8 @@ cdef extern from "bucket_lanes.h" nogil:
         double* last
         int64_t* size
     void bucket_few(const Group* g, int64_t n, double center, double* but_one, double* but_two)
+    void bucket_threes(
+        const double* sums, const double* but_one, const double* but_two, int64_t n, double* outer, double* taken)
     void bucket_taken(const Cutting* k, double c, double size, int64_t n, double* out)
     void bucket_means(
         const double* outer, const double* base, const double* newest, const double* taken, int64_t n, double center, double readings,
@@ -54,6 +56,7 @@ ctypedef struct Left:  # the buckets that are the oldest after some of those rea
     int64_t first
     int64_t last
     bint single  # they are of one reading each
+    bint threes  # of three
     bint known  # what each gives, as if of three readings at most
     short place[MOST + 1]  # of its first reading among those of the block; 1 − SPARE: or before
     double but_one[MOST + 1]  # what all its readings but the first give
@@ -89,6 +92,8 @@ cdef inline void answer_sliding(Answering self, const Left* left, Parts* parts, 
     if left.single:
         for h in range(n_left):
             part_of_one(self, left, h, begin, outer, taken)
+    elif left.threes:
+        bucket_threes(left.sums, left.but_one, left.but_two, n_left, outer + left.place[0], taken + left.place[0])
     elif left.many < n_left:
         parts_of_few(left, n_left, outer, taken)
     for h in range(left.many):
@@ -112,10 +117,10 @@ cdef inline void know(Cutting* k, const Output* o, const Slot* leaf, double cent
     k.last, k.others = leaf[o.last].f - center, k.total - (leaf[o.first].f - center)
 
 
-cdef inline void know_one(Group* g, int64_t i, const Output* o, const Slot* leaf) noexcept nogil:
-    """What `know` looks at."""
-    g.total[i], g.prefix_low[i], g.prefix_high[i] = leaf[o.prefix].f, leaf[o.prefix + 1].f, leaf[o.prefix + 2].f
-    g.least[i], g.most[i], g.first[i], g.last[i] = leaf[o.low].f, leaf[o.high].f, leaf[o.first].f, leaf[o.last].f
+cdef inline void know_one(Group* g, int64_t i, const Slot* leaf) noexcept nogil:
+    """What `know` looks at, where SUM_BUCKET has it."""
+    g.total[i], g.prefix_low[i], g.prefix_high[i] = leaf[5].f, leaf[6].f, leaf[7].f
+    g.least[i], g.most[i], g.first[i], g.last[i] = leaf[8].f, leaf[13].f, leaf[18].f, leaf[19].f
     g.size[i] = leaf[H_COUNT].i
 
 

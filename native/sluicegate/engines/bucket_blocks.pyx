@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from sluicegate.engines.amta cimport LEVELS, Amta
 from sluicegate.engines.answering cimport Answering
-from sluicegate.engines.answers cimport BY_COUNT, Output
+from sluicegate.engines.answers cimport BY_COUNT
 from sluicegate.engines.bucket_answers cimport (
     GROUP, SPARE, Group, Left, Parts, answer_sliding, answer_standing, bucket_few, know_one, node, top_of,
 )
@@ -16,9 +16,18 @@ from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, Slot, copy, greatest
 from sluicegate.engines.small cimport Sight, carry_sample
 from sluicegate.histograms._sum_like cimport Sum
 
+cdef extern from "bucket_lift.h" nogil:
+    void bucket_lift_twos(
+        void* place, int w, const short* which, int many, const short* start, const double* x, int64_t ordinal, double center, double* totals)
+    void bucket_lift_threes(
+        void* place, int w, const short* which, int many, const short* start, const double* x, int64_t ordinal, double center, double* totals)
+
 cdef enum:
     MOST_ALONE = 768  # readings at once where each opens a bucket: of more the first would have left the caches
-    NODES_AHEAD = 12  # their places are fetched; those of buckets are what has just left, mostly
+    LIFTED = 4  # buckets of two or three readings, while two times two that leave soon are fetched
+    NODES_AHEAD = 12  # their places are fetched
+    LEFT_AHEAD = 12  # what leaves comes out of the second cache
+    AHEAD_OF_BUCKET = 12  # and those of buckets, where they are not what has just left
 
 
 cdef int64_t open_many(
@@ -122,8 +131,10 @@ cdef inline int64_t in_order(const int64_t* times, int64_t most) noexcept nogil:
 cdef extern from *:
     """
     /* the empty line keeps a compiler from leaving out calls of functions that only prefetch */
+    #define sg_fetch_to_read(address) do { __builtin_prefetch(address, 0, 2); __asm__ volatile(""); } while (0)
     #define sg_fetch_to_write(address) do { __builtin_prefetch(address, 1); __asm__ volatile(""); } while (0)
     """
+    void fetch_to_read "sg_fetch_to_read"(const void* address) noexcept nogil
     void fetch_to_write "sg_fetch_to_write"(const void* address) noexcept nogil
     int zeros_below "__builtin_ctzll"(uint64_t number) noexcept nogil
 
@@ -143,14 +154,27 @@ cdef inline void fetch_old(Amta forest, Opened* opened) noexcept nogil:
     if opened.run == 0:
         leaf, opened.run = node(forest, 0, opened.soon), run_at(&forest.level[forest.base], opened.soon)
     for s in range(0, 2 * w, 8):
-        prefetch(leaf + s)
-    prefetch(node(forest, level, opened.soon >> level) + 5)
+        fetch_to_read(leaf + s)
+    fetch_to_read(node(forest, level, opened.soon >> level) + 5)
     opened.coming = leaf + 2 * w
     opened.run -= 2
     opened.soon += 2
 
 
 # the new buckets
+
+cdef inline void fetch_for_two(Amta forest, Opened* opened, const Slot* place) noexcept nogil:
+    """With every second bucket, and not all at once: a processor waits for few lines at a time.
+
+    Two that leave soon; where nothing leaves, two places to write: no chunk has just left then to be written again.
+    """
+    cdef int w = forest.p.width
+    if opened.soon < opened.later:
+        fetch_old(forest, opened)
+    elif opened.later == 0:
+        fetch_place(place + AHEAD_OF_BUCKET * w, w)
+        fetch_place(place + (AHEAD_OF_BUCKET + 1) * w, w)
+
 
 cdef void open_all(
     Answering self, Amta forest, Opened* opened, const double* values, const int64_t* times, Parts* parts
@@ -178,8 +202,8 @@ cdef inline void lift_one(
 ) noexcept nogil:
     cdef int64_t i = opened.start[k]
     cdef const int64_t* when = NULL
-    if k & 1 and opened.soon < opened.later:  # not all at once: a processor waits for few lines at a time
-        fetch_old(self.forest, opened)
+    if k & 1:
+        fetch_for_two(self.forest, opened, place)
     if times != NULL:
         when = times + i
     if n == 2:
@@ -188,23 +212,36 @@ cdef inline void lift_one(
         lift_bucket(&self.p, place, NULL, values + i, when, self.accepted + i, n, self.center[0], totals + i)
 
 
+cdef inline int lift_few(
+    Answering self, Opened* opened, Slot* base, int kind, int next, int end, const double* values, const int64_t* times, double* totals
+) noexcept nogil:
+    """Buckets of two or three readings, before bucket `end`: up to LIFTED of them; how many."""
+    cdef const short* which = opened.alike[kind] + next
+    cdef int k = which[0], n = LIFTED if next + LIFTED <= opened.many[kind] and which[LIFTED - 1] < end else 1
+    if times != NULL:
+        lift_one(self, opened, base + k * self.p.width, k, kind + 1, values, times, totals)
+        return 1
+    for k in range(0, n if n > 1 else which[0] & 1, 2):
+        fetch_for_two(self.forest, opened, base + which[k] * self.p.width)
+    if kind == 1:
+        bucket_lift_twos(base, self.p.width, which, n, opened.start, values, self.accepted, self.center[0], totals)
+    else:
+        bucket_lift_threes(base, self.p.width, which, n, opened.start, values, self.accepted, self.center[0], totals)
+    return n
+
+
 cdef inline void lift_all(
     Answering self, Opened* opened, int first, int end, Slot* place, int* next, const double* values, const int64_t* times, double* totals
 ) noexcept nogil:
     """In the order of their lengths: then no loop's end is a surprise."""
-    cdef int k, w = self.p.width
+    cdef int k, kind, w = self.p.width
     while next[0] < opened.many[0] and opened.alike[0][next[0]] < end:
         k = opened.alike[0][next[0]]
         lift_one(self, opened, place + (k - first) * w, k, 1, values, times, totals)
         next[0] += 1
-    while next[1] < opened.many[1] and opened.alike[1][next[1]] < end:
-        k = opened.alike[1][next[1]]
-        lift_one(self, opened, place + (k - first) * w, k, 2, values, times, totals)
-        next[1] += 1
-    while next[2] < opened.many[2] and opened.alike[2][next[2]] < end:
-        k = opened.alike[2][next[2]]
-        lift_one(self, opened, place + (k - first) * w, k, 3, values, times, totals)
-        next[2] += 1
+    for kind in range(1, 3):
+        while next[kind] < opened.many[kind] and opened.alike[kind][next[kind]] < end:
+            next[kind] += lift_few(self, opened, place - first * w, kind, next[kind], end, values, times, totals)
     while next[3] < opened.many[3] and opened.alike[3][next[3]] < end:
         k = opened.alike[3][next[3]]
         lift_one(self, opened, place + (k - first) * w, k, opened.start[k + 1] - opened.start[k], values, times, totals)
@@ -268,6 +305,7 @@ cdef bint find_left(Answering self, Amta forest, const Sight* s, Opened* opened,
         return False
     n, end = left.last + 1 - left.first, end_of(node(forest, 0, left.last))
     left.single = end - s.oldest[H_O_FIRST].i == n
+    left.threes = left.known and left.threes
     if not (left.single or left.known) and left.many < n:
         left.known = True
         look_at_left(self, forest, s, opened, left)
@@ -280,9 +318,9 @@ cdef bint find_left(Answering self, Amta forest, const Sight* s, Opened* opened,
 cdef bint look_at_left(Answering self, Amta forest, const Sight* s, const Opened* opened, Left* left) noexcept nogil:
     """A group at a time; what they give only where there is more than one reading to it: each is looked at once."""
     cdef int64_t h = 0, n, i, size, first = s.oldest[H_O_FIRST].i + self.value - self.accepted - 1, place = first
-    cdef int64_t old = opened.old, many = 0
+    cdef int64_t old = opened.old, many = 0, others = 0
     cdef int w = self.p.width
-    cdef const Output* o = self.outputs
+    cdef bint known = left.known
     cdef const Slot* leaf
     cdef Group g
     while place < opened.n:
@@ -293,17 +331,21 @@ cdef bint look_at_left(Answering self, Amta forest, const Sight* s, const Opened
                 return False
             left.longer[many] = <short> (h + i)
             many += size >= TOLD
-            if left.known:
-                know_one(&g, i, o, leaf)
+            others |= size ^ 3
+            prefetch(leaf + LEFT_AHEAD * w)
+            if known:
+                prefetch(leaf + LEFT_AHEAD * w + 8)
+                prefetch(leaf + LEFT_AHEAD * w + 16)
+                know_one(&g, i, leaf)
                 left.place[h + i] = <short> place
             place += size
             leaf += w
             i += 1
-        if left.known:
+        if known:
             bucket_few(&g, i, self.center[0], left.but_one + h, left.but_two + h)
         h += i
     left.place[0] = <short> max(first, 1 - SPARE)
-    left.first, left.last, left.many = forest.head, forest.head + h - 1, many
+    left.first, left.last, left.many, left.threes = forest.head, forest.head + h - 1, many, others == 0
     return True
 
 

@@ -11,13 +11,13 @@ static inline double bucket_larger(double a, double b) { return b > a ? b : a; }
 
 static inline double bucket_smaller(double a, double b) { return b < a ? b : a; }
 
-/* For each reading, if it opened a bucket, how many that would take, up to four: as `sum_run` decides of finite readings, with a
+/* For each reading, if it opened a bucket, how many that would take, `most` and four at most: as `sum_run` decides of finite readings, with a
    finite limit. Of low <= high the larger magnitude is that of -low or of high, and so with what they are away from the sum;
    how far they are apart was looked at when the later of them was the sum that followed. Readings are at most 2^960, so no
    sum is infinite.
    Where none is negative the first sum is the least, the one before the last the greatest, and each is farther from the first
    than the one before. Of x n + 3 are there. */
-SLUICEGATE_LANES_OF static void bucket_lengths(const double *restrict x, int64_t n, double allowed, int64_t *restrict lengths)
+SLUICEGATE_LANES_OF static void bucket_lengths(const double *restrict x, int64_t n, double allowed, int64_t most, signed char *restrict lengths)
 {
     int64_t signs = 0;
     for (int64_t i = 0; i < n + BUCKET_LANES_TOLD - 1; i++) {
@@ -34,7 +34,7 @@ SLUICEGATE_LANES_OF static void bucket_lengths(const double *restrict x, int64_t
                 length += bucket_larger(sum, following - x[i]) <= allowed ? 1 : 0;
                 sum = following;
             }
-            lengths[i] = length;
+            lengths[i] = (signed char) (length < most ? length : most);
         }
         return;
     }
@@ -52,7 +52,7 @@ SLUICEGATE_LANES_OF static void bucket_lengths(const double *restrict x, int64_t
             length += farthest <= allowed ? 1 : 0;
             sum = following;
         }
-        lengths[i] = length;
+        lengths[i] = (signed char) (length < most ? length : most);
     }
 }
 
@@ -101,6 +101,23 @@ SLUICEGATE_LANES_OF static void bucket_few(
         double others = total - (g->first[i] - center), size = (double) (int32_t) g->size[i];
         but_one[i] = bucket_given(total, low, high, least, most, last, others, size, size - 1.0, 0.0);
         but_two[i] = bucket_given(total, low, high, least, most, last, others, size, size - 2.0, 1.0);
+    }
+}
+
+/* Where n buckets of three readings each leave one after the other: what is outside of them, and what the cut one gives. */
+SLUICEGATE_LANES_OF static void bucket_threes(
+    const double *restrict sums, const double *restrict but_one, const double *restrict but_two, int64_t n, double *restrict outer,
+    double *restrict taken)
+{
+    for (int64_t i = 0; i < n; i++) {
+        outer[3 * i] = sums[i];
+        outer[3 * i + 1] = sums[i + 1];
+        outer[3 * i + 2] = sums[i + 1];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        taken[3 * i] = -0.0;
+        taken[3 * i + 1] = but_one[i];
+        taken[3 * i + 2] = but_two[i];
     }
 }
 

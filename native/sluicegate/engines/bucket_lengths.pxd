@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef extern from "bucket_lanes.h" nogil:
-    void bucket_lengths(const double* x, int64_t n, double allowed, int64_t* lengths)
+    void bucket_lengths(const double* x, int64_t n, double allowed, int64_t most, signed char* lengths)
 
 
 ctypedef struct Opened:  # the buckets of a block: the k-th takes readings start[k] … start[k + 1] − 1
@@ -47,10 +47,31 @@ cdef inline bint note_length(Opened* opened, int64_t i, int64_t length, int64_t 
     return True
 
 
+cdef inline int64_t note_equal(Opened* opened, int64_t i, int64_t length, int64_t most) noexcept nogil:
+    """`most` buckets of fewer than TOLD readings each, from reading i on; where the next begins."""
+    cdef short* start = opened.start + opened.k
+    cdef short* alike = opened.alike[length - 1] + opened.many[length - 1]
+    cdef int m, n = <int> most
+    for m in range(n):
+        start[m], alike[m] = <short> (i + m * length), <short> (opened.k + m)
+    opened.k += n
+    opened.many[length - 1] += n
+    return i + n * length
+
+
+cdef inline int64_t equal_from(const signed char* lengths, int64_t i, int64_t length, int64_t n) noexcept nogil:
+    """How many of that length follow each other from reading i on, closed by one of n readings: that they do is guessed, not waited for."""
+    cdef int64_t found = 0
+    while i + length < n and lengths[i] == length:
+        i += length
+        found += 1
+    return found
+
+
 cdef inline void lengths_by_sum(const Sight* s, const double* values, int64_t n, Opened* opened) noexcept nogil:
     """The buckets that are closed by one of these readings."""
     cdef double last[2 * TOLD]
-    cdef int64_t lengths[MOST]
+    cdef signed char lengths[MOST]
     cdef int64_t i = 0, length = TOLD
     cdef bint told = s.newest[H_COUNT].i < UNTOLD
     cdef int k
@@ -59,14 +80,16 @@ cdef inline void lengths_by_sum(const Sight* s, const double* values, int64_t n,
         memcpy(last, values + n - TOLD, TOLD * sizeof(double))
         for k in range(TOLD):
             last[TOLD + k] = INFINITY  # joins nothing
-        bucket_lengths(values, n - TOLD, s.ruling.limit, lengths)
-        bucket_lengths(last, TOLD, s.ruling.limit, lengths + n - TOLD)
+        bucket_lengths(values, n - TOLD, s.ruling.limit, s.longest, lengths)
+        bucket_lengths(last, TOLD, s.ruling.limit, s.longest, lengths + n - TOLD)
     while i < n:
         if told:
             length = lengths[i]
+            if length < TOLD:
+                i = note_equal(opened, i, length, equal_from(lengths, i, length, n))
+                length = lengths[i]
         if length == TOLD or not told:
-            length = whole_length(s.ruling.limit, values + i, min(n - i, LONGEST))
-        length = min(length, s.longest)
+            length = whole_length(s.ruling.limit, values + i, min(n - i, s.longest))
         if not note_length(opened, i, length, n):
             return
         i += length
@@ -84,6 +107,14 @@ cdef inline int64_t whole_length(double allowed, const double* x, int64_t most) 
         sum = following
         n += 1
     return n
+
+
+cdef inline int64_t equal_by_limit(
+    bint slides, int64_t first, int64_t room, int64_t accepted, int64_t i, int64_t length, int64_t n
+) noexcept nogil:
+    """How many of that length follow each other from reading i on, closed by one of n readings; where nothing leaves, with `room` for what is inside."""
+    cdef int64_t most = (n - 1 - i) // length
+    return most if slides or not room else min(most, (room + first - accepted - length - 1 - i) // length + 1)
 
 
 cdef inline void lengths_by_limit(
@@ -104,6 +135,9 @@ cdef inline void lengths_by_limit(
             opened.old = 2 * length
             if length * share < value + opened.old:
                 return
+        if length < TOLD and i + length < n:
+            i = note_equal(opened, i, length, equal_by_limit(slides, first, length * share, accepted, i, length, n))
+            continue
         if not note_length(opened, i, length, n):
             return
         i += length

@@ -41,7 +41,7 @@ cdef extern from "times.h" nogil:
 
 cdef enum:
     AT_ONCE = 512  # numbers looked at together, without a branch
-    MOST_RECENT = 4
+    MOST_RECENT = 8  # a batch with intervals takes three an aggregate, and the next may be without
     BYTES_OF_RECENT = 8 << 20
 
 cdef uint64_t MAGNITUDE_BITS = int.from_bytes(pack("=d", _LARGEST), byteorder)
@@ -54,7 +54,7 @@ cpdef array.array new_column(Py_ssize_t readings):
     """Room for a result a reading, not filled: zeros would cost as much as a result.
 
     A column that its taker has let go is given out again, since new memory costs more than the results in it: at most
-    four of 8 MiB together stay for that.
+    eight of 8 MiB together stay for that.
     """
     cdef Py_ssize_t i
     cdef array.array column

@@ -16,6 +16,7 @@ from sluicegate.engines.base cimport Engine
 from sluicegate.engines.batching cimport Batching, of_nothing
 from sluicegate.engines.bucket_lengths cimport LONGEST
 from sluicegate.engines.checks cimport first_not_entering, new_column
+from sluicegate.engines.chunks cimport ask_for
 from sluicegate.engines.program cimport MAX, MIN, SUM, Slot, lift
 from sluicegate.engines.small cimport opens_many, take_small
 from sluicegate.engines.times cimport time_at
@@ -29,6 +30,7 @@ cdef int64_t TIMES = _LATEST
 cdef enum:
     SHORT_RUN = 8  # readings that joined: the next are rather taken one by one
     LEAST_BATCH = 4  # readings: fewer are taken one by one
+    ASKED_FOR = 1 << 16  # bytes of a batch and of its results whose pages are looked up at once
 
 
 cdef class Taking(Batching):
@@ -113,8 +115,12 @@ cdef class Taking(Batching):
         except (BufferError, ValueError):
             return None
         try:
-            if is_flat(&view) and first_not_entering(<const double*> view.buf, view.shape[0]) < 0:
+            if not is_flat(&view):
+                return None
+            ask_for(view.buf, min(view.len, ASKED_FOR))
+            if first_not_entering(<const double*> view.buf, view.shape[0]) < 0:
                 column = new_column(view.shape[0])
+                ask_for(column.data.as_voidptr, min(view.len, ASKED_FOR))
                 self.take_column(<const double*> view.buf, view.shape[0], column.data.as_doubles)
         finally:
             PyBuffer_Release(&view)
