@@ -19,8 +19,6 @@ cdef extern from "beside.h" nogil:
         double* fours
         double* eight
         const double* old_leaves
-        const double* old_pairs
-        const double* old_fours
         double* lefts
         int64_t head
         int64_t whole
@@ -37,6 +35,9 @@ cdef extern from "beside.h" nogil:
         double right, int64_t n, const double* leaves, const double* at, double* totals, Beside* to)
     double beside_greatest "sluicegate_beside_greatest"(
         double right, int64_t n, const double* leaves, const double* at, double* totals, Beside* to)
+    void lefts_of_eights_add "sluicegate_lefts_of_eights_add"(int64_t n, Beside* to)
+    void lefts_of_eights_least "sluicegate_lefts_of_eights_least"(int64_t n, Beside* to)
+    void lefts_of_eights_greatest "sluicegate_lefts_of_eights_greatest"(int64_t n, Beside* to)
     int64_t beside_any_add "sluicegate_beside_any_add"(
         double* right, int64_t n, const double* leaves, const double* lefts, const int64_t* heads, double* totals, Beside* to)
     int64_t beside_any_least "sluicegate_beside_any_least"(
@@ -48,6 +49,7 @@ cdef enum:
     EIGHT = 8
     AHEAD = 16  # eights
     LEVELS_OF_EIGHT = 3
+    IN_HAND = 3  # eights of R0s that stand before they are looked up: what was just written is not read at once
 
 
 ctypedef struct Eights:  # where the next eight leaves and the nodes above them are
@@ -157,8 +159,7 @@ cdef inline void begin_beside(
 ) noexcept nogil:
     b.leaves, b.pairs = <double*> alone(newest.node[0]), <double*> alone(newest.node[1])
     b.fours, b.eight = <double*> alone(newest.node[2]), <double*> alone(newest.node[3])
-    b.old_leaves, b.old_pairs = <double*> alone(oldest.node[0]), <double*> alone(oldest.node[1])
-    b.old_fours = <double*> alone(oldest.node[2])
+    b.old_leaves = <double*> alone(oldest.node[0])
     b.lefts, b.head, b.whole, b.left = lefts, head, whole, oldest.left
 
 
@@ -166,8 +167,8 @@ cdef inline void end_beside(const Beside* b, Eights* newest, Eights* oldest, int
     """To where a loop of n eights has come."""
     newest.node[0], newest.node[1] = <Slot*> alone(b.leaves), <Slot*> alone(b.pairs)
     newest.node[2], newest.node[3] = <Slot*> alone(b.fours), <Slot*> alone(b.eight)
-    oldest.node[0], oldest.node[1] = <Slot*> alone(b.old_leaves), <Slot*> alone(b.old_pairs)
-    oldest.node[2] = <Slot*> alone(b.old_fours)
+    oldest.node[0] = <Slot*> alone(b.old_leaves)
+    oldest.node[1], oldest.node[2] = oldest.node[1] + 4 * (oldest.left - b.left), oldest.node[2] + 2 * (oldest.left - b.left)
     newest.left, oldest.left = newest.left - n, b.left
 
 
@@ -186,6 +187,23 @@ cdef inline double beside_by(
         return beside_greatest(right, n, leaves, at, totals, b)
     else:
         return right  # never asked for: `has_loops`
+
+
+cdef inline int64_t eights_before(const int64_t* heads, int64_t n, int64_t group, int64_t groups) noexcept nogil:
+    """How many of the eights of R0s from head `group` on must be there before n eights of readings, with each of which one more comes."""
+    cdef int64_t j, need = 0
+    for j in range(n):
+        need = max(need, min((heads[EIGHT * j + EIGHT - 1] - group + EIGHT) >> LEVELS_OF_EIGHT, groups) - j - 1)
+    return min(need + IN_HAND, groups)
+
+
+cdef inline void lefts_of_eights_by(Op op, int64_t n, Beside* b) noexcept nogil:
+    if Op is Add:
+        lefts_of_eights_add(n, b)
+    elif Op is Least:
+        lefts_of_eights_least(n, b)
+    elif Op is Greatest:
+        lefts_of_eights_greatest(n, b)
 
 
 cdef inline int64_t beside_any_by(
