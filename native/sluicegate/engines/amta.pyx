@@ -21,7 +21,7 @@ from sluicegate.engines.chunks cimport (
 )
 from sluicegate.engines.directly cimport MOST_DIRECTLY
 from sluicegate.engines.eights cimport (
-    EIGHT, LEVELS_OF_EIGHT, Beside, Eights, begin_beside, beside_any_by, beside_by, combine_pairs, eights_before, end_beside, extend, go_on, has_loops, lefts_of_eights_by,
+    EIGHT, LEVELS_OF_EIGHT, Beside, Eights, begin_beside, beside_any_by, beside_by, combine_pairs, end_beside, extend, go_on, has_loops,
     lefts_of_eight, raise_eight,
 )
 from sluicegate.engines.few cimport FEW, LEAST_FEW, find_flat_lefts, flat_at, left_at, look_ahead, room_of_few, slots_of_few, step_flat

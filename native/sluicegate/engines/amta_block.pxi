@@ -235,8 +235,6 @@ cdef inline void glide_by_eights(
             eight_lefts(self, op, w, s, &oldest, lefts, group)
             copy_by(op, self.p, lefts + old * w, self.left + s)  # the only one of these that is not what its nodes give
             group += EIGHT
-        if group < whole and not steady and w == 1 and has_loops(op):
-            lefts_before(self, op, &newest, &oldest, &group, whole, block.heads + i, (k - 1) // EIGHT, lefts)
     while j < (k - 1) // EIGHT:
         if each and w == 1 and fresh < end and has_loops(op):
             n = min((k - 1) // EIGHT - j, (end - fresh) // EIGHT)
@@ -264,22 +262,6 @@ cdef inline void glide_by_eights(
     if self.depth > COLD:
         ask_for_nodes(self, w, k)
     extend_right(self, op, w, s, block, i, (k - 1) & -EIGHT, k, old, right)
-
-
-cdef inline void lefts_before(
-    Amta self, Op op, Eights* newest, Eights* oldest, int64_t* group, int64_t whole, const int64_t* heads, int64_t n, Slot* lefts
-) noexcept nogil:
-    """So many R0s that an eight for each of n eights of readings is enough."""
-    cdef Beside b
-    cdef int64_t k, left = eights_before(heads, n, group[0], (whole - group[0]) // EIGHT)
-    while left > 0:
-        if not oldest.left:
-            find_eights(self, oldest, 3, 1, 0, group[0])
-        k = min(left, oldest.left)
-        begin_beside(&b, newest, oldest, <double*> (lefts + group[0]), group[0], whole)
-        lefts_of_eights_by(op, k, &b)
-        end_beside(&b, newest, oldest, 0)
-        group[0], left = b.head, left - k
 
 
 cdef inline int64_t beside(

@@ -13,7 +13,7 @@ from sluicegate.engines.chunks cimport ROOM_OF_BLOCK, ask_for, lend, put_back
 from sluicegate.engines.directly cimport (
     add_by_time, directly_add, directly_greatest, directly_least, greatest_by_time, least_by_time, ordered,
 )
-from sluicegate.engines.heads cimport AROUND, BEHIND, NEAR, follow, heads_together, in_order, offset_at
+from sluicegate.engines.heads cimport AROUND, BEHIND, FAR, NEAR, heads_of, heads_together, in_order, offset_at
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 from sluicegate.engines.times cimport (
     BLOCK, EVEN, OFFSETS, Stretch, ask_for_times, clear_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
@@ -342,7 +342,9 @@ cdef class Batching(Answering):
                 if i and times[i] < times[i - 1]:
                     return -1
                 k = heads_together(&self.times, self.value, self.engine.tail + i, end, n - i, head, heads + i, &jump)
-            if k == 0:
+            if k > 0:
+                part = FAR  # as a rule it is where two runs meet
+            elif k == 0:
                 k = min(part, n - i)
                 most = min(end - head, 2 * self.most_block)
                 some = min(k + (k >> 3) + BEHIND, most)
@@ -354,6 +356,7 @@ cdef class Batching(Answering):
                     continue
                 if found < 0:
                     return -1
+                part = min(2 * part, HEADS_TOGETHER)
             if k < 0:
                 return -1
             i, head = i + k, heads[i + k - 1]
@@ -377,7 +380,7 @@ cdef class Batching(Answering):
         copy_offsets(&self.times, kept, head, m, since)
         for i in range(m, m + BEHIND):
             kept[i] = INT32_MAX
-        if follow(kept, m, cuts, n, head, heads, jump) < 0:
+        if heads_of(kept, m + BEHIND, cuts, 0, n, True, head, heads, jump) < n:
             return NOT_SO
         return TOO_FEW if heads[n - 1] - head == m else 0
 

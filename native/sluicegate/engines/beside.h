@@ -142,18 +142,7 @@ SLUICEGATE_LOOP double sluicegate_beside_##OP( \
     *to = b; \
     return right; \
 } \
-/* n eights of R0s by themselves. */ \
-SLUICEGATE_LOOP void sluicegate_lefts_of_eights_##OP(int64_t n, sluicegate_beside *to) \
-{ \
-    sluicegate_beside b = *to; \
-    for (int64_t i = 0; i < n; i++) { \
-        sluicegate_lefts_alone_##OP(b.old_leaves, b.lefts); \
-        sluicegate_next_lefts(&b); \
-    } \
-    *to = b; \
-} \
-/* The same wherever the heads are, if so many R0s are there that an eight for an eight is enough; `lefts` + head: R0 for it. \
-   No branch depends on the heads. Gives how many eights it was, which old nodes end. */ \
+/* The same wherever the heads are; `lefts` + head: R0 for it. Gives how many eights it was, which old nodes end. */ \
 SLUICEGATE_LOOP int64_t sluicegate_beside_any_##OP( \
     double *right, int64_t n, const double *leaves, const double *lefts, const int64_t *heads, double *totals, sluicegate_beside *to) \
 { \
@@ -161,11 +150,15 @@ SLUICEGATE_LOOP int64_t sluicegate_beside_any_##OP( \
     double r = *right; \
     int64_t i; \
     for (i = 0; i < n; i++, leaves += 8, heads += 8, totals += 8) { \
-        if (b.head < b.whole) { \
-            if (!b.left) break; \
+        if (b.left && b.head < b.whole && b.head < heads[7] + SLUICEGATE_LEFTS_AHEAD) { /* an eight for an eight: nearly always */ \
             sluicegate_lefts_alone_##OP(b.old_leaves, b.lefts); \
             sluicegate_next_lefts(&b); \
         } \
+        while (b.left && b.head < b.whole && b.head <= heads[7]) { \
+            sluicegate_lefts_alone_##OP(b.old_leaves, b.lefts); \
+            sluicegate_next_lefts(&b); \
+        } \
+        if (b.head < b.whole && b.head <= heads[7]) break; \
         sluicegate_raise_##OP(b.from, b.leaves, b.pairs, b.fours, b.eight); \
         sluicegate_next_nodes(&b); \
         __builtin_prefetch(b.soon), b.soon += SLUICEGATE_EIGHT; \

@@ -35,9 +35,6 @@ cdef extern from "beside.h" nogil:
         double right, int64_t n, const double* leaves, const double* at, double* totals, Beside* to)
     double beside_greatest "sluicegate_beside_greatest"(
         double right, int64_t n, const double* leaves, const double* at, double* totals, Beside* to)
-    void lefts_of_eights_add "sluicegate_lefts_of_eights_add"(int64_t n, Beside* to)
-    void lefts_of_eights_least "sluicegate_lefts_of_eights_least"(int64_t n, Beside* to)
-    void lefts_of_eights_greatest "sluicegate_lefts_of_eights_greatest"(int64_t n, Beside* to)
     int64_t beside_any_add "sluicegate_beside_any_add"(
         double* right, int64_t n, const double* leaves, const double* lefts, const int64_t* heads, double* totals, Beside* to)
     int64_t beside_any_least "sluicegate_beside_any_least"(
@@ -49,7 +46,6 @@ cdef enum:
     EIGHT = 8
     AHEAD = 16  # eights
     LEVELS_OF_EIGHT = 3
-    IN_HAND = 3  # eights of R0s that stand before they are looked up: what was just written is not read at once
 
 
 ctypedef struct Eights:  # where the next eight leaves and the nodes above them are
@@ -187,23 +183,6 @@ cdef inline double beside_by(
         return beside_greatest(right, n, leaves, at, totals, b)
     else:
         return right  # never asked for: `has_loops`
-
-
-cdef inline int64_t eights_before(const int64_t* heads, int64_t n, int64_t group, int64_t groups) noexcept nogil:
-    """How many of the eights of R0s from head `group` on must be there before n eights of readings, with each of which one more comes."""
-    cdef int64_t j, need = 0
-    for j in range(n):
-        need = max(need, min((heads[EIGHT * j + EIGHT - 1] - group + EIGHT) >> LEVELS_OF_EIGHT, groups) - j - 1)
-    return min(need + IN_HAND, groups)
-
-
-cdef inline void lefts_of_eights_by(Op op, int64_t n, Beside* b) noexcept nogil:
-    if Op is Add:
-        lefts_of_eights_add(n, b)
-    elif Op is Least:
-        lefts_of_eights_least(n, b)
-    elif Op is Greatest:
-        lefts_of_eights_greatest(n, b)
 
 
 cdef inline int64_t beside_any_by(

@@ -46,9 +46,9 @@ cdef inline int64_t heads_together(
 ) noexcept nogil:
     """heads[i] after up to n readings in order whose times are those of the leaves from `index` on, while these and those from `head` on each lie together:
     how many it was, 0 where they do not lie so for long. −1: not in order. `jump` becomes no less than the most that leave at once."""
-    cdef int64_t left = run_of_offsets(t, head, min(n + (n >> 3) + BEYOND, end - head))
+    cdef int64_t left = run_of_offsets(t, head, min(n + (n >> 3) + BEYOND, end - head)), least = min(n, TOGETHER)
     n = run_of_offsets(t, index, n)
-    if min(left, n) < TOGETHER:
+    if n < least or left < least + BEYOND:
         return 0
     return heads_of(
         offset_at(t, head), left, offset_at(t, index), stretch_of(t, head).first + <uint64_t> span - stretch_of(t, index).first,
@@ -56,27 +56,12 @@ cdef inline int64_t heads_together(
     )
 
 
-cdef inline int64_t follow(
-    const int32_t* kept, int64_t end, const int32_t* cuts, int64_t n, int64_t head, int64_t* heads, int64_t* jump
-) noexcept nogil:
-    """The same of all n readings where `kept` has AROUND before it that have left, and BEHIND after its `end` that never do."""
-    cdef int64_t i = heads_of(kept, end + BEHIND, cuts, 0, n, True, head, heads, jump), k, j
-    if i < 0:
-        return -1
-    for j in range(max(i, 1), n):
-        if cuts[j] < cuts[j - 1]:
-            return -1
-    k = heads[i - 1] - head if i else 0
-    jump[0] |= merging_heads(kept + k, end - k, cuts + i, 0, head + k, heads + i, n - i)
-    return n
-
-
 cdef inline int64_t heads_of(
     const int32_t* kept, int64_t left, const int32_t* comes, uint64_t less, int64_t n, bint before, int64_t head, int64_t* heads, int64_t* jump
 ) noexcept nogil:
-    """The same of whole NEARs: comes[i] less `less` is a reading's cut, `left` leaves are there, and AROUND `before` them. Where a guess fails, merged."""
+    """The same: comes[i] less `less` is a reading's cut, `left` leaves are there, and AROUND `before` them. Where a guess fails, merged."""
     cdef int64_t i = 0, k = 0, m = 0, most, width = WIDE, merged = MERGED
-    while i + NEAR <= n and is_offset(<uint64_t> <int64_t> comes[i] - less):
+    while i < n and is_offset(<uint64_t> <int64_t> comes[i] - less):
         if i and comes[i] < comes[i - 1]:
             return -1
         most = guess_offsets(kept + k, comes + i, less, left - k, n - i, width, before or k >= AROUND, head + k, heads + i, &m)
@@ -116,15 +101,21 @@ cdef inline int64_t merge_offsets(
     const int32_t* kept, const int32_t* comes, uint64_t less, int64_t left, int64_t n, int64_t head, int64_t* heads, int64_t* m
 ) noexcept nogil:
     """Up to n readings, m, whatever leaves of `left` − SEEN leaves. −1: not in order."""
-    cdef int64_t end = left - SEEN, some
-    n &= -NEAR
+    cdef int64_t end = left - SEEN, some, j
     m[0] = 0
-    while n > 0 and (not is_offset(<uint64_t> <int64_t> comes[n - 1] - less + 1) or kept[end] <= <int32_t> <int64_t> (<uint64_t> <int64_t> comes[n - 1] - less)):
-        n = (n >> 1) & -NEAR
-    if n <= 0:
+    if n > NEAR:
+        n &= -NEAR
+    if end < 0:
         return 0
-    if times_go_back(comes, <int> n):
+    while n > 0 and (not is_offset(<uint64_t> <int64_t> comes[n - 1] - less + 1) or kept[end] <= <int32_t> <int64_t> (<uint64_t> <int64_t> comes[n - 1] - less)):
+        n = (n >> 1) & (-NEAR if n > NEAR else -1)
+    if n == 0:
+        return 0
+    if n >= NEAR and times_go_back(comes, <int> n):
         return -1
+    for j in range(1, n if n < NEAR else 1):
+        if comes[j] < comes[j - 1]:
+            return -1
     some = min(n + (n >> 3) + FAR, end)
     if kept[some] > <int32_t> <int64_t> (<uint64_t> <int64_t> comes[n - 1] - less):
         end = some
