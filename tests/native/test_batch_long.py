@@ -105,7 +105,7 @@ def test_windows_longer_than_their_batches(
 
 @pytest.mark.parametrize("gaps", [geometric, bursts, pauses, backwards])
 def test_offsets_of_thousands_that_lie_together(gaps: Callable[[random.Random], Iterator[int]]) -> None:
-    """So large a window that its offsets are in long chunks: heads are found where they lie, over the ends of chunks, too."""
+    """So large a window that its offsets are in long chunks: heads are found there, over the ends of chunks, too."""
     pair = Pair(sg.sum(), 280_000, "two_stacks_lite", 1, gaps.__name__)
     come = gaps(pair.rng)
     pair.take(330_000, come)
