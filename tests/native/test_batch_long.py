@@ -59,6 +59,13 @@ def backwards(rng: random.Random) -> Iterator[int]:
         yield -rng.choice((1, 150, 40_000, 3_000_000))
 
 
+def bursts(rng: random.Random) -> Iterator[int]:
+    """Up to forty at one time, so many leave at once, among readings that come one by one."""
+    while True:
+        yield from [0] * rng.randrange(40)
+        yield from (rng.randrange(2 * STEP) for _ in range(rng.randrange(60)))
+
+
 class Pair:
     """A window that takes batches, and one that takes the same readings one by one; `scale`: how many µs a µs is."""
 
@@ -81,7 +88,7 @@ class Pair:
             assert self.whole.snapshot() == self.single.snapshot(), count
 
 
-@pytest.mark.parametrize("gaps", [jitter, drift, pauses, geometric, backwards])
+@pytest.mark.parametrize("gaps", [jitter, drift, pauses, geometric, bursts, backwards])
 @pytest.mark.parametrize("engine", ["amta", "two_stacks_lite"])
 @pytest.mark.parametrize("scale", [1, 300, 9_000, 30_000])
 def test_windows_longer_than_their_batches(
@@ -94,6 +101,17 @@ def test_windows_longer_than_their_batches(
         for count in (size + 500, 8_192, 33, 5_000, 700, 12_000):
             pair.take(count, come)
         pair.whole.verify()
+
+
+@pytest.mark.parametrize("gaps", [geometric, bursts, pauses, backwards])
+def test_offsets_of_thousands_that_lie_together(gaps: Callable[[random.Random], Iterator[int]]) -> None:
+    """So large a window that its offsets are in long chunks: heads are found there, over the ends of chunks, too."""
+    pair = Pair(sg.sum(), 280_000, "two_stacks_lite", 1, gaps.__name__)
+    come = gaps(pair.rng)
+    pair.take(330_000, come)
+    for count in (20_000, 8_192, 9_001, 1_023):
+        pair.take(count, come)
+    pair.whole.verify()
 
 
 def test_batches_that_begin_and_end_anywhere_in_a_block() -> None:

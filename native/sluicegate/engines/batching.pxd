@@ -50,7 +50,7 @@ cdef class Batching(Answering):
     cdef bint one_for_each(self, int64_t n) noexcept nogil
     cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
     cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
-    cdef int64_t heads_among(self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t m) noexcept nogil
+    cdef int64_t heads_among(self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t m, int64_t* jump) noexcept nogil
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil
     cdef void took_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil
     cdef void lower_block(self, const Block* block, double** out, int64_t row) noexcept nogil

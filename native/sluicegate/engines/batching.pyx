@@ -13,7 +13,7 @@ from sluicegate.engines.chunks cimport ROOM_OF_BLOCK, ask_for, lend, put_back
 from sluicegate.engines.directly cimport (
     add_by_time, directly_add, directly_greatest, directly_least, greatest_by_time, least_by_time, ordered,
 )
-from sluicegate.engines.heads cimport AROUND, BEHIND, MOST_WRONG, NEAR, follow, guess_along, in_order, offset_at
+from sluicegate.engines.heads cimport AROUND, BEHIND, FAR, NEAR, heads_of, heads_together, in_order, offset_at
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 from sluicegate.engines.times cimport (
     BLOCK, EVEN, OFFSETS, Stretch, ask_for_times, clear_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
@@ -32,6 +32,7 @@ cdef extern from "times.h" nogil:
 cdef enum:
     TOO_FEW = -1  # leaves were looked at
     TOO_LONG = -2  # between them for offsets
+    NOT_SO = -3  # in order
     SLOTS_OF_BLOCK = 8192  # of a block's leaves
     HEADS_TOGETHER = 1024  # readings whose times, and those of what leaves, stay in the first cache
     LEAST_UNEVENLY = 256  # readings for which what is done once pays
@@ -334,44 +335,42 @@ cdef class Batching(Answering):
 
     cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
         """The same where no reading was late before; −1: one is, more leave than are looked at, or it takes too long for offsets."""
-        cdef int64_t head = self.engine.head, end = self.engine.tail + n, i = 0, k, part = HEADS_TOGETHER, some, most, jump = 0, one
-        cdef int wrong = 0
+        cdef int64_t head = self.engine.head, end = self.engine.tail + n, i = 0, k, part = HEADS_TOGETHER, some, most, jump = 0, found
         while i < n:
-            k = min(part, n - i)
+            k = 0
             if self.step < 0:
                 if i and times[i] < times[i - 1]:
                     return -1
-                if wrong < MOST_WRONG:
-                    k = guess_along(&self.times, self.value, self.engine.tail + i, end, times + i, n - i, head, heads + i, &jump)
-                    if k > 0:
-                        i, head = i + k, heads[i + k - 1]
-                        continue
-                    wrong += 1
-                    k = min(NEAR, n - i) if k == 0 else k
-                if k < 0 or not in_order(times + i, k):
+                k = heads_together(&self.times, self.value, self.engine.tail + i, end, n - i, head, heads + i, &jump)
+            if k > 0:
+                part = FAR  # as a rule it is where two runs meet
+            elif k == 0:
+                k = min(part, n - i)
+                most = min(end - head, 2 * self.most_block)
+                some = min(k + (k >> 3) + BEHIND, most)
+                found = self.heads_among(heads + i, times + i, k, head, some, &jump)
+                if found == TOO_FEW and some < most:
+                    found = self.heads_among(heads + i, times + i, k, head, most, &jump)
+                if found == TOO_LONG and k > NEAR:
+                    part = k >> 1
+                    continue
+                if found < 0:
                     return -1
-            most = min(self.engine.tail + n - head, 2 * self.most_block)
-            some = min(k + (k >> 3) + BEHIND, most)
-            one = self.heads_among(heads + i, times + i, k, head, some)
-            if one == TOO_FEW and some < most:
-                one = self.heads_among(heads + i, times + i, k, head, most)
-            if one == TOO_LONG and k > NEAR:
-                part = k >> 1
-                continue
-            if one < 0:
+                part = min(2 * part, HEADS_TOGETHER)
+            if k < 0:
                 return -1
-            i, head, jump = i + k, heads[i + k - 1], jump | one
+            i, head = i + k, heads[i + k - 1]
         return jump
 
-    cdef int64_t heads_among(self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t m) noexcept nogil:
+    cdef int64_t heads_among(self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t m, int64_t* jump) noexcept nogil:
         """The same from `head` on, looking at m leaves."""
-        cdef int64_t since = time_at(&self.times, head), i, jump
+        cdef int64_t since = time_at(&self.times, head), i
         cdef int32_t* cuts = self.cuts
         cdef int32_t* kept = cuts + self.most_block + AROUND
         if times[n - 1] - self.value < since:
             for i in range(n):
                 heads[i] = head
-            return 0
+            return 0 if in_order(times, n) else NOT_SO
         if time_at(&self.times, head + m - 1) - since >= INT32_MAX:
             return TOO_LONG
         if not times_to_offsets(<const uint64_t*> times, cuts, n, <uint64_t> since + <uint64_t> self.value) or cuts[n - 1] == INT32_MAX:
@@ -381,8 +380,9 @@ cdef class Batching(Answering):
         copy_offsets(&self.times, kept, head, m, since)
         for i in range(m, m + BEHIND):
             kept[i] = INT32_MAX
-        jump = follow(kept, m, cuts, n, head, heads)
-        return TOO_FEW if heads[n - 1] - head == m else jump
+        if heads_of(kept, m + BEHIND, cuts, 0, n, True, head, heads, jump) < n:
+            return NOT_SO
+        return TOO_FEW if heads[n - 1] - head == m else 0
 
     cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
         """The same whatever the times."""

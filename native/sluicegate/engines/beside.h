@@ -32,7 +32,7 @@ typedef struct {
     const double *from;  /* new leaves, eight from a multiple of eight on */
     double *leaves;  /* where they go */
     double *pairs, *fours, *eight;  /* where the nodes above them go */
-    const double *old_leaves, *old_pairs, *old_fours;  /* eight old leaves and their nodes */
+    const double *old_leaves;  /* eight old leaves */
     double *lefts;  /* R0 for the heads at them; lefts[8] is there */
     int64_t head;  /* the first of these heads */
     int64_t whole;  /* R0s from this head on are there */
@@ -73,11 +73,9 @@ SLUICEGATE_INLINE void sluicegate_next_nodes(sluicegate_beside *b)
 
 SLUICEGATE_INLINE void sluicegate_next_lefts(sluicegate_beside *b)
 {
-    b->old_leaves += SLUICEGATE_EIGHT, b->old_pairs += 4, b->old_fours += 2, b->lefts += SLUICEGATE_EIGHT;
+    b->old_leaves += SLUICEGATE_EIGHT, b->lefts += SLUICEGATE_EIGHT;
     b->head += SLUICEGATE_EIGHT, b->left -= 1;
     __builtin_prefetch(b->old_leaves + 8 * SLUICEGATE_AHEAD);
-    __builtin_prefetch(b->old_pairs + 4 * SLUICEGATE_AHEAD);
-    __builtin_prefetch(b->old_fours + 2 * SLUICEGATE_AHEAD);
 }
 
 /* OP: the operator; see eights.raise_eight, eights.lefts_of_eight and eights.extend. */
@@ -112,6 +110,16 @@ SLUICEGATE_INLINE void sluicegate_lefts_##OP(const double *leaves, const double 
     lefts[1] = sluicegate_##OP(leaves[1], on2); \
     lefts[2] = on2, lefts[3] = on3, lefts[4] = on4, lefts[5] = on5, lefts[6] = on6, lefts[7] = on7; \
 } \
+/* The same from the leaves alone: three combinations more, and their nodes are not fetched. */ \
+SLUICEGATE_INLINE void sluicegate_lefts_alone_##OP(const double *leaves, double *lefts) \
+{ \
+    double pair = sluicegate_##OP(leaves[6], leaves[7]), end = lefts[8], on6 = sluicegate_##OP(pair, end); \
+    double on4 = sluicegate_##OP(sluicegate_##OP(sluicegate_##OP(leaves[4], leaves[5]), pair), end); \
+    double on2 = sluicegate_##OP(sluicegate_##OP(leaves[2], leaves[3]), on4), on7 = sluicegate_##OP(leaves[7], end); \
+    double on3 = sluicegate_##OP(leaves[3], on4), on5 = sluicegate_##OP(leaves[5], on6); \
+    lefts[1] = sluicegate_##OP(leaves[1], on2); \
+    lefts[2] = on2, lefts[3] = on3, lefts[4] = on4, lefts[5] = on5, lefts[6] = on6, lefts[7] = on7; \
+} \
 SLUICEGATE_INLINE double sluicegate_two_on_##OP(double right, const double *leaves, sluicegate_two left, double *totals) \
 { \
     double first = sluicegate_##OP(right, leaves[0]), second = sluicegate_##OP(first, leaves[1]); \
@@ -126,7 +134,7 @@ SLUICEGATE_LOOP double sluicegate_beside_##OP( \
     for (int64_t i = 0; i < n; i++, leaves += 8, at += 8, totals += 8) { \
         sluicegate_raise_##OP(b.from, b.leaves, b.pairs, b.fours, b.eight); \
         sluicegate_next_nodes(&b); \
-        sluicegate_lefts_##OP(b.old_leaves, b.old_pairs, b.old_fours, b.lefts); \
+        sluicegate_lefts_alone_##OP(b.old_leaves, b.lefts); \
         sluicegate_next_lefts(&b); \
         for (int k = 0; k < SLUICEGATE_EIGHT; k += 2) \
             right = sluicegate_two_on_##OP(right, leaves + k, sluicegate_get(at + k), totals + k); \
@@ -143,11 +151,11 @@ SLUICEGATE_LOOP int64_t sluicegate_beside_any_##OP( \
     int64_t i; \
     for (i = 0; i < n; i++, leaves += 8, heads += 8, totals += 8) { \
         if (b.left && b.head < b.whole && b.head < heads[7] + SLUICEGATE_LEFTS_AHEAD) { /* an eight for an eight: nearly always */ \
-            sluicegate_lefts_##OP(b.old_leaves, b.old_pairs, b.old_fours, b.lefts); \
+            sluicegate_lefts_alone_##OP(b.old_leaves, b.lefts); \
             sluicegate_next_lefts(&b); \
         } \
         while (b.left && b.head < b.whole && b.head <= heads[7]) { \
-            sluicegate_lefts_##OP(b.old_leaves, b.old_pairs, b.old_fours, b.lefts); \
+            sluicegate_lefts_alone_##OP(b.old_leaves, b.lefts); \
             sluicegate_next_lefts(&b); \
         } \
         if (b.head < b.whole && b.head <= heads[7]) break; \

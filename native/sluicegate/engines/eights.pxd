@@ -19,8 +19,6 @@ cdef extern from "beside.h" nogil:
         double* fours
         double* eight
         const double* old_leaves
-        const double* old_pairs
-        const double* old_fours
         double* lefts
         int64_t head
         int64_t whole
@@ -157,8 +155,7 @@ cdef inline void begin_beside(
 ) noexcept nogil:
     b.leaves, b.pairs = <double*> alone(newest.node[0]), <double*> alone(newest.node[1])
     b.fours, b.eight = <double*> alone(newest.node[2]), <double*> alone(newest.node[3])
-    b.old_leaves, b.old_pairs = <double*> alone(oldest.node[0]), <double*> alone(oldest.node[1])
-    b.old_fours = <double*> alone(oldest.node[2])
+    b.old_leaves = <double*> alone(oldest.node[0])
     b.lefts, b.head, b.whole, b.left = lefts, head, whole, oldest.left
 
 
@@ -166,8 +163,8 @@ cdef inline void end_beside(const Beside* b, Eights* newest, Eights* oldest, int
     """To where a loop of n eights has come."""
     newest.node[0], newest.node[1] = <Slot*> alone(b.leaves), <Slot*> alone(b.pairs)
     newest.node[2], newest.node[3] = <Slot*> alone(b.fours), <Slot*> alone(b.eight)
-    oldest.node[0], oldest.node[1] = <Slot*> alone(b.old_leaves), <Slot*> alone(b.old_pairs)
-    oldest.node[2] = <Slot*> alone(b.old_fours)
+    oldest.node[0] = <Slot*> alone(b.old_leaves)
+    oldest.node[1], oldest.node[2] = oldest.node[1] + 4 * (oldest.left - b.left), oldest.node[2] + 2 * (oldest.left - b.left)
     newest.left, oldest.left = newest.left - n, b.left
 
 

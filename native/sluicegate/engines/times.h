@@ -59,44 +59,6 @@ SLUICEGATE_LANES_OF static void times_offsets_from_step(int32_t *out, int64_t n,
     for (int64_t j = 0; j < n; j++) out[j] = (int32_t) (first + (uint32_t) j * step);
 }
 
-/* heads[j] = head + j and how many more, or fewer, of kept[0 …] leave by cuts[j], for SLUICEGATE_NEAR readings; both are in order, and
-   kept[−AROUND … NEAR + AROUND] is there. False where one of them is further off than is looked: then it is not right. */
-SLUICEGATE_LANES_OF static int times_near(
-    const int32_t *restrict kept, const int32_t *restrict cuts, int64_t head, int64_t *restrict heads)
-{
-    int32_t off = 0, ahead[SLUICEGATE_NEAR];
-    for (int j = 0; j < SLUICEGATE_NEAR; j++) {
-        int32_t stay = 0;
-        for (int k = -SLUICEGATE_AROUND; k < SLUICEGATE_AROUND; k++) stay += kept[j + k] > cuts[j];
-        off |= (stay - 1) | (2 * SLUICEGATE_AROUND - 1 - stay);
-        ahead[j] = j + SLUICEGATE_AROUND - stay;
-    }
-    for (int j = 0; j < SLUICEGATE_NEAR; j++) heads[j] = head + ahead[j];
-    return off >= 0;
-}
-
-/* The same of n times, a multiple of NEAR and at most FAR, as they come: `first` is what offsets count from, and the window's length more. 1 where exactly one leaves for each,
-   the most that may leave at once where that is not so, 0 where a guess was too far off, −1 where times are not in order. */
-SLUICEGATE_LANES_OF static int64_t times_guess(
-    const int32_t *restrict kept, const uint64_t *restrict times, uint64_t first, int64_t head, int64_t *restrict heads, int n)
-{
-    int32_t off = 0, odd = 0, cuts[SLUICEGATE_FAR], ahead[SLUICEGATE_FAR];
-    uint64_t late = 0;
-    n &= -SLUICEGATE_NEAR;
-    for (int j = 0; j < n; j++) cuts[j] = (int32_t) (uint32_t) (times[j] - first);
-    for (int j = 1; j < n; j++) late |= times[j] - times[j - 1];
-    for (int j = 0; j < n; j++) {
-        int32_t stay = 0;
-        for (int k = -SLUICEGATE_AROUND; k < SLUICEGATE_AROUND; k++) stay += kept[j + k] > cuts[j];
-        off |= (stay - 1) | (2 * SLUICEGATE_AROUND - 1 - stay);
-        odd |= stay ^ SLUICEGATE_AROUND;
-        ahead[j] = j + SLUICEGATE_AROUND - stay;
-    }
-    for (int j = 0; j < n; j++) heads[j] = head + ahead[j];
-    if (late >> 63) return -1;
-    return off < 0 ? 0 : odd ? 2 * SLUICEGATE_AROUND - 1 : 1;
-}
-
 /* Whether one of n offsets, a multiple of NEAR, is before the one before it. */
 SLUICEGATE_LANES_OF static int times_go_back(const int32_t *restrict offsets, int n)
 {
@@ -127,13 +89,5 @@ SLUICEGATE_LANES_OF static int64_t times_along_##NAME( \
 }
 SLUICEGATE_TIMES_ALONG(close, SLUICEGATE_CLOSE)
 SLUICEGATE_TIMES_ALONG(around, SLUICEGATE_AROUND)
-
-/* The most by which heads[0 … n − 1] go on at once, or more than that. */
-SLUICEGATE_LANES_OF static int64_t times_jump(const int64_t *heads, int64_t n)
-{
-    int64_t jump = 0;
-    for (int64_t j = 0; j < n - 1; j++) jump |= heads[j + 1] - heads[j];
-    return jump;
-}
 
 #endif
