@@ -217,6 +217,7 @@ cdef class Batching(Answering):
         cdef Uneven uneven
         if head >= 0:
             uneven.times, uneven.span, uneven.last = times - self.accepted, self.value, self.accepted + n
+            uneven.missed = uneven.waits = 0
         block.heads, block.totals = <int64_t*> self.scratch, self.scratch + 2 * self.most_block
         self.empties = False
         while i < n:

@@ -6,7 +6,7 @@
 #ifndef SLUICEGATE_UNEVEN
 #define SLUICEGATE_UNEVEN
 
-#include "lanes.h"
+#include "merging.h"
 #include "steady.h"
 
 enum {
@@ -16,6 +16,7 @@ enum {
     SLUICEGATE_FEW_AT_ONCE = 5,  /* leave one by one, however small the window: so many, or fewer, do where guesses are narrow */
     SLUICEGATE_NARROW = 2,  /* times looked at before and after a guess at first */
     SLUICEGATE_BROAD = 4,
+    SLUICEGATE_MOST_WAITS = 31,  /* tiles without guesses after some that failed */
     SLUICEGATE_ROOM_OF_HEADS = SLUICEGATE_TILE + 64
 };
 
@@ -25,6 +26,7 @@ typedef struct {
     int64_t span;  /* what is not after a reading's time less this has left */
     int64_t last;  /* the leaf after the last that comes */
     int64_t end;  /* of the leftmost tree */
+    int missed, waits;  /* tiles without guesses after the last that failed, and how many of them are to come */
 } sluicegate_uneven;
 
 /* What steady.h needs, R0s of a tile that go somewhat beyond it, heads. */
@@ -116,8 +118,9 @@ SLUICEGATE_INLINE int64_t sluicegate_first_after(const int64_t *times, int64_t h
 SLUICEGATE_LOOP void sluicegate_merge_heads(const sluicegate_uneven *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
 {
     const int64_t *times = t->times, *cuts = t->times + tail, span = t->span, part = n >> 2;
-    int64_t a = head, b, c, d = head, i = 0;
-    if (part && tail + n + 4 <= t->last) {
+    int64_t a = head, b, c, d = head, i = sluicegate_merge_together(times, span, head, tail, n, t->last, heads);
+    if (i) d = heads[i - 1];
+    else if (part && tail + n + 4 <= t->last) {
         b = sluicegate_first_after(times, a, tail + part, cuts[part - 1] - span);
         c = sluicegate_first_after(times, b, tail + 2 * part, cuts[2 * part - 1] - span);
         d = sluicegate_first_after(times, c, tail + 3 * part, cuts[3 * part - 1] - span);
@@ -135,27 +138,33 @@ SLUICEGATE_LOOP void sluicegate_merge_heads(const sluicegate_uneven *t, int64_t 
     }
 }
 
-/* Heads after n readings; whether more than a few may leave at once. */
-SLUICEGATE_INLINE int sluicegate_find_heads(const sluicegate_uneven *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
+/* Heads after n readings; whether more than a few may leave at once. Where guesses fail, so they will in the next tiles. */
+SLUICEGATE_INLINE int sluicegate_find_heads(sluicegate_uneven *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
 {
     const int64_t *times = t->times;
     int64_t i = 0, width = SLUICEGATE_GUESSED_AT_MOST;
     int broad = 0, wild = 0;
-    while (i + SLUICEGATE_GUESSED <= n && head + 2 * SLUICEGATE_GUESSED <= t->last) {
-        const int64_t *cuts = times + tail + i;
-        const int64_t before = head, m = i + width <= n && head + width + SLUICEGATE_GUESSED <= t->last ? width : SLUICEGATE_GUESSED;
-        while (times[head] <= cuts[0] - t->span) head++;
-        wild = wild || head - before > SLUICEGATE_FEW_AT_ONCE;
-        if (broad || !sluicegate_guess_narrow(times + head, cuts, t->span, head, heads + i, m)) {
-            if (m > SLUICEGATE_GUESSED) {
-                width = SLUICEGATE_GUESSED;
-                continue;
+    if (t->waits) t->waits--;
+    else {
+        while (i + SLUICEGATE_GUESSED <= n && head + 2 * SLUICEGATE_GUESSED <= t->last) {
+            const int64_t *cuts = times + tail + i;
+            const int64_t before = head, m = i + width <= n && head + width + SLUICEGATE_GUESSED <= t->last ? width : SLUICEGATE_GUESSED;
+            while (times[head] <= cuts[0] - t->span) head++;
+            wild = wild || head - before > SLUICEGATE_FEW_AT_ONCE;
+            if (broad || !sluicegate_guess_narrow(times + head, cuts, t->span, head, heads + i, m)) {
+                if (m > SLUICEGATE_GUESSED) {
+                    width = SLUICEGATE_GUESSED;
+                    continue;
+                }
+                if (sluicegate_merges_together()) break;
+                broad = 1;
+                if (!sluicegate_guess_broad(times + head, cuts, t->span, head, heads + i, m)) break;
             }
-            broad = 1;
-            if (!sluicegate_guess_broad(times + head, cuts, t->span, head, heads + i, m)) break;
+            i += m;
+            head = heads[i - 1];
         }
-        i += m;
-        head = heads[i - 1];
+        t->missed = i + SLUICEGATE_GUESSED > n ? 0 : t->missed < SLUICEGATE_MOST_WAITS ? 2 * t->missed + 1 : t->missed;
+        t->waits = t->missed;
     }
     if (i < n) sluicegate_merge_heads(t, head, tail + i, n - i, heads + i);
     return wild || broad || i < n;

@@ -14,13 +14,15 @@ cdef extern from "uneven.h" nogil:
         const int64_t* times
         int64_t span
         int64_t last
+        int missed
+        int waits
 
     int LEAST_UNEVEN "SLUICEGATE_LEAST_UNEVEN"
     int64_t room_of_uneven_top "sluicegate_uneven_room"(int top)
     int64_t most_of_top "sluicegate_most_uneven"(int top)
     int64_t fitting "sluicegate_fitting"(const int64_t* times, int64_t span, int64_t first, int64_t tail, int64_t n, int64_t most)
     int64_t first_after "sluicegate_first_after"(const int64_t* times, int64_t head, int64_t end, int64_t cut)
-    bint find_heads "sluicegate_find_heads"(const Uneven* t, int64_t head, int64_t tail, int64_t n, int64_t* heads)
+    bint find_heads "sluicegate_find_heads"(Uneven* t, int64_t head, int64_t tail, int64_t n, int64_t* heads)
     void uneven_add "sluicegate_uneven_add"(Uneven* to, int64_t n, double* totals)
     void uneven_least "sluicegate_uneven_least"(Uneven* to, int64_t n, double* totals)
     void uneven_greatest "sluicegate_uneven_greatest"(Uneven* to, int64_t n, double* totals)
@@ -51,6 +53,7 @@ cdef inline void begin_uneven(
     begin_steady(&u.s, leaves, room, head, tail)
     u.s.top = top_of_uneven(tail - head)
     u.times, u.span, u.last = times - tail, span, tail + n
+    u.missed = u.waits = 0
 
 
 cdef inline void uneven_by(Op op, Uneven* u, int64_t n, double* totals) noexcept nogil:
