@@ -11,7 +11,7 @@ from typing import Any
 
 import sluicegate as sg
 
-FEW = 160  # readings of a window at most whose sums a batch takes in another order
+FEW = 704  # readings of a window at most whose sums a batch takes in another order, where times are not a step apart
 SUMS = ("sum", "mean")
 EPSILON = 2.0**-52
 

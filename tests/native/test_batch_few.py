@@ -68,6 +68,39 @@ def test_every_span(question: str, gaps: Gaps) -> None:
         twins.whole.verify()
 
 
+@pytest.mark.parametrize("gaps", [jitter, walk, geometric, bursts, backwards])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_windows_put_together_from_blocks(question: str, gaps: Gaps) -> None:
+    """More than side by side are taken, up to those that trees take sooner; without results, too."""
+    for size in (161, 250, 400, 560, 625, 690, 720):
+        twins = Twins(QUESTIONS[question], sg.policies.time(1_000 * size), f"{question} {gaps.__name__} {size}")
+        come = gaps(twins.rng, size)
+        for count, numbers, results in (
+            (4 * size + 1_100, readings, True),
+            (4 * size, wild, False),
+            (3_000, wild, True),
+        ):
+            twins.take(count, come, results, numbers)
+        twins.whole.verify()
+
+
+def test_blocks_become_larger_and_smaller() -> None:
+    """Rates a hundred times apart within a batch: windows of one reading beside those of hundreds, of any block."""
+    rng = random.Random(11)
+    for scale in (30, 100, 300, 700):
+        twins = Twins(sg.max(), sg.policies.time(scale), f"{scale}")
+        sums = Twins(sg.sum(), sg.policies.time(scale), f"{scale}")
+        gaps = [
+            int(rng.expovariate(1 / mean))
+            for _ in range(12)
+            for mean in [rng.choice((1, 2, 5, 20, scale))]
+            for _ in range(600)
+        ]
+        for pair in (twins, sums):
+            pair.take(len(gaps), gaps)
+            pair.whole.verify()
+
+
 @pytest.mark.parametrize("gaps", [even, jitter, geometric])
 def test_every_length_of_a_batch(gaps: Gaps) -> None:
     """Lengths around tiles and around the shortest that is taken so; single readings go on after each."""
@@ -145,4 +178,19 @@ def test_any_gaps(span: int, gaps: list[int], count: int, question: str) -> None
     twins = Twins(QUESTIONS[question], sg.policies.time(span), f"{span}")
     twins.take(count, itertools.cycle(gaps))
     twins.take(200, itertools.cycle(gaps), numbers=wild)
+    twins.whole.verify()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    span=st.integers(100, 2_500),
+    gaps=st.lists(st.one_of(st.integers(0, 3), st.integers(0, 9), st.integers(0, 40)), min_size=1, max_size=60),
+    count=st.integers(1_000, 3_500),
+    question=st.sampled_from(["sum", "max", "min"]),
+)
+def test_any_gaps_of_larger_windows(span: int, gaps: list[int], count: int, question: str) -> None:
+    """Windows of some hundred readings, whatever the gaps."""
+    twins = Twins(QUESTIONS[question], sg.policies.time(span), f"{span}")
+    twins.take(count, itertools.cycle(gaps))
+    twins.take(count, (twins.rng.choice(gaps) for _ in itertools.count()), numbers=wild)
     twins.whole.verify()

@@ -129,7 +129,7 @@ def test_batches_that_begin_and_end_anywhere_in_a_block() -> None:
 
 @settings(max_examples=40)
 @given(
-    size=st.integers(300, 3_000),
+    size=st.integers(900, 3_000),
     early=st.integers(0, 999),
     scale=st.sampled_from([1, 1_000, 30_000, 10**6]),
     counts=st.lists(st.integers(1, 2_000), min_size=1, max_size=6),

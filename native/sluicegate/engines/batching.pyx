@@ -11,14 +11,14 @@ from sluicegate.engines.answers cimport (
 from sluicegate.engines.base cimport EARLIER, MOST_BLOCK, Block
 from sluicegate.engines.chunks cimport ROOM_OF_BLOCK, ask_for, lend, put_back
 from sluicegate.engines.directly cimport (
-    add_by_time, directly_add, directly_greatest, directly_least, greatest_by_time, least_by_time, ordered,
+    MOST_DIRECTLY, MOST_IN_BLOCKS, add_by_time, directly_add, directly_greatest, directly_least, greatest_by_time, least_by_time, ordered,
 )
 from sluicegate.engines.heads cimport AROUND, BEHIND, FAR, NEAR, heads_of, heads_together, in_order, offset_at
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 from sluicegate.engines.times cimport (
     BLOCK, EVEN, OFFSETS, Stretch, ask_for_times, clear_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
 )
-from sluicegate.engines.uneven cimport Uneven, find_heads, first_after, fitting
+from sluicegate.engines.uneven cimport Course, course_of, find_heads, first_after, fitting
 
 cdef extern from "lanes.h" nogil:
     void lanes_count(int64_t* out, int64_t n, int64_t first)
@@ -39,7 +39,7 @@ cdef enum:
     BLOCK_OF_FEW = 512  # readings at once into a small window: more would take memory and no time less
     LEAST_DIRECTLY = 128  # readings, for which the same is so
     BLOCK_BEFORE = 64  # readings at once until the window lies in the batch
-    LOOKED_BACK = 512  # readings among which a window so small begins anew
+    LOOKED_BACK = 512  # readings at least among which such a window begins anew
     BLOCK_OF_SOME = 2048  # into one of four times as many, up to 16 times: such a part more is held for as long as a block lasts
 
 cdef double FAR_CENTER = 4294967296.0  # sluicegate.reference.core.FAR_CENTER
@@ -76,12 +76,12 @@ cdef class Batching(Answering):
         cdef bint refused = self.p.dimensions > 1 or not self.lies_as_given(), even = self.step > 0 or not self.timed, few
         while i < count:
             held = self.engine.tail - self.engine.head
-            few = not refused and held <= self.engine.most_directly()
+            few = not refused and holds_few(self, held, even)
             if not refused and i >= held + EARLIER:
                 if few and i >= again_directly:
                     n = take_directly(self, values + i, NULL if times == NULL else times + i, count - i, out, i)
                     i += n
-                    again_directly = i + LOOKED_BACK
+                    again_directly = i + looked_back(held)
                     if n:
                         continue
                 if count - i >= held and self.goes_steadily(NULL if times == NULL else times + i):
@@ -215,9 +215,9 @@ cdef class Batching(Answering):
         """The answers after n readings whose totals stand in the first column, and note that they are in; `head`: before them, −1: one left for each."""
         cdef int64_t i = 0, held = self.engine.tail - self.engine.head, k
         cdef Block block
-        cdef Uneven uneven
+        cdef Course course
         if head >= 0:
-            uneven.times, uneven.span, uneven.last = times - self.accepted, self.value, self.accepted + n
+            course = course_of(times, self.value, self.accepted, n)
         block.heads, block.totals = <int64_t*> self.scratch, self.scratch + 2 * self.most_block
         self.empties = False
         while i < n:
@@ -226,7 +226,7 @@ cdef class Batching(Answering):
             if head < 0:
                 lanes_count(<int64_t*> self.scratch, k, self.accepted + 1 - held)
             else:
-                find_heads(&uneven, head, self.accepted, k, <int64_t*> self.scratch)
+                find_heads(&course, head, self.accepted, k, <int64_t*> self.scratch)
                 head = (<int64_t*> self.scratch)[k - 1]
             self.took_block(NULL if times == NULL else times + i, k, k)
             self.lower_block(&block, out, row + i)

@@ -1,5 +1,21 @@
 """The rest of a long batch through a window of few readings, results from the readings themselves. Part of batching.pyx."""
 
+cdef inline bint holds_few(Batching self, int64_t held, bint even) noexcept nogil:
+    """Whether results are taken from the readings themselves; whatever the gaps, it may come to hold some more."""
+    cdef int64_t most = self.engine.most_directly()
+    return held <= most or (most and not even and held + (held >> 3) <= MOST_IN_BLOCKS)
+
+
+cdef inline int64_t looked_back(int64_t held) noexcept nogil:
+    """Readings among which a window that holds so many, or some more, begins anew."""
+    return max(LOOKED_BACK, 3 * held)
+
+
+cdef inline int64_t least_directly(int64_t held) noexcept nogil:
+    """Readings of a batch, with fewer of which it may not."""
+    return LEAST_DIRECTLY if held <= MOST_DIRECTLY else looked_back(held)
+
+
 cdef int64_t take_directly(
     Batching self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
 ) except -1 nogil:
@@ -7,7 +23,7 @@ cdef int64_t take_directly(
     cdef int64_t tail = self.engine.tail, head = self.engine.head, held = tail - head, back, k
     cdef bint even = self.goes_steadily(times)
     cdef int64_t* heads
-    if n < LEAST_DIRECTLY or not held or not (even or self.may_lie_in_order(times)):
+    if n < least_directly(held) or not held or not (even or self.may_lie_in_order(times)):
         return 0
     if out != NULL and even:
         totals_directly(self, values, n, held, out[0] + row)
@@ -15,9 +31,9 @@ cdef int64_t take_directly(
         n = totals_by_time(self, values, times, n, held, row, out[0] + row)
     elif not even:
         n = ordered(times, n)
-    if n < LEAST_DIRECTLY:
+    if n < least_directly(held):
         return 0
-    back = min(n, LOOKED_BACK)
+    back = min(n, looked_back(held))
     self.room_for_blocks(back)
     heads = <int64_t*> self.scratch
     if even:

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t
 
 cdef extern from "directly.h" nogil:
     int MOST_DIRECTLY "SLUICEGATE_MOST_DIRECTLY"  # readings of a window
+    int MOST_IN_BLOCKS "SLUICEGATE_MOST_IN_BLOCKS"  # and where its times are not a step apart
     void directly_add "sluicegate_directly_add"(const double* x, int64_t n, int64_t size, double* out)
     void directly_least "sluicegate_directly_least"(const double* x, int64_t n, int64_t size, double* out)
     void directly_greatest "sluicegate_directly_greatest"(const double* x, int64_t n, int64_t size, double* out)

@@ -13,6 +13,7 @@
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define SLUICEGATE_LANES_OF __attribute__((unused, noinline, target_clones("avx2", "default")))
+#define SLUICEGATE_CHOSEN_LANES
 #else
 #define SLUICEGATE_LANES_OF __attribute__((unused, noinline))
 #endif

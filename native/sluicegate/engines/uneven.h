@@ -1,29 +1,21 @@
 /* A long batch by time through AMTA while the window lies in it, whatever the gaps: steady.h where now none leaves, now several do.
 
-   Where the window begins after each reading is found in the caller's times, a tile of readings at a time: guessed, one for each, and put
-   right by the times around the guess, or, where that does not do, by a merge. The leftmost tree ends where head and tail say; from one
+   Where the window begins after each reading is found in the caller's times, a tile of readings at a time (beginnings.h). The leftmost tree ends where head and tail say; from one
    reading with which that changes to the next every R0 is one of steady.h's. Operands and their order are those of single readings. */
 #ifndef SLUICEGATE_UNEVEN
 #define SLUICEGATE_UNEVEN
 
-#include "lanes.h"
+#include "beginnings.h"
 #include "steady.h"
 
 enum {
     SLUICEGATE_LEAST_UNEVEN = 15,  /* readings after each: so the leftmost tree ends at a multiple of eight */
-    SLUICEGATE_GUESSED = 32,  /* readings whose heads are guessed together */
-    SLUICEGATE_GUESSED_AT_MOST = 128,  /* where that does: none waits for another's head */
-    SLUICEGATE_FEW_AT_ONCE = 5,  /* leave one by one, however small the window: so many, or fewer, do where guesses are narrow */
-    SLUICEGATE_NARROW = 2,  /* times looked at before and after a guess at first */
-    SLUICEGATE_BROAD = 4,
     SLUICEGATE_ROOM_OF_HEADS = SLUICEGATE_TILE + 64
 };
 
 typedef struct {
     sluicegate_steady s;
-    const int64_t *times;  /* that of leaf i is at i, as leaves are */
-    int64_t span;  /* what is not after a reading's time less this has left */
-    int64_t last;  /* the leaf after the last that comes */
+    sluicegate_course c;
     int64_t end;  /* of the leftmost tree */
 } sluicegate_uneven;
 
@@ -72,93 +64,6 @@ SLUICEGATE_LANES_OF static int64_t sluicegate_fitting(
         if (wrong >> 63) return i;
     }
     return n;
-}
-
-/* Heads of n readings, a multiple of GUESSED: `head` + j for the reading of cuts[j], and so many more or fewer as the times around it say; whether these were enough. */
-#define SLUICEGATE_GUESS(NAME, AROUND) \
-SLUICEGATE_LANES_OF static int sluicegate_guess_##NAME( \
-    const int64_t *restrict kept, const int64_t *restrict cuts, int64_t span, int64_t head, int64_t *restrict heads, int64_t n) \
-{ \
-    int64_t off = 0; \
-    n &= -SLUICEGATE_GUESSED; \
-    for (int64_t j = 0; j < n; j++) { \
-        int64_t stay = 0, cut = cuts[j] - span; \
-        for (int k = -AROUND; k < AROUND; k++) stay += kept[j + k] > cut; \
-        off |= (stay - 1) | (2 * AROUND - 1 - stay); \
-        heads[j] = head + j + AROUND - stay; \
-    } \
-    return off >= 0; \
-}
-SLUICEGATE_GUESS(narrow, SLUICEGATE_NARROW)
-SLUICEGATE_GUESS(broad, SLUICEGATE_BROAD)
-
-/* The first from `head` on that is after `cut`: one is, at most a few further. */
-SLUICEGATE_INLINE int64_t sluicegate_go_on(const int64_t *times, int64_t head, int64_t cut)
-{
-    head += (times[head] <= cut) + (times[head + 1] <= cut) + (times[head + 2] <= cut) + (times[head + 3] <= cut);
-    while (times[head] <= cut) head++;
-    return head;
-}
-
-/* The first after `cut` from `head` to `end`, the time there is. */
-SLUICEGATE_INLINE int64_t sluicegate_first_after(const int64_t *times, int64_t head, int64_t end, int64_t cut)
-{
-    int64_t n = end - head;
-    while (n > 0) {
-        int64_t half = (n + 1) >> 1;
-        head += half & -(int64_t) (times[head + half - 1] <= cut);
-        n -= half;
-    }
-    return head;
-}
-
-/* The same of n readings by a merge, of four stretches of them side by side: none waits for another's loads. */
-SLUICEGATE_LOOP void sluicegate_merge_heads(const sluicegate_uneven *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
-{
-    const int64_t *times = t->times, *cuts = t->times + tail, span = t->span, part = n >> 2;
-    int64_t a = head, b, c, d = head, i = 0;
-    if (part && tail + n + 4 <= t->last) {
-        b = sluicegate_first_after(times, a, tail + part, cuts[part - 1] - span);
-        c = sluicegate_first_after(times, b, tail + 2 * part, cuts[2 * part - 1] - span);
-        d = sluicegate_first_after(times, c, tail + 3 * part, cuts[3 * part - 1] - span);
-        for (; i < part; i++) {
-            heads[i] = a = sluicegate_go_on(times, a, cuts[i] - span);
-            heads[part + i] = b = sluicegate_go_on(times, b, cuts[part + i] - span);
-            heads[2 * part + i] = c = sluicegate_go_on(times, c, cuts[2 * part + i] - span);
-            heads[3 * part + i] = d = sluicegate_go_on(times, d, cuts[3 * part + i] - span);
-        }
-        i = 4 * part;
-    }
-    for (; i < n; i++) {
-        while (times[d] <= cuts[i] - span) d++;
-        heads[i] = d;
-    }
-}
-
-/* Heads after n readings; whether more than a few may leave at once. */
-SLUICEGATE_INLINE int sluicegate_find_heads(const sluicegate_uneven *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
-{
-    const int64_t *times = t->times;
-    int64_t i = 0, width = SLUICEGATE_GUESSED_AT_MOST;
-    int broad = 0, wild = 0;
-    while (i + SLUICEGATE_GUESSED <= n && head + 2 * SLUICEGATE_GUESSED <= t->last) {
-        const int64_t *cuts = times + tail + i;
-        const int64_t before = head, m = i + width <= n && head + width + SLUICEGATE_GUESSED <= t->last ? width : SLUICEGATE_GUESSED;
-        while (times[head] <= cuts[0] - t->span) head++;
-        wild = wild || head - before > SLUICEGATE_FEW_AT_ONCE;
-        if (broad || !sluicegate_guess_narrow(times + head, cuts, t->span, head, heads + i, m)) {
-            if (m > SLUICEGATE_GUESSED) {
-                width = SLUICEGATE_GUESSED;
-                continue;
-            }
-            broad = 1;
-            if (!sluicegate_guess_broad(times + head, cuts, t->span, head, heads + i, m)) break;
-        }
-        i += m;
-        head = heads[i - 1];
-    }
-    if (i < n) sluicegate_merge_heads(t, head, tail + i, n - i, heads + i);
-    return wild || broad || i < n;
 }
 
 /* The first of readings `i` … n − 1 with which so many leave that all do at once; `head`: before them, `tail`: after the first of them. */
@@ -272,7 +177,7 @@ SLUICEGATE_LOOP void sluicegate_uneven_##OP(sluicegate_uneven *to, int64_t n, do
     sluicegate_eighths_##OP(t, t->head, own.end); \
     for (; n > 0; n -= k) { \
         k = n < SLUICEGATE_TILE ? n : SLUICEGATE_TILE; \
-        const int leaps = sluicegate_find_heads(&own, t->head, t->tail, k, heads) && sluicegate_leaps(heads, t->head, k, t->tail + 1 - heads[k - 1]); \
+        const int leaps = sluicegate_find_heads(&own.c, t->head, t->tail, k, heads) && sluicegate_leaps(heads, t->head, k, t->tail + 1 - heads[k - 1]); \
         for (i = 0; i < k; i += m) { \
             int64_t u = t->tail + 2, level, grows; \
             sluicegate_uneven_change_##OP(&own, heads[i], u); \

@@ -9,18 +9,23 @@ from sluicegate.engines.kernels cimport Add, Greatest, Least, Op
 from sluicegate.engines.steady cimport Steady, begin_steady, top_of
 
 cdef extern from "uneven.h" nogil:
-    ctypedef struct Uneven "sluicegate_uneven":
-        Steady s
+    ctypedef struct Course "sluicegate_course":
         const int64_t* times
         int64_t span
         int64_t last
+        int missed
+        int waits
+
+    ctypedef struct Uneven "sluicegate_uneven":
+        Steady s
+        Course c
 
     int LEAST_UNEVEN "SLUICEGATE_LEAST_UNEVEN"
     int64_t room_of_uneven_top "sluicegate_uneven_room"(int top)
     int64_t most_of_top "sluicegate_most_uneven"(int top)
     int64_t fitting "sluicegate_fitting"(const int64_t* times, int64_t span, int64_t first, int64_t tail, int64_t n, int64_t most)
     int64_t first_after "sluicegate_first_after"(const int64_t* times, int64_t head, int64_t end, int64_t cut)
-    bint find_heads "sluicegate_find_heads"(const Uneven* t, int64_t head, int64_t tail, int64_t n, int64_t* heads)
+    bint find_heads "sluicegate_find_heads"(Course* t, int64_t head, int64_t tail, int64_t n, int64_t* heads)
     void uneven_add "sluicegate_uneven_add"(Uneven* to, int64_t n, double* totals)
     void uneven_least "sluicegate_uneven_least"(Uneven* to, int64_t n, double* totals)
     void uneven_greatest "sluicegate_uneven_greatest"(Uneven* to, int64_t n, double* totals)
@@ -44,13 +49,21 @@ cdef inline int64_t room_of_uneven(int64_t held) noexcept nogil:
     return room_of_uneven_top(top_of_uneven(held))
 
 
+cdef inline Course course_of(const int64_t* times, int64_t span, int64_t tail, int64_t n) noexcept nogil:
+    """Of n readings, the first of which, with the first of `times`, is leaf `tail`."""
+    cdef Course c
+    c.times, c.span, c.last = times - tail, span, tail + n
+    c.missed = c.waits = 0
+    return c
+
+
 cdef inline void begin_uneven(
     Uneven* u, const double* leaves, const int64_t* times, double* room, int64_t head, int64_t tail, int64_t n, int64_t span
 ) noexcept nogil:
     """Before leaf `tail`, which is the first of n `leaves`; those of the window lie before it, and so do times."""
     begin_steady(&u.s, leaves, room, head, tail)
     u.s.top = top_of_uneven(tail - head)
-    u.times, u.span, u.last = times - tail, span, tail + n
+    u.c = course_of(times, span, tail, n)
 
 
 cdef inline void uneven_by(Op op, Uneven* u, int64_t n, double* totals) noexcept nogil:
