@@ -66,6 +66,13 @@ def bursts(rng: random.Random) -> Iterator[int]:
         yield from (rng.randrange(2 * STEP) for _ in range(rng.randrange(60)))
 
 
+def untidy(rng: random.Random) -> Iterator[int]:
+    """Independent events of which one now and then comes too late, where no guess has looked at their order."""
+    while True:
+        yield from (int(rng.expovariate(1 / STEP)) for _ in range(rng.randrange(12_000)))
+        yield -rng.choice((1, 150, 40_000))
+
+
 class Pair:
     """A window that takes batches, and one that takes the same readings one by one; `scale`: how many µs a µs is."""
 
@@ -88,7 +95,7 @@ class Pair:
             assert self.whole.snapshot() == self.single.snapshot(), count
 
 
-@pytest.mark.parametrize("gaps", [jitter, drift, pauses, geometric, bursts, backwards])
+@pytest.mark.parametrize("gaps", [jitter, drift, pauses, geometric, bursts, backwards, untidy])
 @pytest.mark.parametrize("engine", ["amta", "two_stacks_lite"])
 @pytest.mark.parametrize("scale", [1, 300, 9_000, 30_000])
 def test_windows_longer_than_their_batches(
@@ -103,7 +110,7 @@ def test_windows_longer_than_their_batches(
         pair.whole.verify()
 
 
-@pytest.mark.parametrize("gaps", [geometric, bursts, pauses, backwards])
+@pytest.mark.parametrize("gaps", [geometric, bursts, pauses, backwards, untidy])
 def test_offsets_of_thousands_that_lie_together(gaps: Callable[[random.Random], Iterator[int]]) -> None:
     """So large a window that its offsets are in long chunks: heads are found there, over the ends of chunks, too."""
     pair = Pair(sg.sum(), 280_000, "two_stacks_lite", 1, gaps.__name__)

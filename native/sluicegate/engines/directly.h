@@ -3,8 +3,8 @@
    Windows stand side by side, each one reading further, and so do the partials of their last 1, 2, 4 … readings: a few passes over a tile
    in the first cache, in which no reading waits for another. By time a tile's windows hold `least` readings at least, which is such a
    pass, and `most` at most: each reading between is taken where its time is in the window, without a branch. Larger windows by time, and
-   those that differ by more, are put together from blocks (in_blocks.h). What is older comes first in every combination, so extremes are those of single readings
-   to the bit; sums are so within rounding, and only ever of what is held. */
+   those that differ by more, are put together from blocks (in_blocks.h). What is older comes first in every combination, so extremes are
+   those of single readings to the bit; sums are so within rounding, and only ever of what is held. */
 #ifndef SLUICEGATE_DIRECTLY
 #define SLUICEGATE_DIRECTLY
 

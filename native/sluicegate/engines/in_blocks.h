@@ -1,7 +1,7 @@
 /* A long batch by time through a window of some readings, whatever the gaps: the rest of one block, whole blocks, the beginning of one.
 
-   Blocks are of 2 to 64 readings, so that next to no window lies in a single one: so long a part of a batch takes a combination a reading
-   for what follows in its block, one for what came before in its own, and two to put a window together, none of which hangs on a time.
+   Blocks are of 2 to 64 readings, so that next to no window lies in a single one. A reading takes a combination for what follows in its
+   block, one for what came before, and two that put its window together; no branch hangs on a time.
    A window that does lie in one block is taken by itself. What is older comes first in every combination: extremes are those of single
    readings to the bit, sums within rounding. */
 #ifndef SLUICEGATE_IN_BLOCKS
@@ -20,7 +20,7 @@ enum {
     SLUICEGATE_LARGEST_BLOCK = 6,  /* two to the power of it */
     SLUICEGATE_KEPT_OF_BLOCKS = SLUICEGATE_MOST_IN_BLOCKS + 2 * 64,  /* before a tile */
     SLUICEGATE_ROOM_OF_ENDS = SLUICEGATE_KEPT_OF_BLOCKS + 4 * SLUICEGATE_TILE_OF_BLOCKS,
-    SLUICEGATE_MOST_ALONE = 32,  /* windows of a tile in one block: with more of them blocks become smaller, with fewer in blocks twice as large those are taken */
+    SLUICEGATE_MOST_ALONE = 32,  /* windows of a tile in one block: with more of them blocks become smaller, with fewer in larger ones larger */
     SLUICEGATE_WHOLLY = 3,  /* of blocks that are no larger every place is looked at then, without a branch */
     SLUICEGATE_FEW_MORE = 6,  /* readings by which a tile's windows differ: without blocks they go sooner */
     SLUICEGATE_SOME_AT_MOST = 16  /* readings of windows that do so however much they differ */
@@ -87,33 +87,28 @@ SLUICEGATE_INLINE void sluicegate_ends_##OP(const double *x, double *ends, int64
         } \
     } \
 } \
-/* Windows of which `rows` blocks are looked at before that of the newest reading. */ \
+/* n windows whose newest readings lie in block `own` and begin with it; their oldest lie in one of `rows` blocks before it. */ \
 SLUICEGATE_INLINE void sluicegate_windows_##OP( \
-    const double *x, const double *ends, const int64_t *heads, int64_t first, int64_t n, const int bits, int64_t rows, double *out) \
+    const double *x, const double *ends, const int64_t *heads, int64_t own, const int64_t n, const int bits, int64_t rows, double *out) \
 { \
-    double some[(SLUICEGATE_MOST_IN_BLOCKS >> 1) + 4]; \
-    const int64_t size = (int64_t) 1 << bits; \
-    for (int64_t j = 0; j < n; j += size) { \
-        const int64_t own = (first + j) >> bits, end = n - j < size ? n - j : size; \
-        double *between = some + rows - own; \
-        sluicegate_two whole = {NOTHING, NOTHING}, right = whole; \
-        int64_t k = j; \
-        between[own] = between[own - 1] = NOTHING; \
-        for (int64_t b = own - 1; b > own - rows; b--) { \
-            whole = sluicegate_both_##OP((sluicegate_two) {ends[b << bits], NOTHING}, whole); \
-            between[b - 1] = whole[0]; \
-        } \
-        for (; k + 2 <= j + end; k += 2) { \
-            const int64_t a = heads[k], b = heads[k + 1]; \
-            const sluicegate_two x2 = sluicegate_get(x + k), both = sluicegate_both_##OP(SLUICEGATE_FIRSTS(x2, x2), x2); \
-            const sluicegate_two left = sluicegate_both_##OP( \
-                ((sluicegate_two) {ends[a], ends[b]}), ((sluicegate_two) {between[a >> bits], between[b >> bits]})); \
-            right = sluicegate_both_##OP(right, (sluicegate_two) {x2[0], both[1]}); \
-            sluicegate_put(out + k, sluicegate_both_##OP(left, right)); \
-            right = SLUICEGATE_SECONDS(right, right); \
-        } \
-        if (k < j + end) out[k] = sluicegate_##OP(sluicegate_##OP(ends[heads[k]], between[heads[k] >> bits]), sluicegate_##OP(right[0], x[k])); \
+    double some[(SLUICEGATE_MOST_IN_BLOCKS >> 1) + 4], *between = some + rows - own; \
+    sluicegate_two whole = {NOTHING, NOTHING}, right = whole; \
+    int64_t k = 0; \
+    between[own] = between[own - 1] = NOTHING; \
+    for (int64_t b = own - 1; b > own - rows; b--) { \
+        whole = sluicegate_both_##OP((sluicegate_two) {ends[b << bits], 0.0}, whole); \
+        between[b - 1] = whole[0]; \
     } \
+    for (; k + 2 <= n; k += 2) { \
+        const int64_t a = heads[k], b = heads[k + 1]; \
+        const sluicegate_two next = sluicegate_get(x + k), both = sluicegate_both_##OP(SLUICEGATE_FIRSTS(next, next), next); \
+        const sluicegate_two left = sluicegate_both_##OP( \
+            ((sluicegate_two) {ends[a], ends[b]}), ((sluicegate_two) {between[a >> bits], between[b >> bits]})); \
+        right = sluicegate_both_##OP(right, (sluicegate_two) {next[0], both[1]}); \
+        sluicegate_put(out + k, sluicegate_both_##OP(left, right)); \
+        right = SLUICEGATE_SECONDS(right, right); \
+    } \
+    if (k < n) out[k] = sluicegate_##OP(sluicegate_##OP(ends[heads[k]], between[heads[k] >> bits]), sluicegate_##OP(right[0], x[k])); \
 } \
 /* Those that lie in one block; how many these are. */ \
 SLUICEGATE_INLINE int64_t sluicegate_alone_##OP(const double *x, const int64_t *heads, int64_t first, int64_t n, int bits, double *out) \
@@ -139,9 +134,13 @@ SLUICEGATE_INLINE void sluicegate_tile_in_blocks_##OP( \
     const double *x, double *ends, const int64_t *heads, int64_t first, int64_t n, const int bits, int64_t most, double *out) \
 { \
     sluicegate_ends_##OP(x, ends + first, n, (int64_t) 1 << bits); \
-    sluicegate_windows_##OP(x, ends, heads, first, n, bits, (most >> bits) + 2, out); \
+    const int64_t size = (int64_t) 1 << bits, rows = (most >> bits) + 2; \
+    int64_t j = 0; \
+    for (; j + size <= n; j += size) sluicegate_windows_##OP(x + j, ends, heads + j, (first + j) >> bits, size, bits, rows, out + j); \
+    if (j < n) sluicegate_windows_##OP(x + j, ends, heads + j, (first + j) >> bits, n - j, bits, rows, out + j); \
 } \
-/* Of n readings, `held` before the first and some more of which may be looked at, how many are taken: up to where a time goes back, windows hold too many or, so `b` says, about as many. */ \
+/* How many of n readings are taken, up to where a time goes back, windows hold too many or, as `b` then says, about as many. The first \
+   window is found among the `held` readings before it; of those before these eight may be looked at. */ \
 SLUICEGATE_LOOP int64_t sluicegate_in_blocks_##OP( \
     const double *x, const int64_t *t, int64_t span, int64_t held, int64_t n, double *out, sluicegate_bounds *b) \
 { \

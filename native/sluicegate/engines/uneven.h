@@ -1,7 +1,8 @@
 /* A long batch by time through AMTA while the window lies in it, whatever the gaps: steady.h where now none leaves, now several do.
 
-   Where the window begins after each reading is found in the caller's times, a tile of readings at a time (beginnings.h). The leftmost tree ends where head and tail say; from one
-   reading with which that changes to the next every R0 is one of steady.h's. Operands and their order are those of single readings. */
+   Where the window begins after each reading is found in the caller's times, a tile of readings at a time (beginnings.h). The leftmost
+   tree ends where head and tail say; from one reading with which that changes to the next every R0 is one of steady.h's. Operands and
+   their order are those of single readings. */
 #ifndef SLUICEGATE_UNEVEN
 #define SLUICEGATE_UNEVEN
 
