@@ -60,17 +60,19 @@ cdef inline int64_t heads_of(
     const int32_t* kept, int64_t left, const int32_t* comes, uint64_t less, int64_t n, bint before, int64_t head, int64_t* heads, int64_t* jump
 ) noexcept nogil:
     """The same: comes[i] less `less` is a reading's cut, `left` leaves are there, and AROUND `before` them. Where a guess fails, merged."""
-    cdef int64_t i = 0, k = 0, m = 0, most, width = WIDE, merged = MERGED
+    cdef int64_t i = 0, k = 0, m = 0, most, some, width = WIDE, merged = MERGED
     while i < n and is_offset(<uint64_t> <int64_t> comes[i] - less):
         if i and comes[i] < comes[i - 1]:
             return -1
-        most = guess_offsets(kept + k, comes + i, less, left - k, n - i, width, before or k >= AROUND, head + k, heads + i, &m)
-        if most == 0 and width == WIDE:
+        most, some = 0, NEAR  # a guess looks at leaves before the head: a few readings on there are such
+        if before or k >= AROUND:
+            most, some = guess_offsets(kept + k, comes + i, less, left - k, n - i, width, head + k, heads + i, &m), merged
+        if most == 0 and some > NEAR and width == WIDE:
             width = FAR
             continue
         if most == 0:
-            most = merge_offsets(kept + k, comes + i, less, left - k, min(n - i, merged), head + k, heads + i, &m)
-            merged *= 2
+            most = merge_offsets(kept + k, comes + i, less, left - k, min(n - i, some), head + k, heads + i, &m)
+            merged += some & -MERGED
         if most < 0:
             return -1
         if m == 0:
@@ -82,13 +84,13 @@ cdef inline int64_t heads_of(
 
 
 cdef inline int64_t guess_offsets(
-    const int32_t* kept, const int32_t* comes, uint64_t less, int64_t left, int64_t n, int64_t width, bint before, int64_t head, int64_t* heads, int64_t* m
+    const int32_t* kept, const int32_t* comes, uint64_t less, int64_t left, int64_t n, int64_t width, int64_t head, int64_t* heads, int64_t* m
 ) noexcept nogil:
-    """Up to `width` of n readings, m, as guessed from `left` leaves, with AROUND where there are such `before` them; 0: not so."""
+    """Up to `width` of n readings, m, as guessed from `left` leaves, with AROUND before them; 0: not so."""
     cdef int32_t cut = <int32_t> <int64_t> (<uint64_t> <int64_t> comes[0] - less)
     cdef int64_t k = (kept[0] <= cut) + (kept[1] <= cut) + (kept[2] <= cut) + (kept[3] <= cut)
     m[0] = min(min(n, left - BEYOND - k), width) & -NEAR
-    if m[0] <= 0 or not before or not (kept[k - 1] <= cut and kept[k - 2] <= cut and kept[k - 3] <= cut):
+    if m[0] <= 0 or not (kept[k - 1] <= cut and kept[k - 2] <= cut and kept[k - 3] <= cut):
         return 0
     if not is_offset(<uint64_t> <int64_t> comes[m[0] - 1] - less):
         return 0
