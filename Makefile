@@ -52,6 +52,7 @@ TWO := $(MAKE) --no-print-directory --jobs=2
 test: ## everything: lint, types, every test; PYTEST="-k name" for some of them
 	@$(TWO) --silent dev
 ifeq ($(strip $(PYTEST)),)
+	@echo 'Lint and a run of the tests for each folder, two at a time: what one printed comes when it has ended, after minutes.'
 	@$(TWO) --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) lint $(SUITES:%=test-%)
 else
 	@$(MAKE) --no-print-directory lint
