@@ -73,6 +73,14 @@ def untidy(rng: random.Random) -> Iterator[int]:
         yield -rng.choice((1, 150, 40_000))
 
 
+def often_late(rng: random.Random) -> Iterator[int]:
+    """A step apart, or independent, and time and again back by dozens of steps, wherever in a stretch that is."""
+    while True:
+        apart = rng.random() < 0.5
+        yield from (STEP if apart else int(rng.expovariate(1 / STEP)) for _ in range(rng.randrange(40, 600)))
+        yield -rng.choice((5_000, 40_000, 90_000))
+
+
 class Pair:
     """A window that takes batches, and one that takes the same readings one by one; `scale`: how many µs a µs is."""
 
@@ -175,3 +183,19 @@ def test_times_of_any_scale_are_kept(step: int) -> None:
     core: Any = window._core
     kept = [int.from_bytes(core.leaf(i)[:8], "little", signed=True) for i in range(core.head, core.tail)]
     assert kept == list(times)
+
+
+@pytest.mark.parametrize("size", [300, 900, 10_000])
+def test_late_readings_wherever_a_stretch_begins(size: int) -> None:
+    """What is merged is in order: a stretch that begins late would have its window begin too early."""
+    for seed in range(30):
+        rng, now = random.Random(f"{size} {seed}"), 0
+        whole, single = (sg.Window(sg.sum(), policy=sg.policies.time(size * STEP), engine="amta") for _ in range(2))
+        gaps = often_late(rng)
+        for count in (size + 100, 3_000, 9_000, 1_024):
+            values, times = array("d", (float(rng.randrange(1_000)) for _ in range(count))), array("q")
+            for _ in range(count):
+                now += next(gaps)
+                times.append(now)
+            (found,) = whole.insert_many(values, times).values()
+            assert found == array("d", (single.slide(x, t) for x, t in zip(values, times, strict=True))), seed
