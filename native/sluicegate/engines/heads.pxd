@@ -6,7 +6,7 @@ what is not after cuts[i] has left after reading i. Where about one leaves for e
 right at once; else it is a merge of the two.
 """
 
-from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from sluicegate.engines.times cimport BLOCK, OFFSETS, Stretch, Times, copy_offsets, odds_of, run_of_offsets, stretch_of, time_at
 
@@ -23,7 +23,6 @@ cdef extern from "times.h" nogil:
     bint times_go_back(const int32_t* offsets, int n)
 
 cdef enum:
-    AROUND_AT_MOST = 3
     BEHIND = 40  # more than NEAR + AROUND and than SEEN
     FAR = 128  # readings at most whose heads are guessed together
     WIDE = 512  # where times lie together

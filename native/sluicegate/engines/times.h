@@ -7,8 +7,6 @@
 
 enum {
     SLUICEGATE_NEAR = 32,  /* readings whose heads are guessed together */
-    SLUICEGATE_FAR = 128,  /* at most: none waits for another's head */
-    SLUICEGATE_WIDE = 512,  /* where they lie together */
     SLUICEGATE_CLOSE = 2,  /* times looked at before and after a guess there, at first */
     SLUICEGATE_AROUND = 3  /* and elsewhere: right where fewer readings too many or too few have left */
 };
