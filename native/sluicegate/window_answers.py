@@ -60,6 +60,7 @@ class Answering:
     _limit: int
     _bucketed: bool
     _withheld: list[int]  # aggregates whose values are given out only where they are certainly within the limit
+    _named: Callable[[], dict[str, Any]] | None = None  # the compiled core's answers by name, where it has them
 
     @overload
     def query(self, bounds: Literal[False] = False) -> dict[str, Value]: ...
@@ -75,6 +76,8 @@ class Answering:
         BoundsError where buckets are kept under a policy that does not declare itself monotone and dependent only on
         what remains, ConfigurationError where the engine has not the leaves that such a walk needs (the Lite ones).
         """
+        if self._named is not None and not bounds:
+            return self._named()
         values = self._core.results()
         if not bounds and not self._withheld:
             return dict(zip(self._layout.names, values, strict=True))
