@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, overload
@@ -99,7 +100,7 @@ class Answering:
         if head == tail:
             return [Bounded(value, value, value, True) for value in values]
         if not self._bucketed:
-            return intervals.exactly(self._layout, values, self._leaves_of_sums(head, tail), tail - head)
+            return intervals.exactly(self._layout, values, self._slot_of_leaves, tail - head)
         cut, rest = self._core.cut_oldest(), self._core.rest()
         assert cut is not None  # noqa: S101  there is an oldest leaf
         total, oldest = unpack(self._core.total()), unpack(self._core.leaf(head))
@@ -129,10 +130,13 @@ class Answering:
         """Whether rounding makes any of the answers uncertain, even where every reading is known."""
         return any(monoid.kind in intervals.ROUNDED for monoid in self._layout.monoids)
 
-    def _leaves_of_sums(self, head: int, tail: int) -> list[tuple[Any, ...]]:
-        if not self._rounds:
-            return []
-        return [tuple(self._layout.unpack(self._core.leaf(index))) for index in range(head, tail)]
+    def _slot_of_leaves(self, slot: int) -> array[float]:
+        """A slot of each leaf's partial, oldest first."""
+        core = self._core
+        if hasattr(core, "slot_of_leaves"):  # not of a store, where each page may fail
+            return core.slot_of_leaves(slot)
+        unpack, leaf = self._layout.unpack, core.leaf
+        return array("d", (unpack(leaf(index))[slot] for index in range(core.head, core.tail)))
 
     @steady
     def buckets(self) -> list[Subsequence]:
