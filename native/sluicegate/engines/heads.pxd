@@ -12,8 +12,9 @@ from sluicegate.engines.times cimport BLOCK, OFFSETS, Stretch, Times, copy_offse
 
 cdef extern from "merging.h" nogil:
     int SEEN "SLUICEGATE_SEEN"
-    int64_t merging_heads(
-        const int32_t* kept, int64_t end, const int32_t* comes, uint32_t less, int64_t head, int64_t* heads, int64_t n)
+    void merge "sluicegate_merge_offsets"(
+        const int32_t* kept, int64_t head, int64_t end, const int32_t* comes, int32_t less, int64_t* heads, int64_t n)
+    int64_t most_leaving "sluicegate_most_leaving"(const int64_t* heads, int64_t head, int64_t n)
 
 cdef extern from "times.h" nogil:
     int NEAR "SLUICEGATE_NEAR"
@@ -102,7 +103,7 @@ cdef inline int64_t merge_offsets(
     const int32_t* kept, const int32_t* comes, uint64_t less, int64_t left, int64_t n, int64_t head, int64_t* heads, int64_t* m
 ) noexcept nogil:
     """Up to n readings, m, whatever leaves of `left` − SEEN leaves. −1: not in order."""
-    cdef int64_t end = left - SEEN, some, j
+    cdef int64_t end = left - SEEN, j
     m[0] = 0
     if n > NEAR:
         n &= -NEAR
@@ -117,11 +118,9 @@ cdef inline int64_t merge_offsets(
     for j in range(1, n if n < NEAR else 1):
         if comes[j] < comes[j - 1]:
             return -1
-    some = min(n + (n >> 3) + FAR, end)
-    if kept[some] > <int32_t> <int64_t> (<uint64_t> <int64_t> comes[n - 1] - less):
-        end = some
     m[0] = n
-    return merging_heads(kept, end, comes, <uint32_t> less, head, heads, n)
+    merge(kept - head, head, head + end, comes, <int32_t> <int64_t> less, heads, n)
+    return most_leaving(heads, head, n)
 
 
 cdef inline const int32_t* offset_at(const Times* t, int64_t index) noexcept nogil:

@@ -76,12 +76,9 @@ SLUICEGATE_INLINE int64_t sluicegate_next_leap(const int64_t *heads, int64_t hea
 }
 
 /* Whether more than `singles` leave with any of n readings after `head`; `least`: so many readings it finds at least, if that many are known. */
-SLUICEGATE_LANES_OF static int sluicegate_leaps(const int64_t *heads, int64_t head, int64_t n, int64_t least)
+SLUICEGATE_INLINE int sluicegate_leaps(const int64_t *heads, int64_t head, int64_t n, int64_t least)
 {
-    const int64_t most = least > SLUICEGATE_LEAST_UNEVEN ? sluicegate_singles(least) : SLUICEGATE_FEW_AT_ONCE;
-    int64_t wrong = most - (heads[0] - head);
-    for (int64_t i = 0; i + 1 < n; i++) wrong |= most - (heads[i + 1] - heads[i]);
-    return wrong < 0;
+    return sluicegate_most_leaving(heads, head, n) > (least > SLUICEGATE_LEAST_UNEVEN ? sluicegate_singles(least) : SLUICEGATE_FEW_AT_ONCE);
 }
 
 /* The first of n heads that is `end` or after it, n where none is. */
