@@ -1,10 +1,11 @@
-"""Where a window begins after each of many readings: every way a processor may go about it, against one comparison at a time."""
+"""Where a window begins after each of many readings: every way a processor may go about it, and one search each."""
 
 from __future__ import annotations
 
 import bisect
 import ctypes
 import functools
+import itertools
 import random
 import subprocess
 import sysconfig
@@ -20,16 +21,16 @@ ENGINES = Path(__file__).parents[2] / "native/sluicegate/engines"
 SOURCE = """
 #include "merging.h"
 
-void chosen_times(const int64_t *kept, int64_t end, const int64_t *comes, int64_t less, int64_t *heads, int64_t n)
+int64_t chosen_times(const int64_t *kept, int64_t end, const int64_t *comes, int64_t less, int64_t *heads, int64_t n)
 {
-    sluicegate_merge_times(kept, 0, end, comes, less, heads, n);
+    return sluicegate_merge_times(kept, 0, end, comes, less, heads, n);
 }
-void chosen_offsets(const int32_t *kept, int64_t end, const int32_t *comes, int32_t less, int64_t *heads, int64_t n)
+int64_t chosen_offsets(const int32_t *kept, int64_t end, const int32_t *comes, int32_t less, int64_t *heads, int64_t n)
 {
-    sluicegate_merge_offsets(kept, 0, end, comes, less, heads, n);
+    return sluicegate_merge_offsets(kept, 0, end, comes, less, heads, n);
 }
 #define SIDE_BY_SIDE(NAME, KIND, TYPE, ANY, LONG) \\
-void NAME##_##KIND(const TYPE *kept, int64_t end, const TYPE *comes, TYPE less, int64_t *heads, int64_t n) \\
+int64_t NAME##_##KIND(const TYPE *kept, int64_t end, const TYPE *comes, TYPE less, int64_t *heads, int64_t n) \\
 { \\
     int64_t first[SLUICEGATE_STRETCHES], part = n / SLUICEGATE_STRETCHES, some = part * SLUICEGATE_STRETCHES; \\
     if (some) { \\
@@ -38,6 +39,7 @@ void NAME##_##KIND(const TYPE *kept, int64_t end, const TYPE *comes, TYPE less, 
         else ANY(kept, comes, less, part, first, heads); \\
     } \\
     sluicegate_follow_##KIND(kept, some ? heads[some - 1] : 0, comes + some, less, heads + some, n - some); \\
+    return sluicegate_most_leaving(heads, 0, n); \\
 }
 SIDE_BY_SIDE(four, times, int64_t, sluicegate_any_times, sluicegate_long_times)
 SIDE_BY_SIDE(four, offsets, int32_t, sluicegate_any_offsets, sluicegate_long_offsets)
@@ -48,10 +50,9 @@ SIDE_BY_SIDE(eight, offsets, int32_t, sluicegate_any_offsets_by_eight, sluicegat
 #else
 int has_eight(void) { return 0; }
 #endif
-int64_t most(const int64_t *heads, int64_t n) { return sluicegate_most_leaving(heads, 0, n); }
 """
 KINDS = {"times": ("q", ctypes.c_int64), "offsets": ("i", ctypes.c_int32)}
-LENGTHS = (0, 1, 7, 8, 15, 16, 17, 31, 33, 48, 127, 128, 200, 511, 512, 513, 1_500)
+LENGTHS = (1, 7, 8, 15, 16, 17, 31, 33, 48, 127, 128, 200, 511, 512, 513, 1_500)
 
 
 @functools.cache
@@ -64,7 +65,6 @@ def library() -> Any:
     subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-fwrapv", f"-I{ENGINES}", "-o", target, source], check=True)
     loaded = ctypes.CDLL(str(target))
     loaded.folder = folder
-    loaded.most.restype = ctypes.c_int64
     return loaded
 
 
@@ -78,26 +78,22 @@ def address(column: array[int]) -> ctypes.c_void_p:
     return ctypes.c_void_p(column.buffer_info()[0])
 
 
-def merged(way: str, kind: str, kept: Iterable[int], comes: Iterable[int], less: int) -> list[int]:
-    """The heads; behind the last leaf that may leave eight lie that may be looked at, and nothing behind them."""
+def merged(way: str, kind: str, kept: Iterable[int], comes: Iterable[int], less: int) -> tuple[list[int], int]:
+    """The heads, and the most at a time; eight leaves lie behind the last that may leave, and nothing behind them."""
     code, integer = KINDS[kind]
     leaves, readings = array(code, kept), array(code, comes)
     heads = array("q", bytes(8 * len(readings)))
-    end = len(leaves) - 8
-    getattr(library(), f"{way}_{kind}")(
-        address(leaves),
-        ctypes.c_int64(end),
-        address(readings),
-        integer(less),
-        address(heads),
-        ctypes.c_int64(len(readings)),
-    )
-    return heads.tolist()
+    count, end = ctypes.c_int64(len(readings)), ctypes.c_int64(len(leaves) - 8)
+    find = getattr(library(), f"{way}_{kind}")
+    find.restype = ctypes.c_int64
+    most = find(address(leaves), end, address(readings), integer(less), address(heads), count)
+    return heads.tolist(), most
 
 
-def expected(kept: list[int], comes: list[int], less: int) -> list[int]:
+def expected(kept: list[int], comes: list[int], less: int) -> tuple[list[int], int]:
     """By one search after the other."""
-    return [bisect.bisect_right(kept, come - less) for come in comes]
+    heads = [bisect.bisect_right(kept, come - less) for come in comes]
+    return heads, max((b - a for a, b in itertools.pairwise([0, *heads])), default=0)
 
 
 def leaves_for(rng: random.Random, last: int, gap: Any) -> list[int]:
@@ -161,11 +157,3 @@ def test_the_ends_of_the_numbers(kind: str) -> None:
         comes = sorted([-(2**bits) + less, -1 + less, less, 2**bits - 3, 2**bits - 2] * 8)
         for way in ways():
             assert merged(way, kind, kept, comes, less) == expected(kept, comes, less), (way, less)
-
-
-def test_the_most_that_leave_with_one() -> None:
-    """The first one's, the last one's, and between."""
-    for heads in ([4, 4, 5], [0, 0, 9], [0, 7, 8, 8], [3], [0] * 50 + [30] + [31] * 9):
-        steps = [b - a for a, b in zip([0, *heads], heads, strict=False)]
-        column = array("q", heads)
-        assert library().most(address(column), ctypes.c_int64(len(heads))) == max(steps)

@@ -51,28 +51,28 @@ SLUICEGATE_INLINE int64_t sluicegate_first_after(const int64_t *times, int64_t h
     return head;
 }
 
-/* The same of n readings, merged; after the last few of the batch no times come that could be looked at. */
-SLUICEGATE_INLINE void sluicegate_merge_heads(const sluicegate_course *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
+/* The same of n readings, merged; the most that leave with one. After the last few of the batch no times come that could be looked at. */
+SLUICEGATE_INLINE int64_t sluicegate_merge_heads(const sluicegate_course *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
 {
-    const int64_t *times = t->times, *comes = times + tail, most = t->last - SLUICEGATE_SEEN - tail;
+    const int64_t *times = t->times, *comes = times + tail, end = t->last - SLUICEGATE_SEEN, most = end - tail;
     const int64_t some = most < 0 ? 0 : most < n ? most : n;
-    sluicegate_merge_times(times, head, tail + some, comes, t->span, heads, some);
-    sluicegate_follow_times(times, some ? heads[some - 1] : head, comes + some, t->span, heads + some, n - some);
+    const int64_t merged = sluicegate_merge_times(times, head, end, comes, t->span, heads, some);
+    const int64_t rest = sluicegate_follow_times(times, some ? heads[some - 1] : head, comes + some, t->span, heads + some, n - some);
+    return rest > merged ? rest : merged;
 }
 
-/* Heads after n readings; whether more than a few may leave at once. Where guesses fail, so they will in the next tiles. */
-SLUICEGATE_INLINE int sluicegate_find_heads(sluicegate_course *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
+/* Heads after n readings; no less than the most that leave with one. Where guesses fail, so they will in the next tiles. */
+SLUICEGATE_INLINE int64_t sluicegate_find_heads(sluicegate_course *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
 {
     const int64_t *times = t->times;
-    int64_t i = 0, width = SLUICEGATE_GUESSED_AT_MOST;
-    int wild = 0;
+    int64_t i = 0, width = SLUICEGATE_GUESSED_AT_MOST, most = SLUICEGATE_FEW_AT_ONCE, leave = 0;
     if (t->waits) t->waits--;
     else {
         while (i + SLUICEGATE_GUESSED <= n && head + 2 * SLUICEGATE_GUESSED <= t->last) {
             const int64_t *cuts = times + tail + i;
             const int64_t before = head, m = i + width <= n && head + width + SLUICEGATE_GUESSED <= t->last ? width : SLUICEGATE_GUESSED;
             while (times[head] <= cuts[0] - t->span) head++;
-            wild = wild || head - before > SLUICEGATE_FEW_AT_ONCE;
+            most = head - before > most ? head - before : most;
             if (sluicegate_guess(times + head, cuts, t->span, head, heads + i, m)) {
                 i += m;
                 head = heads[i - 1];
@@ -82,8 +82,8 @@ SLUICEGATE_INLINE int sluicegate_find_heads(sluicegate_course *t, int64_t head, 
         t->missed = i + SLUICEGATE_GUESSED > n ? 0 : t->missed < SLUICEGATE_MOST_WAITS ? 2 * t->missed + 1 : t->missed;
         t->waits = t->missed;
     }
-    if (i < n) sluicegate_merge_heads(t, head, tail + i, n - i, heads + i);
-    return wild || i < n;
+    if (i < n) leave = sluicegate_merge_heads(t, head, tail + i, n - i, heads + i);
+    return leave > most ? leave : most;
 }
 
 #endif

@@ -12,9 +12,8 @@ from sluicegate.engines.times cimport BLOCK, OFFSETS, Stretch, Times, copy_offse
 
 cdef extern from "merging.h" nogil:
     int SEEN "SLUICEGATE_SEEN"
-    void merge "sluicegate_merge_offsets"(
+    int64_t merge "sluicegate_merge_offsets"(
         const int32_t* kept, int64_t head, int64_t end, const int32_t* comes, int32_t less, int64_t* heads, int64_t n)
-    int64_t most_leaving "sluicegate_most_leaving"(const int64_t* heads, int64_t head, int64_t n)
 
 cdef extern from "times.h" nogil:
     int NEAR "SLUICEGATE_NEAR"
@@ -119,8 +118,7 @@ cdef inline int64_t merge_offsets(
         if comes[j] < comes[j - 1]:
             return -1
     m[0] = n
-    merge(kept - head, head, head + end, comes, <int32_t> <int64_t> less, heads, n)
-    return most_leaving(heads, head, n)
+    return merge(kept - head, head, head + end, comes, <int32_t> <int64_t> less, heads, n)
 
 
 cdef inline const int32_t* offset_at(const Times* t, int64_t index) noexcept nogil:
