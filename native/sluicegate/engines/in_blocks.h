@@ -56,6 +56,19 @@ SLUICEGATE_LANES_OF static int64_t sluicegate_held_in_tile(sluicegate_bounds *b,
     b->least = least, b->most = most;
     return few;
 }
+/* The same of a whole tile, about: the first and the last of eight readings say within seven what their windows hold. */
+SLUICEGATE_LOOP int64_t sluicegate_held_about(sluicegate_bounds *b, const int64_t *heads, int64_t first, int64_t some)
+{
+    int64_t least = INT64_MAX, most = 0, few = 0;
+    for (int64_t j = 0; j < SLUICEGATE_TILE_OF_BLOCKS; j += SLUICEGATE_EIGHT) {
+        const int64_t more = first + SLUICEGATE_EIGHT + j - heads[j], fewer = first + 1 + j - heads[j + SLUICEGATE_EIGHT - 1];
+        least = fewer < least ? fewer : least;
+        most = more > most ? more : most;
+        few += fewer <= some;
+    }
+    b->least = least, b->most = most;
+    return SLUICEGATE_EIGHT * few;
+}
 
 /* Two combinations without a branch: of equals that on the left. */
 SLUICEGATE_INLINE sluicegate_two sluicegate_both_add(sluicegate_two a, sluicegate_two b) { return a + b; }
@@ -147,7 +160,7 @@ SLUICEGATE_LOOP int64_t sluicegate_in_blocks_##OP( \
     double ends[SLUICEGATE_ROOM_OF_ENDS]; \
     int64_t heads[SLUICEGATE_TILE_OF_BLOCKS], origin = -SLUICEGATE_KEPT_OF_BLOCKS, head = -held, i = 0, k, few, alone; \
     sluicegate_course c = {t, span, n, 0, 0}; \
-    int bits = held < 4 ? 1 : 62 - __builtin_clzll((uint64_t) held), was = 0; \
+    int bits = held < 4 ? 1 : 62 - __builtin_clzll((uint64_t) held), was = 0, roughly = 0; \
     if (held > SLUICEGATE_MOST_IN_BLOCKS) return 0; \
     if (bits > SLUICEGATE_LARGEST_BLOCK) bits = SLUICEGATE_LARGEST_BLOCK; \
     for (int64_t j = 0; j < SLUICEGATE_KEPT_OF_BLOCKS; j++) ends[j] = NOTHING; \
@@ -160,7 +173,10 @@ SLUICEGATE_LOOP int64_t sluicegate_in_blocks_##OP( \
         } \
         c.times = t + origin, c.last = n - origin; \
         sluicegate_find_heads(&c, head - origin, i - origin, k, heads); \
-        few = sluicegate_held_in_tile(b, heads, i - origin, k, (int64_t) 2 << bits); \
+        roughly = roughly && k == SLUICEGATE_TILE_OF_BLOCKS; \
+        few = roughly ? sluicegate_held_about(b, heads, i - origin, (int64_t) 2 << bits) : 0; \
+        if (!roughly || b->least <= (int64_t) 1 << bits) few = sluicegate_held_in_tile(b, heads, i - origin, k, (int64_t) 2 << bits); \
+        roughly = bits > SLUICEGATE_WHOLLY && b->least > ((int64_t) 1 << bits) + SLUICEGATE_EIGHT; \
         if (b->most > SLUICEGATE_MOST_IN_BLOCKS) break; \
         if (bits != was) sluicegate_rests_##OP(x + origin, head - origin, i - origin, ends, bits), was = bits; \
         if (bits == 1) sluicegate_tile_in_blocks_##OP(x + i, ends, heads, i - origin, k, 1, b->most, out + i); \
