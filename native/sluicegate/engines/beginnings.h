@@ -68,11 +68,13 @@ SLUICEGATE_INLINE int64_t sluicegate_find_heads(sluicegate_course *t, int64_t he
     int64_t i = 0, width = SLUICEGATE_GUESSED_AT_MOST, most = SLUICEGATE_FEW_AT_ONCE, leave = 0;
     if (t->waits) t->waits--;
     else {
-        while (i + SLUICEGATE_GUESSED <= n && head + 2 * SLUICEGATE_GUESSED <= t->last) {
+        while (i + SLUICEGATE_GUESSED <= n) {
             const int64_t *cuts = times + tail + i;
-            const int64_t before = head, m = i + width <= n && head + width + SLUICEGATE_GUESSED <= t->last ? width : SLUICEGATE_GUESSED;
+            const int64_t before = head;
             while (times[head] <= cuts[0] - t->span) head++;
             most = head - before > most ? head - before : most;
+            if (head + 2 * SLUICEGATE_GUESSED > t->last) break;  /* a guess looks at times behind the heads */
+            const int64_t m = i + width <= n && head + width + SLUICEGATE_GUESSED <= t->last ? width : SLUICEGATE_GUESSED;
             if (sluicegate_guess(times + head, cuts, t->span, head, heads + i, m)) {
                 i += m;
                 head = heads[i - 1];

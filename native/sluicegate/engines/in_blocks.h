@@ -12,6 +12,7 @@
 #include <emmintrin.h>
 #endif
 #include "beginnings.h"
+#include "by_masks.h"
 
 enum {
     SLUICEGATE_MOST_DIRECTLY = 160,  /* readings of a window that goes without blocks */
@@ -23,6 +24,7 @@ enum {
     SLUICEGATE_MOST_ALONE = 32,  /* windows of a tile in one block: with more of them blocks become smaller, with fewer in larger ones larger */
     SLUICEGATE_WHOLLY = 3,  /* of blocks that are no larger every place is looked at then, without a branch */
     SLUICEGATE_FEW_MORE = 6,  /* readings by which a tile's windows differ: without blocks they go sooner */
+    SLUICEGATE_MUCH_FEWER = 12,  /* than go by masks at most: so do the next, too */
     SLUICEGATE_SOME_AT_MOST = 16  /* readings of windows that do so however much they differ */
 };
 
@@ -40,6 +42,7 @@ SLUICEGATE_LANES_OF static int sluicegate_in_order(const uint64_t *t, int64_t n)
 /* Whether such windows go sooner without blocks, and so may the next. */
 SLUICEGATE_INLINE int sluicegate_differ_by_few(int64_t least, int64_t most)
 {
+    if (most + SLUICEGATE_MUCH_FEWER <= SLUICEGATE_MOST_BY_MASKS && sluicegate_has_masks()) return 1;
     return most + SLUICEGATE_FEW_MORE <= SLUICEGATE_MOST_DIRECTLY && (most - least <= SLUICEGATE_FEW_MORE - 2 || most <= SLUICEGATE_SOME_AT_MOST - 4);
 }
 
