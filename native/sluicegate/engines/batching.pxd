@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t
 from sluicegate.engines.answering cimport Answering
 from sluicegate.engines.answers cimport K_DISTINCT, K_SUM
 from sluicegate.engines.base cimport Block
+from sluicegate.engines.heads cimport Guesses
 from sluicegate.engines.program cimport Slot
 
 
@@ -50,7 +51,8 @@ cdef class Batching(Answering):
     cdef bint one_for_each(self, int64_t n) noexcept nogil
     cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
     cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
-    cdef int64_t heads_among(self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t m, int64_t* jump) noexcept nogil
+    cdef int64_t heads_among(
+        self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t m, int64_t* jump, Guesses* g) noexcept nogil
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil
     cdef void took_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil
     cdef void lower_block(self, const Block* block, double** out, int64_t row) noexcept nogil

@@ -13,7 +13,7 @@ from sluicegate.engines.chunks cimport ROOM_OF_BLOCK, ask_for, lend, put_back
 from sluicegate.engines.directly cimport (
     MOST_DIRECTLY, MOST_IN_BLOCKS, add_by_time, directly_add, directly_greatest, directly_least, greatest_by_time, least_by_time, ordered,
 )
-from sluicegate.engines.heads cimport AROUND, BEHIND, FAR, NEAR, heads_of, heads_together, in_order, offset_at
+from sluicegate.engines.heads cimport AROUND, BEHIND, FAR, NEAR, Guesses, heads_of, heads_together, in_order, no_guesses, offset_at
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 from sluicegate.engines.times cimport (
     BLOCK, EVEN, OFFSETS, Stretch, ask_for_times, clear_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
@@ -336,21 +336,22 @@ cdef class Batching(Answering):
     cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
         """The same where no reading was late before; −1: one is, more leave than are looked at, or it takes too long for offsets."""
         cdef int64_t head = self.engine.head, end = self.engine.tail + n, i = 0, k, part = HEADS_TOGETHER, some, most, jump = 0, found
+        cdef Guesses g = no_guesses()
         while i < n:
             k = 0
             if self.step < 0:
                 if i and times[i] < times[i - 1]:
                     return -1
-                k = heads_together(&self.times, self.value, self.engine.tail + i, end, n - i, head, heads + i, &jump)
+                k = heads_together(&self.times, self.value, self.engine.tail + i, end, n - i, head, heads + i, &jump, &g)
             if k > 0:
                 part = FAR  # as a rule it is where two runs meet
             elif k == 0:
                 k = min(part, n - i)
                 most = min(end - head, 2 * self.most_block)
                 some = min(k + (k >> 3) + BEHIND, most)
-                found = self.heads_among(heads + i, times + i, k, head, some, &jump)
+                found = self.heads_among(heads + i, times + i, k, head, some, &jump, &g)
                 if found == TOO_FEW and some < most:
-                    found = self.heads_among(heads + i, times + i, k, head, most, &jump)
+                    found = self.heads_among(heads + i, times + i, k, head, most, &jump, &g)
                 if found == TOO_LONG and k > NEAR:
                     part = k >> 1
                     continue
@@ -362,7 +363,9 @@ cdef class Batching(Answering):
             i, head = i + k, heads[i + k - 1]
         return jump
 
-    cdef int64_t heads_among(self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t m, int64_t* jump) noexcept nogil:
+    cdef int64_t heads_among(
+        self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t m, int64_t* jump, Guesses* g
+    ) noexcept nogil:
         """The same from `head` on, looking at m leaves."""
         cdef int64_t since = time_at(&self.times, head), i
         cdef int32_t* cuts = self.cuts
@@ -380,7 +383,7 @@ cdef class Batching(Answering):
         copy_offsets(&self.times, kept, head, m, since)
         for i in range(m, m + BEHIND):
             kept[i] = INT32_MAX
-        if heads_of(kept, m + BEHIND, cuts, 0, n, True, head, heads, jump) < n:
+        if heads_of(kept, m + BEHIND, cuts, 0, n, True, head, heads, jump, g) < n:
             return NOT_SO
         return TOO_FEW if heads[n - 1] - head == m else 0
 

@@ -2,19 +2,23 @@
 
    Windows stand side by side, each one reading further, and so do the partials of their last 1, 2, 4 … readings: a few passes over a tile
    in the first cache, in which no reading waits for another. By time a tile's windows hold `least` readings at least, which is such a
-   pass, and `most` at most: each reading between is taken where its time is in the window, without a branch. Larger windows by time, and
-   those that differ by more, are put together from blocks (in_blocks.h). What is older comes first in every combination, so extremes are
-   those of single readings to the bit; sums are so within rounding, and only ever of what is held. */
+   pass, and `most` at most: each reading between is taken where its time is in the window, without a branch. Those that differ by more go
+   by masks where registers are of 512 bits (by_masks.h); larger ones, and elsewhere, are put together from blocks (in_blocks.h). What is
+   older comes first in every combination, so extremes are those of single readings to the bit; sums are so within rounding, and only
+   ever of what is held. */
 #ifndef SLUICEGATE_DIRECTLY
 #define SLUICEGATE_DIRECTLY
 
 #include <limits.h>
 #include <string.h>
+#include "by_masks.h"
 #include "in_blocks.h"
 
 enum {
     SLUICEGATE_TILE_DIRECTLY = 256,  /* readings side by side */
-    SLUICEGATE_LOOKED_AT = 32  /* times at once */
+    SLUICEGATE_LOOKED_AT = 32,  /* times at once */
+    SLUICEGATE_FEW_ARE_LOOKED_AT = 3,
+    SLUICEGATE_TILES_BY_MASKS = 8  /* before it is looked again how much windows differ */
 };
 
 typedef double sluicegate_four __attribute__((vector_size(32), aligned(8), may_alias));
@@ -90,6 +94,13 @@ SLUICEGATE_LANES_OF static int sluicegate_bounds_of(sluicegate_bounds *b, const 
     return 1;
 }
 
+/* Whether windows go sooner by masks, which look at all their readings: other ways do at those that not all hold, once it is known which. */
+SLUICEGATE_INLINE int sluicegate_sooner_by_masks(const sluicegate_bounds *b)
+{
+    const int64_t more = b->most - b->least;
+    return more > SLUICEGATE_FEW_ARE_LOOKED_AT && 9 * b->most < 25 + 16 * more;
+}
+
 /* OP: the operator; NOTHING: what it leaves every partial as it is; AGAIN: a reading may be in both of its operands. */
 #define SLUICEGATE_DIRECTLY_OF(OP, NOTHING, AGAIN) \
 /* Of n windows of `size` readings each, the newest of which are x[0 … n − 1]. */ \
@@ -149,16 +160,31 @@ SLUICEGATE_LOOP int64_t sluicegate_directly_by_time_##OP( \
 { \
     double room[SLUICEGATE_TILE_DIRECTLY + SLUICEGATE_MOST_DIRECTLY]; \
     sluicegate_bounds b = {held, held}; \
-    int64_t i = 0, k; \
+    int64_t i = 0, k, most, refused = -1; \
+    int by_masks = 0, bounded; \
     for (; i < n; i += k) { \
         k = n - i < SLUICEGATE_TILE_DIRECTLY ? n - i : SLUICEGATE_TILE_DIRECTLY; \
-        if (!sluicegate_bounds_of(&b, (const uint64_t *) t + i, (uint64_t) span, before + i, k)) { \
+        if (by_masks-- > 0) { \
+            most = sluicegate_in_order((const uint64_t *) t + i, k) ? SLUICEGATE_MASKS_OF(OP, x + i, t + i, span, k, b.most, out + i) : 0; \
+            if (most) { \
+                b.most = most; \
+                continue; \
+            } \
+            refused = i; \
+        } \
+        bounded = sluicegate_bounds_of(&b, (const uint64_t *) t + i, (uint64_t) span, before + i, k); \
+        if (refused < i && sluicegate_may_go_by_masks(before + i, k) && (!bounded || sluicegate_sooner_by_masks(&b))) { \
+            by_masks = SLUICEGATE_TILES_BY_MASKS; \
+            k = 0; \
+        } else if (bounded) { \
+            by_masks = 0; \
+            sluicegate_side_by_side_##OP(x + i, k, b.least, room, out + i); \
+            if (b.most > b.least) sluicegate_with_older_##OP(x + i, t + i, span, k, b.least, b.most - b.least, out + i); \
+        } else { \
+            by_masks = 0; \
             k = sluicegate_in_blocks_##OP(x + i, t + i, span, sluicegate_held_by(t + i - 1, span, before + i - 1, b.least), n - i, out + i, &b); \
             if (!k) break; \
-            continue; \
         } \
-        sluicegate_side_by_side_##OP(x + i, k, b.least, room, out + i); \
-        if (b.most > b.least) sluicegate_with_older_##OP(x + i, t + i, span, k, b.least, b.most - b.least, out + i); \
     } \
     return i; \
 }

@@ -12,8 +12,8 @@ from sluicegate.engines.times cimport BLOCK, OFFSETS, Stretch, Times, copy_offse
 
 cdef extern from "merging.h" nogil:
     int SEEN "SLUICEGATE_SEEN"
-    int64_t merging_heads(
-        const int32_t* kept, int64_t end, const int32_t* comes, uint32_t less, int64_t head, int64_t* heads, int64_t n)
+    int64_t merge "sluicegate_merge_offsets"(
+        const int32_t* kept, int64_t head, int64_t end, const int32_t* comes, int32_t less, int64_t* heads, int64_t n)
 
 cdef extern from "times.h" nogil:
     int NEAR "SLUICEGATE_NEAR"
@@ -30,6 +30,17 @@ cdef enum:
     TOGETHER = 512  # readings, and leaves, that lie together: fewer are sooner copied
     BEYOND = 8  # leaves looked at from a head on for n readings are n and so many: those before a guess and AROUND, and one; SEEN
 
+ctypedef struct Guesses:  # of a block
+    int64_t width  # readings that are guessed together
+    int64_t missed  # times that it failed
+    int64_t waits  # readings that are merged before it is tried again
+
+
+cdef inline Guesses no_guesses() noexcept nogil:
+    cdef Guesses g
+    g.width, g.missed, g.waits = WIDE, 0, 0
+    return g
+
 
 cdef inline bint in_order(const int64_t* times, int64_t n) noexcept nogil:
     """Whether none of n times is before the one before it."""
@@ -41,7 +52,7 @@ cdef inline bint in_order(const int64_t* times, int64_t n) noexcept nogil:
 
 
 cdef inline int64_t heads_together(
-    const Times* t, int64_t span, int64_t index, int64_t end, int64_t n, int64_t head, int64_t* heads, int64_t* jump
+    const Times* t, int64_t span, int64_t index, int64_t end, int64_t n, int64_t head, int64_t* heads, int64_t* jump, Guesses* g
 ) noexcept nogil:
     """heads[i] after up to n readings in order whose times are those of the leaves from `index` on, while these and those from `head` on each lie together:
     how many it was, 0 where they do not lie so for long. −1: not in order. `jump` becomes no less than the most that leave at once."""
@@ -51,27 +62,33 @@ cdef inline int64_t heads_together(
         return 0
     return heads_of(
         offset_at(t, head), left, offset_at(t, index), stretch_of(t, head).first + <uint64_t> span - stretch_of(t, index).first,
-        n, head & (BLOCK - 1) >= AROUND, head, heads, jump,
+        n, head & (BLOCK - 1) >= AROUND, head, heads, jump, g,
     )
 
 
 cdef inline int64_t heads_of(
-    const int32_t* kept, int64_t left, const int32_t* comes, uint64_t less, int64_t n, bint before, int64_t head, int64_t* heads, int64_t* jump
+    const int32_t* kept, int64_t left, const int32_t* comes, uint64_t less, int64_t n, bint before, int64_t head, int64_t* heads,
+    int64_t* jump, Guesses* g,
 ) noexcept nogil:
     """The same: comes[i] less `less` is a reading's cut, `left` leaves are there, and AROUND `before` them. Where a guess fails, merged."""
-    cdef int64_t i = 0, k = 0, m = 0, most, some, width = WIDE, merged = MERGED
+    cdef int64_t i = 0, k = 0, m = 0, most, some
     while i < n and is_offset(<uint64_t> <int64_t> comes[i] - less):
         if i and comes[i] < comes[i - 1]:
             return -1
-        most, some = 0, NEAR  # a guess looks at leaves before the head: a few readings on there are such
-        if before or k >= AROUND:
-            most, some = guess_offsets(kept + k, comes + i, less, left - k, n - i, width, head + k, heads + i, &m), merged
-        if most == 0 and some > NEAR and width == WIDE:
-            width = FAR
-            continue
+        most, some = 0, NEAR
+        if before or k >= AROUND:  # a guess looks at leaves before the head: a few readings on there are such
+            if g.waits <= 0:
+                most = guess_offsets(kept + k, comes + i, less, left - k, n - i, g.width, head + k, heads + i, &m)
+                if most == 0 and m > 0 and g.width == WIDE:
+                    g.width = FAR
+                    continue
+                if most == 0 and m > 0:  # else there were too few to guess at
+                    g.missed += 1
+                    g.waits = MERGED * g.missed
+            some = max(g.waits, NEAR)
         if most == 0:
             most = merge_offsets(kept + k, comes + i, less, left - k, min(n - i, some), head + k, heads + i, &m)
-            merged += some & -MERGED
+            g.waits -= m
         if most < 0:
             return -1
         if m == 0:
@@ -85,11 +102,12 @@ cdef inline int64_t heads_of(
 cdef inline int64_t guess_offsets(
     const int32_t* kept, const int32_t* comes, uint64_t less, int64_t left, int64_t n, int64_t width, int64_t head, int64_t* heads, int64_t* m
 ) noexcept nogil:
-    """Up to `width` of n readings, m, as guessed from `left` leaves, with AROUND before them; 0: not so."""
+    """Up to `width` of n readings, m, as guessed from `left` leaves, with AROUND before them; 0: not so, where m is more than 0."""
     cdef int32_t cut = <int32_t> <int64_t> (<uint64_t> <int64_t> comes[0] - less)
     cdef int64_t k = (kept[0] <= cut) + (kept[1] <= cut) + (kept[2] <= cut) + (kept[3] <= cut)
     m[0] = min(min(n, left - BEYOND - k), width) & -NEAR
-    if m[0] <= 0 or not (kept[k - 1] <= cut and kept[k - 2] <= cut and kept[k - 3] <= cut):
+    m[0] = max(m[0], 0)
+    if m[0] == 0 or not (kept[k - 1] <= cut and kept[k - 2] <= cut and kept[k - 3] <= cut):
         return 0
     if not is_offset(<uint64_t> <int64_t> comes[m[0] - 1] - less):
         return 0
@@ -102,7 +120,7 @@ cdef inline int64_t merge_offsets(
     const int32_t* kept, const int32_t* comes, uint64_t less, int64_t left, int64_t n, int64_t head, int64_t* heads, int64_t* m
 ) noexcept nogil:
     """Up to n readings, m, whatever leaves of `left` − SEEN leaves. −1: not in order."""
-    cdef int64_t end = left - SEEN, some, j
+    cdef int64_t end = left - SEEN, j
     m[0] = 0
     if n > NEAR:
         n &= -NEAR
@@ -117,11 +135,8 @@ cdef inline int64_t merge_offsets(
     for j in range(1, n if n < NEAR else 1):
         if comes[j] < comes[j - 1]:
             return -1
-    some = min(n + (n >> 3) + FAR, end)
-    if kept[some] > <int32_t> <int64_t> (<uint64_t> <int64_t> comes[n - 1] - less):
-        end = some
     m[0] = n
-    return merging_heads(kept, end, comes, <uint32_t> less, head, heads, n)
+    return merge(kept - head, head, head + end, comes, <int32_t> <int64_t> less, heads, n)
 
 
 cdef inline const int32_t* offset_at(const Times* t, int64_t index) noexcept nogil:

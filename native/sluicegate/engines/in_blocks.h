@@ -12,6 +12,7 @@
 #include <emmintrin.h>
 #endif
 #include "beginnings.h"
+#include "by_masks.h"
 
 enum {
     SLUICEGATE_MOST_DIRECTLY = 160,  /* readings of a window that goes without blocks */
@@ -23,6 +24,7 @@ enum {
     SLUICEGATE_MOST_ALONE = 32,  /* windows of a tile in one block: with more of them blocks become smaller, with fewer in larger ones larger */
     SLUICEGATE_WHOLLY = 3,  /* of blocks that are no larger every place is looked at then, without a branch */
     SLUICEGATE_FEW_MORE = 6,  /* readings by which a tile's windows differ: without blocks they go sooner */
+    SLUICEGATE_MUCH_FEWER = 12,  /* than go by masks at most: so do the next, too */
     SLUICEGATE_SOME_AT_MOST = 16  /* readings of windows that do so however much they differ */
 };
 
@@ -40,6 +42,7 @@ SLUICEGATE_LANES_OF static int sluicegate_in_order(const uint64_t *t, int64_t n)
 /* Whether such windows go sooner without blocks, and so may the next. */
 SLUICEGATE_INLINE int sluicegate_differ_by_few(int64_t least, int64_t most)
 {
+    if (most + SLUICEGATE_MUCH_FEWER <= SLUICEGATE_MOST_BY_MASKS && sluicegate_has_masks()) return 1;
     return most + SLUICEGATE_FEW_MORE <= SLUICEGATE_MOST_DIRECTLY && (most - least <= SLUICEGATE_FEW_MORE - 2 || most <= SLUICEGATE_SOME_AT_MOST - 4);
 }
 
@@ -55,6 +58,19 @@ SLUICEGATE_LANES_OF static int64_t sluicegate_held_in_tile(sluicegate_bounds *b,
     }
     b->least = least, b->most = most;
     return few;
+}
+/* The same of a whole tile, about: the first and the last of eight readings say within seven what their windows hold. */
+SLUICEGATE_LOOP int64_t sluicegate_held_about(sluicegate_bounds *b, const int64_t *heads, int64_t first, int64_t some)
+{
+    int64_t least = INT64_MAX, most = 0, few = 0;
+    for (int64_t j = 0; j < SLUICEGATE_TILE_OF_BLOCKS; j += SLUICEGATE_EIGHT) {
+        const int64_t more = first + SLUICEGATE_EIGHT + j - heads[j], fewer = first + 1 + j - heads[j + SLUICEGATE_EIGHT - 1];
+        least = fewer < least ? fewer : least;
+        most = more > most ? more : most;
+        few += fewer <= some;
+    }
+    b->least = least, b->most = most;
+    return SLUICEGATE_EIGHT * few;
 }
 
 /* Two combinations without a branch: of equals that on the left. */
@@ -147,7 +163,7 @@ SLUICEGATE_LOOP int64_t sluicegate_in_blocks_##OP( \
     double ends[SLUICEGATE_ROOM_OF_ENDS]; \
     int64_t heads[SLUICEGATE_TILE_OF_BLOCKS], origin = -SLUICEGATE_KEPT_OF_BLOCKS, head = -held, i = 0, k, few, alone; \
     sluicegate_course c = {t, span, n, 0, 0}; \
-    int bits = held < 4 ? 1 : 62 - __builtin_clzll((uint64_t) held), was = 0; \
+    int bits = held < 4 ? 1 : 62 - __builtin_clzll((uint64_t) held), was = 0, roughly = 0; \
     if (held > SLUICEGATE_MOST_IN_BLOCKS) return 0; \
     if (bits > SLUICEGATE_LARGEST_BLOCK) bits = SLUICEGATE_LARGEST_BLOCK; \
     for (int64_t j = 0; j < SLUICEGATE_KEPT_OF_BLOCKS; j++) ends[j] = NOTHING; \
@@ -160,7 +176,10 @@ SLUICEGATE_LOOP int64_t sluicegate_in_blocks_##OP( \
         } \
         c.times = t + origin, c.last = n - origin; \
         sluicegate_find_heads(&c, head - origin, i - origin, k, heads); \
-        few = sluicegate_held_in_tile(b, heads, i - origin, k, (int64_t) 2 << bits); \
+        roughly = roughly && k == SLUICEGATE_TILE_OF_BLOCKS; \
+        few = roughly ? sluicegate_held_about(b, heads, i - origin, (int64_t) 2 << bits) : 0; \
+        if (!roughly || b->least <= (int64_t) 1 << bits) few = sluicegate_held_in_tile(b, heads, i - origin, k, (int64_t) 2 << bits); \
+        roughly = bits > SLUICEGATE_WHOLLY && b->least > ((int64_t) 1 << bits) + SLUICEGATE_EIGHT; \
         if (b->most > SLUICEGATE_MOST_IN_BLOCKS) break; \
         if (bits != was) sluicegate_rests_##OP(x + origin, head - origin, i - origin, ends, bits), was = bits; \
         if (bits == 1) sluicegate_tile_in_blocks_##OP(x + i, ends, heads, i - origin, k, 1, b->most, out + i); \

@@ -75,13 +75,10 @@ SLUICEGATE_INLINE int64_t sluicegate_next_leap(const int64_t *heads, int64_t hea
     return i;
 }
 
-/* Whether more than `singles` leave with any of n readings after `head`; `least`: so many readings it finds at least, if that many are known. */
-SLUICEGATE_LANES_OF static int sluicegate_leaps(const int64_t *heads, int64_t head, int64_t n, int64_t least)
+/* Whether all may leave at once where `most` do and `held` or more are held. */
+SLUICEGATE_INLINE int sluicegate_leaps(int64_t most, int64_t held)
 {
-    const int64_t most = least > SLUICEGATE_LEAST_UNEVEN ? sluicegate_singles(least) : SLUICEGATE_FEW_AT_ONCE;
-    int64_t wrong = most - (heads[0] - head);
-    for (int64_t i = 0; i + 1 < n; i++) wrong |= most - (heads[i + 1] - heads[i]);
-    return wrong < 0;
+    return most > (held > SLUICEGATE_LEAST_UNEVEN ? sluicegate_singles(held) : SLUICEGATE_FEW_AT_ONCE);
 }
 
 /* The first of n heads that is `end` or after it, n where none is. */
@@ -178,7 +175,8 @@ SLUICEGATE_LOOP void sluicegate_uneven_##OP(sluicegate_uneven *to, int64_t n, do
     sluicegate_eighths_##OP(t, t->head, own.end); \
     for (; n > 0; n -= k) { \
         k = n < SLUICEGATE_TILE ? n : SLUICEGATE_TILE; \
-        const int leaps = sluicegate_find_heads(&own.c, t->head, t->tail, k, heads) && sluicegate_leaps(heads, t->head, k, t->tail + 1 - heads[k - 1]); \
+        const int64_t most = sluicegate_find_heads(&own.c, t->head, t->tail, k, heads); \
+        const int leaps = sluicegate_leaps(most, t->tail + 1 - heads[k - 1]); \
         for (i = 0; i < k; i += m) { \
             int64_t u = t->tail + 2, level, grows; \
             sluicegate_uneven_change_##OP(&own, heads[i], u); \

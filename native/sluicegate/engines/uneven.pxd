@@ -25,7 +25,7 @@ cdef extern from "uneven.h" nogil:
     int64_t most_of_top "sluicegate_most_uneven"(int top)
     int64_t fitting "sluicegate_fitting"(const int64_t* times, int64_t span, int64_t first, int64_t tail, int64_t n, int64_t most)
     int64_t first_after "sluicegate_first_after"(const int64_t* times, int64_t head, int64_t end, int64_t cut)
-    bint find_heads "sluicegate_find_heads"(Course* t, int64_t head, int64_t tail, int64_t n, int64_t* heads)
+    int64_t find_heads "sluicegate_find_heads"(Course* t, int64_t head, int64_t tail, int64_t n, int64_t* heads)
     void uneven_add "sluicegate_uneven_add"(Uneven* to, int64_t n, double* totals)
     void uneven_least "sluicegate_uneven_least"(Uneven* to, int64_t n, double* totals)
     void uneven_greatest "sluicegate_uneven_greatest"(Uneven* to, int64_t n, double* totals)
