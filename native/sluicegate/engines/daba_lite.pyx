@@ -10,12 +10,12 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-from sluicegate.engines.base cimport Block, Engine
+from sluicegate.engines.base cimport Block, Engine, Slide
 from sluicegate.engines.chunks cimport Queue, at, reserve
 from sluicegate.engines.daba cimport check_sizes
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
-from sluicegate.engines.queued cimport drop_before
+from sluicegate.engines.queued cimport at_hand, drop_before
 
 cdef enum:
     HELD = 3  # slots of a sum that a loop keeps by itself; a wider one stays where it is
@@ -48,6 +48,10 @@ cdef class DabaLite(Lite):
             raise MemoryError(f"daba_lite: no memory for 2 partials of {p.width} slots")
         self.sum_b, self.sum_ra = self.sums, self.sums + p.width
         return 0
+
+    cdef int keep(self, int slots) except -1:
+        self.slide_by = slide_for(kernel_of(self.p)) if slots == 0 else NULL
+        return Lite.keep(self, slots)
 
     cdef inline Slot* element(self, int64_t index) noexcept nogil:
         return at(&self.pool, &self.queue, self.stride, index)
@@ -190,6 +194,43 @@ cdef inline void fixup_by(
         combine_by(op, self.p, element, element, at(&self.pool, queue, w, s.a + 1))
 
 
+cdef inline void step_by(
+    DabaLite self, Op op, const Queue* queue, State* s, Slot** sum_b, Slot** sum_ra, const Slot* leaf, int64_t head, Slot* out
+) noexcept nogil:
+    """push, pop and total one after the other; an empty window has none."""
+    cdef int w = width_of(op, self.p)
+    copy_by(op, self.p, at(&self.pool, queue, w, s.tail), leaf)
+    s.tail += 1
+    if s.has_b:
+        combine_by(op, self.p, sum_b[0], sum_b[0], leaf)
+    else:
+        copy_by(op, self.p, sum_b[0], leaf)
+        s.has_b = True
+    fixup_by(self, op, queue, s, sum_b, sum_ra)
+    while s.head < head:
+        s.head += 1
+        fixup_by(self, op, queue, s, sum_b, sum_ra)
+    if out == NULL:
+        return
+    if s.head == s.b:
+        if s.head < s.tail:
+            copy_by(op, self.p, out, sum_b[0])
+    elif s.has_b:
+        combine_by(op, self.p, out, at(&self.pool, queue, w, s.head), sum_b[0])
+    else:
+        copy_by(op, self.p, out, at(&self.pool, queue, w, s.head))
+
+
+cdef inline State state_of(DabaLite self) noexcept nogil:
+    cdef State s
+    s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b = self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b
+    return s
+
+
+cdef inline void take_over(DabaLite self, const State* s) noexcept nogil:
+    self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b = s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b
+
+
 cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
     """Nothing is allocated here, and nothing given back: elements stay where they are."""
     cdef int w = width_of(op, self.p)
@@ -199,38 +240,48 @@ cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
     cdef Slot held_ra[HELD]
     cdef Slot* sum_b = self.sum_b if Op is Any else held_b
     cdef Slot* sum_ra = self.sum_ra if Op is Any else held_ra
-    cdef Slot* leaf = <Slot*> block.leaves
     cdef Slot* out = block.totals
-    cdef State s
-    s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b = self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b
+    cdef State s = state_of(self)
     if Op is not Any:
         copy_by(op, self.p, sum_b, self.sum_b)
         copy_by(op, self.p, sum_ra, self.sum_ra)
     for i in range(block.n):
-        copy_by(op, self.p, at(&self.pool, &queue, w, s.tail), leaf)
-        s.tail += 1
-        if s.has_b:
-            combine_by(op, self.p, sum_b, sum_b, leaf)
-        else:
-            copy_by(op, self.p, sum_b, leaf)
-            s.has_b = True
-        fixup_by(self, op, &queue, &s, &sum_b, &sum_ra)
-        while s.head < block.heads[i]:
-            s.head += 1
-            fixup_by(self, op, &queue, &s, &sum_b, &sum_ra)
-        if out != NULL:
-            if s.head == s.b:
-                if s.head < s.tail:
-                    copy_by(op, self.p, out, sum_b)
-            elif s.has_b:
-                combine_by(op, self.p, out, at(&self.pool, &queue, w, s.head), sum_b)
-            else:
-                copy_by(op, self.p, out, at(&self.pool, &queue, w, s.head))
-            out += w
-        leaf += w
+        step_by(self, op, &queue, &s, &sum_b, &sum_ra, block.leaves + i * w, block.heads[i], out)
+        out = out if out == NULL else out + w
     if Op is Any:
         self.sum_b, self.sum_ra = sum_b, sum_ra
     else:
         copy_by(op, self.p, self.sum_b, sum_b)
         copy_by(op, self.p, self.sum_ra, sum_ra)
-    self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b = s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b
+    take_over(self, &s)
+
+
+# one reading
+
+cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_one(<DabaLite> self, op, leaf, head, out)
+
+
+cdef inline int slide_one(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """Where one leaves and no chunk with it."""
+    cdef State s
+    if self.head < self.tail and head == self.head + 1 and at_hand(&self.queue, head, self.tail) and not self.pool.surplus:
+        s = state_of(self)
+        step_by(self, op, &self.queue, &s, &self.sum_b, &self.sum_ra, leaf, head, out)
+        take_over(self, &s)
+        return s.head < s.tail
+    return slide_slowly(self, op, leaf, head, out)
+
+
+cdef int slide_slowly(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """Whatever leaves, and wherever chunks begin or end."""
+    cdef State s
+    self.make_room()
+    s = state_of(self)
+    step_by(self, op, &self.queue, &s, &self.sum_b, &self.sum_ra, leaf, head, out)
+    take_over(self, &s)
+    drop_before(&self.pool, &self.queue, self.head)
+    return s.head < s.tail
+
+
+include "slides.pxi"
