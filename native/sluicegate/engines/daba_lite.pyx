@@ -10,14 +10,15 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-from sluicegate.engines.base cimport Block, Engine, Slide
-from sluicegate.engines.chunks cimport Queue, at, reserve
+from sluicegate.engines.base cimport Block, Engine
+from sluicegate.engines.chunks cimport Queue, at, reserve, run_at
 from sluicegate.engines.daba cimport check_sizes
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
 from sluicegate.engines.queued cimport at_hand, drop_before
 
 cdef enum:
+    LEAST_ALIKE = 4  # readings
     HELD = 3  # slots of a sum that a loop keeps by itself; a wider one stays where it is
 
 ctypedef struct State:  # what DabaLite holds, by itself while a block is taken
@@ -50,7 +51,8 @@ cdef class DabaLite(Lite):
         return 0
 
     cdef int keep(self, int slots) except -1:
-        self.slide_by = slide_for(kernel_of(self.p)) if slots == 0 else NULL
+        if slots == 0:
+            set_slides(self, kernel_of(self.p))
         return Lite.keep(self, slots)
 
     cdef inline Slot* element(self, int64_t index) noexcept nogil:
@@ -221,6 +223,48 @@ cdef inline void step_by(
         copy_by(op, self.p, out, at(&self.pool, queue, w, s.head))
 
 
+cdef inline int64_t alike(DabaLite self, const State* s, int64_t most, bint shrinks) noexcept nogil:
+    """How many readings with a back list before them, each of which lets one leave, go alike and stay within the chunks."""
+    cdef int64_t k = min(most, min(run_at(&self.queue, s.tail), run_at(&self.queue, s.head) - 1))
+    if not s.has_b or s.a == s.b:
+        return 0
+    if not shrinks:
+        return min(k, (s.b - s.l) >> 1)
+    return min(min(k, (s.r - s.l) >> 1), min(run_at(&self.queue, s.l), s.a & ((<int64_t> 1 << self.queue.shift) - 1)) >> 1)
+
+
+cdef inline void run_alike(
+    DabaLite self, Op op, State* s, Slot* sum_b, const Slot* sum_ra, const Slot* leaves, Slot* out, int64_t k, bint shrinks
+) noexcept nogil:
+    """k such readings: both fixups of each shrink, or both shift."""
+    cdef int w = width_of(op, self.p)
+    cdef Slot* put = at(&self.pool, &self.queue, w, s.tail)
+    cdef const Slot* front = at(&self.pool, &self.queue, w, s.head)
+    cdef Slot* left = at(&self.pool, &self.queue, w, s.l)
+    cdef Slot* right = at(&self.pool, &self.queue, w, s.a)
+    cdef Slot sum_a[HELD]
+    cdef int64_t j, i
+    if shrinks:
+        copy_by(op, self.p, sum_a, right)
+        for j in range(2 * k):
+            combine_by(op, self.p, left + j * w, left + j * w, sum_ra)
+    for j in range(k):
+        copy_by(op, self.p, put + j * w, leaves + j * w)
+        combine_by(op, self.p, sum_b, sum_b, leaves + j * w)
+        if shrinks:
+            for i in range(2):
+                right -= w
+                combine_by(op, self.p, sum_a, right, sum_a)
+                copy_by(op, self.p, right, sum_a)
+        if out != NULL:
+            combine_by(op, self.p, out + j * w, front + (j + 1) * w, sum_b)
+    s.head, s.tail, s.l = s.head + k, s.tail + k, s.l + 2 * k
+    if shrinks:
+        s.a -= 2 * k
+    else:
+        s.r, s.a = s.r + 2 * k, s.a + 2 * k
+
+
 cdef inline State state_of(DabaLite self) noexcept nogil:
     cdef State s
     s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b = self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b
@@ -234,7 +278,8 @@ cdef inline void take_over(DabaLite self, const State* s) noexcept nogil:
 cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
     """Nothing is allocated here, and nothing given back: elements stay where they are."""
     cdef int w = width_of(op, self.p)
-    cdef int64_t i
+    cdef int64_t i = 0, k
+    cdef bint one_each = Op is not Any and block.jump == 1 and block.heads[block.n - 1] - self.head == block.n, shrinks
     cdef Queue queue = self.queue
     cdef Slot held_b[HELD]
     cdef Slot held_ra[HELD]
@@ -245,9 +290,17 @@ cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
     if Op is not Any:
         copy_by(op, self.p, sum_b, self.sum_b)
         copy_by(op, self.p, sum_ra, self.sum_ra)
-    for i in range(block.n):
-        step_by(self, op, &queue, &s, &sum_b, &sum_ra, block.leaves + i * w, block.heads[i], out)
-        out = out if out == NULL else out + w
+    while i < block.n:
+        shrinks = s.l < s.r
+        k = alike(self, &s, block.n - i, shrinks) if one_each else 0
+        if k < LEAST_ALIKE:
+            k = 1
+            step_by(self, op, &queue, &s, &sum_b, &sum_ra, block.leaves + i * w, block.heads[i], out)
+        elif shrinks:
+            run_alike(self, op, &s, sum_b, sum_ra, block.leaves + i * w, out, k, True)
+        else:
+            run_alike(self, op, &s, sum_b, sum_ra, block.leaves + i * w, out, k, False)
+        i, out = i + k, out if out == NULL else out + k * w
     if Op is Any:
         self.sum_b, self.sum_ra = sum_b, sum_ra
     else:
@@ -258,10 +311,6 @@ cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
 
 # one reading
 
-cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_one(<DabaLite> self, op, leaf, head, out)
-
-
 cdef inline int slide_one(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     """Where one leaves and no chunk with it."""
     cdef State s
@@ -270,7 +319,7 @@ cdef inline int slide_one(DabaLite self, Op op, const Slot* leaf, int64_t head, 
         step_by(self, op, &self.queue, &s, &self.sum_b, &self.sum_ra, leaf, head, out)
         take_over(self, &s)
         return s.head < s.tail
-    return slide_slowly(self, op, leaf, head, out)
+    return self.slide_slowly_by(self, leaf, head, out)
 
 
 cdef int slide_slowly(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
@@ -282,6 +331,14 @@ cdef int slide_slowly(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot
     take_over(self, &s)
     drop_before(&self.pool, &self.queue, self.head)
     return s.head < s.tail
+
+
+cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_one(<DabaLite> self, op, leaf, head, out)
+
+
+cdef inline int slowly_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(<DabaLite> self, op, leaf, head, out)
 
 
 include "slides.pxi"

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from sluicegate.engines.base cimport Block, Engine, Slide
+from sluicegate.engines.base cimport Block, Engine
 from sluicegate.engines.chunks cimport at, prefetch, reserve, run_at
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
@@ -42,7 +42,8 @@ cdef class TwoStacksLite(Lite):
         return 0
 
     cdef int keep(self, int slots) except -1:
-        self.slide_by = slide_for(kernel_of(self.p)) if slots == 0 else NULL
+        if slots == 0:
+            set_slides(self, kernel_of(self.p))
         return Lite.keep(self, slots)
 
     cdef inline Slot* element(self, int64_t index) noexcept nogil:
@@ -271,10 +272,6 @@ cdef void run_by(TwoStacksLite self, Op op, const Block* block) noexcept nogil:
 
 # one reading
 
-cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_one(<TwoStacksLite> self, op, leaf, head, out)
-
-
 cdef inline int slide_one(TwoStacksLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     """Where one leaves and neither the front nor a chunk ends with it: as push, pop and total, their operands and order."""
     cdef int w = width_of(op, self.p)
@@ -289,7 +286,7 @@ cdef inline int slide_one(TwoStacksLite self, Op op, const Slot* leaf, int64_t h
         if out != NULL:
             combine_by(op, self.p, out, at(&self.pool, &self.queue, w, head), back)
         return 1
-    return slide_slowly(self, op, leaf, head, out)
+    return self.slide_slowly_by(self, leaf, head, out)
 
 
 cdef int slide_slowly(TwoStacksLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
@@ -318,6 +315,14 @@ cdef int slide_slowly(TwoStacksLite self, Op op, const Slot* leaf, int64_t head,
         if self.has_back:
             combine_by(op, self.p, out, out, self.back)
     return 1
+
+
+cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_one(<TwoStacksLite> self, op, leaf, head, out)
+
+
+cdef inline int slowly_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(<TwoStacksLite> self, op, leaf, head, out)
 
 
 include "slides.pxi"
