@@ -201,7 +201,7 @@ cdef inline void step_by(
 ) noexcept nogil:
     """push, pop and total one after the other; an empty window has none."""
     cdef int w = width_of(op, self.p)
-    copy_by(op, self.p, at(&self.pool, queue, w, s.tail), leaf)
+    put_by(op, self.p, at(&self.pool, queue, w, s.tail), leaf)
     s.tail += 1
     if s.has_b:
         combine_by(op, self.p, sum_b[0], sum_b[0], leaf)

@@ -10,7 +10,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport strcmp
 
 from sluicegate.engines.answers cimport (
-    BY_COUNT, BY_TIME, CUSTOM, K_RATE, Cut, Output, bucket_answer, exact_answer, is_slot, is_whole, may_lack,
+    BY_COUNT, BY_TIME, CUSTOM, K_RATE, Cut, Output, bucket_answer, exact_answer, is_slot, is_whole, may_lack, spread,
 )
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.batching cimport Batching, of_nothing
@@ -21,9 +21,14 @@ from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Slot, l
 from sluicegate.engines.small cimport opens_many, take_small
 from sluicegate.engines.times cimport time_at
 
+from sluicegate.histograms._statistics cimport Moments
+
 from sluicegate.errors import InputError
 from sluicegate.reference.core import LARGEST as _LARGEST
 from sluicegate.reference.core import LATEST as _LATEST
+
+cdef extern from "exponential.h" nogil:
+    double sluicegate_exponential(double x)
 
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
@@ -365,7 +370,11 @@ cdef inline int take_alone(Taking self, const double* values, const int64_t* tim
         lifted = leaf
     if not self.engine.slide_by(self.engine, lifted, max(self.engine.head, self.accepted + 1 - self.value), folded):
         out[0] = of_nothing(self.outputs.kind)
-    elif folded == total:
+    elif self.way == BY_LOGARITHM:
+        out[0] = sluicegate_exponential(total.f / (self.engine.tail - self.engine.head))
+    elif self.way == BY_MOMENTS:
+        out[0] = spread(self.outputs, <const Moments*> total)
+    elif self.way == BY_VALUE:
         out[0] = exact_answer(self.outputs, total, self.engine.tail - self.engine.head).f
     newest = self.accepted if time == NULL else time[0]
     self.newest = max(self.newest, newest)

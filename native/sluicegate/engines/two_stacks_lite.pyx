@@ -278,7 +278,7 @@ cdef inline int slide_one(TwoStacksLite self, Op op, const Slot* leaf, int64_t h
     cdef Slot held[HELD]
     cdef Slot* back = self.back if Op is Any else held
     if self.has_back and head == self.head + 1 and head < self.split and at_hand(&self.queue, head, self.tail) and not self.pool.surplus:
-        copy_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
+        put_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
         combine_by(op, self.p, back, self.back, leaf)
         if Op is not Any:
             copy_by(op, self.p, self.back, back)
