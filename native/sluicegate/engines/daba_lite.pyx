@@ -30,6 +30,10 @@ ctypedef struct State:  # what DabaLite holds, by itself while a block is taken
     int64_t tail
     bint has_b
 
+cdef extern from "lanes.h" nogil:
+    void lanes_merge(const double* front, double* out, int64_t n)
+    void lanes_merge_with(double* each, const double* after, int64_t n)
+
 include "operators.pxi"
 
 
@@ -246,8 +250,11 @@ cdef inline void run_alike(
     cdef int64_t j, i
     if shrinks:
         copy_by(op, self.p, sum_a, right)
-        for j in range(2 * k):
-            combine_by(op, self.p, left + j * w, left + j * w, sum_ra)
+        if Op is Merge:
+            lanes_merge_with(<double*> left, <const double*> sum_ra, 2 * k)
+        else:
+            for j in range(2 * k):
+                combine_by(op, self.p, left + j * w, left + j * w, sum_ra)
     for j in range(k):
         copy_by(op, self.p, put + j * w, leaves + j * w)
         combine_by(op, self.p, sum_b, sum_b, leaves + j * w)
