@@ -319,14 +319,44 @@ cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
 # one reading
 
 cdef inline int slide_one(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    """Where one leaves and no chunk with it."""
-    cdef State s
-    if self.head < self.tail and head == self.head + 1 and at_hand(&self.queue, head, self.tail) and not self.pool.surplus:
-        s = state_of(self)
-        step_by(self, op, &self.queue, &s, &self.sum_b, &self.sum_ra, leaf, head, out)
-        take_over(self, &s)
-        return s.head < s.tail
-    return self.slide_slowly_by(self, leaf, head, out)
+    """As `run_alike` of one, without a State, whose copies would wait for what was just stored."""
+    cdef int64_t inside = (<int64_t> 1 << self.queue.shift) - 1
+    if head != self.head + 1 or not self.has_b or self.a == self.b or not at_hand(&self.queue, head, self.tail) or self.pool.surplus:
+        return self.slide_slowly_by(self, leaf, head, out)
+    if self.l == self.r:
+        if self.b - self.l < 2:
+            return self.slide_slowly_by(self, leaf, head, out)
+        self.r, self.a = self.r + 2, self.a + 2
+    else:
+        if self.r - self.l < 2 or self.l & inside == inside or self.a & inside < 2:
+            return self.slide_slowly_by(self, leaf, head, out)
+        shrink_twice(self, op, at(&self.pool, &self.queue, width_of(op, self.p), self.l), at(&self.pool, &self.queue, width_of(op, self.p), self.a))
+        self.a -= 2
+    self.l += 2
+    append_and_answer(self, op, leaf, head, out)
+    return 1
+
+
+cdef inline void shrink_twice(DabaLite self, Op op, Slot* left, Slot* right) noexcept nogil:
+    """`left` and the one after it take in R and A; what is in `right` goes into the one before, and with that into the next."""
+    cdef int w = width_of(op, self.p)
+    combine_by(op, self.p, left, left, self.sum_ra)
+    combine_by(op, self.p, left + w, left + w, self.sum_ra)
+    combine_by(op, self.p, right - w, right - w, right)
+    combine_by(op, self.p, right - 2 * w, right - 2 * w, right - w)
+
+
+cdef inline void append_and_answer(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
+    cdef int w = width_of(op, self.p)
+    cdef Slot held[HELD]
+    cdef Slot* sum_b = self.sum_b if Op is Any else held
+    put_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
+    combine_by(op, self.p, sum_b, self.sum_b, leaf)
+    if Op is not Any:
+        copy_by(op, self.p, self.sum_b, sum_b)
+    self.head, self.tail = head, self.tail + 1
+    if out != NULL:
+        combine_by(op, self.p, out, at(&self.pool, &self.queue, w, head), sum_b)
 
 
 cdef int slide_slowly(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
