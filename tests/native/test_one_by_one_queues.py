@@ -154,3 +154,20 @@ def test_soe_loses_no_digit_one_by_one(question: str, size: int, monkeypatch: py
         value *= 1.0 if question == "geometric_mean" else rng.choice((1.0, -1.0))
         assert one.slide(value) == two.slide(value), i
         assert state(one) == state(two), i
+
+
+@pytest.mark.parametrize("size", [2, 16, 100])
+def test_soe_forgets_one_by_one(size: int) -> None:
+    """Deviations are taken anew from the leaves in every fourth turn: of two pasts no bit is left then."""
+    rng = random.Random(size)
+    one, two = (sg.Window(sg.std(), policy=sg.policies.count(size), engine="soe") for _ in range(2))
+    differed = False
+    for window in (one, two):
+        window.slide(5.0)
+        for _ in range(2 * size + 50):
+            window.slide(rng.uniform(1, 9))
+    for _ in range(4 * size + 512 + size):
+        value = rng.uniform(1, 9)
+        differed = one.slide(value) != two.slide(value) or differed
+    assert differed
+    assert state(one) == state(two)
