@@ -171,3 +171,16 @@ def test_soe_forgets_one_by_one(size: int) -> None:
         differed = one.slide(value) != two.slide(value) or differed
     assert differed
     assert state(one) == state(two)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("size", [20, 300, 20_000])
+def test_one_by_one_gives_back_what_has_left(engine: str, size: int) -> None:
+    """A full window of so many takes no more memory after many turns than after two."""
+    window = sg.Window(sg.sum(), policy=sg.policies.count(size), engine=engine)
+    found = []
+    for readings in (2 * size + 100, 3 * size + 20_000, 20_000):
+        values = array("d", [1.0]) * readings
+        probe().answers_one_by_one(window._core, values, None)
+        found.append(window.footprint.bytes)
+    assert max(found) <= 1.5 * found[0], found
