@@ -17,10 +17,11 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
     "sum": sg.sum,
     "max": sg.max,
     "std": sg.std,
+    "geometric mean": sg.geometric_mean,
     "mean and max": lambda: {"mean": sg.mean(), "max": sg.max()},
     "argmax": sg.argmax,
 }
-HARD_WIRED = ("sum", "max", "std")
+HARD_WIRED = {"sum": "sum", "max": "max", "std": "std", "geometric mean": "geometric_mean"}
 
 
 def generic(engines: Sequence[str], effort: Effort) -> list[Table]:
@@ -34,7 +35,7 @@ def generic(engines: Sequence[str], effort: Effort) -> list[Table]:
     columns.append(Column("C loop", "C loop", ",.3g"))
     notes = [
         "CPU ns a reading, full window, least of the rounds. `Core.take` from compiled code, once a reading: lift, the "
-        "policy, `Engine.slide` and the answers. C loop: bench/engines/loops.h, a whole batch in one call."
+        "policy, `Engine.slide_by` and the answers. C loop: bench/engines/loops.h, a whole batch in one call."
     ]
     return [Table("generic", "One reading at a time from compiled code", columns, rows, notes)]
 
@@ -45,7 +46,7 @@ def _row(name: str, size: int, engines: Sequence[str], effort: Effort) -> dict[s
     if "amta" in fulls:
         subjects["amta by time"] = Full("amta", QUESTIONS[name](), size, by_time=True).one_by_one
     if name in HARD_WIRED:
-        subjects["C loop"] = c_loop(name, size)
+        subjects["C loop"] = c_loop(HARD_WIRED[name], size)
     return {"window": f"{name}, {power(size)}", "aggregate": name, "size": size, **alternated(subjects, effort)}
 
 

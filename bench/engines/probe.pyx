@@ -157,6 +157,16 @@ def one_by_one(Core core, values, times) -> float:
     return bench_thread_ns() - start
 
 
+def answers_one_by_one(Core core, values, times) -> array.array:
+    """The same, with the answers kept: a row a reading."""
+    cdef Feed feed = Feed(core, values, times)
+    cdef array.array found = array.array("d", bytes(8 * feed.count * core.answers))
+    cdef int64_t i
+    for i in range(feed.count):
+        one(core, feed, i, found.data.as_doubles + i * core.answers)
+    return found
+
+
 cdef class CLoop:
     """A count window of one aggregate written by hand in C."""
     cdef Loop loop

@@ -15,11 +15,7 @@ cdef enum:
     LEVELS = 64
 
 
-ctypedef int (*SlideSlowly)(Amta, const Slot*, int64_t, Slot*) except -1 nogil
-
-
 cdef class Amta(Engine):
-    cdef SlideSlowly slide_slowly_by  # through a pointer, so that the quick way saves no registers for it
     cdef Pool pool
     cdef Queue level[LEVELS]  # a circular queue of levels: level l is at (base + l) % LEVELS
     cdef int base

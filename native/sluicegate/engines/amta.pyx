@@ -12,7 +12,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
-from sluicegate.engines.base cimport EARLIER, MOST_BLOCK, Block, Engine, Leaves, Slide
+from sluicegate.engines.base cimport EARLIER, MOST_BLOCK, Block, Engine, Leaves
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
     KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, ROOM_OF_STEADY, Pool, Queue, ask_for, ask_for_link, ask_for_place, begin_batch, clear, drop, end_batch, foresee_queue,
@@ -93,7 +93,7 @@ cdef class Amta(Engine):
         if 0 < limit <= FEW_BUCKETS:  # small chunks from the heap
             shape_by(&self.pool, p.width, chunk_shift(limit), chunk_shift(limit), False)
         self.pool.wide = self.kernel == ANY and p.width >= WIDE_PARTIAL
-        self.slide_by, self.slide_slowly_by = slide_for(self.kernel), slide_slowly_for(self.kernel)
+        set_slides(self, self.kernel)
         self.room = stack_room(limit)
         self.left = <Slot*> calloc(3 * p.width, sizeof(Slot))
         self.stack = <Slot*> calloc(self.room * p.width, sizeof(Slot))
@@ -293,10 +293,6 @@ cdef class Amta(Engine):
             level += 1
 
     # one reading
-
-    cdef int slide(self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-        """Algorithms 3, 6 and 7 and the result, at once where the forest is calm."""
-        return self.slide_by(self, leaf, head, out)
 
     cdef inline void unsettle(self) noexcept nogil:
         """Before anything but a calm reading looks at the nodes or the stack, or changes the forest."""

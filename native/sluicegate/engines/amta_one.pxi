@@ -1,66 +1,17 @@
 """One reading through AMTA: by what stands ready where the forest is calm, else what a stretch of such readings needs. Part of amta.pyx."""
 
-cdef Slide slide_for(int kernel) noexcept:
-    if kernel == ADD:
-        return slide_add
-    if kernel == GREATEST:
-        return slide_greatest
-    if kernel == LEAST:
-        return slide_least
-    return slide_merge if kernel == MERGE else slide_any
+cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_one(<Amta> self, op, leaf, head, out)
 
 
-cdef SlideSlowly slide_slowly_for(int kernel) noexcept:
-    if kernel == ADD:
-        return slowly_add
-    if kernel == GREATEST:
-        return slowly_greatest
-    if kernel == LEAST:
-        return slowly_least
-    return slowly_merge if kernel == MERGE else slowly_any
+cdef inline int slowly_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(<Amta> self, op, leaf, head, out)
 
 
-cdef int slowly_any(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_slowly(self, any_op, leaf, head, out)
+include "slides.pxi"
 
 
-cdef int slowly_add(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_slowly(self, add_op, leaf, head, out)
-
-
-cdef int slowly_least(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_slowly(self, least_op, leaf, head, out)
-
-
-cdef int slowly_greatest(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_slowly(self, greatest_op, leaf, head, out)
-
-
-cdef int slowly_merge(Amta self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_slowly(self, merge_op, leaf, head, out)
-
-
-cdef int slide_any(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(<Amta> self, any_op, leaf, head, out)
-
-
-cdef int slide_add(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(<Amta> self, add_op, leaf, head, out)
-
-
-cdef int slide_least(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(<Amta> self, least_op, leaf, head, out)
-
-
-cdef int slide_greatest(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(<Amta> self, greatest_op, leaf, head, out)
-
-
-cdef int slide_merge(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    return slide_by(<Amta> self, merge_op, leaf, head, out)
-
-
-cdef inline int slide_by(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+cdef inline int slide_one(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     if is_calm(self, head):
         return slide_calmly(self, op, leaf, head, out)
     return self.slide_slowly_by(self, leaf, head, out)

@@ -3,10 +3,12 @@
 The twin is sluicegate.reference.estimate, with the same bits. Kinds are places in sluicegate.monoids.KINDS.
 """
 
+from libc.math cimport NAN, sqrt
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.program cimport Program, Slot
 from sluicegate.engines.wide cimport Extra
+from sluicegate.histograms._statistics cimport Moments
 
 cdef enum:  # sluicegate.monoids.KINDS
     K_COUNT = 0
@@ -97,6 +99,15 @@ cdef inline bint may_lack(int kind) noexcept nogil:
 cdef inline bint is_slot(int kind) noexcept nogil:
     """Whether the answer is a float64 that the partial holds as it is."""
     return kind == K_SUM or kind == K_MIN or kind == K_MAX or kind == K_FIRST or kind == K_LAST
+
+
+cdef inline double spread(const Output* o, const Moments* m) noexcept nogil:
+    """Variance or standard deviation; NaN where there are too few readings."""
+    cdef double variance
+    if m.n <= o.ddof:
+        return NAN
+    variance = m.m2 / (m.n - o.ddof)
+    return sqrt(variance) if o.kind == K_STD else variance
 
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil

@@ -104,15 +104,6 @@ cdef Slot wide_answer(const Output* o, const Slot* total, int64_t leaves) noexce
     return out
 
 
-cdef double spread(const Output* o, const Moments* m) noexcept nogil:
-    """Variance or standard deviation; NaN where there are too few readings."""
-    cdef double variance
-    if m.n <= o.ddof:
-        return NAN
-    variance = m.m2 / (m.n - o.ddof)
-    return sqrt(variance) if o.kind == K_STD else variance
-
-
 cdef Slot bucket_answer(
     const Output* o, const Slot* total, const Slot* rest, const Slot* leaf, Cut where, double center
 ) noexcept nogil:

@@ -23,6 +23,7 @@ cdef enum:
     MOST_BLOCK = 8192
     EARLIER = 8
 
+# push, pop_to and total at once: a leaf, the head after it, and where the total goes (NULL: not asked for); 0: the window is empty then
 ctypedef int (*Slide)(Engine, const Slot*, int64_t, Slot*) except -1 nogil
 
 
@@ -31,7 +32,8 @@ cdef class Engine:
     cdef int64_t head
     cdef int64_t tail
     cdef readonly bint faulted  # a partial could not be had from a store: what leaf, total and rest give is not to be believed
-    cdef Slide slide_by  # `slide` itself where an engine has it as a function: found without a table; NULL: it has not
+    cdef Slide slide_by  # one reading; a function, found without a table: a block of one until an engine sets its own
+    cdef Slide slide_slowly_by  # what that does where its quick way does not hold: through a pointer, so that the quick way saves no registers for it
     cdef Slot* spare  # the results of total, rest and bulk: five partials
 
     cdef int setup(self, Program* p, int64_t limit) except -1
@@ -41,7 +43,6 @@ cdef class Engine:
     cdef void touched(self) noexcept nogil  # the caller has changed the newest leaf
     cdef void pop(self) noexcept nogil  # evicts the oldest leaf
     cdef void pop_to(self, int64_t head) noexcept nogil  # evicts the leaves before `head`, at most the tail
-    cdef int slide(self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil  # push, pop_to and total at once; 0: empty; out may be NULL
     # where readings join the newest leaf: total = left ⊕ (base ⊕ newest), rest = top ⊕ (base ⊕ newest), NULL: nothing there; valid until
     # the window changes otherwise. False: this engine cannot say, or the newest is the only leaf
     cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil
@@ -69,3 +70,6 @@ cdef class Engine:
     cdef int begin(self, int64_t head) except -1  # empty, the next leaf's index is `head`
     cdef int finish(self, const Slot* left, const Slot* right) except -1  # after loading leaves by push: take over R0, R1
     cdef int check(self) except -1  # raises InvariantError
+
+
+cdef int block_of_one(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil  # a Slide for any engine

@@ -16,6 +16,7 @@ cdef class Engine:
         self.p = p
         self.head = self.tail = 0
         self.faulted = False
+        self.slide_by = self.slide_slowly_by = block_of_one
         self.spare = <Slot*> calloc(5 * p.width, sizeof(Slot))
         if self.spare == NULL:
             raise MemoryError(f"engine: no memory for 5 partials of {p.width} slots")
@@ -40,14 +41,6 @@ cdef class Engine:
         """One by one, for engines that know no better."""
         while self.head < head:
             self.pop()
-
-    cdef int slide(self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-        """A block of one, for engines that know no better."""
-        cdef Block block
-        block.n, block.leaves, block.heads, block.totals, block.more, block.soon = 1, leaf, &head, out, False, NULL
-        block.jump = head - self.head
-        self.run(&block)
-        return self.head < self.tail
 
     cdef int run(self, const Block* block) except -1 nogil:
         """Reading by reading, for engines that know no better."""
@@ -122,3 +115,12 @@ cdef class Engine:
 
     cdef int check(self) except -1:
         return 0
+
+
+cdef int block_of_one(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """For engines that know no better."""
+    cdef Block block
+    block.n, block.leaves, block.heads, block.totals, block.more, block.soon = 1, leaf, &head, out, False, NULL
+    block.jump = head - self.head
+    self.run(&block)
+    return self.head < self.tail

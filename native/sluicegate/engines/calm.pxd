@@ -7,7 +7,7 @@ combinations that single calls make, operand for operand, at another time (`Amta
 from libc.stdint cimport int64_t, uint64_t
 
 from sluicegate.engines.amta cimport Amta
-from sluicegate.engines.kernels cimport Any, Op, combine_by, copy_by, width_of
+from sluicegate.engines.kernels cimport Any, Op, combine_by, copy_by, put_by, width_of
 from sluicegate.engines.program cimport Slot
 
 cdef enum:
@@ -22,7 +22,7 @@ cdef inline bint is_calm(Amta self, int64_t head) noexcept nogil:
 
 cdef inline int slide_calmly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
     cdef int w = width_of(op, self.p)
-    copy_by(op, self.p, self.next_leaf, leaf)
+    put_by(op, self.p, self.next_leaf, leaf)
     self.next_leaf += w
     self.tail += 1
     if Op is Any:

@@ -10,7 +10,7 @@ from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, CUSTOM, Cut, bucket_a
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.pairs cimport GIVEN, TOOK, Pairs
-from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, MAX, MIN, SUM, Slot, combine
+from sluicegate.engines.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
 from sluicegate.engines.small cimport takes_small
 from sluicegate.engines.staged cimport Staged
 from sluicegate.engines.state cimport KEPT_LEVELS
@@ -84,7 +84,7 @@ cdef class Core(Taking):
         self.small = takes_small(self)
         self.plain = self.takes_blocks() and not engine.startswith("kvs_")
         self.as_is = self.answers == 1 and self.p.width == 1 and is_slot(self.outputs[0].kind)
-        self.simple = self.plain and self.as_is and policy == BY_COUNT and hop == 1 and self.p.alone in (SUM, MIN, MAX)
+        self.way = self.way_of()
 
     # answers
 

@@ -11,13 +11,14 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Block, Engine
-from sluicegate.engines.chunks cimport Queue, at, reserve
+from sluicegate.engines.chunks cimport Queue, at, reserve, run_at
 from sluicegate.engines.daba cimport check_sizes
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
-from sluicegate.engines.queued cimport drop_before
+from sluicegate.engines.queued cimport at_hand, drop_before
 
 cdef enum:
+    LEAST_ALIKE = 4  # readings
     HELD = 3  # slots of a sum that a loop keeps by itself; a wider one stays where it is
 
 ctypedef struct State:  # what DabaLite holds, by itself while a block is taken
@@ -28,6 +29,10 @@ ctypedef struct State:  # what DabaLite holds, by itself while a block is taken
     int64_t b
     int64_t tail
     bint has_b
+
+cdef extern from "lanes.h" nogil:
+    void lanes_merge(const double* front, double* out, int64_t n)
+    void lanes_merge_with(double* each, const double* after, int64_t n)
 
 include "operators.pxi"
 
@@ -48,6 +53,11 @@ cdef class DabaLite(Lite):
             raise MemoryError(f"daba_lite: no memory for 2 partials of {p.width} slots")
         self.sum_b, self.sum_ra = self.sums, self.sums + p.width
         return 0
+
+    cdef int keep(self, int slots) except -1:
+        if slots == 0:
+            set_slides(self, kernel_of(self.p))
+        return Lite.keep(self, slots)
 
     cdef inline Slot* element(self, int64_t index) noexcept nogil:
         return at(&self.pool, &self.queue, self.stride, index)
@@ -190,47 +200,182 @@ cdef inline void fixup_by(
         combine_by(op, self.p, element, element, at(&self.pool, queue, w, s.a + 1))
 
 
+cdef inline void step_by(
+    DabaLite self, Op op, const Queue* queue, State* s, Slot** sum_b, Slot** sum_ra, const Slot* leaf, int64_t head, Slot* out
+) noexcept nogil:
+    """push, pop and total one after the other; an empty window has none."""
+    cdef int w = width_of(op, self.p)
+    put_by(op, self.p, at(&self.pool, queue, w, s.tail), leaf)
+    s.tail += 1
+    if s.has_b:
+        combine_by(op, self.p, sum_b[0], sum_b[0], leaf)
+    else:
+        copy_by(op, self.p, sum_b[0], leaf)
+        s.has_b = True
+    fixup_by(self, op, queue, s, sum_b, sum_ra)
+    while s.head < head:
+        s.head += 1
+        fixup_by(self, op, queue, s, sum_b, sum_ra)
+    if out == NULL:
+        return
+    if s.head == s.b:
+        if s.head < s.tail:
+            copy_by(op, self.p, out, sum_b[0])
+    elif s.has_b:
+        combine_by(op, self.p, out, at(&self.pool, queue, w, s.head), sum_b[0])
+    else:
+        copy_by(op, self.p, out, at(&self.pool, queue, w, s.head))
+
+
+cdef inline int64_t alike(DabaLite self, const State* s, int64_t most, bint shrinks) noexcept nogil:
+    """How many readings with a back list before them, each of which lets one leave, go alike and stay within the chunks."""
+    cdef int64_t k = min(most, min(run_at(&self.queue, s.tail), run_at(&self.queue, s.head) - 1))
+    if not s.has_b or s.a == s.b:
+        return 0
+    if not shrinks:
+        return min(k, (s.b - s.l) >> 1)
+    return min(min(k, (s.r - s.l) >> 1), min(run_at(&self.queue, s.l), s.a & ((<int64_t> 1 << self.queue.shift) - 1)) >> 1)
+
+
+cdef inline void run_alike(
+    DabaLite self, Op op, State* s, Slot* sum_b, const Slot* sum_ra, const Slot* leaves, Slot* out, int64_t k, bint shrinks
+) noexcept nogil:
+    """k such readings: both fixups of each shrink, or both shift."""
+    cdef int w = width_of(op, self.p)
+    cdef Slot* put = at(&self.pool, &self.queue, w, s.tail)
+    cdef const Slot* front = at(&self.pool, &self.queue, w, s.head)
+    cdef Slot* left = at(&self.pool, &self.queue, w, s.l)
+    cdef Slot* right = at(&self.pool, &self.queue, w, s.a)
+    cdef Slot sum_a[HELD]
+    cdef int64_t j, i
+    if shrinks:
+        copy_by(op, self.p, sum_a, right)
+        if Op is Merge:
+            lanes_merge_with(<double*> left, <const double*> sum_ra, 2 * k)
+        else:
+            for j in range(2 * k):
+                combine_by(op, self.p, left + j * w, left + j * w, sum_ra)
+    for j in range(k):
+        copy_by(op, self.p, put + j * w, leaves + j * w)
+        combine_by(op, self.p, sum_b, sum_b, leaves + j * w)
+        if shrinks:
+            for i in range(2):
+                right -= w
+                combine_by(op, self.p, sum_a, right, sum_a)
+                copy_by(op, self.p, right, sum_a)
+        if out != NULL:
+            combine_by(op, self.p, out + j * w, front + (j + 1) * w, sum_b)
+    s.head, s.tail, s.l = s.head + k, s.tail + k, s.l + 2 * k
+    if shrinks:
+        s.a -= 2 * k
+    else:
+        s.r, s.a = s.r + 2 * k, s.a + 2 * k
+
+
+cdef inline State state_of(DabaLite self) noexcept nogil:
+    cdef State s
+    s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b = self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b
+    return s
+
+
+cdef inline void take_over(DabaLite self, const State* s) noexcept nogil:
+    self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b = s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b
+
+
 cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
     """Nothing is allocated here, and nothing given back: elements stay where they are."""
     cdef int w = width_of(op, self.p)
-    cdef int64_t i
+    cdef int64_t i = 0, k
+    cdef bint one_each = Op is not Any and block.jump == 1 and block.heads[block.n - 1] - self.head == block.n, shrinks
     cdef Queue queue = self.queue
     cdef Slot held_b[HELD]
     cdef Slot held_ra[HELD]
     cdef Slot* sum_b = self.sum_b if Op is Any else held_b
     cdef Slot* sum_ra = self.sum_ra if Op is Any else held_ra
-    cdef Slot* leaf = <Slot*> block.leaves
     cdef Slot* out = block.totals
-    cdef State s
-    s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b = self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b
+    cdef State s = state_of(self)
     if Op is not Any:
         copy_by(op, self.p, sum_b, self.sum_b)
         copy_by(op, self.p, sum_ra, self.sum_ra)
-    for i in range(block.n):
-        copy_by(op, self.p, at(&self.pool, &queue, w, s.tail), leaf)
-        s.tail += 1
-        if s.has_b:
-            combine_by(op, self.p, sum_b, sum_b, leaf)
+    while i < block.n:
+        shrinks = s.l < s.r
+        k = alike(self, &s, block.n - i, shrinks) if one_each else 0
+        if k < LEAST_ALIKE:
+            k = 1
+            step_by(self, op, &queue, &s, &sum_b, &sum_ra, block.leaves + i * w, block.heads[i], out)
+        elif shrinks:
+            run_alike(self, op, &s, sum_b, sum_ra, block.leaves + i * w, out, k, True)
         else:
-            copy_by(op, self.p, sum_b, leaf)
-            s.has_b = True
-        fixup_by(self, op, &queue, &s, &sum_b, &sum_ra)
-        while s.head < block.heads[i]:
-            s.head += 1
-            fixup_by(self, op, &queue, &s, &sum_b, &sum_ra)
-        if out != NULL:
-            if s.head == s.b:
-                if s.head < s.tail:
-                    copy_by(op, self.p, out, sum_b)
-            elif s.has_b:
-                combine_by(op, self.p, out, at(&self.pool, &queue, w, s.head), sum_b)
-            else:
-                copy_by(op, self.p, out, at(&self.pool, &queue, w, s.head))
-            out += w
-        leaf += w
+            run_alike(self, op, &s, sum_b, sum_ra, block.leaves + i * w, out, k, False)
+        i, out = i + k, out if out == NULL else out + k * w
     if Op is Any:
         self.sum_b, self.sum_ra = sum_b, sum_ra
     else:
         copy_by(op, self.p, self.sum_b, sum_b)
         copy_by(op, self.p, self.sum_ra, sum_ra)
-    self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b = s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b
+    take_over(self, &s)
+
+
+# one reading
+
+cdef inline int slide_one(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """As `run_alike` of one, without a State, whose copies would wait for what was just stored."""
+    cdef int64_t inside = (<int64_t> 1 << self.queue.shift) - 1
+    if head != self.head + 1 or not self.has_b or self.a == self.b or not at_hand(&self.queue, head, self.tail) or self.pool.surplus:
+        return self.slide_slowly_by(self, leaf, head, out)
+    if self.l == self.r:
+        if self.b - self.l < 2:
+            return self.slide_slowly_by(self, leaf, head, out)
+        self.r, self.a = self.r + 2, self.a + 2
+    else:
+        if self.r - self.l < 2 or self.l & inside == inside or self.a & inside < 2:
+            return self.slide_slowly_by(self, leaf, head, out)
+        shrink_twice(self, op, at(&self.pool, &self.queue, width_of(op, self.p), self.l), at(&self.pool, &self.queue, width_of(op, self.p), self.a))
+        self.a -= 2
+    self.l += 2
+    append_and_answer(self, op, leaf, head, out)
+    return 1
+
+
+cdef inline void shrink_twice(DabaLite self, Op op, Slot* left, Slot* right) noexcept nogil:
+    """`left` and the one after it take in R and A; what is in `right` goes into the one before, and with that into the next."""
+    cdef int w = width_of(op, self.p)
+    combine_by(op, self.p, left, left, self.sum_ra)
+    combine_by(op, self.p, left + w, left + w, self.sum_ra)
+    combine_by(op, self.p, right - w, right - w, right)
+    combine_by(op, self.p, right - 2 * w, right - 2 * w, right - w)
+
+
+cdef inline void append_and_answer(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
+    cdef int w = width_of(op, self.p)
+    cdef Slot held[HELD]
+    cdef Slot* sum_b = self.sum_b if Op is Any else held
+    put_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
+    combine_by(op, self.p, sum_b, self.sum_b, leaf)
+    if Op is not Any:
+        copy_by(op, self.p, self.sum_b, sum_b)
+    self.head, self.tail = head, self.tail + 1
+    if out != NULL:
+        combine_by(op, self.p, out, at(&self.pool, &self.queue, w, head), sum_b)
+
+
+cdef int slide_slowly(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """Whatever leaves, and wherever chunks begin or end."""
+    cdef State s
+    self.make_room()
+    s = state_of(self)
+    step_by(self, op, &self.queue, &s, &self.sum_b, &self.sum_ra, leaf, head, out)
+    take_over(self, &s)
+    drop_before(&self.pool, &self.queue, self.head)
+    return s.head < s.tail
+
+
+cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_one(<DabaLite> self, op, leaf, head, out)
+
+
+cdef inline int slowly_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(<DabaLite> self, op, leaf, head, out)
+
+
+include "slides.pxi"

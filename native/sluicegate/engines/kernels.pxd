@@ -86,6 +86,14 @@ cdef inline void copy_by(Op op, const Program* p, Slot* out, const Slot* a) noex
         out[0] = a[0]
 
 
+cdef inline void put_by(Op op, const Program* p, Slot* out, const Slot* leaf) noexcept nogil:
+    """As copy_by, of a leaf that was written just now: no load spans two stores, for which a processor would wait."""
+    if Op is Merge:
+        out[0].f, out[1], out[2].f = 1.0, leaf[1], 0.0
+    else:
+        copy_by(op, p, out, leaf)
+
+
 cdef inline void combine_by(Op op, const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
     """out = a then b; `out` may be a or b."""
     if Op is Add:

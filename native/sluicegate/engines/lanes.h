@@ -218,6 +218,20 @@ SLUICEGATE_LANES_OF static void lanes_merge(const double *restrict front, double
     }
 }
 
+/* Each of n moments then the same ones. */
+SLUICEGATE_LANES_OF static void lanes_merge_with(double *restrict each, const double *restrict after, int64_t n)
+{
+    double more = after[0], middle = after[1], around = after[2];
+    for (int64_t j = 0; j < n; j++) {
+        double count = each[3 * j] + more, delta = middle - each[3 * j + 1], share = more / count;
+        double mean = each[3 * j + 1] + delta * share;
+        double squares = each[3 * j + 2] + around + delta * delta * each[3 * j] * share;
+        each[3 * j] = count;
+        each[3 * j + 1] = mean;
+        each[3 * j + 2] = squares;
+    }
+}
+
 /* Windows of as many readings, each one reading further: x[j + k] is the next of window k. The order in each is that of
    one window after the other, and so are the bits. */
 #define SLUICEGATE_ABREAST 8

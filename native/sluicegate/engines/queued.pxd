@@ -30,7 +30,17 @@ cdef inline void drop_before(Pool* pool, Queue* queue, int64_t index) noexcept n
         give_back(pool)
 
 
+cdef inline bint at_hand(const Queue* queue, int64_t head, int64_t tail) noexcept nogil:
+    """Whether leaf `tail` has its place behind the newest, and what leaves up to `head` no chunk behind it.
+
+    Both ends of the window are inside a chunk then, and none is due to be prepared: nothing has to be asked for or given back.
+    """
+    cdef int64_t inside = (<int64_t> 1 << queue.shift) - 1
+    return head & inside != 0 and tail & inside & (PREPARES - 1) != 0
+
+
 cdef enum:
+    PREPARES = 64  # leaves: after so many some pages of the next chunk are had
     LEAST_BATCH = 256  # readings: fewer find room in short chunks
 
 

@@ -14,7 +14,6 @@ from sluicegate.errors import InvariantError
 cdef enum:
     SHORTEST = 5  # chunks of 2^5 elements; what no longer fits in a few has the longest at once: its loops run from chunk to chunk
     KEPT = 6  # chunks: a batch's block takes as many before it gives back as many
-    PREPARES = 64  # leaves: after so many some pages of the next chunk are had
 
 
 cdef class Queued(Engine):

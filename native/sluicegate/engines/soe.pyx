@@ -13,9 +13,8 @@ from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine
 from sluicegate.engines.chunks cimport at, reserve, run_at
-from sluicegate.engines.kernels cimport ADD, MERGE, kernel_of
-from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
-from sluicegate.engines.queued cimport Queued, begin_block, drop_before, end_block, shape_elements
+from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, chosen, combine, copy, deduct, deduct_moments, greatest, invertible, mask
+from sluicegate.engines.queued cimport Queued, at_hand, begin_block, drop_before, end_block, shape_elements
 from sluicegate.engines.wide cimport TOTAL
 
 from sluicegate.reference.soe import CANCELLED as _CANCELLED
@@ -48,6 +47,8 @@ cdef extern from "lanes.h" nogil:
     bint lanes_sound(const double* x, int64_t n, double s, double least)
     void lanes_fetch(const void* data, int64_t bytes)
 
+include "operators.pxi"
+
 
 @cython.final
 cdef class Soe(Queued):
@@ -64,6 +65,8 @@ cdef class Soe(Queued):
             raise ValueError("soe: the program has a component without an inverse")
         self.find_slots()
         self.reset()
+        self.slide_slowly_by = slide_any
+        self.slide_by = slide_sum if self.kernel == ADD else slide_moments if self.kernel == MERGE else slide_any
         return 0
 
     cdef int lay_out(self, int partials, int64_t limit) except -1:
@@ -283,3 +286,4 @@ cdef class Soe(Queued):
 
 
 include "soe_block.pxi"
+include "soe_one.pxi"

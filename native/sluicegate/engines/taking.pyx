@@ -4,26 +4,31 @@ from cpython cimport array
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
-from libc.math cimport fabs, isnan
+from libc.math cimport fabs, isnan, log
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport strcmp
 
 from sluicegate.engines.answers cimport (
-    BY_COUNT, BY_TIME, CUSTOM, K_RATE, Cut, Output, bucket_answer, exact_answer, is_slot, is_whole, may_lack,
+    BY_COUNT, BY_TIME, CUSTOM, K_RATE, Cut, Output, bucket_answer, exact_answer, is_slot, is_whole, may_lack, spread,
 )
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.batching cimport Batching, of_nothing
 from sluicegate.engines.bucket_lengths cimport LONGEST
 from sluicegate.engines.checks cimport first_not_entering, new_column
 from sluicegate.engines.chunks cimport ask_for
-from sluicegate.engines.program cimport MAX, MIN, SUM, Slot, lift
+from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Slot, lift
 from sluicegate.engines.small cimport opens_many, take_small
 from sluicegate.engines.times cimport time_at
+
+from sluicegate.histograms._statistics cimport Moments
 
 from sluicegate.errors import InputError
 from sluicegate.reference.core import LARGEST as _LARGEST
 from sluicegate.reference.core import LATEST as _LATEST
+
+cdef extern from "exponential.h" nogil:
+    double sluicegate_exponential(double x)
 
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
@@ -227,9 +232,18 @@ cdef class Taking(Batching):
 
     cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil:
         """One reading, at its ordinal where `time` is NULL, and the answers after it: what compiled code calls for each."""
-        if self.simple and self.centered:
-            return take_simple(self, values, time, out)
+        if self.way and self.centered:
+            return take_alone(self, values, time, out)
         return self.take_any(values, time, out)
+
+    cdef int way_of(self) noexcept:
+        if not (self.plain and self.policy == BY_COUNT and self.hop == 1 and self.answers == 1 and self.p.steps == 1):
+            return OTHERWISE
+        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+            return AS_IT_IS if self.as_is else BY_VALUE
+        if self.p.step.op == LOG_SUM:
+            return BY_LOGARITHM
+        return BY_MOMENTS if self.p.step.op == MOMENTS else OTHERWISE
 
     cdef int take_any(self, const double* values, const int64_t* time, double* out) except -1 nogil:
         """`take` for any window."""
@@ -339,10 +353,6 @@ cdef int64_t head_by_time(Taking self, int64_t time) except -1 nogil:
     return head
 
 
-cdef inline int slide_engine(Engine engine, const Slot* leaf, int64_t head, Slot* total) except -1 nogil:
-    return engine.slide(leaf, head, total) if engine.slide_by == NULL else engine.slide_by(engine, leaf, head, total)
-
-
 cdef inline int take_plain(Taking self, const double* values, int64_t time, Slot* total) except -1 nogil:
     """Take a reading; the window's total after it where that is wanted. Gives whether the window holds any."""
     cdef int64_t head
@@ -350,7 +360,7 @@ cdef inline int take_plain(Taking self, const double* values, int64_t time, Slot
     if not self.centered:
         self.center_on_reading(values)
     head = head_by_time(self, time) if self.timed else head_by_count(self)
-    holds = slide_engine(self.engine, lift_plain(self, values, time), head, total)
+    holds = self.engine.slide_by(self.engine, lift_plain(self, values, time), head, total)
     if self.timed:
         self.forget_times()
     self.newest = max(self.newest, time)
@@ -360,15 +370,30 @@ cdef inline int take_plain(Taking self, const double* values, int64_t time, Slot
     return holds
 
 
-cdef inline int take_simple(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    """As `answer_plain`, of what needs neither lifting nor lowering."""
-    cdef int64_t newest = self.accepted, head = max(self.engine.head, newest + 1 - self.value)
-    if not slide_engine(self.engine, <const Slot*> values, head, <Slot*> out):
-        out[0] = of_nothing(self.outputs[0].kind)
-    if time != NULL:
-        newest = time[0]
+cdef inline int take_alone(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    """As `answer_plain`, where the only component tells what the leaf is."""
+    cdef Slot leaf[3]
+    cdef Slot total[3]
+    cdef const Slot* lifted = <const Slot*> values
+    cdef Slot* folded = <Slot*> out if self.way == AS_IT_IS else total
+    cdef int64_t newest
+    if self.way == BY_LOGARITHM:
+        leaf[0].f = log(values[0])
+        lifted = leaf
+    elif self.way == BY_MOMENTS:
+        leaf[0].f, leaf[1].f, leaf[2].f = 1.0, values[0] - self.center[0], 0.0
+        lifted = leaf
+    if not self.engine.slide_by(self.engine, lifted, max(self.engine.head, self.accepted + 1 - self.value), folded):
+        out[0] = of_nothing(self.outputs.kind)
+    elif self.way == BY_LOGARITHM:
+        out[0] = sluicegate_exponential(total.f / (self.engine.tail - self.engine.head))
+    elif self.way == BY_MOMENTS:
+        out[0] = spread(self.outputs, <const Moments*> total)
+    elif self.way == BY_VALUE:
+        out[0] = exact_answer(self.outputs, total, self.engine.tail - self.engine.head).f
+    newest = self.accepted if time == NULL else time[0]
     self.newest = max(self.newest, newest)
-    self.edge = max(self.edge, head - 1)
+    self.edge = max(self.edge, self.engine.head - 1)
     self.created += 1
     self.accepted += 1
     return 0

@@ -14,7 +14,7 @@ from sluicegate.engines.base cimport Block, Engine
 from sluicegate.engines.chunks cimport at, prefetch, reserve, run_at
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
-from sluicegate.engines.queued cimport begin_block, drop_before, end_block
+from sluicegate.engines.queued cimport at_hand, begin_block, drop_before, end_block
 
 cdef enum:
     OF_A_LINE = 16  # of what is fetched for the next block
@@ -40,6 +40,11 @@ cdef class TwoStacksLite(Lite):
         if self.back == NULL:
             raise MemoryError(f"two_stacks_lite: no memory for a partial of {p.width} slots")
         return 0
+
+    cdef int keep(self, int slots) except -1:
+        if slots == 0:
+            set_slides(self, kernel_of(self.p))
+        return Lite.keep(self, slots)
 
     cdef inline Slot* element(self, int64_t index) noexcept nogil:
         return at(&self.pool, &self.queue, self.stride, index)
@@ -263,3 +268,61 @@ cdef void run_by(TwoStacksLite self, Op op, const Block* block) noexcept nogil:
     if Op is not Any:
         copy_by(op, self.p, self.back, back)
     self.head, self.tail, self.has_back = head, tail, has_back
+
+
+# one reading
+
+cdef inline int slide_one(TwoStacksLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """Where one leaves and neither the front nor a chunk ends with it: as push, pop and total, their operands and order."""
+    cdef int w = width_of(op, self.p)
+    cdef Slot held[HELD]
+    cdef Slot* back = self.back if Op is Any else held
+    if self.has_back and head == self.head + 1 and head < self.split and at_hand(&self.queue, head, self.tail) and not self.pool.surplus:
+        put_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
+        combine_by(op, self.p, back, self.back, leaf)
+        if Op is not Any:
+            copy_by(op, self.p, self.back, back)
+        self.head, self.tail = head, self.tail + 1
+        if out != NULL:
+            combine_by(op, self.p, out, at(&self.pool, &self.queue, w, head), back)
+        return 1
+    return self.slide_slowly_by(self, leaf, head, out)
+
+
+cdef int slide_slowly(TwoStacksLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """Whatever leaves, and wherever chunks begin or end."""
+    cdef int w = width_of(op, self.p)
+    self.make_room()
+    copy_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
+    if self.head == self.tail:
+        self.split = self.tail + 1
+    elif self.has_back:
+        combine_by(op, self.p, self.back, self.back, leaf)
+    else:
+        copy_by(op, self.p, self.back, leaf)
+        self.has_back = True
+    self.tail += 1
+    if head > self.head:
+        self.head = head
+        if head >= self.split and self.split < self.tail:
+            flip_by(self, op, self.tail)
+        self.has_back = self.has_back and self.split < self.tail
+        drop_before(&self.pool, &self.queue, head)
+    if self.head == self.tail:
+        return 0
+    if out != NULL:
+        copy_by(op, self.p, out, at(&self.pool, &self.queue, w, self.head))
+        if self.has_back:
+            combine_by(op, self.p, out, out, self.back)
+    return 1
+
+
+cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_one(<TwoStacksLite> self, op, leaf, head, out)
+
+
+cdef inline int slowly_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    return slide_slowly(<TwoStacksLite> self, op, leaf, head, out)
+
+
+include "slides.pxi"
