@@ -167,7 +167,7 @@ def test_an_empty_batch_has_an_empty_column() -> None:
 
 
 def test_a_window_that_asks_for_more_is_asked_the_long_way() -> None:
-    """Of values that must be positive, withheld ones, results that are no numbers, more columns than are kept at hand."""
+    """Of values that must be positive, withheld ones, results that are no numbers, too many columns."""
     several = sg.Window({f"a{k}": sg.sum() for k in range(40)}, policy=POLICIES["by count"])
     assert list(several.insert_many(numbers())) == [f"a{k}" for k in range(40)]
     with pytest.raises(InputError, match="geometric"):

@@ -21,6 +21,24 @@ SLUICEGATE_LANES_OF static int times_even(const uint64_t *times, int64_t n, uint
     return odd == 0;
 }
 
+/* out[j] = the greatest of times[0 … j]: many at a time where they are in order, as most are. */
+SLUICEGATE_LANES_OF static void times_risen(const int64_t *restrict times, int64_t *restrict out, int64_t n)
+{
+    int64_t greatest = INT64_MIN, j = 0;
+    while (j < n) {
+        const int64_t k = n - j < SLUICEGATE_NEAR ? n - j : SLUICEGATE_NEAR;
+        uint64_t late = greatest > times[j] ? UINT64_MAX : 0;
+        for (int64_t q = 1; q < k; q++) late |= (uint64_t) times[j + q] - (uint64_t) times[j + q - 1];
+        if (late >> 63)
+            for (int64_t q = 0; q < k; q++) out[j + q] = greatest = times[j + q] > greatest ? times[j + q] : greatest;
+        else {
+            for (int64_t q = 0; q < k; q++) out[j + q] = times[j + q];
+            greatest = times[j + k - 1];
+        }
+        j += k;
+    }
+}
+
 /* out[j] = times[j] − first; whether all of them fit. */
 SLUICEGATE_LANES_OF static int times_to_offsets(const uint64_t *restrict times, int32_t *restrict out, int64_t n, uint64_t first)
 {
