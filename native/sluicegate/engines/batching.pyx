@@ -1,7 +1,7 @@
 """Batches into an exact window by count or time, in blocks; see batching.pxd."""
 
 from libc.math cimport fabs, log
-from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -31,6 +31,7 @@ cdef extern from "times.h" nogil:
     bint times_even(const uint64_t* times, int64_t n, uint64_t step)
     bint times_to_offsets(const uint64_t* times, int32_t* out, int64_t n, uint64_t first)
     void times_risen(const int64_t* times, int64_t* out, int64_t n)
+    void times_raised(int64_t* times, int64_t n)
 
 cdef enum:
     TOO_FEW = -1  # leaves were looked at
@@ -40,7 +41,7 @@ cdef enum:
     HEADS_TOGETHER = 1024  # readings whose times, and those of what leaves, stay in the first cache
     LEAST_UNEVENLY = 256  # readings for which what is done once pays
     LEAST_EVENLY = 1024  # the same where the batch goes on otherwise after them
-    LEAST_RISEN = 8192  # readings whose times are risen at once, at least
+    LEAST_RISEN = 4096  # readings whose times are risen at once, at least
     TIMES_AT_ONCE = 512
     MORE_BEFORE = 1024  # readings that may be looked at before those the window holds
     BLOCK_OF_FEW = 512  # readings at once into a small window: more would take memory and no time less
@@ -84,21 +85,23 @@ cdef class Batching(Answering):
     ) except -1 nogil:
         cdef int64_t i = 0, n, held, again = 0, again_directly = 0, again_evenly = 0, soon
         cdef bint refused = self.p.dimensions > 1 or not self.lies_as_given(), even = self.step > 0 or not self.timed, few, goes_on
+        cdef bint looks = not refused and not even and self.hop == 1 and self.engine.most_directly() > 0  # at the times that lie ahead
         cdef Ahead ahead
+        ahead.searched_to = ahead.ordered_to = ahead.even_at = 0
         while i < count:
             held = self.engine.tail - self.engine.head
             few = not refused and holds_few(self, held, even)
             soon = count
             if not refused and i >= held + EARLIER:
-                if not even and i >= again_evenly:
+                if looks and i >= again_evenly:
                     n = take_evenly(self, values + i, count - i, out, i)
                     i += n
                     again_evenly = i + max(held + EARLIER, LEAST_EVENLY)
                     if n:
                         continue
                 ahead.times, ahead.n = NULL if times == NULL else times + i, count - i
-                if not even and (i >= again or few and i >= again_directly):
-                    ahead = where_it_lies(self, i, count)
+                if looks and (few and i >= again_directly or i >= again and self.engine.most_unevenly() > 0):
+                    look_ahead(self, &ahead, i, count)
                 goes_on = i + ahead.n < count
                 if few and i >= again_directly:
                     n = take_directly(self, values + i, ahead.times, ahead.n, out, i)
@@ -111,14 +114,14 @@ cdef class Batching(Answering):
                     if self.take_steadily(values + i, ahead.times, count - i, out, i):
                         return 0
                     refused = True
-                if not even and i >= again:
-                    again = i + held + EARLIER
+                if looks and i >= again:
+                    again = i + max(held + EARLIER, LOOKED_BACK)
                     n = self.take_unevenly(values + i, ahead.times, ahead.n, out, i)
                     if n:
                         i += n
                         again_evenly = again = i
                         continue
-                if not even:
+                if goes_on:
                     soon = max(min(again_evenly, min(again, again_directly) if few else again), i + BLOCK_BEFORE)
             n = max(held >> 4, min(max(held >> 2, BLOCK_OF_FEW), BLOCK_OF_SOME))
             if few and i < held + EARLIER:
@@ -416,30 +419,16 @@ cdef class Batching(Answering):
         return TOO_FEW if heads[n - 1] - head == m else 0
 
     cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
-        """The same whatever the times."""
-        cdef int64_t head = self.engine.head, tail = self.engine.tail, newest = self.newest, jump = 0, i
-        cdef int64_t end = tail + n, lies = head, from_ = head, cutoff, before  # times up to `lies` stand in `kept`
-        cdef int64_t kept[BLOCK]
-        for i in range(n):
-            if head == lies and head < end:
-                from_, lies = head, min(head + left_in_block(head), end)
-                copy_out(&self.times, kept, head, lies - head)
-            if times[i] < newest:
-                self.latest_late = tail + i
-            newest = max(newest, times[i])
-            cutoff = newest - self.value if self.hop == 1 else self.cut_off_at(newest)
-            heads[i] = head
-            if head > tail + i or kept[head - from_] > cutoff:
-                continue
-            before = head
-            head += 1
-            if head <= tail + i and (kept[head - from_] if head < lies else self.time_of(head)) <= cutoff:
-                head = self.first_after(head, tail + i + 1, cutoff)
-                lies = max(lies, head)
-            jump = max(jump, head - before)
-            self.empties = self.empties or head > tail + i
-            heads[i] = head
-        self.newest_of_block = newest
+        """The same whatever the times: a leaf leaves with the greatest time before it, so a late one counts as that."""
+        cdef int64_t head = self.engine.head, newest = self.newest, tail = self.engine.tail, i = 0, k, jump = 0
+        self.empties = False
+        while i < n:
+            k = min(<int64_t> TOGETHER, n - i)
+            if self.hop > 1 or not heads_merged(self, heads + i, times + i, k, head, tail + i, newest):
+                heads_stepwise(self, heads + i, times + i, k, head, tail + i, newest)
+            jump = max(jump, most_at_once(heads + i, k, head))
+            newest = self.newest_of_block
+            head, i = heads[i + k - 1], i + k
         return jump
 
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
@@ -482,3 +471,4 @@ cdef class Batching(Answering):
 include "batching_rows.pxi"
 include "batching_directly.pxi"
 include "batching_ahead.pxi"
+include "batching_heads.pxi"

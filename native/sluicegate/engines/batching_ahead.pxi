@@ -1,27 +1,27 @@
 """What a long batch by time looks like from a reading on: a step apart, in order, or some late. Part of batching.pyx."""
 
-cdef Ahead where_it_lies(Batching self, int64_t i, int64_t count) noexcept nogil:
-    """From reading i on, what the ways for readings in order may take.
+cdef void look_ahead(Batching self, Ahead* ahead, int64_t i, int64_t count) noexcept nogil:
+    """From reading i on, what the ways for readings in order may take. No reading is looked at twice for it.
 
     A window leaves by the greatest time there was, and a leaf once those before it have left: a late reading is as good as one of the
     greatest time before it. So where some are late, those times stand for theirs.
     """
-    cdef int64_t held = self.engine.tail - self.engine.head, n = until_even(self.given + i, count - i, held), most = max(4 * held, LEAST_RISEN), before
-    cdef Ahead ahead
-    ahead.times, ahead.n = self.given + i, n
-    if self.hop > 1:
-        return ahead
-    if self.may_lie_in_order(ahead.times, i):
-        ahead.n = ordered(ahead.times, n)
-        if ahead.n == n or ahead.n >= most:
-            return ahead
+    cdef int64_t held = self.engine.tail - self.engine.head, most = max(4 * held, LEAST_RISEN), n = count - i, before
+    if i >= ahead.searched_to:
+        find_even(ahead, self.given, i, count, held)
+    if ahead.even_at < count and ahead.even_at + held + EARLIER > i:
+        n = min(n, max(ahead.even_at + held + EARLIER - i, LOOKED_BACK))
+    if i >= ahead.ordered_to:
+        ahead.ordered_to = i + ordered(self.given + i, count - i)
+    ahead.times, ahead.n = self.given + i, min(n, ahead.ordered_to - i)
+    if self.may_lie_in_order(ahead.times, i) and ahead.n >= min(n, most):
+        return
     before = min(i, held + EARLIER + MORE_BEFORE)
     n = min(n, most)
     if room_for_risen(self, before + n):
         times_risen(self.given + i - before, self.risen, before + n)
         self.risen_from = i - before
         ahead.times, ahead.n = self.risen + before, n
-    return ahead
 
 
 cdef bint room_for_risen(Batching self, int64_t n) noexcept nogil:
@@ -49,7 +49,7 @@ cdef void note_late(Batching self, const int64_t* times, const int64_t* given, i
 cdef int64_t take_evenly(Batching self, const double* values, int64_t n, double** out, int64_t row) except -1 nogil:
     """How many of n readings were taken at once as their times, and those the window holds, are a step apart for long."""
     cdef const int64_t* times = self.given + row
-    cdef int64_t held = self.engine.tail - self.engine.head, step = times[0] - times[-1]
+    cdef int64_t held = self.engine.tail - self.engine.head, step = times[0] - (times - 1)[0]
     if step <= 0 or not held or n < max(held, LEAST_EVENLY) or not times_even(<const uint64_t*> times - held, held + 1, step):
         return 0
     if held * step < self.value or (held - 1) * step >= self.value:  # it is not one that leaves
@@ -81,14 +81,17 @@ cdef int64_t even_on(const int64_t* times, int64_t n, int64_t step) noexcept nog
     return i
 
 
-cdef int64_t until_even(const int64_t* times, int64_t n, int64_t held) noexcept nogil:
-    """How many of n readings come before a window of about so many lies among times that are a step apart for long; all, where that does not come."""
-    cdef int64_t most = max(2 * held, 2 * LEAST_EVENLY), i = held, step
-    while i + most < n:
+cdef void find_even(Ahead* ahead, const int64_t* times, int64_t i, int64_t count, int64_t held) noexcept nogil:
+    """The first of times that are a step apart for long, seen from a window of about so many before reading i."""
+    cdef int64_t most = max(2 * held, 2 * LEAST_EVENLY), begin = i, step
+    ahead.even_at = ahead.searched_to = count
+    i += held
+    while i + most < count:
         step = times[i + 1] - times[i]
         if step > 0 and times[i + 2] - times[i + 1] == step and even_on(times + i + 1, most, step) == most:
-            while i > 0 and times[i] - times[i - 1] == step:
+            ahead.searched_to = i + most
+            while i > begin and times[i] - times[i - 1] == step:
                 i -= 1
-            return min(n, max(i + held + EARLIER, LOOKED_BACK))
+            ahead.even_at = i
+            return
         i += most
-    return n

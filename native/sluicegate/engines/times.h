@@ -3,9 +3,11 @@
 #define SLUICEGATE_TIMES
 
 #include <stdint.h>
+#include <string.h>
 #include "lanes.h"
 
 enum {
+    SLUICEGATE_RISEN = 256,  /* times among which a late one is looked for */
     SLUICEGATE_NEAR = 32,  /* readings whose heads are guessed together */
     SLUICEGATE_CLOSE = 2,  /* times looked at before and after a guess there, at first */
     SLUICEGATE_AROUND = 3  /* and elsewhere: right where fewer readings too many or too few have left */
@@ -21,21 +23,29 @@ SLUICEGATE_LANES_OF static int times_even(const uint64_t *times, int64_t n, uint
     return odd == 0;
 }
 
-/* out[j] = the greatest of times[0 … j]: many at a time where they are in order, as most are. */
-SLUICEGATE_LANES_OF static void times_risen(const int64_t *restrict times, int64_t *restrict out, int64_t n)
+/* Whether each of n times is no earlier than the one before it. */
+SLUICEGATE_LANES_OF static int times_in_order(const uint64_t *times, int64_t n)
 {
-    int64_t greatest = INT64_MIN, j = 0;
-    while (j < n) {
-        const int64_t k = n - j < SLUICEGATE_NEAR ? n - j : SLUICEGATE_NEAR;
-        uint64_t late = greatest > times[j] ? UINT64_MAX : 0;
-        for (int64_t q = 1; q < k; q++) late |= (uint64_t) times[j + q] - (uint64_t) times[j + q - 1];
-        if (late >> 63)
-            for (int64_t q = 0; q < k; q++) out[j + q] = greatest = times[j + q] > greatest ? times[j + q] : greatest;
-        else {
-            for (int64_t q = 0; q < k; q++) out[j + q] = times[j + q];
-            greatest = times[j + k - 1];
-        }
-        j += k;
+    uint64_t late = 0;
+    for (int64_t j = 1; j < n; j++) late |= times[j] - times[j - 1];
+    return !(late >> 63);
+}
+
+/* Each time becomes the greatest up to it: most are. */
+__attribute__((unused)) static void times_raised(int64_t *times, int64_t n)
+{
+    if (times_in_order((const uint64_t *) times, n)) return;
+    for (int64_t j = 1; j < n; j++) times[j] = times[j] > times[j - 1] ? times[j] : times[j - 1];
+}
+
+/* The same of times that stand elsewhere, some at a time. */
+__attribute__((unused)) static void times_risen(const int64_t *times, int64_t *out, int64_t n)
+{
+    for (int64_t j = 0, k; j < n; j += k) {
+        k = n - j < SLUICEGATE_RISEN ? n - j : SLUICEGATE_RISEN;
+        memcpy(out + j, times + j, k * sizeof(int64_t));
+        if (j && out[j] < out[j - 1]) out[j] = out[j - 1];
+        times_raised(out + j, k);
     }
 }
 
