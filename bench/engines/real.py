@@ -68,9 +68,11 @@ def real(engines: Sequence[str], effort: Effort) -> list[Table]:
     if _has_pandas():
         columns += [Column("pandas", "pandas", ",.3g"), Column("ratio", f"{some[0]} / pandas", ".2f")]
     notes = [
-        "CPU ns a reading, into an empty window by time, a result after each reading, taking turns, least of the rounds: "
-        "all of a file in one call, or so many a call. Holds: half of the time at least so many. pandas: `rolling`, with "
-        "its times sorted where they go back. Files: " + ", ".join(f"{s.name} {len(s.values):,}" for s in found) + "."
+        "CPU ns a reading, into an empty window by time, a result after each reading, taking turns, least of the "
+        "rounds: all of a file in one call, or so many a call. Holds: half of the time at least so many. pandas: "
+        "`rolling`, with its times sorted where they go back. Readings: "
+        + ", ".join(f"{stream.name} {len(stream.values):,}" for stream in found)
+        + "."
     ]
     return [Table("real", "Real readings", columns, rows, notes)]
 

@@ -1,4 +1,4 @@
-"""Long batches as sensors send them: even for a while, with gaps, late readings, a clock set back; single readings' bits (sums: of many)."""
+"""Long batches as sensors send them: even for long, gaps, late readings, a clock set back; the bits of single ones."""
 
 from __future__ import annotations
 
