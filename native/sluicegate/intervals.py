@@ -7,6 +7,7 @@ readings (error-algebra: a local window), also where its times go back: a window
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from math import exp, fsum, inf, log, nextafter
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from sluicegate.reference.estimate import Cut
 from sluicegate.reference.program import log_of
 
 Slots = tuple[Any, ...]
+Columns = Callable[[int], "array[float]"]
 Known = dict[int, tuple[bounds.Inside, bounds.Part]]  # by dimension
 ROUNDED = (
     "sum",
@@ -271,13 +273,14 @@ def _time_of_extreme(window: Window, dimension: int, sign: int) -> tuple[int, in
     return (min(low, rest[1]), min(high, rest[1])) if rest is not None and rest[0] == value else (low, high)
 
 
-def exactly(layout: Layout, values: list[Any], leaves: list[Slots], readings: int) -> list[Bounded]:
+def exactly(layout: Layout, values: list[Any], column: Columns, readings: int) -> list[Bounded]:
     """The intervals of a window of single readings: the results, but for the rounding of sums.
 
+    `column`: a slot of each leaf's partial; asked for only where rounding depends on the readings. O(n) then.
     A sketch of distinct values lies between those it tells apart and the readings; of quantiles and the user's own
     results nothing is certain: low and high are None.
     """
-    return [_exactly(layout, i, value, leaves, readings) for i, value in enumerate(values)]
+    return [_exactly(layout, i, value, column, readings) for i, value in enumerate(values)]
 
 
 def _of_wide(monoid: Monoid, value: Any, readings: int) -> Bounded:
@@ -291,32 +294,32 @@ def _of_wide(monoid: Monoid, value: Any, readings: int) -> Bounded:
     return Bounded(value, value - margin, value + margin, True)
 
 
-def _exactly(layout: Layout, i: int, value: Any, leaves: list[Slots], readings: int) -> Bounded:
+def _exactly(layout: Layout, i: int, value: Any, column: Columns, readings: int) -> Bounded:
     monoid = layout.monoids[i]
     if monoid.kind in ("rate", "frequency", "distinct_count", *UNKNOWN):
         return _of_wide(monoid, value, readings)
     if monoid.kind not in ROUNDED or value is None:
         return Bounded(value, value, value, True)
     slots = layout.exact_slots(monoid)
-    column = [leaf[slots[0]] for leaf in leaves]
     if monoid.kind == "range":
-        low, high = bounds_extremes.difference(max(leaf[slots[1]] for leaf in leaves), min(column))
+        low, high = bounds_extremes.difference(max(column(slots[1])), min(column(slots[0])))
         return _clamped(value, low, high, True)
     if monoid.kind in ("variance", "std"):
-        return _of_interval(_exact_spread(monoid, [leaf[slots[0] + 1] for leaf in leaves]), value)
-    n = len(column)
+        return _of_interval(_exact_spread(monoid, column(slots[0] + 1)), value)
+    readings_of = column(slots[0])
+    n = len(readings_of)
     total = value if monoid.kind == "sum" else (log(value) if monoid.kind == "geometric_mean" else value) * n
     kind = "mean" if monoid.kind == "geometric_mean" else monoid.kind
-    interval = _interval(kind, bounds.Inside(n, total, min(column), max(column)), bounds.NOTHING, 0.0)
+    interval = _interval(kind, bounds.Inside(n, total, min(readings_of), max(readings_of)), bounds.NOTHING, 0.0)
     if monoid.kind == "geometric_mean":
         return _of_interval(_exponential(interval), value)
     return _clamped(value, nextafter(interval.low, -inf), nextafter(interval.high, inf), True)
 
 
-def _exact_spread(monoid: Monoid, column: list[float]) -> bounds.Interval:
+def _exact_spread(monoid: Monoid, column: array[float]) -> bounds.Interval:
     """From the readings that are held: an engine that subtracts may still carry what those that left rounded away."""
     n, mean, m2 = len(column), 0.0, 0.0
-    if max(map(abs, column)) <= bounds_variance.SQUARED:  # else nothing is said of them
+    if max(max(column), -min(column)) <= bounds_variance.SQUARED:  # else nothing is said of them
         mean = fsum(column) / n
         m2 = fsum((x - mean) * (x - mean) for x in column)
     moments = bounds_variance.Moments(n, mean, m2, min(column), max(column))

@@ -96,7 +96,7 @@ class Window(Keeping):
         self._core = core(self._layout, engine, *given)
         self._reader = Reader(self._layout.dimensions, self._layout.positive)
         if store is None:  # else the core that is asked is the store's
-            self._bind_slide()
+            self._bind()
 
     def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
         header, times = isinstance(self._policy, Custom | Compiled), isinstance(self._policy, Time)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, overload
@@ -60,6 +61,7 @@ class Answering:
     _limit: int
     _bucketed: bool
     _withheld: list[int]  # aggregates whose values are given out only where they are certainly within the limit
+    _named: Callable[[], dict[str, Any]] | None = None  # the compiled core's answers by name, where it has them
 
     @overload
     def query(self, bounds: Literal[False] = False) -> dict[str, Value]: ...
@@ -75,6 +77,8 @@ class Answering:
         BoundsError where buckets are kept under a policy that does not declare itself monotone and dependent only on
         what remains, ConfigurationError where the engine has not the leaves that such a walk needs (the Lite ones).
         """
+        if self._named is not None and not bounds:
+            return self._named()
         values = self._core.results()
         if not bounds and not self._withheld:
             return dict(zip(self._layout.names, values, strict=True))
@@ -96,7 +100,7 @@ class Answering:
         if head == tail:
             return [Bounded(value, value, value, True) for value in values]
         if not self._bucketed:
-            return intervals.exactly(self._layout, values, self._leaves_of_sums(head, tail), tail - head)
+            return intervals.exactly(self._layout, values, self._slot_of_leaves, tail - head)
         cut, rest = self._core.cut_oldest(), self._core.rest()
         assert cut is not None  # noqa: S101  there is an oldest leaf
         total, oldest = unpack(self._core.total()), unpack(self._core.leaf(head))
@@ -126,10 +130,13 @@ class Answering:
         """Whether rounding makes any of the answers uncertain, even where every reading is known."""
         return any(monoid.kind in intervals.ROUNDED for monoid in self._layout.monoids)
 
-    def _leaves_of_sums(self, head: int, tail: int) -> list[tuple[Any, ...]]:
-        if not self._rounds:
-            return []
-        return [tuple(self._layout.unpack(self._core.leaf(index))) for index in range(head, tail)]
+    def _slot_of_leaves(self, slot: int) -> array[float]:
+        """A slot of each leaf's partial, oldest first."""
+        core = self._core
+        if hasattr(core, "slot_of_leaves"):  # not of a store, where each page may fail
+            return core.slot_of_leaves(slot)
+        unpack, leaf = self._layout.unpack, core.leaf
+        return array("d", (unpack(leaf(index))[slot] for index in range(core.head, core.tail)))
 
     @steady
     def buckets(self) -> list[Subsequence]:

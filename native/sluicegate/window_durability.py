@@ -122,8 +122,6 @@ class Keeping(Taking):
             self._core, self._engine, isinstance(self._policy, Custom), store, plan, layout, described, seal
         )
         self._core = cast(Core, core)
-        for own in ("slide", "_column"):  # the window's, which go through it
-            self.__dict__.pop(own, None)
         return core
 
     def _first(self, index: int) -> int:

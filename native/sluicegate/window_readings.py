@@ -42,19 +42,22 @@ class Taking(Answering):
     def slide(self, value: float | Mapping[str, float] | Sequence[float], time: int | None = None) -> Any:
         """`insert` and then `query` in one call: the only aggregate's result, or all by name as `query` gives them.
 
-        The quickest way for single readings: in a compiled window it is bound to compiled code, about a tenth of the
-        two calls. Raises as `insert`.
+        The quickest way for single readings: in a compiled window it is bound to compiled code. Raises as `insert`.
         """
         self.insert(value, time)
         values = list(self.query().values())
         return values[0] if len(values) == 1 else dict(zip(self._layout.names, values, strict=True))
 
-    def _bind_slide(self) -> None:
-        """Where a compiled core enforces the policy by itself, `slide` is its own."""
+    def _bind(self) -> None:
+        """Where a compiled core enforces the policy by itself, calls for one reading are its own."""
         core: Any = self._core
         if hasattr(core, "slide") and not isinstance(self._policy, Custom) and not self._withheld:
             core.serve(self._layout.names, self._reader.row, in_range, bool(self._layout.positive))
-            self.slide = core.slide  # type: ignore[method-assign]
+            self._named = core.named
+            if type(self).insert is Taking.insert:  # a subclass's own is asked for each reading
+                self.insert = core.insert_one  # type: ignore[method-assign]
+                if type(self).slide is Taking.slide:
+                    self.slide = core.slide  # type: ignore[method-assign]
             layout = self._layout
             self._takes_flat = not layout.positive and len(layout.numbers(layout.names)) == len(layout.names)
 

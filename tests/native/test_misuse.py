@@ -170,13 +170,13 @@ def test_a_walk_over_leaves_that_another_thread_moves_is_refused(monkeypatch: py
     """Not an index that is not there, nor an interval of readings that never stood together."""
     window = sg.Window(sg.sum(), policy=policies.count(4))
     window.insert_many([1.0, 2.0, 3.0, 4.0])
-    leaves = window._leaves_of_sums
+    leaves = window._slot_of_leaves
 
-    def late(head: int, tail: int) -> Any:
+    def late(slot: int) -> Any:
         window.insert(5.0)
-        return leaves(head, tail)
+        return leaves(slot)
 
-    monkeypatch.setattr(window, "_leaves_of_sums", late)
+    monkeypatch.setattr(window, "_slot_of_leaves", late)
     with pytest.raises(errors.BusyError, match="one thread a window"):
         window.query(bounds=True)
     monkeypatch.undo()

@@ -87,6 +87,52 @@ def test_one_by_one_is_the_twin_to_the_bit(question: str, by_time: bool, monkeyp
         one.verify()
 
 
+ANY = QUESTIONS | {
+    "rate": sg.rate(),
+    "run": sg.longest_run(),
+    "bins": sg.histogram([0.0, 5.0]),
+    "sketch": sg.distinct_count(),
+}
+
+
+@pytest.mark.parametrize("by_time", [False, True], ids=["count", "time"])
+@pytest.mark.parametrize("question", ANY)
+def test_two_calls_say_what_one_does(question: str, by_time: bool) -> None:
+    """`insert` and `query`, bound to compiled code, against `slide` and the class's own; empty windows too."""
+    policy = (sg.policies.time if by_time else sg.policies.count)(5)
+    bound, once, plain = (sg.Window(ANY[question], policy=policy) for _ in range(3))
+    assert "insert" in vars(bound)
+    assert bound.query() == once.query() == dict(zip(plain.query(), plain._core.results(), strict=True))
+    rng = random.Random(question)
+    for now in range(40):
+        value, when = rng.choice((3, rng.uniform(0.5, 9))), now + 20 * (now > 30) if by_time else None
+        bound.insert(value, time=when)
+        sg.Window.insert(plain, value, when)
+        found = once.slide(value, when)
+        assert (
+            bound.query() == plain.query() == (found if len(bound.query()) > 1 else {next(iter(bound.query())): found})
+        )
+    for window in (bound, once, plain):
+        window.evict(len(window))
+    assert bound.query() == once.query() == dict(zip(plain.query(), plain._core.results(), strict=True))
+
+
+def test_a_subclass_is_asked_for_each_reading() -> None:
+    """Who overrides `insert` sees every reading, by `slide` too."""
+
+    class Counting(sg.Window):
+        seen = 0
+
+        def insert(self, value: Any, time: int | None = None) -> None:
+            self.seen += 1
+            super().insert(value, time)
+
+    window = Counting(sg.sum(), policy=sg.policies.count(3))
+    window.insert(1.0)
+    assert window.slide(2.0) == 3.0
+    assert window.seen == 2
+
+
 @pytest.mark.parametrize("by_time", [False, True], ids=["count", "time"])
 @pytest.mark.parametrize("question", ["sum", "std"])
 def test_few_readings_stay_laid_out(question: str, by_time: bool, monkeypatch: pytest.MonkeyPatch) -> None:

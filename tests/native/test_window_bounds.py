@@ -78,3 +78,23 @@ def test_a_million_windows_lie_inside(shape: Callable[[random.Random, int], floa
 def test_every_aggregate_lies_inside(shape: Callable[[random.Random, int], float], clock: str) -> None:
     """A few streams with all nine aggregates at once, compiled and pure."""
     assert outside(shape, clock, tuple(ALL), len(clock) * 31) == []
+
+
+@pytest.mark.parametrize("by_time", [False, True], ids=["count", "time"])
+@pytest.mark.parametrize("engine", [name for name in sg.ENGINES if not name.endswith("_lite")])
+def test_a_slot_of_all_leaves_is_that_of_each(engine: str, by_time: bool) -> None:
+    """What the intervals of exact windows are taken from, in one call as leaf by leaf; nothing beyond a partial."""
+    aggregates = {"sum": sg.sum(), "std": sg.std()}
+    window = sg.Window(aggregates, policy=(sg.policies.time if by_time else sg.policies.count)(70), engine=engine)
+    assert list(window._slot_of_leaves(window._layout.exact_slots(aggregates["sum"])[0])) == []
+    for i in range(200):
+        window.insert(i * 0.37 % 5, i if by_time else None)
+    core, unpack = window._core, window._layout.unpack
+    for aggregate, offset in ((aggregates["sum"], 0), (aggregates["std"], 1)):
+        slot = window._layout.exact_slots(aggregate)[0] + offset
+        found = list(window._slot_of_leaves(slot))
+        assert found == [unpack(core.leaf(i))[slot] for i in range(core.head, core.tail)]
+        assert len(found) == 70
+    for slot in (-1, window._layout.width, 1 << 20):
+        with pytest.raises(IndexError, match="slot"):
+            core.slot_of_leaves(slot)

@@ -1,6 +1,7 @@
 """One window's evolution, from a reading to the evicted edge, compiled; the twin is sluicegate.reference.core."""
 
 cimport cython
+from cpython cimport array
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.math cimport isnan
 from libc.stdint cimport int64_t
@@ -26,6 +27,8 @@ from sluicegate.reference.core import FINER as _FINER
 from sluicegate.reference.core import NEVER as _NEVER
 from sluicegate.reference.core import Saved, kept_slots
 from sluicegate.reference.estimate import Cut as CutTuple
+
+cdef array.array DOUBLES = array.array("d")
 
 
 @cython.final
@@ -172,6 +175,19 @@ cdef class Core(Taking):
         if not self.engine.head <= index < self.engine.tail:
             raise IndexError(f"leaf {index}: the window holds {self.engine.head} to {self.engine.tail - 1}")
         return self.pack(self.engine.leaf(index), self.time_of(index) if self.timed else 0)
+
+    def slot_of_leaves(self, int slot):
+        """A slot of float64 of each leaf's partial, oldest first."""
+        cdef Engine engine = self.engine
+        cdef int64_t index
+        self.require_leaves()
+        self.look()
+        if not self.timed <= slot < self.stored:
+            raise IndexError(f"slot {slot}: expected {<int> self.timed} to {self.stored - 1}")
+        cdef array.array found = array.clone(DOUBLES, engine.tail - engine.head, zero=False)
+        for index in range(engine.head, engine.tail):
+            found.data.as_doubles[index - engine.head] = engine.leaf(index)[slot - self.timed].f
+        return found
 
     def combine(self, bytes a not None, bytes b not None):
         """Two neighbouring leaves as one."""

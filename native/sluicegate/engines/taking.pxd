@@ -18,11 +18,12 @@ cdef class Taking(Batching):
     cdef bint plain  # an exact window by count or time whose engine has all at hand
     cdef bint simple  # plain, by count, one slot that is the value lifted and the answer as it stands
     cdef tuple names  # of the aggregates
-    cdef object read_row  # what `slide` asks where a value or a time is not a plain float or int
+    cdef object read_row  # asked where a value or a time that a caller gives is not a plain float or int
     cdef object read_time
     cdef bint positive  # values must be greater than 0
 
     cdef bint may_enter(self, double x) noexcept nogil
+    cdef int take_given(self, value, time) except -1
     cdef int64_t time_from(self, time) except? -1
     cdef object answer(self)
     cdef int take_flat(self, const Flat* flat, double** out) except -1

@@ -54,11 +54,20 @@ cdef class Taking(Batching):
         self.accept(self.row, time)
 
     def serve(self, names, row, when, bint positive):
-        """How `slide` names its answers and reads what is no plain float or int; whether values must be greater than 0."""
+        """How answers are named and what is no plain float or int is read; whether values must be greater than 0."""
         self.names, self.read_row, self.read_time, self.positive = names, row, when, positive
 
+    def insert_one(self, value, time=None):
+        """Take one reading: `Window.insert`, whose checks and words these are."""
+        self.take_given(value, time)
+
     def slide(self, value, time=None):
-        """Take one reading and answer: `Window.slide`, whose checks and words these are."""
+        """Take one reading and answer: `Window.slide`, as above."""
+        self.take_given(value, time)
+        return self.answer()
+
+    cdef int take_given(self, value, time) except -1:
+        """A reading as a caller gives it."""
         cdef int i
         if self.busy:
             self.enter()
@@ -72,7 +81,7 @@ cdef class Taking(Batching):
         if self.condition.growing:
             self.refuse_fall(self.row, 1)
         self.accept(self.row, when)
-        return self.answer()
+        return 0
 
     cdef inline bint may_enter(self, double x) noexcept nogil:
         return fabs(x) <= MAGNITUDE and (x > 0.0 or not self.positive)
@@ -104,6 +113,12 @@ cdef class Taking(Batching):
         for k in range(self.answers):
             named[self.names[k]] = answer_of(&self.outputs[k], out + k)
         return named
+
+    def named(self):
+        """The answers by name: what `Window.query` gives without bounds."""
+        self.look()
+        found = self.answer()
+        return {self.names[0]: found} if self.answers == 1 else found
 
     def columns_after(self, values, times, bint results):
         """`insert_many` of flat buffers, or plain lists, where every aggregate has a column: these by name, none where not asked for.
