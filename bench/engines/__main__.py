@@ -4,9 +4,9 @@ python -m bench.engines [COMMAND …] [--quick] [--engines amta,daba] [--json FI
 
 Commands: latency, throughput, break-even (DABA paper: Tables 2 and 3, Figure 13); sizes, bulk, stream, memory,
 dimensions (AMTA paper: Experiments 1 to 5); kvs (windows in SQLite in 64 MiB); peers (pandas, river, C), jitter (times
-not a step apart), generic (one reading at a time from compiled code), calls (one Python call a reading). Without any:
-all of them. --quick takes under a minute, all of it some minutes. --docs also puts the tables and pictures into
-docs/benchmarks.md.
+not a step apart), real (../shared/data), generic (one reading at a time from compiled code), calls (one Python call a
+reading). Without any: all of them. --quick takes under a minute, all of it some minutes. --docs also puts the tables
+and pictures into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench.engines import amta, daba, generic, jitter, kvs, memory, page, peers, pictures, stream
+from bench.engines import amta, daba, generic, jitter, kvs, memory, page, peers, pictures, real, stream
 from bench.engines.tables import Table, as_json, as_text
 from bench.engines.timing import FULL, QUICK, TINY, Effort
 
@@ -26,7 +26,7 @@ import sluicegate as sg
 
 Command = Callable[[Sequence[str], Effort], list[Table]]
 COMMANDS: dict[str, Command] = {}
-for module in (daba, amta, stream, memory, kvs, peers, jitter, generic):
+for module in (daba, amta, stream, memory, kvs, peers, jitter, real, generic):
     COMMANDS |= module.COMMANDS
 EFFORTS = {
     "full": (FULL, "some minutes (the default)"),

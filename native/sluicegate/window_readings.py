@@ -22,7 +22,7 @@ class Taking(Answering):
     """A window that takes readings."""
 
     _reader: Reader
-    _column: str | None = None  # the only aggregate's name, where compiled code takes a flat buffer as it is given
+    _takes_flat: bool = False  # compiled code takes a batch as it is given
 
     def insert(self, value: float | Mapping[str, float] | Sequence[float], time: int | None = None) -> None:
         """Take one reading, then evict by the policy. O(1) amortised, O(log n) worst.
@@ -59,9 +59,7 @@ class Taking(Answering):
                 if type(self).slide is Taking.slide:
                     self.slide = core.slide  # type: ignore[method-assign]
             layout = self._layout
-            alone = len(layout.dimensions) == len(layout.names) == len(layout.numbers(layout.names)) == 1
-            if alone and not layout.positive and not isinstance(self._policy, Time):
-                self._column = layout.names[0]
+            self._takes_flat = not layout.positive and len(layout.numbers(layout.names)) == len(layout.names)
 
     @overload
     def insert_many(
@@ -87,18 +85,18 @@ class Taking(Answering):
         a value that is not finite, or not greater than 0 where a geometric mean reads it (with its index), a time out
         of range, wrong lengths or types; PolicyError where the policy raised (the readings up to there are in).
         """
-        if times is None and results and not bounds and self._column is not None:
-            column = self._core.column_after(values)
-            if column is not None:
-                return {self._column: column}
+        if self._takes_flat and not bounds:
+            found = self._core.columns_after(values, times, results)
+            if found is not None:
+                return found if results else None
         flat = flat_values(values, len(self._layout.dimensions))
         refuse_not_positive(flat, self._layout)
         if times is None:
             self._ordinal()
         batch = Batch(flat, *((None, -1) if times is None else flat_times(times, flat.readings)))
         if bounds or (results and self._withheld):
-            found = self._insert_bounded(batch)
-            return found if bounds else {name: column.value for name, column in found.items()}
+            bounded = self._insert_bounded(batch)
+            return bounded if bounds else {name: column.value for name, column in bounded.items()}
         columns = [new_column(flat.readings) for _ in self._layout.names] if results else None
         if isinstance(self._policy, Custom):
             self._insert_each(batch, columns, self._policy)

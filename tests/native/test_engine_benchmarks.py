@@ -21,7 +21,7 @@ import sluicegate as sg
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
 from bench.engines import __main__ as command_line  # noqa: E402  (found by the line above)
-from bench.engines import kvs, page  # noqa: E402
+from bench.engines import kvs, page, real  # noqa: E402
 from bench.engines.compiled import probe  # noqa: E402
 from bench.engines.tables import Column, Table  # noqa: E402
 
@@ -42,6 +42,8 @@ def test_a_command_gives_rows_with_figures_and_says_where_they_are_from(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each number finite and not negative; each table with its machine, date and command, and printed."""
+    if command == "real" and not real.DATA.is_dir():
+        pytest.skip("real readings are not beside this checkout")
     measured = run(command, tmp_path)
     printed = capsys.readouterr().out
     assert measured
@@ -57,6 +59,15 @@ def test_a_command_gives_rows_with_figures_and_says_where_they_are_from(
     assert any("amta" in row or str(row.get("engine")).startswith("amta") for row in rows)
     drawn = {path.name for path in tmp_path.glob("*.svg")}
     assert bool(drawn) == (command in PICTURES)
+
+
+def test_without_real_readings_their_command_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And makes no table, so that what the page has stays."""
+    monkeypatch.setattr(real, "DATA", tmp_path / "shared" / "data")
+    assert run("real", tmp_path) == []
+    assert "no readings beside this checkout (shared/data)" in capsys.readouterr().err
 
 
 def test_every_table_and_picture_has_its_place_on_the_page() -> None:

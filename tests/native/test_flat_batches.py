@@ -87,6 +87,78 @@ def test_another_buffer_is_refused_in_words(given: Any, said: str) -> None:
     assert its.accepted == 0
 
 
+#: The same of times: what is not plain integers in a list, or an array, goes the long way.
+TIMES: dict[str, Callable[[Values], Any]] = {
+    "numpy": lambda t: t,
+    "array": lambda t: array("q", t.tolist()),
+    "list": lambda t: t.tolist(),
+    "list of its own integers": lambda t: list(t),
+    "tuple": lambda t: tuple(t.tolist()),
+}
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["in order", "some late"])
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("given", GIVEN)
+def test_and_so_by_time_of_several_aggregates(given: str, times: str, late: bool) -> None:
+    """With results and without, and none of them is looked at less closely."""
+    when = np.arange(SIZE, dtype=np.int64) * 1_000 + np.random.default_rng(6).integers(0, 900, SIZE)
+    if late:
+        when[[100, 600, 601, 1_000]] -= [5_000, 90_000, 50_000, 1]
+    aggregates = {"mean": sg.mean(), "n": sg.count(), "high": sg.max()}
+    batch, silent, single = (sg.Window(aggregates, policy=sg.policies.time("100ms")) for _ in range(3))
+    found = batch.insert_many(GIVEN[given](numbers()), TIMES[times](when))
+    assert silent.insert_many(GIVEN[given](numbers()), TIMES[times](when), results=False) is None
+    expected = [single.slide(x, t) for x, t in zip(numbers().tolist(), when.tolist(), strict=True)]
+    assert list(found) == list(aggregates)
+    for name in found:
+        assert found[name].tolist() == pytest.approx([each[name] for each in expected], rel=1e-12)
+    assert batch.snapshot() == silent.snapshot() == single.snapshot()
+
+
+def test_several_dimensions_are_taken_in_rows() -> None:
+    """Two aggregates over different ones; a column too few is refused."""
+    rows = numbers().reshape(-1, 2)
+    its = sg.Window({"a": sg.sum("x"), "b": sg.max("y")}, policy=POLICIES["by count"])
+    found = its.insert_many(rows, range(len(rows)))
+    assert found["b"][5] == rows[:6, 1].max()
+    assert its.insert_many(rows, np.arange(len(rows)))["b"][-1] == rows[-100:, 1].max()
+    with pytest.raises(InputError, match="of shape"):
+        its.insert_many(numbers())
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (None, "time: missing"),
+        ([1, 2], "2 of them for 3"),
+        ([1, 2, 2**61 + 1], r"times\[2\]"),
+        ([1, 2, 2**64], "no buffer"),
+        ([1, 2, 3.0], "no buffer"),
+        (np.arange(3, dtype=np.int32), "expected int64"),
+        (np.arange(6)[::2], "contiguous"),
+        (np.arange(3).reshape(3, 1), "of shape"),
+    ],
+)
+def test_times_that_do_not_fit_are_refused_in_words(times: Any, said: str) -> None:
+    """And nothing enters."""
+    its = window(sg.policies.time("1s"))
+    for results in (False, True):
+        with pytest.raises(InputError, match=said):
+            its.insert_many([1.0, 2.0, 3.0], times, results=results)
+    assert its.accepted == 0
+
+
+def test_a_list_of_other_things_is_read_closely() -> None:
+    """Whole numbers among floats are values, texts are none; a refused list leaves the window as it was."""
+    its = window(sg.policies.time("1s"))
+    assert its.insert_many([1.0, 2, True], [1, 2, 3])["x"].tolist() == [1.0, 1.5, 4 / 3]
+    for bad in ([1.0, "2"], [1.0, None], [1.0, float("nan")]):
+        with pytest.raises(InputError):
+            its.insert_many(bad, [4, 5])
+    assert its.accepted == 3
+
+
 def test_an_empty_batch_has_an_empty_column() -> None:
     """And no reading enters."""
     its = window()
@@ -95,11 +167,9 @@ def test_an_empty_batch_has_an_empty_column() -> None:
 
 
 def test_a_window_that_asks_for_more_is_asked_the_long_way() -> None:
-    """By time, of several aggregates or dimensions, of values that must be positive, withheld ones, none of numbers."""
-    with pytest.raises(InputError, match="time: missing"):
-        window(sg.policies.time("1s")).insert_many(numbers())
-    several = sg.Window({"a": sg.sum(), "b": sg.max()}, policy=POLICIES["by count"])
-    assert list(several.insert_many(numbers())) == ["a", "b"]
+    """Of values that must be positive, withheld ones, results that are no numbers, too many columns."""
+    several = sg.Window({f"a{k}": sg.sum() for k in range(40)}, policy=POLICIES["by count"])
+    assert list(several.insert_many(numbers())) == [f"a{k}" for k in range(40)]
     with pytest.raises(InputError, match="geometric"):
         sg.Window(sg.geometric_mean(), policy=POLICIES["by count"]).insert_many(numbers())
     withheld = window(histograms=[sg.SumLike(1e-6, withhold=True)])

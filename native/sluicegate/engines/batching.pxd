@@ -9,6 +9,13 @@ from sluicegate.engines.base cimport Block
 from sluicegate.engines.heads cimport Guesses
 from sluicegate.engines.program cimport Slot
 
+ctypedef struct Ahead:  # of a batch, from a reading on
+    const int64_t* times  # none of them is late
+    int64_t n
+    int64_t ordered_to  # up to this reading they are in order as they came
+    int64_t even_at  # from this one on they are a step apart for long; none is: the batch's end
+    int64_t searched_to  # before this one no other is looked for
+
 
 cdef inline double of_nothing(int kind) noexcept nogil:
     """An empty window's answer in a column."""
@@ -21,6 +28,10 @@ cdef class Batching(Answering):
     cdef int32_t* cuts  # of a block by time, in `scratch`: up to where leaves leave; behind them the oldest leaves' times
     cdef int64_t most_block  # readings
     cdef int64_t step  # of a batch: its times are so far apart each; −1: not known
+    cdef const int64_t* given  # the batch's times, while it lasts
+    cdef int64_t* risen  # some of them where some are late, each as late as any before it: by these windows leave
+    cdef int64_t most_risen
+    cdef int64_t risen_from  # the reading of the batch that the first of them is of
     cdef int64_t newest_of_block  # the greatest time up to its end
     cdef bint empties  # the block may leave the window empty
 
@@ -36,7 +47,7 @@ cdef class Batching(Answering):
     cdef int take_steadily(self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row) except -1 nogil
     cdef bint goes_steadily(self, const int64_t* times) noexcept nogil
     cdef int64_t take_unevenly(self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row) except -1 nogil
-    cdef bint may_lie_in_order(self, const int64_t* times) noexcept nogil
+    cdef bint may_lie_in_order(self, const int64_t* times, int64_t row) noexcept nogil
     cdef bint hold_times(self, int64_t index, const int64_t* times, int64_t n) noexcept nogil
     cdef bint move_times(self, int64_t index, int64_t first, int64_t n) noexcept nogil
     cdef void lower_rest(self, const int64_t* times, int64_t n, double** out, int64_t row, int64_t head) noexcept nogil

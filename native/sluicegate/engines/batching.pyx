@@ -1,7 +1,8 @@
 """Batches into an exact window by count or time, in blocks; see batching.pxd."""
 
 from libc.math cimport fabs, log
-from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from sluicegate.engines.answering cimport Answering
@@ -27,7 +28,10 @@ cdef extern from "lanes.h" nogil:
     void lanes_spread(const double* n_of, const double* squares, double* out, int64_t n, int w, double ddof, bint root)
 
 cdef extern from "times.h" nogil:
+    bint times_even(const uint64_t* times, int64_t n, uint64_t step)
     bint times_to_offsets(const uint64_t* times, int32_t* out, int64_t n, uint64_t first)
+    void times_risen(const int64_t* times, int64_t* out, int64_t n)
+    void times_raised(int64_t* times, int64_t n)
 
 cdef enum:
     TOO_FEW = -1  # leaves were looked at
@@ -36,6 +40,10 @@ cdef enum:
     SLOTS_OF_BLOCK = 8192  # of a block's leaves
     HEADS_TOGETHER = 1024  # readings whose times, and those of what leaves, stay in the first cache
     LEAST_UNEVENLY = 256  # readings for which what is done once pays
+    LEAST_EVENLY = 1024  # the same where the batch goes on otherwise after them
+    LEAST_RISEN = 4096  # readings whose times are risen at once, at least
+    TIMES_AT_ONCE = 512
+    MORE_BEFORE = 1024  # readings that may be looked at before those the window holds
     BLOCK_OF_FEW = 512  # readings at once into a small window: more would take memory and no time less
     LEAST_DIRECTLY = 128  # readings, for which the same is so
     BLOCK_BEFORE = 64  # readings at once until the window lies in the batch
@@ -62,41 +70,63 @@ cdef class Batching(Answering):
     ) except -1 nogil:
         if not self.centered:
             self.center_on_reading(values)
+        self.given = times
         try:
             self.run_each_block(values, times, count, out)
         finally:
             put_back(ROOM_OF_BLOCK, self.scratch)
-            self.scratch, self.most_block = NULL, 0
+            free(self.risen)
+            self.scratch, self.risen = NULL, NULL
+            self.most_block = self.most_risen = 0
         return 0
 
     cdef int run_each_block(
         self, const double* values, const int64_t* times, int64_t count, double** out
     ) except -1 nogil:
-        cdef int64_t i = 0, n, held, again = 0, again_directly = 0
-        cdef bint refused = self.p.dimensions > 1 or not self.lies_as_given(), even = self.step > 0 or not self.timed, few
+        cdef int64_t i = 0, n, held, again = 0, again_directly = 0, again_evenly = 0, soon
+        cdef bint refused = self.p.dimensions > 1 or not self.lies_as_given(), even = self.step > 0 or not self.timed, few, goes_on
+        cdef bint looks = not refused and not even and self.hop == 1 and self.engine.most_directly() > 0  # at the times that lie ahead
+        cdef Ahead ahead
+        ahead.searched_to = ahead.ordered_to = ahead.even_at = 0
         while i < count:
             held = self.engine.tail - self.engine.head
             few = not refused and holds_few(self, held, even)
+            soon = count
             if not refused and i >= held + EARLIER:
-                if few and i >= again_directly:
-                    n = take_directly(self, values + i, NULL if times == NULL else times + i, count - i, out, i)
+                if looks and i >= again_evenly:
+                    n = take_evenly(self, values + i, count - i, out, i)
                     i += n
-                    again_directly = i + looked_back(held)
+                    again_evenly = i + max(held + EARLIER, LEAST_EVENLY)
                     if n:
                         continue
-                if count - i >= held and self.goes_steadily(NULL if times == NULL else times + i):
-                    if self.take_steadily(values + i, NULL if times == NULL else times + i, count - i, out, i):
+                ahead.times, ahead.n = NULL if times == NULL else times + i, count - i
+                if looks and (few and i >= again_directly or i >= again and self.engine.most_unevenly() > 0):
+                    look_ahead(self, &ahead, i, count)
+                goes_on = i + ahead.n < count
+                if few and i >= again_directly:
+                    n = take_directly(self, values + i, ahead.times, ahead.n, out, i)
+                    i += n
+                    again_directly = i if n and goes_on else i + looked_back(held)
+                    if n:
+                        again_evenly = i
+                        continue
+                if count - i >= held and self.goes_steadily(ahead.times):
+                    if self.take_steadily(values + i, ahead.times, count - i, out, i):
                         return 0
                     refused = True
-                if not even and i >= again:
-                    again = i + held + EARLIER
-                    n = self.take_unevenly(values + i, times + i, count - i, out, i)
+                if looks and i >= again:
+                    again = i + max(held + EARLIER, LOOKED_BACK)
+                    n = self.take_unevenly(values + i, ahead.times, ahead.n, out, i)
                     if n:
                         i += n
+                        again_evenly = again = i
                         continue
+                if goes_on:
+                    soon = max(min(again_evenly, min(again, again_directly) if few else again), i + BLOCK_BEFORE)
             n = max(held >> 4, min(max(held >> 2, BLOCK_OF_FEW), BLOCK_OF_SOME))
             if few and i < held + EARLIER:
                 n = BLOCK_BEFORE
+            n = min(n, soon - i)
             n = min(min(n, max(SLOTS_OF_BLOCK // self.p.width, 1)), min(<int64_t> MOST_BLOCK, count - i))
             self.room_for_blocks(n)
             self.take_block(values + i * self.p.dimensions, NULL if times == NULL else times + i, n, out, i, count - i - n)
@@ -171,35 +201,39 @@ cdef class Batching(Answering):
     cdef int64_t take_unevenly(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
     ) except -1 nogil:
-        """How many of the last n readings of a batch, which has brought all the window holds, the engine has taken at once whatever their gaps."""
+        """How many of n readings of a batch, which has brought all the window holds, the engine has taken at once whatever their gaps."""
         cdef int64_t head = self.engine.head, tail = self.engine.tail, most, first, stays
+        cdef const int64_t* given = self.given + row
         cdef int taken = False
         most, first = self.engine.most_unevenly(), head - tail - EARLIER
-        if not most or not self.may_lie_in_order(times):
+        if not most or not self.may_lie_in_order(times, row):
             return 0
         n = fitting(times, self.value, first, 0, n, most)
         if n < LEAST_UNEVENLY or n < tail - head:
             return 0
         stays = first_after(times, max(first, n - most - 2 * EARLIER), n, times[n - 1] - self.value)  # of eight readings one was looked at: it may hold more
-        if not self.hold_times(tail + stays, times + stays, n - stays):
-            self.hold_times(head, times + head - tail, tail - head)  # for which there is room: they were there
+        if not self.hold_times(tail + stays, given + stays, n - stays):
+            self.hold_times(head, given + head - tail, tail - head)  # for which there is room: they were there
             return 0
         try:
             taken = self.engine.run_unevenly(<const Slot*> values, times, self.value, n, NULL if out == NULL else <Slot*> out[0] + row)
         finally:
             if not taken:
-                self.hold_times(head, times + head - tail, tail - head)
+                self.hold_times(head, given + head - tail, tail - head)
         self.newest_of_block = times[n - 1]
+        note_late(self, times, given, stays, n)
         if out == NULL or self.as_is:
             self.took_block(times, n, n)
         else:
             self.lower_rest(times, n, out, row, head)
         return n
 
-    cdef bint may_lie_in_order(self, const int64_t* times) noexcept nogil:
+    cdef bint may_lie_in_order(self, const int64_t* times, int64_t row) noexcept nogil:
         """Whether all that the window holds, and a few before, come in order before these times in the batch, and leave by them alone."""
         cdef int64_t head = self.engine.head, first = head - self.engine.tail - EARLIER
-        return self.hop == 1 and self.latest_late < head and (times - 1)[0] >= self.newest and in_order(times + first, -first)
+        if self.latest_late >= head and times == self.given + row:
+            return False
+        return self.hop == 1 and (times - 1)[0] >= self.newest and in_order(times + first, -first)
 
     cdef bint hold_times(self, int64_t index, const int64_t* times, int64_t n) noexcept nogil:
         """Keep these times, of the n leaves from `index` on, and no others; False: no memory."""
@@ -388,30 +422,16 @@ cdef class Batching(Answering):
         return TOO_FEW if heads[n - 1] - head == m else 0
 
     cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
-        """The same whatever the times."""
-        cdef int64_t head = self.engine.head, tail = self.engine.tail, newest = self.newest, jump = 0, i
-        cdef int64_t end = tail + n, lies = head, from_ = head, cutoff, before  # times up to `lies` stand in `kept`
-        cdef int64_t kept[BLOCK]
-        for i in range(n):
-            if head == lies and head < end:
-                from_, lies = head, min(head + left_in_block(head), end)
-                copy_out(&self.times, kept, head, lies - head)
-            if times[i] < newest:
-                self.latest_late = tail + i
-            newest = max(newest, times[i])
-            cutoff = newest - self.value if self.hop == 1 else self.cut_off_at(newest)
-            heads[i] = head
-            if head > tail + i or kept[head - from_] > cutoff:
-                continue
-            before = head
-            head += 1
-            if head <= tail + i and (kept[head - from_] if head < lies else self.time_of(head)) <= cutoff:
-                head = self.first_after(head, tail + i + 1, cutoff)
-                lies = max(lies, head)
-            jump = max(jump, head - before)
-            self.empties = self.empties or head > tail + i
-            heads[i] = head
-        self.newest_of_block = newest
+        """The same whatever the times: a leaf leaves with the greatest time before it, so a late one counts as that."""
+        cdef int64_t head = self.engine.head, newest = self.newest, tail = self.engine.tail, i = 0, k, jump = 0
+        self.empties = False
+        while i < n:
+            k = min(<int64_t> TOGETHER, n - i)
+            if self.hop > 1 or not heads_merged(self, heads + i, times + i, k, head, tail + i, newest):
+                heads_stepwise(self, heads + i, times + i, k, head, tail + i, newest)
+            jump = max(jump, most_at_once(heads + i, k, head))
+            newest = self.newest_of_block
+            head, i = heads[i + k - 1], i + k
         return jump
 
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
@@ -453,3 +473,5 @@ cdef class Batching(Answering):
 
 include "batching_rows.pxi"
 include "batching_directly.pxi"
+include "batching_ahead.pxi"
+include "batching_heads.pxi"

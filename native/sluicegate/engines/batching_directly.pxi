@@ -1,4 +1,4 @@
-"""The rest of a long batch through a window of few readings, results from the readings themselves. Part of batching.pyx."""
+"""A long batch through a window of few readings, results from the readings themselves. Part of batching.pyx."""
 
 cdef inline bint holds_few(Batching self, int64_t held, bint even) noexcept nogil:
     """Whether results are taken from the readings themselves; whatever the gaps, it may come to hold some more."""
@@ -19,16 +19,16 @@ cdef inline int64_t least_directly(int64_t held) noexcept nogil:
 cdef int64_t take_directly(
     Batching self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
 ) except -1 nogil:
-    """How many of the last n readings of a batch, which has brought all the window holds, have been taken: up to one with which the engine begins anew."""
+    """How many of n readings of a batch, which has brought all the window holds, have been taken: up to one with which the engine begins anew."""
     cdef int64_t tail = self.engine.tail, head = self.engine.head, held = tail - head, back, k
     cdef bint even = self.goes_steadily(times)
     cdef int64_t* heads
-    if n < least_directly(held) or not held or not (even or self.may_lie_in_order(times)):
+    if n < least_directly(held) or not held or not (even or self.may_lie_in_order(times, row)):
         return 0
     if out != NULL and even:
         totals_directly(self, values, n, held, out[0] + row)
     elif out != NULL:
-        n = totals_by_time(self, values, times, n, held, row, out[0] + row)
+        n = totals_by_time(self, values, times, n, held, row if times == self.given + row else row - self.risen_from, out[0] + row)
     elif not even:
         n = ordered(times, n)
     if n < least_directly(held):
@@ -82,20 +82,22 @@ cdef bint settle_directly(
     Batching self, const double* values, const int64_t* times, int64_t n, int64_t head, bint even, double** out, int64_t row
 ) except -1 nogil:
     """n readings are in, of which and of those before leaves from `head` on are left. False: no memory, and nothing has changed."""
+    cdef const int64_t* given = self.given + row
     cdef int64_t before = self.engine.head, held = self.engine.tail - before, stays = self.engine.tail + n - head
     cdef int taken = False
     if self.timed and not (
-        self.move_times(head, times[n - stays], stays) if even else self.hold_times(head, times + n - stays, stays)
+        self.move_times(head, times[n - stays], stays) if even else self.hold_times(head, given + n - stays, stays)
     ):
-        self.hold_times(before, times - held, held)  # for which there is room: they were there
+        self.hold_times(before, given - held, held)  # for which there is room: they were there
         return False
     try:
         taken = self.engine.adopt(<const Slot*> values + n - stays, head, stays)
     finally:
         if self.timed and not taken:
-            self.hold_times(before, times - held, held)
+            self.hold_times(before, given - held, held)
     if self.timed:
         self.newest_of_block = times[n - 1]
+        note_late(self, times, given, n - stays, n)
     if out == NULL or self.as_is:
         self.took_block(times, n, n)
     else:

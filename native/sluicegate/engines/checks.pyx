@@ -131,32 +131,42 @@ def first_not_positive(const double[::1] values not None, int64_t dimensions, in
 
 def first_late(const int64_t[::1] times not None):
     """Index of the first time beyond ±2^61 µs; −1 where all may enter."""
-    cdef Py_ssize_t count = times.shape[0], i = 0
-    cdef const uint64_t* all
+    cdef Py_ssize_t count = times.shape[0], i
     if not count:
         return -1
-    all = <const uint64_t*> &times[0]
     with nogil:
-        while count - i > AT_ONCE and not lanes_far(all + i, AT_ONCE):
-            i += AT_ONCE
-        while i < count and -TIMES <= times[i] <= TIMES:
-            i += 1
+        i = first_beyond(&times[0], count)
+    return i
+
+
+cdef int64_t first_beyond(const int64_t* times, int64_t count) noexcept nogil:
+    cdef int64_t i = 0
+    while count - i > AT_ONCE and not lanes_far(<const uint64_t*> times + i, AT_ONCE):
+        i += AT_ONCE
+    while i < count and -TIMES <= times[i] <= TIMES:
+        i += 1
     return i if i < count else -1
 
 
 def even_step(const int64_t[::1] times not None):
     """How far apart the times are where each is as far after the one before it, and all may enter; else −1."""
-    cdef int64_t count = times.shape[0], i = 0, step
-    cdef const uint64_t* all
+    cdef int64_t count = times.shape[0], step
+    if not count:
+        return -1
+    with nogil:
+        step = step_of(&times[0], count)
+    return step
+
+
+cdef int64_t step_of(const int64_t* times, int64_t count) noexcept nogil:
+    cdef int64_t i = 0, step
     if count < 2 or not (-TIMES <= times[0] <= TIMES and -TIMES <= times[count - 1] <= TIMES):
         return -1
     step = times[1] - times[0]
     if step < 0 or times[count - 1] - times[0] != step * (count - 1) or step > 2 * TIMES // (count - 1):
         return -1
-    all = <const uint64_t*> &times[0]
-    with nogil:
-        while i < count and times_even(all + i, min(count - i, AT_ONCE + 1), step):
-            i += AT_ONCE
+    while i < count and times_even(<const uint64_t*> times + i, min(count - i, AT_ONCE + 1), step):
+        i += AT_ONCE
     return step if i >= count else -1
 
 

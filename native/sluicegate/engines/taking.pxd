@@ -12,6 +12,14 @@ cdef enum:  # a plain window by count of one component and one answer, by what i
     BY_LOGARITHM = 3
     BY_MOMENTS = 4
 
+ctypedef struct Flat:  # a batch in buffers that are held for as long as it lasts
+    Py_buffer value_view
+    Py_buffer time_view
+    const double* values
+    const int64_t* times  # NULL: none were given
+    int64_t count
+    int64_t step  # the times are so far apart each; −1: they are not
+
 
 cdef class Taking(Batching):
     cdef bint plain  # an exact window by count or time whose engine has all at hand
@@ -25,7 +33,7 @@ cdef class Taking(Batching):
     cdef int take_given(self, value, time) except -1
     cdef int64_t time_from(self, time) except? -1
     cdef object answer(self)
-    cdef int take_column(self, const double* values, int64_t count, double* out) except -1
+    cdef int take_flat(self, const Flat* flat, double** out) except -1
     cdef int way_of(self) noexcept
     cdef int take_any(self, const double* values, const int64_t* time, double* out) except -1 nogil
     cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil  # a row of answers

@@ -3,11 +3,12 @@
 from cpython cimport array
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from libc.math cimport fabs, isnan, log
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport strcmp
+from libc.string cimport memset, strcmp
 
 from sluicegate.engines.answers cimport (
     BY_COUNT, BY_TIME, CUSTOM, K_RATE, Cut, Output, bucket_answer, exact_answer, is_slot, is_whole, may_lack, spread,
@@ -15,7 +16,7 @@ from sluicegate.engines.answers cimport (
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.batching cimport Batching, of_nothing
 from sluicegate.engines.bucket_lengths cimport LONGEST
-from sluicegate.engines.checks cimport first_not_entering, new_column
+from sluicegate.engines.checks cimport first_beyond, first_not_entering, new_column, step_of
 from sluicegate.engines.chunks cimport ask_for
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Slot, lift
 from sluicegate.engines.small cimport opens_many, take_small
@@ -32,10 +33,13 @@ cdef extern from "exponential.h" nogil:
 
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
+cdef array.array NO_DOUBLES = array.array("d")
+cdef array.array NO_LONGS = array.array("q")
 cdef enum:
     SHORT_RUN = 8  # readings that joined: the next are rather taken one by one
     LEAST_BATCH = 4  # readings: fewer are taken one by one
     ASKED_FOR = 1 << 16  # bytes of a batch and of its results whose pages are looked up at once
+    MOST_COLUMNS = 16  # pointers on the stack
 
 
 cdef class Taking(Batching):
@@ -121,40 +125,41 @@ cdef class Taking(Batching):
         found = self.answer()
         return {self.names[0]: found} if self.answers == 1 else found
 
-    def column_after(self, values):
-        """`insert_many` without times into a window of one dimension and one aggregate: its column.
+    def columns_after(self, values, times, bint results):
+        """`insert_many` of flat buffers, or plain lists, where every aggregate has a column: these by name, none where not asked for.
 
-        None, and nothing has changed: `values` is no flat buffer of float64, or some may not enter.
+        None, and nothing has changed: the batch is empty, of another type or shape, or some of it may not enter.
         """
-        cdef Py_buffer view
-        cdef array.array column = None
-        if not PyObject_CheckBuffer(values):
+        cdef double* out[MOST_COLUMNS]
+        cdef array.array column
+        cdef Flat flat
+        cdef dict found = None
+        cdef int k
+        if self.answers > MOST_COLUMNS or (times is None and self.policy == BY_TIME):
             return None
+        memset(&flat, 0, sizeof(Flat))
         try:
-            PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
-        except (BufferError, ValueError):
-            return None
-        try:
-            if not is_flat(&view):
-                return None
-            ask_for(view.buf, min(view.len, ASKED_FOR))
-            if first_not_entering(<const double*> view.buf, view.shape[0]) < 0:
-                column = new_column(view.shape[0])
-                ask_for(column.data.as_voidptr, min(view.len, ASKED_FOR))
-                self.take_column(<const double*> view.buf, view.shape[0], column.data.as_doubles)
+            if lies_flat(&flat, values, times, self.p.dimensions) and may_enter_all(&flat):
+                found = {}
+                for k in range(self.answers if results else 0):
+                    column = found[self.names[k]] = new_column(flat.count)
+                    out[k] = column.data.as_doubles
+                    ask_for(out[k], min(flat.count * <int64_t> sizeof(double), ASKED_FOR))
+                self.take_flat(&flat, out if results else NULL)
         finally:
-            PyBuffer_Release(&view)
-        return column
+            let_go_of(&flat)
+        return found
 
-    cdef int take_column(self, const double* values, int64_t count, double* out) except -1:
+    cdef int take_flat(self, const Flat* flat, double** out) except -1:
         self.enter()
         try:
             if self.condition.growing:
-                self.refuse_fall(values, count)
+                self.refuse_fall(flat.values, flat.count)
+            self.step = flat.step
             with nogil:
-                self.run(values, NULL, count, &out, False)
+                self.run(flat.values, flat.times, flat.count, out, False)
         finally:
-            self.busy = False
+            self.busy, self.step = False, -1
         return 0
 
     def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out, int64_t step=-1):
@@ -320,11 +325,7 @@ cdef class Taking(Batching):
         return 0
 
 
-cdef inline bint is_flat(const Py_buffer* view) noexcept:
-    """Numbers that lie as float64, one after the other, and there are some."""
-    if view.ndim != 1 or view.itemsize != sizeof(double) or view.shape[0] == 0 or view.format == NULL:
-        return False
-    return not (strcmp(view.format, "d") and strcmp(view.format, "@d") and strcmp(view.format, "=d"))
+include "taking_flat.pxi"
 
 
 # a reading of a plain window

@@ -3,9 +3,11 @@
 #define SLUICEGATE_TIMES
 
 #include <stdint.h>
+#include <string.h>
 #include "lanes.h"
 
 enum {
+    SLUICEGATE_RISEN = 256,  /* times among which a late one is looked for */
     SLUICEGATE_NEAR = 32,  /* readings whose heads are guessed together */
     SLUICEGATE_CLOSE = 2,  /* times looked at before and after a guess there, at first */
     SLUICEGATE_AROUND = 3  /* and elsewhere: right where fewer readings too many or too few have left */
@@ -19,6 +21,32 @@ SLUICEGATE_LANES_OF static int times_even(const uint64_t *times, int64_t n, uint
     if (odd) return 0;
     for (int64_t j = 4; j < n - 1; j++) odd |= (times[j + 1] - times[j]) ^ step;
     return odd == 0;
+}
+
+/* Whether each of n times is no earlier than the one before it. */
+SLUICEGATE_LANES_OF static int times_in_order(const uint64_t *times, int64_t n)
+{
+    uint64_t late = 0;
+    for (int64_t j = 1; j < n; j++) late |= times[j] - times[j - 1];
+    return !(late >> 63);
+}
+
+/* Each time becomes the greatest up to it: most are. */
+__attribute__((unused)) static void times_raised(int64_t *times, int64_t n)
+{
+    if (times_in_order((const uint64_t *) times, n)) return;
+    for (int64_t j = 1; j < n; j++) times[j] = times[j] > times[j - 1] ? times[j] : times[j - 1];
+}
+
+/* The same of times that stand elsewhere, some at a time. */
+__attribute__((unused)) static void times_risen(const int64_t *times, int64_t *out, int64_t n)
+{
+    for (int64_t j = 0, k; j < n; j += k) {
+        k = n - j < SLUICEGATE_RISEN ? n - j : SLUICEGATE_RISEN;
+        memcpy(out + j, times + j, k * sizeof(int64_t));
+        if (j && out[j] < out[j - 1]) out[j] = out[j - 1];
+        times_raised(out + j, k);
+    }
 }
 
 /* out[j] = times[j] − first; whether all of them fit. */
