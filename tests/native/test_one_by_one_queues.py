@@ -1,4 +1,4 @@
-"""Readings one by one through the quick ways of the engines with a queue: bit for bit the twin's, whatever comes between."""
+"""Readings one by one through the quick ways of the engines with a queue: the twin's bits, whatever comes between."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from sluicegate.errors import InputError
 from sluicegate.reference import core as pure
 
 QUESTIONS = {
-    "sum": sg.sum(), "mean": sg.mean(), "std": sg.std(), "variance": sg.variance(), "geometric_mean": sg.geometric_mean(),
+    "sum": sg.sum(), "mean": sg.mean(), "std": sg.std(), "variance": sg.variance(),
+    "geometric_mean": sg.geometric_mean(),
     "two": {"mean": sg.mean(), "count": sg.count()}, "max": sg.max(), "min": sg.min(),
     "mixed": {"first": sg.first(), "sum": sg.sum(), "argmin": sg.argmin()},
 }  # fmt: skip
@@ -31,9 +32,7 @@ PAIRS = [
 SIZES = (*range(1, 20), 31, 32, 33, 63, 64, 65, 100, 128, 129, 300, 1000)
 
 
-def windows(
-    engine: str, question: str, policy: Any, monkeypatch: pytest.MonkeyPatch
-) -> tuple[sg.Window, sg.Window]:
+def windows(engine: str, question: str, policy: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[sg.Window, sg.Window]:
     """The same window compiled and as the readable twin."""
     made = []
     for module in (compiled, pure):
@@ -44,7 +43,9 @@ def windows(
 
 def drawn(rng: random.Random) -> float:
     """Numbers whose sums depend on the order, some of which hide all others while they are inside."""
-    return rng.choice((1.0, 1e9 * rng.random() + 1, rng.uniform(1, 9), rng.uniform(1, 9), rng.choice((2.0, 1e17, 1e-9))))
+    return rng.choice(
+        (1.0, 1e9 * rng.random() + 1, rng.uniform(1, 9), rng.uniform(1, 9), rng.choice((2.0, 1e17, 1e-9)))
+    )
 
 
 def state(window: sg.Window, by_time: bool = False) -> tuple[Any, ...]:
@@ -81,7 +82,7 @@ def disturb(rng: random.Random, one: sg.Window, two: sg.Window, now: int | None,
 def test_one_by_one_is_the_twin_to_the_bit(
     engine: str, question: str, by_time: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every result of runs of `slide`, with evictions, refused and late readings and, but for soe, batches in between."""
+    """Every result of `slide`, with evictions, refused and late readings and, but for soe, batches in between."""
     rng = random.Random(f"{engine} {question} {by_time}")
     for size in SIZES:
         policy = (sg.policies.time if by_time else sg.policies.count)(size, hop=rng.choice((1, 1, 1, 3)))
@@ -127,7 +128,7 @@ def test_a_caller_in_compiled_code_gets_what_slide_gives(engine: str, question: 
 @pytest.mark.parametrize("question", ["sum", "geometric_mean", "std"])
 @pytest.mark.parametrize("size", [2, 16, 500])
 def test_soe_does_not_drift_one_by_one(question: str, size: int) -> None:
-    """Over many turns, through totals taken anew, with great values that come and leave: as close to the oracle as before."""
+    """Over many turns, through totals taken anew, with great values that come and leave: as close to the oracle."""
     rng = random.Random(f"{question} {size}")
     near = 1e-9 if question == "std" else 1e-13
     one, two = (sg.Window(QUESTIONS[question], policy=sg.policies.count(size), engine=e) for e in ("soe", "recalc"))
