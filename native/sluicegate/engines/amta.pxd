@@ -57,10 +57,11 @@ cdef class Amta(Engine):
     cdef Slot* calm_lefts  # R0 for the head `lefts_from` and those after it
     cdef int64_t lefts_from
     cdef Slot* next_leaf  # where the next leaf goes
-    cdef bint flat_out  # while it is calm: the levels are laid out flat (few.pxd)
-    cdef Slot* few  # those levels, and R0 for the leftmost tree's heads: the nodes are there only
-    cdef int64_t most_few  # readings they are for, a power of two
-    cdef int64_t origin  # of their indices
+    cdef bint flat_out  # the leaves lie in a ring, and there are no nodes (few.pxd)
+    cdef Slot* few  # that ring, and behind it R0 for the leftmost tree's heads
+    cdef int64_t most_few  # leaves there is room for
+    cdef int64_t origin  # the leaf at its beginning, now or once
+    cdef Slot** spread  # while a bulk eviction looks at them: where node 0 of each level would be; else NULL
 
     cdef Slot* place_of_bucket(self) except NULL nogil  # where the next leaf goes; it may be written before it is pushed
     cdef void push_placed(self) noexcept nogil  # pushes the leaf that has been written there

@@ -24,7 +24,10 @@ from sluicegate.engines.eights cimport (
     EIGHT, LEVELS_OF_EIGHT, Beside, Eights, begin_beside, beside_any_by, beside_by, combine_pairs, end_beside, extend, go_on, has_loops,
     lefts_of_eight, raise_eight,
 )
-from sluicegate.engines.few cimport FEW, LEAST_FEW, find_flat_lefts, flat_at, left_at, look_ahead, room_of_few, slots_of_few, step_flat
+from sluicegate.engines.few cimport (
+    FEW, FEW_MERGED, LEAST_SPARE, Spread, begin_few, end_of_leftmost, extend_few, few_at, few_place, find_few_lefts, heads_of_few, leaves_of_few, left_at,
+    look_ahead, measure_few, restart_few_left, restart_few_right, room_for_few, slots_of_few, spread, turn_few,
+)
 from sluicegate.engines.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
     kernel_of_step, width_of,
@@ -142,6 +145,8 @@ cdef class Amta(Engine):
             copy(self.p, self.place_of_bucket(), leaf)
             push_bucket(self)
             return 0
+        if self.flat_out:
+            bring_back(self)
         self.unsettle()
         self.freshen()
         self.return_chunk()
@@ -180,7 +185,9 @@ cdef class Amta(Engine):
         if not self.stale:
             return
         self.stale = False
-        if self.depth == 1:
+        if self.flat_out:
+            freshen_few(self)
+        elif self.depth == 1:
             compute_left(self, any_op)
         else:
             add_newest(self, any_op)
@@ -206,12 +213,14 @@ cdef class Amta(Engine):
 
     cdef void join(self, const Slot* reading) noexcept nogil:
         """Fold a reading into the newest leaf, which has no parent yet."""
-        cdef Slot* newest = self.node(0, self.tail - 1)
+        cdef Slot* newest = self.leaf(self.tail - 1)
         combine(self.p, newest, newest, reading)
         self.touched()
 
     cdef void touched(self) noexcept nogil:
         self.unsettle()
+        if self.flat_out:
+            self.calm_tail = self.calm_end = -1
         self.stale = True
 
     # Algorithms 6 and 7: single eviction
@@ -220,6 +229,9 @@ cdef class Amta(Engine):
         """Evict the oldest leaf (Algorithms 6 and 7)."""
         if self.kernel == ANY:
             pop_bucket(self)
+            return
+        if self.flat_out:
+            leave_few(self, self.head + 1, False)
             return
         self.unsettle()
         self.freshen()
@@ -234,6 +246,10 @@ cdef class Amta(Engine):
 
     cdef void pop_to(self, int64_t head) noexcept nogil:
         """One by one, or, where more than about log n leave, at once."""
+        if self.flat_out:
+            if head > self.head:
+                leave_few(self, head, False)
+            return
         self.unsettle()
         if head - self.head > singles(self.tail - self.head):
             self.freshen()
@@ -355,6 +371,8 @@ cdef class Amta(Engine):
 
     cdef int run(self, const Block* block) except -1 nogil:
         """Runs between the rare changes of the leftmost tree are taken level by level, the rest one by one."""
+        if self.flat_out:
+            bring_back(self)
         if self.calm:
             self.unsettle()
         self.freshen()
@@ -381,6 +399,8 @@ cdef class Amta(Engine):
         cdef int64_t held = self.tail - self.head
         if self.p.width > 1 or not LEAST_STEADILY <= held <= MOST_STEADILY or self.base or self.pool.of[LARGE_KIND].used:
             return False
+        if self.flat_out:
+            bring_back(self)
         if self.kernel == ADD:
             return go_steadily(self, add_op, leaves, n, totals)
         if self.kernel == LEAST:
@@ -397,6 +417,8 @@ cdef class Amta(Engine):
 
     cdef int run_unevenly(self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals) except -1 nogil:
         """The same of readings of which any number leaves at a time."""
+        if self.flat_out:
+            bring_back(self)
         if self.kernel == ADD:
             return go_unevenly(self, add_op, leaves, times, span, n, totals)
         if self.kernel == LEAST:
@@ -420,6 +442,8 @@ cdef class Amta(Engine):
 
     cdef int adopt(self, const Slot* leaves, int64_t head, int64_t held) except -1 nogil:
         """R0 and R1, too, are then what the leaves alone give."""
+        if self.flat_out:
+            bring_back(self)
         self.unsettle()
         self.freshen()
         begin_batch(&self.pool)
@@ -585,12 +609,18 @@ cdef class Amta(Engine):
         cdef int64_t head
         self.unsettle()
         self.freshen()
-        self.refresh_spine()
-        head = self.first_kept(leaves, context)
+        if self.flat_out:
+            head = first_kept_of_few(self, leaves, context)
+        else:
+            self.refresh_spine()
+            head = self.first_kept(leaves, context)
         if head < 0:
             return -1
         if head > self.head:
-            self.leap_to(head)
+            if self.flat_out:
+                leave_few(self, head, True)
+            else:
+                self.leap_to(head)
         return 0
 
     cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil:
@@ -602,7 +632,7 @@ cdef class Amta(Engine):
             if start < self.first(level):
                 start = self.first(level)
             for index in range(start, self.end(level)):
-                answer = leaves(context, self.longer(started, self.node(level, index)))
+                answer = leaves(context, self.longer(started, known(self, level, index)))
                 if answer < 0:
                     return -1
                 if answer == 0:
@@ -620,7 +650,7 @@ cdef class Amta(Engine):
             if index < self.first(level):
                 index += 1
                 continue
-            answer = leaves(context, self.longer(started, self.node(level, index)))
+            answer = leaves(context, self.longer(started, known(self, level, index)))
             if answer < 0:
                 return -1
             if answer == 1:
@@ -658,6 +688,8 @@ cdef class Amta(Engine):
         cdef int64_t last = self.tail - 1
         cdef Slot* newest = self.spare + 2 * self.p.width
         cdef Queue* lowest = &self.level[self.base]
+        if self.flat_out:
+            bring_back(self)
         self.unsettle()
         self.apart, self.most_together = True, -1 if self.pool.together else most_together(1)
         see_to_layout(self, self.tail - self.head)
@@ -690,11 +722,14 @@ cdef class Amta(Engine):
         return self.spare
 
     cdef const Slot* rest(self) noexcept nogil:
-        cdef Slot* top
+        cdef const Slot* top
         self.unsettle()
         self.freshen()
-        top = self.stack + (self.stacked - 1) * self.p.width
-        if not self.stacked:
+        if self.flat_out:
+            top = rest_of_left(self)
+        else:
+            top = self.stack + (self.stacked - 1) * self.p.width if self.stacked else NULL
+        if top == NULL:
             return self.right if self.has_right else NULL
         if not self.has_right:
             return top
@@ -705,16 +740,23 @@ cdef class Amta(Engine):
         self.unsettle()
         if self.tail - self.head < 2:
             return False
+        if self.flat_out:
+            self.measure()
         if self.depth == 1:  # a pair: the newest leaf is part of the leftmost tree
-            left[0], top[0], base[0] = self.node(0, self.head), NULL, NULL
+            left[0], top[0], base[0] = self.leaf(self.head), NULL, NULL
             return True
         left[0] = self.left
-        top[0] = self.stack + (self.stacked - 1) * self.p.width if self.stacked else NULL
         base[0] = self.base_of_right if self.has_base else NULL
+        if self.flat_out:
+            top[0] = rest_of_left(self)
+            return True
+        top[0] = self.stack + (self.stacked - 1) * self.p.width if self.stacked else NULL
         return True
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
-        if self.flat_out or self.lies_flat:
+        if self.flat_out:
+            return few_at(self, index, self.p.width)
+        if self.lies_flat:
             self.unsettle()
         return self.node(0, index)
 
@@ -738,6 +780,8 @@ cdef class Amta(Engine):
     cdef int begin(self, int64_t head) except -1:
         cdef int level
         self.unsettle()
+        if self.flat_out:
+            forget_few(self, self.tail)
         for level in range(LEVELS):
             if not self.level[level].behind:
                 clear(&self.pool, &self.level[level])
@@ -747,6 +791,8 @@ cdef class Amta(Engine):
 
     cdef int finish(self, const Slot* left, const Slot* right) except -1:
         """The stack is a function of the leaves; R0 and R1 depend on how the window came to be."""
+        if self.flat_out:
+            bring_back(self)
         self.unsettle()
         self.rebuild()
         if left == NULL:
@@ -764,6 +810,8 @@ cdef class Amta(Engine):
     cdef int check(self) except -1:
         self.unsettle()
         self.freshen()
+        if self.flat_out:
+            return check_few(self)
         self.check_nodes()
         return self.check_stack()
 
@@ -800,6 +848,7 @@ cdef class Amta(Engine):
 include "amta_layout.pxi"
 include "amta_forest.pxi"
 include "amta_one.pxi"
+include "amta_few.pxi"
 include "amta_block.pxi"
 include "amta_steady.pxi"
 include "amta_levels.pxi"
