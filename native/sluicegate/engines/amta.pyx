@@ -81,7 +81,7 @@ cdef class Amta(Engine):
         dispose(&self.pool, self.level)
         free(self.left)
         free(self.stack)
-        self.return_lefts()
+        return_lefts(self)
         if self.lefts != NULL:
             free(self.lefts - EIGHT * self.p.width)
         put_back(ROOM_OF_LEVELS, self.flat)
@@ -104,19 +104,6 @@ cdef class Amta(Engine):
             raise MemoryError(f"amta: no memory for {3 + self.room} partials of {p.width} slots")
         self.right = self.left + p.width
         self.base_of_right = self.right + p.width
-        return 0
-
-    cdef int reach(self, int level) except -1 nogil:
-        """Up to which level there are chunks, and room on the stack for those levels."""
-        cdef Slot* stack
-        cdef int room = level + 8
-        if level + 3 > self.room:
-            stack = <Slot*> realloc(self.stack, room * self.p.width * sizeof(Slot))
-            if stack == NULL:
-                with gil:
-                    raise MemoryError(f"amta: no memory for {room} partials of {self.p.width} slots")
-            self.stack, self.room = stack, room
-        self.reached = level
         return 0
 
     # the shape
@@ -150,7 +137,7 @@ cdef class Amta(Engine):
         self.unsettle()
         self.freshen()
         self.return_chunk()
-        self.make_room(0, self.tail)
+        make_room(self, 0, self.tail)
         if self.kernel == ADD:
             push_by(self, add_op, leaf)
         elif self.kernel == GREATEST:
@@ -164,7 +151,7 @@ cdef class Amta(Engine):
     cdef Slot* place_of_bucket(self) except NULL nogil:
         self.unsettle()
         self.return_chunk()
-        self.make_room(0, self.tail)
+        make_room(self, 0, self.tail)
         return spot(self, 0, self.tail, self.p.width)
 
     cdef void push_placed(self) noexcept nogil:
@@ -191,25 +178,6 @@ cdef class Amta(Engine):
             compute_left(self, any_op)
         else:
             add_newest(self, any_op)
-
-    cdef int make_room(self, int level, int64_t index) except -1 nogil:
-        """Reserve whatever appending this node may need, so that nothing fails half-way."""
-        cdef int64_t pair
-        cdef Queue* queue
-        if level == 0:
-            see_to_layout(self, index + 1 - self.head)
-        while True:
-            queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if level > self.reached:
-                self.reach(level)
-            if not queue.behind and not has_room(&self.pool, queue, index) and reserve_at(self, level, queue, index) < 0:
-                with gil:
-                    raise MemoryError(f"amta: no memory for node {index} of level {level}")
-            pair = (index >> 1) - 1
-            if index & 1 or pair < self.first(level + 1):
-                return 0
-            level += 1
-            index = pair
 
     cdef void join(self, const Slot* reading) noexcept nogil:
         """Fold a reading into the newest leaf, which has no parent yet."""
@@ -253,7 +221,7 @@ cdef class Amta(Engine):
         self.unsettle()
         if head - self.head > singles(self.tail - self.head):
             self.freshen()
-            self.leap_to(head)
+            leap_to(self, head)
             return
         while self.head < head:
             self.pop()
@@ -265,29 +233,6 @@ cdef class Amta(Engine):
             return
         compute_left(self, any_op)
         compute_right(self, any_op)
-
-    cdef void leap_to(self, int64_t head) noexcept nogil:
-        """Evict many at once."""
-        self.ask_for_spine(head)
-        self.drop_to(head)
-        self.measure()
-        self.rebuild()
-
-    cdef void ask_for_spine(self, int64_t head) noexcept nogil:
-        """Have all fetched that a leap reads: some of it has not been looked at for long, and no level waits for another then."""
-        cdef int level, depth = self.depth
-        cdef int64_t w = self.p.width
-        cdef Queue* queue
-        for level in range(depth):
-            queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            ask_for_place(queue, head >> level, queue.begin)
-            ask_for_place(queue, (head >> level) + 1, self.end(level) - 1 >> queue.shift)
-        for level in range(depth):
-            queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            ask_for_link(queue, head >> level)
-            prefetch(node_at(queue, w, head >> level))
-            prefetch(node_at(queue, w, (head >> level) + 1))
-            prefetch(node_at(queue, w, self.end(level) - 1))
 
     cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head; chunks that lie wholly before it return to the free list."""
@@ -336,7 +281,7 @@ cdef class Amta(Engine):
         self.calm_jump = min(top, 15)  # fewer than the least number that leaves at once, and than `lefts` holds
         if most <= 0 or head >= falls or head - self.head > self.calm_jump:
             return False
-        self.room_for_lefts(AHEAD)
+        room_for_lefts(self, AHEAD)
         if self.tail >= self.calm_tail:
             most = min(most, 1 if self.pool.surplus else AHEAD)
             if head >= self.calm_head:  # R0 is due at this very reading: not again at the same
@@ -345,27 +290,12 @@ cdef class Amta(Engine):
             if self.pool.together:
                 begin_stretch(self, most)
                 return True
-            most = self.until_room_ends(min(most, run_at(&self.level[0], self.tail)))
+            most = until_room_ends(self, min(most, run_at(&self.level[0], self.tail)))
             if not self.pool.of[LARGE_KIND].used:  # else at another reading: a great window's chunks are not at hand
                 self.let_go()
             self.make_room_for(self.tail + most)
             self.next_leaf, self.calm_tail = self.node(0, self.tail), self.tail + most
         return True
-
-    cdef int64_t until_room_ends(self, int64_t most) noexcept nogil:
-        """So many leaves, and no more than need a new chunk for the next one: where many levels need one, one after the other."""
-        cdef int level = 0
-        cdef bint great = self.pool.of[LARGE_KIND].used > 0
-        cdef int64_t end
-        cdef Queue* queue
-        while ((self.tail + most + 1) >> level) > (self.tail + 1) >> level:
-            queue = &self.level[level]
-            end = queue.end << queue.shift
-            end = end if level == 0 else ((end + 2) << level) - 2  # the first leaf whose node has no room
-            if end > self.tail and (great or queue.shift >= self.pool.shift):  # of short chunks one is at hand, or soon had
-                most = min(most, end - self.tail)
-            level += 1
-        return most
 
     # a block of readings
 
@@ -391,7 +321,7 @@ cdef class Amta(Engine):
         finally:
             if not block.more:
                 self.end_block()
-        self.prepare_chunks(block.n)
+        prepare_chunks(self, block.n)
         return 0
 
     cdef int run_steadily(self, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil:
@@ -448,7 +378,7 @@ cdef class Amta(Engine):
         self.freshen()
         begin_batch(&self.pool)
         try:
-            self.reserve_levels(held)
+            reserve_levels(self, held)
             take_over(self, any_op, leaves, head, held)
             self.unsettle()
             self.rebuild()
@@ -470,137 +400,12 @@ cdef class Amta(Engine):
                 share_chunks(self, level)
         put_back(ROOM_OF_LEVELS, self.flat)
         self.flat = NULL
-        self.return_lefts()
-
-    cdef void return_lefts(self) noexcept nogil:
-        if self.lent:
-            put_back(ROOM_OF_LEFTS, self.lefts - EIGHT * self.p.width)
-            self.lefts, self.most_left, self.lent = self.own_lefts, self.own_most_left, False
-
-    cdef inline void prepare_chunks(self, int64_t n) noexcept nogil:
-        """In proportion to the block, have chunks ready for single readings after it."""
-        while n >= PREPARES and prepare(&self.pool):
-            n -= PREPARES
-
-    cdef int64_t quiet(self, const Block* block, int64_t done) noexcept nogil:
-        """How many readings from `done` on neither let the leftmost tree grow nor lower it, nor let many leave at once."""
-        cdef int top = self.depth - 1
-        cdef int64_t most, last, low = done, high, middle
-        if top < 2:
-            return 0
-        most = ((((self.tail + 1) >> top) + 1) << top) - self.tail - 2
-        most = min(most, block.n - done)
-        last = min((self.end(top) << top) - 1, self.head + self.most_left)
-        if most <= 0 or block.heads[done] > last:
-            return 0
-        high = done + most
-        middle = done + last + 1 - block.heads[done]  # where one leaves for each that comes
-        if middle < high and block.heads[middle] == last + 1 and block.heads[middle - 1] == last:
-            high = middle
-        elif block.heads[high - 1] > last:  # the readings after which the head is at most `last`
-            while high - low > 1:
-                middle = (low + high) >> 1
-                if block.heads[middle] <= last:
-                    low = middle
-                else:
-                    high = middle
-        if block.jump <= top:  # fewer than the least number that leaves at once
-            return high - done
-        last = self.head
-        for middle in range(done, high):
-            if block.heads[middle] - last > top and block.heads[middle] - last > singles(self.tail + middle - done + 1 - last):
-                return middle - done
-            last = block.heads[middle]
-        return high - done
-
-    cdef int room_for_lefts(self, int64_t n) except -1 nogil:
-        """Room for the R0s of n readings, and for eight before them that are computed with them and never read."""
-        cdef int64_t most = max(min(n, SLOTS_OF_LEFTS // self.p.width), 15)
-        cdef Slot* room
-        if most <= self.most_left:
-            return 0
-        room = <Slot*> calloc((most + 1 + EIGHT) * self.p.width, sizeof(Slot))
-        if room == NULL:
-            with gil:
-                raise MemoryError(f"amta: no memory for a block of {most} partials of {self.p.width} slots")
-        if self.lefts != NULL:
-            free(self.lefts - EIGHT * self.p.width)
-        self.lefts, self.most_left = room + EIGHT * self.p.width, most
-        return 0
-
-    cdef int lend_lefts(self, int64_t n) except -1 nogil:
-        """The same for a block, from the process: the window keeps no more than single readings need."""
-        cdef int64_t most = max(min(n, SLOTS_OF_LEFTS // self.p.width), 15)
-        cdef Slot* room
-        if most <= self.most_left:
-            return 0
-        self.return_lefts()
-        room = <Slot*> lend(ROOM_OF_LEFTS, (max(LEAST_LENT, most * self.p.width) + (1 + EIGHT) * self.p.width) * sizeof(Slot))
-        if room == NULL:
-            with gil:
-                raise MemoryError(f"amta: no memory for a block of {most} partials of {self.p.width} slots")
-        self.own_lefts, self.own_most_left, self.lent = self.lefts, self.most_left, True
-        self.lefts, self.most_left = room + EIGHT * self.p.width, most
-        return 0
-
-    cdef int reserve_levels(self, int64_t most) except -1 nogil:
-        """See to it that `open_levels` finds room for a forest of so many leaves once the present one is cleared."""
-        cdef int64_t needs[KINDS]
-        cdef int level = 0
-        cdef bint found = True
-        memset(needs, 0, sizeof(needs))
-        see_to_layout(self, most)
-        while found and (level == 0 or most >> level):
-            if not self.level[(self.base + level) & (LEVELS - 1)].behind:
-                found = foresee_queue(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], (most >> level) + 1, needs) == 0
-                share_chunks(self, level)
-            level += 1
-        if level > self.reached:
-            self.reach(level)
-        if not found or keep_ready(&self.pool, needs) < 0:
-            with gil:
-                raise MemoryError(f"amta: no memory for a forest of {most} leaves")
-        return 0
-
-    cdef void open_levels(self, int64_t most) noexcept nogil:
-        """Chunks for head … tail − 1, at most `most` of them, and for the nodes above, in place of those that are there."""
-        cdef int level
-        cdef Queue* queue
-        for level in range(self.reached + 1):
-            queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if not queue.behind:
-                shorten_queue(&self.pool, queue, self.first(level), self.end(level), (most >> level) + 1)
-        level = 0
-        while self.first(level) < self.end(level):
-            queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if not queue.behind:
-                open_queue(&self.pool, queue, self.first(level), self.end(level), (most >> level) + 1)
-                share_chunks(self, level)
-            level += 1
-        self.reached = level
+        return_lefts(self)
 
     cdef int make_room_for(self, int64_t tail) except -1 nogil:
         """Reserve what the leaves up to `tail` and the nodes above them need."""
         see_to_layout(self, tail - self.head)
-        return self.make_room_above(0, tail)
-
-    cdef int make_room_above(self, int level, int64_t tail) except -1 nogil:
-        """The same from this level on."""
-        cdef int64_t index, last
-        cdef Queue* queue
-        while True:
-            index, last = max(self.end(level), self.first(level)), ((tail + 1) >> level) - 2
-            if index > last:
-                return 0
-            queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if level > self.reached:
-                self.reach(level)
-            if queue.behind or has_room(&self.pool, queue, last):
-                pass
-            elif reserve_at(self, level, queue, index) < 0 or reserve_at(self, level, queue, last) < 0:
-                with gil:
-                    raise MemoryError(f"amta: no memory for the leaves up to {tail} at level {level}")
-            level += 1
+        return make_room_above(self, 0, tail)
 
     # Algorithm 2 on each tree of the forest: bulk eviction
 
@@ -612,74 +417,16 @@ cdef class Amta(Engine):
         if self.flat_out:
             head = first_kept_of_few(self, leaves, context)
         else:
-            self.refresh_spine()
-            head = self.first_kept(leaves, context)
+            refresh_spine(self)
+            head = first_kept(self, leaves, context)
         if head < 0:
             return -1
         if head > self.head:
             if self.flat_out:
                 leave_few(self, head, True)
             else:
-                self.leap_to(head)
+                leap_to(self, head)
         return 0
-
-    cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil:
-        cdef int level, answer
-        cdef int64_t index, start
-        cdef bint started = False
-        for level in range(self.depth - 1, -1, -1):
-            start = (self.end(level) - 1) & ~(<int64_t> 1)
-            if start < self.first(level):
-                start = self.first(level)
-            for index in range(start, self.end(level)):
-                answer = leaves(context, self.longer(started, known(self, level, index)))
-                if answer < 0:
-                    return -1
-                if answer == 0:
-                    return self.descend(level, index, started, leaves, context)
-                copy(self.p, self.spare + 2 * self.p.width, self.spare + 4 * self.p.width)
-                started = True
-        return self.tail
-
-    cdef int64_t descend(self, int level, int64_t index, bint started, Leaves leaves, void* context) noexcept nogil:
-        """The first leaf that stays, below a node that cannot leave as a whole."""
-        cdef int answer
-        while level > 0:
-            level -= 1
-            index = 2 * index
-            if index < self.first(level):
-                index += 1
-                continue
-            answer = leaves(context, self.longer(started, known(self, level, index)))
-            if answer < 0:
-                return -1
-            if answer == 1:
-                copy(self.p, self.spare + 2 * self.p.width, self.spare + 4 * self.p.width)
-                started = True
-                index += 1
-        return index
-
-    cdef const Slot* longer(self, bint started, const Slot* node) noexcept nogil:
-        """The prefix that leaves so far (at spare[2]) and one node more, at spare[4]; `total` writes neither."""
-        cdef Slot* out = self.spare + 4 * self.p.width
-        if started:
-            combine(self.p, out, self.spare + 2 * self.p.width, node)
-        else:
-            copy(self.p, out, node)
-        return out
-
-    cdef void refresh_spine(self) noexcept nogil:
-        """Recompute the first node of each level from the leaves that are still there."""
-        cdef int level
-        cdef int64_t child
-        cdef Slot* node
-        for level in range(1, self.depth):
-            child = self.first(level - 1)
-            node = self.node(level, child >> 1)
-            if child & 1:
-                copy(self.p, node, self.node(level - 1, child))
-            else:
-                combine(self.p, node, self.node(level - 1, child), self.node(level - 1, child + 1))
 
     # A2MTA II-D: level eviction
 
@@ -693,8 +440,8 @@ cdef class Amta(Engine):
         self.unsettle()
         self.apart, self.most_together = True, -1 if self.pool.together else most_together(1)
         see_to_layout(self, self.tail - self.head)
-        self.make_room(1, last >> 1)
-        self.refresh_spine()
+        make_room(self, 1, last >> 1)
+        refresh_spine(self)
         if last & 1 and last - 1 >= self.head:
             combine(self.p, newest, self.node(0, last - 1), self.node(0, last))
         else:
@@ -812,40 +559,14 @@ cdef class Amta(Engine):
         self.freshen()
         if self.flat_out:
             return check_few(self)
-        self.check_nodes()
-        return self.check_stack()
+        check_nodes(self)
+        return check_stack(self)
 
-    cdef int check_nodes(self) except -1:
-        cdef int level
-        cdef int64_t index
-        for level in range(1, self.depth):
-            for index in range(self.first(level) + 1, self.end(level)):
-                combine(self.p, self.spare, self.node(level - 1, 2 * index), self.node(level - 1, 2 * index + 1))
-                if memcmp(self.spare, self.node(level, index), self.p.width * sizeof(Slot)) != 0:
-                    raise InvariantError(f"node {index} of level {level} is not its children combined")
-        return 0
 
-    cdef int check_stack(self) except -1:
-        """Recompute the stack above a copy of it."""
-        cdef int level, kept = self.stacked
-        cdef size_t size = kept * self.p.width * sizeof(Slot)
-        cdef Slot* kept_stack = <Slot*> calloc(kept + 1, self.p.width * sizeof(Slot))
-        if kept_stack == NULL:
-            raise MemoryError("amta: no memory to verify")
-        memcpy(kept_stack, self.stack, size)
-        self.stacked = 0
-        for level in range(self.depth - 1, -1, -1):
-            stack_head(self, any_op, level)
-        level = self.stacked == kept and memcmp(kept_stack, self.stack, size) == 0
-        memcpy(self.stack, kept_stack, size)
-        self.stacked = kept
-        free(kept_stack)
-        if not level:
-            raise InvariantError("the stack is not what the heads of the levels give")
-        return 0
 
 
 include "amta_layout.pxi"
+include "amta_room.pxi"
 include "amta_forest.pxi"
 include "amta_one.pxi"
 include "amta_few.pxi"
@@ -853,24 +574,5 @@ include "amta_block.pxi"
 include "amta_steady.pxi"
 include "amta_levels.pxi"
 include "amta_buckets.pxi"
-
-
-cdef int chunk_shift(int64_t limit) noexcept:
-    """For a window of few buckets chunks of about an eighth of them, 4 to 256."""
-    cdef int shift = 2
-    while shift < 8 and (<int64_t> 8 << shift) < limit:
-        shift += 1
-    return shift
-
-
-cdef int stack_room(int64_t limit) noexcept:
-    """Levels that a forest of so many leaves may have: one more than a tree's, and one for the pair being begun.
-
-    Where any number may come, those of a few: `reach` makes more room.
-    """
-    cdef int levels = 2
-    if limit == 0:
-        return FEW_LEVELS
-    while limit >> (levels - 2):
-        levels += 1
-    return levels
+include "amta_bulk.pxi"
+include "amta_check.pxi"

@@ -41,9 +41,9 @@ cdef int bring_back(Amta self) except -1 nogil:
     cdef int64_t held = self.tail - self.head, head = self.head, whole
     cdef Slot* few = self.few
     self.measure()
-    self.reserve_levels(held)
+    reserve_levels(self, held)
     self.flat_out, self.few, self.calm_tail, self.calm_end = False, NULL, -1, -1
-    self.open_levels(held)
+    open_levels(self, held)
     whole = min(held, self.most_few - few_place(self, head))
     lay_leaves(self, few + few_place(self, head) * self.p.width, head, whole)
     lay_leaves(self, few, head + whole, held - whole)
@@ -206,7 +206,7 @@ cdef int64_t first_kept_of_few(Amta self, Leaves leaves, void* context) noexcept
     self.measure()
     spread(self, any_op, &s, self.head)
     self.spread = s.level
-    head = self.first_kept(leaves, context)
+    head = first_kept(self, leaves, context)
     self.spread = NULL
     return head
 

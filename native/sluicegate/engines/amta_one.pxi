@@ -104,7 +104,7 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
             self.let_go()
         return 1
     end_calm(self)
-    self.make_room(0, self.tail)
+    make_room(self, 0, self.tail)
     raise_node(self, op, leaf)
     self.tail -= 1
     block.heads, block.totals, block.more, block.soon = &head, out, False, NULL
@@ -130,7 +130,7 @@ cdef inline int go_on_calmly(Amta self) except -1 nogil:
         with gil:
             raise MemoryError(f"amta: no memory for leaf {self.tail}")
     if not has_room(&self.pool, &self.level[above], ((tail + 1) >> above) - 2):
-        self.make_room_above(above, tail)
+        make_room_above(self, above, tail)
     self.next_leaf, self.calm_tail = self.node(0, self.tail), tail
     return 0
 
