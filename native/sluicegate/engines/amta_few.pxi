@@ -110,7 +110,7 @@ cdef inline void step_few(Amta self, Op op, const Slot* leaf, int64_t head, bint
         grown = self.depth == before and not (self.tail + 1) & (((<int64_t> 1) << (before - 1)) - 1)
         if not grown:
             extend_few(self, op, leaf)
-    if leap or head - self.head > singles(self.tail - self.head):
+    if leap or head - self.head > 1 and head - self.head > singles(self.tail - self.head):
         self.head = fell = head
         self.measure()
     while self.head < head:
