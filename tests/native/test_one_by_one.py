@@ -136,9 +136,9 @@ def test_a_subclass_is_asked_for_each_reading() -> None:
 @pytest.mark.parametrize("by_time", [False, True], ids=["count", "time"])
 @pytest.mark.parametrize("question", ["sum", "std"])
 def test_few_readings_stay_laid_out(question: str, by_time: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs longer than the flat arrays, in small windows, bit for bit the twin's; all else finds the levels."""
+    """Runs often around the ring, in small windows, bit for bit the twin's; all else finds what it needs."""
     rng = random.Random(f"few {question} {by_time}")
-    for size in (2, 5, 16, 23, 63):
+    for size in (2, 5, 16, 23, 63, 200, 351, 352, 670, 704):
         policy = (sg.policies.time if by_time else sg.policies.count)(size)
         one, two = windows(QUESTIONS[question], policy, monkeypatch)
         now = 0
@@ -188,6 +188,45 @@ def test_any_number_evicted_by_hand_leaves_the_twin_to_the_bit(question: str, mo
         one.evict(count)
         two.evict(count)
         assert one.query() == two.query(), count
+        same_state(one, two)
+
+
+@pytest.mark.parametrize("question", ["sum", "max", "std"])
+def test_what_a_rule_lets_go_of_few_readings_is_the_twins(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bulk eviction asks about the same prefixes, and leaves the same behind; the window goes on where it lies."""
+    rng = random.Random(f"rule {question}")
+    for size in (1, 3, 7, 30, 64, 100, 257, 600):
+        one, two = windows(QUESTIONS[question], sg.policies.count(size), monkeypatch)
+        for _ in range(12):
+            for _ in range(rng.choice((1, 5, size, 2 * size))):
+                value = rng.uniform(1, 9)
+                assert one.slide(value) == two.slide(value)
+            steps, asked = rng.choice((0, 1, 4, 12, 99)), []
+            for window in (one, two):
+                seen: list[tuple[bytes, bytes]] = []
+
+                def leaves(total: bytes, old: bytes, seen: list[tuple[bytes, bytes]] = seen, steps: int = steps) -> bool:
+                    seen.append((total, old))
+                    return len(seen) <= steps
+
+                window._core.evict(leaves, True)
+                asked.append(seen)
+            assert asked[0] == asked[1]
+            assert len(one) == len(two)
+            one.verify()
+            same_state(one, two)
+
+
+@pytest.mark.parametrize("question", ["sum", "std"])
+def test_hops_over_few_readings_are_the_twins(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many leave at once, or none: by fewer and by more than a log n, up to all but the newest."""
+    rng = random.Random(f"hops {question}")
+    for size, hop in ((4, 4), (10, 3), (60, 9), (64, 64), (100, 20), (300, 12), (300, 150), (600, 7), (640, 600)):
+        one, two = windows(QUESTIONS[question], sg.policies.count(size, hop=hop), monkeypatch)
+        for i in range(5 * size + 50):
+            value = rng.uniform(1, 9)
+            assert one.slide(value) == two.slide(value), (size, hop, i)
+        one.verify()
         same_state(one, two)
 
 

@@ -58,8 +58,7 @@ def sizes_between(least: int, most: int) -> list[int]:
 @pytest.mark.parametrize(
     ("at_once", "least", "most", "times"),
     [
-        (1, 2**9, 650, 2.6),
-        (1, 650, 2**16, 2.5),
+        (1, 60, 2**16, 2.5),
         (30, 2**9, 2**13, 2.5),
         (100, 2**9, 2**17, 2.5),
         (1000, 2**9, 2**18, 2.5),
@@ -67,7 +66,7 @@ def sizes_between(least: int, most: int) -> list[int]:
     ],
 )
 def test_bytes_at_every_size(at_once: int, least: int, most: int, times: float) -> None:
-    """At most 2.5 times the partial wherever a queue moves to longer chunks; of 512 to 650 one by one a little more."""
+    """At most 2.5 times the partial wherever a queue moves to longer chunks; one by one from 60 readings on, in a ring."""
     over = {}
     for size in sizes_between(least, most):
         window = sg.Window(sg.sum(), policy=sg.policies.count(size), engine="amta")
@@ -88,7 +87,7 @@ def test_a_window_by_time_is_as_small_at_every_size() -> None:
 
 @pytest.mark.parametrize(
     ("size", "single", "batch"),
-    [(4, 2200, 350), (16, 3800, 760), (60, 7000, 1600), (64, 2900, 2300), (128, 3700, 3100), (256, 5900, 5300)],
+    [(4, 400, 350), (16, 500, 760), (60, 1100, 1600), (64, 1250, 2300), (128, 2100, 3100), (256, 3800, 5300)],
 )
 def test_bytes_of_small_windows(size: int, single: int, batch: int) -> None:
     """No more than docs/engines.md states; next to nothing when empty."""
@@ -98,6 +97,18 @@ def test_bytes_of_small_windows(size: int, single: int, batch: int) -> None:
     assert window.footprint.bytes <= single
     feed(window, 3 * max(size, 100), 100)
     assert window.footprint.bytes <= batch
+
+
+def test_a_window_of_few_is_laid_narrower_when_most_have_left() -> None:
+    """From 600 readings to 60, one by one: it is as small as others of so few."""
+    window = sg.Window(sg.sum(), policy=sg.policies.count(600), engine="amta")
+    feed(window, 2000, 1)
+    assert window.footprint.bytes > 9000
+    window.evict(580)
+    feed(window, 40, 1)
+    assert len(window) == 60
+    assert window.footprint.bytes <= 1100
+    window.verify()
 
 
 def feed(window: sg.Window, readings: int, at_once: int) -> None:

@@ -53,42 +53,24 @@ cdef class Amta(Engine):
     cdef Slot* calm_lefts  # R0 for the head `lefts_from` and those after it
     cdef int64_t lefts_from
     cdef Slot* next_leaf  # where the next leaf goes
-    cdef bint flat_out  # while it is calm: the levels are laid out flat (few.pxd)
-    cdef Slot* few  # those levels, and R0 for the leftmost tree's heads: the nodes are there only
-    cdef int64_t most_few  # readings they are for, a power of two
-    cdef int64_t origin  # of their indices
+    cdef bint flat_out  # the leaves lie in a ring, and there are no nodes (few.pxd)
+    cdef Slot* few  # that ring, and behind it R0 for the leftmost tree's heads
+    cdef int64_t most_few  # leaves there is room for
+    cdef int64_t origin  # the leaf at its beginning, now or once
+    cdef Slot** spread  # while a bulk eviction looks at them: where node 0 of each level would be; else NULL
 
     cdef Slot* place_of_bucket(self) except NULL nogil  # where the next leaf goes; it may be written before it is pushed
     cdef void push_placed(self) noexcept nogil  # pushes the leaf that has been written there
     cdef Slot* node(self, int level, int64_t index) noexcept nogil
     cdef int64_t first(self, int level) noexcept nogil
     cdef int64_t end(self, int level) noexcept nogil
-    cdef int make_room(self, int level, int64_t index) except -1 nogil
     cdef int make_room_for(self, int64_t tail) except -1 nogil
-    cdef int make_room_above(self, int level, int64_t tail) except -1 nogil
-    cdef int room_for_lefts(self, int64_t n) except -1 nogil
-    cdef int lend_lefts(self, int64_t n) except -1 nogil
     cdef void end_block(self) noexcept nogil
-    cdef void return_lefts(self) noexcept nogil
-    cdef int reach(self, int level) except -1 nogil
-    cdef int reserve_levels(self, int64_t most) except -1 nogil
-    cdef void open_levels(self, int64_t most) noexcept nogil
     cdef void unsettle(self) noexcept nogil
-    cdef int64_t until_room_ends(self, int64_t most) noexcept nogil
     cdef int foresee(self, int64_t head) except -1 nogil
     cdef void measure(self) noexcept nogil
     cdef void return_chunk(self) noexcept nogil
     cdef void freshen(self) noexcept nogil
     cdef void rebuild(self) noexcept nogil
-    cdef void leap_to(self, int64_t head) noexcept nogil
-    cdef void ask_for_spine(self, int64_t head) noexcept nogil
     cdef void drop_to(self, int64_t head) noexcept nogil
     cdef void let_go(self) noexcept nogil
-    cdef void refresh_spine(self) noexcept nogil
-    cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil
-    cdef int64_t descend(self, int level, int64_t index, bint started, Leaves leaves, void* context) noexcept nogil
-    cdef const Slot* longer(self, bint started, const Slot* node) noexcept nogil
-    cdef void prepare_chunks(self, int64_t n) noexcept nogil
-    cdef int64_t quiet(self, const Block* block, int64_t done) noexcept nogil
-    cdef int check_nodes(self) except -1
-    cdef int check_stack(self) except -1

@@ -24,7 +24,10 @@ from sluicegate.engines.eights cimport (
     EIGHT, LEVELS_OF_EIGHT, Beside, Eights, begin_beside, beside_any_by, beside_by, combine_pairs, end_beside, extend, go_on, has_loops,
     lefts_of_eight, raise_eight,
 )
-from sluicegate.engines.few cimport FEW, LEAST_FEW, find_flat_lefts, flat_at, left_at, look_ahead, room_of_few, slots_of_few, step_flat
+from sluicegate.engines.few cimport (
+    FEW, FEW_MERGED, LEAST_SPARE, Spread, begin_few, end_of_leftmost, extend_few, few_at, few_place, find_few_lefts, heads_of_few, leaves_of_few, left_at,
+    look_ahead, measure_few, restart_few_left, restart_few_right, room_for_few, slots_of_few, spread, turn_few,
+)
 from sluicegate.engines.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
     kernel_of_step, width_of,
@@ -78,7 +81,7 @@ cdef class Amta(Engine):
         dispose(&self.pool, self.level)
         free(self.left)
         free(self.stack)
-        self.return_lefts()
+        return_lefts(self)
         if self.lefts != NULL:
             free(self.lefts - EIGHT * self.p.width)
         put_back(ROOM_OF_LEVELS, self.flat)
@@ -101,19 +104,6 @@ cdef class Amta(Engine):
             raise MemoryError(f"amta: no memory for {3 + self.room} partials of {p.width} slots")
         self.right = self.left + p.width
         self.base_of_right = self.right + p.width
-        return 0
-
-    cdef int reach(self, int level) except -1 nogil:
-        """Up to which level there are chunks, and room on the stack for those levels."""
-        cdef Slot* stack
-        cdef int room = level + 8
-        if level + 3 > self.room:
-            stack = <Slot*> realloc(self.stack, room * self.p.width * sizeof(Slot))
-            if stack == NULL:
-                with gil:
-                    raise MemoryError(f"amta: no memory for {room} partials of {self.p.width} slots")
-            self.stack, self.room = stack, room
-        self.reached = level
         return 0
 
     # the shape
@@ -142,10 +132,12 @@ cdef class Amta(Engine):
             copy(self.p, self.place_of_bucket(), leaf)
             push_bucket(self)
             return 0
+        if self.flat_out:
+            bring_back(self)
         self.unsettle()
         self.freshen()
         self.return_chunk()
-        self.make_room(0, self.tail)
+        make_room(self, 0, self.tail)
         if self.kernel == ADD:
             push_by(self, add_op, leaf)
         elif self.kernel == GREATEST:
@@ -159,7 +151,7 @@ cdef class Amta(Engine):
     cdef Slot* place_of_bucket(self) except NULL nogil:
         self.unsettle()
         self.return_chunk()
-        self.make_room(0, self.tail)
+        make_room(self, 0, self.tail)
         return spot(self, 0, self.tail, self.p.width)
 
     cdef void push_placed(self) noexcept nogil:
@@ -180,38 +172,23 @@ cdef class Amta(Engine):
         if not self.stale:
             return
         self.stale = False
-        if self.depth == 1:
+        if self.flat_out:
+            freshen_few(self)
+        elif self.depth == 1:
             compute_left(self, any_op)
         else:
             add_newest(self, any_op)
 
-    cdef int make_room(self, int level, int64_t index) except -1 nogil:
-        """Reserve whatever appending this node may need, so that nothing fails half-way."""
-        cdef int64_t pair
-        cdef Queue* queue
-        if level == 0:
-            see_to_layout(self, index + 1 - self.head)
-        while True:
-            queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if level > self.reached:
-                self.reach(level)
-            if not queue.behind and not has_room(&self.pool, queue, index) and reserve_at(self, level, queue, index) < 0:
-                with gil:
-                    raise MemoryError(f"amta: no memory for node {index} of level {level}")
-            pair = (index >> 1) - 1
-            if index & 1 or pair < self.first(level + 1):
-                return 0
-            level += 1
-            index = pair
-
     cdef void join(self, const Slot* reading) noexcept nogil:
         """Fold a reading into the newest leaf, which has no parent yet."""
-        cdef Slot* newest = self.node(0, self.tail - 1)
+        cdef Slot* newest = self.leaf(self.tail - 1)
         combine(self.p, newest, newest, reading)
         self.touched()
 
     cdef void touched(self) noexcept nogil:
         self.unsettle()
+        if self.flat_out:
+            self.calm_tail = self.calm_end = -1
         self.stale = True
 
     # Algorithms 6 and 7: single eviction
@@ -220,6 +197,9 @@ cdef class Amta(Engine):
         """Evict the oldest leaf (Algorithms 6 and 7)."""
         if self.kernel == ANY:
             pop_bucket(self)
+            return
+        if self.flat_out:
+            leave_few(self, self.head + 1, False)
             return
         self.unsettle()
         self.freshen()
@@ -234,10 +214,14 @@ cdef class Amta(Engine):
 
     cdef void pop_to(self, int64_t head) noexcept nogil:
         """One by one, or, where more than about log n leave, at once."""
+        if self.flat_out:
+            if head > self.head:
+                leave_few(self, head, False)
+            return
         self.unsettle()
         if head - self.head > singles(self.tail - self.head):
             self.freshen()
-            self.leap_to(head)
+            leap_to(self, head)
             return
         while self.head < head:
             self.pop()
@@ -249,29 +233,6 @@ cdef class Amta(Engine):
             return
         compute_left(self, any_op)
         compute_right(self, any_op)
-
-    cdef void leap_to(self, int64_t head) noexcept nogil:
-        """Evict many at once."""
-        self.ask_for_spine(head)
-        self.drop_to(head)
-        self.measure()
-        self.rebuild()
-
-    cdef void ask_for_spine(self, int64_t head) noexcept nogil:
-        """Have all fetched that a leap reads: some of it has not been looked at for long, and no level waits for another then."""
-        cdef int level, depth = self.depth
-        cdef int64_t w = self.p.width
-        cdef Queue* queue
-        for level in range(depth):
-            queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            ask_for_place(queue, head >> level, queue.begin)
-            ask_for_place(queue, (head >> level) + 1, self.end(level) - 1 >> queue.shift)
-        for level in range(depth):
-            queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            ask_for_link(queue, head >> level)
-            prefetch(node_at(queue, w, head >> level))
-            prefetch(node_at(queue, w, (head >> level) + 1))
-            prefetch(node_at(queue, w, self.end(level) - 1))
 
     cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head; chunks that lie wholly before it return to the free list."""
@@ -316,7 +277,7 @@ cdef class Amta(Engine):
         self.calm_jump = min(top, 15)  # fewer than the least number that leaves at once, and than `lefts` holds
         if most <= 0 or head >= falls or head - self.head > self.calm_jump:
             return False
-        self.room_for_lefts(AHEAD)
+        room_for_lefts(self, AHEAD)
         if self.tail >= self.calm_tail:
             most = min(most, 1 if self.pool.surplus else AHEAD)
             if head >= self.calm_head:  # R0 is due at this very reading: not again at the same
@@ -325,32 +286,19 @@ cdef class Amta(Engine):
             if self.pool.together:
                 begin_stretch(self, most)
                 return True
-            most = self.until_room_ends(min(most, run_at(&self.level[0], self.tail)))
+            most = until_room_ends(self, min(most, run_at(&self.level[0], self.tail)))
             if not self.pool.of[LARGE_KIND].used:  # else at another reading: a great window's chunks are not at hand
                 self.let_go()
             self.make_room_for(self.tail + most)
             self.next_leaf, self.calm_tail = self.node(0, self.tail), self.tail + most
         return True
 
-    cdef int64_t until_room_ends(self, int64_t most) noexcept nogil:
-        """So many leaves, and no more than need a new chunk for the next one: where many levels need one, one after the other."""
-        cdef int level = 0
-        cdef bint great = self.pool.of[LARGE_KIND].used > 0
-        cdef int64_t end
-        cdef Queue* queue
-        while ((self.tail + most + 1) >> level) > (self.tail + 1) >> level:
-            queue = &self.level[level]
-            end = queue.end << queue.shift
-            end = end if level == 0 else ((end + 2) << level) - 2  # the first leaf whose node has no room
-            if end > self.tail and (great or queue.shift >= self.pool.shift):  # of short chunks one is at hand, or soon had
-                most = min(most, end - self.tail)
-            level += 1
-        return most
-
     # a block of readings
 
     cdef int run(self, const Block* block) except -1 nogil:
         """Runs between the rare changes of the leftmost tree are taken level by level, the rest one by one."""
+        if self.flat_out:
+            bring_back(self)
         if self.calm:
             self.unsettle()
         self.freshen()
@@ -369,7 +317,7 @@ cdef class Amta(Engine):
         finally:
             if not block.more:
                 self.end_block()
-        self.prepare_chunks(block.n)
+        prepare_chunks(self, block.n)
         return 0
 
     cdef int run_steadily(self, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil:
@@ -377,6 +325,8 @@ cdef class Amta(Engine):
         cdef int64_t held = self.tail - self.head
         if self.p.width > 1 or not LEAST_STEADILY <= held <= MOST_STEADILY or self.base or self.pool.of[LARGE_KIND].used:
             return False
+        if self.flat_out:
+            bring_back(self)
         if self.kernel == ADD:
             return go_steadily(self, add_op, leaves, n, totals)
         if self.kernel == LEAST:
@@ -393,6 +343,8 @@ cdef class Amta(Engine):
 
     cdef int run_unevenly(self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals) except -1 nogil:
         """The same of readings of which any number leaves at a time."""
+        if self.flat_out:
+            bring_back(self)
         if self.kernel == ADD:
             return go_unevenly(self, add_op, leaves, times, span, n, totals)
         if self.kernel == LEAST:
@@ -416,11 +368,13 @@ cdef class Amta(Engine):
 
     cdef int adopt(self, const Slot* leaves, int64_t head, int64_t held) except -1 nogil:
         """R0 and R1, too, are then what the leaves alone give."""
+        if self.flat_out:
+            bring_back(self)
         self.unsettle()
         self.freshen()
         begin_batch(&self.pool)
         try:
-            self.reserve_levels(held)
+            reserve_levels(self, held)
             take_over(self, any_op, leaves, head, held)
             self.unsettle()
             self.rebuild()
@@ -442,137 +396,12 @@ cdef class Amta(Engine):
                 share_chunks(self, level)
         put_back(ROOM_OF_LEVELS, self.flat)
         self.flat = NULL
-        self.return_lefts()
-
-    cdef void return_lefts(self) noexcept nogil:
-        if self.lent:
-            put_back(ROOM_OF_LEFTS, self.lefts - EIGHT * self.p.width)
-            self.lefts, self.most_left, self.lent = self.own_lefts, self.own_most_left, False
-
-    cdef inline void prepare_chunks(self, int64_t n) noexcept nogil:
-        """In proportion to the block, have chunks ready for single readings after it."""
-        while n >= PREPARES and prepare(&self.pool):
-            n -= PREPARES
-
-    cdef int64_t quiet(self, const Block* block, int64_t done) noexcept nogil:
-        """How many readings from `done` on neither let the leftmost tree grow nor lower it, nor let many leave at once."""
-        cdef int top = self.depth - 1
-        cdef int64_t most, last, low = done, high, middle
-        if top < 2:
-            return 0
-        most = ((((self.tail + 1) >> top) + 1) << top) - self.tail - 2
-        most = min(most, block.n - done)
-        last = min((self.end(top) << top) - 1, self.head + self.most_left)
-        if most <= 0 or block.heads[done] > last:
-            return 0
-        high = done + most
-        middle = done + last + 1 - block.heads[done]  # where one leaves for each that comes
-        if middle < high and block.heads[middle] == last + 1 and block.heads[middle - 1] == last:
-            high = middle
-        elif block.heads[high - 1] > last:  # the readings after which the head is at most `last`
-            while high - low > 1:
-                middle = (low + high) >> 1
-                if block.heads[middle] <= last:
-                    low = middle
-                else:
-                    high = middle
-        if block.jump <= top:  # fewer than the least number that leaves at once
-            return high - done
-        last = self.head
-        for middle in range(done, high):
-            if block.heads[middle] - last > top and block.heads[middle] - last > singles(self.tail + middle - done + 1 - last):
-                return middle - done
-            last = block.heads[middle]
-        return high - done
-
-    cdef int room_for_lefts(self, int64_t n) except -1 nogil:
-        """Room for the R0s of n readings, and for eight before them that are computed with them and never read."""
-        cdef int64_t most = max(min(n, SLOTS_OF_LEFTS // self.p.width), 15)
-        cdef Slot* room
-        if most <= self.most_left:
-            return 0
-        room = <Slot*> calloc((most + 1 + EIGHT) * self.p.width, sizeof(Slot))
-        if room == NULL:
-            with gil:
-                raise MemoryError(f"amta: no memory for a block of {most} partials of {self.p.width} slots")
-        if self.lefts != NULL:
-            free(self.lefts - EIGHT * self.p.width)
-        self.lefts, self.most_left = room + EIGHT * self.p.width, most
-        return 0
-
-    cdef int lend_lefts(self, int64_t n) except -1 nogil:
-        """The same for a block, from the process: the window keeps no more than single readings need."""
-        cdef int64_t most = max(min(n, SLOTS_OF_LEFTS // self.p.width), 15)
-        cdef Slot* room
-        if most <= self.most_left:
-            return 0
-        self.return_lefts()
-        room = <Slot*> lend(ROOM_OF_LEFTS, (max(LEAST_LENT, most * self.p.width) + (1 + EIGHT) * self.p.width) * sizeof(Slot))
-        if room == NULL:
-            with gil:
-                raise MemoryError(f"amta: no memory for a block of {most} partials of {self.p.width} slots")
-        self.own_lefts, self.own_most_left, self.lent = self.lefts, self.most_left, True
-        self.lefts, self.most_left = room + EIGHT * self.p.width, most
-        return 0
-
-    cdef int reserve_levels(self, int64_t most) except -1 nogil:
-        """See to it that `open_levels` finds room for a forest of so many leaves once the present one is cleared."""
-        cdef int64_t needs[KINDS]
-        cdef int level = 0
-        cdef bint found = True
-        memset(needs, 0, sizeof(needs))
-        see_to_layout(self, most)
-        while found and (level == 0 or most >> level):
-            if not self.level[(self.base + level) & (LEVELS - 1)].behind:
-                found = foresee_queue(&self.pool, &self.level[(self.base + level) & (LEVELS - 1)], (most >> level) + 1, needs) == 0
-                share_chunks(self, level)
-            level += 1
-        if level > self.reached:
-            self.reach(level)
-        if not found or keep_ready(&self.pool, needs) < 0:
-            with gil:
-                raise MemoryError(f"amta: no memory for a forest of {most} leaves")
-        return 0
-
-    cdef void open_levels(self, int64_t most) noexcept nogil:
-        """Chunks for head … tail − 1, at most `most` of them, and for the nodes above, in place of those that are there."""
-        cdef int level
-        cdef Queue* queue
-        for level in range(self.reached + 1):
-            queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if not queue.behind:
-                shorten_queue(&self.pool, queue, self.first(level), self.end(level), (most >> level) + 1)
-        level = 0
-        while self.first(level) < self.end(level):
-            queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if not queue.behind:
-                open_queue(&self.pool, queue, self.first(level), self.end(level), (most >> level) + 1)
-                share_chunks(self, level)
-            level += 1
-        self.reached = level
+        return_lefts(self)
 
     cdef int make_room_for(self, int64_t tail) except -1 nogil:
         """Reserve what the leaves up to `tail` and the nodes above them need."""
         see_to_layout(self, tail - self.head)
-        return self.make_room_above(0, tail)
-
-    cdef int make_room_above(self, int level, int64_t tail) except -1 nogil:
-        """The same from this level on."""
-        cdef int64_t index, last
-        cdef Queue* queue
-        while True:
-            index, last = max(self.end(level), self.first(level)), ((tail + 1) >> level) - 2
-            if index > last:
-                return 0
-            queue = &self.level[(self.base + level) & (LEVELS - 1)]
-            if level > self.reached:
-                self.reach(level)
-            if queue.behind or has_room(&self.pool, queue, last):
-                pass
-            elif reserve_at(self, level, queue, index) < 0 or reserve_at(self, level, queue, last) < 0:
-                with gil:
-                    raise MemoryError(f"amta: no memory for the leaves up to {tail} at level {level}")
-            level += 1
+        return make_room_above(self, 0, tail)
 
     # Algorithm 2 on each tree of the forest: bulk eviction
 
@@ -581,71 +410,19 @@ cdef class Amta(Engine):
         cdef int64_t head
         self.unsettle()
         self.freshen()
-        self.refresh_spine()
-        head = self.first_kept(leaves, context)
+        if self.flat_out:
+            head = first_kept_of_few(self, leaves, context)
+        else:
+            refresh_spine(self)
+            head = first_kept(self, leaves, context)
         if head < 0:
             return -1
         if head > self.head:
-            self.leap_to(head)
-        return 0
-
-    cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil:
-        cdef int level, answer
-        cdef int64_t index, start
-        cdef bint started = False
-        for level in range(self.depth - 1, -1, -1):
-            start = (self.end(level) - 1) & ~(<int64_t> 1)
-            if start < self.first(level):
-                start = self.first(level)
-            for index in range(start, self.end(level)):
-                answer = leaves(context, self.longer(started, self.node(level, index)))
-                if answer < 0:
-                    return -1
-                if answer == 0:
-                    return self.descend(level, index, started, leaves, context)
-                copy(self.p, self.spare + 2 * self.p.width, self.spare + 4 * self.p.width)
-                started = True
-        return self.tail
-
-    cdef int64_t descend(self, int level, int64_t index, bint started, Leaves leaves, void* context) noexcept nogil:
-        """The first leaf that stays, below a node that cannot leave as a whole."""
-        cdef int answer
-        while level > 0:
-            level -= 1
-            index = 2 * index
-            if index < self.first(level):
-                index += 1
-                continue
-            answer = leaves(context, self.longer(started, self.node(level, index)))
-            if answer < 0:
-                return -1
-            if answer == 1:
-                copy(self.p, self.spare + 2 * self.p.width, self.spare + 4 * self.p.width)
-                started = True
-                index += 1
-        return index
-
-    cdef const Slot* longer(self, bint started, const Slot* node) noexcept nogil:
-        """The prefix that leaves so far (at spare[2]) and one node more, at spare[4]; `total` writes neither."""
-        cdef Slot* out = self.spare + 4 * self.p.width
-        if started:
-            combine(self.p, out, self.spare + 2 * self.p.width, node)
-        else:
-            copy(self.p, out, node)
-        return out
-
-    cdef void refresh_spine(self) noexcept nogil:
-        """Recompute the first node of each level from the leaves that are still there."""
-        cdef int level
-        cdef int64_t child
-        cdef Slot* node
-        for level in range(1, self.depth):
-            child = self.first(level - 1)
-            node = self.node(level, child >> 1)
-            if child & 1:
-                copy(self.p, node, self.node(level - 1, child))
+            if self.flat_out:
+                leave_few(self, head, True)
             else:
-                combine(self.p, node, self.node(level - 1, child), self.node(level - 1, child + 1))
+                leap_to(self, head)
+        return 0
 
     # A2MTA II-D: level eviction
 
@@ -654,11 +431,13 @@ cdef class Amta(Engine):
         cdef int64_t last = self.tail - 1
         cdef Slot* newest = self.spare + 2 * self.p.width
         cdef Queue* lowest = &self.level[self.base]
+        if self.flat_out:
+            bring_back(self)
         self.unsettle()
         self.apart, self.most_together = True, -1 if self.pool.together else most_together(1)
         see_to_layout(self, self.tail - self.head)
-        self.make_room(1, last >> 1)
-        self.refresh_spine()
+        make_room(self, 1, last >> 1)
+        refresh_spine(self)
         if last & 1 and last - 1 >= self.head:
             combine(self.p, newest, self.node(0, last - 1), self.node(0, last))
         else:
@@ -686,11 +465,14 @@ cdef class Amta(Engine):
         return self.spare
 
     cdef const Slot* rest(self) noexcept nogil:
-        cdef Slot* top
+        cdef const Slot* top
         self.unsettle()
         self.freshen()
-        top = self.stack + (self.stacked - 1) * self.p.width
-        if not self.stacked:
+        if self.flat_out:
+            top = rest_of_left(self)
+        else:
+            top = self.stack + (self.stacked - 1) * self.p.width if self.stacked else NULL
+        if top == NULL:
             return self.right if self.has_right else NULL
         if not self.has_right:
             return top
@@ -701,16 +483,23 @@ cdef class Amta(Engine):
         self.unsettle()
         if self.tail - self.head < 2:
             return False
+        if self.flat_out:
+            self.measure()
         if self.depth == 1:  # a pair: the newest leaf is part of the leftmost tree
-            left[0], top[0], base[0] = self.node(0, self.head), NULL, NULL
+            left[0], top[0], base[0] = self.leaf(self.head), NULL, NULL
             return True
         left[0] = self.left
-        top[0] = self.stack + (self.stacked - 1) * self.p.width if self.stacked else NULL
         base[0] = self.base_of_right if self.has_base else NULL
+        if self.flat_out:
+            top[0] = rest_of_left(self)
+            return True
+        top[0] = self.stack + (self.stacked - 1) * self.p.width if self.stacked else NULL
         return True
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
-        if self.flat_out or self.lies_flat:
+        if self.flat_out:
+            return few_at(self, index, self.p.width)
+        if self.lies_flat:
             self.unsettle()
         return self.node(0, index)
 
@@ -734,6 +523,8 @@ cdef class Amta(Engine):
     cdef int begin(self, int64_t head) except -1:
         cdef int level
         self.unsettle()
+        if self.flat_out:
+            forget_few(self, self.tail)
         for level in range(LEVELS):
             if not self.level[level].behind:
                 clear(&self.pool, &self.level[level])
@@ -743,6 +534,8 @@ cdef class Amta(Engine):
 
     cdef int finish(self, const Slot* left, const Slot* right) except -1:
         """The stack is a function of the leaves; R0 and R1 depend on how the window came to be."""
+        if self.flat_out:
+            bring_back(self)
         self.unsettle()
         self.rebuild()
         if left == NULL:
@@ -760,64 +553,22 @@ cdef class Amta(Engine):
     cdef int check(self) except -1:
         self.unsettle()
         self.freshen()
-        self.check_nodes()
-        return self.check_stack()
+        if self.flat_out:
+            return check_few(self)
+        check_nodes(self)
+        return check_stack(self)
 
-    cdef int check_nodes(self) except -1:
-        cdef int level
-        cdef int64_t index
-        for level in range(1, self.depth):
-            for index in range(self.first(level) + 1, self.end(level)):
-                combine(self.p, self.spare, self.node(level - 1, 2 * index), self.node(level - 1, 2 * index + 1))
-                if memcmp(self.spare, self.node(level, index), self.p.width * sizeof(Slot)) != 0:
-                    raise InvariantError(f"node {index} of level {level} is not its children combined")
-        return 0
 
-    cdef int check_stack(self) except -1:
-        """Recompute the stack above a copy of it."""
-        cdef int level, kept = self.stacked
-        cdef size_t size = kept * self.p.width * sizeof(Slot)
-        cdef Slot* kept_stack = <Slot*> calloc(kept + 1, self.p.width * sizeof(Slot))
-        if kept_stack == NULL:
-            raise MemoryError("amta: no memory to verify")
-        memcpy(kept_stack, self.stack, size)
-        self.stacked = 0
-        for level in range(self.depth - 1, -1, -1):
-            stack_head(self, any_op, level)
-        level = self.stacked == kept and memcmp(kept_stack, self.stack, size) == 0
-        memcpy(self.stack, kept_stack, size)
-        self.stacked = kept
-        free(kept_stack)
-        if not level:
-            raise InvariantError("the stack is not what the heads of the levels give")
-        return 0
 
 
 include "amta_layout.pxi"
+include "amta_room.pxi"
 include "amta_forest.pxi"
 include "amta_one.pxi"
+include "amta_few.pxi"
 include "amta_block.pxi"
 include "amta_steady.pxi"
 include "amta_levels.pxi"
 include "amta_buckets.pxi"
-
-
-cdef int chunk_shift(int64_t limit) noexcept:
-    """For a window of few buckets chunks of about an eighth of them, 4 to 256."""
-    cdef int shift = 2
-    while shift < 8 and (<int64_t> 8 << shift) < limit:
-        shift += 1
-    return shift
-
-
-cdef int stack_room(int64_t limit) noexcept:
-    """Levels that a forest of so many leaves may have: one more than a tree's, and one for the pair being begun.
-
-    Where any number may come, those of a few: `reach` makes more room.
-    """
-    cdef int levels = 2
-    if limit == 0:
-        return FEW_LEVELS
-    while limit >> (levels - 2):
-        levels += 1
-    return levels
+include "amta_bulk.pxi"
+include "amta_check.pxi"

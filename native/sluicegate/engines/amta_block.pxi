@@ -1,5 +1,43 @@
 """A block of readings through AMTA, level by level: the combinations of single readings in the same order. Part of amta.pyx."""
 
+cdef int64_t quiet(Amta self, const Block* block, int64_t done) noexcept nogil:
+    """How many readings from `done` on neither let the leftmost tree grow nor lower it, nor let many leave at once."""
+    cdef int top = self.depth - 1
+    cdef int64_t most, last, low = done, high, middle
+    if top < 2:
+        return 0
+    most = ((((self.tail + 1) >> top) + 1) << top) - self.tail - 2
+    most = min(most, block.n - done)
+    last = min((self.end(top) << top) - 1, self.head + self.most_left)
+    if most <= 0 or block.heads[done] > last:
+        return 0
+    high = done + most
+    middle = done + last + 1 - block.heads[done]  # where one leaves for each that comes
+    if middle < high and block.heads[middle] == last + 1 and block.heads[middle - 1] == last:
+        high = middle
+    elif block.heads[high - 1] > last:  # the readings after which the head is at most `last`
+        while high - low > 1:
+            middle = (low + high) >> 1
+            if block.heads[middle] <= last:
+                low = middle
+            else:
+                high = middle
+    if block.jump <= top:  # fewer than the least number that leaves at once
+        return high - done
+    last = self.head
+    for middle in range(done, high):
+        if block.heads[middle] - last > top and block.heads[middle] - last > singles(self.tail + middle - done + 1 - last):
+            return middle - done
+        last = block.heads[middle]
+    return high - done
+
+
+cdef inline void prepare_chunks(Amta self, int64_t n) noexcept nogil:
+    """In proportion to the block, have chunks ready for single readings after it."""
+    while n >= PREPARES and prepare(&self.pool):
+        n -= PREPARES
+
+
 cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     """All leaves and the nodes above them first, then what the window holds of them after each."""
     cdef int64_t i = 0, k, old
@@ -10,7 +48,7 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
         make_stack(self, op)
     if block.n == 1:
         self.return_chunk()
-        self.make_room(0, self.tail)
+        make_room(self, 0, self.tail)
         raise_node(self, op, block.leaves)
         self.tail -= 1
         step(self, op, block, 0)
@@ -20,15 +58,15 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
             give_back(&self.pool)
     if little:
         k = self.tail + block.n - block.heads[block.n - 1]
-        self.reserve_levels(k)
+        reserve_levels(self, k)
         self.flat_most = k
         run_little_block(self, op, block)
         return 0
     see_to_layout(self, self.tail + block.n - block.heads[block.n - 1])  # as it will be: else it changes with every block, and back
-    self.make_room_above(0, self.tail + block.n)
-    self.lend_lefts(min(block.n, max(self.tail - self.head, LEAST_LEFTS)))
+    make_room_above(self, 0, self.tail + block.n)
+    lend_lefts(self, min(block.n, max(self.tail - self.head, LEAST_LEFTS)))
     while i < block.n:
-        k = self.quiet(block, i)
+        k = quiet(self, block, i)
         if not lays_itself(self, op, block, k):
             append_leaves(self, block.leaves + i * self.p.width, k if k >= LEAST_GLIDE else 1)
         if k >= LEAST_GLIDE:
@@ -86,7 +124,7 @@ cdef inline void run_little_block(Amta self, Op op, const Block* block) noexcept
 cdef inline void settle(Amta self, Op op) noexcept nogil:
     """What lies flat, back to chunks, for which there is room; the stack may wait."""
     cdef int w = width_of(op, self.p), level
-    self.open_levels(self.flat_most)
+    open_levels(self, self.flat_most)
     for level in range(self.depth):
         copy_level(self, little_level(self, level, w), level, w, True)
     self.lies_flat, self.unstacked = False, True

@@ -93,9 +93,10 @@ cdef bint lay_anew(Amta self, int64_t readings) noexcept nogil:
     cdef Pool pool
     cdef Queue level[LEVELS]
     cdef int i = 0, base = 0, levels = 1 if self.apart else levels_together(readings)
+    cdef bint stored = not (self.lies_flat or self.flat_out)
     shape_levels(&pool, level, self.p.width, levels)
     pool.wide, pool.batch = self.pool.wide, self.pool.batch
-    while not self.lies_flat and self.first(i) < self.end(i):
+    while stored and self.first(i) < self.end(i):
         if not level[i].behind and open_queue(&pool, &level[i], self.first(i), self.end(i), (readings >> i) + 1) < 0:
             dispose(&pool, level)
             return False
@@ -111,7 +112,7 @@ cdef bint lay_anew(Amta self, int64_t readings) noexcept nogil:
     for i in range(LEVELS):
         if not level[i].behind:
             share_chunks(self, i)
-    self.reached = self.depth if not self.lies_flat else 0
+    self.reached = self.depth if stored else 0
     self.most_together = most_together(levels)
     return True
 

@@ -23,22 +23,20 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
     cdef int64_t oldest, newest
     cdef bint found, took = self.tail >= self.calm_tail
     self.freshen()
+    if self.flat_out:
+        if is_few(self, head):
+            return slide_few(self, op, leaf, head, out)
+        bring_back(self)
     if self.lies_flat or self.unstacked:
         self.unsettle()
     if self.calm:
         if self.tail < self.calm_end and head < self.calm_head and <uint64_t> (head - self.head) <= <uint64_t> self.calm_jump:
             go_on_calmly(self)
             return slide_calmly(self, op, leaf, head, out)
-        if self.flat_out and is_few(self, head):
-            if self.tail >= self.origin + room_of_few(self):
-                move_down(self)
-            return slide_flat(self, op, leaf, head, out)
         catch_up(self, op)
-        if self.flat_out:
-            end_calm(self)
     self.return_chunk()
-    if not self.calm and is_few(self, head) and lay_out(self, op):
-        return slide_flat(self, op, leaf, head, out)
+    if not self.calm and is_few(self, head) and lay_out(self):
+        return slide_few(self, op, leaf, head, out)
     if self.foresee(head):
         if took:
             prepare(&self.pool)
@@ -57,7 +55,7 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
             self.let_go()
         return 1
     end_calm(self)
-    self.make_room(0, self.tail)
+    make_room(self, 0, self.tail)
     raise_node(self, op, leaf)
     self.tail -= 1
     block.heads, block.totals, block.more, block.soon = &head, out, False, NULL
@@ -83,20 +81,13 @@ cdef inline int go_on_calmly(Amta self) except -1 nogil:
         with gil:
             raise MemoryError(f"amta: no memory for leaf {self.tail}")
     if not has_room(&self.pool, &self.level[above], ((tail + 1) >> above) - 2):
-        self.make_room_above(above, tail)
+        make_room_above(self, above, tail)
     self.next_leaf, self.calm_tail = self.node(0, self.tail), tail
     return 0
 
 
 cdef void catch_up(Amta self, Op op) noexcept nogil:
     """Make the parents of the leaves that came while it was calm."""
-    cdef int64_t tail = self.tail
-    if self.flat_out:
-        self.measure()
-        self.open_levels(self.most_few + self.most_few // 2)
-        self.raised = self.tail = self.head
-        append_leaves(self, flat_at(self, 0, self.tail, self.p.width), tail - self.tail)
-        self.tail = tail
     if self.raised < self.tail:
         raise_parts(self, op, self.raised, self.tail)
     self.raised = self.tail
@@ -107,10 +98,7 @@ cdef void end_calm(Amta self) noexcept nogil:
     cdef int level
     if not self.calm:
         return
-    if self.flat_out:
-        free(self.few)
-        self.few = NULL
-    self.calm = self.flat_out = False
+    self.calm = False
     self.calm_tail = self.calm_end = -1
     self.measure()
     self.let_go()
@@ -216,55 +204,3 @@ cdef void ask_for_newest(Amta self, int64_t crossing, int level) noexcept nogil:
             prefetch(node_at(queue, self.p.width, index))
             prefetch(link_of(queue, queue.end - 1))
         level += PARTS
-
-
-cdef inline bint is_few(Amta self, int64_t head) noexcept nogil:
-    """Whether the window is so small, and so steady, that its levels are better laid out flat."""
-    cdef int64_t held = self.tail - self.head
-    if self.flat_out:
-        return held < self.most_few and head <= self.tail and head - self.head <= 1
-    return 0 < held < FEW and head <= self.tail and head - self.head <= 1 and not (self.pool.surplus or self.base)
-
-
-cdef int lay_out(Amta self, Op op) except -1 nogil:
-    """Lay the levels out flat; False: any operator, or no memory."""
-    cdef int level
-    if self.kernel == ANY:
-        return False
-    self.most_few = max(<int64_t> 1 << bits(self.tail - self.head), LEAST_FEW)
-    self.reserve_levels(self.most_few + self.most_few // 2)
-    self.few = <Slot*> malloc(slots_of_few(self) * sizeof(Slot))
-    if self.few == NULL:
-        return False
-    self.origin, self.raised = self.head & -self.most_few, self.tail
-    for level in range(self.depth):
-        copy_level(self, flat_at(self, level, 0, self.p.width), level, self.p.width, False)
-    self.calm_lefts = self.few + 2 * room_of_few(self) * self.p.width
-    find_flat_lefts(self, op)
-    self.calm = self.flat_out = True
-    return True
-
-
-cdef void move_down(Amta self) noexcept nogil:
-    """Make room for the next readings where the levels lie flat: what is still wanted of them to the arrays' beginnings."""
-    cdef int level, w = self.p.width
-    cdef int64_t index, origin = self.head & -self.most_few, down = origin - self.origin
-    for level in range(self.depth):
-        index = max((self.head >> level) & ~(<int64_t> 1), self.origin >> level)
-        memmove(
-            flat_at(self, level, index - (down >> level), w), flat_at(self, level, index, w),
-            ((self.tail >> level) + 1 - index) * w * sizeof(Slot),
-        )
-    self.origin = origin
-
-
-cdef int slide_flat(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
-    step_flat(self, op, leaf, head)
-    look_ahead(self, width_of(op, self.p))
-    if out == NULL:
-        return 1
-    if self.has_right:
-        combine_by(op, self.p, out, self.left, self.right)
-    else:
-        copy_by(op, self.p, out, self.left)
-    return 1

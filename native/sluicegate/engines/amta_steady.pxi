@@ -13,7 +13,7 @@ cdef int go_steadily(Amta self, Op op, const Slot* leaves, int64_t n, Slot* tota
         if room == NULL:
             with gil:
                 raise MemoryError(f"amta: no memory for a batch through {held} readings")
-        self.reserve_levels(held)
+        reserve_levels(self, held)
         begin_steady(&s, <const double*> leaves, <double*> room, self.head, self.tail)
         s.left, s.right, s.base = self.left[0].f, self.right[0].f, self.base_of_right[0].f
         steady_by(op, &s, n, <double*> totals)
@@ -41,7 +41,7 @@ cdef int go_unevenly(
         if room == NULL:
             with gil:
                 raise MemoryError(f"amta: no memory for a batch through {held} readings")
-        self.reserve_levels(most_uneven(held) + 2 * EARLIER)
+        reserve_levels(self, most_uneven(held) + 2 * EARLIER)
         begin_uneven(&u, <const double*> leaves, times, <double*> room, self.head, self.tail, n, span)
         u.s.left, u.s.right, u.s.base = self.left[0].f, self.right[0].f, self.base_of_right[0].f
         uneven_by(op, &u, n, <double*> totals)
@@ -59,7 +59,7 @@ cdef void take_over(Amta self, Op op, const Slot* leaves, int64_t head, int64_t 
     """These leaves from `head` on in place of all there are, in chunks for which there is room; the stack may wait."""
     self.head, self.tail = head, head + held
     self.measure()
-    self.open_levels(held)
+    open_levels(self, held)
     self.tail = head
     append_leaves(self, leaves, held)
     self.tail = head + held

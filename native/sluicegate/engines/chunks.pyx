@@ -1,9 +1,12 @@
-"""Queues of partials in chunks of fixed size; see chunks.pxd."""
+"""Queues of partials in chunks of fixed size; see chunks.pxd.
+
+Here: what chunks a queue has and when it moves to longer ones. Where they come from is chunks_memory.pxi, a queue opened anew
+for many chunks_opening.pxi, what lies between two batches chunks_shelf.pxi.
+"""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
-from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
 
 from sluicegate.engines.program cimport Slot
 
@@ -15,43 +18,7 @@ cdef enum:
     MOST_BESIDE = 288  # where many large ones are in use: their ends are no great part of all then, and longer runs are quicker
     MANY_LARGE = 48
     MOST_SHORT = 36  # of shorter ones at most
-    SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
-    SPARE_OF_GREAT = 40  # of each length from the heap beside large ones: none goes back while its levels take turns
-    SPARE = 56  # partials in such of the heap, but `kept` chunks at least
     LEAST_WIDE = 15  # places of a ring that may have too many, less one
-    MOST_KEPT = 64  # chunks of a queue that is opened anew stay in it
-    MOST_SHELVED = 96  # chunks of one size on the shelf
-    SIZES = 2 * SMALL + 1  # in slots: longer ones do not lie there
-    MANY = 8  # large chunks in use, in eights, from which two more are kept at hand
-    PAGE = 4096  # bytes: a system with larger pages is asked more often than it need be
-    HUGE_PAGE = 2097152
-    REGION = 16777216  # bytes that huge pages are asked for at a time, where as much is in use already
-    GREAT = 128  # large chunks in use, from which a window of wide partials keeps more free ones
-    AT_ONCE = 4  # pages that one reading has prepared: a new one takes microseconds
-
-
-cdef extern from *:
-    """
-    #ifndef MAP_POPULATE  /* Linux only: the pages are had one by one then, as they are used */
-    #define MAP_POPULATE 0
-    #endif
-    """
-    int MAP_POPULATE
-
-
-cdef extern from *:
-    """
-    #include <sys/mman.h>
-    #include <unistd.h>
-    #define sg_page_size() ((size_t) sysconf(_SC_PAGESIZE))
-    #ifdef MADV_HUGEPAGE
-    #define sg_ask_for_huge(data, size) madvise((data), (size), MADV_HUGEPAGE)
-    #else
-    #define sg_ask_for_huge(data, size) ((void) 0)
-    #endif
-    """
-    size_t page_size "sg_page_size"() noexcept nogil
-    void ask_for_huge "sg_ask_for_huge"(void* data, size_t size) noexcept nogil
 
 
 cdef void shape(Pool* pool, int width) noexcept nogil:
@@ -224,201 +191,6 @@ cdef int move(Pool* pool, Queue* queue, int kind) noexcept nogil:
     return 0
 
 
-cdef void have_ready(Pool* pool, int64_t n) noexcept nogil:
-    """So many large chunks are free, with all their pages, as far as there is memory: all will be written at once."""
-    cdef Chunk* chunk
-    while pool.of[LARGE_KIND].spare < n:
-        chunk = allocate(pool, LARGE_KIND, MAP_POPULATE)
-        if chunk == NULL:
-            return
-        chunk.next, pool.of[LARGE_KIND].free = pool.of[LARGE_KIND].free, chunk
-        pool.of[LARGE_KIND].spare += 1
-        pool.held += bytes_of(pool, LARGE_KIND)
-
-
-cdef int foresee_queue(Pool* pool, Queue* queue, int64_t n, int64_t* needs) noexcept nogil:
-    cdef int kind = kind_for(pool, queue, n)
-    needs[kind] += chunks_for(pool, kind, n)
-    while queue.chunk == NULL or chunks_for(pool, kind, n) >= queue.mask:
-        if widen(queue) < 0:
-            return -1
-    return 0
-
-
-cdef inline int64_t chunks_for(const Pool* pool, int kind, int64_t n) noexcept nogil:
-    """In which n partials find room wherever they begin."""
-    return n if n < 2 else ((n - 2) >> shift_of(pool, kind)) + 2
-
-
-cdef int kind_for(const Pool* pool, const Queue* queue, int64_t n) noexcept nogil:
-    """The shortest chunks of the heap in which n partials may stay."""
-    cdef int kind = 0
-    if pool.together:
-        return queue.kind
-    while chunks_for(pool, kind, n) > most_of(pool, kind) and pool.least + kind < pool.shift:
-        kind = next_kind(pool, queue, kind)
-    return kind
-
-
-cdef int keep_ready(Pool* pool, const int64_t* needs) noexcept nogil:
-    cdef int kind
-    cdef Chunk* chunk
-    for kind in range(KINDS):
-        if pool.batch and pool.of[kind].spare <= 1 and pool.of[kind].spare + pool.of[kind].used < needs[kind]:
-            take_from_shelf(pool, kind)
-        while pool.of[kind].spare + pool.of[kind].used < needs[kind]:
-            chunk = take_new(pool, kind)
-            if chunk == NULL:
-                return -1
-            chunk.next, pool.of[kind].free = pool.of[kind].free, chunk
-            pool.of[kind].spare += 1
-    return 0
-
-
-cdef void shorten_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil:
-    cdef int kind = kind_for(pool, queue, n)
-    if queue.begin == queue.end:
-        return
-    if first >= end or queue.kind != kind or queue.end - queue.begin > MOST_KEPT:
-        clear(pool, queue)
-        return
-    drop(pool, queue, (queue.end - min(queue.end - queue.begin, chunks_between(queue, first, end))) << queue.shift)
-    turn(queue, first >> queue.shift)
-
-
-cdef inline int64_t chunks_between(const Queue* queue, int64_t first, int64_t end) noexcept nogil:
-    return ((end - 1) >> queue.shift) - (first >> queue.shift) + 1
-
-
-cdef inline void turn(Queue* queue, int64_t begin) noexcept nogil:
-    """Chunks of the heap to other places of the ring, in which they count from `begin` on."""
-    cdef Slot* held[MOST_KEPT]
-    cdef int64_t k, n = queue.end - queue.begin
-    if not (begin - queue.begin) & queue.mask:
-        queue.begin, queue.end = begin, begin + n
-        return
-    for k in range(n):
-        held[k] = queue.chunk[(queue.begin + k) & queue.mask]
-    for k in range(n):
-        queue.chunk[(begin + k) & queue.mask] = held[k]
-    queue.begin, queue.end = begin, begin + n
-
-
-cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil:
-    if queue.begin == queue.end:
-        begin_with(pool, queue, kind_for(pool, queue, n), first)
-    while queue.end <= (end - 1) >> queue.shift:
-        if queue.begin < queue.end and queue.end - queue.begin < queue.most and pool.of[queue.kind].free != NULL:
-            append_free(pool, queue)
-        elif append(pool, queue) < 0:
-            return -1
-    return 0
-
-
-cdef Chunk* take(Pool* pool, int kind) noexcept nogil:
-    cdef Chunk* chunk
-    if pool.of[kind].free == NULL and pool.batch:
-        take_from_shelf(pool, kind)
-    chunk = pool.of[kind].free
-    if chunk != NULL:
-        pool.of[kind].free = chunk.next
-        pool.of[kind].spare -= 1
-    elif kind == LARGE_KIND and pool.coming != NULL:
-        chunk, pool.coming = pool.coming, NULL
-    else:
-        chunk = take_new(pool, kind)
-        if chunk == NULL:
-            return NULL
-    pool.of[kind].used += 1
-    return chunk
-
-
-cdef inline Chunk* take_new(Pool* pool, int kind) noexcept nogil:
-    """With all its pages only where chunks are prepared: else one reading would wait for sixteen of them."""
-    cdef Chunk* chunk = allocate(pool, kind, MAP_POPULATE if pool.ready else 0)
-    if chunk != NULL:
-        pool.held += bytes_of(pool, kind)
-    return chunk
-
-
-include "chunks_shelf.pxi"
-
-
-cdef Chunk* allocate(Pool* pool, int kind, int at_once) noexcept nogil:
-    """A chunk of any kind; a large one with all its pages, or only its first."""
-    cdef bint large = kind == LARGE_KIND
-    cdef size_t size = slots_of(pool, kind) * sizeof(Slot)
-    cdef Chunk* chunk = <Chunk*> malloc(sizeof(LargeChunk) if large else sizeof(Chunk) + size)
-    cdef void* data
-    if chunk == NULL or not large:
-        return chunk
-    data = huge(pool, size) if pool.wide else NULL
-    if data == NULL:
-        data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0)
-    if data == MAP_FAILED:
-        free(chunk)
-        return NULL
-    (<LargeChunk*> chunk).data = <Slot*> data
-    (<Slot*> data).i = 0  # the first page is had now, not when the first leaf comes
-    return chunk
-
-
-cdef void* huge(Pool* pool, size_t size) noexcept nogil:
-    """A chunk out of a region of huge pages: one fault for many chunks, and few pages for a processor to look up."""
-    cdef void* region
-    cdef size_t over
-    if held(pool) < REGION or size > REGION // 8 or size % page_size():
-        return NULL
-    if pool.region_left < <int64_t> size:
-        end_region(pool)
-        region = mmap(NULL, REGION + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-        if region == MAP_FAILED:
-            return NULL
-        over = <size_t> region & (HUGE_PAGE - 1)
-        pool.region, pool.region_left = <char*> region + (HUGE_PAGE - over), REGION
-        munmap(region, HUGE_PAGE - over)
-        if over:
-            munmap(pool.region + REGION, over)
-        ask_for_huge(pool.region, REGION)
-    region = pool.region
-    pool.region += size
-    pool.region_left -= size
-    return region
-
-
-cdef void end_region(Pool* pool) noexcept nogil:
-    """Give the rest of it back."""
-    if pool.region_left:
-        munmap(pool.region, pool.region_left)
-    pool.region_left = 0
-
-
-cdef bint prepare(Pool* pool) noexcept nogil:
-    cdef int64_t end, size, used, wanted
-    if not pool.of[LARGE_KIND].used:
-        return False
-    size, used = slots_of(pool, LARGE_KIND) * <int64_t> sizeof(Slot), pool.of[LARGE_KIND].used >> 3
-    wanted = 3 if used > MANY else 1
-    if pool.coming == NULL:
-        while used:  # so many levels of a forest come to the end of a chunk at once
-            used, wanted = used >> 1, wanted + 1
-        if pool.of[LARGE_KIND].spare >= wanted:
-            return False
-        pool.coming, pool.ready = allocate(pool, LARGE_KIND, 0), PAGE
-        if pool.coming != NULL:
-            pool.held += bytes_of(pool, LARGE_KIND)
-        return pool.coming != NULL  # without memory: whoever comes to need it says so
-    end = min(pool.ready + AT_ONCE * PAGE, size)
-    while pool.ready < end:
-        (<LargeChunk*> pool.coming).data[pool.ready // <int64_t> sizeof(Slot)].i = 0
-        pool.ready += PAGE
-    if end == size:
-        pool.coming.next, pool.of[LARGE_KIND].free = pool.of[LARGE_KIND].free, pool.coming
-        pool.of[LARGE_KIND].spare += 1
-        pool.coming = NULL
-    return True
-
-
 cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
     cdef int64_t k = min(index >> queue.shift, queue.end), n = k - queue.begin
     cdef int kind = queue.kind
@@ -432,64 +204,14 @@ cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
     pool.surplus = pool.surplus or kind >= least_of_surplus(pool) and has_too_many(pool, kind)
 
 
-cdef inline int least_of_surplus(const Pool* pool) noexcept nogil:
-    """Shorter ones go back otherwise: to the shelf after a batch, where there are no large ones."""
-    return LARGE_KIND if pool.batch and not pool.of[LARGE_KIND].used else 0
-
-
-cdef bint has_surplus(const Pool* pool) noexcept nogil:
-    cdef int kind
-    for kind in range(least_of_surplus(pool), KINDS):
-        if has_too_many(pool, kind):
-            return True
-    return False
-
-
-cdef inline bint has_too_many(const Pool* pool, int kind) noexcept nogil:
-    """More than an eighth of what is in use, or a sixteenth of what is from the heap, and what takes turns.
-
-    Half of what is in use where that is many wide partials: their number comes and goes, and clearing their pages anew takes longer than all else.
-    """
-    if kind == LARGE_KIND:
-        return pool.of[kind].spare > (pool.of[kind].used >> (1 if pool.wide and pool.of[kind].used > GREAT else 3)) + SPARE_LARGE
-    if pool.of[LARGE_KIND].used:
-        return pool.of[kind].spare > (pool.of[kind].used >> 3) + SPARE_OF_GREAT
-    return pool.of[kind].spare > (pool.of[kind].used >> 4) + max(SPARE >> shift_of(pool, kind), pool.kept)
-
-
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil:
     drop(pool, queue, queue.end << queue.shift)
 
 
-cdef void give_back(Pool* pool) noexcept nogil:
-    cdef int kind = LARGE_KIND, least = least_of_surplus(pool)
-    while kind > least and not has_too_many(pool, kind):
-        kind -= 1
-    if has_too_many(pool, kind):
-        forget(pool, kind)
-    pool.surplus = has_surplus(pool)
-
-
-cdef void forget(Pool* pool, int kind) noexcept nogil:
-    cdef Chunk* chunk = pool.of[kind].free
-    pool.of[kind].free = chunk.next
-    pool.of[kind].spare -= 1
-    pool.held -= bytes_of(pool, kind)
-    if kind == LARGE_KIND:
-        munmap((<LargeChunk*> chunk).data, slots_of(pool, kind) * sizeof(Slot))
-    free(chunk)
-
-
-cdef void release(Pool* pool) noexcept nogil:
-    cdef int kind
-    end_region(pool)
-    if pool.coming != NULL:
-        pool.coming.next, pool.of[LARGE_KIND].free = pool.of[LARGE_KIND].free, pool.coming
-        pool.coming = NULL
-    for kind in range(KINDS):
-        while pool.of[kind].free != NULL:
-            forget(pool, kind)
-
-
 cdef int64_t held(const Pool* pool) noexcept nogil:
     return pool.held
+
+
+include "chunks_opening.pxi"
+include "chunks_shelf.pxi"
+include "chunks_memory.pxi"

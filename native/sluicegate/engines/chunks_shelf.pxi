@@ -1,5 +1,10 @@
 """What is the process's between two batches: rooms lent for one, and free chunks of the heap, on a shelf. Part of chunks.pyx."""
 
+cdef enum:
+    MOST_SHELVED = 96  # chunks of one size on the shelf
+    SIZES = 2 * SMALL + 1  # in slots: longer ones do not lie there
+
+
 cdef extern from *:
     """
     #include <stdint.h>

@@ -1,39 +1,55 @@
-"""A window of few readings, one by one: AMTA's levels laid out flat for a while, so that a new leftmost tree costs little.
+"""A window of few readings, one by one: AMTA's leaves in one ring, and R0 for every head of the leftmost tree; no node is stored.
 
-There the leftmost tree changes every few readings. Node i of level l stands at i − (origin >> l) of its level's array, and
-R0 for every head of the leftmost tree in an array of its own (see amta.glide); operands and order are those of single calls.
+There the leftmost tree changes every few readings, and each change asks for nodes of all levels: they are combined from the leaves
+then, side by side, on the stack of the call (`spread`). Operands and order are those of single calls.
 """
 
 from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
 
 from sluicegate.engines.amta cimport Amta
+from sluicegate.engines.eights cimport combine_pairs
 from sluicegate.engines.kernels cimport Op, combine_by, copy_by, width_of
 from sluicegate.engines.program cimport Slot
 
 cdef enum:
-    FEW = 64  # readings of the window at most
-    LEAST_FEW = 16  # that there is room for at least
-    LEVELS_OF_FEW = 8
-    ALIKE = 4  # times as many leaves as the window may have: its own, those that come, and up to a multiple of that number before
+    FEW = 704  # readings of the window at most
+    FEW_MERGED = 352  # where a combination takes several times as long: what a change costs at once is to stay near a microsecond
+    SHORT = 8  # partials for which a call is not worth it
+    LEVELS_OF_FEW = 12
+    WIDEST_FEW = 3  # slots of a partial: of those that have an operator of their own
+    ROOM_OF_SPREAD = (2 * FEW + 2 * LEVELS_OF_FEW) * WIDEST_FEW  # slots
+    LEAST_SPARE = 8  # places of the ring beside the readings held: so long stretches are calm at least
+    MORE_SPARE = 16
+
+ctypedef struct Spread:  # the nodes of a window of few, or of a part of it
+    Slot* level[LEVELS_OF_FEW]  # where node 0 of each would be
+    Slot room[ROOM_OF_SPREAD]
 
 
-cdef extern from *:
-    int zeros_below "__builtin_ctzll"(uint64_t number) nogil  # trailing zeros of what is not 0
+cdef inline int64_t room_for_few(int64_t readings) noexcept nogil:
+    """Places of a ring for them, and for those that come before one leaves."""
+    return readings + max(<int64_t> MORE_SPARE, readings >> 3)
 
 
-cdef inline int64_t room_of_few(Amta self) noexcept nogil:
-    """Leaves."""
-    return ALIKE * self.most_few
+cdef inline int64_t heads_of_few(int64_t room) noexcept nogil:
+    """The leftmost tree's leaves at most: two nodes of its top level, beside which stands all but one leaf of such a node."""
+    return 2 * (room + 1) // 3 + 1
 
 
 cdef inline int64_t slots_of_few(Amta self) noexcept nogil:
-    """Of all levels and the R0s."""
-    return (2 * room_of_few(self) + self.most_few + 2) * self.p.width
+    """Of the ring and the R0s."""
+    return (self.most_few + heads_of_few(self.most_few)) * self.p.width
 
 
-cdef inline Slot* flat_at(Amta self, int level, int64_t index, int w) noexcept nogil:
-    cdef int64_t room = 2 * room_of_few(self)
-    return self.few + (room - (room >> level) + index - (self.origin >> level)) * w
+cdef inline int64_t few_place(Amta self, int64_t index) noexcept nogil:
+    """A leaf's place in the ring."""
+    cdef int64_t place = index - self.origin
+    return place if place < self.most_few else place - self.most_few
+
+
+cdef inline Slot* few_at(Amta self, int64_t index, int w) noexcept nogil:
+    return self.few + few_place(self, index) * w
 
 
 cdef inline Slot* left_at(Amta self, int64_t head, int w) noexcept nogil:
@@ -45,7 +61,7 @@ cdef inline int64_t end_of_leftmost(Amta self) noexcept nogil:
     return (((self.tail + 1) >> (self.depth - 1)) - 1) << (self.depth - 1)
 
 
-cdef inline void measure_flat(Amta self) noexcept nogil:
+cdef inline void measure_few(Amta self) noexcept nogil:
     """The depth, which one reading changes by one at most."""
     cdef int depth = self.depth
     if (self.head >> depth) < ((self.tail + 1) >> depth) - 1:
@@ -54,68 +70,103 @@ cdef inline void measure_flat(Amta self) noexcept nogil:
         self.depth = depth - 1
 
 
-cdef inline void raise_flat(Amta self, Op op, int64_t before, int64_t after) noexcept nogil:
-    """The nodes that the leaves up to `after` complete, level by level."""
-    cdef int w = width_of(op, self.p), level = 1
-    cdef int64_t index, end
-    cdef const Slot* pair
-    cdef Slot* node
-    while level < LEVELS_OF_FEW:
-        index, end = max(((before + 1) >> level) - 1, self.head >> level), ((after + 1) >> level) - 1
+cdef inline void turn_few(Amta self) noexcept nogil:
+    """Where the head has come around the ring: places count from there."""
+    if self.head - self.origin >= self.most_few:
+        self.origin += self.most_few
+
+
+cdef inline void leaves_of_few(Amta self, int64_t first, Slot* out, int w) noexcept nogil:
+    """From `first` to the newest, one after the other."""
+    cdef int64_t n = self.tail - first, place = few_place(self, first), whole = min(n, self.most_few - place)
+    memcpy(out, self.few + place * w, whole * w * sizeof(Slot))
+    memcpy(out + whole * w, self.few, (n - whole) * w * sizeof(Slot))
+
+
+cdef inline void raise_few(Amta self, Op op, int w, Slot* nodes, const Slot* pairs, int64_t n) noexcept nogil:
+    cdef int64_t i
+    if n > SHORT:
+        combine_pairs(op, self.p, w, nodes, pairs, n)
+        return
+    for i in range(n):
+        combine_by(op, self.p, nodes + i * w, pairs + 2 * i * w, pairs + (2 * i + 1) * w)
+
+
+cdef inline void spread(Amta self, Op op, Spread* s, int64_t first) noexcept nogil:
+    """The nodes above the leaves from `first` on; a level's first one without what is before that."""
+    cdef int w = width_of(op, self.p), level
+    cdef int64_t index = first, end = self.tail, place = few_place(self, first)
+    cdef Slot* out = s.room
+    if place + end - first <= self.most_few:
+        s.level[0] = self.few + (place - first) * w
+    else:
+        leaves_of_few(self, first, out, w)
+        s.level[0] = out - first * w
+        out += (end - first) * w
+    for level in range(1, self.depth):
+        index, end = first >> level, ((self.tail + 1) >> level) - 1
         if index >= end:
             return
-        pair, node = flat_at(self, level - 1, 2 * index, w), flat_at(self, level, index, w)
-        while index < end:
-            combine_by(op, self.p, node, pair, pair + w)
-            pair, node, index = pair + 2 * w, node + w, index + 1
-        level += 1
-
-
-cdef inline void find_flat_lefts(Amta self, Op op) noexcept nogil:
-    """R0 for each head after the present one in the leftmost tree."""
-    cdef int w = width_of(op, self.p), level
-    cdef int64_t end = end_of_leftmost(self), h = end - 1, head = self.head, follows
-    cdef Slot* lefts
-    self.lefts_from = head
-    lefts = left_at(self, 0, w)
-    while h > head:
-        level = zeros_below(h)
-        follows = h + ((<int64_t> 1) << level)
-        if follows < end:
-            combine_by(op, self.p, lefts + h * w, flat_at(self, level, h >> level, w), lefts + follows * w)
+        s.level[level] = out - index * w
+        if 2 * index < first >> (level - 1):
+            copy_by(op, self.p, out, s.level[level - 1] + (2 * index + 1) * w)
+            raise_few(self, op, w, out + w, s.level[level - 1] + (2 * index + 2) * w, end - index - 1)
         else:
-            copy_by(op, self.p, lefts + h * w, flat_at(self, level, h >> level, w))
-        h -= 1
+            raise_few(self, op, w, out, s.level[level - 1] + 2 * index * w, end - index)
+        out += (end - index) * w
 
 
-cdef inline void restart_flat_left(Amta self, Op op) noexcept nogil:
+cdef inline void find_few_lefts(Amta self, Op op, const Spread* s, Slot* lefts) noexcept nogil:
+    """R0 for each head of the leftmost tree as it is popped, level by level: those of one do not wait for each other."""
+    cdef int w = width_of(op, self.p), level
+    cdef int64_t end = end_of_leftmost(self), head = self.head, j, last
+    cdef const Slot* nodes
+    cdef Slot* at
+    lefts -= head * w
+    for level in range(self.depth - 1, -1, -1):
+        last = (end >> level) - 1
+        nodes = s.level[level]
+        if last & 1 and last << level >= head:
+            copy_by(op, self.p, lefts + (last << level) * w, nodes + last * w)
+            last -= 2
+        elif not last & 1:
+            last -= 1
+        j = ((head - 1 >> level) + 1) | 1
+        at = lefts + (j << level) * w
+        while j <= last:
+            combine_by(op, self.p, at, nodes + j * w, at + (<int64_t> w << level))
+            at += <int64_t> w << (level + 1)
+            j += 2
+
+
+cdef inline void restart_few_left(Amta self, Op op) noexcept nogil:
     """R0 from the oldest leaf and the stack (Algorithm 4)."""
     cdef int w = width_of(op, self.p)
-    if self.head + 1 < end_of_leftmost(self):
-        combine_by(op, self.p, self.left, flat_at(self, 0, self.head, w), left_at(self, self.head + 1, w))
+    if self.head + 1 < self.calm_head:
+        combine_by(op, self.p, self.left, few_at(self, self.head, w), left_at(self, self.head + 1, w))
     else:
-        copy_by(op, self.p, self.left, flat_at(self, 0, self.head, w))
+        copy_by(op, self.p, self.left, few_at(self, self.head, w))
 
 
-cdef inline void restart_flat_right(Amta self, Op op) noexcept nogil:
+cdef inline void restart_few_right(Amta self, Op op, const Spread* s) noexcept nogil:
     """R1 from the last pair of each level but the topmost (Algorithm 5)."""
     cdef int w = width_of(op, self.p), level
     cdef int64_t last = self.tail - 1
-    cdef Slot base[3]
-    cdef Slot pair[3]
-    cdef const Slot* newest = flat_at(self, 0, last, w)
+    cdef Slot base[WIDEST_FEW]
+    cdef Slot pair[WIDEST_FEW]
+    cdef const Slot* newest = few_at(self, last, w)
     cdef bint started = last & 1
     self.has_right = self.has_base = self.depth > 1
     if not self.has_right:
         return
     if started:
-        copy_by(op, self.p, base, newest - w)
+        copy_by(op, self.p, base, s.level[0] + (last - 1) * w)
     for level in range(1, self.depth - 1):
         last = ((self.tail + 1) >> level) - 2
         if last & 1:
-            combine_by(op, self.p, pair, flat_at(self, level, last - 1, w), flat_at(self, level, last, w))
+            combine_by(op, self.p, pair, s.level[level] + (last - 1) * w, s.level[level] + last * w)
         else:
-            copy_by(op, self.p, pair, flat_at(self, level, last, w))
+            copy_by(op, self.p, pair, s.level[level] + last * w)
         if started:
             combine_by(op, self.p, base, pair, base)
         else:
@@ -129,7 +180,7 @@ cdef inline void restart_flat_right(Amta self, Op op) noexcept nogil:
         copy_by(op, self.p, self.right, newest)
 
 
-cdef inline void extend_flat(Amta self, Op op, const Slot* leaf) noexcept nogil:
+cdef inline void extend_few(Amta self, Op op, const Slot* leaf) noexcept nogil:
     self.has_base = self.has_right
     if self.has_base:
         copy_by(op, self.p, self.base_of_right, self.right)
@@ -139,48 +190,24 @@ cdef inline void extend_flat(Amta self, Op op, const Slot* leaf) noexcept nogil:
     self.has_right = True
 
 
-cdef inline void step_flat(Amta self, Op op, const Slot* leaf, int64_t head) noexcept nogil:
-    """A reading that may change the leftmost tree, and the one that leaves for it: R0 and R1 are taken once, after both."""
-    cdef int w = width_of(op, self.p), before
-    cdef bint grown, moved, fell = False
-    measure_flat(self)  # a level may have come while it was calm
-    before = self.depth
-    copy_by(op, self.p, flat_at(self, 0, self.tail, w), leaf)
-    self.tail += 1
-    raise_flat(self, op, self.raised, self.tail)
-    self.raised = self.tail
-    measure_flat(self)
-    grown = self.depth == before and not (self.tail + 1) & (((<int64_t> 1) << (before - 1)) - 1)
-    if not grown:
-        extend_flat(self, op, leaf)
-    if grown:
-        find_flat_lefts(self, op)
-    moved = head > self.head
-    if moved:
-        before = self.depth
-        self.head = head
-        measure_flat(self)
-        fell = self.depth < before
-    if fell:
-        find_flat_lefts(self, op)
-    if fell or grown and not moved:
-        restart_flat_left(self, op)
-    elif moved:
-        copy_by(op, self.p, self.left, left_at(self, head, w))
-    if grown or fell:
-        restart_flat_right(self, op)
-    copy_by(op, self.p, left_at(self, self.head, w), self.left)
-
-
 cdef inline void look_ahead(Amta self, int w) noexcept nogil:
     """How far the leftmost tree stays as it is: beyond a level's first node too, where that is certain to change nothing else."""
     cdef int depth = self.depth
     cdef int64_t changes = (((self.tail + 1) >> (depth - 1)) + 1) << (depth - 1)
-    self.calm_tail = -1
+    self.calm_tail = self.calm_end = -1
     if depth < 2 or not self.has_base:
         return
-    self.calm_head, self.calm_jump = end_of_leftmost(self), 1
+    self.calm_jump = min(depth - 1, 15)
     if not changes & (((<int64_t> 1) << depth) - 1) and ((self.calm_head - 1) >> depth) + 2 <= changes >> depth:
         changes += (<int64_t> 1) << depth
-    self.calm_tail = min(min(changes - 2, self.origin + room_of_few(self)), self.head + self.most_few + self.most_few // 2)
-    self.next_leaf = flat_at(self, 0, self.tail, w)
+    self.calm_end = changes - 2
+    begin_few(self, w)
+
+
+cdef inline void begin_few(Amta self, int w) noexcept nogil:
+    """A calm stretch: to where the leftmost tree changes, the ring ends, or no place is free before a reading leaves."""
+    turn_few(self)
+    self.calm_tail = min(self.calm_end, self.head + self.most_few)
+    if self.tail - self.origin < self.most_few:
+        self.calm_tail = min(self.calm_tail, self.origin + self.most_few)
+    self.next_leaf = few_at(self, self.tail, w)

@@ -70,28 +70,6 @@ cdef class Pairs(Engine):
     cdef Slot* all(self, Node* node) noexcept nogil
     cdef Node* take(self) noexcept nogil
     cdef void give(self, Node* node) noexcept nogil
-    cdef void close(self, Node* node) noexcept nogil
-    cdef void choose_below(self, Node* node) noexcept nogil
     cdef void unlink(self, Node* node) noexcept nogil
-    cdef Node* detach(self, Node* node) noexcept nogil
-    cdef void remove(self, Node* node) noexcept nogil
-    cdef void refresh(self, Node* node) noexcept nogil
-    cdef void choose(self, Node* node) noexcept nogil
-    cdef void refresh_from(self, Node* node) noexcept nogil
-    cdef void choose_from(self, Node* node) noexcept nogil
-    cdef void price(self, Node* node) noexcept nogil
-    cdef void judge(self, Node* node) noexcept nogil
-    cdef void look_behind(self, Node* node) noexcept nogil
-    cdef void take_behind(self, const Slot* later) noexcept nogil
-    cdef Node* last_beyond(self, const Term* t, Node* before) noexcept nogil
-    cdef void reveal(self, int k, Node* last, double height) noexcept nogil
-    cdef void revalue(self, Node* node) noexcept nogil
-    cdef void look_at_newest(self) noexcept nogil
-    cdef void forget_behind(self) noexcept nogil
     cdef void together(self, Slot* out, const Slot* a, const Slot* b) noexcept nogil
-    cdef void reprice(self) noexcept nogil
-    cdef void choose_all(self, Node* node) noexcept nogil
-    cdef void rescale(self) noexcept nogil
     cdef const Slot* closed_rest(self) noexcept nogil
-    cdef int check_node(self, Node* node) except -1
-    cdef double added(self, const Slot* first, const Slot* second) noexcept nogil

@@ -66,7 +66,7 @@ cdef class Pairs(Engine):
             self.hiding = self.hiding or (self.m > 1 and is_extreme(&self.terms[k]))
         self.later, self.behind = self.base + self.m, self.base + 2 * self.m
         self.between, self.known = self.base + 3 * self.m, self.base + 4 * self.m
-        self.forget_behind()
+        forget_behind(self)
         return 0
 
     # nodes
@@ -119,226 +119,6 @@ cdef class Pairs(Engine):
         combine_ends(out + 17, a + 17, b + 17, -1.0)
         combine_ends(out + 20, a + 20, b + 20, 1.0)
 
-    # the treap: a node's partials and its choice follow from its children's
-
-    cdef void refresh(self, Node* node) noexcept nogil:
-        cdef Slot* out = self.all(node)
-        if node.left != NULL:
-            self.together(out, self.all(node.left), self.partial(node))
-        else:
-            copy(self.p, out, self.partial(node))
-        if node.right != NULL:
-            self.together(out, out, self.all(node.right))
-        self.choose(node)
-
-    cdef inline void choose(self, Node* node) noexcept nogil:
-        """The cheapest pair of the subtree; of equals the fewest readings, then the oldest."""
-        cdef Node* best = NULL if node.left == NULL else node.left.cheapest
-        if node.paired and (best == NULL or cheaper(node, best)):
-            best = node
-        if node.right != NULL and node.right.cheapest != NULL and (best == NULL or cheaper(node.right.cheapest, best)):
-            best = node.right.cheapest
-        node.cheapest = best
-
-    cdef void refresh_from(self, Node* node) noexcept nogil:
-        self.rest_known = False
-        while node != NULL:
-            self.refresh(node)
-            node = node.up
-
-    cdef void choose_from(self, Node* node) noexcept nogil:
-        """A bucket's pair costs something else: up to where another pair was the cheapest and still is."""
-        cdef Node* changed = node
-        cdef Node* was
-        while node != NULL:
-            was = node.cheapest
-            self.choose(node)
-            if was == node.cheapest and was != changed:
-                return
-            node = node.up
-
-    cdef double added(self, const Slot* first, const Slot* second) noexcept nogil:
-        """The weight of both as one, less their own; where squares overflow it is no number, and counts as infinite.
-
-        `behind` is what is behind both.
-        """
-        cdef Slot* pair = self.spare + S_PAIR * self.p.width
-        cdef double cost
-        cdef int k
-        if self.extremes and self.hiding and (not self.terms[0].timed or ordered(first, second)):
-            cost = added_of_extremes(self.terms, self.m, first, second, self.behind, self.between)
-            return cost if cost == cost else INFINITY
-        for k in range(self.m if self.hiding else 0):
-            if is_extreme(&self.terms[k]):
-                self.between[k] = further(&self.terms[k], self.behind[k], extreme(&self.terms[k], second))
-        self.together(pair, first, second)
-        cost = weight(self.terms, self.m, pair, self.behind) - weight(self.terms, self.m, first, self.between)
-        cost -= weight(self.terms, self.m, second, self.behind)
-        return cost if cost == cost else INFINITY
-
-    # what is behind a bucket hides it in part: as long as a reading is in the window, so are all behind it
-
-    cdef void forget_behind(self) noexcept nogil:
-        """No bucket is left, or the first is to come."""
-        cdef int k
-        for k in range(self.m):
-            self.base[k] = self.later[k] = self.behind[k] = self.between[k] = nothing(&self.terms[k])
-
-    cdef void look_behind(self, Node* node) noexcept nogil:
-        """Take what is behind a bucket into `behind`; O(log n)."""
-        cdef int k
-        if not self.hiding:
-            return
-        for k in range(self.m):
-            self.behind[k] = self.later[k] if node == self.newest else self.base[k]
-        if node == self.newest:
-            return
-        if node.right != NULL:
-            self.take_behind(self.all(node.right))
-        while node.up != NULL:
-            if node.up.left == node:
-                self.take_behind(self.partial(node.up))
-                if node.up.right != NULL:
-                    self.take_behind(self.all(node.up.right))
-            node = node.up
-
-    cdef inline void take_behind(self, const Slot* later) noexcept nogil:
-        cdef int k
-        for k in range(self.m):
-            if is_extreme(&self.terms[k]):
-                self.behind[k] = further(&self.terms[k], self.behind[k], extreme(&self.terms[k], later))
-
-    cdef Node* last_beyond(self, const Term* t, Node* before) noexcept nogil:
-        """The last closed bucket before one whose extreme is beyond that one's; NULL: there is none."""
-        cdef double than = extreme(t, self.partial(before))
-        cdef Node* node = before.left
-        while node == NULL or not beyond(t, self.all(node), than):  # up to where one lies before it
-            while before.up != NULL and before.up.left == before:
-                before = before.up
-            before = before.up
-            if before == NULL or beyond(t, self.partial(before), than):
-                return before
-            node = before.left
-        while True:  # and down to the last of those
-            if node.right != NULL and beyond(t, self.all(node.right), than):
-                node = node.right
-            elif beyond(t, self.partial(node), than):
-                return node
-            else:
-                node = node.left
-
-    cdef void reveal(self, int k, Node* last, double height) noexcept nogil:
-        """What is behind the closed buckets up to `last` has changed, at most to a height: what it may hide costs anew.
-
-        That is what no later one of them hides. Each is hidden once, so there are O(1) for a bucket that is closed. A pair that was
-        hidden and stays so adds nothing, whatever hides it.
-        """
-        cdef const Term* t = &self.terms[k]
-        while last != NULL:
-            self.revalue(last.before)
-            self.revalue(last)  # what is behind it is behind all that it hides, too
-            last = NULL if beyond(t, self.partial(last), height) else self.last_beyond(t, last)
-
-    cdef void revalue(self, Node* node) noexcept nogil:
-        cdef double cost
-        if node == NULL or not node.paired or node.look == self.look:
-            return
-        cost, node.look = node.cost, self.look
-        self.price(node)
-        if node.cost != cost:
-            self.choose_from(node)
-
-    cdef void look_at_newest(self) noexcept nogil:
-        """Let the costs know what is behind the closed buckets now."""
-        cdef const Term* t
-        cdef int k
-        for k in range(self.m if self.hiding else 0):
-            self.known[k], t = self.base[k], &self.terms[k]
-            if is_extreme(t):
-                self.base[k] = further(t, extreme(t, self.partial(self.newest)), self.later[k])
-        self.look += 1
-        for k in range(self.m if self.hiding else 0):
-            if self.base[k] != self.known[k]:
-                self.reveal(k, self.newest.before, further(&self.terms[k], self.base[k], self.known[k]))
-
-    cdef void price(self, Node* node) noexcept nogil:
-        """What merging a closed bucket with the next adds to the interval of a window whose edge may be at any reading."""
-        if node.after != NULL:
-            self.look_behind(node.after)
-        self.judge(node)
-
-    cdef void judge(self, Node* node) noexcept nogil:
-        """The same, where `behind` is known."""
-        cdef Node* after = node.after
-        node.paired = after != NULL and after != self.newest
-        if after == NULL:
-            return
-        node.cost = self.added(self.partial(node), self.partial(after))
-        node.size = self.partial(node)[H_COUNT].i + self.partial(after)[H_COUNT].i
-
-    cdef void close(self, Node* node) noexcept nogil:
-        """Put the bucket that was open into the tree, as its last; `newest` is another already."""
-        cdef Node* spot = node.before
-        cdef Node* below = NULL
-        cdef double height
-        cdef int k
-        for k in range(self.m):
-            self.known[k], self.base[k] = self.base[k], nothing(&self.terms[k])
-        node.priority = priority_of(<uint64_t> self.partial(node)[H_O_FIRST].i)
-        while spot != NULL and spot.priority < node.priority:
-            below = spot
-            spot = spot.up
-        node.left, node.up = below, spot
-        if below != NULL:
-            below.up = node
-        if spot != NULL:
-            spot.right = node
-        else:
-            self.root = node
-        if node.before != NULL:
-            self.price(node.before)
-        if below != NULL:
-            self.choose_below(node)
-        self.refresh_from(node)
-        self.look += 1
-        for k in range(self.m if self.hiding else 0):
-            height = extreme(&self.terms[k], self.partial(node)) if is_extreme(&self.terms[k]) else self.known[k]
-            if height != self.known[k]:  # else room was made when it was full already, and the costs knew it
-                self.reveal(k, node.before, further(&self.terms[k], self.known[k], height))
-
-    cdef void choose_below(self, Node* node) noexcept nogil:
-        """From the bucket before, whose pair is new, up to the last node below this one."""
-        cdef Node* each = node.before
-        while each != node:
-            self.choose(each)
-            each = each.up
-
-    cdef void remove(self, Node* node) noexcept nogil:
-        """Take a bucket out of the tree."""
-        self.refresh_from(self.detach(node))
-
-    cdef Node* detach(self, Node* node) noexcept nogil:
-        """Its two subtrees become one in its place; the lowest node whose subtree is another now."""
-        cdef Node* left = node.left
-        cdef Node* right = node.right
-        cdef Node* up = node.up
-        cdef Node** place = &self.root
-        if up != NULL:
-            place = &up.left if up.left == node else &up.right
-        while left != NULL and right != NULL:
-            if left.priority > right.priority:
-                place[0], left.up, up = left, up, left
-                place = &left.right
-                left = left.right
-            else:
-                place[0], right.up, up = right, up, right
-                place = &right.left
-                right = right.left
-        place[0] = left if left != NULL else right
-        if place[0] != NULL:
-            place[0].up = up
-        return up
-
     # the contract
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
@@ -355,7 +135,7 @@ cdef class Pairs(Engine):
             self.oldest = node
         else:
             last.after = node
-            self.close(last)
+            close(self, last)
         self.tail += 1
         return 0
 
@@ -368,9 +148,9 @@ cdef class Pairs(Engine):
         self.unlink(gone)
         if gone == self.newest:
             self.newest = NULL
-            self.forget_behind()
+            forget_behind(self)
         else:
-            self.remove(gone)
+            remove(self, gone)
         self.rest_known = False
         self.give(gone)
         self.head += 1
@@ -382,14 +162,14 @@ cdef class Pairs(Engine):
         self.unlink(gone)
         self.newest = open
         if open != NULL:
-            self.remove(open)
+            remove(self, open)
             open.left = open.right = open.up = open.cheapest = NULL
             open.paired = False
         if open != NULL and open.before != NULL:
-            self.price(open.before)
-            self.choose_from(open.before)
+            price(self, open.before)
+            choose_from(self, open.before)
         if open == NULL:
-            self.forget_behind()
+            forget_behind(self)
         for k in range(self.m if open != NULL else 0):
             self.known[k] = self.base[k]
             if is_extreme(&self.terms[k]):
@@ -397,7 +177,7 @@ cdef class Pairs(Engine):
         self.look += 1
         for k in range(self.m if self.hiding and open != NULL else 0):
             if self.base[k] != self.known[k]:
-                self.reveal(k, open.before, self.known[k])
+                reveal(self, k, open.before, self.known[k])
         self.rest_known = False
         self.give(gone)
         self.tail -= 1
@@ -414,11 +194,11 @@ cdef class Pairs(Engine):
     cdef Node* least(self) noexcept nogil:
         """The first of the pair that adds least, the open bucket's among them."""
         cdef Node* first
-        self.look_at_newest()
+        look_at_newest(self)
         if self.m > 1 and self.merges >= self.due:
-            self.rescale()
+            rescale(self)
         first = self.newest.before
-        self.price(first)
+        price(self, first)
         if self.root.cheapest != NULL and not cheaper(first, self.root.cheapest):
             first = self.root.cheapest
         return first
@@ -427,8 +207,8 @@ cdef class Pairs(Engine):
         cdef Node* first = self.least()
         cdef int64_t size = self.partial(self.newest)[H_COUNT].i + leaf[H_COUNT].i
         cdef double cost
-        self.look_behind(self.newest)
-        cost = self.added(self.partial(self.newest), leaf)
+        look_behind(self, self.newest)
+        cost = added(self, self.partial(self.newest), leaf)
         if cost > first.cost or (cost == first.cost and size >= first.size):
             return False
         self.merges += 1
@@ -450,52 +230,24 @@ cdef class Pairs(Engine):
                 if is_extreme(&self.terms[k]):
                     self.base[k] = further(&self.terms[k], self.base[k], extreme(&self.terms[k], self.partial(first)))
             self.unlink(first)
-            self.remove(first)
+            remove(self, first)
             self.give(first)
             first = second
         else:
             self.together(self.partial(first), self.partial(first), self.partial(second))
             first.state = TOOK
             self.unlink(second)
-            lowest = self.detach(second)
+            lowest = detach(self, second)
             self.give(second)
-            self.price(first)
+            price(self, first)
             above = lowest
             while above != NULL and above != first:
                 above = above.up
-            self.refresh_from(lowest if above == first else first)  # both lie on one way up
+            refresh_from(self, lowest if above == first else first)  # both lie on one way up
         if first.before != NULL:
-            self.price(first.before)
-            self.choose_from(first.before)
+            price(self, first.before)
+            choose_from(self, first.before)
         return touched
-
-    cdef void rescale(self) noexcept nogil:
-        """Measure each width by what the whole window as one bucket might add, and price every pair anew."""
-        cdef const Slot* total = self.total()
-        cdef int k
-        for k in range(self.m):
-            self.terms[k].scale = reach(&self.terms[k], total)
-        self.due = self.merges + self.tail - self.head
-        self.reprice()
-
-    cdef void reprice(self) noexcept nogil:
-        cdef Node* node = self.newest.before
-        cdef int k
-        if node != NULL:
-            self.look_behind(self.newest)
-        while node != NULL:
-            self.judge(node)
-            for k in range(self.m if self.hiding else 0):
-                if is_extreme(&self.terms[k]):
-                    self.behind[k] = self.base[k] if node.after == self.newest else self.between[k]
-            node = node.before
-        self.choose_all(self.root)
-
-    cdef void choose_all(self, Node* node) noexcept nogil:
-        if node != NULL:
-            self.choose_all(node.left)
-            self.choose_all(node.right)
-            self.choose(node)
 
     cdef const Slot* total(self) noexcept nogil:
         if self.newest == NULL:
@@ -575,7 +327,7 @@ cdef class Pairs(Engine):
             node = after
         self.root = self.oldest = self.newest = self.cursor = NULL
         self.rest_known = False
-        self.forget_behind()
+        forget_behind(self)
         return Engine.begin(self, head)
 
     cdef int finish(self, const Slot* left, const Slot* right) except -1:
@@ -616,7 +368,7 @@ cdef class Pairs(Engine):
     cdef int check(self) except -1:
         cdef Node* node = self.oldest
         cdef int64_t n = 0
-        self.check_node(self.root)
+        check_node(self, self.root)
         while node != NULL:
             if (node.after == NULL) != (node == self.newest) or (node.after != NULL and node.after.before != node):
                 raise InvariantError(f"bucket {self.head + n} is not linked to its neighbours")
@@ -624,29 +376,6 @@ cdef class Pairs(Engine):
             node = node.after
         if n != self.tail - self.head:
             raise InvariantError(f"{n} buckets are linked, {self.tail - self.head} counted")
-        return 0
-
-    cdef int check_node(self, Node* node) except -1:
-        """Order of priorities, the subtree's partial, its cheapest pair and the pair's cost."""
-        cdef Slot* kept = self.spare + S_CHECK * self.p.width
-        cdef Node* cheapest
-        cdef double cost
-        if node == NULL:
-            return 0
-        self.check_node(node.left)
-        self.check_node(node.right)
-        ordinal = self.partial(node)[H_O_FIRST].i
-        for child in (<size_t> node.left, <size_t> node.right):
-            if child and ((<Node*> <size_t> child).up != node or (<Node*> <size_t> child).priority >= node.priority):
-                raise InvariantError(f"the bucket from ordinal {ordinal} does not stand above its children")
-        copy(self.p, kept, self.all(node))
-        cheapest, cost, paired = node.cheapest, node.cost, node.paired
-        self.price(node)
-        self.refresh(node)
-        if memcmp(kept, self.all(node), self.p.width * sizeof(Slot)) != 0:
-            raise InvariantError(f"the subtree of the bucket from ordinal {ordinal} is not what its buckets give")
-        if cheapest != node.cheapest or paired != node.paired or (paired and cost != node.cost):
-            raise InvariantError(f"the cost {cost} of the bucket from ordinal {ordinal} is not what its pair gives")
         return 0
 
 
@@ -666,17 +395,6 @@ cdef bint is_range(const Program* p) noexcept nogil:
     return True
 
 
-cdef inline bint ordered(const Slot* a, const Slot* b) noexcept nogil:
-    return a[H_ORDERED].i == 1 and b[H_ORDERED].i == 1 and b[H_T_FIRST].i >= a[H_T_LAST].i
-
-
-cdef inline bint cheaper(const Node* a, const Node* b) noexcept nogil:
-    return a.cost < b.cost or (a.cost == b.cost and a.size < b.size)
-
-
-cdef inline uint64_t priority_of(uint64_t ordinal) noexcept nogil:
-    """A hash that gives every ordinal another number: splitmix64's finisher (Steele, Lea & Flood 2014)."""
-    cdef uint64_t z = ordinal + 0x9E3779B97F4A7C15ULL
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL
-    return z ^ (z >> 31)
+include "pairs_tree.pxi"
+include "pairs_costs.pxi"
+include "pairs_check.pxi"
