@@ -205,7 +205,9 @@ def test_what_a_rule_lets_go_of_few_readings_is_the_twins(question: str, monkeyp
             for window in (one, two):
                 seen: list[tuple[bytes, bytes]] = []
 
-                def leaves(total: bytes, old: bytes, seen: list[tuple[bytes, bytes]] = seen, steps: int = steps) -> bool:
+                def leaves(
+                    total: bytes, old: bytes, seen: list[tuple[bytes, bytes]] = seen, steps: int = steps
+                ) -> bool:
                     seen.append((total, old))
                     return len(seen) <= steps
 

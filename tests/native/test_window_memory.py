@@ -66,7 +66,7 @@ def sizes_between(least: int, most: int) -> list[int]:
     ],
 )
 def test_bytes_at_every_size(at_once: int, least: int, most: int, times: float) -> None:
-    """At most 2.5 times the partial wherever a queue moves to longer chunks; one by one from 60 readings on, in a ring."""
+    """At most 2.5 times the partial wherever a queue moves to longer chunks; one by one from 60 readings on."""
     over = {}
     for size in sizes_between(least, most):
         window = sg.Window(sg.sum(), policy=sg.policies.count(size), engine="amta")

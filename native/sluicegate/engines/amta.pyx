@@ -1,7 +1,8 @@
 """The Amortized Monoid Tree Aggregator in compiled code (paper AMTA, Algorithms 3 to 7; level eviction of A2MTA, II-D).
 
 Fact card: FIFO; associative operation; insert, single eviction and query O(1) amortised, O(log n) worst; bulk eviction
-O(log n) combines; about 2n partials in chunks, and log n on the stack. The readable twin is sluicegate.reference.amta.
+O(log n) combines; about 2n partials in chunks, and log n on the stack; of few readings one by one fewer than 2n in a ring, where what
+others take log n for is at most some hundred combines. The readable twin is sluicegate.reference.amta.
 
 The operations on a known operator are functions over `Op` (kernels.pxd), made once for each; a block of readings is
 taken level by level (`glide`), which combines the same operands in the same order as one reading after the other.
