@@ -13,7 +13,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
-from sluicegate.engines.base cimport EARLIER, MOST_BLOCK, Block, Engine, Leaves
+from sluicegate.engines.base cimport EARLIER, MOST_BLOCK, Block, Engine, Leaves, SlideOn
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
     KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, ROOM_OF_STEADY, Pool, Queue, ask_for, ask_for_link, ask_for_place, begin_batch, clear, drop, end_batch, foresee_queue,

@@ -1,6 +1,6 @@
 """One reading through AMTA: by what stands ready where the forest is calm, else what a stretch of such readings needs. Part of amta.pyx."""
 
-cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
     return slide_one(<Amta> self, op, leaf, head, out)
 
 
@@ -11,7 +11,7 @@ cdef inline int slowly_by(Engine self, Op op, const Slot* leaf, int64_t head, Sl
 include "slides.pxi"
 
 
-cdef inline int slide_one(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+cdef inline int slide_one(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
     if is_calm(self, head):
         return slide_calmly(self, op, leaf, head, out)
     return self.slide_slowly_by(self, leaf, head, out)

@@ -10,7 +10,7 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-from sluicegate.engines.base cimport Block, Engine
+from sluicegate.engines.base cimport Block, Engine, SlideOn
 from sluicegate.engines.chunks cimport Queue, at, reserve, run_at
 from sluicegate.engines.daba cimport check_sizes
 from sluicegate.engines.lite cimport Lite
@@ -318,7 +318,7 @@ cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
 
 # one reading
 
-cdef inline int slide_one(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+cdef inline int slide_one(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
     """As `run_alike` of one, without a State, whose copies would wait for what was just stored."""
     cdef int64_t inside = (<int64_t> 1 << self.queue.shift) - 1
     if head != self.head + 1 or not self.has_b or self.a == self.b or not at_hand(&self.queue, head, self.tail) or self.pool.surplus:
@@ -370,7 +370,7 @@ cdef int slide_slowly(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot
     return s.head < s.tail
 
 
-cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
     return slide_one(<DabaLite> self, op, leaf, head, out)
 
 

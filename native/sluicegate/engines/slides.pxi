@@ -3,15 +3,15 @@
 
 cdef void set_slides(Engine self, int kernel) noexcept:
     if kernel == ADD:
-        self.slide_by, self.slide_slowly_by = slide_add, slowly_add
+        self.slide_by, self.slide_slowly_by = slide_add, <SlideOn> slowly_add
     elif kernel == GREATEST:
-        self.slide_by, self.slide_slowly_by = slide_greatest, slowly_greatest
+        self.slide_by, self.slide_slowly_by = slide_greatest, <SlideOn> slowly_greatest
     elif kernel == LEAST:
-        self.slide_by, self.slide_slowly_by = slide_least, slowly_least
+        self.slide_by, self.slide_slowly_by = slide_least, <SlideOn> slowly_least
     elif kernel == MERGE:
-        self.slide_by, self.slide_slowly_by = slide_merge, slowly_merge
+        self.slide_by, self.slide_slowly_by = slide_merge, <SlideOn> slowly_merge
     else:
-        self.slide_by, self.slide_slowly_by = slide_any, slowly_any
+        self.slide_by, self.slide_slowly_by = slide_any, <SlideOn> slowly_any
 
 
 cdef int slide_any(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:

@@ -17,7 +17,7 @@ cdef inline bint exchanges(Soe self, int64_t head) noexcept nogil:
     return head == self.head + 1 and self.tail - self.head > 1 and at_hand(&self.queue, head, self.tail) and not self.pool.surplus
 
 
-cdef inline int exchange_sum(Soe self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+cdef inline int exchange_sum(Soe self, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
     """A sum with its error, and the largest summand; nothing is changed where that tells that digits were lost."""
     cdef double x, old, before, with_leaf, after, error, most, size, largest
     cdef int64_t at_most
@@ -47,7 +47,7 @@ cdef inline double error_of(double a, double b, double total) noexcept nogil:
     return (a - (total - part)) + (b - part)
 
 
-cdef inline int exchange_moments(Soe self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+cdef inline int exchange_moments(Soe self, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
     """The same of mean and squared deviations, where they neither overflow nor lose digits nor are due to be taken anew."""
     cdef Slot oldest[3]
     cdef Slot total[3]

@@ -237,6 +237,8 @@ cdef class Taking(Batching):
 
     cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil:
         """One reading, at its ordinal where `time` is NULL, and the answers after it: what compiled code calls for each."""
+        if self.way == AS_IT_IS and self.centered:
+            return take_as_it_is(self, values, time, out)
         if self.way and self.centered:
             return take_alone(self, values, time, out)
         return self.take_any(values, time, out)
@@ -371,12 +373,25 @@ cdef inline int take_plain(Taking self, const double* values, int64_t time, Slot
     return holds
 
 
+cdef inline int take_as_it_is(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    """As `answer_plain`, of what needs neither lifting nor lowering."""
+    cdef int64_t newest = self.accepted, head = max(self.engine.head, newest + 1 - self.value)
+    if not self.engine.slide_by(self.engine, <const Slot*> values, head, <Slot*> out):
+        out[0] = of_nothing(self.outputs.kind)
+    if time != NULL:
+        newest = time[0]
+    self.newest = max(self.newest, newest)
+    self.edge = max(self.edge, head - 1)
+    self.created += 1
+    self.accepted += 1
+    return 0
+
+
 cdef inline int take_alone(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    """As `answer_plain`, where the only component tells what the leaf is."""
+    """The same where the only component tells what the leaf is, and the answer."""
     cdef Slot leaf[3]
     cdef Slot total[3]
     cdef const Slot* lifted = <const Slot*> values
-    cdef Slot* folded = <Slot*> out if self.way == AS_IT_IS else total
     cdef int64_t newest
     if self.way == BY_LOGARITHM:
         leaf[0].f = log(values[0])
@@ -384,7 +399,7 @@ cdef inline int take_alone(Taking self, const double* values, const int64_t* tim
     elif self.way == BY_MOMENTS:
         leaf[0].f, leaf[1].f, leaf[2].f = 1.0, values[0] - self.center[0], 0.0
         lifted = leaf
-    if not self.engine.slide_by(self.engine, lifted, max(self.engine.head, self.accepted + 1 - self.value), folded):
+    if not self.engine.slide_by(self.engine, lifted, max(self.engine.head, self.accepted + 1 - self.value), total):
         out[0] = of_nothing(self.outputs.kind)
     elif self.way == BY_LOGARITHM:
         out[0] = sluicegate_exponential(total.f / (self.engine.tail - self.engine.head))

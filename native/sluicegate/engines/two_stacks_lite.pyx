@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from sluicegate.engines.base cimport Block, Engine
+from sluicegate.engines.base cimport Block, Engine, SlideOn
 from sluicegate.engines.chunks cimport at, prefetch, reserve, run_at
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
@@ -272,7 +272,7 @@ cdef void run_by(TwoStacksLite self, Op op, const Block* block) noexcept nogil:
 
 # one reading
 
-cdef inline int slide_one(TwoStacksLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+cdef inline int slide_one(TwoStacksLite self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
     """Where one leaves and neither the front nor a chunk ends with it: as push, pop and total, their operands and order."""
     cdef int w = width_of(op, self.p)
     cdef Slot held[HELD]
@@ -317,7 +317,7 @@ cdef int slide_slowly(TwoStacksLite self, Op op, const Slot* leaf, int64_t head,
     return 1
 
 
-cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
     return slide_one(<TwoStacksLite> self, op, leaf, head, out)
 
 
