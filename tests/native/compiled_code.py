@@ -52,17 +52,22 @@ double lower(const void *partial) { return (double)((const slot *)partial)[1].i;
 """
 
 
-@functools.cache
-def library() -> Any:
-    """The compiled code; the folder goes with the process."""
+def compiled(source: str, *flags: str) -> Any:
+    """A library of this C code; its folder goes with it."""
     folder = tempfile.TemporaryDirectory(prefix="sluicegate-")
-    source, target = Path(folder.name) / "code.c", Path(folder.name) / "code.so"
-    source.write_text(SOURCE)
+    code, target = Path(folder.name) / "code.c", Path(folder.name) / "code.so"
+    code.write_text(source)
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-o", target, source], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", *flags, "-o", target, code, "-lm"], check=True)
     loaded = ctypes.CDLL(str(target))
     loaded.folder = folder
     return loaded
+
+
+@functools.cache
+def library() -> Any:
+    """The code above."""
+    return compiled(SOURCE)
 
 
 def address(name: str) -> int:

@@ -7,15 +7,13 @@ import ctypes
 import functools
 import itertools
 import random
-import subprocess
-import sysconfig
-import tempfile
 from array import array
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from compiled_code import compiled
 
 ENGINES = Path(__file__).parents[2] / "native/sluicegate/engines"
 SOURCE = """
@@ -57,15 +55,8 @@ LENGTHS = (1, 7, 8, 15, 16, 17, 31, 33, 48, 127, 128, 200, 511, 512, 513, 1_500)
 
 @functools.cache
 def library() -> Any:
-    """The header, compiled; the folder goes with the process."""
-    folder = tempfile.TemporaryDirectory(prefix="sluicegate-")
-    source, target = Path(folder.name) / "code.c", Path(folder.name) / "code.so"
-    source.write_text(SOURCE)
-    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-fwrapv", f"-I{ENGINES}", "-o", target, source], check=True)
-    loaded = ctypes.CDLL(str(target))
-    loaded.folder = folder
-    return loaded
+    """The header, compiled."""
+    return compiled(SOURCE, "-fwrapv", f"-I{ENGINES}")
 
 
 def ways() -> list[str]:

@@ -6,9 +6,6 @@ import ctypes
 import functools
 import math
 import random
-import subprocess
-import sysconfig
-import tempfile
 from array import array
 from collections import deque
 from collections.abc import Callable
@@ -16,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compiled_code import compiled
 
 ENGINES = Path(__file__).parents[2] / "native/sluicegate/engines"
 SOURCE = """
@@ -49,16 +47,8 @@ BEFORE = 80
 @functools.cache
 def library(anywhere: bool) -> Any:
     """The header, compiled for any processor, or with all that some have."""
-    folder = tempfile.TemporaryDirectory(prefix="sluicegate-")
-    source, target = Path(folder.name) / "code.c", Path(folder.name) / "code.so"
-    source.write_text(SOURCE)
-    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-    flags = ["-shared", "-fPIC", "-O2", "-fwrapv", "-ffp-contract=off", f"-I{ENGINES}"]
     plain = ["-D__SANITIZE_ADDRESS__"] * anywhere  # as sanitizers have it: without any choice of functions
-    subprocess.run([compiler, *flags, *plain, "-o", target, source, "-lm"], check=True)
-    loaded = ctypes.CDLL(str(target))
-    loaded.folder = folder
-    return loaded
+    return compiled(SOURCE, "-fwrapv", "-ffp-contract=off", f"-I{ENGINES}", *plain)
 
 
 def address(column: array[Any], index: int) -> ctypes.c_void_p:
