@@ -19,6 +19,7 @@ from sluicegate.engines.queued cimport at_hand, drop_before
 
 cdef enum:
     LEAST_ALIKE = 4  # readings
+    LEAST_HELD = 24  # by a window whose readings are looked at for that: of fewer hardly any go alike
     HELD = 3  # slots of a sum that a loop keeps by itself; a wider one stays where it is
 
 ctypedef struct State:  # what DabaLite holds, by itself while a block is taken
@@ -286,7 +287,7 @@ cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
     """Nothing is allocated here, and nothing given back: elements stay where they are."""
     cdef int w = width_of(op, self.p)
     cdef int64_t i = 0, k
-    cdef bint one_each = Op is not Any and block.jump == 1 and block.heads[block.n - 1] - self.head == block.n, shrinks
+    cdef bint one_each = Op is not Any and block.jump == 1 and self.tail - self.head >= LEAST_HELD and block.heads[block.n - 1] - self.head == block.n, shrinks
     cdef Queue queue = self.queue
     cdef Slot held_b[HELD]
     cdef Slot held_ra[HELD]
