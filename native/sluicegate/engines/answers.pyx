@@ -1,6 +1,6 @@
 """What a window answers; see answers.pxd."""
 
-from libc.math cimport INFINITY, NAN, exp, fabs, floor, log, sqrt
+from libc.math cimport INFINITY, NAN, exp, fabs, floor, log
 from libc.stdint cimport INT64_MAX, int64_t
 
 from sluicegate.engines.program cimport (

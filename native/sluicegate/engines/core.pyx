@@ -6,7 +6,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.math cimport isnan
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.answers cimport BY_COUNT, BY_TIME, CUSTOM, Cut, bucket_answer, exact_answer, is_slot, is_whole, may_lack
+from sluicegate.engines.answers cimport BY_TIME, CUSTOM, Cut, bucket_answer, exact_answer, is_slot, is_whole, may_lack
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.filling cimport fill_outputs, fill_program, fill_slots
 from sluicegate.engines.pairs cimport GIVEN, TOOK, Pairs

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, SlideOn
+from sluicegate.engines.base cimport Block, Engine, SlideOn
 from sluicegate.engines.chunks cimport at, reserve, run_at
 from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, chosen, combine, copy, deduct, deduct_moments, greatest, invertible, mask
 from sluicegate.engines.queued cimport Queued, at_hand, begin_block, drop_before, end_block, shape_elements

@@ -13,7 +13,6 @@ from libc.string cimport memset, strcmp
 from sluicegate.engines.answers cimport (
     BY_COUNT, BY_TIME, CUSTOM, K_RATE, Cut, Output, bucket_answer, exact_answer, is_slot, is_whole, may_lack, spread,
 )
-from sluicegate.engines.base cimport Engine
 from sluicegate.engines.batching cimport Batching, of_nothing
 from sluicegate.engines.bucket_lengths cimport LONGEST
 from sluicegate.engines.checks cimport first_beyond, first_not_entering, new_column, step_of
