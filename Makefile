@@ -78,6 +78,12 @@ checked: dev ## tests/native over a build with bounds checks (minutes; not part 
 sanitized: dev ## the engines' tests over a build with the address sanitizer (minutes)
 	@VENV=$(VENV) deploy/make/checked.sh address
 
+SECONDS ?= 60
+SEED ?= 1
+.PHONY: fuzz
+fuzz: dev ## random windows of four engines against the plain readings, for SECONDS from SEED (KIND of times; not part of `make test`)
+	$(BIN)/python tests/native/fuzz_windows.py --seconds $(SECONDS) --seed $(SEED) $(if $(KIND),--kind $(KIND))
+
 format: dev ## rewrite the sources as ruff would have them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
