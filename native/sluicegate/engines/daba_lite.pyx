@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Block, Engine, SlideOn
-from sluicegate.engines.chunks cimport Queue, at, reserve, run_at
+from sluicegate.engines.chunks cimport Queue, at, has_room, reserve, run_at
 from sluicegate.engines.daba cimport check_sizes
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
@@ -221,9 +221,9 @@ cdef inline void step_by(
 
 
 cdef inline int64_t alike(DabaLite self, const State* s, int64_t most, bint shrinks) noexcept nogil:
-    """How many readings with a back list before them, each of which lets one leave, go alike and stay within the chunks."""
+    """How many readings each of which lets one leave go alike and stay within the chunks."""
     cdef int64_t k = min(most, min(run_at(&self.queue, s.tail), run_at(&self.queue, s.head) - 1))
-    if not s.has_b or s.a == s.b:
+    if s.a == s.b:
         return 0
     if not shrinks:
         return min(k, (s.b - s.l) >> 1)
@@ -291,7 +291,7 @@ cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
         copy_by(op, self.p, sum_ra, self.sum_ra)
     while i < block.n:
         shrinks = s.l < s.r
-        k = alike(self, &s, block.n - i, shrinks) if one_each else 0
+        k = alike(self, &s, block.n - i, shrinks) if one_each and s.has_b else 0
         if k < LEAST_ALIKE:
             k = 1
             step_by(self, op, &queue, &s, &sum_b, &sum_ra, block.leaves + i * w, block.heads[i], out)
@@ -339,7 +339,11 @@ cdef inline void append_and_answer(DabaLite self, Op op, const Slot* leaf, int64
     cdef Slot held[HELD]
     cdef Slot* sum_b = self.sum_b if Op is Any else held
     put_by(op, self.p, self.ends.newest + self.tail * w, leaf)
-    combine_by(op, self.p, sum_b, self.sum_b, leaf)
+    if self.lists.has_b:
+        combine_by(op, self.p, sum_b, self.sum_b, leaf)
+    else:
+        copy_by(op, self.p, sum_b, leaf)
+        self.lists.has_b = True
     if Op is not Any:
         keep_by(op, self.p, self.sum_b, sum_b)
     exchange_one(self)
@@ -351,7 +355,8 @@ cdef int slide_slowly(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot
     """Whatever leaves, and wherever chunks begin or end."""
     cdef State* s = &self.lists
     self.ends.until = 0
-    self.make_room()
+    if not self.tail & (PREPARES - 1) or not has_room(&self.pool, &self.queue, self.tail):
+        self.make_room()
     s.head = self.head
     apart(&s.head)
     s.tail = self.tail

@@ -35,8 +35,9 @@ cdef int slowly_sum(Soe self, const Slot* leaf, int64_t head, Slot* out) except 
 
 
 cdef int slowly_moments(Soe self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    if begins_exchange(self, head) and turns_left(self) > 1:
-        if exchange_moments(self, leaf, self.element(self.head), self.element(self.tail), out):
+    if begins_exchange(self, head):
+        renew_moments(self)
+        if turns_left(self) > 1 and exchange_moments(self, leaf, self.element(self.head), self.element(self.tail), out):
             drop_before(&self.pool, &self.queue, self.head)
             find_ends(self, self.head + turns_left(self))
             return 1
@@ -107,6 +108,12 @@ cdef inline bint exchange_moments(Soe self, const Slot* leaf, const Slot* oldest
     if out != NULL:
         out[0].f, out[1].f, out[2].f = n, mean, m2
     return True
+
+
+cdef inline void renew_moments(Soe self) noexcept nogil:
+    """Before a reading with which they were due to be taken anew."""
+    if turns_left(self) <= 1 and self.overflow_at < self.head:
+        self.take_moments_anew()
 
 
 cdef int slide_slowly(Soe self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
