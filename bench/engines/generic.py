@@ -36,9 +36,9 @@ def generic(engines: Sequence[str], effort: Effort) -> list[Table]:
     columns.append(Column("C loop", "C loop", ",.3g"))
     notes = [
         "CPU ns a reading, full window, least of the rounds. `Core.take` from compiled code, once a reading: lift, the "
-        "policy, `Engine.slide_by` and the answers. Alone: `Engine.slide_by` of leaves lifted before (the logarithm of a "
-        "geometric mean is taken, a deviation less the center), with the total after each not lowered (neither power of "
-        "e nor root). C loop: bench/engines/loops.h, a whole batch in one call."
+        "policy, `Engine.slide_by` and the answers. Alone: `Engine.slide_by` of leaves lifted before (logarithms are "
+        "taken, centers subtracted), with a total after each that is not lowered (neither power of e nor root). "
+        "C loop: bench/engines/loops.h, a whole batch in one call."
     ]
     return [Table("generic", "One reading at a time from compiled code", columns, rows, notes)]
 
