@@ -13,7 +13,7 @@ from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport Block, Engine, SlideOn
 from sluicegate.engines.chunks cimport at, reserve, run_at
-from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, chosen, combine, copy, deduct, deduct_moments, greatest, invertible, mask
+from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
 from sluicegate.engines.queued cimport Queued, begin_block, drop_before, end_block, exchange_one, find_ends, shape_elements
 from sluicegate.engines.wide cimport TOTAL
 
@@ -192,7 +192,7 @@ cdef class Soe(Queued):
         for k in range(self.deviations):
             former, now = self.former + self.deviation_slots[k] - 2, self.sum + self.deviation_slots[k] - 2
             exchange_mean(former[0].f, &former[1].f, &former[2].f, self.mean_of(self.tail - 1, k), self.mean_of(self.head - 1, k))
-            now[0].f, now[1].f, now[2].f = former[0].f, former[1].f, greatest(0.0, former[2].f)
+            now[0].f, now[1].f, now[2].f = former[0].f, former[1].f, former[2].f
             self.greatest[k] = greatest(self.former_greatest[k], now[2].f)
         self.overflow_at = self.former_overflow_at
 

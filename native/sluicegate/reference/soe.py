@@ -113,7 +113,7 @@ class Soe(Queued):
             by = newest[slot - 1] - oldest[slot - 1]
             shifted = mean + by / n
             m2 += by * ((newest[slot - 1] - shifted) + (oldest[slot - 1] - mean))
-            total[slot - 2 : slot + 1] = n, shifted, m2 if m2 > 0.0 else 0.0
+            total[slot - 2 : slot + 1] = n, shifted, m2  # below 0 by its rounding: digits are lost then
             self._greatest[k] = max(greatest[k], total[slot])
         self._overflow = overflow
 
