@@ -32,10 +32,13 @@ def generic(engines: Sequence[str], effort: Effort) -> list[Table]:
     columns = [Column("window", "window"), *(Column(engine, engine, ",.3g") for engine in taking)]
     if "amta" in taking:
         columns.append(Column("amta by time", "amta by time", ",.3g"))
+    columns += [Column(f"{engine} alone", f"{engine} alone", ",.3g") for engine in taking]
     columns.append(Column("C loop", "C loop", ",.3g"))
     notes = [
         "CPU ns a reading, full window, least of the rounds. `Core.take` from compiled code, once a reading: lift, the "
-        "policy, `Engine.slide_by` and the answers. C loop: bench/engines/loops.h, a whole batch in one call."
+        "policy, `Engine.slide_by` and the answers. Alone: `Engine.slide_by` of leaves lifted before (logarithms are "
+        "taken, centers subtracted), with a total after each that is not lowered (neither power of e nor root). "
+        "C loop: bench/engines/loops.h, a whole batch in one call."
     ]
     return [Table("generic", "One reading at a time from compiled code", columns, rows, notes)]
 
@@ -43,6 +46,8 @@ def generic(engines: Sequence[str], effort: Effort) -> list[Table]:
 def _row(name: str, size: int, engines: Sequence[str], effort: Effort) -> dict[str, Any]:
     fulls = dict(full_windows(engines, QUESTIONS[name](), size, {}))
     subjects: dict[str, Feed] = {engine: full.one_by_one for engine, full in fulls.items()}
+    alone = full_windows(engines, QUESTIONS[name](), size, {})
+    subjects |= {f"{engine} alone": full.by_engine_alone for engine, full in alone}
     if "amta" in fulls:
         subjects["amta by time"] = Full("amta", QUESTIONS[name](), size, by_time=True).one_by_one
     if name in HARD_WIRED:

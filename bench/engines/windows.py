@@ -129,6 +129,11 @@ class Full:
         taken: float = probe().one_by_one(self.window._core, *self.readings(count))
         return taken
 
+    def by_engine_alone(self, count: int) -> float:
+        """Feed the engine of a window by count, lifted before; of such a window nothing else is to be asked."""
+        taken: float = probe().by_engine_alone(self.window._core, self.readings(count)[0])
+        return taken
+
     def call(self, count: int) -> float:
         """Feed them by Python calls that give the result: `slide`, into a window by count."""
         values, _ = self.readings(count)

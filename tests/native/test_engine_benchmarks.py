@@ -121,6 +121,22 @@ def test_the_c_loop_and_the_probe_answer_as_the_window(kind: str) -> None:
         assert window.query()[kind] == pytest.approx(results[-1], rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.parametrize("engine", ["soe", "two_stacks_lite", "daba_lite", "amta"])
+@pytest.mark.parametrize("kind", ["sum", "std", "geometric_mean"])
+def test_an_engine_alone_is_fed_what_its_window_would_feed_it(engine: str, kind: str) -> None:
+    """The same leaves come, and as many leave: the engine's total is that of a window that took the readings itself."""
+    values = array("d", [1.0 + (7 * i * i) % 101 for i in range(500)])
+    for size in (2, 7, 100):
+        alone, taking = (sg.Window(getattr(sg, kind)(), policy=sg.policies.count(size), engine=engine) for _ in "ab")
+        for window in (alone, taking):
+            window.insert_many(values)
+        for count in (3, 500, 64):
+            assert probe().by_engine_alone(alone._core, values[:count]) >= 0.0
+            probe().one_by_one(taking._core, values[:count], None)
+            assert alone._core.total() == taking._core.total()
+            assert (alone._core.head, alone._core.tail) == (taking._core.head, taking._core.tail)
+
+
 def folders() -> set[Path]:
     """What the processes of `kvs` keep their windows in."""
     return {path for path in (ROOT / "build").glob("tmp*") if path.is_dir()}

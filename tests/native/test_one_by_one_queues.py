@@ -125,6 +125,26 @@ def test_a_caller_in_compiled_code_gets_what_slide_gives(engine: str, question: 
                 sliding.evict(min(len(sliding), 2))
 
 
+@pytest.mark.parametrize(("engine", "question"), PAIRS)
+def test_one_leaves_for_each_that_comes_after_an_eviction_too(
+    engine: str, question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By time, which may pass so that the next reading goes the quick way at once: that is not where it was before."""
+    rng = random.Random(f"{engine} {question}")
+    for size in (5, 16, 33, 100, 300):
+        one, two = windows(engine, question, sg.policies.time(size), monkeypatch)
+        now = 0
+        for gone in [0] * 30 + [rng.choice((1, 1, 2, 4)) for _ in range(30)]:  # soe's deviations are not yet due
+            gone = max(min(gone, len(one) - 1), 0)
+            one.evict(gone)
+            two.evict(gone)
+            now += gone
+            for _ in range(max(size // 10, 1) if gone == 0 else rng.choice((1, 2, 5, 20))):
+                value, now = rng.uniform(1, 9), now + 1
+                assert one.slide(value, now) == two.slide(value, now)
+            one.verify()
+
+
 @pytest.mark.parametrize("question", ["sum", "geometric_mean", "std"])
 @pytest.mark.parametrize("size", [2, 16, 500])
 def test_soe_does_not_drift_one_by_one(question: str, size: int) -> None:
@@ -141,6 +161,23 @@ def test_soe_does_not_drift_one_by_one(question: str, size: int) -> None:
         if i >= great + size or question != "std":
             assert math.isclose(found, expected, rel_tol=near, abs_tol=near), (i, found, expected)
     one.verify()
+
+
+@pytest.mark.parametrize("question", ["sum", "std"])
+@pytest.mark.parametrize("size", [20, 100, 300])
+def test_soe_goes_on_one_by_one_after_a_batch(question: str, size: int) -> None:
+    """With which readings came at one time and none left, so that what comes no longer lies where it would have."""
+    rng = random.Random(f"{question} {size}")
+    one, two = (sg.Window(QUESTIONS[question], policy=sg.policies.time(size), engine=e) for e in ("soe", "recalc"))
+    now = 0
+    for many in (0, *(rng.choice((1, 2, 7, 30)) for _ in range(40))):
+        values = array("d", (rng.uniform(1, 9) for _ in range(many)))
+        for window in (one, two):
+            window.insert_many(values, array("q", [now]) * many)
+        for _ in range(rng.choice((1, 5, size + 5))):
+            value, now = rng.uniform(1, 9), now + 1
+            assert math.isclose(one.slide(value, now) or 0.0, two.slide(value, now) or 0.0, rel_tol=1e-9), now
+        one.verify()
 
 
 @pytest.mark.parametrize("question", ["sum", "mean", "geometric_mean", "std"])

@@ -84,7 +84,7 @@ cdef class Core(Taking):
         self.small = takes_small(self)
         self.plain = self.takes_blocks() and not engine.startswith("kvs_")
         self.as_is = self.answers == 1 and self.p.width == 1 and is_slot(self.outputs[0].kind)
-        self.way = self.way_of()
+        self.take_by = self.way_of()
 
     # answers
 

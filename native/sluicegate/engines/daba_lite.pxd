@@ -10,12 +10,20 @@ from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Slot
 
 
+ctypedef struct State:
+    int64_t head  # this and the tail are the engine's
+    int64_t l
+    int64_t r
+    int64_t a
+    int64_t tail
+    int64_t b
+    bint has_b
+
+
 cdef class DabaLite(Lite):
-    cdef int64_t l
-    cdef int64_t r
-    cdef int64_t a
-    cdef int64_t b
-    cdef bint has_b
+    cdef State lists  # between two calls without head and tail
+    cdef Slot* left  # as `ends`: of the chunk of element l, while L is not empty
+    cdef Slot* right  # of element a's
     cdef Slot* sums  # the two that follow
     cdef Slot* sum_b  # of B … E − 1, where has_b
     cdef Slot* sum_ra  # of R … B − 1 while L is not empty

@@ -11,25 +11,16 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Block, Engine, SlideOn
-from sluicegate.engines.chunks cimport Queue, at, reserve, run_at
+from sluicegate.engines.chunks cimport Queue, at, has_room, reserve, run_at
 from sluicegate.engines.daba cimport check_sizes
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
-from sluicegate.engines.queued cimport at_hand, drop_before
+from sluicegate.engines.queued cimport PREPARES, drop_before, exchange_one, find_ends
 
 cdef enum:
     LEAST_ALIKE = 4  # readings
     LEAST_HELD = 24  # by a window whose readings are looked at for that: of fewer hardly any go alike
     HELD = 3  # slots of a sum that a loop keeps by itself; a wider one stays where it is
-
-ctypedef struct State:  # what DabaLite holds, by itself while a block is taken
-    int64_t head
-    int64_t l
-    int64_t r
-    int64_t a
-    int64_t b
-    int64_t tail
-    bint has_b
 
 cdef extern from "lanes.h" nogil:
     void lanes_merge(const double* front, double* out, int64_t n)
@@ -47,8 +38,8 @@ cdef class DabaLite(Lite):
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Lite.setup(self, p, limit)
-        self.l = self.r = self.a = self.b = 0
-        self.has_b = False
+        self.lists.l = self.lists.r = self.lists.a = self.lists.b = 0
+        self.lists.has_b = False
         self.sums = <Slot*> calloc(2 * p.width, sizeof(Slot))
         if self.sums == NULL:
             raise MemoryError(f"daba_lite: no memory for 2 partials of {p.width} slots")
@@ -66,11 +57,11 @@ cdef class DabaLite(Lite):
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Push on the back list, then one step of the reversal."""
         self.append(leaf)
-        if self.has_b:
+        if self.lists.has_b:
             combine(self.p, self.sum_b, self.sum_b, leaf)
         else:
             copy(self.p, self.sum_b, leaf)
-            self.has_b = True
+            self.lists.has_b = True
         self.fixup()
         return 0
 
@@ -86,6 +77,7 @@ cdef class DabaLite(Lite):
         cdef int kernel = kernel_of(self.p)
         if self.kept:
             return Engine.run(self, block)
+        self.ends.until = 0
         if reserve(&self.pool, &self.queue, self.tail) < 0 or reserve(&self.pool, &self.queue, self.tail + block.n - 1) < 0:
             with gil:
                 raise MemoryError(f"daba_lite: no memory for leaves {self.tail} to {self.tail + block.n - 1}")
@@ -104,34 +96,34 @@ cdef class DabaLite(Lite):
 
     cdef inline void fixup(self) noexcept nogil:
         cdef Slot* sums = self.sum_ra
-        if self.head == self.b:  # singleton, or empty
-            self.l = self.r = self.a = self.b = self.tail
-            self.has_b = False
+        if self.head == self.lists.b:  # singleton, or empty
+            self.lists.l = self.lists.r = self.lists.a = self.lists.b = self.tail
+            self.lists.has_b = False
             return
-        if self.l == self.b:  # flip
-            self.l, self.a, self.b = self.head, self.tail, self.tail
+        if self.lists.l == self.lists.b:  # flip
+            self.lists.l, self.lists.a, self.lists.b = self.head, self.tail, self.tail
             self.sum_ra, self.sum_b = self.sum_b, sums
-            self.has_b = False
-        if self.l == self.r:  # shift
-            self.l += 1
-            self.r += 1
-            self.a += 1
+            self.lists.has_b = False
+        if self.lists.l == self.lists.r:  # shift
+            self.lists.l += 1
+            self.lists.r += 1
+            self.lists.a += 1
         else:
             self.shrink()
 
     cdef void shrink(self) noexcept nogil:
         """Move the first of L to the front, and the last of R to A."""
-        cdef Slot* front = self.element(self.l)
+        cdef Slot* front = self.element(self.lists.l)
         combine(self.p, front, front, self.sum_ra)
-        self.l += 1
-        self.a -= 1
-        if self.a + 1 < self.b:
-            combine(self.p, self.element(self.a), self.element(self.a), self.element(self.a + 1))
+        self.lists.l += 1
+        self.lists.a -= 1
+        if self.lists.a + 1 < self.lists.b:
+            combine(self.p, self.element(self.lists.a), self.element(self.lists.a), self.element(self.lists.a + 1))
 
     cdef const Slot* total(self) noexcept nogil:
         if self.head == self.tail:
             return NULL
-        if self.head == self.b:
+        if self.head == self.lists.b:
             return self.sum_b
         return self.with_back(self.element(self.head), self.spare)
 
@@ -139,35 +131,35 @@ cdef class DabaLite(Lite):
         """The total from the next element on, which may be the first of sublist L."""
         cdef int64_t after = self.head + 1
         cdef Slot* out = self.spare + self.p.width
-        if after >= self.b:
-            return self.sum_b if self.has_b else NULL
-        if after == self.l and self.l < self.r:
+        if after >= self.lists.b:
+            return self.sum_b if self.lists.has_b else NULL
+        if after == self.lists.l and self.lists.l < self.lists.r:
             combine(self.p, out, self.element(after), self.sum_ra)
             return self.with_back(out, out)
         return self.with_back(self.element(after), out)
 
     cdef inline const Slot* with_back(self, const Slot* front, Slot* out) noexcept nogil:
-        if not self.has_b:
+        if not self.lists.has_b:
             return front
         combine(self.p, out, front, self.sum_b)
         return out
 
     cdef int begin(self, int64_t head) except -1:
-        self.l = self.r = self.a = self.b = head
-        self.has_b = False
+        self.lists.l = self.lists.r = self.lists.a = self.lists.b = head
+        self.lists.has_b = False
         return Lite.begin(self, head)
 
     cdef int check(self) except -1:
         """The size invariants (Lemma 4.1), and the back list's sum."""
         cdef int64_t index
-        check_sizes(self, self.l, self.r, self.a, self.b)
-        self.insist(self.has_b == (self.b < self.tail), f"a back list after {self.b}")
-        for index in range(self.b, self.tail):
-            if index == self.b:
+        check_sizes(self, self.lists.l, self.lists.r, self.lists.a, self.lists.b)
+        self.insist(self.lists.has_b == (self.lists.b < self.tail), f"a back list after {self.lists.b}")
+        for index in range(self.lists.b, self.tail):
+            if index == self.lists.b:
                 copy(self.p, self.spare, self.element(index))
             else:
                 combine(self.p, self.spare, self.spare, self.element(index))
-        return self.insist(not self.has_b or self.same(self.spare, self.sum_b), "the back list's sum is not its leaves'")
+        return self.insist(not self.lists.has_b or self.same(self.spare, self.sum_b), "the back list's sum is not its leaves'")
 
 
 cdef inline void fixup_by(
@@ -185,7 +177,7 @@ cdef inline void fixup_by(
         if Op is Any:
             sum_b[0], sum_ra[0] = sum_ra[0], sum_b[0]
         else:
-            copy_by(op, self.p, sum_ra[0], sum_b[0])
+            keep_by(op, self.p, sum_ra[0], sum_b[0])
         s.has_b = False
     if s.l == s.r:  # shift
         s.l += 1
@@ -198,7 +190,7 @@ cdef inline void fixup_by(
     s.a -= 1
     if s.a + 1 < s.b:
         element = at(&self.pool, queue, w, s.a)
-        combine_by(op, self.p, element, element, at(&self.pool, queue, w, s.a + 1))
+        renew_by(op, self.p, element, element, at(&self.pool, queue, w, s.a + 1))
 
 
 cdef inline void step_by(
@@ -209,9 +201,9 @@ cdef inline void step_by(
     put_by(op, self.p, at(&self.pool, queue, w, s.tail), leaf)
     s.tail += 1
     if s.has_b:
-        combine_by(op, self.p, sum_b[0], sum_b[0], leaf)
+        renew_by(op, self.p, sum_b[0], sum_b[0], leaf)
     else:
-        copy_by(op, self.p, sum_b[0], leaf)
+        keep_by(op, self.p, sum_b[0], leaf)
         s.has_b = True
     fixup_by(self, op, queue, s, sum_b, sum_ra)
     while s.head < head:
@@ -221,17 +213,17 @@ cdef inline void step_by(
         return
     if s.head == s.b:
         if s.head < s.tail:
-            copy_by(op, self.p, out, sum_b[0])
+            keep_by(op, self.p, out, sum_b[0])
     elif s.has_b:
-        combine_by(op, self.p, out, at(&self.pool, queue, w, s.head), sum_b[0])
+        renew_by(op, self.p, out, at(&self.pool, queue, w, s.head), sum_b[0])
     else:
-        copy_by(op, self.p, out, at(&self.pool, queue, w, s.head))
+        keep_by(op, self.p, out, at(&self.pool, queue, w, s.head))
 
 
 cdef inline int64_t alike(DabaLite self, const State* s, int64_t most, bint shrinks) noexcept nogil:
-    """How many readings with a back list before them, each of which lets one leave, go alike and stay within the chunks."""
+    """How many readings each of which lets one leave go alike and stay within the chunks."""
     cdef int64_t k = min(most, min(run_at(&self.queue, s.tail), run_at(&self.queue, s.head) - 1))
-    if not s.has_b or s.a == s.b:
+    if s.a == s.b:
         return 0
     if not shrinks:
         return min(k, (s.b - s.l) >> 1)
@@ -274,13 +266,12 @@ cdef inline void run_alike(
 
 
 cdef inline State state_of(DabaLite self) noexcept nogil:
-    cdef State s
-    s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b = self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b
-    return s
+    self.lists.head, self.lists.tail = self.head, self.tail
+    return self.lists
 
 
 cdef inline void take_over(DabaLite self, const State* s) noexcept nogil:
-    self.head, self.l, self.r, self.a, self.b, self.tail, self.has_b = s.head, s.l, s.r, s.a, s.b, s.tail, s.has_b
+    self.lists, self.head, self.tail = s[0], s.head, s.tail
 
 
 cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
@@ -300,7 +291,7 @@ cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
         copy_by(op, self.p, sum_ra, self.sum_ra)
     while i < block.n:
         shrinks = s.l < s.r
-        k = alike(self, &s, block.n - i, shrinks) if one_each else 0
+        k = alike(self, &s, block.n - i, shrinks) if one_each and s.has_b else 0
         if k < LEAST_ALIKE:
             k = 1
             step_by(self, op, &queue, &s, &sum_b, &sum_ra, block.leaves + i * w, block.heads[i], out)
@@ -320,20 +311,16 @@ cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
 # one reading
 
 cdef inline int slide_one(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
-    """As `run_alike` of one, without a State, whose copies would wait for what was just stored."""
-    cdef int64_t inside = (<int64_t> 1 << self.queue.shift) - 1
-    if head != self.head + 1 or not self.has_b or self.a == self.b or not at_hand(&self.queue, head, self.tail) or self.pool.surplus:
+    """As `run_alike` of one."""
+    cdef int w = width_of(op, self.p)
+    if head != self.head + 1 or head >= self.ends.until:
         return self.slide_slowly_by(self, leaf, head, out)
-    if self.l == self.r:
-        if self.b - self.l < 2:
-            return self.slide_slowly_by(self, leaf, head, out)
-        self.r, self.a = self.r + 2, self.a + 2
+    if self.lists.l == self.lists.r:
+        self.lists.r, self.lists.a = self.lists.r + 2, self.lists.a + 2
     else:
-        if self.r - self.l < 2 or self.l & inside == inside or self.a & inside < 2:
-            return self.slide_slowly_by(self, leaf, head, out)
-        shrink_twice(self, op, at(&self.pool, &self.queue, width_of(op, self.p), self.l), at(&self.pool, &self.queue, width_of(op, self.p), self.a))
-        self.a -= 2
-    self.l += 2
+        shrink_twice(self, op, self.left + self.lists.l * w, self.right + self.lists.a * w)
+        self.lists.a -= 2
+    self.lists.l += 2
     append_and_answer(self, op, leaf, head, out)
     return 1
 
@@ -344,31 +331,55 @@ cdef inline void shrink_twice(DabaLite self, Op op, Slot* left, Slot* right) noe
     combine_by(op, self.p, left, left, self.sum_ra)
     combine_by(op, self.p, left + w, left + w, self.sum_ra)
     combine_by(op, self.p, right - w, right - w, right)
-    combine_by(op, self.p, right - 2 * w, right - 2 * w, right - w)
+    renew_by(op, self.p, right - 2 * w, right - 2 * w, right - w)
 
 
 cdef inline void append_and_answer(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
     cdef int w = width_of(op, self.p)
     cdef Slot held[HELD]
     cdef Slot* sum_b = self.sum_b if Op is Any else held
-    put_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
-    combine_by(op, self.p, sum_b, self.sum_b, leaf)
+    put_by(op, self.p, self.ends.newest + self.tail * w, leaf)
+    if self.lists.has_b:
+        combine_by(op, self.p, sum_b, self.sum_b, leaf)
+    else:
+        copy_by(op, self.p, sum_b, leaf)
+        self.lists.has_b = True
     if Op is not Any:
-        copy_by(op, self.p, self.sum_b, sum_b)
-    self.head, self.tail = head, self.tail + 1
+        keep_by(op, self.p, self.sum_b, sum_b)
+    exchange_one(self)
     if out != NULL:
-        combine_by(op, self.p, out, at(&self.pool, &self.queue, w, head), sum_b)
+        combine_by(op, self.p, out, self.ends.oldest + head * w, sum_b)
 
 
 cdef int slide_slowly(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     """Whatever leaves, and wherever chunks begin or end."""
-    cdef State s
-    self.make_room()
-    s = state_of(self)
-    step_by(self, op, &self.queue, &s, &self.sum_b, &self.sum_ra, leaf, head, out)
-    take_over(self, &s)
+    cdef State* s = &self.lists
+    self.ends.until = 0
+    if not self.tail & (PREPARES - 1) or not has_room(&self.pool, &self.queue, self.tail):
+        self.make_room()
+    s.head = self.head
+    apart(&s.head)
+    s.tail = self.tail
+    step_by(self, op, &self.queue, s, &self.sum_b, &self.sum_ra, leaf, head, out)
+    self.head = s.head
+    apart(&self.head)
+    self.tail = s.tail
     drop_before(&self.pool, &self.queue, self.head)
-    return s.head < s.tail
+    find_alike(self)
+    return self.head < self.tail
+
+
+cdef inline void find_alike(DabaLite self) noexcept nogil:
+    """How far the next readings go alike, and where L and A are then."""
+    cdef int w = self.stride
+    cdef bint shrinks = self.lists.l < self.lists.r
+    cdef int64_t k = alike(self, &self.lists, PREPARES, shrinks)
+    if k == 0:
+        return
+    if shrinks:
+        self.left = at(&self.pool, &self.queue, w, self.lists.l) - self.lists.l * w
+        self.right = at(&self.pool, &self.queue, w, self.lists.a) - self.lists.a * w
+    find_ends(self, self.head + 1 + k)
 
 
 cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:

@@ -30,13 +30,10 @@ static inline double sluicegate_power_of_two(double k)
     return b.f;
 }
 
-static inline double sluicegate_exponential(double x)
+/* e^x less 2^k, for the whole k nearest to x / ln 2. */
+static inline double sluicegate_mantissa(double x, double k)
 {
-    double k, half, upper, lower, r, lost, r2, r4, first, second, third, fourth, fifth, rest;
-    x = x < -746.0 ? -746.0 : x;
-    x = x > 710.0 ? 710.0 : x;
-    k = (x * 0x1.71547652b82fep+0 + SLUICEGATE_WHOLE) - SLUICEGATE_WHOLE;
-    half = (k * 0.5 + SLUICEGATE_WHOLE) - SLUICEGATE_WHOLE;
+    double upper, lower, r, lost, r2, r4, first, second, third, fourth, fifth, rest;
     upper = x - k * 0x1.62e42feep-1;
     lower = k * 0x1.a39ef35793c76p-33;
     r = upper - lower;
@@ -49,7 +46,29 @@ static inline double sluicegate_exponential(double x)
     fourth = 0x1.a019b914881bap-16 + 0x1.71de0db2eb873p-19 * r;
     fifth = 0x1.28917c9f3a495p-22 + 0x1.af389eea54156p-26 * r;
     rest = (first + second * r2) + r4 * ((third + fourth * r2) + r4 * fifth);
-    return (1.0 + (r + (r2 * rest + lost))) * sluicegate_power_of_two(half) * sluicegate_power_of_two(k - half);
+    return 1.0 + (r + (r2 * rest + lost));
+}
+
+static inline double sluicegate_exponential(double x)
+{
+    double k, half;
+    x = x < -746.0 ? -746.0 : x;
+    x = x > 710.0 ? 710.0 : x;
+    k = (x * 0x1.71547652b82fep+0 + SLUICEGATE_WHOLE) - SLUICEGATE_WHOLE;
+    half = (k * 0.5 + SLUICEGATE_WHOLE) - SLUICEGATE_WHOLE;
+    return sluicegate_mantissa(x, k) * sluicegate_power_of_two(half) * sluicegate_power_of_two(k - half);
+}
+
+/* The same with a branch, where nobody waits for several: 2^k is one factor unless it comes near the ends of the exponents. */
+static inline double sluicegate_exponential_alone(double x)
+{
+    sluicegate_bits b;
+    double k;
+    if (!(x > -708.0 && x < 708.0)) return sluicegate_exponential(x);
+    b.f = x * 0x1.71547652b82fep+0 + SLUICEGATE_WHOLE;
+    k = b.f - SLUICEGATE_WHOLE;
+    b.i = (int64_t) ((uint64_t) (b.i + 1023) << 52);
+    return sluicegate_mantissa(x, k) * b.f;
 }
 
 #endif

@@ -94,6 +94,14 @@ cdef inline void put_by(Op op, const Program* p, Slot* out, const Slot* leaf) no
         copy_by(op, p, out, leaf)
 
 
+cdef extern from *:
+    """
+    /* What is stored there is by itself: a processor that finds it in a wider store has to wait for that. */
+    #define sg_apart(place) __asm__("" : "+m"(*(place)))
+    """
+    void apart "sg_apart"(void* place) noexcept nogil
+
+
 cdef inline void combine_by(Op op, const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
     """out = a then b; `out` may be a or b."""
     if Op is Add:
@@ -106,6 +114,28 @@ cdef inline void combine_by(Op op, const Program* p, Slot* out, const Slot* a, c
         merge_moments(out, a, b)
     else:
         combine(p, out, a, b)
+
+
+cdef inline void keep_by(Op op, const Program* p, Slot* out, const Slot* a) noexcept nogil:
+    """As copy_by, of a sum that the next reading takes number by number: no number waits for another that a store has beside it."""
+    if Op is Merge:
+        out[0].f = a[0].f
+        apart(out)
+        out[1].f = a[1].f
+        apart(out + 1)
+        out[2].f = a[2].f
+    else:
+        copy_by(op, p, out, a)
+
+
+cdef inline void renew_by(Op op, const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
+    """combine_by of such a sum."""
+    cdef Slot sum[3]
+    if Op is Merge:
+        merge_moments(sum, a, b)
+        keep_by(op, p, out, sum)
+    else:
+        combine_by(op, p, out, a, b)
 
 
 cdef inline void merge_moments(Slot* out, const Slot* a, const Slot* b) noexcept nogil:

@@ -29,6 +29,7 @@ cdef class Lite(Queued):
         return 0
 
     cdef int append(self, const Slot* leaf) except -1 nogil:
+        self.ends.until = 0
         self.make_room()
         if self.kept:
             if not has_room(&self.kept_pool, &self.kept_leaves, self.tail):
@@ -41,6 +42,7 @@ cdef class Lite(Queued):
         return 0
 
     cdef void drop_oldest(self) noexcept nogil:
+        self.ends.until = 0
         self.head += 1
         drop_before(&self.pool, &self.queue, self.head)
         if self.kept:

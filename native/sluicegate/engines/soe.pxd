@@ -10,8 +10,19 @@ from sluicegate.engines.program cimport Slot
 from sluicegate.engines.queued cimport Queued
 
 
+ctypedef struct One:  # what the arena begins with where there is one component
+    double error
+    double kept_error
+    double before
+    double former_greatest
+    double largest
+    double greatest
+    int64_t largest_at
+    Slot total[3]
+
+
 cdef class Soe(Queued):
-    cdef Slot* arena
+    cdef Slot* arena  # what the pointers below point at
     cdef Slot* sum
     cdef Slot* kept  # of rest
     cdef Slot* whole  # the leaf last asked for, where only its value is kept
@@ -21,6 +32,10 @@ cdef class Soe(Queued):
     cdef double* largest  # summand of each sum since the total was taken
     cdef int64_t* largest_at  # its leaf, or a later one half as large
     cdef double* greatest  # squared deviations since then
+    cdef Slot* former  # the total before the newest leaf came
+    cdef double* former_greatest
+    cdef int64_t former_overflow_at
+    cdef int64_t former_until  # the tail as long as nothing has left since, or another number
     cdef int64_t overflow_at  # the last leaf far enough to make them overflow, or with which they did
     cdef int64_t since  # evictions since the total was taken
     cdef int* sum_slots
@@ -37,6 +52,8 @@ cdef class Soe(Queued):
     cdef void note_sums(self, const Slot* total) noexcept nogil
     cdef void note_errors(self, const Slot* total, double* errors, const Slot* leaf, double sign) noexcept nogil
     cdef bint lost(self) noexcept nogil
+    cdef void exchange_deviations(self) noexcept nogil
+    cdef double mean_of(self, int64_t index, int k) noexcept nogil
     cdef void take_anew(self) noexcept nogil
     cdef void take_moments_anew(self) noexcept nogil
     cdef double sum_around(self, double mean, double* squares) noexcept nogil

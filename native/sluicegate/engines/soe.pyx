@@ -7,14 +7,14 @@ staying poisoned after a large value, is told in the twin, sluicegate.reference.
 
 cimport cython
 from libc.math cimport INFINITY, fabs
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport Block, Engine, SlideOn
 from sluicegate.engines.chunks cimport at, reserve, run_at
-from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, chosen, combine, copy, deduct, deduct_moments, greatest, invertible, mask
-from sluicegate.engines.queued cimport Queued, at_hand, begin_block, drop_before, end_block, shape_elements
+from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
+from sluicegate.engines.queued cimport Queued, begin_block, drop_before, end_block, exchange_one, find_ends, shape_elements
 from sluicegate.engines.wide cimport TOTAL
 
 from sluicegate.reference.soe import CANCELLED as _CANCELLED
@@ -65,8 +65,12 @@ cdef class Soe(Queued):
             raise ValueError("soe: the program has a component without an inverse")
         self.find_slots()
         self.reset()
-        self.slide_slowly_by = <SlideOn> slide_any
-        self.slide_by = slide_sum if self.kernel == ADD else slide_moments if self.kernel == MERGE else slide_any
+        if self.kernel == ADD:
+            self.slide_by, self.slide_slowly_by = slide_sum, <SlideOn> slowly_sum
+        elif self.kernel == MERGE:
+            self.slide_by, self.slide_slowly_by = slide_moments, <SlideOn> slowly_moments
+        else:
+            self.slide_by, self.slide_slowly_by = slide_any, <SlideOn> slide_any
         return 0
 
     cdef int lay_out(self, int partials, int64_t limit) except -1:
@@ -78,14 +82,14 @@ cdef class Soe(Queued):
     cdef int find_slots(self) except -1:
         cdef int k, op, n = self.p.steps
         self.sum_slots = <int*> calloc(2 * n, sizeof(int))
-        self.arena = <Slot*> calloc(3 * self.p.width + 6 * n, sizeof(Slot))
+        self.arena = <Slot*> calloc(4 * self.p.width + 7 * n, sizeof(Slot))
         if self.sum_slots == NULL or self.arena == NULL:
             raise MemoryError(f"soe: no memory for 2 totals of {self.p.width} slots")
-        self.sum, self.kept, self.deviation_slots = self.arena, self.arena + self.p.width, self.sum_slots + n
-        self.whole = self.kept + self.p.width
-        self.errors = <double*> (self.whole + self.p.width)
-        self.kept_errors, self.before, self.largest = self.errors + n, self.errors + 2 * n, self.errors + 3 * n
-        self.greatest, self.largest_at = self.errors + 4 * n, <int64_t*> (self.errors + 5 * n)
+        self.errors, self.deviation_slots = <double*> self.arena, self.sum_slots + n
+        self.kept_errors, self.before, self.former_greatest = self.errors + n, self.errors + 2 * n, self.errors + 3 * n
+        self.largest, self.greatest, self.largest_at = self.errors + 4 * n, self.errors + 5 * n, <int64_t*> (self.errors + 6 * n)
+        self.sum = self.arena + 7 * n
+        self.kept, self.whole, self.former = self.sum + self.p.width, self.sum + 2 * self.p.width, self.sum + 3 * self.p.width
         self.plain = self.sums = self.deviations = 0
         for k in range(n):
             op = self.p.step[k].op
@@ -105,10 +109,10 @@ cdef class Soe(Queued):
     cdef void reset(self) noexcept nogil:
         """Nothing added yet."""
         cdef int k
-        memset(self.errors, 0, 5 * self.p.steps * sizeof(double))
+        memset(self.errors, 0, 6 * self.p.steps * sizeof(double))
         for k in range(self.sums):
             self.largest_at[k] = -1
-        self.overflow_at, self.since = -1, 0
+        self.overflow_at, self.since, self.former_until = -1, 0, -1
 
     cdef inline Slot* element(self, int64_t index) noexcept nogil:
         return at(&self.pool, &self.queue, self.stride, index)
@@ -121,27 +125,36 @@ cdef class Soe(Queued):
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Add to the total."""
+        self.ends.until = 0
         self.make_room()
         if self.kernel == MERGE:
             self.element(self.tail)[0] = leaf[1]
         else:
             copy(self.p, self.element(self.tail), leaf)
+        copy(self.p, self.former, self.sum)
+        memcpy(self.former_greatest, self.greatest, self.deviations * sizeof(double))
+        self.former_overflow_at = self.overflow_at
         self.add(leaf, self.tail)
         self.tail += 1
+        self.former_until = self.tail
         return 0
 
     cdef void pop(self) noexcept nogil:
         """Deduct from the total; take it anew where that lost digits."""
         if self.head == self.tail:
             return
+        self.ends.until = 0
         self.head += 1
         self.since += 1
         if self.head == self.tail:
             self.reset()
         else:
             self.take_away(self.sum, self.errors, self.leaf(self.head - 1))
+            if self.former_until == self.tail:
+                self.exchange_deviations()
             if self.lost():
                 self.take_anew()
+        self.former_until = -1
         drop_before(&self.pool, &self.queue, self.head)
 
     cdef void add(self, const Slot* leaf, int64_t index) noexcept nogil:
@@ -167,6 +180,24 @@ cdef class Soe(Queued):
         self.note_sums(total)
         deduct(self.p, total, total, leaf)
         self.note_errors(total, errors, leaf, -1.0)
+
+    cdef void exchange_deviations(self) noexcept nogil:
+        """The leaf before the head, which has left, for the newest, which came right before: from the total of before both."""
+        cdef Slot* former
+        cdef Slot* now
+        cdef int k
+        for k in range(self.deviations):
+            if self.former_greatest[k] == INFINITY or not fabs(self.mean_of(self.tail - 1, k)) < FAR:
+                return
+        for k in range(self.deviations):
+            former, now = self.former + self.deviation_slots[k] - 2, self.sum + self.deviation_slots[k] - 2
+            exchange_mean(former[0].f, &former[1].f, &former[2].f, self.mean_of(self.tail - 1, k), self.mean_of(self.head - 1, k))
+            now[0].f, now[1].f, now[2].f = former[0].f, former[1].f, former[2].f
+            self.greatest[k] = greatest(self.former_greatest[k], now[2].f)
+        self.overflow_at = self.former_overflow_at
+
+    cdef inline double mean_of(self, int64_t index, int k) noexcept nogil:
+        return self.element(index)[0 if self.kernel == MERGE else self.deviation_slots[k] - 1].f
 
     cdef inline void note_sums(self, const Slot* total) noexcept nogil:
         cdef int k
@@ -231,6 +262,7 @@ cdef class Soe(Queued):
         cdef bint more = False
         if self.kernel != ADD and self.kernel != MERGE:
             return Engine.run(self, block)
+        self.ends.until = 0
         begin_block(&self.pool, block)
         try:
             run_stretches(self, block)
@@ -259,7 +291,7 @@ cdef class Soe(Queued):
         return out
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t slots = 3 * self.p.width + 6 * self.p.steps
+        cdef int64_t slots = 4 * self.p.width + 7 * self.p.steps
         return Queued.bytes(self) + slots * <int64_t> sizeof(Slot) + 2 * self.p.steps * <int64_t> sizeof(int)
 
     cdef int begin(self, int64_t head) except -1:

@@ -1,8 +1,8 @@
 """A block of readings through Subtract-on-Evict; results may differ from those of single calls by their rounding. Part of soe.pyx."""
 
 cdef int one(Soe self, const Block* block, int64_t i) except -1 nogil:
-    if self.kernel == MERGE and self.since >= TURNS * (self.tail - self.head) + FEWEST - 1 and self.overflow_at < self.head:
-        self.take_moments_anew()
+    if self.kernel == MERGE:
+        renew_moments(self)
     self.push(block.leaves + i * self.p.width)
     self.pop_to(block.heads[i])
     if block.totals != NULL and self.head < self.tail:

@@ -5,12 +5,7 @@ from libc.stdint cimport int64_t
 from sluicegate.engines.batching cimport Batching
 from sluicegate.engines.program cimport Slot
 
-cdef enum:  # a plain window by count of one component and one answer, by what its leaf is
-    OTHERWISE = 0  # any other window
-    AS_IT_IS = 1  # the value, and the answer is the total
-    BY_VALUE = 2
-    BY_LOGARITHM = 3
-    BY_MOMENTS = 4
+ctypedef int (*Take)(Taking, const double*, const int64_t*, double*) noexcept nogil  # as `Taking.take`, which gives on the −1
 
 ctypedef struct Flat:  # a batch in buffers that are held for as long as it lasts
     Py_buffer value_view
@@ -23,7 +18,7 @@ ctypedef struct Flat:  # a batch in buffers that are held for as long as it last
 
 cdef class Taking(Batching):
     cdef bint plain  # an exact window by count or time whose engine has all at hand
-    cdef int way  # how `take` goes
+    cdef Take take_by  # how `take` goes
     cdef tuple names  # of the aggregates
     cdef object read_row  # asked where a value or a time that a caller gives is not a plain float or int
     cdef object read_time
@@ -34,7 +29,7 @@ cdef class Taking(Batching):
     cdef int64_t time_from(self, time) except? -1
     cdef object answer(self)
     cdef int take_flat(self, const Flat* flat, double** out) except -1
-    cdef int way_of(self) noexcept
+    cdef Take way_of(self) noexcept
     cdef int take_any(self, const double* values, const int64_t* time, double* out) except -1 nogil
     cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil  # a row of answers
     cdef int accept(self, const double* values, int64_t time) except -1 nogil

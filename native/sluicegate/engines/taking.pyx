@@ -28,7 +28,7 @@ from sluicegate.reference.core import LARGEST as _LARGEST
 from sluicegate.reference.core import LATEST as _LATEST
 
 cdef extern from "exponential.h" nogil:
-    double sluicegate_exponential(double x)
+    double sluicegate_exponential_alone(double x)
 
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
@@ -236,20 +236,17 @@ cdef class Taking(Batching):
 
     cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil:
         """One reading, at its ordinal where `time` is NULL, and the answers after it: what compiled code calls for each."""
-        if self.way == AS_IT_IS and self.centered:
-            return take_as_it_is(self, values, time, out)
-        if self.way and self.centered:
-            return take_alone(self, values, time, out)
-        return self.take_any(values, time, out)
+        return self.take_by(self, values, time, out)
 
-    cdef int way_of(self) noexcept:
+    cdef Take way_of(self) noexcept:
+        """A plain window by count of one component and one answer knows from that what leaf and answer are."""
         if not (self.plain and self.policy == BY_COUNT and self.hop == 1 and self.answers == 1 and self.p.steps == 1):
-            return OTHERWISE
+            return <Take> take_otherwise
         if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
-            return AS_IT_IS if self.as_is else BY_VALUE
+            return <Take> (take_as_it_is if self.as_is else take_value)
         if self.p.step.op == LOG_SUM:
-            return BY_LOGARITHM
-        return BY_MOMENTS if self.p.step.op == MOMENTS else OTHERWISE
+            return <Take> take_logarithm
+        return <Take> (take_moments if self.p.step.op == MOMENTS else take_otherwise)
 
     cdef int take_any(self, const double* values, const int64_t* time, double* out) except -1 nogil:
         """`take` for any window."""
@@ -372,46 +369,65 @@ cdef inline int take_plain(Taking self, const double* values, int64_t time, Slot
     return holds
 
 
-cdef inline int take_as_it_is(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
+cdef int take_otherwise(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    return self.take_any(values, time, out)
+
+
+# of a window by count, which holds one reading at least
+
+cdef int take_as_it_is(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
     """As `answer_plain`, of what needs neither lifting nor lowering."""
-    cdef int64_t newest = self.accepted, head = max(self.engine.head, newest + 1 - self.value)
-    if not self.engine.slide_by(self.engine, <const Slot*> values, head, <Slot*> out):
-        out[0] = of_nothing(self.outputs.kind)
-    if time != NULL:
-        newest = time[0]
-    self.newest = max(self.newest, newest)
-    self.edge = max(self.edge, head - 1)
-    self.created += 1
-    self.accepted += 1
+    if not self.centered:
+        return self.take_any(values, time, out)
+    self.engine.slide_by(self.engine, <const Slot*> values, next_head(self), <Slot*> out)
+    count_in(self, time)
     return 0
 
 
-cdef inline int take_alone(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    """The same where the only component tells what the leaf is, and the answer."""
+cdef int take_value(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    cdef Slot total
+    if not self.centered:
+        return self.take_any(values, time, out)
+    self.engine.slide_by(self.engine, <const Slot*> values, next_head(self), &total)
+    out[0] = exact_answer(self.outputs, &total, self.engine.tail - self.engine.head).f
+    count_in(self, time)
+    return 0
+
+
+cdef int take_logarithm(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    cdef Slot leaf, total
+    if not self.centered:
+        return self.take_any(values, time, out)
+    leaf.f = log(values[0])
+    self.engine.slide_by(self.engine, &leaf, next_head(self), &total)
+    out[0] = sluicegate_exponential_alone(total.f / (self.engine.tail - self.engine.head))
+    count_in(self, time)
+    return 0
+
+
+cdef int take_moments(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
     cdef Slot leaf[3]
     cdef Slot total[3]
-    cdef const Slot* lifted = <const Slot*> values
-    cdef int64_t newest
-    if self.way == BY_LOGARITHM:
-        leaf[0].f = log(values[0])
-        lifted = leaf
-    elif self.way == BY_MOMENTS:
-        leaf[0].f, leaf[1].f, leaf[2].f = 1.0, values[0] - self.center[0], 0.0
-        lifted = leaf
-    if not self.engine.slide_by(self.engine, lifted, max(self.engine.head, self.accepted + 1 - self.value), total):
-        out[0] = of_nothing(self.outputs.kind)
-    elif self.way == BY_LOGARITHM:
-        out[0] = sluicegate_exponential(total.f / (self.engine.tail - self.engine.head))
-    elif self.way == BY_MOMENTS:
-        out[0] = spread(self.outputs, <const Moments*> total)
-    elif self.way == BY_VALUE:
-        out[0] = exact_answer(self.outputs, total, self.engine.tail - self.engine.head).f
-    newest = self.accepted if time == NULL else time[0]
+    if not self.centered:
+        return self.take_any(values, time, out)
+    leaf[0].f, leaf[1].f, leaf[2].f = 1.0, values[0] - self.center[0], 0.0
+    self.engine.slide_by(self.engine, leaf, next_head(self), total)
+    out[0] = spread(self.outputs, <const Moments*> total)
+    count_in(self, time)
+    return 0
+
+
+cdef inline int64_t next_head(Taking self) noexcept nogil:
+    return max(self.engine.head, self.accepted + 1 - self.value)
+
+
+cdef inline void count_in(Taking self, const int64_t* time) noexcept nogil:
+    """The reading that the engine has taken."""
+    cdef int64_t newest = self.accepted if time == NULL else time[0]
     self.newest = max(self.newest, newest)
     self.edge = max(self.edge, self.engine.head - 1)
     self.created += 1
     self.accepted += 1
-    return 0
 
 
 cdef inline int answer_plain(Taking self, const double* values, int64_t time, double* out) except -1 nogil:

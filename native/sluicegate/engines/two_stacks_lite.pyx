@@ -14,7 +14,7 @@ from sluicegate.engines.base cimport Block, Engine, SlideOn
 from sluicegate.engines.chunks cimport at, prefetch, reserve, run_at
 from sluicegate.engines.lite cimport Lite
 from sluicegate.engines.program cimport Program, Slot, combine, copy
-from sluicegate.engines.queued cimport at_hand, begin_block, drop_before, end_block
+from sluicegate.engines.queued cimport begin_block, drop_before, end_block, exchange_one, find_ends
 
 cdef enum:
     OF_A_LINE = 16  # of what is fetched for the next block
@@ -74,6 +74,7 @@ cdef class TwoStacksLite(Lite):
         cdef int kernel = kernel_of(self.p)
         if self.kept:
             return Engine.run(self, block)
+        self.ends.until = 0
         begin_block(&self.pool, block)
         if reserve(&self.pool, &self.queue, self.tail) < 0 or reserve(&self.pool, &self.queue, self.tail + block.n - 1) < 0:
             end_block(&self.pool, False)
@@ -277,21 +278,22 @@ cdef inline int slide_one(TwoStacksLite self, Op op, const Slot* leaf, int64_t h
     cdef int w = width_of(op, self.p)
     cdef Slot held[HELD]
     cdef Slot* back = self.back if Op is Any else held
-    if self.has_back and head == self.head + 1 and head < self.split and at_hand(&self.queue, head, self.tail) and not self.pool.surplus:
-        put_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
-        combine_by(op, self.p, back, self.back, leaf)
-        if Op is not Any:
-            copy_by(op, self.p, self.back, back)
-        self.head, self.tail = head, self.tail + 1
-        if out != NULL:
-            combine_by(op, self.p, out, at(&self.pool, &self.queue, w, head), back)
-        return 1
-    return self.slide_slowly_by(self, leaf, head, out)
+    if head != self.head + 1 or head >= self.ends.until:
+        return self.slide_slowly_by(self, leaf, head, out)
+    put_by(op, self.p, self.ends.newest + self.tail * w, leaf)
+    combine_by(op, self.p, back, self.back, leaf)
+    if Op is not Any:
+        keep_by(op, self.p, self.back, back)
+    exchange_one(self)
+    if out != NULL:
+        combine_by(op, self.p, out, self.ends.oldest + head * w, back)
+    return 1
 
 
 cdef int slide_slowly(TwoStacksLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     """Whatever leaves, and wherever chunks begin or end."""
     cdef int w = width_of(op, self.p)
+    self.ends.until = 0
     self.make_room()
     copy_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
     if self.head == self.tail:
@@ -314,6 +316,8 @@ cdef int slide_slowly(TwoStacksLite self, Op op, const Slot* leaf, int64_t head,
         copy_by(op, self.p, out, at(&self.pool, &self.queue, w, self.head))
         if self.has_back:
             combine_by(op, self.p, out, out, self.back)
+    if self.has_back:
+        find_ends(self, self.split)
     return 1
 
 
