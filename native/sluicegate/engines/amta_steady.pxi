@@ -41,17 +41,17 @@ cdef int64_t go_unevenly(
         if room == NULL:
             with gil:
                 raise MemoryError(f"amta: no memory for a batch through {held} readings")
-        reserve_levels(self, most_uneven(held))
         begin_uneven(&u, <const double*> leaves, times, <double*> room, self.head, self.tail, n, span)
         u.s.left, u.s.right, u.s.base = self.left[0].f, self.right[0].f, self.base_of_right[0].f
         n = uneven_by(op, &u, n, <double*> totals)
-        if n and goes(context, u.s.head, u.s.tail):
+        held = u.s.tail - u.s.head
+        if n:
+            reserve_levels(self, held)
+            n = n if goes(context, u.s.head, u.s.tail) else 0
+        if n:
             self.left[0].f, self.right[0].f, self.base_of_right[0].f = u.s.left, u.s.right, u.s.base
             self.has_right = self.has_base = True
-            held = u.s.tail - u.s.head
             take_over(self, op, leaves + n - held, u.s.head, held)
-        else:
-            n = 0
     finally:
         put_back(ROOM_OF_STEADY, room)
         self.end_block()

@@ -133,7 +133,7 @@ cdef enum:  # rooms that `lend` keeps
 
 cdef void* lend(int room, size_t size) noexcept nogil  # so many bytes until `put_back`, with whatever is in them; NULL: no memory
 cdef void put_back(int room, void* data) noexcept nogil
-cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: up to 1 KiB, and 64 KiB
+cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: up to 4 KiB, and 64 KiB
 cdef void shape_together(Pool* pool, int width, int least, int shift) noexcept nogil  # such, for levels together
 cdef void keep_to_kind(const Pool* pool, Queue* queue, int shift) noexcept nogil  # an empty one there, of chunks of 2^shift
 cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil  # 2^least to 2^shift partials, at most 7 kinds, and large ones or none
