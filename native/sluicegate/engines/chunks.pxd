@@ -38,6 +38,7 @@ ctypedef struct Pool:
     int shift  # the largest of the heap 2^shift
     bint together  # a chunk holds its partials and those above them, down to two
     int large  # a large chunk holds 2^large of those; 0: there are none
+    int most_small  # of those in a queue before it moves to large ones, while there are few of these
     bint surplus  # more is free than a window of this size needs: `give_back` returns a chunk to the system
     bint batch  # between `begin_batch` and `end_batch`
     int kept  # of the heap's that are free at least so many of a kind

@@ -20,6 +20,7 @@ cdef uint64_t NEAR_BASE = 1 << 30  # from what offsets count from, for a block t
 cdef enum:
     BLOCKS_OF_CHUNK = 5  # bits
     SLOTS_OF_OFFSETS = 64
+    MOST_SMALL = 120  # chunks of offsets before they lie in large ones, in long runs: beside nodes these are little sooner
     SLOTS_OF_TIMES = 128  # what a chunk of `odd_pool` holds at least
 
 
@@ -27,6 +28,7 @@ cdef void begin_times(Times* t) noexcept nogil:
     memset(t, 0, sizeof(Times))
     shape_by(&t.pool, SLOTS_OF_STRETCH, 1, BLOCKS_OF_CHUNK, True)
     shape_by(&t.odd_pool, 1, BLOCK_BITS, BLOCK_BITS + 2, True)  # the offsets or times of a block lie in one chunk
+    t.odd_pool.most_small = MOST_SMALL
     t.start, t.oldest = NONE, -1
 
 
