@@ -83,6 +83,17 @@ def test_a_batch_ends_where_the_window_has_become_too_large(seed: int) -> None:
             assert sums[i - before] == i + 1 - head, i
 
 
+@pytest.mark.parametrize("late", [6_000, 6_143, 6_144, 6_145, 6_151, 6_152, 6_656, 11_999])
+def test_one_is_late_further_on_than_was_looked_beforehand(late: int) -> None:
+    """Anywhere in a tile of the loop, or behind one: those before it and those after it go on as they lie."""
+    for gaps in (jitter, geometric):
+        twins = Twins(sg.sum(), sg.policies.time(800_000), f"{gaps.__name__} {late}")
+        come = gaps(twins.rng, 800)
+        twins.take(12_000, itertools.chain(itertools.islice(come, late), [-3_000, 7_000], come))
+        twins.take(2_000, come)
+        twins.whole.verify()
+
+
 def test_windows_of_many_readings() -> None:
     """Several tiles between two changes of the leftmost tree, and heads far apart where many leave."""
     for size, gaps in ((1_500, jitter), (2_047, bursts), (3_000, walk), (4_096, geometric)):

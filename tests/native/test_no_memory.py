@@ -79,17 +79,50 @@ print(errors > 20, refused.value > errors)
 """
 
 
+LONG = """
+import ctypes, random
+from array import array
+import sluicegate as sg
+
+refuse, refused = (ctypes.c_int.in_dll(ctypes.CDLL(None), name) for name in ("refuse", "refused"))
+rng, errors = random.Random(65), 0
+for size in (800, 3_000, 20_000):
+    one, two = (sg.Window(sg.sum(), policy=sg.policies.time(1_000 * size), engine="amta") for _ in range(2))
+    now = 0
+    for places in range(1, 40):
+        values, times = array("d"), array("q")
+        step = rng.choice((1_000, 1_000, 600, 1_400))
+        for _ in range(3 * size + 400):
+            now += rng.randrange(step)
+            values.append(rng.uniform(1, 9))
+            times.append(now)
+        before, refuse.value = one.accepted, places
+        try:
+            one.insert_many(values, times)
+        except MemoryError:
+            refuse.value, errors = 0, errors + 1
+            taken = one.accepted - before
+            one.insert_many(values[taken:], times[taken:])
+        refuse.value = 0
+        two.insert_many(values, times)
+        one.verify()
+        assert one._core.save() == two._core.save()
+print(errors > 20, refused.value > errors)
+"""
+
+
 @pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="stands before glibc's heap")
 @pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="the address sanitizer has a heap of its own")
-def test_a_refused_piece_changes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", [RUN, LONG], ids=["singles and batches", "long batches where they lie"])
+def test_a_refused_piece_changes_nothing(tmp_path: Path, run: str) -> None:
     """Singles, evictions by hand and batches, bit for bit the twin's, whichever piece is refused."""
     source, target = tmp_path / "heap.c", tmp_path / "heap.so"
     source.write_text(HEAP)
     compiler = (sysconfig.get_config_var("CC") or "cc").split()
     subprocess.run([*compiler, "-shared", "-fPIC", "-O1", "-o", target, source, "-ldl"], check=True)
     done = subprocess.run(
-        [sys.executable, "-c", RUN], env=os.environ | {"LD_PRELOAD": str(target)}, capture_output=True, text=True
+        [sys.executable, "-c", run], env=os.environ | {"LD_PRELOAD": str(target)}, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["True", "True"]

@@ -13,7 +13,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
-from sluicegate.engines.base cimport EARLIER, MOST_BLOCK, Block, Engine, Leaves, SlideOn
+from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Goes, Leaves, SlideOn
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.engines.chunks cimport (
     KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, ROOM_OF_STEADY, Pool, Queue, ask_for, ask_for_link, ask_for_place, begin_batch, clear, drop, end_batch, foresee_queue,
@@ -336,23 +336,24 @@ cdef class Amta(Engine):
             return go_steadily(self, greatest_op, leaves, n, totals)
         return False
 
-    cdef int64_t most_unevenly(self) noexcept nogil:
-        cdef int64_t held = self.tail - self.head
-        if self.p.width > 1 or not LEAST_UNEVEN <= held <= MOST_UNEVEN or self.base or self.pool.of[LARGE_KIND].used:
-            return 0
-        return most_uneven(held) if self.kernel == ADD or self.kernel == LEAST or self.kernel == GREATEST else 0
+    cdef bint may_unevenly(self) noexcept nogil:
+        if self.p.width > 1 or not LEAST_UNEVEN <= self.tail - self.head <= MOST_UNEVEN or self.base or self.pool.of[LARGE_KIND].used:
+            return False
+        return self.kernel == ADD or self.kernel == LEAST or self.kernel == GREATEST
 
-    cdef int run_unevenly(self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals) except -1 nogil:
+    cdef int64_t run_unevenly(
+        self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals, Goes goes, void* context
+    ) except -1 nogil:
         """The same of readings of which any number leaves at a time."""
         if self.flat_out:
             bring_back(self)
         if self.kernel == ADD:
-            return go_unevenly(self, add_op, leaves, times, span, n, totals)
+            return go_unevenly(self, add_op, leaves, times, span, n, totals, goes, context)
         if self.kernel == LEAST:
-            return go_unevenly(self, least_op, leaves, times, span, n, totals)
+            return go_unevenly(self, least_op, leaves, times, span, n, totals, goes, context)
         if self.kernel == GREATEST:
-            return go_unevenly(self, greatest_op, leaves, times, span, n, totals)
-        return False
+            return go_unevenly(self, greatest_op, leaves, times, span, n, totals, goes, context)
+        return 0
 
     cdef int64_t most_directly(self) noexcept nogil:
         if self.p.width > 1 or self.base or self.pool.of[LARGE_KIND].used:

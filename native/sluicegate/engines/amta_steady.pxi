@@ -26,10 +26,10 @@ cdef int go_steadily(Amta self, Op op, const Slot* leaves, int64_t n, Slot* tota
     return True
 
 
-cdef int go_unevenly(
-    Amta self, Op op, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals
+cdef int64_t go_unevenly(
+    Amta self, Op op, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals, Goes goes, void* context
 ) except -1 nogil:
-    """The same whatever the gaps."""
+    """The same whatever the gaps: how many readings have been taken."""
     cdef int64_t held = self.tail - self.head
     cdef Slot* room
     cdef Uneven u
@@ -41,18 +41,21 @@ cdef int go_unevenly(
         if room == NULL:
             with gil:
                 raise MemoryError(f"amta: no memory for a batch through {held} readings")
-        reserve_levels(self, most_uneven(held) + 2 * EARLIER)
         begin_uneven(&u, <const double*> leaves, times, <double*> room, self.head, self.tail, n, span)
         u.s.left, u.s.right, u.s.base = self.left[0].f, self.right[0].f, self.base_of_right[0].f
-        uneven_by(op, &u, n, <double*> totals)
-        self.left[0].f, self.right[0].f, self.base_of_right[0].f = u.s.left, u.s.right, u.s.base
-        self.has_right = self.has_base = True
+        n = uneven_by(op, &u, n, <double*> totals)
         held = u.s.tail - u.s.head
-        take_over(self, op, leaves + n - held, u.s.head, held)
+        if n:
+            reserve_levels(self, held)
+            n = n if goes(context, u.s.head, u.s.tail) else 0
+        if n:
+            self.left[0].f, self.right[0].f, self.base_of_right[0].f = u.s.left, u.s.right, u.s.base
+            self.has_right = self.has_base = True
+            take_over(self, op, leaves + n - held, u.s.head, held)
     finally:
         put_back(ROOM_OF_STEADY, room)
         self.end_block()
-    return True
+    return n
 
 
 cdef void take_over(Amta self, Op op, const Slot* leaves, int64_t head, int64_t held) noexcept nogil:

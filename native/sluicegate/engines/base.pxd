@@ -23,6 +23,9 @@ cdef enum:
     MOST_BLOCK = 8192
     EARLIER = 8
 
+# whether leaves `head` … `tail` − 1 may be what is held
+ctypedef bint (*Goes)(void* context, int64_t head, int64_t tail) noexcept nogil
+
 # push, pop_to and total at once: a leaf, the head after it, and where the total goes (NULL: not asked for); 0: the window is empty then
 ctypedef int (*Slide)(Engine, const Slot*, int64_t, Slot*) except -1 nogil
 ctypedef int (*SlideOn)(Engine, const Slot*, int64_t, Slot*) noexcept nogil  # the same, of which nobody looks at the −1 before `slide_by` has given it on
@@ -51,10 +54,12 @@ cdef class Engine:
     # as `run`, of n readings for each of which one leaves, where the window lies at `leaves` − held … − 1 and EARLIER leaves before it may be read, too
     # (of what value ever); totals NULL: not asked for. The last readings of a batch. False: not taken, and nothing has changed
     cdef int run_steadily(self, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil
-    # the same whatever the gaps: leaf j's time stands at times[j − tail], and in order; not after a reading's less `span` is what leaves with it. No more than
-    # `most_unevenly` (0: not taken) are there with any of them, at least LEAST_UNEVEN after it (uneven.h)
-    cdef int64_t most_unevenly(self) noexcept nogil
-    cdef int run_unevenly(self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals) except -1 nogil
+    # the same whatever the gaps: leaf j's time stands at times[j − tail]; not after a reading's less `span` is what leaves with it. How many of n readings are taken,
+    # up to some that are late or find too many or too few (uneven.h), and `goes` has agreed to before anything changes; 0: `may_unevenly` says why, or it has not
+    cdef bint may_unevenly(self) noexcept nogil
+    cdef int64_t run_unevenly(
+        self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals, Goes goes, void* context
+    ) except -1 nogil
     # where results come from the readings themselves (directly.h): the window may hold so many, 0: not taken; of n readings, the first of which is leaf `tail`, the
     # last but not the first after which nothing of what was before it is in any bit of the state, −1: none; and these leaves in place of all there are, before that reading
     cdef int64_t most_directly(self) noexcept nogil

@@ -57,11 +57,13 @@ cdef class Engine:
     cdef int run_steadily(self, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil:
         return False
 
-    cdef int64_t most_unevenly(self) noexcept nogil:
-        return 0
-
-    cdef int run_unevenly(self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals) except -1 nogil:
+    cdef bint may_unevenly(self) noexcept nogil:
         return False
+
+    cdef int64_t run_unevenly(
+        self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals, Goes goes, void* context
+    ) except -1 nogil:
+        return 0
 
     cdef int64_t most_directly(self) noexcept nogil:
         return 0

@@ -13,6 +13,7 @@ ctypedef struct Ahead:  # of a batch, from a reading on
     const int64_t* times  # none of them is late
     int64_t n
     int64_t ordered_to  # up to this reading they are in order as they came
+    int64_t looked_to  # no further was it looked
     int64_t even_at  # from this one on they are a step apart for long; none is: the batch's end
     int64_t searched_to  # before this one no other is looked for
 

@@ -17,9 +17,9 @@ from sluicegate.engines.directly cimport (
 from sluicegate.engines.heads cimport AROUND, BEHIND, FAR, NEAR, Guesses, heads_of, heads_together, in_order, no_guesses, offset_at
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
 from sluicegate.engines.times cimport (
-    BLOCK, EVEN, OFFSETS, Stretch, ask_for_times, clear_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
+    BLOCK, EVEN, OFFSETS, Stretch, Times, ask_for_times, clear_times, copy_offsets, copy_out, give_back_times, keep, keep_even, left_in_block, stretch_of, time_at, time_in,
 )
-from sluicegate.engines.uneven cimport Course, course_of, find_heads, first_after, fitting
+from sluicegate.engines.uneven cimport Course, course_of, find_heads
 
 cdef extern from "lanes.h" nogil:
     void lanes_count(int64_t* out, int64_t n, int64_t first)
@@ -51,6 +51,13 @@ cdef enum:
     BLOCK_OF_SOME = 2048  # into one of four times as many, up to 16 times: such a part more is held for as long as a block lasts
 
 cdef double FAR_CENTER = 4294967296.0  # sluicegate.reference.core.FAR_CENTER
+
+
+ctypedef struct Lying:  # what may be kept of a batch
+    Times* kept
+    const int64_t* given  # leaf j's time is at j
+    int64_t head  # of those held before it
+    int64_t tail
 
 
 cdef class Batching(Answering):
@@ -87,7 +94,7 @@ cdef class Batching(Answering):
         cdef bint refused = self.p.dimensions > 1 or not self.lies_as_given(), even = self.step > 0 or not self.timed, few, goes_on
         cdef bint looks = not refused and not even and self.hop == 1 and self.engine.most_directly() > 0  # at the times that lie ahead
         cdef Ahead ahead
-        ahead.searched_to = ahead.ordered_to = ahead.even_at = 0
+        ahead.searched_to = ahead.ordered_to = ahead.looked_to = ahead.even_at = 0
         while i < count:
             held = self.engine.tail - self.engine.head
             few = not refused and holds_few(self, held, even)
@@ -100,8 +107,8 @@ cdef class Batching(Answering):
                     if n:
                         continue
                 ahead.times, ahead.n = NULL if times == NULL else times + i, count - i
-                if looks and (few and i >= again_directly or i >= again and self.engine.most_unevenly() > 0):
-                    look_ahead(self, &ahead, i, count)
+                if looks and (few and i >= again_directly or i >= again and self.engine.may_unevenly()):
+                    look_ahead(self, &ahead, i, count, few)
                 goes_on = i + ahead.n < count
                 if few and i >= again_directly:
                     n = take_directly(self, values + i, ahead.times, ahead.n, out, i)
@@ -202,26 +209,18 @@ cdef class Batching(Answering):
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
     ) except -1 nogil:
         """How many of n readings of a batch, which has brought all the window holds, the engine has taken at once whatever their gaps."""
-        cdef int64_t head = self.engine.head, tail = self.engine.tail, most, first, stays
-        cdef const int64_t* given = self.given + row
-        cdef int taken = False
-        most, first = self.engine.most_unevenly(), head - tail - EARLIER
-        if not most or not self.may_lie_in_order(times, row):
+        cdef int64_t head = self.engine.head, tail = self.engine.tail
+        cdef Lying lying
+        if not self.engine.may_unevenly() or n < max(tail - head, LEAST_UNEVENLY) or not self.may_lie_in_order(times, row):
             return 0
-        n = fitting(times, self.value, first, 0, n, most)
-        if n < LEAST_UNEVENLY or n < tail - head:
+        lying.kept, lying.given, lying.head, lying.tail = &self.times, self.given + row - tail, head, tail
+        n = self.engine.run_unevenly(
+            <const Slot*> values, times, self.value, n, NULL if out == NULL else <Slot*> out[0] + row, keep_lying, &lying
+        )
+        if not n:
             return 0
-        stays = first_after(times, max(first, n - most - 2 * EARLIER), n, times[n - 1] - self.value)  # of eight readings one was looked at: it may hold more
-        if not self.hold_times(tail + stays, given + stays, n - stays):
-            self.hold_times(head, given + head - tail, tail - head)  # for which there is room: they were there
-            return 0
-        try:
-            taken = self.engine.run_unevenly(<const Slot*> values, times, self.value, n, NULL if out == NULL else <Slot*> out[0] + row)
-        finally:
-            if not taken:
-                self.hold_times(head, given + head - tail, tail - head)
         self.newest_of_block = times[n - 1]
-        note_late(self, times, given, stays, n)
+        note_late(self, times, self.given + row, self.engine.head - tail, n)
         if out == NULL or self.as_is:
             self.took_block(times, n, n)
         else:
@@ -236,9 +235,7 @@ cdef class Batching(Answering):
         return self.hop == 1 and (times - 1)[0] >= self.newest and in_order(times + first, -first)
 
     cdef bint hold_times(self, int64_t index, const int64_t* times, int64_t n) noexcept nogil:
-        """Keep these times, of the n leaves from `index` on, and no others; False: no memory."""
-        clear_times(&self.times)
-        return keep(&self.times, index, times, n) >= 0
+        return keep_only(&self.times, index, times, n)
 
     cdef bint move_times(self, int64_t index, int64_t first, int64_t n) noexcept nogil:
         """Keep the times of the n leaves from `index` on, and no others; False: no memory."""
@@ -469,6 +466,23 @@ cdef class Batching(Answering):
             if block.heads[i] == first + i:
                 for k in range(self.answers):
                     out[k][row + i] = of_nothing(self.outputs[k].kind)
+
+
+cdef bint keep_lying(void* context, int64_t head, int64_t tail) noexcept nogil:
+    """Keep the times of the leaves from `head` on, and no others. False: there are too few for it to pay, or no memory, and nothing has changed."""
+    cdef const Lying* t = <const Lying*> context
+    if tail - t.tail < max(t.tail - t.head, LEAST_UNEVENLY):
+        return False
+    if keep_only(t.kept, head, t.given + head, tail - head):
+        return True
+    keep_only(t.kept, t.head, t.given + t.head, t.tail - t.head)  # for which there is room: they were there
+    return False
+
+
+cdef inline bint keep_only(Times* kept, int64_t index, const int64_t* times, int64_t n) noexcept nogil:
+    """Keep these times, of the n leaves from `index` on, and no others; False: no memory."""
+    clear_times(kept)
+    return keep(kept, index, times, n) >= 0
 
 
 include "batching_rows.pxi"

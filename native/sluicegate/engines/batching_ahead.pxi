@@ -1,19 +1,22 @@
 """What a long batch by time looks like from a reading on: a step apart, in order, or some late. Part of batching.pyx."""
 
-cdef void look_ahead(Batching self, Ahead* ahead, int64_t i, int64_t count) noexcept nogil:
-    """From reading i on, what the ways for readings in order may take. No reading is looked at twice for it.
+cdef void look_ahead(Batching self, Ahead* ahead, int64_t i, int64_t count, bint few) noexcept nogil:
+    """From reading i on, what the ways for readings in order may take.
+
+    Where the window holds `few` no reading is looked at twice for it; else the way for them looks itself whether one is late.
 
     A window leaves by the greatest time there was, and a leaf once those before it have left: a late reading is as good as one of the
     greatest time before it. So where some are late, those times stand for theirs.
     """
     cdef int64_t held = self.engine.tail - self.engine.head, most = max(4 * held, LEAST_RISEN), n = count - i, before
+    cdef int64_t seen = count if few else min(count, i + most)
     if i >= ahead.searched_to:
         find_even(ahead, self.given, i, count, held)
     if ahead.even_at < count and ahead.even_at + held + EARLIER > i:
         n = min(n, max(ahead.even_at + held + EARLIER - i, LOOKED_BACK))
-    if i >= ahead.ordered_to:
-        ahead.ordered_to = i + ordered(self.given + i, count - i)
-    ahead.times, ahead.n = self.given + i, min(n, ahead.ordered_to - i)
+    if i >= ahead.ordered_to or ahead.looked_to < seen:
+        ahead.ordered_to, ahead.looked_to = i + ordered(self.given + i, seen - i), seen
+    ahead.times, ahead.n = self.given + i, n if ahead.ordered_to >= seen else min(n, ahead.ordered_to - i)
     if self.may_lie_in_order(ahead.times, i) and ahead.n >= min(n, most):
         return
     before = min(i, held + EARLIER + MORE_BEFORE)

@@ -18,6 +18,10 @@ enum {
 };
 
 typedef struct {
+    int64_t least, most;  /* readings of a tile's windows */
+} sluicegate_bounds;
+
+typedef struct {
     const int64_t *times;  /* that of reading i is at i */
     int64_t span;  /* what is not after a reading's time less this has left */
     int64_t last;  /* the reading after the last that comes */
@@ -39,19 +43,7 @@ SLUICEGATE_LANES_OF static int sluicegate_guess(
     return off >= 0;
 }
 
-/* The first after `cut` from `head` to `end`, the time there is. */
-SLUICEGATE_INLINE int64_t sluicegate_first_after(const int64_t *times, int64_t head, int64_t end, int64_t cut)
-{
-    int64_t n = end - head;
-    while (n > 0) {
-        int64_t half = (n + 1) >> 1;
-        head += half & -(int64_t) (times[head + half - 1] <= cut);
-        n -= half;
-    }
-    return head;
-}
-
-/* The same of n readings, merged; the most that leave with one. After the last few of the batch no times come that could be looked at. */
+/* Heads after n readings, merged; the most that leave with one. After the last few of the batch no times come that could be looked at. */
 SLUICEGATE_INLINE int64_t sluicegate_merge_heads(const sluicegate_course *t, int64_t head, int64_t tail, int64_t n, int64_t *heads)
 {
     const int64_t *times = t->times, *comes = times + tail, end = t->last - SLUICEGATE_SEEN, most = end - tail;
@@ -86,6 +78,27 @@ SLUICEGATE_INLINE int64_t sluicegate_find_heads(sluicegate_course *t, int64_t he
     }
     if (i < n) leave = sluicegate_merge_heads(t, head, tail + i, n - i, heads + i);
     return leave > most ? leave : most;
+}
+
+SLUICEGATE_LANES_OF static int sluicegate_in_order(const uint64_t *t, int64_t n)
+{
+    uint64_t late = 0;
+    for (int64_t j = 0; j < n; j++) late |= t[j] - t[j - 1];
+    return !(late >> 63);
+}
+
+/* Of n windows, the newest readings of which are `first` and those after it; how many hold no more than `some`. */
+SLUICEGATE_LANES_OF static int64_t sluicegate_held_in_tile(sluicegate_bounds *b, const int64_t *heads, int64_t first, int64_t n, int64_t some)
+{
+    int64_t least = INT64_MAX, most = 0, few = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t held = first + 1 + j - heads[j];
+        least = held < least ? held : least;
+        most = held > most ? held : most;
+        few += held <= some;
+    }
+    b->least = least, b->most = most;
+    return few;
 }
 
 #endif

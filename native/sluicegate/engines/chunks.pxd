@@ -38,6 +38,7 @@ ctypedef struct Pool:
     int shift  # the largest of the heap 2^shift
     bint together  # a chunk holds its partials and those above them, down to two
     int large  # a large chunk holds 2^large of those; 0: there are none
+    int most_small  # of those in a queue before it moves to large ones, while there are few of these
     bint surplus  # more is free than a window of this size needs: `give_back` returns a chunk to the system
     bint batch  # between `begin_batch` and `end_batch`
     int kept  # of the heap's that are free at least so many of a kind
@@ -133,7 +134,7 @@ cdef enum:  # rooms that `lend` keeps
 
 cdef void* lend(int room, size_t size) noexcept nogil  # so many bytes until `put_back`, with whatever is in them; NULL: no memory
 cdef void put_back(int room, void* data) noexcept nogil
-cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: up to 1 KiB, and 64 KiB
+cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: up to 4 KiB, and 64 KiB
 cdef void shape_together(Pool* pool, int width, int least, int shift) noexcept nogil  # such, for levels together
 cdef void keep_to_kind(const Pool* pool, Queue* queue, int shift) noexcept nogil  # an empty one there, of chunks of 2^shift
 cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil  # 2^least to 2^shift partials, at most 7 kinds, and large ones or none

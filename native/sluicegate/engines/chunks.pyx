@@ -11,18 +11,18 @@ from libc.string cimport memcpy, memset
 from sluicegate.engines.program cimport Slot
 
 cdef enum:
-    SMALL = 128  # slots of the longest chunk of the heap, more or less
+    SMALL = 512  # slots of the longest chunk of the heap, more or less
     LEAST = 3  # 2^LEAST partials of the shortest one: what loops over eight leaves count on
-    LARGE = 6  # a large chunk is 2^LARGE of the longest ones
-    MOST_SMALL = 1056  # of those in a queue before it moves to large ones, which then are no great part of it
-    MOST_BESIDE = 288  # where many large ones are in use: their ends are no great part of all then, and longer runs are quicker
+    LARGE = 4  # a large chunk is 2^LARGE of the longest ones
+    MOST_SMALL = 264  # of those in a queue before it moves to large ones, which then are no great part of it
+    MOST_BESIDE = 72  # where many large ones are in use: their ends are no great part of all then, and longer runs are quicker
     MANY_LARGE = 48
     MOST_SHORT = 36  # of shorter ones at most
     LEAST_WIDE = 15  # places of a ring that may have too many, less one
 
 
 cdef void shape(Pool* pool, int width) noexcept nogil:
-    cdef int shift = 7
+    cdef int shift = 9
     while shift > 2 and (width << shift) > 2 * SMALL:
         shift -= 1
     shape_by(pool, width, min(shift, LEAST), shift, True)
@@ -31,6 +31,7 @@ cdef void shape(Pool* pool, int width) noexcept nogil:
 cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil:
     memset(pool, 0, sizeof(Pool))
     pool.width, pool.least, pool.shift, pool.large, pool.kept = width, least, shift, LARGE if large else 0, 1
+    pool.most_small = MOST_SMALL
 
 
 cdef void shape_together(Pool* pool, int width, int least, int shift) noexcept nogil:
@@ -74,7 +75,7 @@ cdef inline int64_t most_of(const Pool* pool, int kind) noexcept nogil:
     What is begun at both ends grows with their length, what stands beside each (its link, its place in the ring, the heap's own) with their number.
     """
     if pool.least + kind == pool.shift:
-        return MOST_SMALL if pool.of[LARGE_KIND].used < MANY_LARGE else MOST_BESIDE
+        return pool.most_small if pool.of[LARGE_KIND].used < MANY_LARGE else MOST_BESIDE
     return min((slots_of(pool, kind) >> 1) + 4, MOST_SHORT)
 
 

@@ -5,6 +5,7 @@ from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_
 cdef enum:
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_OF_GREAT = 40  # of each length from the heap beside large ones: none goes back while its levels take turns
+    SLOTS_OF_GREAT = 5120  # in these at most
     SPARE = 56  # partials in such of the heap, but `kept` chunks at least
     MANY = 8  # large chunks in use, in eights, from which two more are kept at hand
     PAGE = 4096  # bytes: a system with larger pages is asked more often than it need be
@@ -172,7 +173,7 @@ cdef inline bint has_too_many(const Pool* pool, int kind) noexcept nogil:
     if kind == LARGE_KIND:
         return pool.of[kind].spare > (pool.of[kind].used >> (1 if pool.wide and pool.of[kind].used > GREAT else 3)) + SPARE_LARGE
     if pool.of[LARGE_KIND].used:
-        return pool.of[kind].spare > (pool.of[kind].used >> 3) + SPARE_OF_GREAT
+        return pool.of[kind].spare > (pool.of[kind].used >> 3) + min(SPARE_OF_GREAT, SLOTS_OF_GREAT // slots_of(pool, kind))
     return pool.of[kind].spare > (pool.of[kind].used >> 4) + max(SPARE >> shift_of(pool, kind), pool.kept)
 
 

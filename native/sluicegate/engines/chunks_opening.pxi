@@ -19,11 +19,11 @@ cdef inline int64_t chunks_for(const Pool* pool, int kind, int64_t n) noexcept n
 
 
 cdef int kind_for(const Pool* pool, const Queue* queue, int64_t n) noexcept nogil:
-    """The shortest chunks of the heap in which n partials may stay."""
+    """The shortest chunks of the heap in which n partials may stay, and an eighth more: as many as a block brings before others leave."""
     cdef int kind = 0
     if pool.together:
         return queue.kind
-    while chunks_for(pool, kind, n) > most_of(pool, kind) and pool.least + kind < pool.shift:
+    while chunks_for(pool, kind, n + (n >> 3)) > most_of(pool, kind) and pool.least + kind < pool.shift:
         kind = next_kind(pool, queue, kind)
     return kind
 

@@ -2,7 +2,7 @@
 
 cdef enum:
     MOST_SHELVED = 96  # chunks of one size on the shelf
-    SIZES = 2 * SMALL + 1  # in slots: longer ones do not lie there
+    SIZES = 257  # in slots: longer ones do not lie there
 
 
 cdef extern from *:
@@ -60,6 +60,8 @@ cdef void begin_batch(Pool* pool) noexcept nogil:
 cdef void end_batch(Pool* pool) noexcept nogil:
     cdef int kind
     for kind in range(0 if pool.of[LARGE_KIND].used else pool.shift - pool.least + 1):  # of a great one they are no part to speak of
+        while slots_of(pool, kind) >= SIZES and has_too_many(pool, kind):
+            forget(pool, kind)
         if 0 < pool.of[kind].spare <= MOST_SHELVED and slots_of(pool, kind) < SIZES:
             put_on_shelf(pool, kind)
     pool.batch = False

@@ -93,7 +93,7 @@ cdef inline int64_t heads_of(
             return -1
         if m == 0:
             break
-        jump[0] |= most | (heads[i] - head - k)
+        jump[0] = max(jump[0], max(most, heads[i] - head - k))
         i += m
         k = heads[i - 1] - head
     return i

@@ -28,17 +28,6 @@ enum {
     SLUICEGATE_SOME_AT_MOST = 16  /* readings of windows that do so however much they differ */
 };
 
-typedef struct {
-    int64_t least, most;  /* readings of a tile's windows */
-} sluicegate_bounds;
-
-SLUICEGATE_LANES_OF static int sluicegate_in_order(const uint64_t *t, int64_t n)
-{
-    uint64_t late = 0;
-    for (int64_t j = 0; j < n; j++) late |= t[j] - t[j - 1];
-    return !(late >> 63);
-}
-
 /* Whether such windows go sooner without blocks, and so may the next. */
 SLUICEGATE_INLINE int sluicegate_differ_by_few(int64_t least, int64_t most)
 {
@@ -46,20 +35,7 @@ SLUICEGATE_INLINE int sluicegate_differ_by_few(int64_t least, int64_t most)
     return most + SLUICEGATE_FEW_MORE <= SLUICEGATE_MOST_DIRECTLY && (most - least <= SLUICEGATE_FEW_MORE - 2 || most <= SLUICEGATE_SOME_AT_MOST - 4);
 }
 
-/* Of n windows, the newest readings of which are `first` and those after it; how many hold no more than `some`. */
-SLUICEGATE_LANES_OF static int64_t sluicegate_held_in_tile(sluicegate_bounds *b, const int64_t *heads, int64_t first, int64_t n, int64_t some)
-{
-    int64_t least = INT64_MAX, most = 0, few = 0;
-    for (int64_t j = 0; j < n; j++) {
-        const int64_t held = first + 1 + j - heads[j];
-        least = held < least ? held : least;
-        most = held > most ? held : most;
-        few += held <= some;
-    }
-    b->least = least, b->most = most;
-    return few;
-}
-/* The same of a whole tile, about: the first and the last of eight readings say within seven what their windows hold. */
+/* What sluicegate_held_in_tile says, about, of a whole tile: the first and the last of eight readings say within seven what their windows hold. */
 SLUICEGATE_LOOP int64_t sluicegate_held_about(sluicegate_bounds *b, const int64_t *heads, int64_t first, int64_t some)
 {
     int64_t least = INT64_MAX, most = 0, few = 0;

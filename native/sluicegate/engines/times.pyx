@@ -18,15 +18,17 @@ cdef int64_t NONE = INT64_MAX
 cdef uint64_t NEAR_BASE = 1 << 30  # from what offsets count from, for a block to begin there: what fits from its own first time mostly fits
 
 cdef enum:
-    BLOCKS_OF_CHUNK = 3  # bits
+    BLOCKS_OF_CHUNK = 5  # bits
     SLOTS_OF_OFFSETS = 64
-    SLOTS_OF_TIMES = 128  # what a small chunk of `odd_pool` holds
+    MOST_SMALL = 120  # chunks of offsets before they lie in large ones, in long runs: beside nodes these are little sooner
+    SLOTS_OF_TIMES = 128  # what a chunk of `odd_pool` holds at least
 
 
 cdef void begin_times(Times* t) noexcept nogil:
     memset(t, 0, sizeof(Times))
     shape_by(&t.pool, SLOTS_OF_STRETCH, 1, BLOCKS_OF_CHUNK, True)
-    shape_by(&t.odd_pool, 1, BLOCK_BITS, BLOCK_BITS, True)  # the offsets or times of a block lie in one chunk
+    shape_by(&t.odd_pool, 1, BLOCK_BITS, BLOCK_BITS + 2, True)  # the offsets or times of a block lie in one chunk
+    t.odd_pool.most_small = MOST_SMALL
     t.start, t.oldest = NONE, -1
 
 

@@ -25,7 +25,7 @@ SLUICEGATE_INLINE int64_t sluicegate_uneven_room(int top)
 {
     return 3 * ((int64_t) 1 << top) + 2 * SLUICEGATE_TILE + 2 * SLUICEGATE_ROOM_OF_HEADS;
 }
-/* Readings before each at most; one in eight is looked at. */
+/* Readings before each at most. */
 SLUICEGATE_INLINE int64_t sluicegate_most_uneven(int top) { return ((int64_t) 4 << top) - 16; }
 
 /* The highest level of leaves head … u − 2 that has a node, and where its last one begins: the end of the leftmost tree. */
@@ -43,28 +43,18 @@ SLUICEGATE_INLINE int64_t sluicegate_end_of_left(int64_t head, int64_t u)
 /* So many leaves leave one by one before all that leave do at once (amta.singles). */
 SLUICEGATE_INLINE int64_t sluicegate_singles(int64_t size) { return 65 - __builtin_clzll((uint64_t) size); }
 
-/* How many of the n readings from leaf `tail` on come in order and find no more than `most` there, of which LEAST stay; leaf `first` is the first of all. */
-SLUICEGATE_LANES_OF static int64_t sluicegate_fitting(
-    const int64_t *times, int64_t span, int64_t first, int64_t tail, int64_t n, int64_t most)
+/* Whether so many readings from leaf `tail` on come in order: how many up to a few more, which are looked at behind them; 0: one is late. */
+SLUICEGATE_INLINE int64_t sluicegate_seen_in_order(const int64_t *times, int64_t tail, int64_t n, int64_t rest)
 {
-    for (int64_t i = 0, k; i < n; i += k) {
-        const uint64_t *t = (const uint64_t *) times + tail + i;
-        const int64_t begin = first + most - (tail + i);
-        uint64_t wrong = 0;
-        k = n - i < SLUICEGATE_TILE ? n - i : SLUICEGATE_TILE;
-        for (int64_t j = 0; j < k; j++) wrong |= t[j] - t[j - 1];
-        if (wrong >> 63) return i;
-        for (int64_t j = 0; j + 8 <= k; j += 8)  /* of eight in order the first and the last say enough of windows that are somewhat larger */
-            wrong |= ~(t[j + 7] - (uint64_t) span - t[j + 1 - SLUICEGATE_LEAST_UNEVEN]);
-        if (wrong >> 63 || k & 7) {
-            wrong = 0;
-            for (int64_t j = 0; j < k; j++) wrong |= ~(t[j] - (uint64_t) span - t[j + 1 - SLUICEGATE_LEAST_UNEVEN]);
-            if (wrong >> 63) return i;
-        }
-        for (int64_t j = begin > 0 ? begin : 0; j < k; j += 8) wrong |= t[j] - (uint64_t) span - t[j - most];
-        if (wrong >> 63) return i;
-    }
-    return n;
+    const int64_t some = n + SLUICEGATE_SEEN < rest ? n + SLUICEGATE_SEEN : rest;
+    return sluicegate_in_order((const uint64_t *) times + tail, some) ? some : 0;
+}
+/* Whether each of n windows, the newest reading of which is leaf `tail` and those after it, holds LEAST to `most`. */
+SLUICEGATE_INLINE int sluicegate_all_fit(const int64_t *heads, int64_t tail, int64_t n, int64_t most)
+{
+    sluicegate_bounds b = {tail + 1 - heads[n - 1], tail + n - heads[0]};  /* within n: enough for most */
+    if (b.least < SLUICEGATE_LEAST_UNEVEN || b.most > most) sluicegate_held_in_tile(&b, heads, tail, n, 0);
+    return b.least >= SLUICEGATE_LEAST_UNEVEN && b.most <= most;
 }
 
 /* The first of readings `i` … n − 1 with which so many leave that all do at once; `head`: before them, `tail`: after the first of them. */
@@ -162,20 +152,24 @@ SLUICEGATE_INLINE void sluicegate_uneven_change_##OP(sluicegate_uneven *to, int6
     } \
     sluicegate_uneven_turn_##OP(to, head, u, restarts); \
 } \
-/* n readings, and the totals after them where they are wanted. */ \
-SLUICEGATE_LOOP void sluicegate_uneven_##OP(sluicegate_uneven *to, int64_t n, double *totals) \
+/* How many of n readings are taken: up to a tile in which one is late, or finds too many or too few. The totals after them go where they are wanted. */ \
+SLUICEGATE_LOOP int64_t sluicegate_uneven_##OP(sluicegate_uneven *to, int64_t n, double *totals) \
 { \
     sluicegate_uneven own = *to; \
     sluicegate_steady *t = &own.s; \
     double *nobody = sluicegate_tile(t) + SLUICEGATE_ROOM_OF_HEADS; \
-    int64_t *heads = (int64_t *) (nobody + SLUICEGATE_TILE), k, i, m; \
+    int64_t *heads = (int64_t *) (nobody + SLUICEGATE_TILE), rest = n, k, i, m; \
     own.end = sluicegate_end_of_left(t->head, t->tail + 1); \
     for (int level = 3; level <= t->top; level++) t->raised[level] = (t->head >> level) + (level > 3); \
     sluicegate_steady_raise_##OP(t, t->tail); \
     sluicegate_eighths_##OP(t, t->head, own.end); \
-    for (; n > 0; n -= k) { \
-        k = n < SLUICEGATE_TILE ? n : SLUICEGATE_TILE; \
+    for (; rest > 0; rest -= k) { \
+        k = rest < SLUICEGATE_TILE ? rest : SLUICEGATE_TILE; \
+        const int64_t seen = sluicegate_seen_in_order(own.c.times, t->tail, k, rest); \
+        if (!seen) break; \
+        own.c.last = t->tail + seen; \
         const int64_t most = sluicegate_find_heads(&own.c, t->head, t->tail, k, heads); \
+        if (!sluicegate_all_fit(heads, t->tail, k, sluicegate_most_uneven(t->top))) break; \
         const int leaps = sluicegate_leaps(most, t->tail + 1 - heads[k - 1]); \
         for (i = 0; i < k; i += m) { \
             int64_t u = t->tail + 2, level, grows; \
@@ -191,6 +185,7 @@ SLUICEGATE_LOOP void sluicegate_uneven_##OP(sluicegate_uneven *to, int64_t n, do
         } \
     } \
     *to = own; \
+    return n - rest; \
 }
 
 SLUICEGATE_UNEVEN_OF(add, -0.0)

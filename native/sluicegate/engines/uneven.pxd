@@ -23,12 +23,10 @@ cdef extern from "uneven.h" nogil:
     int LEAST_UNEVEN "SLUICEGATE_LEAST_UNEVEN"
     int64_t room_of_uneven_top "sluicegate_uneven_room"(int top)
     int64_t most_of_top "sluicegate_most_uneven"(int top)
-    int64_t fitting "sluicegate_fitting"(const int64_t* times, int64_t span, int64_t first, int64_t tail, int64_t n, int64_t most)
-    int64_t first_after "sluicegate_first_after"(const int64_t* times, int64_t head, int64_t end, int64_t cut)
     int64_t find_heads "sluicegate_find_heads"(Course* t, int64_t head, int64_t tail, int64_t n, int64_t* heads)
-    void uneven_add "sluicegate_uneven_add"(Uneven* to, int64_t n, double* totals)
-    void uneven_least "sluicegate_uneven_least"(Uneven* to, int64_t n, double* totals)
-    void uneven_greatest "sluicegate_uneven_greatest"(Uneven* to, int64_t n, double* totals)
+    int64_t uneven_add "sluicegate_uneven_add"(Uneven* to, int64_t n, double* totals)
+    int64_t uneven_least "sluicegate_uneven_least"(Uneven* to, int64_t n, double* totals)
+    int64_t uneven_greatest "sluicegate_uneven_greatest"(Uneven* to, int64_t n, double* totals)
 
 cdef enum:
     MOST_UNEVEN = 24576  # readings of the window: what is kept beside them is 215 KB then
@@ -66,11 +64,13 @@ cdef inline void begin_uneven(
     u.c = course_of(times, span, tail, n)
 
 
-cdef inline void uneven_by(Op op, Uneven* u, int64_t n, double* totals) noexcept nogil:
-    """n readings; a total after each to `totals`, NULL: not asked for."""
+cdef inline int64_t uneven_by(Op op, Uneven* u, int64_t n, double* totals) noexcept nogil:
+    """How many of n readings have been taken; a total after each to `totals`, NULL: not asked for."""
     if Op is Add:
-        uneven_add(u, n, totals)
+        return uneven_add(u, n, totals)
     elif Op is Least:
-        uneven_least(u, n, totals)
+        return uneven_least(u, n, totals)
     elif Op is Greatest:
-        uneven_greatest(u, n, totals)
+        return uneven_greatest(u, n, totals)
+    else:
+        return 0
