@@ -191,6 +191,26 @@ def test_any_number_evicted_by_hand_leaves_the_twin_to_the_bit(question: str, mo
         same_state(one, two)
 
 
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_reading_after_a_gap_is_the_twins(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """About log n, many or all leave with it: a few readings after another gap, after a calm stretch and after a batch."""
+    rng = random.Random(f"gap {question}")
+    size = 1500
+    one, two = windows(QUESTIONS[question], sg.policies.time(size), monkeypatch)
+    now = 0
+    for gap in (3, 11, 12, 13, 40, 600, 1300, 1499, 1500, 4000):
+        for before in (5, 70, 333):
+            now, full = now + 1, [(rng.uniform(1, 9), now + k) for k in range(1, size + rng.randrange(64))]
+            values, times = array("d", (value for value, _ in full)), array("q", (when for _, when in full))
+            assert one.insert_many(values, times) == two.insert_many(values, times)
+            now = times[-1]
+            for step in (gap, *[1] * before, gap, 1, gap):
+                value, now = rng.uniform(1, 9), now + step
+                assert one.slide(value, now) == two.slide(value, now), (gap, before)
+            one.verify()
+            same_state(one, two)
+
+
 @pytest.mark.parametrize("question", ["sum", "max", "std"])
 def test_what_a_rule_lets_go_of_few_readings_is_the_twins(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bulk eviction asks about the same prefixes, and leaves the same behind; the window goes on where it lies."""

@@ -220,7 +220,7 @@ cdef class Amta(Engine):
                 leave_few(self, head, False)
             return
         self.unsettle()
-        if head - self.head > singles(self.tail - self.head):
+        if leaps(self, head, self.tail):
             self.freshen()
             leap_to(self, head)
             return

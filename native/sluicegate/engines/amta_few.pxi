@@ -86,12 +86,8 @@ cdef int slide_few(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) 
         return slide_calmly(self, op, leaf, head, out)
     step_few(self, op, leaf, head, False)
     look_ahead(self, width_of(op, self.p))
-    if out == NULL:
-        return 1
-    if self.has_right:
-        combine_by(op, self.p, out, self.left, self.right)
-    else:
-        copy_by(op, self.p, out, self.left)
+    if out != NULL:
+        total_by(self, op, out)
     return 1
 
 
@@ -110,7 +106,7 @@ cdef inline void step_few(Amta self, Op op, const Slot* leaf, int64_t head, bint
         grown = self.depth == before and not (self.tail + 1) & (((<int64_t> 1) << (before - 1)) - 1)
         if not grown:
             extend_few(self, op, leaf)
-    if leap or head - self.head > 1 and head - self.head > singles(self.tail - self.head):
+    if leap or leaps(self, head, self.tail):
         self.head = fell = head
         self.measure()
     while self.head < head:
