@@ -152,6 +152,28 @@ def test_few_readings_stay_laid_out(question: str, by_time: bool, monkeypatch: p
         same_state(one, two)
 
 
+@pytest.mark.parametrize("question", ["sum", "max", "std"])
+def test_what_a_batch_leaves_in_the_ring_is_the_twins(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves alone, whatever is asked of them first; batches of all lengths after each other and after single readings.
+
+    Of numbers whose sums no order rounds.
+    """
+    rng = random.Random(f"ring {question}")
+    for size in (5, 11, 12, 16, 64, 200, 329, 331, 600):
+        one, two = windows(QUESTIONS[question], sg.policies.count(size), monkeypatch)
+        for _ in range(24):
+            count = rng.choice((1, 4, 20, 33, 64, 100, 700))
+            values = array("d", (float(rng.randrange(-1000, 1000)) for _ in range(count)))
+            assert one.insert_many(values) == two.insert_many(values)
+            if rng.random() < 0.5:
+                disturb(rng, one, two, [])
+            for _ in range(rng.choice((0, 0, 1, 40))):
+                value = float(rng.randrange(-1000, 1000))
+                assert one.slide(value) == two.slide(value)
+        one.verify()
+        same_state(one, two)
+
+
 @pytest.mark.parametrize("question", ["sum", "max", "geometric_mean"])
 def test_a_window_that_grows_and_shrinks_is_the_twin_to_the_bit(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a few readings to thousands and back, wherever levels come to lie in other chunks; singles and batches."""
@@ -189,6 +211,26 @@ def test_any_number_evicted_by_hand_leaves_the_twin_to_the_bit(question: str, mo
         two.evict(count)
         assert one.query() == two.query(), count
         same_state(one, two)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_reading_after_a_gap_is_the_twins(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """About log n, many or all leave with it: soon after another gap, after a calm stretch and after a batch."""
+    rng = random.Random(f"gap {question}")
+    size = 1500
+    one, two = windows(QUESTIONS[question], sg.policies.time(size), monkeypatch)
+    now = 0
+    for gap in (3, 11, 12, 13, 40, 600, 1300, 1499, 1500, 4000):
+        for before in (5, 70, 333):
+            now, full = now + 1, [(rng.uniform(1, 9), now + k) for k in range(1, size + rng.randrange(64))]
+            values, times = array("d", (value for value, _ in full)), array("q", (when for _, when in full))
+            assert one.insert_many(values, times) == two.insert_many(values, times)
+            now = times[-1]
+            for step in (gap, *[1] * before, gap, 1, gap):
+                value, now = rng.uniform(1, 9), now + step
+                assert one.slide(value, now) == two.slide(value, now), (gap, before)
+            one.verify()
+            same_state(one, two)
 
 
 @pytest.mark.parametrize("question", ["sum", "max", "std"])

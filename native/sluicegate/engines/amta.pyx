@@ -50,6 +50,7 @@ cdef enum:
     LEAST_GLIDE = 4  # readings for which a block pays off
     LEAST_EIGHTS = 24
     LEAST_LITTLE = 32
+    COPIED = 20  # leaves a reading of a block: to copy them out of the ring and back takes no longer than chunks do
     LEAST_LEFTS = 64
     COLD = 14  # levels, beyond which a window does not stay in the first caches
     SLOTS_OF_LINE = 8
@@ -57,6 +58,7 @@ cdef enum:
     LEAVES_TOGETHER = 3  # the kind of chunks that leaves come to lie in at least, their parents in those half as long
     WIDE_PARTIAL = 8  # slots: of so many the window is worth huge pages, and its readings take what it is to get one
     FEW_LEVELS = 8
+    LEAST_IN_RING = 12  # readings that a batch leaves
     FLAT_ROOM = MOST_STEADY + PIECE  # leaves
     PREPARES = 64  # readings of a block that prepare a few pages
     PARTS = 14  # stretches
@@ -220,7 +222,7 @@ cdef class Amta(Engine):
                 leave_few(self, head, False)
             return
         self.unsettle()
-        if head - self.head > singles(self.tail - self.head):
+        if leaps(self, head, self.tail):
             self.freshen()
             leap_to(self, head)
             return
@@ -298,8 +300,6 @@ cdef class Amta(Engine):
 
     cdef int run(self, const Block* block) except -1 nogil:
         """Runs between the rare changes of the leftmost tree are taken level by level, the rest one by one."""
-        if self.flat_out:
-            bring_back(self)
         if self.calm:
             self.unsettle()
         self.freshen()
@@ -326,8 +326,6 @@ cdef class Amta(Engine):
         cdef int64_t held = self.tail - self.head
         if self.p.width > 1 or not LEAST_STEADILY <= held <= MOST_STEADILY or self.base or self.pool.of[LARGE_KIND].used:
             return False
-        if self.flat_out:
-            bring_back(self)
         if self.kernel == ADD:
             return go_steadily(self, add_op, leaves, n, totals)
         if self.kernel == LEAST:
@@ -345,8 +343,6 @@ cdef class Amta(Engine):
         self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals, Goes goes, void* context
     ) except -1 nogil:
         """The same of readings of which any number leaves at a time."""
-        if self.flat_out:
-            bring_back(self)
         if self.kernel == ADD:
             return go_unevenly(self, add_op, leaves, times, span, n, totals, goes, context)
         if self.kernel == LEAST:
@@ -370,16 +366,17 @@ cdef class Amta(Engine):
 
     cdef int adopt(self, const Slot* leaves, int64_t head, int64_t held) except -1 nogil:
         """R0 and R1, too, are then what the leaves alone give."""
-        if self.flat_out:
-            bring_back(self)
         self.unsettle()
         self.freshen()
         begin_batch(&self.pool)
         try:
             reserve_levels(self, held)
             take_over(self, any_op, leaves, head, held)
-            self.unsettle()
-            self.rebuild()
+            if self.flat_out:
+                rebuild_few(self)
+            else:
+                self.unsettle()
+                self.rebuild()
         finally:
             self.end_block()
         return True
@@ -499,10 +496,10 @@ cdef class Amta(Engine):
         return True
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
-        if self.flat_out:
-            return few_at(self, index, self.p.width)
         if self.lies_flat:
             self.unsettle()
+        if self.flat_out:
+            return few_at(self, index, self.p.width)
         return self.node(0, index)
 
     cdef int64_t bytes(self) noexcept nogil:

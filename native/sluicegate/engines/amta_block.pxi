@@ -42,11 +42,14 @@ cdef int run_by(Amta self, Op op, const Block* block) except -1 nogil:
     """All leaves and the nodes above them first, then what the window holds of them after each."""
     cdef int64_t i = 0, k, old
     cdef bint little = is_little(self, op, block)
-    if self.lies_flat and not little:
-        settle(self, op)
-    if self.unstacked and not little:
-        make_stack(self, op)
-    if block.n == 1:
+    if not little:
+        if self.lies_flat:
+            settle(self, op)
+        if self.flat_out:
+            bring_back(self)
+        if self.unstacked:
+            make_stack(self, op)
+    if block.n == 1 and not little:
         self.return_chunk()
         make_room(self, 0, self.tail)
         raise_node(self, op, block.leaves)
@@ -100,12 +103,12 @@ cdef bint is_little(Amta self, Op op, const Block* block) noexcept nogil:
     cdef int64_t size = max(held, held + block.n - left), most = LITTLE
     if has_loops(op) and left == block.n and held >= LEAST_STEADY:
         most = MOST_STEADY
-    if block.n < LEAST_LITTLE or block.jump > 1 or size > most or self.kernel == ANY:
+    if block.jump > 1 or size > most or self.kernel == ANY:
         return False
     if self.flat != NULL:
         return True
-    if held > 2 * block.n:  # copying it would take longer
-        return False
+    if not self.flat_out and (held > COPIED * block.n or not fits_ring_after(self, held + block.n - left)) and (block.n < LEAST_LITTLE or held > 2 * block.n):
+        return False  # copying it would take longer
     self.flat = <Slot*> lend(ROOM_OF_LEVELS, (4 * FLAT_ROOM + ROOM_BESIDE) * self.p.width * sizeof(Slot))
     return self.flat != NULL  # without the memory for them the long way does
 
@@ -122,8 +125,11 @@ cdef inline void run_little_block(Amta self, Op op, const Block* block) noexcept
 
 
 cdef inline void settle(Amta self, Op op) noexcept nogil:
-    """What lies flat, back to chunks, for which there is room; the stack may wait."""
+    """What lies flat, back to the ring or to chunks, in which there is room for it; the stack may wait."""
     cdef int w = width_of(op, self.p), level
+    if self.few != NULL:
+        lay_in_ring(self, little_level(self, 0, w) + self.head * w)
+        return
     open_levels(self, self.flat_most)
     for level in range(self.depth):
         copy_level(self, little_level(self, level, w), level, w, True)
@@ -133,16 +139,18 @@ cdef inline void settle(Amta self, Op op) noexcept nogil:
 cdef void run_through_little(Amta self, Op op, const Block* block, int64_t i, int64_t n) noexcept nogil:
     """Lay the window and n leaves out flat, run, and take over where it ends."""
     cdef int w = width_of(op, self.p), level
+    cdef int64_t bare = self.tail - self.head if self.flat_out else 0  # leaves without nodes
     cdef Slot* room
     cdef Little t
     room = lay_little(self, &t, n, w)
     memcpy(t.level[0] + self.tail * w, block.leaves + i * w, n * w * sizeof(Slot))
-    t.head, t.tail, t.depth = self.head, self.tail, self.depth
+    t.head, t.tail, t.depth = self.head, self.tail - bare, self.depth
     t.has_right, t.has_base = self.has_right, self.has_base
     copy_by(op, self.p, t.left, self.left)
     copy_by(op, self.p, t.right, self.right)
     copy_by(op, self.p, t.base, self.base_of_right)
-    raise_little(&t, op, self.p, n)
+    raise_little(&t, op, self.p, bare + n)
+    t.tail = self.tail
     if has_loops(op) and block.jump == 1 and block.heads[i + n - 1] - t.head == n and t.tail - t.head >= LEAST_STEADY:
         run_steadily(&t, op, room if block.totals == NULL else block.totals + i, n)
     else:
@@ -175,7 +183,11 @@ cdef inline Slot* lay_little(Amta self, Little* t, int64_t n, int w) noexcept no
     cdef int64_t begin
     cdef Slot* nodes
     cdef Slot* before
-    if not self.lies_flat or self.tail + n - self.flat_from > FLAT_ROOM:
+    if self.flat_out:
+        self.measure()  # a level may have come while it was calm
+        self.flat_out, self.lies_flat, self.flat_from = False, True, self.head
+        leaves_of_few(self, self.head, little_level(self, 0, w) + self.head * w, w)
+    elif not self.lies_flat or self.tail + n - self.flat_from > FLAT_ROOM:
         for level in range(LEVELS_OF_LITTLE):
             begin = self.flat_from
             before = little_level(self, level, w)

@@ -1,27 +1,68 @@
 """Bulk eviction (Algorithm 2 on each tree of the forest): each tree whole first, then down the first that stays. Part of amta.pyx."""
 
+cdef inline bint leaps(Amta self, int64_t head, int64_t tail) noexcept nogil:
+    """Whether so many leave that all do at once."""
+    return head - self.head > 1 and head - self.head > singles(tail - self.head)
+
+
 cdef void leap_to(Amta self, int64_t head) noexcept nogil:
     """Evict many at once."""
+    ask_for_places(self, head)
     ask_for_spine(self, head)
+    leap(self, any_op, head)
+
+
+cdef inline void leap(Amta self, Op op, int64_t head) noexcept nogil:
     self.drop_to(head)
     self.measure()
-    self.rebuild()
+    if self.head == self.tail:
+        self.rebuild()
+        return
+    compute_left(self, op)
+    compute_right(self, op)
+
+
+cdef int slide_far(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """A reading with which many leave: R0, R1 and the stack are made once, after all, while what they need is on its way."""
+    ask_for_places(self, head)
+    if self.calm:
+        catch_up(self, op)
+        leave_calm(self)
+        self.unstacked = True
+    elif self.lies_flat:
+        settle(self, op)
+    self.return_chunk()
+    make_room(self, 0, self.tail)
+    ask_for_spine(self, head)
+    self.unstacked = False
+    raise_node(self, op, leaf)
+    leap(self, op, head)
+    if out != NULL and self.head < self.tail:
+        total_by(self, op, out)
+    return self.head < self.tail
+
+
+cdef void ask_for_places(Amta self, int64_t head) noexcept nogil:
+    """Have fetched where it stands where all is that a leap reads or writes: some of it has not been looked at for long."""
+    cdef int level
+    cdef Queue* queue
+    for level in range(self.depth):
+        queue = &self.level[(self.base + level) & (LEVELS - 1)]
+        ask_for_place(queue, head >> level, queue.begin)
+        prefetch(queue.chunk + ((self.end(level) - 1 >> queue.shift) & queue.mask))
 
 
 cdef void ask_for_spine(Amta self, int64_t head) noexcept nogil:
-    """Have all fetched that a leap reads: some of it has not been looked at for long, and no level waits for another then."""
-    cdef int level, depth = self.depth
-    cdef int64_t w = self.p.width
+    """And that itself: no level waits for another then. A page that is looked up for nothing is one that others wait for."""
+    cdef int level
+    cdef int64_t w = self.p.width, index
     cdef Queue* queue
-    for level in range(depth):
-        queue = &self.level[(self.base + level) & (LEVELS - 1)]
-        ask_for_place(queue, head >> level, queue.begin)
-        ask_for_place(queue, (head >> level) + 1, self.end(level) - 1 >> queue.shift)
-    for level in range(depth):
-        queue = &self.level[(self.base + level) & (LEVELS - 1)]
-        ask_for_link(queue, head >> level)
-        prefetch(node_at(queue, w, head >> level))
-        prefetch(node_at(queue, w, (head >> level) + 1))
+    prefetch(spot(self, 0, head, w))
+    for level in range(self.depth):
+        queue, index = &self.level[(self.base + level) & (LEVELS - 1)], head >> level
+        ask_for_link(queue, index)
+        if not index & 1:
+            prefetch(node_at(queue, w, index + 1))
         prefetch(node_at(queue, w, self.end(level) - 1))
 
 

@@ -2,38 +2,103 @@
 
 cdef inline bint is_few(Amta self, int64_t head) noexcept nogil:
     """Whether the window is so small that it is better laid out so; not at once where the next readings might end that."""
-    cdef int64_t held = self.tail - self.head, most = FEW_MERGED if self.kernel == MERGE else FEW
     if self.flat_out:
-        return held < most and head <= self.tail
-    return 0 < held < most - most // 16 and head <= self.tail and not (self.base or self.pool.surplus or self.pool.of[LARGE_KIND].used)
+        return self.tail - self.head < (FEW_MERGED if self.kernel == MERGE else FEW) and head <= self.tail
+    return head <= self.tail and fits_ring(self, self.tail - self.head)
+
+
+cdef inline bint fits_ring(Amta self, int64_t held) noexcept nogil:
+    """Whether so many may come to lie there."""
+    cdef int64_t most = FEW_MERGED if self.kernel == MERGE else FEW
+    if self.kernel == ANY or not 0 < held < most - most // 16:
+        return False
+    return self.flat_out or not (self.base or self.pool.surplus or self.pool.of[LARGE_KIND].used)
+
+
+cdef inline bint fits_ring_after(Amta self, int64_t held) noexcept nogil:
+    """The same after a batch: fewer are as small in chunks, and need no places for what comes one by one."""
+    return held >= LEAST_IN_RING and fits_ring(self, held)
 
 
 cdef bint lay_out(Amta self) noexcept nogil:
-    """Leaves and R0s to a ring, and the chunks back to the heap; False: any operator, or no memory, and nothing has changed."""
+    """Leaves and R0s to a ring, and the chunks back to the heap; False: no memory, and nothing has changed."""
     cdef int w = self.p.width
-    cdef int64_t room = room_for_few(self.tail - self.head)
-    cdef bint wide = self.pool.wide
-    if self.kernel == ANY:
-        return False
-    self.few = <Slot*> malloc((room + heads_of_few(room)) * w * sizeof(Slot))
-    if self.few == NULL:
+    if not has_ring(self, self.tail - self.head):
         return False
     copy_level(self, self.few - self.head * w, 0, w, False)
-    self.most_few, self.origin, self.calm_head = room, self.head, -1
-    self.calm_lefts = self.few + room * w
+    begin_ring(self)
+    furnish(self)
+    look_ahead(self, w)
+    return True
+
+
+cdef bint has_ring(Amta self, int64_t held) noexcept nogil:
+    """Whether there is a ring for so many leaves, into which none has been laid yet."""
+    cdef int64_t room = room_for_few(held)
+    cdef Slot* few
+    if self.few != NULL and held + LEAST_SPARE <= self.most_few <= 2 * room:
+        return True
+    few = <Slot*> malloc((room + heads_of_few(room)) * self.p.width * sizeof(Slot))
+    if few == NULL:
+        return self.few != NULL and held <= self.most_few
+    free(self.few)
+    self.few, self.most_few = few, room
+    return True
+
+
+cdef int reserve_ring(Amta self, int64_t held) except -1 nogil:
+    """The same, with what is in it now."""
+    cdef int64_t room = room_for_few(max(held, self.tail - self.head))
+    cdef bint found
+    if not self.flat_out:
+        found = has_ring(self, held)
+    else:
+        found = held + LEAST_SPARE <= self.most_few <= 2 * room or lay_wider(self, room) or held <= self.most_few
+    if not found:
+        with gil:
+            raise MemoryError(f"amta: no memory for {held} readings")
+    return 0
+
+
+cdef void begin_ring(Amta self) noexcept nogil:
+    """All leaves lie in it from its beginning on: the chunks go back to the heap. R0s are found when they are asked for."""
+    cdef int w = self.p.width
+    cdef bint wide = self.pool.wide, batch = self.pool.batch
+    self.flat_out, self.lies_flat, self.unstacked, self.origin = True, False, False, self.head
+    self.calm_lefts, self.calm_head, self.calm_tail, self.calm_end = self.few + self.most_few * w, -1, -1, -1
     self.measure()
-    self.flat_out = True
-    renew_few_by(self, False)
-    copy(self.p, left_at(self, self.head, w), self.left)
+    if self.level[0].chunk == NULL:
+        return
     dispose(&self.pool, self.level)
     shape_levels(&self.pool, self.level, w, 1 if self.apart else LEAST_TOGETHER)
     self.most_together, self.reached = most_together(1 if self.apart else LEAST_TOGETHER), 0
-    self.pool.wide = wide
+    self.pool.wide, self.pool.batch = wide, batch
+    return_lefts(self)
     if self.lefts != NULL:
         free(self.lefts - EIGHT * w)
         self.lefts, self.most_left = NULL, 0
-    look_ahead(self, w)
-    return True
+
+
+cdef void lay_in_ring(Amta self, const Slot* leaves) noexcept nogil:
+    """What a batch leaves: these leaves are all."""
+    memcpy(self.few, leaves, (self.tail - self.head) * self.p.width * sizeof(Slot))
+    begin_ring(self)
+
+
+cdef inline void furnish(Amta self) noexcept nogil:
+    """R0s for the leftmost tree, where a batch has left only leaves."""
+    if self.calm_head < 0:
+        self.measure()
+        renew_few_by(self, False)
+        copy(self.p, left_at(self, self.head, self.p.width), self.left)
+
+
+cdef void rebuild_few(Amta self) noexcept nogil:
+    """R0 and R1 from the leaves alone."""
+    self.calm_head = -1
+    renew_few_by(self, True)
+    restart_few_left(self, any_op)
+    copy(self.p, left_at(self, self.head, self.p.width), self.left)
 
 
 cdef int bring_back(Amta self) except -1 nogil:
@@ -41,7 +106,7 @@ cdef int bring_back(Amta self) except -1 nogil:
     cdef int64_t held = self.tail - self.head, head = self.head, whole
     cdef Slot* few = self.few
     self.measure()
-    reserve_levels(self, held)
+    reserve_chunks(self, held)
     self.flat_out, self.few, self.calm_tail, self.calm_end = False, NULL, -1, -1
     open_levels(self, held)
     whole = min(held, self.most_few - few_place(self, head))
@@ -60,7 +125,8 @@ cdef bint lay_wider(Amta self, int64_t room) noexcept nogil:
     if few == NULL:
         return False
     leaves_of_few(self, self.head, few, w)
-    memcpy(few + room * w, left_at(self, self.head, w), (self.calm_head - self.head) * w * sizeof(Slot))
+    if self.calm_head >= 0:
+        memcpy(few + room * w, left_at(self, self.head, w), (self.calm_head - self.head) * w * sizeof(Slot))
     free(self.few)
     self.few, self.most_few, self.origin = few, room, self.head
     self.calm_lefts, self.lefts_from = few + room * w, self.head
@@ -80,18 +146,15 @@ cdef inline int see_to_ring(Amta self) except -1 nogil:
 
 
 cdef int slide_few(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    furnish(self)
     see_to_ring(self)
     if self.tail < self.calm_end and head < self.calm_head and <uint64_t> (head - self.head) <= <uint64_t> self.calm_jump:
         begin_few(self, width_of(op, self.p))
         return slide_calmly(self, op, leaf, head, out)
     step_few(self, op, leaf, head, False)
     look_ahead(self, width_of(op, self.p))
-    if out == NULL:
-        return 1
-    if self.has_right:
-        combine_by(op, self.p, out, self.left, self.right)
-    else:
-        copy_by(op, self.p, out, self.left)
+    if out != NULL:
+        total_by(self, op, out)
     return 1
 
 
@@ -110,7 +173,7 @@ cdef inline void step_few(Amta self, Op op, const Slot* leaf, int64_t head, bint
         grown = self.depth == before and not (self.tail + 1) & (((<int64_t> 1) << (before - 1)) - 1)
         if not grown:
             extend_few(self, op, leaf)
-    if leap or head - self.head > 1 and head - self.head > singles(self.tail - self.head):
+    if leap or leaps(self, head, self.tail):
         self.head = fell = head
         self.measure()
     while self.head < head:
@@ -159,6 +222,7 @@ cdef void leave_few(Amta self, int64_t head, bint leap) noexcept nogil:
     if head >= self.tail:
         forget_few(self, head)
         return
+    furnish(self)
     if self.kernel == ADD:
         step_few(self, add_op, NULL, head, leap)
     elif self.kernel == GREATEST:
@@ -195,6 +259,7 @@ cdef void freshen_few(Amta self) noexcept nogil:
 
 cdef inline const Slot* rest_of_left(Amta self) noexcept nogil:
     """The leftmost tree without the oldest leaf, as the stack has it; NULL: nothing."""
+    furnish(self)
     self.measure()
     return left_at(self, self.head + 1, self.p.width) if self.head + 1 < end_of_leftmost(self) else NULL
 
@@ -215,6 +280,7 @@ cdef int check_few(Amta self) except -1:
     """R0 for each head of the leftmost tree is what the leaves give, and the ring holds them all."""
     cdef int64_t n, w = self.p.width
     cdef Slot* kept
+    furnish(self)
     self.measure()
     n = (end_of_leftmost(self) - self.head) * w
     if self.tail - self.head > self.most_few or not self.origin <= self.head < self.tail <= self.origin + 2 * self.most_few:

@@ -54,6 +54,14 @@ cdef inline void add_newest(Amta self, Op op) noexcept nogil:
     self.has_right = True
 
 
+cdef inline void total_by(Amta self, Op op, Slot* out) noexcept nogil:
+    """Of a window that holds any."""
+    if self.has_right:
+        combine_by(op, self.p, out, self.left, self.right)
+    else:
+        copy_by(op, self.p, out, self.left)
+
+
 cdef inline void raise_node(Amta self, Op op, const Slot* leaf) noexcept nogil:
     """Append a leaf and the parents this completes."""
     copy_by(op, self.p, spot(self, 0, self.tail, width_of(op, self.p)), leaf)

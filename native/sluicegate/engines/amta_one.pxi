@@ -27,6 +27,8 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
         if is_few(self, head):
             return slide_few(self, op, leaf, head, out)
         bring_back(self)
+    if leaps(self, head, self.tail + 1):
+        return slide_far(self, op, leaf, head, out)
     if self.lies_flat or self.unstacked:
         self.unsettle()
     if self.calm:
@@ -93,14 +95,18 @@ cdef void catch_up(Amta self, Op op) noexcept nogil:
     self.raised = self.tail
 
 
+cdef inline void leave_calm(Amta self) noexcept nogil:
+    self.calm = False
+    self.calm_tail = self.calm_end = -1
+    self.measure()
+
+
 cdef void end_calm(Amta self) noexcept nogil:
     """Make the stack anew, and let go of what lies before the head."""
     cdef int level
     if not self.calm:
         return
-    self.calm = False
-    self.calm_tail = self.calm_end = -1
-    self.measure()
+    leave_calm(self)
     self.let_go()
     self.stacked = 0
     for level in range(self.depth - 1, -1, -1):

@@ -129,6 +129,19 @@ cdef void return_lefts(Amta self) noexcept nogil:
 
 
 cdef int reserve_levels(Amta self, int64_t most) except -1 nogil:
+    """Room for the so many leaves that a batch leaves, in the ring or in chunks for all levels."""
+    if fits_ring_after(self, most):
+        return reserve_ring(self, most)
+    if self.lies_flat and self.few != NULL:
+        settle(self, any_op)
+    if self.flat_out:
+        bring_back(self)
+    free(self.few)  # what was reserved for a batch that was not taken
+    self.few = NULL
+    return reserve_chunks(self, most)
+
+
+cdef int reserve_chunks(Amta self, int64_t most) except -1 nogil:
     """See to it that `open_levels` finds room for a forest of so many leaves once the present one is cleared."""
     cdef int64_t needs[KINDS]
     cdef int level = 0

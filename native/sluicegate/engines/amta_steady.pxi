@@ -59,8 +59,11 @@ cdef int64_t go_unevenly(
 
 
 cdef void take_over(Amta self, Op op, const Slot* leaves, int64_t head, int64_t held) noexcept nogil:
-    """These leaves from `head` on in place of all there are, in chunks for which there is room; the stack may wait."""
+    """These leaves from `head` on in place of all there are, where `reserve_levels` has room for them; the stack may wait."""
     self.head, self.tail = head, head + held
+    if self.few != NULL:
+        lay_in_ring(self, leaves)
+        return
     self.measure()
     open_levels(self, held)
     self.tail = head

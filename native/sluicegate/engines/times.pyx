@@ -186,22 +186,31 @@ cdef int open_block(Times* t, int64_t block) noexcept nogil:
 
 
 cdef int turn(Times* t, Stretch* s, int64_t block, int64_t j, int64_t n, uint64_t first) noexcept nogil:
-    """Write an even block's n times from leaf j on one by one, as offsets if they fit; `first` comes next."""
+    """Write an even block's n times from leaf j on one by one, as offsets if they fit, and `first`, which comes next."""
     cdef uint64_t times[BLOCK]
     cdef Stretch before = s[0]
-    copy_block(t, s, times, j, n)
-    if find_place(t, s, t.place, SLOTS_OF_OFFSETS) < 0:
-        return -1
-    s.first, s.kind = base_of(t, block, times[0] if n else first), OFFSETS
-    if times_to_offsets(times, <int32_t*> odds_of(t, s) + j, n, s.first):
-        return 0
-    s.first = times[0]
-    if times_to_offsets(times, <int32_t*> odds_of(t, s) + j, n, s.first):
-        return 0
+    cdef uint64_t own = s.first + <uint64_t> j * s.step if n else first
+    cdef int64_t i
+    for i in range(n):  # not in wide lanes: after a gap waking them takes longer than this
+        times[i] = own + <uint64_t> i * s.step
+    if fits(first, own):
+        if find_place(t, s, t.place, SLOTS_OF_OFFSETS) < 0:
+            return -1
+        s.first, s.kind = base_of(t, block, own), OFFSETS
+        if times_to_offsets(times, <int32_t*> odds_of(t, s) + j, n, s.first):
+            return 0
+        s.first = own
+        if times_to_offsets(times, <int32_t*> odds_of(t, s) + j, n, s.first):
+            return 0
     if write_out(t, s, times, j, n) < 0:
         s[0] = before
         return -1
     return 0
+
+
+cdef inline bint fits(uint64_t time, uint64_t first) noexcept nogil:
+    """As an offset from there."""
+    return not (time - first + (<uint64_t> 1 << 31)) >> 32
 
 
 cdef inline uint64_t base_of(const Times* t, int64_t block, uint64_t first) noexcept nogil:
