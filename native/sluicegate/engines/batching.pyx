@@ -46,7 +46,8 @@ cdef enum:
     MORE_BEFORE = 1024  # readings that may be looked at before those the window holds
     BLOCK_OF_FEW = 512  # readings at once into a small window: more would take memory and no time less
     LEAST_DIRECTLY = 128  # readings, for which the same is so
-    BLOCK_BEFORE = 64  # readings at once until the window lies in the batch
+    BLOCK_BEFORE = 64  # readings at once until the window lies in the batch, where some leave
+    LEAST_BEFORE = 16  # and at least
     LOOKED_BACK = 512  # readings at least among which such a window begins anew
     BLOCK_OF_SOME = 2048  # into one of four times as many, up to 16 times: such a part more is held for as long as a block lasts
 
@@ -99,6 +100,8 @@ cdef class Batching(Answering):
                     again_evenly = i + max(held + EARLIER, LEAST_EVENLY)
                     if n:
                         continue
+                    if ahead.even_at < count and ahead.even_at + held + EARLIER > i:  # late ones made the window hold more
+                        again_evenly = ahead.even_at + held + EARLIER
                 ahead.times, ahead.n = NULL if times == NULL else times + i, count - i
                 if looks and (few and i >= again_directly or i >= again and self.engine.most_unevenly() > 0):
                     look_ahead(self, &ahead, i, count)
@@ -124,8 +127,8 @@ cdef class Batching(Answering):
                 if goes_on:
                     soon = max(min(again_evenly, min(again, again_directly) if few else again), i + BLOCK_BEFORE)
             n = max(held >> 4, min(max(held >> 2, BLOCK_OF_FEW), BLOCK_OF_SOME))
-            if few and i < held + EARLIER:
-                n = BLOCK_BEFORE
+            if not refused and i < held + EARLIER <= count - LEAST_DIRECTLY:
+                n = min(n, until_it_lies(self, times, i, count, held))
             n = min(n, soon - i)
             n = min(min(n, max(SLOTS_OF_BLOCK // self.p.width, 1)), min(<int64_t> MOST_BLOCK, count - i))
             self.room_for_blocks(n)

@@ -24,6 +24,29 @@ cdef void look_ahead(Batching self, Ahead* ahead, int64_t i, int64_t count) noex
         ahead.times, ahead.n = self.risen + before, n
 
 
+cdef int64_t until_it_lies(Batching self, const int64_t* times, int64_t i, int64_t count, int64_t held) noexcept nogil:
+    """Readings from i on to be taken at once before the window lies in the batch: all that come before one leaves, else as many as may do."""
+    cdef int64_t grows = before_one_leaves(self, NULL if times == NULL else times + i, count - i, held)
+    if grows >= BLOCK_BEFORE:
+        return grows
+    return min(max(held + EARLIER - i, LEAST_BEFORE), BLOCK_BEFORE if held <= self.engine.most_directly() else MOST_BLOCK)
+
+
+cdef int64_t before_one_leaves(Batching self, const int64_t* times, int64_t n, int64_t held) noexcept nogil:
+    """How many of n readings, where they are in order."""
+    cdef int64_t low = 0, high = n, middle, oldest
+    if not self.timed:
+        return self.value - held
+    oldest = time_at(&self.times, self.engine.head) if held else times[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if times[middle] - self.value < oldest:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 cdef bint room_for_risen(Batching self, int64_t n) noexcept nogil:
     """False: no memory; then late readings go in blocks."""
     if n > self.most_risen:

@@ -20,9 +20,8 @@ cdef int64_t take_directly(
     Batching self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
 ) except -1 nogil:
     """How many of n readings of a batch, which has brought all the window holds, have been taken: up to one with which the engine begins anew."""
-    cdef int64_t tail = self.engine.tail, head = self.engine.head, held = tail - head, back, k
+    cdef int64_t held = self.engine.tail - self.engine.head, back, k
     cdef bint even = self.goes_steadily(times)
-    cdef int64_t* heads
     if n < least_directly(held) or not held or not (even or self.may_lie_in_order(times, row)):
         return 0
     if out != NULL and even:
@@ -33,18 +32,27 @@ cdef int64_t take_directly(
         n = ordered(times, n)
     if n < least_directly(held):
         return 0
-    back = min(n, looked_back(held))
-    self.room_for_blocks(back)
-    heads = <int64_t*> self.scratch
-    if even:
-        lanes_count(heads, back, head + 1 + n - back)
-    else:
-        last_heads(times, self.value, n, back, tail, heads)
-    k = self.engine.anew(heads, tail + n - back, back)
+    self.room_for_blocks(min(n, looked_back(held)))
+    back = min(n, held + (held >> 1) + LEAST_BEFORE)  # as a rule it is among these
+    k = anew_among(self, times, n, back, even)
+    if k < 1 and back < min(n, looked_back(held)):
+        back = min(n, looked_back(held))
+        k = anew_among(self, times, n, back, even)
     if k < 1:
         return 0
     n += k - back
-    return n if settle_directly(self, values, times, n, heads[k - 1], even, out, row) else 0
+    return n if settle_directly(self, values, times, n, (<int64_t*> self.scratch)[k - 1], even, out, row) else 0
+
+
+cdef int64_t anew_among(Batching self, const int64_t* times, int64_t n, int64_t back, bint even) noexcept nogil:
+    """The last of the last `back` of n readings, counted from their first, with which the engine begins anew; less than 1: none. Their heads are in `scratch`."""
+    cdef int64_t* heads = <int64_t*> self.scratch
+    cdef int64_t tail = self.engine.tail
+    if even:
+        lanes_count(heads, back, self.engine.head + 1 + n - back)
+    else:
+        last_heads(times, self.value, n, back, tail, heads)
+    return self.engine.anew(heads, tail + n - back, back)
 
 
 cdef void totals_directly(Batching self, const double* values, int64_t n, int64_t size, double* out) noexcept nogil:
