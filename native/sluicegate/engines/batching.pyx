@@ -129,7 +129,7 @@ cdef class Batching(Answering):
                 if goes_on:
                     soon = max(min(again_evenly, min(again, again_directly) if few else again), i + BLOCK_BEFORE)
             n = max(held >> 4, min(max(held >> 2, BLOCK_OF_FEW), BLOCK_OF_SOME))
-            if not refused and i < held + EARLIER <= count - BLOCK_BEFORE - LEAST_DIRECTLY:
+            if not refused and i < held + EARLIER <= count - BLOCK_BEFORE - LEAST_DIRECTLY and self.engine.most_directly() > 0:
                 n = min(n, until_it_lies(self, times, i, count, held))
             n = min(n, soon - i)
             n = min(min(n, max(SLOTS_OF_BLOCK // self.p.width, 1)), min(<int64_t> MOST_BLOCK, count - i))
