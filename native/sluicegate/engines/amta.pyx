@@ -502,6 +502,18 @@ cdef class Amta(Engine):
             return few_at(self, index, self.p.width)
         return self.node(0, index)
 
+    cdef void copy_leaves(self, Slot* out) noexcept nogil:
+        """As they lie: a chunk at a time."""
+        cdef int64_t index = self.head, n
+        if self.flat_out:
+            Engine.copy_leaves(self, out)
+            return
+        self.unsettle()
+        while index < self.tail:
+            n = min(run_at(&self.level[self.base], index), self.tail - index)
+            memcpy(out, self.node(0, index), n * self.p.width * sizeof(Slot))
+            out, index = out + n * self.p.width, index + n
+
     cdef int64_t bytes(self) noexcept nogil:
         cdef int64_t slots = (3 + self.room) * self.p.width, rings = 0
         cdef int level

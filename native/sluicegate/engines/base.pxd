@@ -71,6 +71,7 @@ cdef class Engine:
     cdef const Slot* total(self) noexcept nogil  # NULL: empty; valid until the next call
     cdef const Slot* rest(self) noexcept nogil  # without the oldest leaf; NULL: nothing; valid until the next call
     cdef Slot* leaf(self, int64_t index) noexcept nogil
+    cdef void copy_leaves(self, Slot* out) noexcept nogil  # all of them, oldest first
     cdef int64_t bytes(self) noexcept nogil
     cdef const Slot* result(self, int side) noexcept nogil  # 0: R0, 1: R1 less the newest leaf, where kept, else NULL
     cdef int begin(self, int64_t head) except -1  # empty, the next leaf's index is `head`

@@ -99,6 +99,12 @@ cdef class Engine:
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return NULL
 
+    cdef void copy_leaves(self, Slot* out) noexcept nogil:
+        """One by one, for engines that know no better."""
+        cdef int64_t i
+        for i in range(self.tail - self.head):
+            copy(self.p, out + i * self.p.width, self.leaf(self.head + i))
+
     cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
         return False
 

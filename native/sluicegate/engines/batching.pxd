@@ -39,7 +39,8 @@ cdef class Batching(Answering):
     cdef void center_on_reading(self, const double* values) noexcept nogil
     cdef bint takes_blocks(self) noexcept nogil
     cdef int run_blocks(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
-    cdef int run_each_block(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
+    cdef int run_each_block(
+        self, const double* values, const int64_t* times, int64_t i, int64_t count, double** out, Ahead* ahead) except -1 nogil
     cdef void ask_for_next(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row, int64_t head
     ) noexcept nogil

@@ -12,7 +12,8 @@ from sluicegate.engines.answers cimport (
 from sluicegate.engines.base cimport EARLIER, MOST_BLOCK, Block
 from sluicegate.engines.chunks cimport ROOM_OF_BLOCK, ask_for, lend, put_back
 from sluicegate.engines.directly cimport (
-    MOST_DIRECTLY, MOST_IN_BLOCKS, add_by_time, directly_add, directly_greatest, directly_least, greatest_by_time, least_by_time, ordered,
+    MOST_DIRECTLY, MOST_IN_BLOCKS, add_by_time, directly_add, directly_greatest, directly_least,
+    greatest_by_time, growing_add, growing_greatest, growing_least, least_by_time, ordered,
 )
 from sluicegate.engines.heads cimport AROUND, BEHIND, FAR, NEAR, Guesses, heads_of, heads_together, in_order, no_guesses, offset_at
 from sluicegate.engines.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
@@ -46,7 +47,8 @@ cdef enum:
     MORE_BEFORE = 1024  # readings that may be looked at before those the window holds
     BLOCK_OF_FEW = 512  # readings at once into a small window: more would take memory and no time less
     LEAST_DIRECTLY = 128  # readings, for which the same is so
-    BLOCK_BEFORE = 64  # readings at once until the window lies in the batch
+    BLOCK_BEFORE = 64  # readings at once until the window lies in the batch, where some leave
+    LEAST_BEFORE = 16  # and at least
     LOOKED_BACK = 512  # readings at least among which such a window begins anew
     BLOCK_OF_SOME = 2048  # into one of four times as many, up to 16 times: such a part more is held for as long as a block lasts
 
@@ -77,9 +79,11 @@ cdef class Batching(Answering):
     ) except -1 nogil:
         if not self.centered:
             self.center_on_reading(values)
+        cdef Ahead ahead
+        ahead.searched_to = ahead.ordered_to = ahead.looked_to = ahead.even_at = 0
         self.given = times
         try:
-            self.run_each_block(values, times, count, out)
+            self.run_each_block(values, times, take_carried(self, values, times, count, out, &ahead), count, out, &ahead)
         finally:
             put_back(ROOM_OF_BLOCK, self.scratch)
             free(self.risen)
@@ -88,13 +92,12 @@ cdef class Batching(Answering):
         return 0
 
     cdef int run_each_block(
-        self, const double* values, const int64_t* times, int64_t count, double** out
+        self, const double* values, const int64_t* times, int64_t i, int64_t count, double** out, Ahead* ahead
     ) except -1 nogil:
-        cdef int64_t i = 0, n, held, again = 0, again_directly = 0, again_evenly = 0, soon
+        """Readings i … count − 1 of a batch."""
+        cdef int64_t n, held, again = 0, again_directly = 0, again_evenly = 0, soon
         cdef bint refused = self.p.dimensions > 1 or not self.lies_as_given(), even = self.step > 0 or not self.timed, few, goes_on
         cdef bint looks = not refused and not even and self.hop == 1 and self.engine.most_directly() > 0  # at the times that lie ahead
-        cdef Ahead ahead
-        ahead.searched_to = ahead.ordered_to = ahead.looked_to = ahead.even_at = 0
         while i < count:
             held = self.engine.tail - self.engine.head
             few = not refused and holds_few(self, held, even)
@@ -106,9 +109,11 @@ cdef class Batching(Answering):
                     again_evenly = i + max(held + EARLIER, LEAST_EVENLY)
                     if n:
                         continue
+                    if ahead.even_at < count and ahead.even_at + held + EARLIER > i:  # late ones made the window hold more
+                        again_evenly = ahead.even_at + held + EARLIER
                 ahead.times, ahead.n = NULL if times == NULL else times + i, count - i
                 if looks and (few and i >= again_directly or i >= again and self.engine.may_unevenly()):
-                    look_ahead(self, &ahead, i, count, few)
+                    look_ahead(self, ahead, i, count, few)
                 goes_on = i + ahead.n < count
                 if few and i >= again_directly:
                     n = take_directly(self, values + i, ahead.times, ahead.n, out, i)
@@ -131,8 +136,8 @@ cdef class Batching(Answering):
                 if goes_on:
                     soon = max(min(again_evenly, min(again, again_directly) if few else again), i + BLOCK_BEFORE)
             n = max(held >> 4, min(max(held >> 2, BLOCK_OF_FEW), BLOCK_OF_SOME))
-            if few and i < held + EARLIER:
-                n = BLOCK_BEFORE
+            if not refused and i < held + EARLIER <= count - BLOCK_BEFORE - LEAST_DIRECTLY and self.engine.most_directly() > 0:
+                n = min(n, until_it_lies(self, times, i, count, held))
             n = min(n, soon - i)
             n = min(min(n, max(SLOTS_OF_BLOCK // self.p.width, 1)), min(<int64_t> MOST_BLOCK, count - i))
             self.room_for_blocks(n)
@@ -487,5 +492,6 @@ cdef inline bint keep_only(Times* kept, int64_t index, const int64_t* times, int
 
 include "batching_rows.pxi"
 include "batching_directly.pxi"
+include "batching_carried.pxi"
 include "batching_ahead.pxi"
 include "batching_heads.pxi"

@@ -27,6 +27,28 @@ cdef void look_ahead(Batching self, Ahead* ahead, int64_t i, int64_t count, bint
         ahead.times, ahead.n = self.risen + before, n
 
 
+cdef int64_t until_it_lies(Batching self, const int64_t* times, int64_t i, int64_t count, int64_t held) noexcept nogil:
+    """Readings from i on to be taken at once before the window lies in the batch: all that come before one leaves, else as many as may do."""
+    cdef int64_t grows = self.value - held
+    if self.timed:
+        grows = before_it_leaves(self, time_at(&self.times, self.engine.head) if held else times[i], times + i, count - i)
+    if grows >= BLOCK_BEFORE:
+        return grows
+    return min(max(held + EARLIER - i, LEAST_BEFORE), BLOCK_BEFORE if held <= self.engine.most_directly() else MOST_BLOCK)
+
+
+cdef int64_t before_it_leaves(Batching self, int64_t time, const int64_t* times, int64_t n) noexcept nogil:
+    """With how many of n readings, where they are in order, a reading of that time stays."""
+    cdef int64_t low = 0, high = n, middle
+    while low < high:
+        middle = (low + high) >> 1
+        if times[middle] - self.value < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 cdef bint room_for_risen(Batching self, int64_t n) noexcept nogil:
     """False: no memory; then late readings go in blocks."""
     if n > self.most_risen:
@@ -53,9 +75,7 @@ cdef int64_t take_evenly(Batching self, const double* values, int64_t n, double*
     """How many of n readings were taken at once as their times, and those the window holds, are a step apart for long."""
     cdef const int64_t* times = self.given + row
     cdef int64_t held = self.engine.tail - self.engine.head, step = times[0] - (times - 1)[0]
-    if step <= 0 or not held or n < max(held, LEAST_EVENLY) or not times_even(<const uint64_t*> times - held, held + 1, step):
-        return 0
-    if held * step < self.value or (held - 1) * step >= self.value:  # it is not one that leaves
+    if step <= 0 or not held or n < max(held, LEAST_EVENLY) or not goes_evenly(self, times, held, step):
         return 0
     n = even_on(times, n, step)
     if n < max(held, LEAST_EVENLY):
@@ -71,6 +91,11 @@ cdef int64_t take_evenly(Batching self, const double* values, int64_t n, double*
     finally:
         self.step = -1
     return n
+
+
+cdef inline bint goes_evenly(Batching self, const int64_t* times, int64_t held, int64_t step) noexcept nogil:
+    """Whether what the window holds, which lies before these times, and the first of them are so far apart each, and one leaves for each."""
+    return times_even(<const uint64_t*> times - held, held + 1, step) and held * step >= self.value > (held - 1) * step
 
 
 cdef int64_t even_on(const int64_t* times, int64_t n, int64_t step) noexcept nogil:

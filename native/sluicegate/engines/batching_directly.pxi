@@ -20,9 +20,8 @@ cdef int64_t take_directly(
     Batching self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
 ) except -1 nogil:
     """How many of n readings of a batch, which has brought all the window holds, have been taken: up to one with which the engine begins anew."""
-    cdef int64_t tail = self.engine.tail, head = self.engine.head, held = tail - head, back, k
+    cdef int64_t held = self.engine.tail - self.engine.head
     cdef bint even = self.goes_steadily(times)
-    cdef int64_t* heads
     if n < least_directly(held) or not held or not (even or self.may_lie_in_order(times, row)):
         return 0
     if out != NULL and even:
@@ -33,18 +32,37 @@ cdef int64_t take_directly(
         n = ordered(times, n)
     if n < least_directly(held):
         return 0
-    back = min(n, looked_back(held))
-    self.room_for_blocks(back)
-    heads = <int64_t*> self.scratch
-    if even:
-        lanes_count(heads, back, head + 1 + n - back)
-    else:
-        last_heads(times, self.value, n, back, tail, heads)
-    k = self.engine.anew(heads, tail + n - back, back)
+    return settle_anew(self, values, times, n, held, even, out, row, NULL if self.given == NULL else self.given + row - held)
+
+
+cdef int64_t settle_anew(
+    Batching self, const double* values, const int64_t* times, int64_t n, int64_t held, bint even, double** out, int64_t row, const int64_t* own
+) except -1 nogil:
+    """How many of n readings, whose results are known, have been taken: up to one with which the engine begins anew.
+
+    The window holds about `held`; the times of those it held before them stand at `own`.
+    """
+    cdef int64_t most = min(n, looked_back(held)), back = min(n, held + (held >> 1) + LEAST_BEFORE), k  # as a rule it is among `back`
+    self.room_for_blocks(most)
+    k = anew_among(self, times, n, back, even)
+    if k < 1 and back < most:
+        back = most
+        k = anew_among(self, times, n, back, even)
     if k < 1:
         return 0
     n += k - back
-    return n if settle_directly(self, values, times, n, heads[k - 1], even, out, row) else 0
+    return n if settle_directly(self, values, times, n, (<int64_t*> self.scratch)[k - 1], even, out, row, own) else 0
+
+
+cdef int64_t anew_among(Batching self, const int64_t* times, int64_t n, int64_t back, bint even) noexcept nogil:
+    """The last of the last `back` of n readings, counted from their first, with which the engine begins anew; less than 1: none. Their heads are in `scratch`."""
+    cdef int64_t* heads = <int64_t*> self.scratch
+    cdef int64_t tail = self.engine.tail
+    if even:
+        lanes_count(heads, back, self.engine.head + 1 + n - back)
+    else:
+        last_heads(times, self.value, n, back, tail, heads)
+    return self.engine.anew(heads, tail + n - back, back)
 
 
 cdef void totals_directly(Batching self, const double* values, int64_t n, int64_t size, double* out) noexcept nogil:
@@ -79,7 +97,7 @@ cdef void last_heads(const int64_t* times, int64_t span, int64_t n, int64_t back
 
 
 cdef bint settle_directly(
-    Batching self, const double* values, const int64_t* times, int64_t n, int64_t head, bint even, double** out, int64_t row
+    Batching self, const double* values, const int64_t* times, int64_t n, int64_t head, bint even, double** out, int64_t row, const int64_t* own
 ) except -1 nogil:
     """n readings are in, of which and of those before leaves from `head` on are left. False: no memory, and nothing has changed."""
     cdef const int64_t* given = self.given + row
@@ -88,13 +106,13 @@ cdef bint settle_directly(
     if self.timed and not (
         self.move_times(head, times[n - stays], stays) if even else self.hold_times(head, given + n - stays, stays)
     ):
-        self.hold_times(before, given - held, held)  # for which there is room: they were there
+        self.hold_times(before, own, held)  # for which there is room: they were there
         return False
     try:
         taken = self.engine.adopt(<const Slot*> values + n - stays, head, stays)
     finally:
         if self.timed and not taken:
-            self.hold_times(before, given - held, held)
+            self.hold_times(before, own, held)
     if self.timed:
         self.newest_of_block = times[n - 1]
         note_late(self, times, given, n - stays, n)

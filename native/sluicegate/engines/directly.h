@@ -154,7 +154,14 @@ SLUICEGATE_LOOP void sluicegate_directly_##OP(const double *x, int64_t n, int64_
         sluicegate_side_by_side_##OP(x + i, k, size, room, out + i); \
     } \
 } \
-/* The same by time, of `held` readings before the first and `before` that may be looked at: how many readings were taken. */ \
+/* The same while none leaves: of `held` readings before the first. */ \
+SLUICEGATE_LOOP void sluicegate_growing_##OP(const double *x, int64_t held, int64_t n, double *out) \
+{ \
+    double all = NOTHING; \
+    for (int64_t j = -held; j < 0; j++) all = sluicegate_##OP(all, x[j]); \
+    for (int64_t j = 0; j < n; j++) out[j] = all = sluicegate_##OP(all, x[j]); \
+} \
+/* By time, of `held` readings before the first and `before` that may be looked at: how many readings were taken. */ \
 SLUICEGATE_LOOP int64_t sluicegate_directly_by_time_##OP( \
     const double *x, const int64_t *t, int64_t span, int64_t held, int64_t before, int64_t n, double *out) \
 { \

@@ -11,6 +11,9 @@ cdef extern from "directly.h" nogil:
     void directly_add "sluicegate_directly_add"(const double* x, int64_t n, int64_t size, double* out)
     void directly_least "sluicegate_directly_least"(const double* x, int64_t n, int64_t size, double* out)
     void directly_greatest "sluicegate_directly_greatest"(const double* x, int64_t n, int64_t size, double* out)
+    void growing_add "sluicegate_growing_add"(const double* x, int64_t held, int64_t n, double* out)
+    void growing_least "sluicegate_growing_least"(const double* x, int64_t held, int64_t n, double* out)
+    void growing_greatest "sluicegate_growing_greatest"(const double* x, int64_t held, int64_t n, double* out)
     int64_t add_by_time "sluicegate_directly_by_time_add"(
         const double* x, const int64_t* times, int64_t span, int64_t held, int64_t before, int64_t n, double* out)
     int64_t least_by_time "sluicegate_directly_by_time_least"(

@@ -36,7 +36,8 @@ cdef array.array NO_DOUBLES = array.array("d")
 cdef array.array NO_LONGS = array.array("q")
 cdef enum:
     SHORT_RUN = 8  # readings that joined: the next are rather taken one by one
-    LEAST_BATCH = 4  # readings: fewer are taken one by one
+    LEAST_BATCH = 12  # readings: fewer are sooner taken one by one
+    SHORT_BATCH = 128  # readings that are in before another thread could run
     ASKED_FOR = 1 << 16  # bytes of a batch and of its results whose pages are looked up at once
     MOST_COLUMNS = 16  # pointers on the stack
 
@@ -133,12 +134,20 @@ cdef class Taking(Batching):
         cdef array.array column
         cdef Flat flat
         cdef dict found = None
+        cdef bint may
         cdef int k
         if self.answers > MOST_COLUMNS or (times is None and self.policy == BY_TIME):
             return None
         memset(&flat, 0, sizeof(Flat))
         try:
-            if lies_flat(&flat, values, times, self.p.dimensions) and may_enter_all(&flat):
+            if not lies_flat(&flat, values, times, self.p.dimensions):
+                return None
+            if flat.count <= SHORT_BATCH:
+                may = may_enter_all(&flat)
+            else:
+                with nogil:
+                    may = may_enter_all(&flat)
+            if may:
                 found = {}
                 for k in range(self.answers if results else 0):
                     column = found[self.names[k]] = new_column(flat.count)
@@ -155,8 +164,11 @@ cdef class Taking(Batching):
             if self.condition.growing:
                 self.refuse_fall(flat.values, flat.count)
             self.step = flat.step
-            with nogil:
+            if self.plain and flat.count <= SHORT_BATCH:
                 self.run(flat.values, flat.times, flat.count, out, False)
+            else:
+                with nogil:
+                    self.run(flat.values, flat.times, flat.count, out, False)
         finally:
             self.busy, self.step = False, -1
         return 0

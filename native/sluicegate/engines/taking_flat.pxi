@@ -67,14 +67,12 @@ cdef object longs_of(list given):
     return out
 
 
-cdef bint may_enter_all(Flat* flat) noexcept:
+cdef bint may_enter_all(Flat* flat) noexcept nogil:
     """Whether all values and times may; and how far apart the times are."""
-    cdef bint may
-    with nogil:
-        may = first_not_entering(flat.values, flat.value_view.len // <int64_t> sizeof(double)) < 0
-        flat.step = -1 if flat.times == NULL or not may else step_of(flat.times, flat.count)
-        if may and flat.times != NULL and flat.step < 0:
-            may = first_beyond(flat.times, flat.count) < 0
+    cdef bint may = first_not_entering(flat.values, flat.value_view.len // <int64_t> sizeof(double)) < 0
+    flat.step = -1 if flat.times == NULL or not may else step_of(flat.times, flat.count)
+    if may and flat.times != NULL and flat.step < 0:
+        may = first_beyond(flat.times, flat.count) < 0
     return may
 
 
