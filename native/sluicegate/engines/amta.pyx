@@ -50,7 +50,7 @@ cdef enum:
     LEAST_GLIDE = 4  # readings for which a block pays off
     LEAST_EIGHTS = 24
     LEAST_LITTLE = 32
-    COPIED = 20  # leaves a reading of a block: to copy them out of the ring and back takes no longer than chunks do
+    COPIED = 12  # leaves a reading of a block: to copy them out of the ring and back takes no longer than chunks do
     LEAST_LEFTS = 64
     COLD = 14  # levels, beyond which a window does not stay in the first caches
     SLOTS_OF_LINE = 8
