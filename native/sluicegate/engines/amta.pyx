@@ -505,10 +505,10 @@ cdef class Amta(Engine):
     cdef void copy_leaves(self, Slot* out) noexcept nogil:
         """As they lie: a chunk at a time."""
         cdef int64_t index = self.head, n
+        self.unsettle()
         if self.flat_out:
             Engine.copy_leaves(self, out)
             return
-        self.unsettle()
         while index < self.tail:
             n = min(run_at(&self.level[self.base], index), self.tail - index)
             memcpy(out, self.node(0, index), n * self.p.width * sizeof(Slot))
@@ -568,8 +568,6 @@ cdef class Amta(Engine):
             return check_few(self)
         check_nodes(self)
         return check_stack(self)
-
-
 
 
 include "amta_layout.pxi"
