@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import resource
 from array import array
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,18 @@ def test_a_window_by_time_is_as_small_at_every_size() -> None:
         assert window.footprint.bytes <= 2.6 * 8 * size, size
 
 
+def test_a_window_of_uneven_times_is_as_small_at_every_size() -> None:
+    """The same with four bytes more a reading for its time, wherever these offsets move to longer chunks."""
+    rng, over = random.Random(1), {}
+    times = array("q", accumulate(1 + int(rng.expovariate(0.001)) for _ in range(2 * 2**18 + 1000)))
+    for size in sizes_between(2**10, 2**18):
+        window = sg.Window(sg.sum(), policy=sg.policies.time(1001 * size))
+        feed_timed(window, times[: 2 * size + 1000])
+        if window.footprint.bytes > 2.4 * 12 * len(window):
+            over[size] = window.footprint.bytes / (12 * len(window))
+    assert over == {}
+
+
 @pytest.mark.parametrize(
     ("size", "single", "batch"),
     [(4, 400, 350), (16, 500, 580), (60, 1100, 1200), (64, 1250, 1250), (128, 2100, 2100), (256, 3800, 4050)],
@@ -114,6 +127,13 @@ def test_a_window_of_few_is_laid_narrower_when_most_have_left() -> None:
     assert len(window) == 60
     assert window.footprint.bytes <= 1100
     window.verify()
+
+
+def feed_timed(window: sg.Window, times: array[int]) -> None:
+    """A one at each of these, 2^16 in a call."""
+    for start in range(0, len(times), 1 << 16):
+        some = times[start : start + (1 << 16)]
+        window.insert_many(array("d", [1.0]) * len(some), some, results=False)
 
 
 def feed(window: sg.Window, readings: int, at_once: int) -> None:
@@ -191,6 +211,19 @@ def test_a_queue_moves_to_large_chunks_once() -> None:
     assert array("d", [single.slide(x) for x in values]) == results
     assert batch.snapshot() == single.snapshot()
     batch.verify()
+
+
+def test_offsets_move_to_large_chunks_once() -> None:
+    """The same of uneven times, in windows just below where they do so and above."""
+    rng = random.Random(2)
+    values = array("d", [(i * 7919 % 1013) / 7 for i in range(70_000)])
+    times = array("q", accumulate(1 + int(rng.expovariate(0.001)) for _ in values))
+    for size in (25_000, 29_000, 40_000):
+        batch, single = (sg.Window(sg.sum(), policy=sg.policies.time(1001 * size), engine="amta") for _ in range(2))
+        results = batch.insert_many(values, times)["sum"]
+        assert array("d", [single.slide(x, time) for x, time in zip(values, times, strict=True)]) == results
+        assert batch.snapshot() == single.snapshot()
+        batch.verify()
 
 
 def test_a_window_that_goes_takes_its_memory_along() -> None:

@@ -20,7 +20,7 @@ cdef uint64_t NEAR_BASE = 1 << 30  # from what offsets count from, for a block t
 cdef enum:
     BLOCKS_OF_CHUNK = 5  # bits
     SLOTS_OF_OFFSETS = 64
-    MOST_SMALL = 120  # chunks of offsets before they lie in large ones, in long runs: beside nodes these are little sooner
+    MOST_SMALL = 28  # chunks of offsets before they lie in large ones, in runs merged where they lie; more than a queue brings from shorter ones (18)
     SLOTS_OF_TIMES = 128  # what a chunk of `odd_pool` holds at least
 
 
