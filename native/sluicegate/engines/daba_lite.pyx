@@ -410,7 +410,7 @@ cdef inline bint change_phase(DabaLite self, Op op, const Slot* leaf, int64_t he
         s.l, s.r = s.l + 2, s.r + 1
         append_and_answer(self, op, leaf, head, out)
         return True
-    if not (s.l == s.r and s.l + 1 == s.b and head <= s.l and s.has_b):
+    if not (s.l == s.r and s.l + 1 == s.b and s.has_b):
         return False
     put_by(op, self.p, self.ends.newest + self.tail * w, leaf)
     renew_by(op, self.p, self.sum_ra, self.sum_b, leaf)
