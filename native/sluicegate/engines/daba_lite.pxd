@@ -22,6 +22,7 @@ ctypedef struct State:
 
 cdef class DabaLite(Lite):
     cdef State lists  # between two calls without head and tail
+    cdef int64_t inside  # while `ends` are known: for heads before it none is at a chunk's end, whatever L and A are at
     cdef Slot* left  # as `ends`: of the chunk of element l, while L is not empty
     cdef Slot* right  # of element a's
     cdef Slot* sums  # the two that follow

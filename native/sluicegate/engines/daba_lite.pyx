@@ -7,7 +7,7 @@ together, which the reversal adds to L, and of B. The readable twin is sluicegat
 """
 
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Block, Engine, SlideOn
@@ -20,6 +20,7 @@ from sluicegate.engines.queued cimport PREPARES, drop_before, exchange_one, find
 cdef enum:
     LEAST_ALIKE = 4  # readings
     LEAST_HELD = 24  # by a window whose readings are looked at for that: of fewer hardly any go alike
+    MERGED = 3  # slots of moments
     HELD = 3  # slots of a sum that a loop keeps by itself; a wider one stays where it is
 
 cdef extern from "lanes.h" nogil:
@@ -77,6 +78,8 @@ cdef class DabaLite(Lite):
         cdef int kernel = kernel_of(self.p)
         if self.kept:
             return Engine.run(self, block)
+        if kernel == MERGE and self.tail - self.head < LEAST_HELD and goes_one_for_one(self, block):
+            return run_few(self, block)
         self.ends.until = 0
         if reserve(&self.pool, &self.queue, self.tail) < 0 or reserve(&self.pool, &self.queue, self.tail + block.n - 1) < 0:
             with gil:
@@ -265,6 +268,11 @@ cdef inline void run_alike(
         s.r, s.a = s.r + 2 * k, s.a + 2 * k
 
 
+cdef inline bint goes_one_for_one(DabaLite self, const Block* block) noexcept nogil:
+    """Whether one leaves with each reading."""
+    return block.jump == 1 and block.heads[block.n - 1] - self.head == block.n
+
+
 cdef inline State state_of(DabaLite self) noexcept nogil:
     self.lists.head, self.lists.tail = self.head, self.tail
     return self.lists
@@ -278,7 +286,7 @@ cdef void run_by(DabaLite self, Op op, const Block* block) noexcept nogil:
     """Nothing is allocated here, and nothing given back: elements stay where they are."""
     cdef int w = width_of(op, self.p)
     cdef int64_t i = 0, k
-    cdef bint one_each = Op is not Any and block.jump == 1 and self.tail - self.head >= LEAST_HELD and block.heads[block.n - 1] - self.head == block.n, shrinks
+    cdef bint one_each = Op is not Any and self.tail - self.head >= LEAST_HELD and goes_one_for_one(self, block), shrinks
     cdef Queue queue = self.queue
     cdef Slot held_b[HELD]
     cdef Slot held_ra[HELD]
@@ -351,9 +359,23 @@ cdef inline void append_and_answer(DabaLite self, Op op, const Slot* leaf, int64
         combine_by(op, self.p, out, self.ends.oldest + head * w, sum_b)
 
 
+cdef int run_few(DabaLite self, const Block* block) except -1 nogil:
+    """As single readings: into so few a loop of its own finds its state more often than that saves."""
+    cdef int64_t i
+    cdef Slot* out = block.totals
+    for i in range(block.n):
+        if slide_one(self, merge_op, block.leaves + i * MERGED, block.heads[i], out) < 0:
+            return -1
+        out = out if out == NULL else out + MERGED
+    return 0
+
+
 cdef int slide_slowly(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     """Whatever leaves, and wherever chunks begin or end."""
     cdef State* s = &self.lists
+    if head == self.head + 1 and self.ends.until and head < self.inside and change_phase(self, op, leaf, head, out):
+        find_phase(self)
+        return 1
     self.ends.until = 0
     if not self.tail & (PREPARES - 1) or not has_room(&self.pool, &self.queue, self.tail):
         self.make_room()
@@ -365,21 +387,52 @@ cdef int slide_slowly(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot
     apart(&self.head)
     self.tail = s.tail
     drop_before(&self.pool, &self.queue, self.head)
-    find_alike(self)
+    if self.head < self.tail:
+        find_ends(self, INT64_MAX)
+    self.inside = self.ends.until
+    if self.inside:
+        find_phase(self)
     return self.head < self.tail
 
 
-cdef inline void find_alike(DabaLite self) noexcept nogil:
-    """How far the next readings go alike, and where L and A are then."""
+cdef inline bint change_phase(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
+    """One that shrinks and then shifts, or shifts and then flips, with both ends inside chunks: even numbers of readings have one of each in a turn."""
+    cdef int w = width_of(op, self.p)
+    cdef State* s = &self.lists
+    cdef Slot* front
+    cdef Slot* right
+    if s.l + 1 == s.r:
+        front = at(&self.pool, &self.queue, w, s.l)
+        combine_by(op, self.p, front, front, self.sum_ra)
+        if s.a < s.b:
+            right = at(&self.pool, &self.queue, w, s.a - 1)
+            combine_by(op, self.p, right, right, at(&self.pool, &self.queue, w, s.a))
+        s.l, s.r = s.l + 2, s.r + 1
+        append_and_answer(self, op, leaf, head, out)
+        return True
+    if not (s.l == s.r and s.l + 1 == s.b and s.has_b):
+        return False
+    put_by(op, self.p, self.ends.newest + self.tail * w, leaf)
+    renew_by(op, self.p, self.sum_ra, self.sum_b, leaf)
+    exchange_one(self)
+    s.l, s.r, s.a, s.b = head + 1, s.b, self.tail - 1, self.tail
+    s.has_b = False
+    front = self.ends.oldest + head * w
+    renew_by(op, self.p, front, front, self.sum_ra)
+    if out != NULL:
+        copy_by(op, self.p, out, front)
+    return True
+
+
+cdef inline void find_phase(DabaLite self) noexcept nogil:
+    """How far the next readings go alike, where the ends are known, and where L and A are then."""
     cdef int w = self.stride
     cdef bint shrinks = self.lists.l < self.lists.r
     cdef int64_t k = alike(self, &self.lists, PREPARES, shrinks)
-    if k == 0:
-        return
     if shrinks:
         self.left = at(&self.pool, &self.queue, w, self.lists.l) - self.lists.l * w
         self.right = at(&self.pool, &self.queue, w, self.lists.a) - self.lists.a * w
-    find_ends(self, self.head + 1 + k)
+    self.ends.until = min(self.inside, self.head + 1 + k)
 
 
 cdef inline int slide_by(Engine self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
