@@ -5,21 +5,15 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from batch_twins import Twins, backwards, bursts, even, geometric, jitter, readings, walk, wild
+from tests.native.test_batch_few import QUESTIONS
 
 import sluicegate as sg
 from sluicegate import engines
 
 pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
-QUESTIONS: dict[str, Any] = {
-    "sum": sg.sum(),
-    "max": sg.max(),
-    "min": sg.min(),
-    "mean": {"mean": sg.mean(), "count": sg.count()},
-}
 SIZES = (
     1,
     2,
