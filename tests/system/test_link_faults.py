@@ -110,6 +110,7 @@ def test_what_a_broker_forgets_is_told_as_missing(tmp_path: Path) -> None:
     status = agent.status()
     assert status["counters"]["mqtt.sessions_lost"] == 1
     taken = status["counters"]["messages"] - status["counters"].get("duplicates", 0)
-    assert 250 < taken < 600
+    after = set(schedule(600, 0.1)[500:])  # of what was delivered before, the agent may have read little
+    assert len(after) <= taken < 600
     assert sum(stream["accepted"] for stream in status["streams"].values()) == found.merged
     assert {stream["missing"] for stream in status["streams"].values()} == {600 - taken}
