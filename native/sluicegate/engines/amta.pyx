@@ -38,7 +38,7 @@ from sluicegate.engines.little cimport (
 )
 from sluicegate.engines.program cimport Program, Slot, append_closed, combine, copy
 from sluicegate.engines.steady cimport LEAST_STEADILY, MOST_STEADILY, Steady, begin_steady, room_of_steady, steady_by
-from sluicegate.engines.uneven cimport LEAST_UNEVEN, MOST_UNEVEN, Uneven, begin_uneven, most_uneven, room_of_uneven, uneven_by
+from sluicegate.engines.uneven cimport LEAST_UNEVEN, MOST_UNEVEN, Uneven, begin_uneven, room_of_uneven, uneven_by
 
 from sluicegate.errors import InvariantError
 

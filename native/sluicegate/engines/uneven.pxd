@@ -22,7 +22,6 @@ cdef extern from "uneven.h" nogil:
 
     int LEAST_UNEVEN "SLUICEGATE_LEAST_UNEVEN"
     int64_t room_of_uneven_top "sluicegate_uneven_room"(int top)
-    int64_t most_of_top "sluicegate_most_uneven"(int top)
     int64_t find_heads "sluicegate_find_heads"(Course* t, int64_t head, int64_t tail, int64_t n, int64_t* heads)
     int64_t uneven_add "sluicegate_uneven_add"(Uneven* to, int64_t n, double* totals)
     int64_t uneven_least "sluicegate_uneven_least"(Uneven* to, int64_t n, double* totals)
@@ -35,11 +34,6 @@ cdef enum:
 cdef inline int top_of_uneven(int64_t held) noexcept nogil:
     """The level of steady.h's T for a window that may come to hold some more."""
     return top_of(held + (held >> 2) + 16)
-
-
-cdef inline int64_t most_uneven(int64_t held) noexcept nogil:
-    """So many it may come to hold, with the next one."""
-    return most_of_top(top_of_uneven(held))
 
 
 cdef inline int64_t room_of_uneven(int64_t held) noexcept nogil:
