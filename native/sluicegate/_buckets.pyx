@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Consecutive readings of one stream folded into one record of 248 bytes; the readable twin is sluicegate.reference.buckets."""
+"""Consecutive readings of one stream folded into one record of 256 bytes; the readable twin is sluicegate.reference.buckets."""
 cimport cython
 from libc.math cimport INFINITY, NAN, fabs, log
 from libc.stdint cimport int64_t
@@ -13,8 +13,9 @@ cdef int64_t _LATE = 2
 cdef double _LARGEST = 2.0**960
 cdef int64_t _WHOLE = 1LL << 61  # times and gaps: their sums and differences fit an int64
 
-_old_record = struct.Struct("<4q3dd4qd4q2d2q")
-_record = struct.Struct("<4q3dd4qd4q2d2q" + "d2q7d")
+_layout = "<4q3dd4qd4q2d2q", "d2q7d", "q"
+_record = struct.Struct("".join(_layout))
+_records = {record.size: record for record in (_record, struct.Struct(_layout[0] + _layout[1]), struct.Struct(_layout[0]))}
 _state = struct.Struct("<4sdq?q")
 
 
@@ -23,7 +24,7 @@ cdef double log_of(double center) noexcept nogil:
     return log(center) if center > 0.0 else 0.0
 
 
-cdef void single(Record* r, double value, int64_t time, double center, double log_center, int64_t first, int64_t gap, int64_t flags) noexcept nogil:
+cdef void single(Record* r, double value, int64_t time, double center, double log_center, int64_t first, int64_t gap, int64_t flags, int64_t doubt) noexcept nogil:
     cdef Extreme here
     here.value = value
     here.t_first = here.t_last = time
@@ -36,7 +37,7 @@ cdef void single(Record* r, double value, int64_t time, double center, double lo
     r.low = r.high = here
     r.high.pre = r.high.suf = -INFINITY
     r.x_first = r.x_last = value
-    r.gap, r.flags = gap, flags
+    r.gap, r.flags, r.doubt = gap, flags, doubt
     r.m2 = 0.0
     if value > 0.0:
         r.log_total, r.log_pre_low, r.log_pre_high = log(value) - log_center, INFINITY, -INFINITY
@@ -99,6 +100,7 @@ cdef void fold(Record* a, const Record* b) noexcept nogil:
     a.n += b.n
     a.x_last = b.x_last
     a.gap += b.gap
+    a.doubt += b.doubt
     a.flags = ordered | (a.flags | b.flags) & _LATE
 
 
@@ -111,6 +113,12 @@ cdef int accept(double value) except -1:
 cdef int whole(int64_t number, str name) except -1:
     if not -_WHOLE <= number <= _WHOLE:
         raise OverflowError(f"{name} {number} is beyond ±2^61")
+    return 0
+
+
+cdef int doubtful(int64_t doubt) except -1:
+    if not 0 <= doubt <= 1:
+        raise ValueError(f"doubt {doubt}: a reading is in doubt (1) or not (0)")
     return 0
 
 
@@ -132,7 +140,7 @@ cdef class Bucket:
         int64_t high_o_first, int64_t high_o_last, double x_first, double x_last, int64_t gap,
         int64_t flags, double m2=NAN, int64_t low_n=-1, int64_t high_n=-1, double low_pre=NAN,
         double low_suf=NAN, double high_pre=NAN, double high_suf=NAN, double log_total=NAN,
-        double log_pre_low=NAN, double log_pre_high=NAN,
+        double log_pre_low=NAN, double log_pre_high=NAN, int64_t doubt=0,
     ):
         cdef Record* r = &self.r
         r.first = first
@@ -166,31 +174,33 @@ cdef class Bucket:
         r.log_total = log_total
         r.log_pre_low = log_pre_low
         r.log_pre_high = log_pre_high
+        r.doubt = doubt
 
     @classmethod
-    def single(cls, double value, int64_t time, double center, int64_t first, int64_t gap=0, int64_t flags=1):
+    def single(cls, double value, int64_t time, double center, int64_t first, int64_t gap=0, int64_t flags=1, int64_t doubt=0):
         """The bucket of one reading.
 
-        Raises ValueError for NaN, infinities and |value| > LARGEST, OverflowError for a time or gap beyond ±2⁶¹.
+        Raises ValueError for NaN, infinities, |value| > LARGEST and a doubt other than 0 and 1, OverflowError for a
+        time or gap beyond ±2⁶¹.
         """
         cdef Bucket bucket = Bucket.__new__(Bucket)
         accept(value)
         whole(time, "time")
         whole(gap, "gap")
-        single(&bucket.r, value, time, center, log_of(center), first, gap, flags)
+        doubtful(doubt)
+        single(&bucket.r, value, time, center, log_of(center), first, gap, flags, doubt)
         return bucket
 
     @classmethod
     def unpack(cls, bytes data):
-        """The bucket of 248 packed bytes, or of 168 older ones, verified.
+        """The bucket of 256 packed bytes, or of 248 or 168 older ones, verified.
 
         Raises ValueError for another length or a broken invariant.
         """
-        if len(data) not in (_record.size, _old_record.size):
-            raise ValueError(
-                f"a packed bucket has {_record.size} bytes, older ones {_old_record.size}; these are {len(data)}"
-            )
-        cdef Bucket bucket = Bucket(*(_record if len(data) == _record.size else _old_record).unpack(data))
+        record = _records.get(len(data))
+        if record is None:
+            raise ValueError(f"a packed bucket has {_record.size} bytes, older ones 248 or 168; these are {len(data)}")
+        cdef Bucket bucket = Bucket(*record.unpack(data))
         bucket.verify()
         return bucket
 
@@ -210,7 +220,7 @@ cdef class Bucket:
             r.low.value, r.low.t_first, r.low.t_last, r.low.o_first, r.low.o_last, r.high.value, r.high.t_first,
             r.high.t_last, r.high.o_first, r.high.o_last, r.x_first, r.x_last, r.gap, r.flags,
             r.m2, r.low.count, r.high.count, r.low.pre, r.low.suf, r.high.pre, r.high.suf,
-            r.log_total, r.log_pre_low, r.log_pre_high,
+            r.log_total, r.log_pre_low, r.log_pre_high, r.doubt,
         )
 
     def __eq__(self, other):
@@ -350,13 +360,17 @@ cdef class Bucket:
     def log_pre_high(self):
         return self.r.log_pre_high
 
+    @property
+    def doubt(self):
+        return self.r.doubt
+
 
 FIELDS = (
     "first", "n", "t_first", "t_last", "total", "pre_low", "pre_high",
     "low", "low_t_first", "low_t_last", "low_o_first", "low_o_last", "high", "high_t_first",
     "high_t_last", "high_o_first", "high_o_last", "x_first", "x_last", "gap", "flags",
     "m2", "low_n", "high_n", "low_pre", "low_suf", "high_pre", "high_suf",
-    "log_total", "log_pre_low", "log_pre_high",
+    "log_total", "log_pre_low", "log_pre_high", "doubt",
 )
 
 
@@ -404,14 +418,20 @@ cdef class Builder:
         """The open bucket, or None."""
         return wrap(&self.r) if self.r.n else None
 
-    def add(self, double value, int64_t time, int64_t gap=0):
-        """Fold one reading of `time` µs, before which `gap` were lost. Raises as Bucket.single, changing nothing."""
+    def add(self, double value, int64_t time, int64_t gap=0, int64_t doubt=0):
+        """Fold one reading of `time` µs, before which `gap` were lost, in doubt (1) where it may be a repeat.
+
+        Raises as Bucket.single, changing nothing.
+        """
         cdef Record reading
         cdef bint late = self.r.n == 0 and self.seen and time < self.latest
         accept(value)
         whole(time, "time")
         whole(gap, "gap")
-        single(&reading, value, time, self.center, self.log_center, self.following, gap, _ORDERED | (_LATE if late else 0))
+        doubtful(doubt)
+        single(
+            &reading, value, time, self.center, self.log_center, self.following, gap, _ORDERED | (_LATE if late else 0), doubt
+        )
         if self.r.n:
             whole(self.r.gap + gap, "gap")
             fold(&self.r, &reading)
@@ -430,14 +450,14 @@ cdef class Builder:
         return closed
 
     def state(self):
-        """Everything `restore` needs, little-endian: 29 bytes, and 248 more while a bucket is open."""
-        head = _state.pack(b"SGB2", self.center, self.following, self.seen, self.latest if self.seen else 0)
+        """Everything `restore` needs, little-endian: 29 bytes, and 256 more while a bucket is open."""
+        head = _state.pack(b"SGB3", self.center, self.following, self.seen, self.latest if self.seen else 0)
         return head + (wrap(&self.r).pack() if self.r.n else b"")
 
     @classmethod
     def restore(cls, bytes state):
-        """The builder that `state()` was taken of, now or with the older record. Raises ValueError for other bytes."""
-        size = {b"SGB2": _record.size, b"SGB1": _old_record.size}.get(state[:4], -1)
+        """The builder that `state()` was taken of, now or with an older record. Raises ValueError for other bytes."""
+        size = {b"SGB3": _record.size, b"SGB2": 248, b"SGB1": 168}.get(state[:4], -1)
         if size < 0 or len(state) not in (_state.size, _state.size + size):
             raise ValueError(f"not a builder's state of this version: {len(state)} bytes beginning {state[:4]!r}")
         _, center, following, seen, newest = _state.unpack_from(state)

@@ -1,6 +1,7 @@
 """The columns inside a chunk's `data`: which fields, in which order, as what offsets (docs/format.md, "Payload").
 
-A bucket is either stored whole, or as its single readings; what format 2 adds to the former is sluicegate.columns_2.
+A bucket is either stored whole, or as its single readings; what columns-2 adds to the former is sluicegate.columns_2.
+columns-3 adds how many of a bucket's readings may be repeats.
 Ordinals are contiguous and therefore not stored; times and ordinals of extremes are offsets, so that most columns are
 small numbers. P⁻ and P⁺ are bounds, rounded outward to float32. Standard library only.
 """
@@ -12,7 +13,8 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, compress, groupby, pairwise, repeat
-from operator import add, le, sub
+from operator import add, gt, le, sub
+from typing import Any
 
 from sluicegate import columns_2
 from sluicegate.buckets import FIELDS, LARGEST, LATE, ORDERED, Bucket
@@ -42,12 +44,13 @@ _OFFSETS = {
 
 @dataclass(slots=True)
 class Body:
-    """The columns of a payload: kinds, n and gap a bucket, the single readings, and the buckets stored whole."""
+    """The columns of a payload: kinds, n, gap and doubt a bucket, the single readings, and the buckets stored whole."""
 
     first: int
     kinds: array[int]
     n: array[int]
     gap: array[int]
+    doubt: array[int]
     times: array[int]
     values: array[float]
     whole: Rows
@@ -68,23 +71,29 @@ class Body:
 
 
 def pack_body(buckets: Sequence[Bucket], readings: Sequence[Readings | None]) -> list[bytes]:
-    """The columns of buckets, those with readings stored as readings. One of n = 1 must have them."""
+    """The columns of buckets, those with readings stored as readings. One of n = 1 must have them.
+
+    Of the readings of a bucket either none or all may be in doubt.
+    """
     kinds = [b.flags | (AS_READINGS if r else 0) for b, r in zip(buckets, readings, strict=True)]
     out = [pack_ints(kinds), pack_ints([b.n for b in buckets]), pack_ints([b.gap for b in buckets])]
+    in_doubt = any(b.doubt for b in buckets)
+    if in_doubt:
+        out.append(pack_ints([b.doubt for b in buckets]))
     singles = [r for r in readings if r]
     if singles:
         out.append(pack_ints([time for times, _ in singles for time in times]))
         out.append(pack_floats([value for _, values in singles for value in values]))
     whole = [b for b, r in zip(buckets, readings, strict=True) if not r]
-    return out + (_pack_whole(whole) if whole else [])
+    return out + (_pack_whole(whole, in_doubt) if whole else [])
 
 
-def _pack_whole(buckets: list[Bucket]) -> list[bytes]:
+def _pack_whole(buckets: list[Bucket], always: bool) -> list[bytes]:
     fields = {name: [getattr(b, name) for b in buckets] for name in FIELDS}
     out = [pack_ints(fields["t_first"])]
     out += [pack_ints(list(map(sub, fields[name], fields[base]))) for name, base in _OFFSETS.items()]
     out += [_pack_float_field(name, fields[name]) for name in _FLOATS]
-    return out + columns_2.pack_known(fields)
+    return out + columns_2.pack_known(fields, always)
 
 
 def _pack_float_field(name: str, values: list[float]) -> bytes:
@@ -93,18 +102,22 @@ def _pack_float_field(name: str, values: list[float]) -> bytes:
     return pack_floats(values)
 
 
-def format_of(buckets: Sequence[Bucket], readings: Sequence[Readings | None]) -> int:
-    """The format that `pack_body` of the same makes: 2 where a bucket stored whole knows what format 1 cannot say."""
+def codec_of(buckets: Sequence[Bucket], readings: Sequence[Readings | None]) -> int:
+    """Which columns `pack_body` makes: 3 with doubt, 2 where a bucket stored whole knows what 1 cannot say."""
+    if any(b.doubt for b in buckets):
+        return 3
     whole = (b for b, r in zip(buckets, readings, strict=True) if not r)
     return 2 if any(columns_2.knows(b) for b in whole) else 1
 
 
-def unpack_body(payload: bytes, buckets: int, first: int, version: int) -> Body:
+def unpack_body(payload: bytes, buckets: int, first: int, codec: int) -> Body:
     """The columns of a payload of `buckets` buckets from ordinal `first`. Raises PackingError for anything else."""
     reader = Reader(payload)
     kinds, n, gap = (unpack_ints(reader, buckets) for _ in range(3))
     if min(kinds) < 0 or max(kinds) >= 2 * AS_READINGS or min(n) < 1:
         raise PackingError("a bucket of unknown kind or without readings")
+    doubt = unpack_ints(reader, buckets) if codec > 2 else array("q", [0]) * buckets
+    _check_doubt(kinds, n, doubt)
     as_readings = [kind & AS_READINGS for kind in kinds]
     singles = sum(compress(n, as_readings))
     count = as_readings.count(0)
@@ -112,14 +125,22 @@ def unpack_body(payload: bytes, buckets: int, first: int, version: int) -> Body:
         raise PackingError(f"{singles + count} rows, at most {MAX_ROWS} are taken")
     times = unpack_ints(reader, singles) if singles else array("q")
     values = unpack_floats(reader, singles) if singles else array("d")
-    body = Body(first, kinds, n, gap, times, values, {})
+    body = Body(first, kinds, n, gap, doubt, times, values, {})
     if count:
         body.whole = _unpack_whole(reader, body, count)
-        known = columns_2.unpack_known(reader, body.whole) if version > 1 else columns_2.unknown(count)
+        known = columns_2.unpack_known(reader, body.whole) if codec > 1 else columns_2.unknown(count)
         body.whole |= known
     reader.finish()
     _check_ranges(body)
     return body
+
+
+def _check_doubt(kinds: array[int], n: array[int], doubt: array[int]) -> None:
+    """Raises PackingError for more doubt than readings, or where it does not say which of the single ones it means."""
+    if min(doubt) < 0 or any(map(gt, doubt, n)):
+        raise PackingError("more readings in doubt than there are")
+    if any(kind & AS_READINGS and 0 < d < most for kind, d, most in zip(kinds, doubt, n, strict=True)):
+        raise PackingError("single readings of which only some are in doubt")
 
 
 def _check_ranges(body: Body) -> None:
@@ -146,6 +167,7 @@ def _unpack_whole(reader: Reader, body: Body, count: int) -> Rows:
         fields[name] = unpack_floats(reader, count)
     fields["gap"] = array("q", compress(body.gap, whole))
     fields["flags"] = array("q", compress(body.kinds, whole))
+    fields["doubt"] = array("q", compress(body.doubt, whole))
     _check_whole(fields)
     return fields
 
@@ -188,18 +210,23 @@ def _single_rows(body: Body, run: range, first: int, at: slice, center: float) -
     bounds = array("d", [math.inf]) * count, array("d", [-math.inf]) * count
     places = times, times, ordinals, ordinals
     columns = (ordinals, array("q", [1]) * count, times, times, sums, *bounds, values, *places, values, *places)
-    fields = (*columns, values, values, *_single_marks(body, run, count))
-    return dict(zip(FIELDS, fields + columns_2.single(values, center), strict=True))
+    gap, flags, doubt = _single_marks(body, run, count)
+    fields: tuple[Any, ...] = (*columns, values, values, gap, flags, *columns_2.single(values, center), doubt)
+    return dict(zip(FIELDS, fields, strict=True))
 
 
-def _single_marks(body: Body, run: range, count: int) -> tuple[array[int], array[int]]:
-    """The gap and flags of a run's single readings: a bucket's gap is on its first, LATE on all of them."""
-    gap, flags = array("q", [0]) * count, array("q", [ORDERED]) * count
-    if any(body.gap[run.start : run.stop]) or any(body.kinds[i] & LATE for i in run):
+def _single_marks(body: Body, run: range, count: int) -> tuple[array[int], array[int], array[int]]:
+    """Of a run's single readings: a bucket's gap is on its first, LATE and doubt are on all of them."""
+    gap, flags, doubt = array("q", [0]) * count, array("q", [ORDERED]) * count, array("q", [0]) * count
+    here = slice(run.start, run.stop)
+    if any(body.gap[here]) or any(body.doubt[here]) or any(body.kinds[i] & LATE for i in run):
         at = 0
         for i in run:
+            n = body.n[i]
             gap[at] = body.gap[i]
             if body.kinds[i] & LATE:
-                flags[at : at + body.n[i]] = array("q", [ORDERED | LATE]) * body.n[i]
-            at += body.n[i]
-    return gap, flags
+                flags[at : at + n] = array("q", [ORDERED | LATE]) * n
+            if body.doubt[i]:
+                doubt[at : at + n] = array("q", [1]) * n
+            at += n
+    return gap, flags, doubt

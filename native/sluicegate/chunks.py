@@ -25,8 +25,9 @@ from sluicegate.body import AS_READINGS, MAX_ROWS, Body, Readings
 from sluicegate.buckets import FIELDS, LARGEST, LATE, UNKNOWN, Bucket, Builder
 
 TYPE = "sluicegate.chunk"
-CODECS = {1: "columns-1", 2: "columns-2"}  # by format
-NEWEST = max(CODECS)
+CODECS = ("columns-1", "columns-2", "columns-3")
+SPOKEN = {1: CODECS[:1], 2: CODECS[1:2], 3: CODECS}  # by format: the codecs it may have
+NEWEST = max(SPOKEN)
 MAX_DOCUMENT = 8 * 2**20  # bytes of JSON
 MAX_PAYLOAD = 32 * 2**20  # bytes once inflated
 MAX_BUCKETS = 2**16
@@ -36,6 +37,7 @@ KEYS = ("type", "format", "id", "device", "stream", "incarnation", "center", *_T
 _CHECKED = struct.Struct("<d6q")
 _LOGARITHM = 2048.0  # no ln x − ln center is greater
 _INCARNATION = re.compile("[0-9a-f]{16}")
+_KEY = re.compile("[0-9a-f]{32}")
 _STRATEGIES = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY)
 Header = dict[str, Any]
 
@@ -50,6 +52,8 @@ class ChunkError(ValueError):
 class Chunk:
     """Buckets of one stream, contiguous in ordinals; `readings[i]` are the single readings of bucket i, if at hand.
 
+    `key`: the 32 hex digits that the place they were taken at made up for itself, where it did.
+
     Times are int64 µs since 1970 UTC, values finite float64. After `decode` the readings are there for the buckets that
     were stored as readings.
     """
@@ -61,6 +65,7 @@ class Chunk:
     buckets: list[Bucket]
     readings: list[Readings | None]
     health: dict[str, Any] | None = None
+    key: str | None = None
 
 
 def document_id(chunk: Chunk) -> str:
@@ -82,8 +87,8 @@ def encode(chunk: Chunk) -> bytes:
     only = [singles if bucket.n == 1 else None for bucket, singles in zip(chunk.buckets, at_hand, strict=True)]
     choices = [at_hand, only] if at_hand != only else [only]
     packed = [_payload(chunk.buckets, singles) for singles in choices if _row_count(singles) <= MAX_ROWS]
-    version, payload, data = min(packed, key=lambda one: len(one[2]))
-    header = _header(chunk, version)
+    codec, payload, data = min(packed, key=lambda one: len(one[2]))
+    header = _header(chunk, codec)
     header["crc32"] = _crc32(header, payload)
     header["data"] = base64.b64encode(data).decode("ascii")
     if chunk.health is not None:
@@ -92,9 +97,9 @@ def encode(chunk: Chunk) -> bytes:
 
 
 def _payload(buckets: list[Bucket], singles: list[Readings | None]) -> tuple[int, bytes, bytes]:
-    """Format, payload, and the payload deflated."""
+    """The codec's number, the payload, and the payload deflated."""
     parts = body.pack_body(buckets, singles)
-    return body.format_of(buckets, singles), b"".join(parts), _deflate(parts)
+    return body.codec_of(buckets, singles), b"".join(parts), _deflate(parts)
 
 
 def _document(header: Header) -> bytes:
@@ -112,6 +117,7 @@ def _check_chunk(chunk: Chunk) -> None:
     if not 1 <= len(buckets) <= MAX_BUCKETS or len(chunk.readings) != len(buckets):
         raise ChunkError(f"a chunk has 1 … {MAX_BUCKETS} buckets and as many readings, not {len(buckets)}")
     _check_names(chunk.device, chunk.stream, chunk.incarnation, document_id(chunk))
+    _check_key(chunk.key)
     if not abs(chunk.center) <= LARGEST:
         raise ChunkError(f"chunk {document_id(chunk)}: center {chunk.center!r} is not a finite number up to 2^960")
     for a, b in pairwise(buckets):
@@ -129,22 +135,29 @@ def _check_names(device: str, stream: str, incarnation: str, identity: str) -> N
         raise ChunkError(f"id {identity!r}: over {MAX_ID} bytes; shorten the names of device or stream")
 
 
+def _check_key(key: Any) -> None:
+    if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
+        raise ChunkError(f"key {key!r}: expected 32 lower-case hex digits")
+
+
 def _usable(chunk: Chunk, i: int) -> Readings | None:
-    """The single readings of bucket i, if they are at hand and fold into it."""
+    """The single readings of bucket i, if they are at hand, fold into it, and none or all of them are in doubt."""
     bucket, readings = chunk.buckets[i], chunk.readings[i]
     if bucket.n == 1:
         return array("q", [bucket.t_first]), array("d", [bucket.x_first])
     if readings is None or len(readings[0]) != bucket.n or len(readings[1]) != bucket.n:
         return None
-    folded = _folded(readings, chunk.center, bucket.first, bucket.gap, bucket.flags)
+    if bucket.doubt not in (0, bucket.n):
+        return None
+    folded = _folded(readings, chunk.center, bucket.first, bucket.gap, bucket.flags, bucket.doubt)
     return readings if _alike(folded, bucket, chunk.center) else None
 
 
-def _folded(readings: Readings, center: float, first: int, gap: int, flags: int) -> Bucket:
-    """The bucket of the readings, LATE where the flags say so."""
+def _folded(readings: Readings, center: float, first: int, gap: int, flags: int, doubt: int) -> Bucket:
+    """The bucket of the readings, all or none of them in doubt, LATE where the flags say so."""
     builder = Builder(center, first)
     for time, value in zip(*readings, strict=True):
-        builder.add(value, time, gap)
+        builder.add(value, time, gap, 1 if doubt else 0)
         gap = 0
     closed = builder.close()
     if not flags & LATE:
@@ -181,15 +194,17 @@ def _packed(parts: list[bytes], strategy: int) -> bytes:
     return b"".join(packer.compress(part) + packer.flush(zlib.Z_BLOCK) for part in parts) + packer.flush()
 
 
-def _header(chunk: Chunk, version: int) -> Header:
+def _header(chunk: Chunk, codec: int) -> Header:
     buckets = chunk.buckets
+    key = {} if chunk.key is None else {"key": chunk.key}
     return {
         "type": TYPE,
-        "format": version,
+        "format": 3 if key else codec,
         "id": document_id(chunk),
         "device": chunk.device,
         "stream": chunk.stream,
         "incarnation": chunk.incarnation,
+        **key,
         "center": float(chunk.center),
         "first": buckets[0].first,
         "readings": sum(bucket.n for bucket in buckets),
@@ -197,14 +212,15 @@ def _header(chunk: Chunk, version: int) -> Header:
         "t_first": min(bucket.t_first for bucket in buckets),
         "t_last": max(bucket.t_last for bucket in buckets),
         "gap": sum(bucket.gap for bucket in buckets),
-        "codec": CODECS[version],
+        "codec": CODECS[codec - 1],
     }
 
 
 def _crc32(header: Header, payload: bytes) -> int:
-    """Over the id, the header's numbers as little-endian float64 and int64, and the payload before deflation."""
+    """Over id, key and codec, the header's numbers as little-endian float64 and int64, the payload before deflation."""
+    names = header["id"] if header["format"] < 3 else f"{header['id']}{header.get('key', '')}{header['codec']}"
     numbers = _CHECKED.pack(header["center"], *(header[name] for name in _TOTALS))
-    return zlib.crc32(payload, zlib.crc32(numbers, zlib.crc32(header["id"].encode())))
+    return zlib.crc32(payload, zlib.crc32(numbers, zlib.crc32(names.encode())))
 
 
 # Decoding
@@ -214,7 +230,7 @@ def decode(data: bytes) -> Chunk:
     """The chunk of a document, every bucket verified. Raises ChunkError."""
     header, content = _opened(data)
     device, stream, incarnation = header["device"], header["stream"], header["incarnation"]
-    chunk = Chunk(device, stream, incarnation, header["center"], [], [], header.get("health"))
+    chunk = Chunk(device, stream, incarnation, header["center"], [], [], header.get("health"), header.get("key"))
     try:
         for bucket, singles in _buckets(content, header["center"]):
             bucket.verify()
@@ -229,10 +245,10 @@ def _buckets(content: Body, center: float) -> Iterator[tuple[Bucket, Readings | 
     fields = [content.whole[name] for name in FIELDS] if content.whole else []
     whole = (Bucket(*row) for row in zip(*fields, strict=True))
     first, single = content.first, 0
-    for kind, n, gap in zip(content.kinds, content.n, content.gap, strict=True):
+    for kind, n, gap, doubt in zip(content.kinds, content.n, content.gap, content.doubt, strict=True):
         if kind & AS_READINGS:
             readings = content.times[single : single + n], content.values[single : single + n]
-            yield _folded(readings, center, first, gap, kind), readings
+            yield _folded(readings, center, first, gap, kind, doubt), readings
             single += n
         else:
             yield next(whole), None
@@ -257,7 +273,8 @@ def _opened(data: bytes) -> tuple[Header, Body]:
     if _crc32(header, payload) != header["crc32"]:
         raise ChunkError(f"chunk {header['id']}: its crc32 does not match: the document is damaged")
     try:
-        content = body.unpack_body(payload, header["buckets"], header["first"], header["format"])
+        codec = CODECS.index(header["codec"]) + 1
+        content = body.unpack_body(payload, header["buckets"], header["first"], codec)
     except (ValueError, OverflowError) as error:
         raise ChunkError(f"chunk {header['id']}: {error}") from error
     if content.totals() != tuple(header[name] for name in _TOTALS):
@@ -289,15 +306,16 @@ def _check_version(header: Header) -> None:
     version = header.get("format")
     if type(version) is int and version > NEWEST:
         raise ChunkError(f"format {version} is newer than {NEWEST}, the newest this Sluicegate reads: upgrade it")
-    if type(version) is not int or version not in CODECS:
+    if type(version) is not int or version not in SPOKEN:
         raise ChunkError(f"format {version!r}: expected 1 … {NEWEST}")
-    if header.get("codec") != CODECS[version]:
-        raise ChunkError(f"codec {header.get('codec')!r}: expected {CODECS[version]!r}")
+    if header.get("codec") not in SPOKEN[version]:
+        raise ChunkError(f"codec {header.get('codec')!r}: expected {' or '.join(SPOKEN[version])}")
 
 
 def _check_keys(header: Header) -> None:
     """All keys of the format and no others; databases may add their own, which begin with an underscore."""
-    unknown = [key for key in header if key not in KEYS and key != "health" and not key.startswith("_")]
+    optional = ("health", "key") if header["format"] > 2 else ("health",)
+    unknown = [key for key in header if key not in KEYS and key not in optional and not key.startswith("_")]
     missing = [key for key in KEYS if key not in header]
     if unknown or missing:
         raise ChunkError(f"keys missing: {missing}, unknown: {unknown}")
@@ -312,6 +330,10 @@ def _check_keys(header: Header) -> None:
 def _check_header(header: Header) -> None:
     device, stream, incarnation, first = (header[key] for key in ("device", "stream", "incarnation", "first"))
     _check_names(device, stream, incarnation, header["id"])
+    if "key" in header:
+        _check_key(header["key"] or "")
+    elif header["format"] > 2 and header["codec"] != CODECS[2]:
+        raise ChunkError(f"chunk {header['id']}: format 3 has a key, or readings in doubt")
     if not abs(header["center"]) <= LARGEST or not all(abs(header[name]) < 2**62 for name in _TOTALS):
         raise ChunkError(f"chunk {header['id']}: a number of its header is out of range")
     if header["id"] != _id(device, stream, incarnation, first):

@@ -1,4 +1,4 @@
-"""The columns that format 2 adds for buckets stored whole (docs/format.md, "Payload"): squares, extremes, logarithms.
+"""The columns that columns-2 adds for buckets stored whole (docs/format.md, "Payload"): squares, extremes, logarithms.
 
 A column holds only what a bucket knows and what the other columns do not tell: nothing stands before an extreme that
 comes first, and only the first reading before one that comes second. Standard library only.
@@ -66,15 +66,15 @@ def single(values: array[float], center: float) -> tuple[array[Any], ...]:
     return nothing, once, once, low, low, high, high, logs, *ends
 
 
-def pack_known(fields: Fields) -> list[bytes]:
-    """The columns of buckets stored whole; none where nothing is known of any."""
+def pack_known(fields: Fields, always: bool) -> list[bytes]:
+    """The columns of buckets stored whole; none where nothing is known of any, unless the payload always has them."""
     known = [0] * len(fields["n"])
     for name, bit in _BITS.items():
         known = [
             bits | (0 if x != x or (x == -1 and name in _COUNTS) else bit)
             for bits, x in zip(known, fields[name], strict=True)
         ]
-    return [pack_ints(known), *_columns(fields, known)] if any(known) else []
+    return [pack_ints(known), *_columns(fields, known)] if any(known) or always else []
 
 
 def _columns(fields: Fields, known: list[int]) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ import pytest
 from sluicegate import _buckets as compiled
 from sluicegate.reference import buckets as pure
 
-Reading = tuple[float, int, int]  # value, time, gap
+Reading = tuple[float, int, int, int]  # value, time, gap, doubt
 
 
 @pytest.fixture(params=[compiled, pure], ids=["compiled", "pure"])
@@ -34,23 +34,23 @@ def stream(seed: int, n: int, *, back: float = 0.0) -> list[Reading]:
         time += rng.choice([0, 1, 5]) if rng.random() >= back else -rng.randrange(1, 9)
         value = rng.choice([rng.uniform(-5, 5), float(rng.randrange(-3, 4)), 0.0, -0.0])
         value = abs(value) + 0.5 if seed % 3 else value  # else no geometric mean
-        readings.append((value, time, rng.choice([0, 0, 0, 2, -1])))
+        readings.append((value, time, rng.choice([0, 0, 0, 2, -1]), int(rng.random() < 0.2)))
     return readings
 
 
 def folded(module: ModuleType, readings: list[Reading], first: int = 0, center: float = 1.5) -> Any:
     """The bucket a builder makes of the readings."""
     builder = module.Builder(center, first)
-    for value, time, gap in readings:
-        builder.add(value, time, gap)
+    for reading in readings:
+        builder.add(*reading)
     return builder.close()
 
 
 def tree(module: ModuleType, readings: list[Reading], rng: random.Random, first: int = 0, center: float = 1.5) -> Any:
     """The bucket a random merge tree makes of the readings."""
     if len(readings) == 1:
-        value, time, gap = readings[0]
-        return module.Bucket.single(value, time, center, first, gap)
+        value, time, gap, doubt = readings[0]
+        return module.Bucket.single(value, time, center, first, gap, doubt=doubt)
     cut = rng.randrange(1, len(readings))
     left = tree(module, readings[:cut], rng, first, center)
     return module.merge(left, tree(module, readings[cut:], rng, first + cut, center))
@@ -71,6 +71,7 @@ def expected(readings: list[Reading], first: int, center: float) -> dict[str, An
         "x_first": values[0],
         "x_last": values[-1],
         "gap": sum(r[2] for r in readings),
+        "doubt": sum(r[3] for r in readings),
         "flags": int(times == sorted(times)),
     }
     for name, extreme in (("low", min(values)), ("high", max(values))):
@@ -114,7 +115,7 @@ def test_a_folded_bucket_is_its_definition(implementation: ModuleType, back: flo
 
 
 def test_compiled_and_pure_agree_to_the_bit() -> None:
-    """The same calls give the same 248 bytes, built and merged in the same tree."""
+    """The same calls give the same 256 bytes, built and merged in the same tree."""
     for seed in range(200):
         readings = stream(seed, 1 + seed % 40, back=0.1 * (seed % 2))
         assert folded(compiled, readings).pack() == folded(pure, readings).pack()
@@ -122,11 +123,11 @@ def test_compiled_and_pure_agree_to_the_bit() -> None:
         assert trees[0] == trees[1]
 
 
-def test_pack_is_248_little_endian_bytes_and_comes_back(implementation: ModuleType) -> None:
+def test_pack_is_256_little_endian_bytes_and_comes_back(implementation: ModuleType) -> None:
     """The layout is the page's, whatever the machine, and unpack and pickle restore it."""
     bucket = folded(implementation, stream(3, 9), first=2)
     data = bucket.pack()
-    assert len(data) == 248
+    assert len(data) == 256
     assert data[:16] == (2).to_bytes(8, "little") + (9).to_bytes(8, "little")
     assert implementation.Bucket.unpack(data) == bucket
     assert pickle.loads(pickle.dumps(bucket)) == bucket  # noqa: S301 - our own bytes
@@ -157,7 +158,7 @@ def test_a_value_that_cannot_be_summed_is_refused_and_changes_nothing(implementa
 
 def test_the_greatest_values_still_sum_to_finite_numbers(implementation: ModuleType) -> None:
     """Values of ±2^960 keep every sum finite, so verify passes."""
-    readings = [(s * 2.0**960, i, 0) for i, s in enumerate([1, -1, 1, 1, 1, -1])]
+    readings = [(s * 2.0**960, i, 0, 0) for i, s in enumerate([1, -1, 1, 1, 1, -1])]
     folded(implementation, readings, center=-(2.0**960)).verify()
 
 
@@ -177,10 +178,10 @@ def test_a_builder_continues_from_its_state(implementation: ModuleType) -> None:
     closed: list[Any] = []
     again: list[Any] = []
     one = implementation.Builder(2.0, 5)
-    for i, (value, time, gap) in enumerate(readings):
+    for i, reading in enumerate(readings):
         other = implementation.Builder.restore(one.state())
         for builder, out in ((one, closed), (other, again)):
-            builder.add(value, time, gap)
+            builder.add(*reading)
             if i % 7 == 6:
                 out.append(builder.close())
         assert other.state() == one.state()
@@ -208,7 +209,7 @@ def test_misuse_is_told(implementation: ModuleType) -> None:
         implementation.merge(bucket, bucket)
     with pytest.raises(ValueError, match="no bucket is open"):
         builder.close()
-    with pytest.raises(ValueError, match="248 bytes, older ones 168"):
+    with pytest.raises(ValueError, match="256 bytes, older ones 248 or 168"):
         implementation.Bucket.unpack(b"short")
     for state in (b"", b"JUNK" + builder.state()[4:], builder.state() + b"x"):
         with pytest.raises(ValueError, match="not a builder's state"):
@@ -217,17 +218,46 @@ def test_misuse_is_told(implementation: ModuleType) -> None:
 
 def test_verify_finds_every_damaged_field(implementation: ModuleType) -> None:
     """A record with one field out of place is refused by unpack, whichever field it is."""
-    bucket = folded(implementation, [(1.0, 10, 0), (3.0, 20, 0), (-2.0, 30, 0), (0.5, 40, 0)], first=4)
+    bucket = folded(implementation, [(1.0, 10, 0, 0), (3.0, 20, 0, 1), (-2.0, 30, 0, 0), (0.5, 40, 0, 0)], first=4)
     damage = {"first": -1, "n": 0, "t_first": 41, "t_last": 9, "total": math.nan, "pre_low": math.inf, "flags": 4}
     damage |= {"low": 2.0, "high": 0.75, "x_first": 9.0, "x_last": -9.0, "pre_high": -math.inf, "gap": 2**62}
     damage |= {"low_o_first": 3, "low_o_last": 8, "high_o_first": 0, "low_t_first": 5, "high_t_last": 99}
     damage |= {"m2": -1.0, "low_n": 2, "high_n": 0, "log_total": 1.0, "log_pre_low": 0.0, "log_pre_high": math.inf}
+    damage |= {"doubt": 5}
     damage |= {"low_pre": -2.0, "low_suf": 0.75, "high_pre": 1.5, "high_suf": -3.0}
     assert set(damage) >= set(pure.UNKNOWN)
     for name, value in damage.items():
         fields = {field: getattr(bucket, field) for field in pure.FIELDS} | {name: value}
         with pytest.raises(ValueError, match="bucket at ordinal"):
             implementation.Bucket.unpack(pure.Bucket(**fields).pack())
+
+
+def test_a_doubt_is_one_or_none_and_never_less(implementation: ModuleType) -> None:
+    """Another doubt of a reading is refused and changes nothing; negative doubt in a record is damage."""
+    builder = implementation.Builder(0.0)
+    builder.add(1.0, 10, 0, 1)
+    before = builder.state()
+    for doubt in (-1, 2):
+        with pytest.raises(ValueError, match=f"doubt {doubt}"):
+            builder.add(1.0, 11, 0, doubt)
+        with pytest.raises(ValueError, match=f"doubt {doubt}"):
+            implementation.Bucket.single(1.0, 11, 0.0, 0, doubt=doubt)
+    assert builder.state() == before
+    with pytest.raises(ValueError, match="doubt -1"):
+        implementation.Bucket.unpack(before[29:-8] + (-1).to_bytes(8, "little", signed=True))
+
+
+@pytest.mark.parametrize("size", [168, 248])
+def test_an_older_record_has_no_doubt_and_takes_on_its_neighbour_s(implementation: ModuleType, size: int) -> None:
+    """Rows and open buckets of an older store are read, merged and built upon; only new readings add doubt."""
+    new = folded(implementation, [(2.0, 20, 0, 1), (3.0, 30, 0, 0)], 1)
+    old = implementation.Bucket.unpack(folded(implementation, [(1.0, 10, 0, 0)]).pack()[:size])
+    assert (old.doubt, new.doubt, implementation.merge(old, new).doubt) == (0, 1, 1)
+    builder = implementation.Builder(1.5)
+    builder.add(2.0, 10)
+    again = implementation.Builder.restore({168: b"SGB1", 248: b"SGB2"}[size] + builder.state()[4 : 29 + size])
+    again.add(2.5, 11, 0, 1)
+    assert (again.bucket.n, again.bucket.doubt) == (2, 1)
 
 
 def older(bucket: Any) -> bytes:
@@ -239,7 +269,8 @@ def test_a_record_of_168_bytes_is_read_and_what_it_lacks_stays_unknown(implement
     """Old rows and old builders go on; merged, nothing is made up: a field is right or not known."""
     rng, known = random.Random(2), 0
     for seed in range(300):
-        readings = [(round(value), time, gap) for value, time, gap in stream(seed, rng.randrange(2, 24))]
+        readings = [(round(value), *rest) for value, *rest in stream(seed, rng.randrange(2, 24))]
+        readings = [(value, time, gap, 0) for value, time, gap, _ in readings]
         cut = rng.randrange(1, len(readings))
         parts = [folded(implementation, readings[:cut]), folded(implementation, readings[cut:], cut)]
         old = rng.randrange(2)
@@ -263,7 +294,7 @@ def test_a_record_of_168_bytes_is_read_and_what_it_lacks_stays_unknown(implement
 def test_compiled_and_pure_agree_on_older_records() -> None:
     """The twin keeps the same things unknown, to the bit."""
     for seed in range(100):
-        readings = stream(seed, 2 + seed % 20)
+        readings = [(value, time, gap, 0) for value, time, gap, _ in stream(seed, 2 + seed % 20)]
         packed = []
         for module in (compiled, pure):
             a = module.Bucket.unpack(older(folded(module, readings[:1])))
@@ -279,21 +310,21 @@ def test_a_builder_s_older_state_goes_on(implementation: ModuleType) -> None:
     builder = implementation.Builder(1.5)
     builder.add(2.0, 10)
     state = builder.state()
-    old = b"SGB1" + state[4:-80]
+    old = b"SGB1" + state[4:-88]
     again = implementation.Builder.restore(old)
     assert (again.next, again.bucket.n, again.bucket.low_n) == (1, 1, -1)
-    for wrong in (b"SGB1" + state[4:], b"SGB2" + old[4:]):
+    for wrong in (b"SGB1" + state[4:], b"SGB2" + old[4:], b"SGB3" + state[4:-8]):
         with pytest.raises(ValueError, match="not a builder's state"):
             implementation.Builder.restore(wrong)
 
 
 def test_squares_beyond_a_float_are_not_known(implementation: ModuleType) -> None:
     """Values of ±2^960 have no m2; a constant stream's is 0, and a tiny spread far from 0 is not lost."""
-    bucket = folded(implementation, [(2.0**960, 1, 0), (-(2.0**960), 2, 0), (1.0, 3, 0)])
+    bucket = folded(implementation, [(2.0**960, 1, 0, 0), (-(2.0**960), 2, 0, 0), (1.0, 3, 0, 0)])
     bucket.verify()
     assert math.isnan(bucket.m2)
-    assert folded(implementation, [(7.25, i, 0) for i in range(50)]).m2 == 0.0
-    far = [(1e9 + i % 2, i, 0) for i in range(100)]
+    assert folded(implementation, [(7.25, i, 0, 0) for i in range(50)]).m2 == 0.0
+    far = [(1e9 + i % 2, i, 0, 0) for i in range(100)]
     assert folded(implementation, far, center=1e9).m2 == pytest.approx(25.0, rel=1e-12)
 
 

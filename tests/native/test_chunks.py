@@ -22,10 +22,12 @@ from sluicegate.chunks import Chunk, ChunkError, Readings, columns, decode, enco
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests/cases/chunks"
-SCHEMAS = {n: json.loads((ROOT / f"docs/schema/chunk-{n}.schema.json").read_text()) for n in (1, 2)}
+SCHEMAS = {n: json.loads((ROOT / f"docs/schema/chunk-{n}.schema.json").read_text()) for n in (1, 2, 3)}
 INCARNATION = "0006282d3d4b8c00"
 ROUNDED = ("pre_low", "pre_high"), ("log_pre_low", "log_pre_high")
-OLD_FIELDS = tuple(name for name in FIELDS if name not in UNKNOWN)
+KEY = "0123456789abcdef0123456789abcdef"
+FIELDS_2 = tuple(name for name in FIELDS if name != "doubt")
+OLD_FIELDS = tuple(name for name in FIELDS_2 if name not in UNKNOWN)
 
 
 def stream(
@@ -48,6 +50,16 @@ def stream(
         buckets.append(builder.close())
         readings.append((times, values) if rng.random() < at_hand else None)
     return Chunk("edge/1", "weather.temp", INCARNATION, 20.0, buckets, readings, {"uptime_s": 12, "a": "ß"})
+
+
+def doubted(chunk: Chunk, seed: int, often: float = 0.3) -> Chunk:
+    """The chunk with some buckets in doubt, of each some readings or all; its readings as they are."""
+    rng = random.Random(seed)
+    buckets = []
+    for bucket in chunk.buckets:
+        doubt = rng.choice([bucket.n, rng.randint(0, bucket.n)]) if rng.random() < often else 0
+        buckets.append(Bucket(**fields(bucket) | {"doubt": doubt}))
+    return replace(chunk, buckets=buckets)
 
 
 def fields(bucket: Bucket) -> dict[str, Any]:
@@ -237,7 +249,15 @@ REFUSED = [
     (b"[" * 100_000, "no JSON"),
     (b'{"type":"sluicegate.chunk","format":NaN}', "no JSON"),
     (document(type="other"), "no chunk of Sluicegate"),
-    (document(format=3, codec="columns-3"), "newer"),
+    (document(format=4, codec="columns-4"), "newer"),
+    (document(format=3, codec="columns-4"), "codec"),
+    (document(format=3), "has a key, or readings in doubt"),
+    (document(key=KEY), "unknown"),
+    (document(replace(stream(6, 12), key=KEY), key="0" * 32), "crc32"),
+    (document(replace(stream(6, 12), key=KEY), key=KEY.upper()), "32 lower-case hex"),
+    (document(replace(stream(6, 12), key=KEY), key=""), "32 lower-case hex"),
+    (document(replace(stream(6, 12), key=KEY), key=7), "32 lower-case hex"),
+    (document(replace(stream(6, 12), key=KEY), codec="columns-3"), "crc32"),
     (document(format=2), "codec"),
     (document(older_chunk(stream(22, 6, mean=40, at_hand=0.0)), format=2, codec="columns-2"), "ends at byte"),
     (document(stream(22, 6, mean=40, at_hand=0.0), format=1, codec="columns-1"), "bytes too many"),
@@ -333,7 +353,9 @@ def bits(got: dict[str, Any]) -> dict[str, Any]:
 def test_damage_anywhere_is_found() -> None:
     """Every truncation, and ten thousand flipped bytes: ChunkError, or a document that means the very same."""
     rng = random.Random(9)
-    for chunk in (stream(6, 12), older_chunk(stream(7, 12, at_hand=0.0, mean=9)), stream(7, 12, at_hand=0.0, mean=9)):
+    whole_ones = stream(7, 12, at_hand=0.0, mean=9)
+    both = replace(doubted(stream(8, 12, at_hand=0.5), 3), key=KEY)
+    for chunk in (stream(6, 12), older_chunk(whole_ones), whole_ones, replace(stream(6, 12), key=KEY), both):
         whole = document(chunk, health=None)
         want = bits(columns(whole))
         for cut in range(len(whole)):
@@ -348,12 +370,13 @@ def test_damage_anywhere_is_found() -> None:
                 continue
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_forged_payload_does_no_harm(seed: int) -> None:
     """Bytes changed below a crc32 that matches: ChunkError, never another error, and no bucket that breaks its laws."""
     rng = random.Random(seed)
     chunk = stream(seed, 10, at_hand=0.2, mean=7)
-    header = json.loads(encode(older_chunk(chunk) if seed == 3 else chunk))
+    chunk = older_chunk(chunk) if seed == 3 else doubted(chunk, seed) if seed > 3 else chunk
+    header = json.loads(encode(chunk))
     payload = zlib.decompress(base64.b64decode(header["data"]), -15)
     kept = {key: header[key] for key in header if key not in ("data", "crc32")}
     refused = 0
@@ -384,9 +407,11 @@ def test_what_cannot_be_a_chunk_is_not_encoded() -> None:
         {"center": math.nan},
         {"health": {"load": math.nan}},
         {"health": {"load": object()}},
+        {"key": "xyz"},
+        {"key": ""},
     ]
     for change in broken:
-        names = ("device", "stream", "incarnation", "center", "buckets", "readings", "health")
+        names = ("device", "stream", "incarnation", "center", "buckets", "readings", "health", "key")
         with pytest.raises(ChunkError):
             encode(Chunk(**({name: getattr(chunk, name) for name in names} | change)))
 
@@ -398,18 +423,27 @@ def test_a_database_s_own_keys_and_number_forms_do_no_harm() -> None:
     assert columns(json.dumps(changed).encode())["center"] == 20.0
 
 
-@pytest.mark.parametrize("at_hand", [0.0, 1.0])
-def test_real_documents_fit_the_schema(at_hand: float) -> None:
+@pytest.mark.parametrize(
+    ("chunk", "version"),
+    [
+        (stream(1, 20), 1),
+        (stream(1, 20, at_hand=0.0), 2),
+        (doubted(stream(1, 20), 1), 3),
+        (replace(stream(1, 20), key=KEY), 3),
+        (replace(doubted(stream(1, 20, at_hand=0.0), 1), key=KEY), 3),
+    ],
+    ids=["readings", "whole", "doubt", "key", "both"],
+)
+def test_real_documents_fit_the_schema(chunk: Chunk, version: int) -> None:
     """The JSON Schema 2020-12 accepts what encode writes, and refuses it without a field or with a wrong one."""
-    parsed = json.loads(encode(stream(1, 20, at_hand=at_hand)))
-    assert parsed["format"] == (1 if at_hand else 2)
-    schema, other = SCHEMAS[parsed["format"]], SCHEMAS[3 - parsed["format"]]
-    validator = jsonschema.Draft202012Validator(schema)
-    validator.check_schema(schema)
+    parsed = json.loads(encode(chunk))
+    assert parsed["format"] == version
+    validator = jsonschema.Draft202012Validator(SCHEMAS[version])
+    validator.check_schema(SCHEMAS[version])
     validator.validate(parsed)
-    assert not jsonschema.Draft202012Validator(other).is_valid(parsed)
+    assert not any(jsonschema.Draft202012Validator(SCHEMAS[n]).is_valid(parsed) for n in SCHEMAS if n != version)
     for key in parsed:
-        if key != "health":
+        if key != "health" and not (key == "key" and parsed["codec"] == "columns-3"):
             assert not validator.is_valid({k: v for k, v in parsed.items() if k != key}), key
             assert not validator.is_valid(parsed | {key: []}), key
 
@@ -456,7 +490,28 @@ def test_format_2_is_frozen(name: str) -> None:
     back = decode(golden)
     assert json.loads(golden)["format"] == 2
     assert all(same_bucket(g, w) for g, w in zip(back.buckets, chunk.buckets, strict=True))
-    assert (CASES / f"format-2/{name}.columns").read_text() == listed(columns(golden), FIELDS)
+    assert (CASES / f"format-2/{name}.columns").read_text() == listed(columns(golden), FIELDS_2)
+    if "ng" not in zlib.ZLIB_RUNTIME_VERSION:
+        assert encode(back) == encode(chunk) == golden
+
+
+GOLDEN_3 = {
+    "readings": lambda: replace(stream(21, 12, mean=3), key=KEY),
+    "buckets": lambda: doubted(stream(22, 6, mean=40, at_hand=0.0), 1, 0.7),
+    "mixed": lambda: replace(doubted(stream(23, 10, mean=3, at_hand=0.5, first=5_000_000), 2, 0.7), key=KEY),
+    "one": lambda: Chunk("d", "s", INCARNATION, 1.5, [Bucket.single(1.5, 1, 1.5, 0, doubt=1)], [None], None, KEY),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN_3)
+def test_format_3_is_frozen(name: str) -> None:
+    """The same promise for the committed documents of format 3: doubt, and the key of the place."""
+    golden = (CASES / f"format-3/{name}.json").read_bytes()
+    chunk = GOLDEN_3[name]()
+    back = decode(golden)
+    assert (json.loads(golden)["format"], back.key) == (3, chunk.key)
+    assert all(same_bucket(g, w) for g, w in zip(back.buckets, chunk.buckets, strict=True))
+    assert (CASES / f"format-3/{name}.columns").read_text() == listed(columns(golden), FIELDS)
     if "ng" not in zlib.ZLIB_RUNTIME_VERSION:
         assert encode(back) == encode(chunk) == golden
 

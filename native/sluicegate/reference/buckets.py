@@ -1,10 +1,11 @@
-"""The readable twin of sluicegate.buckets: consecutive readings of one stream folded into one record of 248 bytes.
+"""The readable twin of sluicegate.buckets: consecutive readings of one stream folded into one record of 256 bytes.
 
 What a bucket does not know is part of it (docs/architecture.md, "Bucket"): the least and greatest sum of a proper,
 non-empty prefix, where its extremes lie and what stands before and after them. All of it is a monoid, so it survives
 any merge tree: on the device, on disk or in Spark. P⁻ and P⁺ are the errors of the papers' sum-like histogram, kept as
 one monoid; m2 is merged after Chan, Golub and LeVeque (1979). Records of 168 bytes, which end before m2, are still
-read: what they lack is not known (NaN, −1), and merging keeps it so.
+read: what they lack is not known (NaN, −1), and merging keeps it so. So are those of 248, which end before doubt: of
+those no reading is in doubt.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ LATE = 2
 LARGEST = 2.0**960
 """Greatest magnitude of a value: 2⁶² such differences still add up to a finite float64."""
 
-_OLD_RECORD = struct.Struct("<4q3dd4qd4q2d2q")
-_RECORD = struct.Struct("<4q3dd4qd4q2d2q" + "d2q7d")
+_OLDEST_RECORD = struct.Struct("<4q3dd4qd4q2d2q")
+_OLD_RECORD = struct.Struct(_OLDEST_RECORD.format + "d2q7d")
+_RECORD = struct.Struct(_OLD_RECORD.format + "q")
+_RECORDS = {record.size: record for record in (_RECORD, _OLD_RECORD, _OLDEST_RECORD)}
 _STATE = struct.Struct("<4sdq?q")
-_OLD_MAGIC, _MAGIC = b"SGB1", b"SGB2"
+_MAGIC = b"SGB3"
+_OPEN = {_MAGIC: _RECORD.size, b"SGB2": _OLD_RECORD.size, b"SGB1": _OLDEST_RECORD.size}
 _INT64 = 2**63
 _WHOLE = 2**61  # times and gaps: their sums and differences fit an int64
 PACKED = _RECORD.size
-OLD_PACKED = _OLD_RECORD.size
 #: The fields that records of 168 bytes lack, as they are where nothing is known of them.
 UNKNOWN = {
     "m2": math.nan,
@@ -108,30 +111,35 @@ class Bucket:
     log_total: float = math.nan
     log_pre_low: float = math.nan
     log_pre_high: float = math.nan
+    doubt: int = 0
 
     @classmethod
-    def single(cls, value: float, time: int, center: float, first: int, gap: int = 0, flags: int = ORDERED) -> Bucket:
+    def single(
+        cls, value: float, time: int, center: float, first: int, gap: int = 0, flags: int = ORDERED, doubt: int = 0
+    ) -> Bucket:
         """The bucket of one reading.
 
-        Raises ValueError for NaN, infinities and |value| > LARGEST, OverflowError for a time or gap beyond ±2⁶¹.
+        Raises ValueError for NaN, infinities, |value| > LARGEST and a doubt other than 0 and 1, OverflowError for a
+        time or gap beyond ±2⁶¹.
         """
         value = _accepted(value)
         place = (_whole(time, "time"), time, first, first)
         sums = (value - center, math.inf, -math.inf)
         ends = (value, value, _whole(gap, "gap"), flags)
         sides, logs = (math.inf, math.inf, -math.inf, -math.inf), _single_logs(value, center)
-        known: tuple[Any, ...] = (*ends, 0.0, 1, 1, *sides, *logs)
+        known: tuple[Any, ...] = (*ends, 0.0, 1, 1, *sides, *logs, _doubtful(doubt))
         return cls(first, 1, time, time, *sums, value, *place, value, *place, *known)
 
     @classmethod
     def unpack(cls, data: bytes) -> Bucket:
-        """The bucket of 248 packed bytes, or of 168 older ones, verified.
+        """The bucket of 256 packed bytes, or of 248 or 168 older ones, verified.
 
         Raises ValueError for another length or a broken invariant.
         """
-        if len(data) not in (PACKED, OLD_PACKED):
-            raise ValueError(f"a packed bucket has {PACKED} bytes, older ones {OLD_PACKED}; these are {len(data)}")
-        bucket = cls(*(_RECORD if len(data) == PACKED else _OLD_RECORD).unpack(data))
+        record = _RECORDS.get(len(data))
+        if record is None:
+            raise ValueError(f"a packed bucket has {PACKED} bytes, older ones 248 or 168; these are {len(data)}")
+        bucket = cls(*record.unpack(data))
         bucket.verify()
         return bucket
 
@@ -186,6 +194,7 @@ def merge(a: Bucket, b: Bucket) -> Bucket:
         high.pre,
         high.suf,
         *_merged_logs(a, b),
+        a.doubt + b.doubt,
     )
 
 
@@ -262,10 +271,13 @@ class Builder:
         """The open bucket, or None."""
         return self._open
 
-    def add(self, value: float, time: int, gap: int = 0) -> None:
-        """Fold one reading of `time` µs, before which `gap` were lost. Raises as Bucket.single, changing nothing."""
+    def add(self, value: float, time: int, gap: int = 0, doubt: int = 0) -> None:
+        """Fold one reading of `time` µs, before which `gap` were lost, in doubt (1) where it may be a repeat.
+
+        Raises as Bucket.single, changing nothing.
+        """
         late = LATE if self._open is None and self.newest is not None and time < self.newest else 0
-        single = Bucket.single(value, time, self.center, self.next, gap, ORDERED | late)
+        single = Bucket.single(value, time, self.center, self.next, gap, ORDERED | late, doubt)
         self._open = single if self._open is None else merge(self._open, single)
         self.newest = time if self.newest is None else max(self.newest, time)
         self.next += 1
@@ -278,14 +290,14 @@ class Builder:
         return closed
 
     def state(self) -> bytes:
-        """Everything `restore` needs, little-endian: 29 bytes, and 248 more while a bucket is open."""
+        """Everything `restore` needs, little-endian: 29 bytes, and 256 more while a bucket is open."""
         head = _STATE.pack(_MAGIC, self.center, self.next, self.newest is not None, self.newest or 0)
         return head + (self._open.pack() if self._open else b"")
 
     @classmethod
     def restore(cls, state: bytes) -> Builder:
-        """The builder that `state()` was taken of, now or with the older record. Raises ValueError for other bytes."""
-        size = {_MAGIC: PACKED, _OLD_MAGIC: OLD_PACKED}.get(state[:4], -1)
+        """The builder that `state()` was taken of, now or with an older record. Raises ValueError for other bytes."""
+        size = _OPEN.get(state[:4], -1)
         if size < 0 or len(state) not in (_STATE.size, _STATE.size + size):
             raise ValueError(f"not a builder's state of this version: {len(state)} bytes beginning {state[:4]!r}")
         _, center, following, seen, newest = _STATE.unpack_from(state)
@@ -317,6 +329,12 @@ def _whole(number: int, name: str) -> int:
     return number
 
 
+def _doubtful(doubt: int) -> int:
+    if not 0 <= doubt <= 1:
+        raise ValueError(f"doubt {doubt}: a reading is in doubt (1) or not (0)")
+    return doubt
+
+
 def broken(b: Bucket) -> Iterator[str]:
     """Every invariant of a bucket that does not hold, in words; for the compiled bucket too."""
     last = b.first + b.n - 1
@@ -324,6 +342,8 @@ def broken(b: Bucket) -> Iterator[str]:
         yield "n must be at least 1 and the ordinals within 0 … 2⁶³ − 2"
     if not -_WHOLE <= b.t_first <= b.t_last <= _WHOLE:
         yield f"t_first {b.t_first} is after t_last {b.t_last}, or one is beyond ±2⁶¹"
+    if not 0 <= b.doubt <= b.n:
+        yield f"doubt {b.doubt} is outside 0 … n: so many of the readings may be repeats"
     if abs(b.gap) > _WHOLE:
         yield f"gap {b.gap} is beyond ±2⁶¹"
     if not (-LARGEST <= b.low <= b.x_first <= b.high <= LARGEST and b.low <= b.x_last <= b.high):
