@@ -32,7 +32,8 @@ if [ "$(ask "$database/" 2>/dev/null)" = 404 ]; then
 fi
 sed "s/var KEEP_DAYS = 0;/var KEEP_DAYS = $KEEP_DAYS;/" "$here/sync.js" |
     need 'the sync function' --request PUT "$database/_config/sync" --header 'Content-Type: application/javascript' --data-binary @-
-shards=$(printf '"shard-%02d",' $(seq 0 15))
+count=$(sed -n 's/^  var SHARDS = \([0-9]*\);.*/\1/p' "$here/sync.js")
+shards=$(printf '"shard-%02d",' $(seq 0 $((count - 1))))
 need 'the role reader' --request PUT "$database/_role/reader" --header 'Content-Type: application/json' \
     --data "{\"admin_channels\": [${shards%,}]}"
 echo "The gateway has the database telemetry. Next: sluicegate cloud provision $database DEVICE --url https://HOST:4984/telemetry"

@@ -1,41 +1,78 @@
 // Sync Gateway's rule for the database of buckets: a device adds its own chunks, in the shape of docs/format.md, and
 // changes nothing. Each chunk goes into the channel of its device and into one of 16 shards, for parallel reading.
+// Whatever a device may put into a document is bounded, so that every reader can read it.
 // ECMAScript 5: the gateway's interpreter knows no later one.
 function sync(doc, oldDoc) {
   var KEEP_DAYS = 0; // a chunk expires so many days after it came; 0: never
-  var SHARDS = 16; // sluicegate_cloud.channels has the same number
+  var SHARDS = 16; // as sluicegate_cloud.provision.SHARDS: a test holds them together; configure.sh reads it here
   var KEYS = {
     type: "string", format: "number", id: "string", device: "string", stream: "string", incarnation: "string",
     center: "number", first: "number", readings: "number", buckets: "number", t_first: "number", t_last: "number",
     gap: "number", codec: "string", crc32: "number", data: "string"
   };
   var WHOLE = ["format", "first", "readings", "buckets", "t_first", "t_last", "gap", "crc32"];
+  var MOST_DATA = 8388608, MOST_WHOLE = 4611686018427387904, MOST_CENTER = Math.pow(2, 960); // docs/format.md, "Limits"
+  // Of health: so deep, so many values in all, such long texts and names, numbers of 64 bits.
+  var HEALTH_DEPTH = 4, HEALTH_VALUES = 1024, HEALTH_TEXT = 1024, HEALTH_NUMBER = 9223372036854775808;
 
   function refuse(reason) { throw({forbidden: "sluicegate: " + reason}); }
   function need(true_, reason) { if (!true_) { refuse(reason); } }
 
   function checkKeys() {
     for (var key in doc) {
-      var known = KEYS.hasOwnProperty(key) || key === "health" || key === "_id" || key === "_rev" || key === "_revisions";
-      need(known, "a chunk has no key " + key);
+      var known = KEYS.hasOwnProperty(key) || key === "health" || key === "key" || key === "_id" || key === "_rev" ||
+        key === "_revisions";
+      need(known, "a chunk has no key " + key.substring(0, 64));
     }
     for (var name in KEYS) { need(typeof doc[name] === KEYS[name], name + " is not a " + KEYS[name]); }
-    var health = doc.health;
-    need(health === undefined || (typeof health === "object" && health !== null && !(health instanceof Array)),
-      "health is no object");
+  }
+
+  function checkHealth() {
+    var health = doc.health, left = HEALTH_VALUES;
+    function checkValue(value, depth) {
+      need(left-- > 0, "health has more than " + HEALTH_VALUES + " values");
+      if (typeof value === "number") { need(Math.abs(value) <= HEALTH_NUMBER, "health has a number beyond 64 bits"); }
+      if (typeof value === "string") {
+        need(value.length <= HEALTH_TEXT, "health has a text over " + HEALTH_TEXT);
+        // The gateway hands over an integer that no double holds as its digits.
+        need(!/^-?[0-9]{20,}$/.test(value), "health has a number beyond 64 bits");
+      }
+      if (typeof value !== "object" || value === null) { return; }
+      need(depth < HEALTH_DEPTH, "health is nested deeper than " + HEALTH_DEPTH);
+      for (var key in value) {
+        need(key.length <= HEALTH_TEXT, "health has a name over " + HEALTH_TEXT);
+        checkValue(value[key], depth + 1);
+      }
+    }
+    if (health === undefined) { return; }
+    need(typeof health === "object" && health !== null && !(health instanceof Array), "health is no object");
+    checkValue(health, 0);
   }
 
   function checkNumbers() {
     for (var i = 0; i < WHOLE.length; i++) {
       var value = doc[WHOLE[i]];
-      need(isFinite(value) && Math.floor(value) === value, WHOLE[i] + " is no whole number");
+      need(Math.abs(value) <= MOST_WHOLE && Math.floor(value) === value, WHOLE[i] + " is no whole number of 62 bits");
     }
+    need(Math.abs(doc.center) <= MOST_CENTER, "center is out of range");
     need(doc.type === "sluicegate.chunk", "type is not sluicegate.chunk");
-    need((doc.format === 1 || doc.format === 2) && doc.codec === "columns-" + doc.format, "format or codec is unknown");
+    checkFormat();
     need(doc.buckets >= 1 && doc.buckets <= 65536 && doc.readings >= doc.buckets, "buckets or readings is out of range");
     need(doc.first >= 0 && doc.t_first <= doc.t_last, "first, or t_first and t_last, contradict each other");
     need(doc.crc32 >= 0 && doc.crc32 < 4294967296, "crc32 is out of range");
+    need(doc.data.length <= MOST_DATA, "data is over " + MOST_DATA);
     need(doc.data.length % 4 === 0 && /^[A-Za-z0-9+\/]+={0,2}$/.test(doc.data), "data is no base64");
+  }
+
+  function checkFormat() {
+    var keyed = doc.key !== undefined, third = doc.codec === "columns-3";
+    need(!keyed || (typeof doc.key === "string" && /^[0-9a-f]{32}$/.test(doc.key)), "key is not 32 hex digits");
+    if (doc.format === 3) {
+      need(third || (keyed && (doc.codec === "columns-1" || doc.codec === "columns-2")), "format or codec is unknown");
+    } else {
+      need((doc.format === 1 || doc.format === 2) && doc.codec === "columns-" + doc.format, "format or codec is unknown");
+      need(!keyed, "a chunk of format " + doc.format + " has no key key");
+    }
   }
 
   function checkNames() {
@@ -63,7 +100,10 @@ function sync(doc, oldDoc) {
   checkKeys();
   checkNumbers();
   checkNames();
+  checkHealth();
   requireUser(doc.device);
+  // What a reader's user lacks, even one of a device's name: only a device's user has a device's channel.
+  requireAccess("device-" + doc.device);
   channel("device-" + doc.device, shardOf(doc.id));
   // Said in any case: what a device asks for itself (_exp) has no effect then.
   expiry(KEEP_DAYS > 0 ? Math.floor(Date.now() / 1000) + KEEP_DAYS * 86400 : 0);

@@ -84,9 +84,55 @@ def test_nothing_is_changed_or_deleted(gateway: Gateway) -> None:
     assert got(gateway, "board-1", "/" + before["_id"])[1] == stored
 
 
+def raw(gateway: Gateway, user: str, method: str, path: str, data: bytes) -> tuple[int, Any]:
+    """What `user` is answered who sends these very bytes."""
+    one: SyncGatewayTarget = target(gateway.public_url, databases.TELEMETRY, user, basic=True)
+    headers = one.login.headers(one.connection) | {"Content-Type": "application/json"}
+    answer = one.connection.ask(method, path, [data], headers)
+    return answer.status, json.loads(answer.body) if answer.body else None
+
+
+DIGITS, NESTED = "9" * 5_000, "[" * 980 + "]" * 980
+
+
+@pytest.mark.parametrize("value", [DIGITS, "9" * 20, NESTED], ids=["5,000 digits", "20 digits", "980 deep"])
+def test_no_number_or_nest_comes_in_that_a_reader_cannot_read(real_gateway: Gateway, value: str) -> None:
+    """Bytes that Python's JSON reader refuses: they would stop whoever reads a page of the feed with them."""
+    real_gateway.purge()  # type: ignore[attr-defined]
+    body = body_of(health={"a": "@"})
+    told = json.dumps(body).replace('"@"', value).encode()
+    status, answer = raw(real_gateway, "board-1", "PUT", "/" + body["_id"], told)
+    assert (status, "sluicegate: health" in answer["reason"]) == (403, True)
+    assert real_gateway.documents_of(databases.TELEMETRY) == {}
+
+
+def test_a_reader_of_a_device_s_name_writes_nothing(real_gateway: Gateway) -> None:
+    """The administrator named a reader as a board is named: it reads all, and adds no chunk of that board."""
+    gateway = real_gateway
+    gateway.purge()  # type: ignore[attr-defined]
+    user = {"password": databases.PASSWORD, "admin_roles": ["reader"]}
+    gateway.admin("PUT", f"/{databases.TELEMETRY}/_user/board-9", user)  # type: ignore[attr-defined]
+    row = asked(gateway, "board-9", body_of("board-9"))
+    assert (row["status"], gateway.documents_of(databases.TELEMETRY)) == (403, {})
+
+
+def test_what_no_sync_function_can_refuse_is_as_the_page_says(real_gateway: Gateway) -> None:
+    """docs/couchbase.md, "What a gateway cannot refuse": should one day any of it be refused, the page is wrong."""
+    body = body_of()
+    held = json.dumps({"a": "x" * 1_000_000}).encode()
+    assert raw(real_gateway, "board-1", "PUT", "/_local/mine", held)[0] == 201
+    status, found = got(real_gateway, "board-2", "/_local/mine")
+    assert (status, found["_rev"]) == (200, "0-1")
+    assert raw(real_gateway, "board-2", "PUT", "/_local/mine", json.dumps({"_rev": "0-1"}).encode())[0] == 201
+    assert raw(real_gateway, databases.READER, "DELETE", "/_local/mine?rev=0-2", b"")[0] == 200
+    real_gateway.purge()  # type: ignore[attr-defined]
+    attached = body | {"_attachments": {"x": {"data": "QUJD" * 250_000}}}
+    assert raw(real_gateway, "board-1", "PUT", "/" + body["_id"], json.dumps(attached).encode())[0] == 201
+
+
 MALFORMED: dict[str, dict[str, Any]] = {
     "another type": {"type": "note"},
-    "a newer format": {"format": 3, "codec": "columns-3"},
+    "a newer format": {"format": 4, "codec": "columns-4"},
     "another codec": {"codec": "columns-9"},
     "a key too many": {"colour": "red"},
     "no data": {"data": None},
@@ -101,6 +147,11 @@ MALFORMED: dict[str, dict[str, Any]] = {
     "times that go back": {"t_first": 5, "t_last": 4},
     "a checksum out of range": {"crc32": 2**32},
     "health that is a list": {"health": [1]},
+    "health nested deeply": {"health": {"a": {"a": {"a": {"a": {"a": 1}}}}}},
+    "health of many values": {"health": {str(n): n for n in range(1025)}},
+    "a long text in health": {"health": {"a": "x" * 1025}},
+    "a key that is none": {"format": 3, "codec": "columns-2", "key": "mine"},
+    "a key before format 3": {"key": "0" * 32},
     "a first that is not the id's": {"first": 8},
     "an incarnation that is not the id's": {"incarnation": "0" * 16},
     "a stream that is not the id's": {"stream": "flow"},

@@ -7,13 +7,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from sluicegate_cloud.provision import shards
+
 SYNC_FUNCTION = Path(__file__).resolve().parents[3] / "deploy/couchbase/sync.js"
 #: Why a test that needs the real one is skipped.
 MISSING = "missing: Sync Gateway (SLUICEGATE_SYNC_GATEWAY)"
 #: `telemetry` has the deployed sync function; `plain` takes any document of anybody who has a password.
 TELEMETRY, PLAIN = "telemetry", "plain"
 PLAIN_FUNCTION = 'function (doc, oldDoc) { requireRole("any"); channel("all"); }'
-SHARDS = [f"shard-{number:02d}" for number in range(16)]
+SHARDS = shards()
 PASSWORD = "letmein"  # noqa: S105  of every user of a gateway that lives for one test
 #: user → channels; `spark` reads all shards through the role `reader`.
 DEVICES = ("board-1", "board-2")
