@@ -1,6 +1,7 @@
 """What a bucket cut by a window's edge certainly adds to it: count, sum and extremes, vectorised.
 
 A row of every array is one (bucket, window) pair in which the window's start, its end or both fall inside the bucket.
+Of a bucket with readings in doubt up to so many of those inside may be repeats, whichever: it contributes any subset.
 Beyond the prefix sums P⁻ and P⁺ four things that a bucket carries narrow the interval: the ordinals of its extremes
 say how many readings stand before a time, its first and last value are known to be inside or outside, all readings
 outside, too, lie between the least and the greatest, and no part of the readings has more than all squares. The scalar
@@ -116,7 +117,7 @@ def _known_points(rows: Columns, ordered: NDArray[np.bool_]) -> tuple[Ints, Ints
     ordinals = np.stack([first, *(rows[name.replace("_t_", "_o_")] for name in names), last])
     ends = [np.where(ordered, rows[name], np.nan) for name in ("x_first", "x_last")]
     values = np.stack([ends[0], rows["low"], rows["low"], rows["high"], rows["high"], ends[1]])
-    return times, ordinals, values
+    return times, ordinals, np.where(rows["doubt"] > 0, np.nan, values)
 
 
 def _counts(
@@ -134,6 +135,7 @@ def _counts(
     both = (before & after).astype(np.int64)
     extremes = _extremes_inside(rows, times, start, end)
     low = np.where(ordered, np.maximum(b_low - a_high, 0), np.maximum(1 - both, extremes))
+    low = np.maximum(low - rows["doubt"].astype(np.int64), 0)
     high = np.where(ordered, b_high - a_low, n - 1 - both)
     return low, high, np.where(ordered, b - a, n * _share(rows, start, end))
 
@@ -241,7 +243,7 @@ def _known_ends(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Floats, 
 
 def _ends(rows: Columns, start: Ints, end: Ints) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_], Floats]]:
     """The first and the last reading: whether each is known to be inside, to be outside, and its value."""
-    ordered, found = _ordered(rows), []
+    ordered, found = _whole(rows), []
     for name in ("first", "last"):
         inside = (rows[f"t_{name}"] >= start) & (rows[f"t_{name}"] < end)
         found.append((ordered & inside, ordered & ~inside, rows[f"x_{name}"]))
@@ -252,6 +254,11 @@ def _ordered(rows: Columns) -> NDArray[np.bool_]:
     return np.asarray((rows["flags"].astype(np.int64) & ORDERED).astype(bool))
 
 
+def _whole(rows: Columns) -> NDArray[np.bool_]:
+    """Whether the readings inside are a run of the bucket's: it is in order, and none of them is in doubt."""
+    return np.asarray(_ordered(rows) & (rows["doubt"] == 0))
+
+
 def _prefix_interval(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Floats]:
     """Interval of Σ (x − center) inside, from P⁻ and P⁺; without limits when the bucket is out of order."""
     p_low, p_high, total = rows["pre_low"], rows["pre_high"], rows["total"]
@@ -259,7 +266,7 @@ def _prefix_interval(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Flo
     kinds = [at_start & at_end, at_start, at_end]
     low = np.select(kinds, [p_low - p_high, total - p_high, p_low], total)
     high = np.select(kinds, [p_high - p_low, total - p_low, p_high], total)
-    ordered = _ordered(rows)
+    ordered = _whole(rows)
     return np.where(ordered, low, -np.inf), np.where(ordered, high, np.inf)
 
 

@@ -1,5 +1,7 @@
 """Every window of one stream of one device as components: the readings inside, and what the cut buckets may add.
 
+Buckets with readings in doubt are parts too, though they lie inside: how many of their readings count is not known.
+
 Components of several devices combine by adding, least and greatest (`windows.fleet`), so a window stays in
 this form until `lower` turns it into values and intervals. Work grows with frames and crossing buckets, not with
 windows times width.
@@ -13,9 +15,10 @@ from types import ModuleType
 
 import numpy as np
 
-from sluicegate_cloud import logarithms, occurrences, spread
+from sluicegate_cloud import doubt, logarithms, occurrences, spread
 from sluicegate_cloud.bounds import Cut, cut
 from sluicegate_cloud.grid import MAX_EMPTY, Columns, Floats, Grid, Ints, expand_ranges, window_axis
+from sluicegate_cloud.inside import Inside
 from sluicegate_cloud.sliding import Slide, add_at, greatest_at, least_at
 
 #: Pairs of (cut bucket, window) bounded at a time; 2^15 need about 30 MB, with a variance 100 MB.
@@ -23,11 +26,11 @@ SLAB = 1 << 15
 
 #: The components of a window, by how they combine over devices. `ref`: the mean's estimate, to which `total`,
 #: `part_low` and `part_high` are relative; `n`, `total`: the readings of the buckets inside; `part_*`: of the cut
-#: buckets, pooled (`part_n`: all their readings, `part_count`: interpolated); `raw_*`: their sum of x itself;
-#: `*_possible`, `*_certain`, `*_likely`: the extremes; `scale`: greatest |x| plus |center|; `missing`: readings known
-#: to be lost; `span_us`: summed time that the `buckets` cover.
+#: buckets and of those in doubt, pooled (`part_n`: all their readings, `part_count`: interpolated); `raw_*`: their sum
+#: of x itself; `*_possible`, `*_certain`, `*_likely`: the extremes; `scale`: greatest |x| plus |center|; `missing`:
+#: readings known to be lost; `doubt`: counted ones that may be repeats; `span_us`: summed time that `buckets` cover.
 INTEGERS = ("n", "part_n", "count_low", "count_high", "buckets", "span_us")
-SUMS = (*INTEGERS, "part_count", "raw_low", "raw_high", "raw_part", "missing")
+SUMS = (*INTEGERS, "part_count", "raw_low", "raw_high", "raw_part", "missing", "doubt")
 LEAST = ("part_min", "min_possible", "min_certain", "min_likely")
 GREATEST = ("part_max", "max_possible", "max_certain", "max_likely", "scale")
 SHIFTED = ("ref", "total", "part_low", "part_high")
@@ -62,7 +65,8 @@ def components(
     `rows` are the columns of `merge_frames` for one device and stream, all incarnations, in any order.
     Raises ValueError when the windows would be too many (`grid.MAX_WINDOWS`).
     """
-    order = np.lexsort((rows["first"], rows["first_frame"], rows["incarnation"]))
+    ties = rows["total"], rows["t_last"], rows["t_first"]  # two boards have buckets of the same ordinals
+    order = np.lexsort((*ties, rows["first"], rows["first_frame"], rows["incarnation"]))
     rows = {name: column[order] for name, column in rows.items() if name != "incarnation"}
     full = {name: column[rows["n"] > 0] for name, column in rows.items()}
     axis = window_axis(full["first_frame"], full["last_frame"], grid.width, max_empty)
@@ -91,10 +95,10 @@ class Stream:
 
     def __init__(self, rows: Columns, axis: Ints, grid: Grid, needed: Sequence[ModuleType] = ()) -> None:
         self.rows, self.axis, self.grid, self.needed = rows, axis, grid, needed
-        first, last = (np.searchsorted(axis, rows[name]) for name in ("first_frame", "last_frame"))
-        self.slide = Slide(first, last, grid.width, axis.size)
         self.center = float(rows["center"][0])
-        self.inside_pairs = self._inside_pairs()
+        in_doubt = rows["doubt"] > 0
+        self.certain = Inside.of(rows, ~in_doubt, axis, grid.width)
+        self.doubtful = Inside.of(rows, in_doubt, axis, grid.width) if in_doubt.any() else None
 
     def answer(self, missing: Floats) -> Columns:
         """The components of every window; `missing` holds the lost readings of each position."""
@@ -103,6 +107,8 @@ class Stream:
         out["total"] += out["n"] * (self.center - out["ref"])
         for family in self.needed:
             family.inside(self, out)
+        if self.doubtful is not None:
+            doubt.add(self.doubtful, self.center, out, self.needed)
         self._add_parts(out)
         if occurrences in self.needed:
             occurrences.finish(out)
@@ -112,42 +118,32 @@ class Stream:
         out["scale"] += np.abs(self.rows["center"]).max()
         return out
 
-    def _inside_pairs(self) -> tuple[Ints, Ints]:
-        """(row, window) for the rows inside a window that cross a block's edge, so that no block holds them."""
-        bridging = np.flatnonzero(self.slide.bridging)
-        low = self._at_or_after(self.rows["last_frame"][bridging] - self.grid.width + 1)
-        pair, at = expand_ranges(low, self.slide.first[bridging])
-        return bridging[pair], at
-
     def _inside(self, missing: Floats) -> Columns:
-        rows = self.rows
+        rows, fold = self.certain.rows, self.certain.fold
         out: Columns = {name: np.zeros(self.axis.size) for name in names(self.needed)}
         for name in INTEGERS:
             out[name] = np.zeros(self.axis.size, np.int64)
         for name in ("n", "buckets", "span_us"):
-            out[name] = self.fold(rows[name].astype(np.int64), np.add, 0)
-        out["total"] = self.fold(rows["total"] + rows["n"] * (rows["center"] - self.center), np.add, 0.0)
-        out["missing"] = self.fold(rows["gap"].astype(np.float64), np.add, 0.0)
+            out[name] = fold(rows[name].astype(np.int64), np.add, 0)
+        out["total"] = fold(rows["total"] + rows["n"] * (rows["center"] - self.center), np.add, 0.0)
+        out["missing"] = fold(rows["gap"].astype(np.float64), np.add, 0.0)
         positions = np.arange(missing.size)
         out["missing"] += Slide(positions, positions, self.grid.width, missing.size).fold(missing, np.add, 0.0)
-        out["min_possible"] = self.fold(rows["low"], np.minimum, np.inf)
-        out["max_possible"] = self.fold(rows["high"], np.maximum, -np.inf)
+        for name, field, pick, none in (("min", "low", np.minimum, np.inf), ("max", "high", np.maximum, -np.inf)):
+            out[f"{name}_certain"] = fold(rows[field], pick, none)
+            out[f"{name}_possible"] = out[f"{name}_certain"].copy()
+            if self.doubtful is not None:
+                doubt.extremes(self.doubtful, out, name, field, pick, none)
+            out[f"{name}_likely"] = out[f"{name}_possible"].copy()
         out["scale"] = np.maximum(np.abs(_finite(out["min_possible"])), np.abs(_finite(out["max_possible"])))
-        for name in ("certain", "likely"):
-            out[f"min_{name}"], out[f"max_{name}"] = out["min_possible"].copy(), out["max_possible"].copy()
         out["part_min"], out["part_max"] = np.full(self.axis.size, np.inf), np.full(self.axis.size, -np.inf)
-        return out
-
-    def fold(self, values: Floats | Ints, operation: np.ufunc, neutral: float) -> Floats | Ints:
-        """`operation` over the values of the rows inside each window."""
-        out = self.slide.fold(values, operation, neutral)
-        row, at = self.inside_pairs
-        operation.at(out, at, values[row])
         return out
 
     def _estimate(self, out: Columns) -> Floats:
         """The interpolated mean of every window; its center where no reading is expected."""
         count, total = out["n"].astype(np.float64), out["total"].copy()
+        if self.doubtful is not None:
+            count, total = count + self.doubtful.count(), total + self.doubtful.sum_around(self.center)
         for at, part in self.cuts():
             add_at(count, at, part.count)
             add_at(total, at, part.total + part.count * (part.rows["center"] - self.center))
@@ -170,6 +166,7 @@ class Stream:
                 ("raw_high", raw_high),
                 ("raw_part", raw),
                 ("missing", share),
+                ("doubt", np.minimum(part.rows["doubt"], part.count)),
                 ("buckets", part.rows["buckets"]),
                 ("span_us", part.rows["span_us"]),
             ):

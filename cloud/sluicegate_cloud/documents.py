@@ -1,24 +1,27 @@
 """Chunk documents ↔ Arrow: a document's bytes become one row with its buckets packed, packed buckets become columns.
 
 A document is decoded by `sluicegate.chunks.columns`, which refuses what is damaged, foreign, newer or too large; the
-refusal is the row's `reason`, so nothing is dropped in silence. Buckets stay packed (248 bytes each, column after
-column) while documents are told apart, and are unpacked as whole columns.
+refusal is the row's `reason`, so nothing is dropped in silence, and no document, whatever is in it, stops the others.
+Buckets stay packed (256 bytes each, column after column) while documents are told apart, and are unpacked as whole
+columns.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluicegate import chunks
-from sluicegate_cloud.grid import Columns
-from sluicegate_cloud.schema import BUCKET_FIELDS, OWNER, ddl
+from sluicegate_cloud.errors import GatewayError
+from sluicegate_cloud.grid import Columns, Ints
+from sluicegate_cloud.schema import BUCKET_FIELDS, OWNER, USED, ddl
 
 PATHS = "path string"
 _KINDS = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "binary": pa.binary()}
@@ -32,22 +35,35 @@ _DOCUMENT = {
     "readings": "bigint",
     "buckets": "bigint",
     "gap": "bigint",
+    "doubt": "bigint",
     "t_first": "bigint",
     "t_last": "bigint",
     "digest": "string",
+    "content": "string",
     "packed": "binary",
 }
-#: One row a document. `reason`: why it is refused, else null; `digest`: of its bytes; `packed`: its buckets.
+#: One row a document. `reason`: why it is refused, else null (then `id` and `device` are what it claims, if it says);
+#: `digest`: of its bytes; `content`: of what it says of its stream, without key and health; `packed`: its buckets.
 DOCUMENTS = ddl(_DOCUMENT)
 ARROW = pa.schema([(name, _KINDS[kind]) for name, kind in _DOCUMENT.items()])
 _BATCH_BYTES = 8 << 20
+_MOST_REASON, _MOST_NAME = 400, 250
+_CLAIMED = re.compile(rb'"id"\s*:\s*"([^"\\]{1,250})"')
 Batches = Iterable[pa.RecordBatch]
+
+
+class Found(NamedTuple):
+    """A document that is still to be read: where it lies, what gives its bytes, and its id where the place tells it."""
+
+    path: str
+    load: Callable[[], bytes]
+    id: str | None = None
 
 
 def decode_files(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Rows of `path` → rows of DOCUMENTS; the files are opened here, one at a time."""
     return document_batches(
-        (path, _file_loader(path)) for batch in batches for path in batch.column("path").to_pylist()
+        Found(path, _file_loader(path)) for batch in batches for path in batch.column("path").to_pylist()
     )
 
 
@@ -55,16 +71,17 @@ def decode_contents(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Rows of `path` and `content` → rows of DOCUMENTS."""
     for batch in batches:
         yield from document_batches(
-            (path.as_py(), content.as_py) for path, content in zip(batch["path"], batch["content"], strict=True)
+            Found(path.as_py(), content.as_py) for path, content in zip(batch["path"], batch["content"], strict=True)
         )
 
 
 def unpack(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Rows of `dedupe.catalogue` that are used → rows of `schema.BUCKETS`: a document's hole, then its buckets."""
+    """Rows of `dedupe.catalogue` → rows of `schema.BUCKETS`: what is missing at documents, then those in use."""
     for batch in batches:
         yield _holes(batch)
-        if batch.num_rows:
-            yield bucket_rows(batch)
+        used = batch.filter(pc.equal(batch["fate"], USED))
+        if used.num_rows:
+            yield bucket_rows(used)
 
 
 def _file_loader(path: str) -> Callable[[], bytes]:
@@ -77,15 +94,16 @@ def _file_loader(path: str) -> Callable[[], bytes]:
     return load
 
 
-def document_batches(documents: Iterable[tuple[str, Callable[[], bytes]]]) -> Iterator[pa.RecordBatch]:
-    """Rows of DOCUMENTS, in batches of about _BATCH_BYTES of packed buckets, of paths and what gives their bytes.
+def document_batches(documents: Iterable[Found]) -> Iterator[pa.RecordBatch]:
+    """Rows of DOCUMENTS, in batches of about _BATCH_BYTES of packed buckets.
 
-    An OSError or a ValueError that it raises is the reason why a document is refused.
+    Whatever loading or decoding one raises is the reason why it is set aside. Raises GatewayError: then it is not the
+    document that could not be read.
     """
     held: list[dict[str, Any]] = []
     size = 0
-    for path, load in documents:
-        held.append(_row(path, load))
+    for found in documents:
+        held.append(_row(found))
         size += 512 + len(held[-1].get("packed") or b"")
         if size >= _BATCH_BYTES:
             yield pa.RecordBatch.from_pylist(held, ARROW)
@@ -94,43 +112,76 @@ def document_batches(documents: Iterable[tuple[str, Callable[[], bytes]]]) -> It
         yield pa.RecordBatch.from_pylist(held, ARROW)
 
 
-def _row(path: str, load: Callable[[], bytes]) -> dict[str, Any]:
+def _row(found: Found) -> dict[str, Any]:
     data = b""
     try:
-        data = load()
-        return {"path": path, "size": len(data), **_decoded(data)}
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return {"path": path, "size": len(data), "reason": reason}
+        data = found.load()
+        return {"path": _text(found.path), "size": len(data), **_decoded(data)}
+    except GatewayError:
+        raise
+    except Exception as error:  # a device may send anything: no document ends the reading of the others
+        name = _claimed(found, data)
+        row = {"path": _text(found.path), "size": len(data), "reason": _text(_said(error))[:_MOST_REASON]}
+        return row | {"id": name, "device": name.partition("::")[0] if name and "::" in name else None}
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return str(error.strerror)
+    return f"{error}" if isinstance(error, ValueError) and str(error) else f"cannot be read ({error!r})"
+
+
+def _claimed(found: Found, data: bytes) -> str | None:
+    """The id by which the place knows a document that cannot be read, else the one that it gives itself."""
+    if found.id is not None:
+        return _text(found.id)[:_MOST_NAME]
+    told = _CLAIMED.search(data)
+    return told[1].decode(errors="replace") if told else None
+
+
+def _text(text: str) -> str:
+    """As UTF-8 can say it: a device's JSON may hold half a surrogate pair."""
+    return text.encode(errors="replace").decode()
 
 
 def _decoded(data: bytes) -> dict[str, Any]:
     columns = chunks.columns(data)
     packed = b"".join(columns[name].tobytes() for name in BUCKET_FIELDS)
-    row = {name: columns[name] for name in ("id", *OWNER, "readings")}
+    row = {name: columns.get(name) for name in ("id", *OWNER, "readings")}
     row |= {"first": columns["first"][0], "t_first": min(columns["t_first"]), "t_last": max(columns["t_last"])}
-    row |= {"buckets": len(columns["n"]), "gap": sum(columns["gap"])}
-    return row | {"digest": hashlib.sha256(data).hexdigest(), "packed": packed}
+    row |= {"buckets": len(columns["n"]), "gap": sum(columns["gap"]), "doubt": sum(columns["doubt"])}
+    content = hashlib.sha256(repr(columns["center"]).encode() + packed).hexdigest()
+    return row | {"digest": hashlib.sha256(data).hexdigest(), "content": content, "packed": packed}
 
 
 def _holes(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A row of n = 0 for every document that does not follow the one before: `gap` readings between two times."""
+    """A row of n = 0 for every document at which readings are missing: `gap` of them between two times.
+
+    Before one that is used, or in one that is left out: the latter's ordinals are others', so its row has none of them.
+    """
     batch = batch.filter(pc.greater(batch["hole"], 0))
     zero, none = np.zeros(batch.num_rows, np.int64), pa.nulls(batch.num_rows, pa.float64())
-    low, high = (np.asarray(batch[name]) for name in ("hole_from", "hole_to"))
+    low, high, first, hole = (np.asarray(batch[name]) for name in ("hole_from", "hole_to", "first", "hole"))
+    used = np.asarray(pc.equal(batch["fate"], USED))
     columns: dict[str, Any] = {name: zero if kind == "bigint" else none for name, kind in BUCKET_FIELDS.items()}
     columns |= {"total": zero.astype(np.float64), "gap": batch["hole"]}
-    columns |= {"first": np.asarray(batch["first"]) - np.asarray(batch["hole"])}
+    columns |= {"first": np.where(used, first - hole, -1 - first)}
     columns |= {"t_first": np.minimum(low, high), "t_last": np.maximum(low, high)}
     chunk = pa.nulls(batch.num_rows, pa.string())
     return pa.RecordBatch.from_pydict({name: batch[name] for name in OWNER} | columns | {"chunk": chunk})
 
 
+def fields_of(packed: Any, buckets: int) -> Ints:
+    """The packed buckets of one document, (field, bucket); what an older Sluicegate kept has fewer fields: 0, then."""
+    told = np.frombuffer(packed, np.int64).reshape(-1, buckets)
+    missing = len(BUCKET_FIELDS) - told.shape[0]
+    return np.concatenate([told, np.zeros((missing, buckets), np.int64)]) if missing else told
+
+
 def bucket_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of DOCUMENTS that are chunks, at least one → rows of `schema.BUCKETS`."""
-    rows = len(BUCKET_FIELDS)
     counts = np.asarray(batch["buckets"])
-    packed = [np.frombuffer(view.as_buffer(), np.int64).reshape(rows, -1) for view in batch["packed"]]
+    packed = [fields_of(view.as_buffer(), count) for view, count in zip(batch["packed"], counts, strict=True)]
     whole = np.concatenate(packed, axis=1)
     columns: Columns = {
         name: whole[i] if kind == "bigint" else whole[i].view(np.float64)

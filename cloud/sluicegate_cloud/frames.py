@@ -7,29 +7,33 @@ are folded around their group's mean, which a window function over the same sort
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from sluicegate_cloud.schema import BUCKET_FIELDS, KNOWN_TO_LIE, OWNER
+from sluicegate_cloud.schema import BUCKET_FIELDS, KNOWN_TO_LIE, OWNER, SURE
 
-_FOLDED = ("first", "n", "t_first", "t_last", "total", "low", "high", "gap", "low_n", "high_n")
-_KEYS = (*OWNER, "first_frame", "last_frame", "single")
+_FOLDED = ("first", "n", "t_first", "t_last", "total", "low", "high", "gap", "low_n", "high_n", "doubt")
+_KEYS = (*OWNER, "first_frame", "last_frame", "in_doubt", "single")
 
 
 def merge_frames(buckets: DataFrame, slide_us: int, origin_us: int = 0) -> DataFrame:
     """Per (device, stream, incarnation): a row per frame of `slide_us` µs and a row per bucket that crosses an edge.
 
+    A frame's buckets with readings in doubt are a row of their own: what others are known to hold stays certain.
     `buckets` as `read_buckets` gives them. Columns: OWNER, `first_frame`, `last_frame` (frame k begins at `origin_us +
-    k · slide_us`), the bucket's fields (on a folded row only n, total, low, high, low_n, high_n, gap, first and the
-    times mean anything), KNOWN_TO_LIE, `buckets` (how many were folded) and `span_us` (the time they cover, summed).
-    Slide and origin travel as metadata of `first_frame`. Raises ValueError for a slide below 1 µs.
+    k · slide_us`), the bucket's fields (on a folded row only n, total, low, high, low_n, high_n, gap, doubt, first and
+    the times mean anything), KNOWN_TO_LIE, SURE, `buckets` (how many were folded) and `span_us` (the time they cover,
+    summed). Slide and origin travel as metadata of `first_frame`. Raises ValueError for a slide below 1 µs.
     """
     if slide_us < 1:
         raise ValueError(f"slide_us is {slide_us}: a frame must be at least 1 us long")
     metadata = {"slide_us": slide_us, "origin_us": origin_us}
     placed = _placed(buckets, slide_us, origin_us)
     ordered = placed.repartition("device", "stream").sortWithinPartitions(*_KEYS, "first")
-    folded = ordered.select("*", *_of_the_group()).groupBy(*_KEYS).agg(*_aggregates()).drop("single")
+    folded = ordered.select("*", *_of_the_group()).groupBy(*_KEYS).agg(*_aggregates()).drop("single", "in_doubt")
     return folded.withColumn("first_frame", sf.col("first_frame").alias("first_frame", metadata=metadata))
 
 
@@ -50,8 +54,11 @@ def _placed(buckets: DataFrame, slide_us: int, origin_us: int) -> DataFrame:
         *OWNER,
         *BUCKET_FIELDS,
         *_bounds(),
+        _sure("low", sf.least).alias("sure_low"),
+        _sure("high", sf.greatest).alias("sure_high"),
         first.alias("first_frame"),
         last.alias("last_frame"),
+        (sf.col("doubt") > 0).alias("in_doubt"),
         single.alias("single"),
     )
 
@@ -74,6 +81,23 @@ def _bounds() -> list[Column]:
         sf.nanvl(logs, mean),
     ]
     return [sf.when(n > 0, of).alias(name) for name, of in zip(KNOWN_TO_LIE, bounds, strict=True)]
+
+
+def _sure(name: str, pick: Callable[..., Column]) -> Column:
+    """The extreme of one bucket that is there whichever of its readings are repeats.
+
+    It may be lost where all places of it are in doubt. Then the next one is known where one reading is, else the
+    other extreme, as long as any reading is certain.
+    """
+    doubt, often, none = sf.col("doubt"), sf.col(f"{name}_n"), sf.lit(math.inf if name == "low" else -math.inf)
+    beside = pick(f"{name}_pre", f"{name}_suf")  # NaN, where one is not known, is greater than all
+    known = ~sf.isnan(f"{name}_pre") & ~sf.isnan(f"{name}_suf")
+    return (
+        sf.when((doubt == 0) | (often > doubt), sf.col(name))
+        .when((doubt == 1) & (often == 1) & (sf.col("n") > 1) & known, beside)
+        .when(sf.col("n") > doubt, sf.col("high" if name == "low" else "low"))
+        .otherwise(none)
+    )
 
 
 def _of_the_group() -> list[Column]:
@@ -102,7 +126,9 @@ def _aggregates() -> list[Column]:
     return [
         *(sf.min(name).alias(name) for name in ("first", "t_first")),
         sf.max("t_last").alias("t_last"),
-        *(sf.sum(name).alias(name) for name in ("n", "total", "gap")),
+        *(sf.sum(name).alias(name) for name in ("n", "total", "gap", "doubt")),
+        sf.min(SURE[0]).alias(SURE[0]),
+        sf.max(SURE[1]).alias(SURE[1]),
         sf.min("low").alias("low"),
         sf.max("high").alias("high"),
         *(sf.max(name).alias(name) for name in BUCKET_FIELDS if name not in _FOLDED),

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from sluicegate_cloud import quality, sinks
+from sluicegate_cloud import alarms, quality, sinks
 from sluicegate_cloud.dedupe import PROBLEMS, catalogue
 from sluicegate_cloud.errors import SourceError, SparkError
 from sluicegate_cloud.feed.access import require_access, why_empty
@@ -115,7 +115,9 @@ def _summary(
     streams = list(quality.completeness(tallied))
     windows = sinks.read_windows(out, ["count_high", *(f"{name}_exact" for name in aggregates)])
     shares = quality.exact_shares(windows, aggregates)
-    return {"documents": counts, "windows": shares, "devices": quality.by_device(streams), "streams": streams}
+    raised = alarms.alarms(tallied)
+    known = {"devices": quality.by_device(streams), "streams": streams, "alarms": raised[: alarms.NAMED]}
+    return {"documents": counts, "windows": shares, **known, "alarms_in_all": len(raised)}
 
 
 def _explained(error: Exception) -> SparkError:
@@ -149,6 +151,16 @@ def table(summary: dict[str, Any]) -> Iterator[str]:
         yield f"  {problem['fate']}: {problem['path']}: {problem['reason']}"
     if (more := sum(documents[kind] for kind in PROBLEMS) - 5) > 0:
         yield f"  … and {more:,} more, see summary.json"
+    yield from _alarms(summary)
+
+
+def _alarms(summary: dict[str, Any]) -> Iterator[str]:
+    for alarm in summary["alarms"][:5]:
+        keys = f", keys {', '.join(key[:8] + '…' for key in alarm['keys'])}" if alarm["keys"] else ""
+        place = f"{alarm['device']}, {alarm['stream']}{keys}"
+        yield f"ALARM {place}: {alarm['text']} ({alarm['readings']:,} readings, as {alarm['ids'][0]})"
+    if (more := summary["alarms_in_all"] - 5) > 0:
+        yield f"  … and {more:,} more alarms, see summary.json"
 
 
 def _short(name: str) -> str:

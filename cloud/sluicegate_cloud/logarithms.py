@@ -14,7 +14,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.bounds import Cut
+from sluicegate_cloud.doubt import Removed
 from sluicegate_cloud.grid import Columns, Floats, Ints
+from sluicegate_cloud.inside import Inside
 from sluicegate_cloud.sliding import add_at, greatest_at
 
 if TYPE_CHECKING:
@@ -31,11 +33,26 @@ def inside(stream: Stream, out: Columns) -> None:
     """Fill in what the buckets inside add; NaN where one of them has no logarithms."""
     base, some = ln(out["ref"]), out["n"] > 0
     for name in ("log_low", "log_high"):
-        out[name] = np.where(some, stream.fold(stream.rows[name], np.add, 0.0) - out["n"] * base, 0.0)
+        out[name] = np.where(some, stream.certain.fold(stream.certain.rows[name], np.add, 0.0) - out["n"] * base, 0.0)
     ends = (np.abs(ln(out[name])) for name in ("min_possible", "max_possible"))
     centers = np.abs(ln(stream.rows["center"]))
     center = float(np.max(centers, initial=0.0, where=np.isfinite(centers)))
     out["log_reach"] = np.fmax(np.fmax(np.where(some, np.fmax(*ends), 0.0), np.abs(base)), center)
+
+
+def doubtful(held: Inside, center: float, out: Columns, removed: Removed) -> None:
+    """Add what buckets in doubt may; NaN where one of them has no logarithms."""
+    base, some = ln(out["ref"]), removed.n > 0
+    sums = (held.fold(held.rows[f"log_{end}"], np.add, 0.0) for end in ("low", "high"))
+    low, high = (np.where(some, total - removed.n * base, 0.0) for total in sums)
+    least, greatest = (ln(np.where(some, of, 1.0)) for of in (removed.least, removed.greatest))
+    off = np.where(some, removed.most * np.maximum(greatest - base, 0.0), 0.0)
+    more = np.where(some, removed.most * np.maximum(base - least, 0.0), 0.0)
+    out["part_log_low"] += low - off
+    out["part_log_high"] += high + more
+    out["part_log"] += (low + high) / 2
+    reach = np.fmax(np.abs(least), np.abs(greatest))
+    out["log_reach"] = np.where(some, np.fmax(out["log_reach"], reach), out["log_reach"])
 
 
 def add(stream: Stream, out: Columns, at: Ints, part: Cut) -> None:

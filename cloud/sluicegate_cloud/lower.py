@@ -147,8 +147,9 @@ def least_mean(parts: Columns, total: Floats, part: Floats, least: Floats) -> Fl
 
 
 def _quality(parts: Columns, count: NDArray[np.int64]) -> Columns:
-    known = count + parts["missing"]
-    complete = np.divide(count, known, out=np.full(known.shape, np.nan), where=known > 0)
+    certain = np.maximum(count - parts["doubt"], 0.0)  # a repeat is no reading: neither merged nor known to exist
+    known = certain + parts["missing"]
+    complete = np.divide(certain, known, out=np.where(count > 0, 1.0, np.nan), where=known > 0)
     buckets = parts["buckets"]
     resolution = np.divide(parts["span_us"], buckets, out=np.full(known.shape, np.nan), where=buckets > 0)
     return {"completeness": complete, "resolution_us": resolution, "buckets": buckets}

@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 
 from sluicegate_cloud.bounds import Cut
 from sluicegate_cloud.grid import Columns, Floats, Ints
+from sluicegate_cloud.inside import Inside
 from sluicegate_cloud.sliding import add_at
 
 if TYPE_CHECKING:
@@ -22,22 +23,39 @@ if TYPE_CHECKING:
 SUMS = ("min_n_low", "min_n_high", "max_n_low", "max_n_high")
 LEAST: tuple[str, ...] = ()
 GREATEST: tuple[str, ...] = ()
+Told = tuple[Floats, Floats, Floats]
 _SIDES = (("min", "low", 1.0), ("max", "high", -1.0))
 
 
 def inside(stream: Stream, out: Columns) -> None:
     """Fill in what the buckets inside have, their extremes being all there is so far."""
     for name, field, sign in _SIDES:
-        n, known = stream.rows["n"].astype(np.float64), stream.rows[f"{field}_n"].astype(np.float64)
-        counts = np.where(known < 0, 1.0, known), np.where(known < 0, n, known)
-        extreme, low, high = _with_pairs(stream, sign * stream.rows[field], counts)
-        out[f"_{name}"], out[f"{name}_n_low"], out[f"{name}_n_high"] = extreme, low, high
+        told = _told(stream.certain, field, sign)
+        if stream.doubtful is not None:
+            told = _with_doubt(told, stream.doubtful, field, sign, out["n"])
+        out[f"_{name}"], out[f"{name}_n_low"], out[f"{name}_n_high"] = told
 
 
-def _with_pairs(stream: Stream, values: Floats, counts: tuple[Floats, Floats]) -> tuple[Floats, Floats, Floats]:
+def _told(held: Inside, field: str, sign: float) -> Told:
+    """By what each row says of its extreme; of those in doubt all may be repeats but the last that is certain."""
+    n, known, doubt = (held.rows[name].astype(np.float64) for name in ("n", f"{field}_n", "doubt"))
+    counts = np.maximum(np.where(known < 0, 1.0, known) - doubt, 0.0), np.where(known < 0, n, known)
+    return _with_pairs(held, sign * held.rows[field], counts)
+
+
+def _with_doubt(certain: Told, held: Inside, field: str, sign: float, n: Ints) -> Told:
+    """Both; where a repeat may be all that has the extreme, another value's occurrences are what is asked for."""
+    (a, *ours), (b, *its) = certain, _told(held, field, sign)
+    least = np.minimum(a, b)
+    low, high = (np.where(a == least, x, 0.0) + np.where(b == least, y, 0.0) for x, y in zip(ours, its, strict=True))
+    lost = np.minimum(a, held.fold(sign * held.rows[f"sure_{field}"], np.minimum, np.inf)) > least
+    return least, np.where(lost, 0.0, low), np.where(lost, n + held.count(), high)
+
+
+def _with_pairs(held: Inside, values: Floats, counts: tuple[Floats, Floats]) -> Told:
     """(least value, counts of it) of each window's blocks and of the rows that cross a block's edge."""
-    row, at = stream.inside_pairs
-    before, *folded = stream.slide.fold_occurrences(values, counts)
+    row, at = held.pairs
+    before, *folded = held.slide.fold_occurrences(values, counts)
     least = before.copy()
     np.minimum.at(least, at, values[row])
     out = [np.where(before == least, count, 0.0) for count in folded]

@@ -1,6 +1,7 @@
 """How much of what exists was merged, and how exact it is: counts of documents, completeness, shares of exact windows.
 
-Completeness is readings merged / readings that ordinals and the source's sequence numbers say exist.
+Completeness is readings merged / readings known to exist: by ordinals, by the source's sequence numbers, and in
+documents that are left out. Readings in doubt may be repeats, so that both are taken without them: it is at least that.
 """
 
 from __future__ import annotations
@@ -13,26 +14,31 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from sluicegate_cloud.dedupe import COPY, PROBLEMS, USED
+from sluicegate_cloud.schema import COPY, PROBLEMS, USED
 
 #: Problems named in a summary; all of them are counted.
 NAMED = 100
 
 
-def tally(documents: DataFrame) -> list[dict[str, Any]]:
-    """One row per device, stream and fate: `files`, `bytes`, `readings`, `gap`, `buckets`, `first_us`, `last_us`.
+#: What a row of `tally` is told by.
+TOLD_BY = ("device", "stream", "incarnation", "key", "fate")
 
-    `documents` as `dedupe.catalogue` gives them; refused ones belong to no stream. Runs one Spark job.
+
+def tally(documents: DataFrame) -> list[dict[str, Any]]:
+    """One row per TOLD_BY: `files`, `bytes`, `readings`, `buckets`, `gap`, `doubt`, `hole`, `first_us`, `last_us`.
+
+    And `id`, that of one of them. `documents` as `dedupe.catalogue` gives them; refused ones belong to no stream. Runs
+    one Spark job.
     """
-    rows = documents.groupBy("device", "stream", "fate").agg(
+    rows = documents.groupBy(*TOLD_BY).agg(
         sf.count("*").alias("files"),
         sf.sum("size").alias("bytes"),
-        *(sf.sum(name).alias(name) for name in ("readings", "buckets")),
-        (sf.sum("gap") + sf.sum("hole")).alias("gap"),
+        *(sf.sum(sf.coalesce(name, sf.lit(0))).alias(name) for name in ("readings", "buckets", "gap", "doubt", "hole")),
         sf.min("t_first").alias("first_us"),
         sf.max("t_last").alias("last_us"),
+        sf.min("id").alias("id"),
     )
-    return sorted((row.asDict() for row in rows.collect()), key=lambda row: (row["device"] or "", row["stream"] or ""))
+    return sorted((row.asDict() for row in rows.collect()), key=lambda row: tuple(row[name] or "" for name in TOLD_BY))
 
 
 def document_counts(tallied: Iterable[dict[str, Any]]) -> dict[str, int]:
@@ -46,22 +52,32 @@ def document_counts(tallied: Iterable[dict[str, Any]]) -> dict[str, int]:
     return counts
 
 
-def completeness(tallied: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Per device and stream: `readings`, `missing`, `completeness`, `buckets`, `first_us` and `last_us`."""
+def completeness(tallied: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Per device and stream in use: `readings`, `missing`, `doubt`, `completeness`, `buckets`, first and last time."""
+    streams: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in tallied:
-        if row["fate"] == USED:
-            kept = {name: row[name] for name in ("device", "stream", "readings", "buckets", "first_us", "last_us")}
-            yield kept | _complete(row["readings"], max(row["gap"], 0))
+        streams.setdefault((row["device"], row["stream"]), []).append(row)
+    for (device, stream), mine in streams.items():
+        used = [row for row in mine if row["fate"] == USED]
+        if not used:
+            continue
+        readings, doubt, gap, buckets = (
+            sum(row[name] for row in used) for name in ("readings", "doubt", "gap", "buckets")
+        )
+        missing = max(gap + sum(row["hole"] for row in mine), 0)
+        times = {"first_us": min(row["first_us"] for row in used), "last_us": max(row["last_us"] for row in used)}
+        told = {"device": device, "stream": stream, "readings": readings, "buckets": buckets}
+        yield told | times | _complete(readings, missing, doubt)
 
 
 def by_device(streams: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The completeness of each device over all its streams."""
     totals: dict[str, list[int]] = {}
     for stream in streams:
-        total = totals.setdefault(stream["device"], [0, 0])
-        total[0] += stream["readings"]
-        total[1] += stream["missing"]
-    return [{"device": device, "readings": held} | _complete(held, gone) for device, (held, gone) in totals.items()]
+        total = totals.setdefault(stream["device"], [0, 0, 0])
+        for i, name in enumerate(("readings", "missing", "doubt")):
+            total[i] += stream[name]
+    return [{"device": device, "readings": total[0]} | _complete(*total) for device, total in totals.items()]
 
 
 def exact_shares(windows: pa.Table, aggregates: Sequence[str]) -> dict[str, Any]:
@@ -72,11 +88,15 @@ def exact_shares(windows: pa.Table, aggregates: Sequence[str]) -> dict[str, Any]
 
 
 def problems(documents: DataFrame, limit: int = NAMED) -> list[dict[str, Any]]:
-    """The first that were not used as they came: `fate` (refused, conflict, overlap), `path`, `id`, `reason`."""
-    troubled = documents.where(sf.col("fate").isin(*PROBLEMS)).select("fate", "path", "id", "reason")
+    """The first that were not used as they came: `fate` (refused, conflict, overlap), `path`, `id`, `device`, `reason`.
+
+    Of a refused one `id` and `device` are what it claims, null where it says nothing that can be read.
+    """
+    troubled = documents.where(sf.col("fate").isin(*PROBLEMS)).select("fate", "path", "id", "device", "reason")
     return [row.asDict() for row in troubled.orderBy("fate", "path").limit(limit).collect()]
 
 
-def _complete(readings: int, missing: int) -> dict[str, Any]:
-    known = readings + missing
-    return {"missing": missing, "completeness": readings / known if known else None}
+def _complete(readings: int, missing: int, doubt: int) -> dict[str, Any]:
+    certain = readings - doubt
+    share = certain / (certain + missing) if certain + missing else 1.0 if readings else None
+    return {"missing": missing, "doubt": doubt, "completeness": share}

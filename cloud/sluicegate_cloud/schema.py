@@ -35,14 +35,22 @@ BUCKET_FIELDS = {
     "log_total": "double",
     "log_pre_low": "double",
     "log_pre_high": "double",
+    "doubt": "bigint",
 }
 
 #: What frames add to a bucket's fields: between which values Σ (x − mean)² and Σ ln x lie, also where a bucket of
 #: format 1 does not say (NaN: there is no geometric mean).
 KNOWN_TO_LIE = ("m2_low", "m2_high", "log_low", "log_high")
 
-#: Whose bucket it is.
-OWNER = {"device": "string", "stream": "string", "incarnation": "string", "center": "double"}
+#: The extremes that are there whichever readings in doubt are repeats; ∓∞ where none is certain.
+SURE = ("sure_low", "sure_high")
+
+#: What becomes of a document, and which fates somebody should look into.
+USED, COPY, REFUSED, CONFLICT, OVERLAP = "used", "copy", "refused", "conflict", "overlap"
+PROBLEMS = (REFUSED, CONFLICT, OVERLAP)
+
+#: Whose bucket it is. `key`: of the place it was taken at, null where the document does not say.
+OWNER = {"device": "string", "stream": "string", "incarnation": "string", "key": "string", "center": "double"}
 
 
 def ddl(*fields: dict[str, str]) -> str:

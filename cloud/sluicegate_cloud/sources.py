@@ -83,8 +83,8 @@ def check_keep(gateways: Sequence[Gateway], keep: str | Path | None) -> None:
 
 
 def buckets_of(documents: DataFrame) -> DataFrame:
-    """The documents in use (`dedupe.catalogue`) as rows of buckets and holes (`schema.BUCKETS`)."""
-    return documents.where(sf.col("fate") == USED).mapInArrow(unpack, BUCKETS)
+    """The documents in use (`dedupe.catalogue`) as rows of buckets, and what is missing as holes (`schema.BUCKETS`)."""
+    return documents.where((sf.col("fate") == USED) | (sf.col("hole") > 0)).mapInArrow(unpack, BUCKETS)
 
 
 def require_no_problems(documents: DataFrame) -> None:

@@ -25,7 +25,9 @@ from pyspark.sql import Column, Window
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.bounds import Cut, Ends, Line
+from sluicegate_cloud.doubt import Removed
 from sluicegate_cloud.grid import Columns, Floats, Ints
+from sluicegate_cloud.inside import Inside
 from sluicegate_cloud.sliding import add_at, greatest_at
 
 if TYPE_CHECKING:
@@ -43,23 +45,29 @@ GREATEST = ("reach", "near")
 
 def inside(stream: Stream, out: Columns) -> None:
     """Fill in what the buckets inside add; `out` has `n`, `ref` and `total` of them already."""
-    rows, ref = stream.rows, out["ref"]
-    n, total = rows["n"].astype(np.float64), rows["total"] + rows["n"] * (rows["center"] - stream.center)
-    own = stream.slide.fold_squares(n, total, rows["m2_low"])
-    squares = _with_pairs(stream, n, total, own)
-    mean = np.divide(out["total"], out["n"], out=np.zeros_like(ref), where=out["n"] > 0)
-    out["squares_low"] = squares + out["n"] * mean * mean
-    out["squares_high"] = out["squares_low"] + stream.fold(rows["m2_high"] - rows["m2_low"], np.add, 0.0)
-    reach = np.maximum(np.abs(rows["center"].max() - ref), np.abs(rows["center"].min() - ref))
+    ref, centers = out["ref"], stream.rows["center"]
+    out["squares_low"], out["squares_high"] = around(stream.certain, stream.center, ref, out["n"], out["total"])
+    reach = np.maximum(np.abs(centers.max() - ref), np.abs(centers.min() - ref))
     for name in ("min_possible", "max_possible"):
         reach = np.maximum(reach, np.where(np.isfinite(out[name]), np.abs(out[name] - ref), 0.0))
     out["reach"] = reach
     out["near"] = _estimate(stream, out)
 
 
+def around(held: Inside, center: float, ref: Floats, n: Ints | Floats, total: Floats) -> tuple[Floats, Floats]:
+    """Least and greatest Σ (x − ref)² of each window's rows: `n` readings with Σ (x − ref) = `total`."""
+    mean = np.divide(total, n, out=np.zeros_like(ref), where=n > 0)
+    low = held.squares(center) + n * mean * mean
+    return low, low + held.fold(held.rows["m2_high"] - held.rows["m2_low"], np.add, 0.0)
+
+
 def _estimate(stream: Stream, out: Columns) -> Floats:
     """The interpolated variance; any number is certain, one near it is sharp."""
     count, squares = out["n"].astype(np.float64), out["squares_low"].copy()
+    if stream.doubtful is not None:
+        more, center, ref = stream.doubtful.count(), stream.center, out["ref"]
+        total = stream.doubtful.sum_around(center) + more * (center - ref)
+        count, squares = count + more, squares + around(stream.doubtful, center, ref, more, total)[0]
     for at, part in stream.cuts():
         add_at(count, at, part.count)
         add_at(squares, at, _likely(part, out["ref"][at]))
@@ -73,19 +81,13 @@ def _likely(part: Cut, ref: Floats) -> Floats:
     return np.asarray(part.count * ((rows["m2_low"] + rows["m2_high"]) / (2 * n) + off * off))
 
 
-def _with_pairs(stream: Stream, n: Floats, total: Floats, own: tuple[Floats, Floats, Floats]) -> Floats:
-    """Σ (x − mean)² of each window's blocks and of the rows that cross a block's edge, around the mean of both."""
-    row, at = stream.inside_pairs
-    count, added, squares = own
-    n_all, total_all = count.copy(), added.copy()
-    add_at(n_all, at, n[row])
-    add_at(total_all, at, total[row])
-    mean = np.divide(total_all, n_all, out=np.zeros_like(n_all), where=n_all > 0)
-    apart = np.divide(added, count, out=mean.copy(), where=count > 0) - mean
-    out = squares + count * apart * apart
-    off = total[row] / n[row] - mean[at]
-    add_at(out, at, stream.rows["m2_low"][row] + n[row] * off * off)
-    return np.asarray(out)
+def doubtful(held: Inside, center: float, out: Columns, removed: Removed) -> None:
+    """Add what buckets in doubt may: all their readings, or all but `removed.most` of any value they have."""
+    ref, near, n = out["ref"], out["near"], removed.n
+    low, high = around(held, center, ref, n, removed.total)
+    out["off_low"] += low - n * near - removed.most * np.maximum(removed.far**2 - near, 0.0)
+    out["off_high"] += high - n * near + removed.most * near
+    out["part_estimate"] += (low + high) / 2
 
 
 def add(stream: Stream, out: Columns, at: Ints, part: Cut) -> None:

@@ -20,11 +20,12 @@ from sluicegate_cloud.frames import frame_times
 from sluicegate_cloud.grid import Columns, Grid
 from sluicegate_cloud.lower import lower
 from sluicegate_cloud.names import AGGREGATES, ALL, ENDS
-from sluicegate_cloud.schema import ddl
+from sluicegate_cloud.schema import SURE, ddl
 
 _HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
 _ARROW = {"bigint": pa.int64()}
-_NOT_READ = ("device", "stream")
+_WHOSE = ("device", "stream")
+_NOT_READ = (*_WHOSE, "key")
 #: Windows that travel to the JVM at a time, about 8 MB: it takes them one batch after the other.
 _BATCH_ROWS = 1 << 15
 
@@ -85,7 +86,7 @@ def _stream_function(grid: Grid, needed: Sequence[ModuleType]) -> Callable[[pa.T
         }
         axis, parts = components(_without_nulls(rows), grid, needed=needed)
         start = grid.start_us(axis)
-        owner = {name: pa.repeat(table.column(name)[0], axis.size) for name in _NOT_READ}
+        owner = {name: pa.repeat(table.column(name)[0], axis.size) for name in _WHOSE}
         times = {"window_start": start, "window_end": start + grid.width * grid.slide_us}
         whole = pa.table({**owner, **times, **{name: parts[name] for name in _kinds(needed)}})
         return pa.Table.from_batches(whole.to_batches(_BATCH_ROWS), whole.schema)
@@ -95,7 +96,9 @@ def _stream_function(grid: Grid, needed: Sequence[ModuleType]) -> Callable[[pa.T
 
 def _without_nulls(rows: Columns) -> Columns:
     """Extremes of a hole are null; every other field of the contract is always there."""
-    return {name: np.nan_to_num(of) if name in ("low", "high") else of for name, of in rows.items()}
+    return {
+        name: np.where(np.isnan(of), 0.0, of) if name in ("low", "high", *SURE) else of for name, of in rows.items()
+    }
 
 
 def _with_fleet(parts: DataFrame, needed: Sequence[ModuleType]) -> DataFrame:

@@ -34,6 +34,8 @@ MAX_BUCKETS = 2**16
 MAX_ID = 250  # bytes: Couchbase's limit of a key
 _TOTALS = ("first", "readings", "buckets", "t_first", "t_last", "gap")
 KEYS = ("type", "format", "id", "device", "stream", "incarnation", "center", *_TOTALS, "codec", "crc32", "data")
+#: As `encode` writes them, with those that a document may lack.
+ORDER = (*KEYS[:6], "key", *KEYS[6:], "health")
 _CHECKED = struct.Struct("<d6q")
 _LOGARITHM = 2048.0  # no ln x − ln center is greater
 _INCARNATION = re.compile("[0-9a-f]{16}")

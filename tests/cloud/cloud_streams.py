@@ -35,6 +35,7 @@ def fold(readings: Sequence[Reading], center: float, first: int, gap: int = 0, f
         row[f"{name}_o_first"], row[f"{name}_o_last"] = first + at[0], first + at[-1]
     ordered = int(times == sorted(times))
     row |= {"x_first": values[0], "x_last": values[-1], "gap": gap, "flags": ordered if flags is None else flags}
+    row["doubt"] = 0
     return row | _beside(values) | _logarithms(values, center)
 
 
@@ -73,7 +74,7 @@ class Stream:
 
     def rows(self) -> list[Row]:
         """The bucket rows as `read_buckets` gives them."""
-        head = {"device": self.device, "stream": self.name}
+        head = {"device": self.device, "stream": self.name, "key": None}
         return [
             {**head, "incarnation": number, "center": center, "chunk": "", **row}
             for number, center, rows in self.incarnations
@@ -128,7 +129,7 @@ def frame_rows(buckets: Sequence[Row], slide: int, origin: int = 0) -> dict[str,
     kept: dict[tuple[Any, ...], Row] = {}
     for bucket in buckets:
         first, last = ((bucket[name] - origin) // slide for name in ("t_first", "t_last"))
-        key = (bucket["incarnation"], first, last, bucket["first"] if first < last else None)
+        key = (bucket["incarnation"], first, last, bucket["doubt"] > 0, bucket["first"] if first < last else None)
         row = {
             **bucket,
             "first_frame": first,
@@ -136,10 +137,26 @@ def frame_rows(buckets: Sequence[Row], slide: int, origin: int = 0) -> dict[str,
             "buckets": 1,
             "span_us": bucket["t_last"] - bucket["t_first"],
             **_known_to_lie(bucket),
+            **sure(bucket),
         }
         kept[key] = _merged(kept[key], row) if key in kept else row
-    names = [name for name in next(iter(kept.values())) if name not in ("device", "stream", "chunk")]
+    names = [name for name in next(iter(kept.values())) if name not in ("device", "stream", "key", "chunk")]
     return {name: np.array([row[name] for row in kept.values()]) for name in names}
+
+
+def sure(row: Row) -> Row:
+    """The extremes that are there whichever `doubt` readings of the bucket are left out."""
+    out: Row = {}
+    for name, other, pick, none in (("low", "high", min, math.inf), ("high", "low", max, -math.inf)):
+        doubt, often = row["doubt"], row.get(f"{name}_n", 0)
+        beside = [row.get(f"{name}_{side}", math.nan) for side in ("pre", "suf")]
+        if doubt == 0 or often > doubt:
+            out[f"sure_{name}"] = row.get(name, 0.0)
+        elif doubt == 1 and often == 1 and row["n"] > 1 and not any(map(math.isnan, beside)):
+            out[f"sure_{name}"] = pick(beside)
+        else:
+            out[f"sure_{name}"] = row[other] if row["n"] > doubt else none
+    return out
 
 
 def _known_to_lie(row: Row) -> Row:
@@ -171,7 +188,9 @@ def _merged(one: Row, two: Row) -> Row:
     for name, sign in (("low", 1), ("high", -1)):
         tied = [row[f"{name}_n"] for row in (one, two) if sign * row[name] == min(sign * one[name], sign * two[name])]
         out[f"{name}_n"] = -1 if min(tied) < 0 else sum(tied)
-    for name in ("n", "total", "gap", "buckets", "span_us"):
+    for name, pick in (("sure_low", min), ("sure_high", max)):
+        out[name] = pick(one[name], two[name])
+    for name in ("n", "total", "gap", "buckets", "span_us", "doubt"):
         out[name] = one[name] + two[name]
     for name in ("low", "t_first", "first"):
         out[name] = min(one[name], two[name])

@@ -82,7 +82,7 @@ def test_the_fleets_mean_is_as_sharp_as_its_devices(spark: Any) -> None:
     rng, rows = random.Random(1), []
     for device in range(6):
         readings, center = [(i * 10, 70.0 + rng.gauss(0, 1)) for i in range(3_000)], 70.0 + 50.0 * (device - 3)
-        head = {"device": str(device), "stream": "s", "incarnation": "0", "center": center, "chunk": ""}
+        head = {"device": str(device), "stream": "s", "incarnation": "0", "key": None, "center": center, "chunk": ""}
         rows += [{**head, **fold(readings[at : at + 70], center, at)} for at in range(0, 3_000, 70)]
     windows = sliding_windows(merge_frames(bucket_frame(spark, rows), 1_000), 10).toPandas()
     inner = windows[(windows.window_start > 2_000) & (windows.window_end < 28_000)]
@@ -128,7 +128,7 @@ def test_frames_fold_inside_and_keep_what_crosses(spark: Any) -> None:
     from sluicegate_cloud.frames import merge_frames
 
     spans = [(0, 100), (200, 300), (400, 999), (1_000, 2_500), (2_600, 2_700)]
-    head = {"device": "d", "stream": "s", "incarnation": "0", "center": 1.0, "chunk": ""}
+    head = {"device": "d", "stream": "s", "incarnation": "0", "key": None, "center": 1.0, "chunk": ""}
     rows = [{**head, **fold([(a, 1.0), (b, 2.0)], 1.0, 2 * i, gap=i)} for i, (a, b) in enumerate(spans)]
     frames = merge_frames(bucket_frame(spark, rows), 1_000).orderBy("first_frame", "last_frame").collect()
     assert [(f.first_frame, f.last_frame, f.buckets, f.n, f.gap, f.span_us) for f in frames] == [
@@ -143,7 +143,7 @@ def test_frames_and_windows_are_planned_with_code_generation(spark: Any, capsys:
     from sluicegate_cloud.frames import merge_frames
     from sluicegate_cloud.windows import sliding_windows
 
-    head = {"device": "d", "stream": "s", "incarnation": "0", "center": 1.0, "chunk": ""}
+    head = {"device": "d", "stream": "s", "incarnation": "0", "key": None, "center": 1.0, "chunk": ""}
     frames = merge_frames(bucket_frame(spark, [{**head, **fold([(0, 1.0)], 1.0, 0)}]), 1_000)
     windows = sliding_windows(frames, 3)
     windows.collect()

@@ -80,12 +80,17 @@ def test_pages_stay_near_what_they_aim_at(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_page_over_its_bound_is_asked_for_in_smaller_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is passed over; a single row that is too large stops the read and says so."""
+    """Nothing is passed over; a single row whose document is too large comes without it, to be asked for by itself."""
     monkeypatch.setattr(changes, "MOST", 50_000)
     with scripted(feed([row(number, 20_000) for number in range(1, 30)])) as server:
         assert read(server)[0] == [*range(1, 30)]
-    with scripted(feed([row(1, 60_000)])) as server, pytest.raises(GatewayError, match="a single row has"):
-        read(server)
+    large = row(1, 60_000)
+    alone = Answer({"results": [{"seq": 1, "id": large["id"]}], "last_seq": "1"})
+    end = Answer({"results": [], "last_seq": "1"})
+    with scripted(feed([large]), feed([large]), feed([large]), feed([large]), alone, end) as server:
+        assert read(server)[0] == [1]
+        assert [query["limit"] for _, query, _ in server.asked[:5]] == ["64", "16", "4", "1", "1"]
+        assert "include_docs" not in server.asked[4][1]
 
 
 def test_a_users_own_row_is_no_document() -> None:

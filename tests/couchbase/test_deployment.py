@@ -113,11 +113,3 @@ def test_no_secret_is_in_the_files() -> None:
     assert '"password": "${GATEWAY_SERVER_PASSWORD}"' in bootstrap
     assert 'skip_verify": false' in bootstrap
     json.loads(bootstrap.replace("${COUCHBASE_TLS}", "true"))
-
-
-def test_python_and_the_sync_function_agree_on_the_shards() -> None:
-    """One number, in the two languages that use it."""
-    told = re.search(r"var SHARDS = (\d+);", (DEPLOY / "sync.js").read_text())
-    assert told is not None
-    assert int(told[1]) == provision.SHARDS == len(databases.SHARDS)
-    assert "$(seq 0 15)" in (DEPLOY / "configure.sh").read_text()

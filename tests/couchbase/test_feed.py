@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="reading the feed into Spark needs the extra `cloud`")
 pytest.importorskip("msgspec", reason="pushing to the gateway needs the extra `agent`")
+import pyarrow as pa
 import pyarrow.parquet as pq
 from chunked import document, target
 from gateway.proxy import Proxy
@@ -24,8 +25,9 @@ from gateway.stand_in import StandIn
 from gateway import Gateway, databases
 from sluicegate_agent.sync.contract import Document
 from sluicegate_cloud import dedupe, sources
+from sluicegate_cloud.documents import bucket_rows
 from sluicegate_cloud.errors import GatewayError, SinkError, SourceError
-from sluicegate_cloud.feed import changes, client, keep
+from sluicegate_cloud.feed import changes, client, keep, rows
 from sluicegate_cloud.feed import gateway as places
 from sluicegate_cloud.feed.gateway import Gateway as Place
 
@@ -361,3 +363,53 @@ def test_a_reader_without_the_role_is_told_so(spark: Any, one_gateway: Gateway, 
     reader.write_text(json.dumps({"user": "board-2", "password": databases.PASSWORD}))
     with pytest.raises(SourceError, match="lacks the role `reader`"):
         job.merge([url(one_gateway)], tmp_path / "out", 3_600_000_000, 3_600_000_000)
+
+
+HOSTILE = {"5000-digits": "9" * 5_000, "990-deep": "[" * 985 + "]" * 985}
+
+
+def test_documents_that_no_json_reader_reads_do_not_stop_the_feed(real_gateway: Gateway) -> None:
+    """A gateway whose database takes anything: the others come, these are rows with their id, device and reason."""
+    real_gateway.purge()  # type: ignore[attr-defined]
+    good = some(150)
+    push(real_gateway, *good[:75], database=databases.PLAIN)
+    for name, value in HOSTILE.items():
+        one = target(real_gateway.public_url, databases.PLAIN, "board-2", basic=True)
+        told = json.dumps({"type": "sluicegate.chunk", "health": {"a": "@"}}).replace('"@"', value).encode()
+        headers = one.login.headers(one.connection) | {"Content-Type": "application/json"}
+        assert one.connection.ask("PUT", f"/board-2::s::0::{name}", [told], headers).status == 201
+    push(real_gateway, *good[75:], database=databases.PLAIN)
+    with client.Client(Place.at(url(real_gateway, databases.PLAIN))) as one_client:
+        pages = changes.pages(one_client, "all")
+        found = [row for batch in rows.batches(one_client, pages) for row in batch.to_pylist()]
+    assert {row["id"] for row in found if row["reason"] is None} == {one.id for one in good}
+    refused = {row["id"]: row for row in found if row["reason"] is not None}
+    deep, digits = (f"board-2::s::0::{name}" for name in ("990-deep", "5000-digits"))
+    assert {deep} <= refused.keys() <= {deep, digits}  # over rosmar a gateway's own feed drops the second
+    assert {row["device"] for row in refused.values()} == {"board-2"}
+    assert "nested too deeply" in refused[deep]["reason"]
+    assert digits not in refused or "5000 digits" in refused[digits]["reason"]
+
+
+def test_what_an_older_version_kept_is_merged_with_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files without the columns that came since, buckets without doubt: gathered into one file, and read."""
+    monkeypatch.setattr(keep, "MOST_FILES", 1)
+    with StandIn() as gateway:
+        push(gateway, *some(20))
+        first = refreshed(gateway, tmp_path)
+        place = tmp_path / "keep" / keep.FOLDER
+        for name in (name for names in first.files.values() for name in names):
+            table = pq.read_table(place / name)
+            packed = [data[: len(data) // 32 * 31] for data in table["packed"].to_pylist()]
+            older = table.drop(["key", "doubt", "content", "packed"]).append_column(
+                "packed", pa.array(packed, pa.binary())
+            )
+            pq.write_table(older, place / name)
+        push(gateway, *some(20, 20))
+        kept = refreshed(gateway, tmp_path)
+    assert held(tmp_path, kept) == once(*some(40))
+    tables = [pq.read_table(place / name) for names in kept.files.values() for name in names]
+    batches = [keep._as_now(batch) for table in tables for batch in table.to_batches()]
+    buckets = [row for batch in batches for row in bucket_rows(batch).to_pylist()]
+    assert sorted(row["first"] for row in buckets) == [*range(0, 1_280, 8)]
+    assert {row["doubt"] for row in buckets} == {0}

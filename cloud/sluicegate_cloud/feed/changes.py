@@ -1,4 +1,8 @@
-"""A channel of the changes feed, page by page: no row passed over, no page over its bound, resumable anywhere."""
+"""A channel of the changes feed, page by page: no row passed over, no page over its bound, resumable anywhere.
+
+A page that cannot be read, for its size or for a document in it, is asked for again in smaller ones; a row that cannot
+be read even alone comes without its document, which whoever decodes it then fetches, or sets aside, by itself.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from sluicegate_cloud.errors import GatewayError
-from sluicegate_cloud.feed.client import Client, TooLargeError
+from sluicegate_cloud.feed.client import Client, TooLargeError, UnreadableError
 
 #: Where a feed begins.
 BEGINNING = "0"
@@ -40,9 +44,11 @@ def pages(
     while True:
         try:
             rows, last = _page(client, channel, since, limit, documents=documents)
-        except TooLargeError as error:
-            limit = _fewer(limit, client, error)
-            continue
+        except (TooLargeError, UnreadableError) as error:
+            if limit > 1:
+                limit = max(1, limit // 4)
+                continue
+            rows, last = _alone(client, channel, since, error)
         kept = [row for row in rows if after is None or order(row["seq"]) <= after]
         yield Page([row for row in kept if not row["id"].startswith("_")], last)
         if len(rows) < limit or len(kept) < len(rows) or last == since or (after and order(last) >= after):
@@ -75,11 +81,13 @@ def newest(client: Client, channel: str, since: str, most: int | None = None) ->
 
 
 def document(client: Client, name: str) -> Row | None:
-    """One document by its id; None where there is none. Raises GatewayError."""
+    """One document by its id; None where there is none. Raises ValueError for one that is not read, GatewayError."""
     try:
-        found = client.get(quote(name, safe=""), {}, MOST)
+        found = client.get(quote(name, safe="", errors="surrogatepass"), {}, MOST)
     except TooLargeError as error:
-        raise GatewayError(f"{client.gateway.url}/{name}: {error}, at most {MOST} are read") from error
+        raise ValueError(f"it has {error}, at most {MOST} are read: its readings are missing here") from error
+    except UnreadableError as error:
+        raise ValueError(f"cannot be read: {error}: its readings are missing here") from error
     return found if isinstance(found, dict) else None
 
 
@@ -98,10 +106,12 @@ def _is_row(row: Any) -> bool:
     return isinstance(row, dict) and isinstance(row.get("id"), str) and "seq" in row
 
 
-def _fewer(limit: int, client: Client, error: TooLargeError) -> int:
-    if limit == 1:
-        raise GatewayError(f"{client.gateway.url}/_changes: a single row has {error}, at most {MOST} are read")
-    return max(1, limit // 4)
+def _alone(client: Client, channel: str, since: str, error: Exception) -> tuple[list[Row], str]:
+    """The one row that comes next, without its document, which was too large or unreadable."""
+    try:
+        return _page(client, channel, since, 1, documents=False)
+    except (TooLargeError, UnreadableError):
+        raise GatewayError(f"{client.gateway.url}/_changes: a single row cannot be read: {error}") from error
 
 
 def _following(limit: int, rows: list[Row]) -> int:

@@ -19,6 +19,8 @@ log = logging.getLogger("sluicegate.feed")
 TRIES, FIRST_DELAY, LONGEST_DELAY = 6, 0.5, 30.0
 #: Seconds a whole answer may take, however it trickles.
 LONGEST_ANSWER = 600.0
+#: Of an integer; the largest that a chunk may have has 19.
+MOST_DIGITS = 1_000
 _PIECE = 1 << 18
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
 #: What is said of a status that trying again would not change.
@@ -33,12 +35,20 @@ class TooLargeError(Exception):
     """Raised when an answer would be larger than the caller takes; nothing of it is held any more."""
 
 
+class UnreadableError(Exception):
+    """Raised when an answer came whole and cannot be read all the same: nested too deeply, or numbers without end."""
+
+
 class _PassingError(Exception):
     """Raised when trying again may help; `after`: seconds that the gateway asks to wait."""
 
     def __init__(self, said: str, after: float = 0.0) -> None:
         super().__init__(said)
         self.after = after
+
+
+class _NoJSONError(_PassingError):
+    """Raised when a whole answer is no JSON: a proxy's page, or a document that will not become any."""
 
 
 class Client:
@@ -66,7 +76,8 @@ class Client:
     def get(self, path: str, query: Mapping[str, str], most: int) -> Any:
         """The JSON at `path` below the database, of at most `most` bytes; None where there is no such document.
 
-        Raises TooLargeError, and GatewayError when the gateway refuses or did not answer within `tries`.
+        Raises TooLargeError, UnreadableError, and GatewayError when the gateway refuses or did not answer within
+        `tries`.
         """
         target = f"{self.gateway.root}/{path}" + (f"?{urlencode(query)}" if query else "")
         for left in range(self.tries - 1, -1, -1):
@@ -74,6 +85,8 @@ class Client:
                 return self._once(target, most, none_is_known=bool(path) and not path.startswith("_"))
             except _PassingError as error:
                 self.close()
+                if not left and isinstance(error, _NoJSONError):
+                    raise UnreadableError(str(error)) from error
                 if not left:
                     raise GatewayError(f"{self.gateway.url} did not answer in {self.tries} tries: {error}") from error
                 self._wait(self.tries - 1 - left, error)
@@ -148,9 +161,20 @@ def _bounded(response: http.client.HTTPResponse, most: int) -> bytes:
 
 def _parsed(body: bytes) -> Any:
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise _PassingError(f"its answer is no whole JSON ({error})") from error
+        return json.loads(body, parse_int=_integer)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise _NoJSONError(f"its answer is no whole JSON ({error})") from error
+    except RecursionError as error:
+        raise UnreadableError("it is nested too deeply") from error
+    except ValueError as error:
+        raise UnreadableError(str(error)) from error
+
+
+def _integer(digits: str) -> int:
+    """Reading an integer takes the square of its length."""
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"it has an integer of {len(digits)} digits, at most {MOST_DIGITS} are read")
+    return int(digits)
 
 
 def _said(error: Exception) -> str:

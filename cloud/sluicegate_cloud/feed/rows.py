@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from sluicegate import chunks
-from sluicegate_cloud.documents import document_batches
+from sluicegate_cloud.documents import Found, document_batches
 from sluicegate_cloud.feed.changes import Page, document
 from sluicegate_cloud.feed.client import Client
 
@@ -18,16 +18,14 @@ from sluicegate_cloud.feed.client import Client
 def batches(client: Client, pages: Iterator[Page]) -> Iterator[pa.RecordBatch]:
     """Rows of `documents.DOCUMENTS` of all pages. Raises GatewayError."""
     url = client.gateway.url
-    found = ((f"{url}/{row['id']}", _loader(client, row)) for page in pages for row in page.rows)
+    found = (
+        Found(f"{url}/{row['id']}", partial(_sealed, client, row), row["id"]) for page in pages for row in page.rows
+    )
     return document_batches(found)
 
 
-def _loader(client: Client, row: dict[str, Any]) -> Callable[[], bytes]:
-    """A feed's row as bytes when they are asked for, which may raise ValueError with the reason why there are none."""
-    return partial(_sealed, client, row)
-
-
 def _sealed(client: Client, row: dict[str, Any]) -> bytes:
+    """A feed's row as bytes. Raises ValueError with the reason why there are none, GatewayError."""
     body = row.get("doc")
     if row.get("deleted"):
         raise ValueError("deleted at the gateway: its readings are missing here")
@@ -49,7 +47,7 @@ def restored(body: dict[str, Any]) -> bytes:
 
     So that a copy from elsewhere is known as one. What no agent writes is left as it is, for `chunks` to refuse.
     """
-    known = {key: body[key] for key in (*chunks.KEYS, "health") if key in body}
+    known = {key: body[key] for key in chunks.ORDER if key in body}
     rest = {key: value for key, value in body.items() if key not in known and not key.startswith("_")}
     if type(known.get("center")) is int:
         known["center"] = _as_float(known["center"])

@@ -134,13 +134,17 @@ def _read(options: Mapping[str, str], partition: InputPartition) -> Iterator[pa.
 def _buckets(documents: Iterator[pa.RecordBatch], channel: str) -> Iterator[pa.RecordBatch]:
     """The buckets of what is a chunk; what is not is counted by its reason, and said in the worker's log."""
     refused: Counter[str] = Counter()
+    first: dict[str, str] = {}
     for batch in documents:
-        refused.update(batch.filter(pc.is_valid(batch["reason"]))["reason"].to_pylist())
+        left_out = batch.filter(pc.is_valid(batch["reason"]))
+        for reason, name in zip(left_out["reason"].to_pylist(), left_out["id"].to_pylist(), strict=True):
+            refused[reason] += 1
+            first.setdefault(reason, name)
         used = batch.filter(pc.is_null(batch["reason"]))
         if used.num_rows:
             yield bucket_rows(used)
     for reason, count in refused.most_common(20):
-        log.warning("%s: %d documents left out: %s", channel, count, reason)
+        log.warning("%s: %d documents left out, %s the first: %s", channel, count, first[reason], reason)
 
 
 def _least(one: Offset, other: Offset | None) -> Offset:
