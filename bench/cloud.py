@@ -41,7 +41,7 @@ def synthetic(spark: SparkSession, buckets: int, devices: int) -> DataFrame:
             names = pa.array([f"device-{i:05d}" for i in range(devices)]).take(pa.array(number // per_device))
             rows = batch.num_rows
             owner = {"device": names, "stream": pa.repeat("temp", rows), "incarnation": pa.repeat("0" * 16, rows)}
-            owner |= {"center": np.full(rows, 20.0)}
+            owner |= {"key": pa.nulls(rows, pa.string()), "center": np.full(rows, 20.0)}
             yield pa.RecordBatch.from_pydict({**owner, **columns, "chunk": pa.nulls(rows, pa.string())})
 
     return spark.range(per_device * devices).mapInArrow(make, BUCKETS)
@@ -60,7 +60,7 @@ def bucket_columns(index: Any, device: Any) -> dict[str, Any]:
     for name, moment, ordinal in (("low", start, first), ("high", end, first + READINGS - 1)):
         fields |= {f"{name}_t_first": moment, f"{name}_t_last": moment}
         fields |= {f"{name}_o_first": ordinal, f"{name}_o_last": ordinal}
-    fields |= {"gap": np.zeros_like(index), "flags": np.ones_like(index)}
+    fields |= {"gap": np.zeros_like(index), "doubt": np.zeros_like(index), "flags": np.ones_like(index)}
     level_log = np.log(20 + level) - np.log(20.0)
     fields |= {"m2": np.full(index.shape, 20.0), "low_n": np.ones_like(index), "high_n": np.ones_like(index)}
     fields |= {"low_pre": np.full(index.shape, np.inf), "low_suf": low + 0.1, "high_pre": high - 0.1}

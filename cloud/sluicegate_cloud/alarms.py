@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
-from sluicegate_cloud.schema import CONFLICT, OVERLAP, REFUSED
+from sluicegate_cloud.schema import REFUSED
 
 TWO_KEYS, TWO_CONTENTS, TWO_BOARDS = "two_keys", "two_contents", "two_boards"
 #: Alarms named in a summary; all are counted.
@@ -30,11 +30,11 @@ def alarms(tallied: Iterable[Row]) -> list[Row]:
 
 
 def _two_contents(rows: list[Row]) -> Iterator[Row]:
-    """Documents left out whose readings no document in use has."""
+    """Readings left out that no document in use has."""
     for (device, stream, _), mine in _by(rows, "device", "stream", "incarnation"):
-        lost = [row for row in mine if row["fate"] in (CONFLICT, OVERLAP) and row["hole"] > 0]
+        lost = [row for row in mine if row["lost"] > 0]
         if lost:
-            readings = sum(row["hole"] for row in lost)
+            readings = sum(row["lost"] for row in lost)
             text = f"two contents under one incarnation: {readings:,} readings are left out, and count as missing"
             yield _alarm(TWO_CONTENTS, device, stream, mine, lost, readings, text)
 

@@ -157,15 +157,15 @@ def _decoded(data: bytes) -> dict[str, Any]:
 def _holes(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A row of n = 0 for every document at which readings are missing: `gap` of them between two times.
 
-    Before one that is used, or in one that is left out: the latter's ordinals are others', so its row has none of them.
+    Before one that is used, or left out of one: those ordinals are others', so its row has none of them.
     """
     batch = batch.filter(pc.greater(batch["hole"], 0))
     zero, none = np.zeros(batch.num_rows, np.int64), pa.nulls(batch.num_rows, pa.float64())
     low, high, first, hole = (np.asarray(batch[name]) for name in ("hole_from", "hole_to", "first", "hole"))
-    used = np.asarray(pc.equal(batch["fate"], USED))
+    before = np.asarray(batch["lost"]) == 0
     columns: dict[str, Any] = {name: zero if kind == "bigint" else none for name, kind in BUCKET_FIELDS.items()}
     columns |= {"total": zero.astype(np.float64), "gap": batch["hole"]}
-    columns |= {"first": np.where(used, first - hole, -1 - first)}
+    columns |= {"first": np.where(before, first - hole, -1 - first)}
     columns |= {"t_first": np.minimum(low, high), "t_last": np.maximum(low, high)}
     chunk = pa.nulls(batch.num_rows, pa.string())
     return pa.RecordBatch.from_pydict({name: batch[name] for name in OWNER} | columns | {"chunk": chunk})

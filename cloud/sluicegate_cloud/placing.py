@@ -1,10 +1,12 @@
 """Which documents of a stream are used: each reading once, and what is left out covers nothing and is not forgotten.
 
-One pass over the documents of a stream in the order of their first ordinals. One that begins before a used one of the
-same board ends is left out, and covers nothing: the next is judged by those in use alone. Two boards that speak as one
-device (two keys) each have ordinals of their own, and both count; buckets that both hold, from before the card was
-copied, are known by what they say and count once. Of a document that is left out the readings that no used one has
-exist all the same: they are its `hole`, as the ordinals before a used document are, and so are missing.
+One pass over the documents of a stream in the order of their first ordinals. Of one that begins before those in use of
+the same board end, only what goes beyond is used; what is left out covers nothing: the next is judged by what is in use
+alone. A bucket that lies on both sides is used, its readings at ordinals that were counted in doubt; so is one of which
+it cannot be told whether those in use have its readings. Two boards that
+speak as one device (two keys) each have ordinals of their own, and both count; buckets that both hold, from before the
+card was copied, are known by what they say and count once. Readings left out that no other document has exist all the
+same: they are `lost`, and missing as the ordinals before a document are.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ import numpy as np
 import pyarrow as pa
 
 from sluicegate_cloud.documents import ARROW, fields_of
-from sluicegate_cloud.sameness import Buckets, shared, where_they_part
+from sluicegate_cloud.grid import Ints
+from sluicegate_cloud.sameness import Buckets, Mask, parted_by, shared
 from sluicegate_cloud.schema import CONFLICT, COPY, OVERLAP, REFUSED, USED
 
-#: What `place` adds to a document. `hole`: readings missing at it, between the times `hole_from` and `hole_to` in µs.
-PLACED = {"fate": "string", "hole": "bigint", "hole_from": "bigint", "hole_to": "bigint"}
-_PLACED = [("fate", pa.string()), *((name, pa.int64()) for name in ("hole", "hole_from", "hole_to"))]
+#: What `place` adds to a document. `hole`: readings missing at it, between the times `hole_from` and `hole_to` in µs;
+#: `lost`: those of them that it has itself, and that are left out.
+PLACED = {"fate": "string", "hole": "bigint", "lost": "bigint", "hole_from": "bigint", "hole_to": "bigint"}
+_PLACED = [("fate", pa.string()), *((name, pa.int64()) for name in ("hole", "lost", "hole_from", "hole_to"))]
 CATALOGUE = pa.schema([*ARROW, *(pa.field(*one) for one in _PLACED)])
 _READ = (
     "id", "device", "stream", "incarnation", "key", "center", "first", "readings", "buckets", "t_first", "t_last",
@@ -35,17 +39,26 @@ _OF_A_PART = ("readings", "buckets", "gap", "doubt", "t_first", "t_last", "packe
 
 @dataclass(slots=True)
 class Document:
-    """One document on its way: what its row says, and what becomes of it; `final` once nothing later can change it."""
+    """One document on its way: what its row says, and what becomes of it; `final` once nothing later can change it.
+
+    `part`: its columns where not all of it is used; `used_from`: the ordinal from which on it is; `left`: the buckets
+    before; `used`, `doubt`: the buckets that are used, and how many of their readings are in doubt.
+    """
 
     row: dict[str, Any]
     packed: Any
     fate: str = USED
     reason: str | None = None
     hole: int = 0
+    lost: int = 0
     hole_from: int = 0
     hole_to: int = 0
     part: dict[str, Any] | None = None
     final: bool = True
+    used_from: int = 0
+    left: Mask | None = None
+    used: Mask | None = None
+    doubt: Ints | None = None
     _buckets: Buckets | None = None
 
     @property
@@ -75,6 +88,14 @@ class Document:
             self._buckets = Buckets.of(fields_of(self.packed.as_buffer(), self.row["buckets"]), self.row["center"])
         return self._buckets
 
+    def take(self, used: Mask, doubt: Ints) -> None:
+        """Use these buckets, with so many of their readings in doubt."""
+        self.used, self.doubt = used, doubt
+        if not used.any():
+            self.fate = COPY
+        elif not used.all() or doubt[used].any():
+            self.part = self.buckets().rows(used, doubt)
+
     def same_board(self, other: Document) -> bool:
         """Whether one board may have written both; what has no key may be of any."""
         return self.key is None or other.key is None or self.key == other.key
@@ -85,9 +106,8 @@ class Line:
     """What is known of one stream of one incarnation: the used documents that a later one may still overlap."""
 
     owner: tuple[Any, ...]
-    ends: dict[str | None, tuple[int, int]] = field(
-        default_factory=dict
-    )  # by key: end, and the time of the last reading
+    #: By key: where it ends, and the time of its last reading.
+    ends: dict[str | None, tuple[int, int]] = field(default_factory=dict)
     recent: list[Document] = field(default_factory=list)
     waiting: list[Document] = field(default_factory=list)
     versions: list[Document] = field(default_factory=list)
@@ -117,10 +137,11 @@ class Line:
 
     def _judge(self, new: Document) -> None:
         covered = self._covered(new.key)
-        if new.first < covered:
+        if new.end <= covered:
             self._leave_out(new, covered)
-            return
-        self._use(new)
+        else:
+            self._use(new, covered)
+        self.recent.append(new)
 
     def _covered(self, key: str | None) -> int:
         """Where the used documents end that the same board may have written."""
@@ -129,46 +150,55 @@ class Line:
 
     def _leave_out(self, new: Document, covered: int) -> None:
         version = any(old.row["id"] == new.row["id"] and old.fate == USED for old in self.versions)
-        new.fate, new.final = (CONFLICT if version else OVERLAP), False
+        new.fate, new.left = (CONFLICT if version else OVERLAP), np.ones(new.row["buckets"], bool)
         new.reason = (
             f"another document has the id {new.row['id']} and other bytes: that one is used"
             if version
-            else f"readings {new.first} to {new.end - 1} begin before {covered}, where the document before ends: left "
-            "out, lest they count twice"
+            else f"documents in use have readings {new.first} to {new.end - 1}: left out, lest they count twice"
         )
+        self._wait(new)
+
+    def _wait(self, new: Document) -> None:
+        """Until no document comes any more that may have what is left out of it."""
+        new.final = False
         self.waiting.append(new)
 
-    def _use(self, new: Document) -> None:
-        others = [old for old in self.recent if not old.same_board(new) and old.end > new.first]
-        goes_on = bool(others) and self._use_what_is_new(new, others)
-        before, since = self._before(new, any_board=goes_on)
-        new.hole = max(new.first - before, 0) if new.fate == USED else 0
-        new.hole_from, new.hole_to = since, int(new.row["t_first"])
+    def _use(self, new: Document, covered: int) -> None:
+        others = [old for old in self.recent if old.fate == USED and not old.same_board(new) and old.end > new.first]
+        overlaps = new.first < covered
+        goes_on = (overlaps or bool(others)) and self._use_a_part(new, covered, others)
+        if overlaps:
+            self._wait(new)
+        elif new.fate == USED:
+            before, since = self._before(new, any_board=goes_on)
+            new.hole, new.hole_from, new.hole_to = max(new.first - before, 0), since, int(new.row["t_first"])
         self._reach(new)
-        self.recent.append(new)
 
     def _reach(self, new: Document) -> None:
         """The board has sent what goes so far."""
         self.ends[new.key] = max(self.ends.get(new.key, (0, 0)), (new.end, int(new.row["t_last"])))
 
-    def _use_what_is_new(self, new: Document, others: list[Document]) -> bool:
-        """Of a board's document what the other boards' do not hold too; whether they hold how it begins.
+    def _use_a_part(self, new: Document, covered: int, others: list[Document]) -> bool:
+        """What goes beyond `covered` and other boards do not hold too; whether they hold how it begins.
 
-        Where two boards part a bucket may begin with readings that both have: those of it are in doubt.
+        Until it is known that two boards have parted, what cannot be compared may be readings that both have: in doubt.
         """
         mine = new.buckets()
-        known, doubtful = np.zeros(mine.n.size, bool), np.zeros(mine.n.size, bool)
+        doubt = np.clip(covered - mine.edges[:-1], 0, mine.n)
+        new.used_from, new.left = covered, mine.edges[1:] <= covered
+        known = np.zeros(mine.n.size, bool)
         for other in others:
-            same = shared(mine, other.buckets())
+            found = shared(mine, other.buckets())
+            known |= found.same
             both = frozenset((new.key, other.key))
-            if both not in self.parted and (parts := where_they_part(mine, other.buckets(), same)):
-                self.parted.add(both)
-                doubtful[parts] = True
-            known |= same
-        if known.all():
-            new.fate = COPY
-        elif known.any() or doubtful.any():
-            new.part = mine.rows(~known, doubtful)
+            if both not in self.parted:
+                at = parted_by(mine, other.buckets(), found)
+                near = mine.edges[:-1] <= (new.end if at is None else at)
+                doubt = np.maximum(doubt, np.where(near, found.overlap, 0))
+                if at is not None:
+                    self.parted.add(both)
+        new.take(~(known | new.left), doubt)
+        new.left = new.left & ~known
         return bool(known[0])
 
     def _before(self, new: Document, *, any_board: bool) -> tuple[int, int]:
@@ -181,19 +211,46 @@ class Line:
         """What ends at `first` or before is overlapped by nothing that comes."""
         for old in self.waiting:
             if old.end <= first:
-                _tell_what_is_lost(old, [used for used in self.recent if used.first < old.end and used.end > old.first])
+                _tell_what_is_lost(old, self.recent)
         self.waiting = [old for old in self.waiting if not old.final]
         needed = min([first, *(old.first for old in self.waiting)])
-        self.recent = [used for used in self.recent if used.end > needed]
+        self.recent = [old for old in self.recent if old.end > needed]
 
 
-def _tell_what_is_lost(old: Document, used: list[Document]) -> None:
-    """The readings of a document left out that no used one has exist, and are missing."""
+def _tell_what_is_lost(old: Document, recent: list[Document]) -> None:
+    """The readings left out of a document that no other has, in use or told before, exist and are missing.
+
+    Those that another may have are used after all, in doubt.
+    """
     mine = old.buckets()
-    lost = ~np.any([np.zeros(mine.n.size, bool), *(shared(mine, other.buckets()) for other in used)], axis=0)
-    old.hole, old.final = int(mine.n[lost].sum()), True
-    if old.hole:
+    lost = np.ones(mine.n.size, bool) if old.left is None else old.left.copy()
+    undecided, before = np.zeros(mine.n.size, bool), True
+    for other in recent:
+        if other is old:
+            before = False
+        elif other.first < old.end and other.end > old.first and (before or other.fate == USED):
+            found = shared(mine, other.buckets())
+            told = mine.edges[1:] > (0 if before else other.used_from)  # what a later one leaves out it tells itself
+            lost &= ~(found.same & told)
+            undecided |= found.within
+    undecided &= lost
+    lost &= ~undecided
+    if undecided.any():
+        _use_in_doubt(old, undecided)
+    old.hole = old.lost = int(mine.n[lost].sum())
+    old.final = True
+    if old.lost:
         old.hole_from, old.hole_to = int(mine.t_first[lost].min()), int(mine.t_last[lost].max())
+    elif old.fate in (CONFLICT, OVERLAP):
+        old.fate, old.reason = COPY, None
+
+
+def _use_in_doubt(old: Document, undecided: Mask) -> None:
+    mine = old.buckets()
+    used = undecided if old.used is None else undecided | old.used
+    doubt = np.zeros(mine.n.size, np.int64) if old.doubt is None else old.doubt
+    old.fate, old.reason = USED, None
+    old.take(used, np.where(undecided, mine.n, doubt))
 
 
 def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

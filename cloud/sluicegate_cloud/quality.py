@@ -20,23 +20,24 @@ from sluicegate_cloud.schema import COPY, PROBLEMS, USED
 NAMED = 100
 
 
+_SUMMED = ("readings", "buckets", "gap", "doubt", "hole", "lost")
 #: What a row of `tally` is told by.
 TOLD_BY = ("device", "stream", "incarnation", "key", "fate")
 
 
 def tally(documents: DataFrame) -> list[dict[str, Any]]:
-    """One row per TOLD_BY: `files`, `bytes`, `readings`, `buckets`, `gap`, `doubt`, `hole`, `first_us`, `last_us`.
+    """One row per TOLD_BY: how many `files`, their `bytes`, `first_us`, `last_us`, an `id`, and the sums of _SUMMED.
 
-    And `id`, that of one of them. `documents` as `dedupe.catalogue` gives them; refused ones belong to no stream. Runs
-    one Spark job.
+    `documents` as `dedupe.catalogue` gives them; refused ones belong to no stream. `id`: of one of them, of which
+    readings are lost if they are of any. Runs one Spark job.
     """
     rows = documents.groupBy(*TOLD_BY).agg(
         sf.count("*").alias("files"),
         sf.sum("size").alias("bytes"),
-        *(sf.sum(sf.coalesce(name, sf.lit(0))).alias(name) for name in ("readings", "buckets", "gap", "doubt", "hole")),
+        *(sf.sum(sf.coalesce(name, sf.lit(0))).alias(name) for name in _SUMMED),
         sf.min("t_first").alias("first_us"),
         sf.max("t_last").alias("last_us"),
-        sf.min("id").alias("id"),
+        sf.coalesce(sf.min(sf.when(sf.col("lost") > 0, sf.col("id"))), sf.min("id")).alias("id"),
     )
     return sorted((row.asDict() for row in rows.collect()), key=lambda row: tuple(row[name] or "" for name in TOLD_BY))
 

@@ -17,6 +17,7 @@ from sluicegate_cloud.grid import Floats, Ints
 from sluicegate_cloud.schema import BUCKET_FIELDS
 
 _EPSILON = float(np.finfo(np.float64).eps)
+Mask = NDArray[np.bool_]
 _AT = {name: i for i, name in enumerate(BUCKET_FIELDS)}
 
 
@@ -61,10 +62,10 @@ class Buckets:
         first = self.whole("first")
         return np.append(first, first[-1] + self.n[-1])
 
-    def rows(self, wanted: NDArray[np.bool_], doubtful: NDArray[np.bool_]) -> dict[str, Any]:
-        """Some of the buckets as the columns of a document; those that are `doubtful` with all their readings."""
+    def rows(self, wanted: Mask, doubt: Ints) -> dict[str, Any]:
+        """Some of the buckets as the columns of a document, with so much more `doubt`."""
         kept = np.ascontiguousarray(self.fields[:, wanted])
-        kept[_AT["doubt"]] = np.where(doubtful[wanted], kept[_AT["n"]], kept[_AT["doubt"]])
+        kept[_AT["doubt"]] = np.minimum(kept[_AT["doubt"]] + doubt[wanted], kept[_AT["n"]])
         some = Buckets(kept, self.center)
         return {
             "readings": int(some.n.sum()),
@@ -77,28 +78,85 @@ class Buckets:
         }
 
 
-def shared(mine: Buckets, its: Buckets) -> NDArray[np.bool_]:
-    """Which of my buckets hold readings that the other document holds too, one that overlaps it in ordinals."""
-    out = np.zeros(mine.n.size, bool)
-    common = np.intersect1d(mine.edges, its.edges, assume_unique=True)
-    if common.size < 2 or mine.center != its.center:
-        return out
-    at, to = (np.searchsorted(one.edges, common) for one in (mine, its))
-    same = _alike(_joined(mine, at), _joined(its, to))
-    counts = np.diff(at)
-    out[at[0] : at[-1]] = np.repeat(same, counts)
-    return out
+@dataclass(frozen=True)
+class Shared:
+    """Of a document's buckets: which hold readings that another one holds too, and which may.
+
+    `same`: for certain. `undecided`: before the first and after the last edge that both have, where nothing can be
+    compared; `within`: those of them that may be a part of one bucket of the other: closed early where a card was
+    copied, or merged with what came in another document. `overlap`: how many ordinals of each are the other's too.
+    """
+
+    same: Mask
+    undecided: Mask
+    within: Mask
+    overlap: Ints
 
 
-def where_they_part(mine: Buckets, its: Buckets, same: NDArray[np.bool_]) -> slice | None:
-    """My first buckets, up to an edge that both have, that lie at ordinals of the other's and are not the `same`."""
+def shared(mine: Buckets, its: Buckets) -> Shared:
+    """What a document shares with another one of its stream and incarnation that it overlaps in ordinals."""
     first, end = mine.edges[:-1], mine.edges[1:]
-    other = np.flatnonzero((first < its.edges[-1]) & (end > its.edges[0]) & ~same)
-    if not other.size:
-        return None
-    begin = int(other[0])
-    common = np.isin(end[begin:], its.edges)
-    return slice(begin, begin + int(np.argmax(common)) + 1 if common.any() else int(other[-1]) + 1)
+    overlap = np.maximum(np.minimum(end, its.edges[-1]) - np.maximum(first, its.edges[0]), 0)
+    same, undecided, within = (np.zeros(mine.n.size, bool) for _ in range(3))
+    if mine.center != its.center:
+        return Shared(same, undecided, within, overlap)
+    common = np.intersect1d(mine.edges, its.edges, assume_unique=True)
+    at, to = (np.searchsorted(one.edges, common) for one in (mine, its))
+    if common.size > 1:
+        same[at[0] : at[-1]] = np.repeat(_alike(_joined(mine, at), _joined(its, to)), np.diff(at))
+    for run in (slice(0, mine.n.size),) if not common.size else (slice(0, at[0]), slice(at[-1], mine.n.size)):
+        if run.start < run.stop:
+            undecided[run] = overlap[run] > 0
+            within[run] = _may_be_within(mine, run, its)
+    return Shared(same, undecided, within, overlap)
+
+
+def _may_be_within(mine: Buckets, run: slice, its: Buckets) -> bool:
+    """Whether a run of my buckets may be a part of one of the other's: between its ordinals, times and values."""
+    first, end = int(mine.edges[run.start]), int(mine.edges[run.stop])
+    j = int(np.searchsorted(its.edges, first, side="right")) - 1
+    if not 0 <= j < its.n.size or end > its.edges[j + 1]:
+        return False
+    values = mine.real("low")[run].min() >= its.real("low")[j] and mine.real("high")[run].max() <= its.real("high")[j]
+    times = mine.t_first[run].min() >= its.t_first[j] and mine.t_last[run].max() <= its.t_last[j]
+    begins = first != its.edges[j] or mine.real("x_first")[run.start] == its.real("x_first")[j]
+    ends = end != its.edges[j + 1] or mine.real("x_last")[run.stop - 1] == its.real("x_last")[j]
+    return bool(values and times and begins and ends)
+
+
+def parted_by(mine: Buckets, its: Buckets, found: Shared) -> int | None:
+    """The first ordinal of which is known that both have readings of their own there; None where nothing is known.
+
+    By a reading at an edge of one that is not in the other's bucket there, or by buckets between two common edges.
+    """
+    known = [_strangers(mine, its), _strangers(its, mine)]
+    other = np.flatnonzero((found.overlap > 0) & ~found.same & ~found.undecided)
+    if other.size:
+        ends = mine.edges[other[0] + 1 :]
+        known.append(int(ends[np.argmax(np.isin(ends, its.edges))]) - 1)
+    return min((at for at in known if at is not None), default=None)
+
+
+def _strangers(mine: Buckets, its: Buckets) -> int | None:
+    """The first of my readings at an edge whose time or value the other's bucket at its ordinal does not have."""
+    found = []
+    for side, at in (("first", mine.edges[:-1]), ("last", mine.edges[1:] - 1)):
+        j = np.searchsorted(its.edges, at, side="right") - 1
+        there = (j >= 0) & (j < its.n.size) & _ordered(mine)
+        j = np.clip(j, 0, its.n.size - 1)
+        time, value = mine.whole(f"t_{side}"), mine.real(f"x_{side}")
+        fits = (time >= its.t_first[j]) & (time <= its.t_last[j])
+        fits &= (value >= its.real("low")[j]) & (value <= its.real("high")[j])
+        for its_side, edge in (("first", its.edges[:-1]), ("last", its.edges[1:] - 1)):
+            same = (time == its.whole(f"t_{its_side}")[j]) & (value == its.real(f"x_{its_side}")[j])
+            fits &= (at != edge[j]) | same | ~_ordered(its)[j]
+        found += at[there & ~fits].tolist()
+    return min(found, default=None)
+
+
+def _ordered(one: Buckets) -> Mask:
+    """Where the first and the last reading have the least and the greatest time."""
+    return np.asarray((one.whole("flags") & 1) == 1)
 
 
 def _joined(one: Buckets, at: Ints) -> dict[str, NDArray[Any]]:
@@ -122,7 +180,7 @@ def _joined(one: Buckets, at: Ints) -> dict[str, NDArray[Any]]:
     }
 
 
-def _alike(a: dict[str, NDArray[Any]], b: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+def _alike(a: dict[str, NDArray[Any]], b: dict[str, NDArray[Any]]) -> Mask:
     exact = np.all([a[name] == b[name] for name in ("t_first", "t_last", "low", "high", "x_first", "x_last")], axis=0)
     reach = np.maximum(np.maximum(np.abs(a["low"]), np.abs(a["high"])), np.abs(a["center"]))
     n = a["n"].astype(np.float64)

@@ -36,7 +36,7 @@ def test_a_documents_buckets_come_out_with_the_same_bits(tmp_path: Path) -> None
     path.write_bytes(encode(chunk()))
     row = decoded(path)[0]
     assert (row["reason"], row["readings"], row["first"], row["t_last"]) == (None, 30, 0, 29_000_000)
-    batch = pa.RecordBatch.from_pylist([row | {"fate": "used", "hole": 0, "hole_from": 0, "hole_to": 0}])
+    batch = pa.RecordBatch.from_pylist([row | {"fate": "used", "lost": 0, "hole": 0, "hole_from": 0, "hole_to": 0}])
     holes, buckets = list(unpack([batch]))
     assert holes.num_rows == 0
     got = [Bucket(**{name: got[name] for name in BUCKET_FIELDS}) for got in buckets.to_pylist()]
@@ -49,7 +49,7 @@ def test_a_hole_becomes_a_row_of_no_readings(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(encode(chunk(first=10)))
     batch = pa.RecordBatch.from_pylist(
-        [decoded(path)[0] | {"fate": "used", "hole": 10, "hole_from": 900, "hole_to": 100}]
+        [decoded(path)[0] | {"fate": "used", "lost": 0, "hole": 10, "hole_from": 900, "hole_to": 100}]
     )
     hole = next(iter(unpack([batch]))).to_pylist()[0]
     assert (hole["n"], hole["gap"], hole["first"], hole["t_first"], hole["t_last"]) == (0, 10, 0, 100, 900)

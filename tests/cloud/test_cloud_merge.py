@@ -164,20 +164,18 @@ def test_damaged_foreign_and_conflicting_files_are_reported_not_fatal(spark: Any
 
     source = tmp_path / "source"
     first, *_ = write_chunks(source, "a", readings(7, 1_000))
-    shorter = write_chunks(tmp_path / "other", "a", readings(7, 400))[0]
+    shorter = write_chunks(tmp_path / "other", "a", readings(70, 400))[0]
     shutil.copy(shorter, source / "conflict.json")
+    shutil.copy(write_chunks(tmp_path / "cut", "a", readings(7, 400))[0], source / "shorter.json")
     (source / "foreign.json").write_text('{"a": 1}')
     (source / "notes.txt").write_text("hello")
     damaged = bytearray(first.read_bytes())
     damaged[len(damaged) // 2] ^= 1
     (source / "damaged.json").write_bytes(damaged)
     summary = merge(source, out=tmp_path / "out")
-    assert {name: summary["documents"][name] for name in ("refused", "conflict", "used")} == {
-        "refused": 3,
-        "conflict": 1,
-        "used": 2,
-    }
-    assert summary["devices"][0]["readings"] == 1_000
+    counts = {"refused": 3, "conflict": 1, "used": 2, "copy": 1}  # a copy: the same readings in a shorter document
+    assert {name: summary["documents"][name] for name in counts} == counts
+    assert (summary["devices"][0]["readings"], summary["devices"][0]["missing"]) == (1_000, 400)
     assert {Path(problem["path"]).name for problem in summary["problems"]} >= {
         "foreign.json",
         "notes.txt",
@@ -193,12 +191,14 @@ def test_a_document_that_overlaps_another_never_counts_twice(spark: Any, tmp_pat
     source = tmp_path / "source"
     write_chunks(source, "a", held)
     center = held[0][1]
-    extra = [Bucket(**fold(held[250:300], center, 250))]
-    (source / "extra.json").write_bytes(encode(Chunk("a", "temp", f"{1:016x}", center, extra, [None])))
+    for name, run in (("same", held[250:300]), ("other", [(time + 1, value) for time, value in held[250:300]])):
+        extra = [Bucket(**fold(run, center, 250))]
+        (source / f"{name}.json").write_bytes(encode(Chunk("a", "temp", f"{1:016x}", center, extra, [None])))
     summary = merge(source, out=tmp_path / "out")
-    assert summary["devices"][0]["readings"] == 1_000
-    assert summary["documents"]["overlap"] == 1
+    assert (summary["devices"][0]["readings"], summary["devices"][0]["missing"]) == (1_000, 50)
+    assert (summary["documents"]["overlap"], summary["documents"]["copy"]) == (1, 1)
     assert "count twice" in summary["problems"][0]["reason"]
+    assert [alarm["readings"] for alarm in summary["alarms"]] == [50]
 
 
 def test_devices_of_both_formats_are_merged_with_certain_bounds(spark: Any, tmp_path: Path) -> None:

@@ -141,9 +141,9 @@ def test_what_is_left_out_covers_nothing() -> None:
     a.write([*range(0, 1_001, 100)], set(range(0, 2_000, 10)))
     b.write([*range(50, 1_051, 100)], set(range(0, 2_000, 10)))
     rows = placed(a.documents, b.documents)
-    assert Counter(row["fate"] for row in rows) == {USED: 10, OVERLAP: 10}
-    assert sum(row["readings"] for row in rows if row["fate"] == USED) == 1_000
-    assert sum(row["hole"] for row in rows) == 1_000
+    assert Counter(row["fate"] for row in rows) == {USED: 20}
+    assert sum(row["readings"] for row in rows) == 1_050
+    assert sum(row["lost"] for row in rows) == sum(row["hole"] for row in rows) == 950
 
 
 def test_a_cloned_card_without_keys_is_told() -> None:
@@ -154,10 +154,10 @@ def test_a_cloned_card_without_keys_is_told() -> None:
     a.write([*range(0, 2_561, 256)], cuts)
     b.write([0, 512, 1_024, *range(1_184, 2_561, 344)], cuts | {*range(1_184, 2_561, 344)})
     rows = placed(a.documents, b.documents)
-    assert sum(row["readings"] for row in rows if row["fate"] == USED) == 2_560
-    lost = len(existing(a, b)) - 2_560
-    assert lost > 1_300
-    assert sum(row["hole"] for row in rows) == lost
+    used = used_buckets(rows)
+    assert sum(bucket["n"] - bucket["doubt"] for bucket in used) == 2_560
+    distinct = len(merged(rows, a, b))
+    assert len(existing(a, b)) - distinct == sum(row["lost"] for row in rows) > 1_300
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -169,21 +169,20 @@ def test_two_boards_without_keys_lose_nothing_in_silence(seed: int) -> None:
     a, b = (Board(before + readings(seed + n, 200 - parting, before[-1][0] if before else 0)) for n in (1_000, 2_000))
     cuts = cuts_of(rng, 200, rng.choice([2, 6]))
     for board in (a, b):
-        mine = {cut for cut in cuts if cut <= parting} | {parting} | cuts_of(rng, 200, 6)
+        merges = rng.choice([0.0, 0.0, 0.5])  # each board's outbox makes one bucket of several as it has to
+        mine = {cut for cut in cuts if cut <= parting and rng.random() >= merges}
+        mine |= {cut for cut in cuts_of(rng, 200, 6) if cut > parting}
         board.write(edges_of(rng, mine, 200), mine)
     rows = placed(a.documents, b.documents, seed=seed)
     found = merged(rows, a, b)
-    assert max(found.values()) == 1
-    assert max(Counter(at for at, _ in found).values()) == 1
-    there = existing(a, b)
-    missing = sum(row["hole"] for row in rows)
-    shared = sum(1 for at in range(parting) if (at, a.held[at]) in there)
-    assert len(there) <= len(found) + missing <= len(there) + shared  # at least what exists; a lump may count as lost
-    left_out = [row for row in rows if row["fate"] in (OVERLAP, CONFLICT)]
-    kept = [(row["first"], row["first"] + row["readings"]) for row in rows if row["fate"] == USED]
-    assert all(
-        any(row["first"] < end and first < row["first"] + row["readings"] for first, end in kept) for row in left_out
-    )
+    ordinals = Counter({at: 0 for at, _ in found})
+    for (at, _), often in found.items():
+        ordinals[at] += often
+    assert sorted(ordinals) == list(range(200))
+    assert sum(ordinals.values()) - 200 <= sum(bucket["doubt"] for bucket in used_buckets(rows)) <= 90
+    there, missing = existing(a, b), sum(row["hole"] for row in rows)
+    assert len(there) <= len(found) + missing <= len(there) + 40  # a lump over two documents' edge may count as lost
+    assert all(row["lost"] > 0 for row in rows if row["fate"] in (OVERLAP, CONFLICT))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -197,8 +196,10 @@ def test_two_boards_with_keys_both_count(seed: int) -> None:
         for n, key in ((1_000, A), (2_000, B))
     )
     cuts = cuts_of(rng, 200, 6)
+    merges = rng.choice([0.0, 0.5])
     for board in (a, b):
-        mine = {cut for cut in cuts if cut <= parting} | {cut for cut in cuts_of(rng, 200, 6) if cut > parting}
+        mine = {cut for cut in cuts if cut <= parting and rng.random() >= merges}
+        mine |= {cut for cut in cuts_of(rng, 200, 6) if cut > parting}
         board.write(edges_of(rng, mine, 200), mine, {"uptime_s": rng.randrange(9)})
     rows = placed(a.documents, b.documents, seed=seed)
     assert {row["fate"] for row in rows} <= {USED, COPY}
@@ -209,7 +210,7 @@ def test_two_boards_with_keys_both_count(seed: int) -> None:
     twice = sum(found.values()) - len(there)
     doubt = sum(bucket["doubt"] for bucket in used_buckets(rows))
     assert twice <= doubt
-    assert doubt <= 40
+    assert doubt <= (parting if merges else 0) + 20
 
 
 def test_a_card_copied_between_two_buckets_counts_each_reading_once() -> None:
@@ -262,15 +263,82 @@ def test_versions_of_one_id_are_told_by_what_they_say() -> None:
 
 def test_a_board_that_was_updated_goes_on() -> None:
     """Documents without a key, then with one: one board, and an overlap is one as ever."""
-    board = Board(readings(1, 100))
-    board.write([0, 40], set())
+    board, cuts = Board(readings(1, 100)), {*range(0, 101, 10)}
+    board.write([0, 40], cuts)
     board.key = A
-    board.write([40, 100], set())
+    board.write([40, 100], cuts)
     other = Board(readings(1, 30) + readings(7, 40, 10**9), A)
-    other.write([30, 70], set())
+    other.write([50, 70], cuts)
     rows = placed(board.documents, other.documents)
     assert Counter(row["fate"] for row in rows) == {USED: 2, OVERLAP: 1}
-    assert [row["hole"] for row in rows if row["fate"] == OVERLAP] == [40]
+    assert [row["lost"] for row in rows if row["fate"] == OVERLAP] == [20]
+
+
+def test_a_state_that_was_copied_goes_on_in_the_old_incarnation_until_it_is_sent() -> None:
+    """As the agent does: the copy closes its open bucket early and sends what waited under the old incarnation and key.
+
+    In one larger document or in small ones, before or after the other board's: each reading once, none missing.
+    """
+    a = Board(readings(1, 200), A)
+    cuts = {*range(0, 201, 16)}
+    for edges in ([0, 90], [0, 32, 64, 90], [0, 64, 90]):
+        for others in ([0, 64, 128, 192, 200], [0, 128, 200], [0, 200]):
+            a.documents = []
+            a.write(others, cuts)
+            copy = Board(a.held, A)
+            copy.write(edges, cuts)
+            rows = placed(a.documents, copy.documents, seed=len(edges))
+            assert sum(row["lost"] for row in rows) == sum(row["hole"] for row in rows) == 0, (edges, others)
+            assert not {row["fate"] for row in rows} & {OVERLAP, CONFLICT}
+            found, doubt = merged(rows, a, copy), sum(bucket["doubt"] for bucket in used_buckets(rows))
+            assert len(found) == 200
+            assert sum(found.values()) - 200 == doubt <= 16
+
+
+def test_what_two_documents_leave_out_is_missing_once() -> None:
+    """Whole documents left out, and the beginnings of some: a reading that none in use has is told by the first."""
+    a, b, cuts = Board(readings(1, 100)), Board(readings(2, 130)), {*range(0, 131, 10)}
+    a.write([0, 100], cuts)
+    for begin, end in ((50, 100), (60, 90)):
+        b.write([begin, end], cuts)
+    assert sum(row["lost"] for row in placed(a.documents, b.documents)) == 50
+    for begin, end in ((20, 110), (40, 120)):
+        b.write([begin, end], cuts)
+    rows = placed(a.documents, b.documents)
+    assert sum(row["lost"] for row in rows) == 80
+    assert sum(row["readings"] for row in rows if row["fate"] == USED) == 120
+
+
+def test_what_cannot_be_within_a_bucket_is_no_repeat_of_it() -> None:
+    """Within its ordinals, but not its times, or not its values, or with another first or last reading: missing."""
+    board = Board(readings(1, 100))
+    board.write([0, 100], set())
+    earlier, later = (Board([(time + by, x) for time, x in board.held]) for by in (-(10**12), 10**12))
+    high = Board([(time, x + 1e6) for time, x in board.held])
+    first = Board([(board.held[0][0], 20.0 if board.held[0][1] != 20.0 else 20.5), *board.held[1:]])
+    last = Board([*board.held[:-1], (board.held[-1][0], 20.0 if board.held[-1][1] != 20.0 else 20.5)])
+    cases = [(earlier, 40, 60), (later, 40, 60), (high, 40, 60), (first, 0, 20), (last, 80, 100)]
+    for other, begin, end in cases:
+        other.write([begin, end], set())
+        assert sum(row["lost"] for row in placed(board.documents, other.documents)) == 20
+    within = Board(board.held)
+    within.write([40, 60], set())
+    rows = placed(board.documents, within.documents)
+    assert [(row["fate"], row["lost"], row["doubt"]) for row in rows] == [(USED, 0, 0), (USED, 0, 20)]
+
+
+def test_a_document_of_readings_that_others_have_is_a_copy() -> None:
+    """Sealed again with other edges: nothing is lost, so nobody need look into it."""
+    board, cuts = Board(readings(1, 100)), {*range(0, 101, 10)}
+    board.write([0, 50, 100], cuts)
+    board.write([20, 80], cuts)
+    rows = placed(board.documents)
+    assert Counter(row["fate"] for row in rows) == {USED: 3}
+    assert sum(row["readings"] for row in rows) == 100
+    board.write([60, 80], cuts)
+    rows = placed(board.documents)
+    assert Counter(row["fate"] for row in rows) == {USED: 3, COPY: 1}
+    assert sum(row["hole"] for row in rows) == 0
 
 
 def test_holes_are_each_board_s_own() -> None:
@@ -286,7 +354,7 @@ def test_holes_are_each_board_s_own() -> None:
 
 def tallied(*rows: Row) -> list[Row]:
     """Rows of `quality.tally` with what is left out filled in."""
-    usual = {"device": "d", "stream": "s", "incarnation": "0" * 16, "key": None, "fate": USED, "hole": 0}
+    usual = {"device": "d", "stream": "s", "incarnation": "0" * 16, "key": None, "fate": USED, "lost": 0}
     usual |= {"readings": 100, "first_us": 0, "last_us": 100, "id": "d::s::0::0"}
     return [usual | row for row in rows]
 
@@ -295,8 +363,9 @@ def tallied(*rows: Row) -> list[Row]:
     ("rows", "kinds"),
     [
         (tallied({}), []),
-        (tallied({"fate": OVERLAP, "hole": 0}, {}), []),  # the same readings in another document
-        (tallied({"fate": OVERLAP, "hole": 7}, {}), ["two_contents"]),
+        (tallied({"fate": COPY}, {}), []),  # the same readings in another document
+        (tallied({"fate": OVERLAP, "lost": 7}, {}), ["two_contents"]),
+        (tallied({"lost": 7}, {}), ["two_contents"]),  # a part of it is used
         (tallied({"key": A}, {"key": B}), ["two_keys"]),
         (tallied({"key": A}, {"key": B, "incarnation": "1" * 16}), ["two_boards"]),
         (tallied({"key": A}, {"key": B, "incarnation": "1" * 16, "first_us": 101, "last_us": 300}), []),  # set up anew

@@ -56,6 +56,7 @@ def merged_folder(
     summary = {"window_us": 24 * HOUR, "slide_us": HOUR, "documents": counts, "devices": [stream], "streams": [stream]}
     summary |= {"windows": {"rows": 10, "with_readings": 9, "exact": dict.fromkeys(aggregates, 0.5)}}
     summary["problems"] = [{"fate": "refused", "path": "/a/<i>.json", "id": None, "reason": "</script><b>"}]
+    summary |= {"alarms": [], "alarms_in_all": 0}
     (folder / "summary.json").write_text(json.dumps(summary))
     return folder
 
@@ -109,6 +110,43 @@ def test_the_page_loads_nothing_and_no_name_breaks_it(tmp_path: Path) -> None:
     assert set(re.findall(r"https?://[^\"' )]+", page)) <= {"http://www.w3.org/2000/svg"}
     assert page.count("</script>") == 2
     assert hostile not in page
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs a JavaScript engine to run the page's script")
+def test_an_alarm_is_the_first_thing_on_the_page(tmp_path: Path) -> None:
+    """Device, stream, what, keys, how many readings and which documents, as text; without one the card stays hidden."""
+    folder = merged_folder(tmp_path / "m", [window_table("a", 50)])
+    write_report(folder, tmp_path / "quiet.html")
+    alarm = {"kind": "two_keys", "device": "<b>a", "stream": "temp", "incarnations": ["0" * 16], "keys": ["a" * 32]}
+    alarm |= {"ids": ["a::temp::0::0"], "readings": 1_536, "text": "2 boards speak as one device"}
+    summary = json.loads((folder / "summary.json").read_text()) | {"alarms": [alarm], "alarms_in_all": 1}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    write_report(folder, tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert page.index('id="alarms-card"') < page.index('id="tiles"')
+    assert drawn(page)["alarms"][1:] == ["<b>a", "temp", alarm["text"], "a" * 32, "1,536", "a::temp::0::0"]
+    assert drawn(page)["hidden"] is False
+    assert drawn((tmp_path / "quiet.html").read_text()) == {"alarms": [], "hidden": True}
+
+
+#: As much of a browser as `drawAlarms` needs: elements that keep their texts.
+_BROWSER = """
+const page = require("fs").readFileSync(0, "utf8");
+const [, data] = page.match(/<script[^>]*type="application\\/json"[^>]*>([^]*?)<\\/script>/);
+const [, script] = page.match(/(function drawAlarms[^]*?\\n})\\n/);
+const made = {"alarms": [], "alarms-note": {}, "alarms-card": {hidden: true}};
+const $ = (id) => id === "alarms" ? {replaceChildren: (...parts) => { made.alarms = parts.flat(9); }} : made[id];
+const summary = JSON.parse(data).summary, whole = new Intl.NumberFormat("en");
+const element = (tag, given, ...inside) => inside, row = (cells, tag) => tag === "th" ? ["head"] : cells;
+eval(script + "; drawAlarms();");
+console.log(JSON.stringify({alarms: made.alarms, hidden: made["alarms-card"].hidden}));
+"""
+
+
+def drawn(page: str) -> dict[str, Any]:
+    """The texts of the alarms' table, and whether it is hidden."""
+    ran = subprocess.run(["node", "-e", _BROWSER], input=page, capture_output=True, text=True, check=True, timeout=60)
+    return dict(json.loads(ran.stdout))
 
 
 def test_bytes_come_from_a_demos_summary(tmp_path: Path) -> None:

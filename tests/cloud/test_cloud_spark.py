@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from cloud_streams import Readings, Row, Stream, fold, older, random_stream, violations
+from test_cloud_doubt import marked, without
 
 from sluicegate.buckets import FIELDS, Builder, merge
 
@@ -121,6 +122,33 @@ def test_a_fleet_of_zeros_beside_rare_rain_stays_inside(spark: Any) -> None:
         raw = Readings([reading for stream in streams if stream.name == name for reading in stream.readings])
         for row in (row for row in rows if row["stream"] == name):
             assert violations(row, raw.window(row["window_start"], row["window_end"])) == [], name
+
+
+def test_doubt_of_devices_and_fleet_is_inside(spark: Any) -> None:
+    """Readings in doubt of four devices, some of format 1: whichever are repeats, device and fleet hold the result."""
+    from sluicegate_cloud.frames import merge_frames
+    from sluicegate_cloud.names import ALL
+    from sluicegate_cloud.windows import sliding_windows
+
+    rng = random.Random(4)
+    streams = [random_stream(500 + device, f"board-{device}", "s", 1 + device % 2, 400) for device in range(4)]
+    found = [marked(stream, rng, 0.4) for stream in streams]
+    told = [
+        older(row) | {"doubt": row["doubt"]} if rng.random() < 0.1 else row for buckets, _ in found for row in buckets
+    ]
+    frame = sliding_windows(merge_frames(bucket_frame(spark, told), SLIDE, ORIGIN), WIDTH, ALL).toPandas()
+    rows = [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+    assert sum(row["count_low"] < row["count_high"] for row in rows) > 100
+    for share in (0.0, 0.5, 1.0):
+        kept = [
+            without(stream, {i for i in marks if rng.random() < share})
+            for stream, (_, marks) in zip(streams, found, strict=True)
+        ]
+        raw: dict[str | None, Readings] = {stream.device: one for stream, one in zip(streams, kept, strict=True)}
+        raw[None] = Readings([(int(t), x) for one in kept for t, x in zip(one.times, one.values, strict=True)])
+        for row in rows:
+            window = raw[row["device"]].window(row["window_start"], row["window_end"])
+            assert violations(row, window) == [], (share, row["device"], row["window_start"])
 
 
 def test_frames_fold_inside_and_keep_what_crosses(spark: Any) -> None:

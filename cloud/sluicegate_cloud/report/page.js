@@ -245,7 +245,17 @@ function drawDocuments() {
   const d = summary.documents;
   $("documents").textContent = `${whole.format(d.files)} files read, ${whole.format(d.used)} used, ${whole.format(d.copy)} copies of the same bytes, ${whole.format(d.refused)} unreadable, ${whole.format(d.conflict)} in conflict, ${whole.format(d.overlap)} overlapping.`;
   if (!summary.problems.length) return;
-  $("problems").replaceChildren(element("thead", {}, row(["What", "File", "Why"], "th", [0, 1, 2])), element("tbody", {}, ...summary.problems.map((p) => row([p.fate, p.path.split("/").slice(-1)[0], p.reason ?? ""], "td", [0, 1, 2]))));
+  $("problems").replaceChildren(element("thead", {}, row(["What", "Device", "File", "Why"], "th", [0, 1, 2, 3])), element("tbody", {}, ...summary.problems.map((p) => row([p.fate, p.device ?? "–", p.path.split("/").slice(-1)[0], p.reason ?? ""], "td", [0, 1, 2, 3]))));
+}
+// What somebody must look into: boards that speak as one device.
+function drawAlarms() {
+  const alarms = summary.alarms ?? [];
+  if (!alarms.length) return;
+  const text = [0, 1, 2, 3, 5];
+  const body = alarms.map((a) => row([a.device, a.stream, a.text, a.keys.join(", ") || "–", whole.format(a.readings), a.ids.join(", ")], "td", text));
+  $("alarms").replaceChildren(element("thead", {}, row(["Device", "Stream", "What", "Keys", "Readings in doubt", "Documents"], "th", text)), element("tbody", {}, ...body));
+  $("alarms-note").textContent = summary.alarms_in_all > alarms.length ? `The first ${alarms.length} of ${whole.format(summary.alarms_in_all)}.` : "";
+  $("alarms-card").hidden = false;
 }
 
 if (series.length) {
@@ -257,6 +267,6 @@ if (series.length) {
   $("stream").onchange = (event) => choose(event.target.value, chosen.device);
   $("aggregate").onchange = (event) => { chosen.aggregate = event.target.value; drawWindows(); drawTable(); };
 }
-drawTiles(); drawBytes(); drawBars(); drawTable(); drawDocuments(); drawWindows();
+drawTiles(); drawBytes(); drawBars(); drawTable(); drawAlarms(); drawDocuments(); drawWindows();
 let wait;
 addEventListener("resize", () => { clearTimeout(wait); wait = setTimeout(drawWindows, 120); });
