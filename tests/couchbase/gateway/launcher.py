@@ -102,9 +102,9 @@ class SyncGateway(Killed):
         return {row["id"]: row["value"]["rev"] for row in answer["rows"]}
 
     def purge(self) -> None:
-        """Forget every document, as if none had ever been there."""
+        """Forget every document, as if none had ever been there, whether it can be read or not."""
         for name in (databases.TELEMETRY, databases.PLAIN):
-            ids = {key: ["*"] for key in self.documents_of(name)}
+            ids = {key: ["*"] for key in self.revisions_of(name)}
             assert not ids or self.admin("POST", f"/{name}/_purge", ids)[0] == 200
 
     def resident(self) -> int:
