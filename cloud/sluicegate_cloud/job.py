@@ -93,7 +93,7 @@ def _merged(
     with step("reading documents", spark.sparkContext):
         tallied = quality.tally(documents)
     counts = quality.document_counts(tallied)
-    named = quality.problems(documents) if any(counts[fate] for fate in PROBLEMS) else []
+    named = quality.problems(documents) if _troubled(counts) else []
     if strict:
         require_no_problems(documents)
     if counts["used"] == 0:
@@ -145,13 +145,18 @@ def table(summary: dict[str, Any]) -> Iterator[str]:
     yield (
         f"Documents: {documents['files']:,} files, {documents['used']:,} used, {documents['copy']:,} copies, "
         f"{documents['refused']:,} unreadable, {documents['conflict']:,} in conflict, "
-        f"{documents['overlap']:,} overlapping"
+        f"{documents['overlap']:,} overlapping, {documents['partly']:,} used in part"
     )
     for problem in summary["problems"][:5]:
         yield f"  {problem['fate']}: {problem['path']}: {problem['reason']}"
-    if (more := sum(documents[kind] for kind in PROBLEMS) - 5) > 0:
+    if (more := _troubled(documents) - 5) > 0:
         yield f"  … and {more:,} more, see summary.json"
     yield from _alarms(summary)
+
+
+def _troubled(documents: dict[str, int]) -> int:
+    """How many were not used as they came."""
+    return sum(documents[fate] for fate in (*PROBLEMS, quality.PARTLY))
 
 
 def _alarms(summary: dict[str, Any]) -> Iterator[str]:

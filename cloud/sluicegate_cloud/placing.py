@@ -241,6 +241,8 @@ def _tell_what_is_lost(old: Document, recent: list[Document]) -> None:
     old.final = True
     if old.lost:
         old.hole_from, old.hole_to = int(mine.t_first[lost].min()), int(mine.t_last[lost].max())
+        said = f"{old.lost} of its readings are at ordinals of documents in use: left out, lest they count twice"
+        old.reason = old.reason or said
     elif old.fate in (CONFLICT, OVERLAP):
         old.fate, old.reason = COPY, None
 

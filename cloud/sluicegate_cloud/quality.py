@@ -11,11 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.schema import COPY, PROBLEMS, USED
 
+#: Of a used document some readings are left out.
+PARTLY = "partly"
 #: Problems named in a summary; all of them are counted.
 NAMED = 100
 
@@ -35,6 +37,7 @@ def tally(documents: DataFrame) -> list[dict[str, Any]]:
         sf.count("*").alias("files"),
         sf.sum("size").alias("bytes"),
         *(sf.sum(sf.coalesce(name, sf.lit(0))).alias(name) for name in _SUMMED),
+        sf.sum((_in_part()).cast("bigint")).alias(PARTLY),
         sf.min("t_first").alias("first_us"),
         sf.max("t_last").alias("last_us"),
         sf.coalesce(sf.min(sf.when(sf.col("lost") > 0, sf.col("id"))), sf.min("id")).alias("id"),
@@ -43,12 +46,13 @@ def tally(documents: DataFrame) -> list[dict[str, Any]]:
 
 
 def document_counts(tallied: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """`files` read, their `bytes`, how many are `used` (and `used_bytes`), and how many met each other fate."""
-    counts = dict.fromkeys(("files", "bytes", "used_bytes", USED, COPY, *PROBLEMS), 0)
+    """`files` read, their `bytes`, how many are `used` (and `used_bytes`, PARTLY), and how many met each other fate."""
+    counts = dict.fromkeys(("files", "bytes", "used_bytes", USED, PARTLY, COPY, *PROBLEMS), 0)
     for row in tallied:
         counts["files"] += row["files"]
         counts["bytes"] += row["bytes"]
         counts[row["fate"]] += row["files"]
+        counts[PARTLY] += row[PARTLY]
         counts["used_bytes"] += row["bytes"] if row["fate"] == USED else 0
     return counts
 
@@ -89,12 +93,18 @@ def exact_shares(windows: pa.Table, aggregates: Sequence[str]) -> dict[str, Any]
 
 
 def problems(documents: DataFrame, limit: int = NAMED) -> list[dict[str, Any]]:
-    """The first that were not used as they came: `fate` (refused, conflict, overlap), `path`, `id`, `device`, `reason`.
+    """The first that were not used as they came: `fate`, `path`, `id`, `device`, `reason`.
 
-    Of a refused one `id` and `device` are what it claims, null where it says nothing that can be read.
+    `fate`: refused, conflict, overlap, or used where readings of it are left out. Of a refused one `id` and `device`
+    are what it claims, null where it says nothing that can be read.
     """
-    troubled = documents.where(sf.col("fate").isin(*PROBLEMS)).select("fate", "path", "id", "device", "reason")
+    troubled = documents.where(sf.col("fate").isin(*PROBLEMS) | _in_part())
+    troubled = troubled.select("fate", "path", "id", "device", "reason")
     return [row.asDict() for row in troubled.orderBy("fate", "path").limit(limit).collect()]
+
+
+def _in_part() -> Column:
+    return (sf.col("fate") == USED) & (sf.col("lost") > 0)
 
 
 def _complete(readings: int, missing: int, doubt: int) -> dict[str, Any]:

@@ -201,6 +201,23 @@ def test_a_document_that_overlaps_another_never_counts_twice(spark: Any, tmp_pat
     assert [alarm["readings"] for alarm in summary["alarms"]] == [50]
 
 
+def test_a_document_that_goes_beyond_another_is_used_in_part(spark: Any, tmp_path: Path) -> None:
+    """Its own ordinals count, those of the other do not; what it lost is told, and strict makes it an error."""
+    from sluicegate_cloud.errors import StrictError
+
+    held, source = readings(8, 500), tmp_path / "source"
+    write_chunks(source, "a", held)
+    run = [(time + 1, value) for time, value in readings(8, 600)[450:600]]
+    beyond = [Bucket(**fold(run[at : at + 50], held[0][1], 450 + at)) for at in (0, 50, 100)]
+    (source / "beyond.json").write_bytes(encode(Chunk("a", "temp", f"{1:016x}", held[0][1], beyond, [None] * 3)))
+    summary = merge(source, out=tmp_path / "out")
+    assert (summary["devices"][0]["readings"], summary["devices"][0]["missing"]) == (600, 50)
+    assert (summary["documents"]["used"], summary["documents"]["partly"]) == (2, 1)
+    assert "50 of its readings" in summary["problems"][0]["reason"]
+    with pytest.raises(StrictError, match="50 of its readings"):
+        merge(source, out=tmp_path / "out", strict=True)
+
+
 def test_devices_of_both_formats_are_merged_with_certain_bounds(spark: Any, tmp_path: Path) -> None:
     """One device was updated halfway, one not yet, one is new: every aggregate's interval holds the truth, for all.
 

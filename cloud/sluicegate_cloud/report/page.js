@@ -243,7 +243,7 @@ function drawTable() {
 }
 function drawDocuments() {
   const d = summary.documents;
-  $("documents").textContent = `${whole.format(d.files)} files read, ${whole.format(d.used)} used, ${whole.format(d.copy)} copies of the same bytes, ${whole.format(d.refused)} unreadable, ${whole.format(d.conflict)} in conflict, ${whole.format(d.overlap)} overlapping.`;
+  $("documents").textContent = `${whole.format(d.files)} files read, ${whole.format(d.used)} used, ${whole.format(d.copy)} copies of the same bytes, ${whole.format(d.refused)} unreadable, ${whole.format(d.conflict)} in conflict, ${whole.format(d.overlap)} overlapping, ${whole.format(d.partly ?? 0)} used in part.`;
   if (!summary.problems.length) return;
   $("problems").replaceChildren(element("thead", {}, row(["What", "Device", "File", "Why"], "th", [0, 1, 2, 3])), element("tbody", {}, ...summary.problems.map((p) => row([p.fate, p.device ?? "–", p.path.split("/").slice(-1)[0], p.reason ?? ""], "td", [0, 1, 2, 3]))));
 }
