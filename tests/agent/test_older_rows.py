@@ -1,0 +1,47 @@
+"""Outbox rows of 248 bytes, from before buckets had doubt, are read, merged with new ones and sent."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from durable_agent import configured, timed
+from target_suite.memory import MemoryTarget
+
+from sluicegate import chunks
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.state import State
+from sluicegate_agent.state.store import DATABASE
+from sluicegate_agent.sync import Sync
+
+# As the program of version 3 left it in an outage: 18 rows, some merged, a sealed chunk, an open bucket.
+OUTAGE = Path(__file__).parents[1] / "cases/agent_stores/version-3-outage.sql"
+
+
+def test_an_outage_that_an_older_program_began_ends_with_every_reading(tmp_path: Path) -> None:
+    """The old rows stay as they are until they are merged; each reading is sent once, and none is in doubt."""
+    config, target = configured(tmp_path, window=[], outbox={"rows": 18}), MemoryTarget()
+    config.state.path.mkdir()
+    frozen = sqlite3.connect(config.state.path / DATABASE)
+    frozen.executescript(OUTAGE.read_text())
+    assert {row[0] for row in frozen.execute("SELECT length(bucket) FROM outbox")} == {248}
+    frozen.close()
+    with State(config) as state:
+        pipeline, sync = Pipeline(config, state), Sync(config, state, target)
+        for minute in range(120, 180):
+            pipeline.accept(timed(minute, minute % 30 + 1, value=minute / 8))
+            pipeline.commit()
+        assert {row[0] for row in state.store.connection.execute("SELECT length(bucket) FROM outbox")} == {256, 248}
+        pipeline.flush()
+        pipeline.commit()
+        while not sync.is_done():
+            sync.step(0.0, flush=True)
+        assert state.counters["duplicates"] == 21
+    arrived = [chunks.decode(target.documents[name]) for name in sorted(target.documents)]
+    buckets = [bucket for chunk in arrived for bucket in chunk.buckets]
+    assert [a.first + a.n for a in buckets] == [*(b.first for b in buckets[1:]), 180]
+    assert sum(b.total for b in buckets) == sum(range(180)) / 8
+    assert sum(b.doubt for b in buckets) == 0
