@@ -19,8 +19,8 @@ from sluicegate_agent import health
 from sluicegate_agent.availability import Availability, steps_of
 from sluicegate_agent.config import Config
 from sluicegate_agent.handover import hand_over
+from sluicegate_agent.link import Link
 from sluicegate_agent.messages import Message
-from sluicegate_agent.mqtt import Link
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.results import Results
 from sluicegate_agent.state import State

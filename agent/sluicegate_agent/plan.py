@@ -18,7 +18,7 @@ from sluicegate_agent.config.credentials import resolved
 from sluicegate_agent.config.questions import COUNT, build_arguments
 from sluicegate_agent.config.units import show_size
 from sluicegate_agent.errors import EnvironmentRefused
-from sluicegate_agent.mqtt import HELD, RECEIVE
+from sluicegate_agent.link import HELD, RECEIVE
 from sluicegate_agent.pipeline import BACKLOG, READINGS_MOST
 from sluicegate_agent.state import store
 from sluicegate_agent.sync import sealing

@@ -23,8 +23,8 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from sluicegate_agent.config import Config, build
 from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.link import Client, Link, parse_publish
 from sluicegate_agent.messages import Message
-from sluicegate_agent.mqtt import Client, Link, parse_publish
 from sluicegate_demo.ports import free_port
 
 

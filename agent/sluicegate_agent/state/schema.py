@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sluicegate_agent.errors import EnvironmentRefused
 
-VERSION = 3
+VERSION = 4
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -97,4 +97,8 @@ def _from_2(connection: sqlite3.Connection) -> None:
     """Version 2 knew records of 168 bytes alone: they stay and are read; an older program cannot read ours."""
 
 
-_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1, 2: _from_2}
+def _from_3(connection: sqlite3.Connection) -> None:
+    """Version 3 knew neither doubt nor keys of documents: its rows stay and are read."""
+
+
+_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1, 2: _from_2, 3: _from_3}
