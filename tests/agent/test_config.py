@@ -322,6 +322,8 @@ def test_a_stream_belongs_to_one_source() -> None:
         ({"host": "localhost"}, False, 1883),
         ({"host": "127.0.0.1"}, False, 1883),
         ({"host": "broker.example"}, True, 8883),
+        ({"host": "127.0.0.1.evil.example"}, True, 8883),
+        ({"host": "localhost.evil.example"}, True, 8883),
         ({"host": "broker.example", "tls": {"enabled": False}}, False, 1883),
         ({"host": "localhost", "tls": {"enabled": True}}, True, 8883),
     ],

@@ -58,6 +58,7 @@ def load(folder: Path, **keys: Any) -> Any:
         ({"url": URL, "password_file": "nothing"}, "sync.password_file"),
         ({"url": URL, "auth": "magic"}, '"session" or "basic"'),
         ({"url": URL, "path": "chunks"}, 'is not used with target = "sync-gateway"'),
+        ({"url": "http://127.0.0.1.evil.example:4984/d"}, "is not encrypted: write https://"),
         ({"url": "http://localhost:4984/d", "tls": {"enabled": True}}, "is not encrypted: write https://"),
         ({"url": URL, "tls": {"ca_file": "none.pem"}}, "sync.tls.ca_file"),
         ({"target": "couchbase", "url": URL}, "expected couchbases://"),

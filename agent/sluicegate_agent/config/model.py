@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from sluicegate.hosts import is_loopback
 from sluicegate_agent.config.units import Duration, Share, Size
 
 _SECOND = 1_000_000
@@ -23,11 +24,6 @@ _DAY = 86_400 * _SECOND
 
 class Table(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of the file; an unknown key is an error."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine by its name."""
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 class DeviceConfig(Table, frozen=True):
@@ -76,7 +72,7 @@ class MqttConfig(Table, frozen=True):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the broker is on this machine by name, so that nothing leaves it."""
+        """Whether the broker is this machine (see sluicegate.hosts), so that nothing leaves it."""
         return is_loopback(self.host)
 
     @property
@@ -299,7 +295,7 @@ class SyncConfig(Table, frozen=True):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the URL's host is this machine by name, so that nothing leaves it."""
+        """Whether the URL's host is this machine (see sluicegate.hosts), so that nothing leaves it."""
         return is_loopback(urlsplit(self.url or "").hostname or "")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import ipaddress
 import json
 import os
 import ssl
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from sluicegate.hosts import is_loopback
 from sluicegate_cloud.errors import GatewayError, SourceError
 from sluicegate_cloud.provision import CA_FILE as CA_FILE
 
@@ -116,15 +116,8 @@ def _check(url: str) -> None:
     database = parts.path.strip("/")
     if not parts.hostname or not database or "/" in database or parts.query or parts.fragment or port == 0:
         raise SourceError(f"source {url!r}: {_EXPECTED}")
-    if parts.scheme == "http" and not _is_loopback(parts.hostname) and os.environ.get(PLAIN) != "1":
+    if parts.scheme == "http" and not is_loopback(parts.hostname) and os.environ.get(PLAIN) != "1":
         raise GatewayError(
             f"source {url!r} would send the reader's password in the clear: use https://, or set {PLAIN}=1 "
             "where the network itself is private"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
