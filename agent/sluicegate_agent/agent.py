@@ -18,6 +18,7 @@ from typing import Self
 from sluicegate_agent import health
 from sluicegate_agent.availability import Availability, steps_of
 from sluicegate_agent.config import Config
+from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.handover import hand_over
 from sluicegate_agent.link import Link
 from sluicegate_agent.messages import Message
@@ -46,7 +47,8 @@ class Agent:
         self.results = Results(config, self.link)
         self._connection = 0
         self._commit_after = 0.0
-        self._store_refuses = False
+        self._refusal = ""
+        self._refused_since_us = 0
         self._shown = ("", 0.0)
         self._last_message = time.monotonic()
 
@@ -82,19 +84,25 @@ class Agent:
 
     def _reached(self) -> str:
         """How what buckets go to is reached: a store that refuses is away, as the target may be; none is never away."""
-        if self._store_refuses:
+        if self._refusal:
             return "down"
         return "up" if self.sync.link.state == "unused" else self.sync.link.state
 
     def finish(self, *, drain: bool = False) -> None:
         """Commit what was accepted, acknowledge it, leave the broker politely; `drain`: hand everything on first.
 
-        Raises EnvironmentRefused where the target does not take it.
+        Raises EnvironmentRefused where the target does not take it, or where the store refuses the last commit.
         """
         self._commit(time.monotonic())
         self.link.close()
         self._write_health()
         try:
+            self.state.check()
+            if self._refusal:
+                raise EnvironmentRefused(
+                    f"the last commit failed ({self._refusal}): {self.pipeline.pending} messages not acknowledged; "
+                    "the broker delivers them again"
+                )
             if drain:
                 hand_over(self.pipeline, self.sync)
         finally:
@@ -122,9 +130,10 @@ class Agent:
     def _commit(self, now: float) -> None:
         try:
             self.link.ack(self.pipeline.commit())
-            self._store_refuses = False
+            self._refusal = ""
         except sqlite3.OperationalError as error:
-            self._store_refuses = True
+            self._refused_since_us = self._refused_since_us if self._refusal else time.time_ns() // 1000
+            self._refusal = str(error)
             self._commit_after = now + _RETRY_COMMIT
             self.state.counters.add("commits.failed")
             log.error("the commit failed (%s): nothing is acknowledged; trying again in %.0f s", error, _RETRY_COMMIT)
@@ -132,13 +141,16 @@ class Agent:
 
     def _show_health(self, now: float) -> None:
         state, then = self._shown
-        if state != self.link.state or now - then >= _HEALTH_EVERY:
-            self._shown = (self.link.state, now)
+        if state != self.link.state + self._refusal or now - then >= _HEALTH_EVERY:
+            self._shown = (self.link.state + self._refusal, now)
+            self.state.check()
             self._write_health()
 
     def _write_health(self) -> None:
+        store = {"refuses": self._refusal, "since_us": self._refused_since_us} if self._refusal else {"refuses": ""}
+        shown = {"mqtt": self.link.status(), "store": store}
         with contextlib.suppress(OSError):
-            health.write(self.config.state.path, health.process() | {"mqtt": self.link.status()})
+            health.write(self.config.state.path, health.process() | shown)
 
 
 class Signals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 
 from sluicegate_agent.errors import EnvironmentRefused
@@ -14,10 +15,10 @@ SECONDS = 30.0
 def hand_over(pipeline: Pipeline, sync: Sync, seconds: float = SECONDS) -> None:
     """Close every open bucket, commit, and send all there is.
 
-    Raises EnvironmentRefused where the target does not take it in time: what it lacks is kept.
+    Raises EnvironmentRefused where the store refuses, or the target does not take it in time: what it lacks is kept.
     """
     pipeline.flush()
-    pipeline.commit()
+    commit(pipeline)
     end = time.monotonic() + seconds
     while not sync.is_done():
         now = time.monotonic()
@@ -30,3 +31,14 @@ def hand_over(pipeline: Pipeline, sync: Sync, seconds: float = SECONDS) -> None:
             sync.step(now, flush=True)
         else:
             time.sleep(0.05)
+
+
+def commit(pipeline: Pipeline) -> None:
+    """A commit that nobody tries again. Raises EnvironmentRefused where the store refuses (a full disk)."""
+    try:
+        pipeline.commit()
+    except sqlite3.OperationalError as error:
+        raise EnvironmentRefused(
+            f"the state cannot be written ({error}): {pipeline.pending} messages were not counted; make room and start "
+            "again"
+        ) from error

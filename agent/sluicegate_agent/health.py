@@ -17,6 +17,7 @@ from typing import Any
 
 FILE = "agent.json"
 _LARGEST_FILE = 1 << 20
+_PAGE = 4096
 _STARTED = time.monotonic()
 _VERSIONS = {
     "sluicegate": version("sluicegate"),
@@ -63,10 +64,30 @@ def peak() -> int:
 
 
 def write(folder: Path, health: Mapping[str, Any]) -> None:
-    """Leave the dictionary beside the state for `status`: replaced whole; not synced, as nothing depends on it."""
+    """Leave the dictionary beside the state for `status`: replaced whole; not synced, as nothing depends on it.
+
+    Padded to whole pages, so that on a full disk, where no new file can be made, this one is written over: `status`
+    must not go on saying what was true before.
+    """
+    text = json.dumps(health).encode()
+    text += b" " * (-len(text) % _PAGE)
     partial = folder / (FILE + ".new")
-    partial.write_bytes(json.dumps(health).encode())
-    partial.replace(folder / FILE)
+    try:
+        partial.write_bytes(text)
+        partial.replace(folder / FILE)
+    except OSError:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        _write_over(folder / FILE, text)
+
+
+def _write_over(path: Path, text: bytes) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        longer = os.fstat(file).st_size - len(text)
+        os.pwrite(file, text + b" " * max(longer, 0), 0)
+    finally:
+        os.close(file)
 
 
 def read(folder: Path) -> dict[str, Any] | None:

@@ -248,7 +248,8 @@ def _shared(config: Config) -> Iterator[Line]:
     yield Line("documents on their way", document * (ENCODING_GROWTH + sealing.IN_FLIGHT), 0)
     yield from _target(config, document)
     yield from _couchbase_lite(config)
-    log = max(store.WAL_LIMIT, MIB + int(1.5 * _batch_rows(config)))
+    # As far as a reader may hold it, and one more commit.
+    log = store.WAL_MOST + int(1.5 * _batch_rows(config))
     yield Line("SQLite", store.CACHE_KIB * 1024 + SQLITE_BESIDE, log + SCHEMA)
     answers = sum(len(asked.aggregates) for stream in config.streams for asked in config.windows_of(stream))
     yield Line("results", answers * RESULT_OBJECTS, 0)

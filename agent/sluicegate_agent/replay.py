@@ -13,7 +13,7 @@ import msgspec
 
 from sluicegate_agent.config import Config, SourceConfig
 from sluicegate_agent.errors import InputRefused
-from sluicegate_agent.handover import hand_over
+from sluicegate_agent.handover import commit, hand_over
 from sluicegate_agent.messages import Message, Result
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
@@ -49,7 +49,7 @@ class Replay:
         self.sync.close()
 
     def _commit(self) -> None:
-        self.pipeline.commit()
+        commit(self.pipeline)
         for answer in self.pipeline.results():
             self.answers[answer.stream, answer.window, answer.aggregate] = answer
         self.sync.step(time.monotonic())

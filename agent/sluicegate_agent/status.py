@@ -11,7 +11,10 @@ from typing import Any
 from sluicegate_agent import health
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.units import show_duration, show_size
-from sluicegate_agent.state import read_status
+from sluicegate_agent.state import read_status, store
+
+#: Bytes free on the state's disk below which `status` says so.
+DISK_LOW = 1 << 20
 
 
 def gather(config: Config) -> dict[str, Any]:
@@ -50,8 +53,22 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
         state += f" (at most {show_size(process['peak_rss_bytes'])})"
     yield f"{found['device']}: {state}"
     yield f"  incarnation {found['incarnation']}, {show_size(found['bytes_on_disk'])} on disk"
+    yield from _store(found)
     if found["stores_set_aside"]:
         yield f"  {found['stores_set_aside']} damaged stores were set aside in the state directory"
+
+
+def _store(found: dict[str, Any]) -> Iterator[str]:
+    """What stands in the way of commits: nothing is taken while they fail."""
+    refusal = (found["process"] or {}).get("store") or {}
+    if found["running"] and refusal.get("refuses"):
+        since = _time(refusal.get("since_us"))
+        yield f"  ALARM: the store refuses since {since}: {refusal['refuses']}; no reading is taken or acknowledged"
+    if found["disk_free"] < DISK_LOW:
+        yield f"  ALARM: {show_size(found['disk_free'])} are free on the disk of the state"
+    if found["log_bytes"] > store.WAL_LIMIT and found["running"]:
+        size = show_size(found["log_bytes"])
+        yield f"  the log has {size}: another process reads the state and keeps it from shrinking"
 
 
 def _links(found: dict[str, Any]) -> Iterator[str]:

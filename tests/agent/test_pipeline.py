@@ -366,6 +366,7 @@ def test_damage_while_running_ends_the_agent_and_the_next_start_sets_it_aside(bo
     path.write_bytes(bytes(data))
     one.state.store.connection.close()
     one.state.store.connection = sqlite3.connect(path, isolation_level=None)
+    one.state.store.watch()
     for message in batch(4):
         one.pipeline.accept(message)
     with pytest.raises(StoreDamaged):

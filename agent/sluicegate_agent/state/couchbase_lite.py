@@ -29,7 +29,8 @@ from sluicegate.cblite import (
 from sluicegate_agent import faults
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.state import schema
-from sluicegate_agent.state.store import BESIDE, Store, StoreDamaged, connect
+from sluicegate_agent.state.store import BESIDE, DATABASE, Store, StoreDamaged, connect
+from sluicegate_agent.state.watch import rescued
 
 NAME = "state"
 #: Rows read at once when the store is opened.
@@ -50,6 +51,7 @@ class CouchbaseLiteStore(Store):
     """The open store; `connection` is to the tables in memory."""
 
     files = BESIDE[:1]
+    watched = (*BESIDE[:1], f"{BESIDE[0]}/db.sqlite3")
 
     def __init__(self, folder: Path) -> None:
         """Open, or make. A damaged database is renamed and a new one started.
@@ -131,6 +133,13 @@ class CouchbaseLiteStore(Store):
                 collection.purge(identity(key))
             else:
                 collection.save(identity(key), {_ROW: list(found)})
+
+    def _bound_log(self) -> None:
+        """The library bounds its own."""
+
+    def _saved(self) -> str:
+        """The tables in memory are as of the last commit: a SQLite file beside has them all."""
+        return rescued(self.connection, self.folder / DATABASE, self._watch)
 
     def close(self) -> None:
         """Let the database go; again is harmless."""

@@ -103,6 +103,14 @@ class State:
         with self.transaction() as connection:
             return self.squeeze(connection, _SQUEEZED_AT_ONCE)
 
+    def check(self) -> None:
+        """See that directory, lock and store are still those that were opened.
+
+        Raises StateGone where one was deleted, moved or replaced; a deleted lock is made anew.
+        """
+        self.store.check()
+        self._lock.check()
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """A durable change of the store; where it fails the outbox's index is read anew, as the store still is."""
@@ -111,6 +119,7 @@ class State:
         self._index_is_stale = True
         self._counted = {}
         with self.store.transaction() as connection:
+            self._lock.check()
             yield connection
         self._index_is_stale = False
         self.counters.noted(self._counted)

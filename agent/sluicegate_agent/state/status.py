@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,11 @@ from sluicegate.snapshot import stored_limit
 from sluicegate_agent import dead_letters, lock
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.state import schema
-from sluicegate_agent.state.store import BESIDE, DATABASE, bytes_on_disk
+from sluicegate_agent.state.store import BESIDE, DATABASE, bytes_on_disk, disk_free, log_bytes
 from sluicegate_agent.streams import Stream
 
 DEAD_LETTERS_SHOWN = 20
+READ_SECONDS = 10.0
 
 
 def read_status(folder: Path) -> dict[str, Any]:
@@ -28,15 +31,47 @@ def read_status(folder: Path) -> dict[str, Any]:
         return _read_documents(folder)
     if not path.exists():
         raise EnvironmentRefused(f"{folder}: no agent has run here yet; check [state] path, or start `sluicegate run`")
+    with reading(path) as connection:
+        return {"running": lock.holder(folder) is not None, **collect(connection, folder)}
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """One snapshot of a store beside whoever has it open, for READ_SECONDS at most: while it lasts its log grows.
+
+    Raises EnvironmentRefused where it cannot be read.
+    """
     try:
-        connection = sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True, isolation_level=None, timeout=10)
-        try:
+        with contextlib.closing(_opened(path)) as connection:
+            end = time.monotonic() + READ_SECONDS
+            connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
             connection.execute("BEGIN")
-            return {"running": lock.holder(folder) is not None, **collect(connection, folder)}
-        finally:
-            connection.close()
+            yield connection
     except sqlite3.Error as error:
         raise EnvironmentRefused(f"{path}: cannot be read: {error}") from error
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection that only reads; also where a full or read-only disk has no room for the log's index."""
+    log = path.with_name(f"{path.name}-wal")
+    for options in ("mode=ro", "immutable=1"):
+        connection = sqlite3.connect(f"file:{path.absolute()}?{options}", uri=True, isolation_level=None, timeout=10)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            connection.close()
+            if (
+                options == "immutable=1"
+                or lock.holder(path.parent) is not None
+                or (log.exists() and log.stat().st_size)
+            ):
+                raise
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            break
+    return connection
 
 
 def _read_documents(folder: Path) -> dict[str, Any]:
@@ -61,6 +96,8 @@ def collect(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
         "schema": meta["schema"],
         "stores_set_aside": meta.get("set_aside", 0),
         "bytes_on_disk": bytes_on_disk(folder),
+        "log_bytes": log_bytes(folder),
+        "disk_free": disk_free(folder),
         "streams": _streams(connection),
         "windows": _windows(connection),
         "outbox": _outbox(connection),

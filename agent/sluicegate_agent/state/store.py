@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import sqlite3
 import time
@@ -17,8 +18,11 @@ from typing import Any
 
 from sluicegate_agent import faults
 from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.lock import StateGone
 from sluicegate_agent.state import schema
+from sluicegate_agent.state.watch import Watch, others_with, rescued
 
+log = logging.getLogger("sluicegate.state")
 DATABASE = "state.db"
 PROVENANCE = "incarnation.json"
 CONDEMNED = "damaged"
@@ -26,6 +30,11 @@ SET_ASIDE_KEPT = 2
 CACHE_KIB = 512
 WAL_PAGES = 256
 WAL_LIMIT = 2 << 20
+#: Beyond this the log is not let grow while another process reads: nothing is committed until it has ended.
+WAL_MOST = 4 << 20
+#: Seconds that a statement waits for another process: an agent that waits takes no readings.
+PATIENCE = 1.0
+_CHECKPOINT_EVERY, _CHECKPOINT_PATIENCE_MS = 1.0, 100
 _SIDE_FILES = ("", "-wal", "-shm")
 #: Couchbase Lite's databases: the state's, and the one that the target "couchbase-lite" pushes from.
 BESIDE = ("state.cblite2", "sync.cblite2")
@@ -40,6 +49,8 @@ class Store:
 
     #: Its files, the database first.
     files = tuple(DATABASE + suffix for suffix in _SIDE_FILES)
+    #: Those that must stay where they are while it is open.
+    watched = files
 
     def __init__(self, folder: Path) -> None:
         """Open, or make. A damaged store is renamed and a new one started.
@@ -50,6 +61,7 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         self.set_aside = 0
         self.moved: Path | None = None
+        self._next_checkpoint, self._reader_told = 0.0, False
         if (folder / CONDEMNED).exists():
             self._move((folder / CONDEMNED).read_text(errors="replace").strip() or "condemned")
         try:
@@ -59,6 +71,7 @@ class Store:
                 raise
             self._move(str(error))
             self.connection = self._open()
+        self.watch()
 
     @property
     def path(self) -> Path:
@@ -125,6 +138,48 @@ class Store:
             for path in self.folder.glob(f"{stale}*"):
                 _remove(path)
 
+    def watch(self) -> None:
+        """From now on these files have to stay where they are."""
+        self._watch = Watch(self.folder / name for name in self.watched)
+
+    def check(self) -> None:
+        """See that what is open is still what stands at its paths: a `stat` each.
+
+        Raises StateGone where it was deleted, moved or replaced, after what it holds was saved.
+        """
+        gone = self._watch.changed()
+        if gone:
+            raise StateGone(f"{gone[0]}: deleted, moved or replaced under the running agent; {self._saved()}")
+
+    def _saved(self) -> str:
+        return rescued(self.connection, self.path, self._watch)
+
+    def _bound_log(self) -> None:
+        """Fold the log into the database where it has grown; it cannot be while another process reads an older state.
+
+        Raises sqlite3.OperationalError where it may not grow any more.
+        """
+        size = log_bytes(self.folder)
+        now = time.monotonic()
+        if size <= WAL_LIMIT or (size < WAL_MOST and now < self._next_checkpoint):
+            return
+        self._next_checkpoint = now + _CHECKPOINT_EVERY
+        self.connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_PATIENCE_MS}").fetchall()
+        is_busy = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        self.connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}").fetchall()
+        if not is_busy:
+            self._reader_told = False
+            return
+        reason = (
+            f"another process reads {self.path} and keeps its log from shrinking ({size} bytes, at most {WAL_MOST}): "
+            f"end process {others_with(self.path)}"
+        )
+        if not self._reader_told:
+            self._reader_told = True
+            log.warning("%s", reason)
+        if size >= WAL_MOST:
+            raise sqlite3.OperationalError(reason)
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """One durable change: all of it when the block ends, nothing if it raises.
@@ -132,7 +187,9 @@ class Store:
         Raises StoreDamaged, and sqlite3.Error (a full disk among them): then the store is as it was before.
         """
         connection = self.connection
+        self.check()
         try:
+            self._bound_log()
             connection.execute("BEGIN IMMEDIATE")
             yield connection
             faults.step("transaction: before commit")
@@ -145,7 +202,12 @@ class Store:
             if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
                 self.condemn(str(error))
                 raise StoreDamaged(f"{self.path}: {error}; start again: the file will be set aside") from error
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+                reason = f"{error}: process {others_with(self.path)} is writing to {self.path}"
+                raise sqlite3.OperationalError(reason) from error
             raise
+        # Whoever acknowledges what was committed may rely on its file being there.
+        self.check()
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         connection.execute("COMMIT")
@@ -157,7 +219,7 @@ class Store:
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection in which transactions are begun and ended by hand."""
-    return sqlite3.connect(path, isolation_level=None, timeout=10, cached_statements=64, check_same_thread=False)
+    return sqlite3.connect(path, isolation_level=None, timeout=PATIENCE, cached_statements=64, check_same_thread=False)
 
 
 def bytes_on_disk(folder: Path) -> int:
@@ -168,6 +230,20 @@ def bytes_on_disk(folder: Path) -> int:
             with contextlib.suppress(FileNotFoundError):
                 sizes += path.stat().st_size if path.is_file() else 0
     return sizes
+
+
+def log_bytes(folder: Path) -> int:
+    """Bytes of the write-ahead log of a state directory; 0 where there is none."""
+    try:
+        return (folder / Store.files[1]).stat().st_size
+    except OSError:
+        return 0
+
+
+def disk_free(folder: Path) -> int:
+    """Bytes that an ordinary user may still write on the disk of a state directory."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
 
 
 def _remove(path: Path) -> None:
