@@ -1,28 +1,39 @@
-"""paho's client with a receive buffer, bounded payloads and a list of messages.
+"""paho's client with a receive buffer, bounded packets and a list of messages; nothing that a peer sends raises.
 
-Three of paho 2.2's private methods are overridden (the minor version is pinned for that): `_sock_recv` reads 64 KiB at
-a time and cuts a payload that is larger than allowed while it arrives, `_handle_publish` puts a message into a list
-instead of building paho's, and `reconnect` forgets what an old connection left half read.
+Five of paho 2.2's private methods are overridden (the minor version is pinned for that): `_sock_recv` reads 64 KiB at
+a time, refuses what a broker may not send before it is read, and cuts a payload that is larger than allowed while it
+arrives; `_sock_send` notes why it failed; `_packet_handle` ends a connection where paho cannot read a packet;
+`_handle_connack` keeps our keepalive where the broker wants none; `_handle_publish` puts a message into a list instead
+of building paho's. `reconnect` forgets what an old connection left half read.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import ssl
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 
+from sluicegate_agent.link.packets import PUBACK, PUBLISH, unexpected
+from sluicegate_agent.link.reasons import reason_of
 from sluicegate_agent.messages import Message
 
+log = logging.getLogger("sluicegate.mqtt")
+
 RECEIVE = 65536
-_PUBLISH, _PUBACK = 0x30, 0x40
 _LONGEST_HEAD = 65536 + 1024  # the longest topic and some properties beside the payload
 
 
 class Client(paho.Client):
-    """paho's client with a receive buffer, bounded payloads and a plain list (`inbox`) of messages."""
+    """paho's client with a receive buffer, bounded packets and a plain list (`inbox`) of messages.
+
+    `why`: what ended the connection, where more is known than that it ended. `awaited`: subscriptions that wait for
+    their SUBACK.
+    """
 
     def __init__(self, payload_limit: int, **options: Any) -> None:
         self._buffer = b""
@@ -30,6 +41,9 @@ class Client(paho.Client):
         self._cap = payload_limit + _LONGEST_HEAD
         self.inbox: list[Message] = []
         self.held = 0
+        self.why = ""
+        self.awaited = 0
+        self._asked_keepalive: int | None = None
         super().__init__(CallbackAPIVersion.VERSION2, manual_ack=True, reconnect_on_failure=False, **options)
 
     @property
@@ -40,21 +54,95 @@ class Client(paho.Client):
 
     def reconnect(self) -> MQTTErrorCode:
         """Connect again, with nothing left of the old connection's bytes."""
-        self._buffer, self._at = b"", 0
+        self._drop_buffer()
+        self.why, self.awaited = "", 0
+        if self._asked_keepalive is None:
+            self._asked_keepalive = self._keepalive
+        self._keepalive = self._asked_keepalive  # a broker's wish is for its own connection
         return super().reconnect()
 
+    def hang_up(self) -> None:
+        """Close the socket at once; nothing of the connection is left."""
+        self._sock_close()
+        self._drop_buffer()
+
+    def _drop_buffer(self) -> None:
+        self._buffer, self._at = b"", 0
+
     def _sock_recv(self, bufsize: int) -> bytes:
+        packet = self._in_packet
+        if packet["have_remaining"] and not packet["packet"]:
+            self._check_head()
         if self._at >= len(self._buffer):
-            self._buffer, self._at = b"", 0
-            self._buffer = super()._sock_recv(RECEIVE)
+            self._drop_buffer()
+            try:
+                self._buffer = super()._sock_recv(RECEIVE)
+            except OSError as error:
+                self._note(error)
+                raise
         piece = self._buffer[self._at : self._at + bufsize]
         self._at += len(piece)
-        return piece if self._in_packet["remaining_length"] <= self._cap else self._cut(piece)
+        return piece if packet["remaining_length"] <= self._cap else self._cut(piece)
+
+    def _sock_send(self, buf: bytes | bytearray) -> int:
+        try:
+            return super()._sock_send(buf)
+        except OSError as error:
+            if not isinstance(error, BlockingIOError):
+                # A broker that wants a certificate says so and closes: our first write then fails, its word is unread.
+                with contextlib.suppress(BlockingIOError, ConnectionError):
+                    self._last_word()
+                self._note(error)
+            raise
+
+    def _last_word(self) -> None:
+        try:
+            super()._sock_recv(1)
+        except ssl.SSLError as error:
+            self._note(error)
+
+    def _note(self, error: OSError) -> None:
+        """Keep what went wrong; that the other side closed is no reason."""
+        if not isinstance(error, BlockingIOError | ConnectionError) and not self.why:
+            self.why = reason_of(error)
+
+    def _check_head(self) -> None:
+        """Before a packet's body is read: whether it may come now, and be so long."""
+        why = unexpected(
+            self._in_packet["command"],
+            self._in_packet["remaining_length"],
+            version_5=self._protocol == paho.MQTTv5,
+            connected=self.is_connected(),
+            asked=self.awaited,
+        )
+        if why:
+            self._refuse(f"it sent {why}; is it an MQTT broker?")
+
+    def _refuse(self, why: str) -> NoReturn:
+        self.why = self.why or why
+        raise ConnectionAbortedError(why)
+
+    def _packet_handle(self) -> MQTTErrorCode:
+        """What a packet says, taken; an error instead of an exception for one that cannot be read."""
+        try:
+            self._check_head()
+            return super()._packet_handle()
+        except Exception as error:
+            # Whatever paho trips over in a peer's bytes: the connection ends, the agent does not.
+            log.debug("a packet that could not be read", exc_info=True)
+            self.why = self.why or f"it sent a packet that cannot be read ({type(error).__name__}: {error})"
+            return MQTTErrorCode.MQTT_ERR_PROTOCOL
+
+    def _handle_connack(self) -> MQTTErrorCode:
+        found = super()._handle_connack()
+        if self._asked_keepalive and not 0 < self._keepalive <= self._asked_keepalive:
+            self._keepalive = self._asked_keepalive  # else a connection that is half open would never be noticed
+        return found
 
     def _cut(self, piece: bytes) -> bytes:
         """Hand on what still fits, but at least the one byte paho needs to go on; count the rest as read."""
         packet = self._in_packet
-        if not packet["have_remaining"] or packet["command"] & 0xF0 != _PUBLISH:
+        if not packet["have_remaining"] or packet["command"] & 0xF0 != PUBLISH:
             return piece
         del packet["packet"][self._cap :]
         handed = piece[: max(self._cap - len(packet["packet"]), 1)]
@@ -65,6 +153,7 @@ class Client(paho.Client):
         command, packet = self._in_packet["command"], self._in_packet["packet"]
         message = parse_publish(command, packet, self._protocol == paho.MQTTv5, self._in_packet["remaining_length"])
         if message is None:
+            self.why = "it sent a PUBLISH that cannot be read"
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
         self.inbox.append(message)
         self.held += len(message.payload)
@@ -79,7 +168,7 @@ class Client(paho.Client):
         """Queue the PUBACKs of many messages as one write of paho's own (partial writes, TLS)."""
         packet = b"".join(b"\x40\x02" + packet_id.to_bytes(2, "big") for packet_id in packet_ids)
         if packet:
-            self._packet_queue(_PUBACK, packet, 0, 1)
+            self._packet_queue(PUBACK, packet, 0, 1)
 
 
 def parse_publish(command: int, packet: bytes | bytearray, version_5: bool, length: int) -> Message | None:

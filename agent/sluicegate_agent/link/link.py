@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import logging
-import random
 import select
 import socket
 import time
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from paho.mqtt.reasoncodes import ReasonCode
 
 from sluicegate_agent.config import Config
-from sluicegate_agent.link.options import client_of, subscription
-from sluicegate_agent.link.reasons import hint_of, reason_of
+from sluicegate_agent.link.backoff import Backoff
+from sluicegate_agent.link.options import client_id, client_of, subscription
+from sluicegate_agent.link.reasons import TAKEN_OVER, closed, hint_of, reason_of, suspected, taken_over
+from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Message
 
 log = logging.getLogger("sluicegate.mqtt")
 
 HELD = 256 * 1024  # bytes of payloads that one poll returns at most, beyond the last one
-_FIRST_DELAY, _LONGEST_DELAY = 0.25, 60.0
+#: Seconds a broker has for its CONNACK, and for its SUBACK.
+PATIENCE = 30.0
+#: Seconds that one poll reads what is buffered, however fast a peer sends.
+READING = 0.25
+
+Stage = Literal["away", "connecting", "subscribing", "granted"]
 
 
 class Counts(Protocol):
@@ -36,9 +42,11 @@ class Counts(Protocol):
 class Link:
     """The agent's side of one broker: `poll` gives messages, `ack` acknowledges, `publish` sends results.
 
-    `connection` numbers the connections of this process and `session_present` says whether the broker kept the session;
-    all messages of one `poll` came over one connection. Counters it keeps: connects, disconnects,
-    connect_failures, sessions_lost, results_published, results_skipped.
+    A connection goes through the stages connecting (until CONNACK), subscribing (until SUBACK) and granted; however it
+    ends, the next one waits (backoff.py), and `state` says why. `connection` numbers the connections of this process
+    and `session_present` says whether the broker kept the session; all messages of one `poll` came over one connection.
+    Counters it keeps: connects, disconnects, connect_failures, taken_over, sessions_lost, results_published,
+    results_skipped.
     """
 
     def __init__(self, config: Config, counters: Counts, wake: socket.socket | None = None) -> None:
@@ -48,8 +56,14 @@ class Link:
         self.session_present = False
         self._wake = [wake] if wake else []
         self._unacknowledged: dict[int, None] = {}
-        self._failures = 0
+        self._stage: Stage = "away"
+        self._since = 0.0
+        self._brought = False
+        self._refusal = ""
+        self._backoff = Backoff()
         self._next_attempt = 0.0
+        self._repeats = Repeats(log)
+        self._place = f"broker {config.mqtt.host}:{config.mqtt.actual_port}"
         self._client = client_of(config)
         self._client.on_connect = self._connected
         self._client.on_disconnect = self._disconnected
@@ -62,15 +76,20 @@ class Link:
 
     def poll(self, timeout: float, most: int) -> list[Message]:
         """Wait up to `timeout` seconds, do what the connection needs, and return at most `most` messages."""
-        if self._client.socket() is None and not self._connect(timeout):
-            return []
+        self._repeats.tick()
+        if self._client.socket() is None:
+            self._ended()
+            if not self._connect(timeout):
+                return []
         if most > 0:
-            self._exchange(timeout)
-            while self._has_room(most) and self._client.buffered and not self._client.loop_read():
-                pass
+            self._exchange(timeout, most)
         self._client.loop_misc()
+        self._check_patience()
         messages = self._client.take()
-        if self._client.socket() is not None:
+        self._brought |= bool(messages)
+        if self._client.socket() is None:
+            self._ended()
+        else:
             self._unacknowledged.update((message.packet_id, None) for message in messages if message.qos)
         return messages
 
@@ -92,29 +111,36 @@ class Link:
     def pause(self, reason: str, seconds: float) -> None:
         """Leave the broker, which keeps what it has not delivered, and come back after a while."""
         self.close()
-        self._unacknowledged.clear()
         self._next_attempt = time.monotonic() + seconds
         self.state = f"away: {reason}"
 
     def close(self) -> None:
         """Say goodbye and keep the session at the broker."""
+        self._stage = "away"
         if self._client.socket() is not None:
-            self.state = "closed"
             self._client.disconnect()
             self._client.loop_write()
+            self._client.hang_up()
+        self._unacknowledged.clear()
         self.state = "closed"
 
     def status(self) -> dict[str, object]:
-        """The link for `status`: where to, its state, and what waits for a commit."""
+        """The link for `status`: where to, its state, connections in vain so far, and what waits for a commit."""
         mqtt = self.config.mqtt
-        where = f"{mqtt.host}:{mqtt.actual_port}"
-        return {"broker": where, "tls": mqtt.uses_tls, "state": self.state, "unacknowledged": len(self._unacknowledged)}
+        return {
+            "broker": f"{mqtt.host}:{mqtt.actual_port}",
+            "tls": mqtt.uses_tls,
+            "state": self.state,
+            "failed_in_a_row": self._backoff.failures,
+            "unacknowledged": len(self._unacknowledged),
+        }
 
-    def _has_room(self, most: int) -> bool:
-        return len(self._client.inbox) < most and self._client.held < HELD
+    # reading and writing
 
-    def _exchange(self, timeout: float) -> None:
+    def _exchange(self, timeout: float, most: int) -> None:
         sock: Any = self._client.socket()
+        if sock is None:  # the broker hung up on our first word
+            return
         waiting = [sock] if self._client.want_write() else []
         timeout = 0.0 if self._client.buffered else timeout
         readable, writable, _ = select.select([sock, *self._wake], waiting, [], timeout)
@@ -122,55 +148,93 @@ class Link:
             self._client.loop_write()
         if sock in readable:
             self._client.loop_read()
+        end = time.monotonic() + READING
+        while self._has_room(most) and self._client.buffered and not self._client.loop_read():
+            if time.monotonic() >= end:
+                return
+
+    def _has_room(self, most: int) -> bool:
+        return len(self._client.inbox) < most and self._client.held < HELD
 
     def _connect(self, timeout: float) -> bool:
         wait = self._next_attempt - time.monotonic()
         if wait > 0:
             select.select(self._wake, [], [], min(wait, timeout))
             return False
+        self._turn("connecting")
         try:
             self._client.reconnect()
         except (OSError, ValueError) as error:
-            self._failed(reason_of(error))
+            self._client.hang_up()
+            self._ended(reason_of(error))
             return False
         return True
 
-    def _failed(self, reason: str) -> None:
-        delay = min(_FIRST_DELAY * 2 ** min(self._failures, 16), _LONGEST_DELAY)
-        delay *= random.uniform(0.5, 1.0)  # noqa: S311  jitter, so that a fleet does not return all at once
-        self._failures += 1
-        self._next_attempt = time.monotonic() + delay
-        self.counters.add("mqtt.connect_failures")
-        mqtt = self.config.mqtt
-        self.state = f"away: {reason}"
-        log.warning("broker %s:%d: %s; trying again in %.1f s", mqtt.host, mqtt.actual_port, reason, delay)
+    def _check_patience(self) -> None:
+        """Hang up on a broker that keeps us waiting for its first answers."""
+        if self._stage in ("connecting", "subscribing") and time.monotonic() - self._since > PATIENCE:
+            awaited = "CONNACK" if self._stage == "connecting" else "SUBACK"
+            self._client.hang_up()
+            self._ended(f"no {awaited} in {PATIENCE:.0f} s; is it an MQTT broker?")
+
+    # stages of a connection
+
+    def _turn(self, stage: Stage) -> None:
+        self._stage, self._since = stage, time.monotonic()
 
     def _connected(self, client: Any, _: Any, flags: Any, reason: ReasonCode, properties: Any) -> None:
         if reason.is_failure:
-            self._failed(f"refused us: {reason}{hint_of(str(reason))}")
+            self._refusal = f"refused us: {reason}{hint_of(str(reason))}"
             return
+        self._turn("subscribing")
         if not flags.session_present and self.counters["mqtt.connects"]:
             self.counters.add("mqtt.sessions_lost")
-            log.warning("the broker kept no session for us: messages sent while we were away may be lost")
-        self._failures = 0
+            lost = "the broker kept no session for us: messages sent while we were away may be lost"
+            self._repeats.tell(logging.WARNING, lost)
         self._unacknowledged.clear()
         self.connection += 1
         self.session_present = bool(flags.session_present)
         self.counters.add("mqtt.connects")
         self.state = "connected, subscribing"  # what is published from here on is not ours yet
-        log.info("connected to %s:%d", self.config.mqtt.host, self.config.mqtt.actual_port)
-        client.subscribe([(source.topic, subscription(self.config.mqtt)) for source in self.config.sources])
+        self._repeats.tell(logging.INFO, f"{self._place}: connected")
+        topics = [(source.topic, subscription(self.config.mqtt)) for source in self.config.sources]
+        client.awaited = len(topics)
+        client.subscribe(topics)
 
     def _subscribed(self, client: Any, _: Any, mid: int, reasons: list[ReasonCode], properties: Any) -> None:
+        client.awaited = 0
+        self._turn("granted")
+        self._brought = False
         self.state = "connected"
         refused = [f"{s.topic} ({r})" for s, r in zip(self.config.sources, reasons, strict=False) if r.is_failure]
-        if refused:
-            self.state = f"connected, but the broker refused {', '.join(refused)}"
-            log.error("the broker refused our subscription to %s: check its access rules", ", ".join(refused))
+        if refused or len(reasons) != len(self.config.sources):
+            names = ", ".join(refused) or f"all but {len(reasons)} of our topics"
+            self.state = f"connected, but the broker refused {names}"
+            told = f"the broker refused our subscription to {names}: check its access rules"
+            self._repeats.tell(logging.ERROR, told)
 
     def _disconnected(self, client: Any, _: Any, flags: Any, reason: ReasonCode, properties: Any) -> None:
-        self._unacknowledged.clear()
-        if not self.state.startswith("connected"):
+        if getattr(reason, "value", None) == TAKEN_OVER and flags.is_disconnect_packet_from_server:
+            self._refusal = taken_over(client_id(self.config))
+            self.counters.add("mqtt.taken_over")
+        self._ended(closed(self._stage, reason, tls=self.config.mqtt.uses_tls))
+
+    def _ended(self, reason: str = "") -> None:
+        """The connection is over: say why, once, and wait before the next."""
+        stage, self._stage = self._stage, "away"
+        if stage == "away":
             return
-        self.counters.add("mqtt.disconnects")
-        self._failed(f"connection lost ({reason})")
+        self._unacknowledged.clear()
+        told = self._refusal or self._client.why
+        if stage == "granted" and not self._refusal:
+            delay = self._backoff.ended(time.monotonic() - self._since, messages=self._brought)
+        else:
+            delay = self._backoff.failed()
+        reason = told or reason or closed(stage, None, tls=self.config.mqtt.uses_tls)
+        if self._backoff.is_cut_often and not self._refusal:
+            reason += suspected(client_id(self.config))
+        self._refusal = ""
+        self._next_attempt = time.monotonic() + delay
+        self.counters.add("mqtt.connect_failures" if stage == "connecting" else "mqtt.disconnects")
+        self.state = f"away: {reason}"
+        self._repeats.tell(logging.WARNING, f"{self._place}: {reason}", f"; trying again in {delay:.1f} s")

@@ -19,10 +19,9 @@ from sluicegate_agent.passwords import password
 def client_of(config: Config) -> Client:
     """A client that is not connected yet. Raises EnvironmentRefused for a secret or a certificate that is not there."""
     mqtt = config.mqtt
-    client_id = mqtt.client_id or f"sluicegate-{config.device.id}"
     session: dict[str, Any] = {} if mqtt.version == 5 else {"clean_session": False}
     protocol = paho.MQTTv5 if mqtt.version == 5 else paho.MQTTv311
-    client = Client(config.limits.payload, client_id=client_id, protocol=protocol, **session)
+    client = Client(config.limits.payload, client_id=client_id(config), protocol=protocol, **session)
     client.suppress_exceptions = False
     if mqtt.username is not None:
         client.username_pw_set(mqtt.username, password("mqtt", mqtt.password_file, mqtt.password_env))
@@ -31,6 +30,11 @@ def client_of(config: Config) -> Client:
     start: dict[str, Any] = {"clean_start": False, "properties": _session(mqtt)} if mqtt.version == 5 else {}
     client.connect_async(mqtt.host, mqtt.actual_port, keepalive=round(mqtt.keepalive.seconds), **start)
     return client
+
+
+def client_id(config: Config) -> str:
+    """The name under which the broker keeps the session."""
+    return config.mqtt.client_id or f"sluicegate-{config.device.id}"
 
 
 def _session(mqtt: MqttConfig) -> Properties:

@@ -1,0 +1,35 @@
+"""What a broker may send us, and how long it may be: everything else ends the connection before it is read."""
+
+from __future__ import annotations
+
+CONNACK, PUBLISH, PUBACK, SUBACK, PINGRESP, DISCONNECT = 0x20, 0x30, 0x40, 0x90, 0xD0, 0xE0
+NAMES = {
+    0x00: "reserved", 0x10: "CONNECT", CONNACK: "CONNACK", PUBLISH: "PUBLISH", PUBACK: "PUBACK", 0x50: "PUBREC",
+    0x60: "PUBREL", 0x70: "PUBCOMP", 0x80: "SUBSCRIBE", SUBACK: "SUBACK", 0xA0: "UNSUBSCRIBE", 0xB0: "UNSUBACK",
+    0xC0: "PINGREQ", PINGRESP: "PINGRESP", DISCONNECT: "DISCONNECT", 0xF0: "AUTH",
+}  # fmt: skip
+#: Room for the properties of an answer of MQTT 5: a reason as text, and what a broker tells of itself.
+PROPERTIES = 4096
+
+
+def unexpected(command: int, length: int, *, version_5: bool, connected: bool, asked: int) -> str:
+    """Why a packet with this first byte and length is not read; empty where it is.
+
+    `connected`: after CONNACK; `asked`: subscriptions whose SUBACK is awaited. We publish with QoS 0 and subscribe
+    once, so of sixteen kinds five are left. A PUBLISH has any length: its payload is cut while it arrives.
+    """
+    kind = command & 0xF0
+    if kind == PUBLISH:
+        return "" if connected else "PUBLISH before CONNACK"
+    name = NAMES[kind]
+    properties = PROPERTIES if version_5 else 0
+    longest = {CONNACK: 2 + properties, SUBACK: 2 + properties + asked, PINGRESP: 0, DISCONNECT: 1 + properties}
+    if kind not in longest or (kind == DISCONNECT and not version_5):
+        return f"a packet of type {name}, which a broker does not send us"
+    if (kind != CONNACK and not connected) or (kind == SUBACK and not asked):
+        return f"{name} where none was expected"
+    if kind == CONNACK and connected:
+        return "a second CONNACK"
+    if length > longest[kind]:
+        return f"{name} of {length} bytes; at most {longest[kind]} are expected"
+    return "" if command & 0x0F == 0 else f"{name} with reserved bits"
