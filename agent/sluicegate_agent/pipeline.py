@@ -75,6 +75,17 @@ class Pipeline:
             elif source.time is not None:
                 self._contents[source.topic] = Contents(connection, source.topic, horizon)
         self._deliveries = Deliveries(connection, config.mqtt.receive_maximum)
+        self._feed_streams(connection, horizon)
+
+    def _feed_streams(self, connection: sqlite3.Connection, horizon: int) -> None:
+        """Tell each stream whose numbers say what it misses: what a former source's said stays with the stream."""
+        for source in self.config.sources:
+            sequences = self._sequences.get(source.topic)
+            topic, missing = (source.topic, sequences.missing) if sequences else ("", 0)
+            for stream in source.streams:
+                self.state.streams[stream].fed_by(
+                    topic, missing, lambda former: Sequences(connection, former, horizon).missing if former else 0
+                )
 
     def _open_windows(self, connection: sqlite3.Connection) -> dict[str, list[StoredWindow]]:
         windows = {

@@ -10,13 +10,16 @@ import sqlite3
 import struct
 import sys
 from array import array
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sluicegate.buckets import LATE, Builder
 
 SINGLES_MOST = 64
-_ROW = struct.Struct("<4sqqqII")
-_MAGIC = b"SGS1"
+_ROW = struct.Struct("<4sqqqqqiII")
+_MAGIC = b"SGS2"
+_OLD_ROW = struct.Struct("<4sqqqII")
+_OLD_MAGIC = b"SGS1"
 _GAP_MOST = 1 << 60
 
 
@@ -30,13 +33,18 @@ class Closed(NamedTuple):
 
 
 class Stream:
-    """The open bucket, cursors and counters of one stream: one small row."""
+    """The open bucket, cursors and counters of one stream: one small row.
+
+    `told` is what its buckets say was lost, `owed` what the next one says beside its source's numbers. Both belong
+    to the stream, not to the source: a topic that is renamed takes nothing back.
+    """
 
     def __init__(self, number: int, name: str, readings: int, span_us: int) -> None:
         self.number, self.name = number, name
         self.readings, self.span_us = readings, span_us
         self.builder: Builder | None = None
-        self.missing_seen = 0
+        self.missing_seen = self.told = self.owed = 0
+        self.source: str | None = None
         self.late = 0
         self.buckets = 0
         self.times, self.values = array("q"), array("d")
@@ -48,15 +56,29 @@ class Stream:
         """Readings accepted in this incarnation: the next ordinal."""
         return self.builder.next if self.builder else 0
 
-    def add(self, value: float, time: int, missing: int) -> None:
-        """Fold one finite reading; `missing` is what the source's sequence numbers say is lost so far."""
+    def fed_by(self, source: str, missing: int, missing_of: Callable[[str], int]) -> None:
+        """Its source from now on, of which `missing` is known; what the former one lost and did not tell is owed."""
+        if self.source == source:
+            return
+        if self.source is not None and self.builder is not None:
+            self.owed += missing_of(self.source) - self.missing_seen
+        if self.source is not None:
+            self.missing_seen = missing
+        self.source, self.changed = source, True
+
+    def add(self, value: float, time: int, missing: int, doubt: int = 0) -> None:
+        """Fold one finite reading; `missing` is what the source's sequence numbers say is lost so far.
+
+        `doubt` is 1 where the reading cannot be told from a repeat of one that was counted.
+        """
         if self.builder is None:
             self.builder = Builder(value)
             self.missing_seen = missing
         self._close_before(time)
-        gap = max(-_GAP_MOST, min(_GAP_MOST, missing - self.missing_seen))
-        self.builder.add(value, time, gap)
-        self.missing_seen = missing
+        gap = max(-_GAP_MOST, min(_GAP_MOST, missing - self.missing_seen + self.owed))
+        self.builder.add(value, time, gap, doubt)
+        self.missing_seen, self.owed = missing, 0
+        self.told += gap
         self._keep(value, time)
         self.changed = True
         bucket = self.builder.bucket
@@ -99,20 +121,38 @@ class Stream:
     def pack(self) -> bytes:
         """The stream's row: counters, the builder with its open bucket, the readings of the open bucket."""
         builder = self.builder.state() if self.builder else b""
-        head = (_MAGIC, self.missing_seen, self.late, self.buckets, len(builder), len(self.times))
-        return _ROW.pack(*head) + builder + pack_readings(self.times, self.values)
+        source = b"" if self.source is None else self.source.encode()
+        counts = (self.missing_seen, self.late, self.buckets, self.told, self.owed)
+        lengths = (-1 if self.source is None else len(source), len(builder), len(self.times))
+        head = _ROW.pack(_MAGIC, *counts, *lengths)
+        return head + source + builder + pack_readings(self.times, self.values)
 
     def restore(self, row: bytes) -> None:
         """Continue where `pack` left off. Raises sqlite3.DatabaseError for a row that is none."""
         try:
-            magic, self.missing_seen, self.late, self.buckets, length, singles = _ROW.unpack_from(row)
-            if magic != _MAGIC or len(row) != _ROW.size + length + 16 * singles:
+            (builder, singles), data = self._restore_counts(row)
+            if len(data) != builder + 16 * singles:
                 raise ValueError("wrong length")
-            self.builder = Builder.restore(row[_ROW.size : _ROW.size + length]) if length else None
-            self.times, self.values = unpack_readings(row[_ROW.size + length :])
+            self.builder = Builder.restore(data[:builder]) if builder else None
+            self.times, self.values = unpack_readings(data[builder:])
         except (ValueError, struct.error) as error:
             raise sqlite3.DatabaseError(f"the row of stream {self.name} is malformed: {error}") from error
         self.changed = False
+
+    def _restore_counts(self, row: bytes) -> tuple[tuple[int, int], bytes]:
+        """Take the row's head; the lengths of builder and readings, and the bytes of both."""
+        if row[:4] == _OLD_MAGIC:  # without a source: the one of the configuration is taken for it
+            _, self.missing_seen, self.late, self.buckets, builder, singles = _OLD_ROW.unpack_from(row)
+            self.told, self.owed, self.source = self.missing_seen, 0, None
+            return (builder, singles), row[_OLD_ROW.size :]
+        magic, self.missing_seen, self.late, self.buckets, self.told, self.owed, named, builder, singles = (
+            _ROW.unpack_from(row)
+        )
+        if magic != _MAGIC:
+            raise ValueError("not a stream's row")
+        at = _ROW.size + max(named, 0)
+        self.source = row[_ROW.size : at].decode() if named >= 0 else None
+        return (builder, singles), row[at:]
 
 
 def pack_readings(times: array[int], values: array[float]) -> bytes:

@@ -484,3 +484,29 @@ def test_a_reading_that_one_window_cannot_take_counts_in_all_others(
     one.restart()
     (answer,) = one.pipeline.answers("heat", "growth")
     assert answer.value == pytest.approx(4.0)
+
+
+def test_a_renamed_topic_takes_no_known_loss_back(board: Callable[..., Board]) -> None:
+    """Renamed, without its number, renamed back: the gaps told stay told, what was not yet told is told, no more."""
+
+    def sources(topic: str, **numbered: Any) -> list[dict[str, Any]]:
+        return [{"topic": topic, "streams": {"level": "level", "flow": "flow"}, **numbered}]
+
+    def told(one: Board) -> int:
+        return sum(bucket.gap for bucket in one.outbox("level"))
+
+    def message(topic: str, number: int) -> Message:
+        return Message(topic, json.dumps({"n": number, "level": number, "flow": number}).encode(), number + 1, 1)
+
+    one = board(source=sources("old", sequence="n"))
+    one.take(message("old", 0), message("old", 16))
+    one.take(Message("old", b'{"n": 20, "flow": 1}', 3, 1))  # three more are lost: this stream does not know of it yet
+    assert told(one) == 15
+    for topic, more in (("new", {"sequence": "n"}), ("new", {}), ("old", {"sequence": "n"})):
+        one.state.close()
+        one = board(source=sources(topic, **more))
+        one.take(message(topic, 21), message(topic, 22))
+        assert told(one) == 18, (topic, more)
+        assert one.state.status()["streams"]["level"]["missing"] == 18
+    one.take(message("old", 24))
+    assert told(one) == 19

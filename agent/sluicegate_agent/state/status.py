@@ -119,7 +119,7 @@ def _stream(name: str, row: bytes, rows: int) -> dict[str, Any]:
     return {
         "accepted": stream.accepted,
         "late": stream.late,
-        "missing": stream.missing_seen,
+        "missing": stream.told + stream.owed,
         "buckets_closed": stream.buckets,
         "buckets_waiting": rows,
         "newest_us": stream.builder.newest if stream.builder else None,
