@@ -1,7 +1,7 @@
 """The agent's one loop: messages in, folded, committed, then acknowledged; answers out; chunks on to the target.
 
-One thread. Nothing is acknowledged before the commit that counts it; where a commit fails (a full disk) the link is let
-go, so that the broker keeps what it has not delivered, and the commit is tried again until it succeeds.
+One thread. Nothing is acknowledged or answered before the commit that counts it; where a commit fails (a full disk) the
+link is let go, so that the broker keeps what it has not delivered, and the commit is tried again until it succeeds.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class Agent:
         self._refused_since_us = 0
         self._shown = ("", 0.0)
         self._last_message = time.monotonic()
+        # The process before may have ended between a commit and what it would have published.
+        self.pipeline.answer_again()
 
     @property
     def idle(self) -> float:
@@ -64,8 +66,7 @@ class Agent:
             self._commit_if_due()
         self._commit_if_due()
         now = time.monotonic()
-        if self.results.due(now):
-            self.results.offer(self.pipeline.results(), now)
+        self._answer(now)
         self.sync.step(now)
         self.heed_availability(now)
         self._show_health(now)
@@ -94,6 +95,7 @@ class Agent:
         Raises EnvironmentRefused where the target does not take it, or where the store refuses the last commit.
         """
         self._commit(time.monotonic())
+        self._answer(time.monotonic(), last=True)
         self.link.close()
         self._write_health()
         try:
@@ -131,6 +133,7 @@ class Agent:
         try:
             self.link.ack(self.pipeline.commit())
             self._refusal = ""
+            self._answer(now)
         except sqlite3.OperationalError as error:
             self._refused_since_us = self._refused_since_us if self._refusal else time.time_ns() // 1000
             self._refusal = str(error)
@@ -138,6 +141,11 @@ class Agent:
             self.state.counters.add("commits.failed")
             log.error("the commit failed (%s): nothing is acknowledged; trying again in %.0f s", error, _RETRY_COMMIT)
             self.link.pause(f"the state cannot be written ({error})", _RETRY_COMMIT)
+
+    def _answer(self, now: float, *, last: bool = False) -> None:
+        """Publish answers when it is time: only while all that is in memory is durable, so that none is taken back."""
+        if (last or self.results.due(now)) and not self.pipeline.pending:
+            self.results.offer(self.pipeline.results(), now)
 
     def _show_health(self, now: float) -> None:
         state, then = self._shown

@@ -1,4 +1,7 @@
-"""Answers to the outside: at most so often, in messages of bounded size, the newest of each window, none twice."""
+"""Answers to the outside: at most so often, in messages of bounded size, the newest of each window, none twice.
+
+What is offered rests on a commit (agent.py); after a start each window's answer is offered once more.
+"""
 
 from __future__ import annotations
 

@@ -17,9 +17,11 @@ from sluicegate_agent.decode import decode
 from sluicegate_agent.messages import Decoded, Message, Unreadable
 
 ARRIVAL = 1_700_000_000_000_000
-OBJECT = SourceConfig(topic="w", streams={"temp": "temp", "wind": "air.wind"}, time="at", sequence="seq", epoch="boot")
-NUMBER = SourceConfig(topic="n", streams={"temp": ""}, format="number")
-ARRAY = SourceConfig(topic="a", streams={"x": "x"}, format="array", items="data", time="t", time_format="ms")
+OBJECT = SourceConfig(
+    subscribed="w", streams={"temp": "temp", "wind": "air.wind"}, time="at", sequence="seq", epoch="boot"
+)
+NUMBER = SourceConfig(subscribed="n", streams={"temp": ""}, format="number")
+ARRAY = SourceConfig(subscribed="a", streams={"x": "x"}, format="array", items="data", time="t", time_format="ms")
 
 
 def read(source: SourceConfig, payload: Any, limits: LimitsConfig | None = None) -> Decoded:
@@ -108,7 +110,7 @@ def test_iso_times_are_exact_to_the_microsecond(text: str, us: int) -> None:
 @pytest.mark.parametrize(("form", "value", "us"), [("s", 1.000001, 1_000_001), ("ms", 5, 5_000), ("us", -7, -7)])
 def test_numeric_times(form: Any, value: Any, us: int) -> None:
     """Seconds, milliseconds and microseconds since 1970, whole or not."""
-    source = SourceConfig(topic="w", streams={"temp": "temp"}, time="at", time_format=form)
+    source = SourceConfig(subscribed="w", streams={"temp": "temp"}, time="at", time_format=form)
     assert read(source, {"at": value, "temp": 1}).time_us == us
     for wrong in ("5", True, 1e300, [1]):
         assert "at" in reason(source, {"at": wrong, "temp": 1})
@@ -116,7 +118,7 @@ def test_numeric_times(form: Any, value: Any, us: int) -> None:
 
 def test_without_a_time_path_the_arrival_counts() -> None:
     """A source that says no time is read at its arrival."""
-    assert read(SourceConfig(topic="w", streams={"temp": "temp"}), {"temp": 1}).time_us == ARRIVAL
+    assert read(SourceConfig(subscribed="w", streams={"temp": "temp"}), {"temp": 1}).time_us == ARRIVAL
 
 
 @pytest.mark.parametrize(("payload", "value"), [(b" 21.5\n", 21.5), (b"-.5e1", -5.0), (b"+7", 7.0)])
@@ -144,9 +146,9 @@ def test_an_array_of_readings_with_their_times() -> None:
 
 def test_arrays_of_numbers_and_of_pairs() -> None:
     """An item may be the value itself, or a list of time and value."""
-    plain = SourceConfig(topic="a", streams={"x": ""}, format="array")
+    plain = SourceConfig(subscribed="a", streams={"x": ""}, format="array")
     assert read(plain, [1, 2.5]).readings == [("x", ARRIVAL, 1.0), ("x", ARRIVAL, 2.5)]
-    pairs = SourceConfig(topic="a", streams={"x": "1"}, format="array", time="0", time_format="us")
+    pairs = SourceConfig(subscribed="a", streams={"x": "1"}, format="array", time="0", time_format="us")
     assert read(pairs, [[10, 1], [20, 2]]).readings == [("x", 10, 1.0), ("x", 20, 2.0)]
     assert read(plain, []).readings == []
 
@@ -154,7 +156,7 @@ def test_arrays_of_numbers_and_of_pairs() -> None:
 def test_sizes_are_bounded() -> None:
     """A payload beyond limits.payload, whole or cut by the link, and a list beyond limits.readings are refused."""
     limits = LimitsConfig(readings=3)
-    plain = SourceConfig(topic="a", streams={"x": ""}, format="array")
+    plain = SourceConfig(subscribed="a", streams={"x": ""}, format="array")
     assert "limits.readings (3)" in reason(plain, [1, 2, 3, 4], limits)
     assert "limits.payload (65536)" in reason(OBJECT, b" " * 65537)
     with pytest.raises(Unreadable, match="payload of 70000 bytes"):

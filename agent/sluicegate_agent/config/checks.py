@@ -13,6 +13,7 @@ from sluicegate_agent.config.model import Config, MqttConfig, SourceConfig, Wind
 from sluicegate_agent.config.questions import histogram_problems
 from sluicegate_agent.config.sharing import shared_problems
 from sluicegate_agent.config.targets import readable, sync_problems
+from sluicegate_agent.config.topics import result_problems, source_problems
 
 _NAME = re.compile(r"\w[\w.\-]{0,63}", re.ASCII)
 _NAME_RULE = "expected 1 to 64 letters, digits, `_`, `-` or `.`, starting with a letter, digit or `_`"
@@ -113,11 +114,7 @@ def _twice(seen: dict[str, int], name: str, number: int, key: str) -> Iterator[P
 
 
 def _source(source: SourceConfig, at: str) -> Iterator[Problem]:
-    if not source.topic or len(source.topic.encode()) > 1024 or "\0" in source.topic:
-        yield Problem(f"{at}.topic", source.topic, "expected a topic of 1 to 1024 bytes")
-    if "+" in source.topic or "#" in source.topic:
-        remedy = "wildcards would mix several senders into one stream: write one [[source]] for each topic"
-        yield Problem(f"{at}.topic", source.topic, remedy)
+    yield from source_problems(source, at)
     if not source.streams:
         yield Problem(f"{at}.streams", None, 'is empty: name at least one, such as streams = { temp = "temp" }')
     if source.epoch is not None and source.sequence is None:
@@ -232,15 +229,4 @@ def _storage(config: Config) -> Iterator[Problem]:
         yield Problem("outbox.chunk_buckets", config.outbox.chunk_buckets, remedy)
     yield from sync_problems(config.sync)
     if config.results.topic:
-        yield from _results(config)
-
-
-def _results(config: Config) -> Iterator[Problem]:
-    topic = config.results.topic.replace("{device}", config.device.id)
-    if any(c in topic for c in "+#{}\0") or len(topic.encode()) > 1024:
-        remedy = "expected a topic without wildcards; `{device}` stands for the device's id"
-        yield Problem("results.topic", config.results.topic, remedy)
-    if topic in {source.topic for source in config.sources}:
-        yield Problem(
-            "results.topic", config.results.topic, "is also a source's topic: the agent would read its own answers"
-        )
+        yield from result_problems(config)

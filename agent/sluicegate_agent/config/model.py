@@ -100,9 +100,12 @@ class GuardConfig(Table, frozen=True):
 
 
 class SourceConfig(Table, frozen=True):
-    """[[source]]: one topic, how its messages are read, and the streams they feed (stream name → path of the value)."""
+    """[[source]]: one topic, how its messages are read, and the streams they feed (stream name → path of the value).
 
-    topic: str
+    `subscribed`: as in the file and as the broker is asked, perhaps `$share/group/topic`.
+    """
+
+    subscribed: str = field(name="topic")
     streams: dict[str, str]
     format: Literal["json", "number", "array"] = "json"
     items: str = ""
@@ -110,6 +113,16 @@ class SourceConfig(Table, frozen=True):
     time_format: Literal["iso8601", "s", "ms", "us"] = "iso8601"
     sequence: str | None = None
     epoch: str | None = None
+
+    @property
+    def topic(self) -> str:
+        """The topic that its messages come with: of a shared subscription, what stands behind the group."""
+        return self.subscribed.split("/", 2)[2] if self.is_shared else self.subscribed
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the broker deals the topic's messages out among the members of a group."""
+        return self.subscribed.startswith("$share/") and self.subscribed.count("/") >= 2
 
 
 class PolicyConfig(Table, frozen=True):

@@ -26,6 +26,11 @@ PATIENCE = 30.0
 #: Seconds that one poll reads what is buffered, however fast a peer sends.
 READING = 0.25
 
+#: Sent to `$share/…` itself, once, where nothing came for so many seconds: a broker that knows shared subscriptions
+#: has no such topic. It drops it, or hangs up (Mosquitto 2.0.11 with max_queued_messages 0).
+PROBE_AFTER = 30.0
+PROBE = b"sluicegate: are shared subscriptions known here?"
+
 Stage = Literal["away", "connecting", "subscribing", "granted"]
 
 
@@ -60,6 +65,11 @@ class Link:
         self._since = 0.0
         self._brought = False
         self._refusal = ""
+        self._asked: list[str] = []
+        # MQTT 3.1.1 has no way to say that `$share` is unknown: these topics are in doubt until a message comes.
+        shared = {source.topic: source.subscribed for source in config.sources if source.is_shared}
+        self._doubtful = shared if config.mqtt.version != 5 else {}
+        self._probed = False
         self._backoff = Backoff()
         self._next_attempt = 0.0
         self._repeats = Repeats(log)
@@ -86,6 +96,8 @@ class Link:
         self._client.loop_misc()
         self._check_patience()
         messages = self._client.take()
+        if self._doubtful:
+            messages = self._judged(messages)
         self._brought |= bool(messages)
         if self._client.socket() is None:
             self._ended()
@@ -197,21 +209,48 @@ class Link:
         self.counters.add("mqtt.connects")
         self.state = "connected, subscribing"  # what is published from here on is not ours yet
         self._repeats.tell(logging.INFO, f"{self._place}: connected")
-        topics = [(source.topic, subscription(self.config.mqtt)) for source in self.config.sources]
-        client.awaited = len(topics)
-        client.subscribe(topics)
+        self._asked = [source.subscribed for source in self.config.sources]
+        if getattr(properties, "SharedSubscriptionAvailable", 1) == 0:  # asking would end the connection
+            self._asked = [source.subscribed for source in self.config.sources if not source.is_shared]
+        if not self._asked:
+            self._granted([])
+            return
+        client.awaited = len(self._asked)
+        client.subscribe([(topic, subscription(self.config.mqtt)) for topic in self._asked])
 
     def _subscribed(self, client: Any, _: Any, mid: int, reasons: list[ReasonCode], properties: Any) -> None:
         client.awaited = 0
+        self._granted(reasons)
+
+    def _granted(self, reasons: list[ReasonCode]) -> None:
+        """What was asked is answered: say what the broker refused."""
         self._turn("granted")
         self._brought = False
         self.state = "connected"
-        refused = [f"{s.topic} ({r})" for s, r in zip(self.config.sources, reasons, strict=False) if r.is_failure]
-        if refused or len(reasons) != len(self.config.sources):
-            names = ", ".join(refused) or f"all but {len(reasons)} of our topics"
+        refused = [f"{topic} ({r})" for topic, r in zip(self._asked, reasons, strict=False) if r.is_failure]
+        refused += [f"{topic} (no answer)" for topic in self._asked[len(reasons) :]]
+        shared = [source.subscribed for source in self.config.sources if source.is_shared]
+        refused += [f"{topic} (it has no shared subscriptions)" for topic in shared if topic not in self._asked]
+        if refused:
+            names = ", ".join(refused)
             self.state = f"connected, but the broker refused {names}"
             told = f"the broker refused our subscription to {names}: check its access rules"
             self._repeats.tell(logging.ERROR, told)
+
+    def _judged(self, messages: list[Message]) -> list[Message]:
+        """The messages without our own question; which is asked of a broker that delivers nothing from `$share/…`."""
+        if any(message.topic in self._doubtful for message in messages):
+            self._doubtful = {}
+            return messages
+        if not self._probed and self._stage == "granted" and time.monotonic() - self._since > PROBE_AFTER:
+            self._probed = True
+            self._client.publish(next(iter(self._doubtful.values())), PROBE)
+        kept = [message for message in messages if message.payload != PROBE or not message.topic.startswith("$share/")]
+        if len(kept) < len(messages):
+            self.state = "connected, but the broker does not know shared subscriptions: nothing comes from $share/…"
+            told = f"{self._place}: it takes $share/… for an ordinary topic; subscribe to the topic itself"
+            self._repeats.tell(logging.ERROR, told)
+        return kept
 
     def _disconnected(self, client: Any, _: Any, flags: Any, reason: ReasonCode, properties: Any) -> None:
         if getattr(reason, "value", None) == TAKEN_OVER and flags.is_disconnect_packet_from_server:

@@ -1,0 +1,144 @@
+"""An answer leaves only after the commit that it rests on, and again after a start, whenever the process ended."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
+from durable_agent import configured, sequenced
+
+from sluicegate_agent import agent as module
+from sluicegate_agent.config import Config
+from sluicegate_agent.messages import Message
+from sluicegate_agent.state import State
+
+
+class Broker:
+    """Stands for the link: gives what is put into `waiting`, hears answers while `is_there`."""
+
+    waiting: list[Message]
+    told: list[dict[str, Any]]
+    is_there = True
+
+    def __init__(self, *_: object) -> None:
+        self.connection, self.session_present, self.state = 1, False, "connected"
+        self.waiting, self.told, self.acknowledged = [], [], 0
+
+    def poll(self, timeout: float, most: int) -> list[Message]:
+        """What waits, at most `most`."""
+        taken, self.waiting = self.waiting[:most], self.waiting[most:]
+        return taken
+
+    def ack(self, packet_ids: list[int]) -> None:
+        """Count."""
+        self.acknowledged += len(packet_ids)
+
+    def publish(self, topic: str, payload: bytes) -> bool:
+        """Hear the answers."""
+        if self.is_there:
+            self.told += json.loads(payload)["results"]
+        return self.is_there
+
+    def pause(self, reason: str, seconds: float) -> None:
+        """Nothing to leave."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def status(self) -> dict[str, object]:
+        """Nothing to tell."""
+        return {}
+
+
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Link", Broker)
+
+
+def settings(folder: Path, every: str) -> Config:
+    """Answers as soon as they may leave; a commit `every` so often or after half of 40 messages."""
+    return configured(folder, commit={"every": every}, results={"every": "0"})
+
+
+def opened(config: Config, state: State) -> tuple[module.Agent, Broker]:
+    """An agent and the broker that it thinks it has."""
+    agent = module.Agent(config, state)
+    broker: Any = agent.link
+    return agent, broker
+
+
+def ordinals(broker: Broker, stream: str = "level", window: str = "last9") -> list[int]:
+    """The readings as of which one window was answered."""
+    found = [told["ordinal"] for told in broker.told if (told["stream"], told["window"]) == (stream, window)]
+    return list(dict.fromkeys(found))
+
+
+def test_nothing_is_told_before_its_commit(tmp_path: Path) -> None:
+    """With a commit a minute, answers wait for it; the one that leaves is as of the last committed reading."""
+    config = settings(tmp_path, "60s")
+    with State(config) as state:
+        agent, broker = opened(config, state)
+        broker.waiting = [sequenced(n, n + 1) for n in range(5)]
+        for _ in range(5):
+            agent.turn()
+        assert (broker.told, broker.acknowledged) == ([], 0)
+        broker.waiting = [sequenced(n, n + 1) for n in range(5, 24)]  # the 20th brings the commit, in the midst
+        agent.turn()
+        assert broker.acknowledged == 20
+        assert ordinals(broker) == [19]
+        agent.finish()
+        assert ordinals(broker) == [19, 23]
+
+
+def test_a_commit_that_fails_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk: what is only in memory is not told; when the disk has room again it is."""
+    monkeypatch.setattr(module, "_RETRY_COMMIT", 0.0)
+    config = settings(tmp_path, "1ms")
+    with State(config) as state:
+        agent, broker = opened(config, state)
+        real, full = agent.pipeline.commit, True
+
+        def commit() -> list[int]:
+            if full:
+                raise sqlite3.OperationalError("database or disk is full")
+            return real()
+
+        monkeypatch.setattr(agent.pipeline, "commit", commit)
+        broker.waiting = [sequenced(0, 1)]
+        while state.counters["commits.failed"] < 3:
+            agent.turn()
+        assert broker.told == []
+        full = False
+        while not broker.told:
+            agent.turn()
+        assert ordinals(broker) == [0]
+
+
+def test_answers_come_again_after_a_start(tmp_path: Path) -> None:
+    """Ended between commit and publication, without another reading: every window that has an answer tells it."""
+    config = settings(tmp_path, "1ms")
+    with State(config) as state:
+        agent, broker = opened(config, state)
+        broker.is_there = False
+        broker.waiting = [sequenced(n, n + 1) for n in range(3)]
+        while broker.acknowledged < 3:
+            agent.turn()
+        assert broker.told == []
+    for _ in range(2):
+        with State(config) as state:
+            agent, broker = opened(config, state)
+            broker.is_there = False
+            agent.turn()
+            broker.is_there = True
+            agent.turn()
+            asked = {(stream, window.name) for stream in ("level", "flow") for window in config.windows_of(stream)}
+            assert {(told["stream"], told["window"]) for told in broker.told} == asked
+            assert {told["ordinal"] for told in broker.told} == {2}
+            before = len(broker.told)
+            agent.turn()
+            assert len(broker.told) == before
