@@ -30,6 +30,7 @@ from sluicegate_agent.sync import Sync
 log = logging.getLogger("sluicegate.agent")
 
 _IDLE = 0.5  # seconds a turn waits at most, so that timers are never later than that
+_BUSY = 0.05  # the same while the target's answer is pending
 _HEALTH_EVERY = 60.0
 _RETRY_COMMIT = 5.0
 
@@ -122,7 +123,8 @@ class Agent:
 
     def _patience(self) -> float:
         every = self.config.commit.every.seconds
-        return min(_IDLE, every / 4) if self.pipeline.pending else _IDLE
+        idle = _BUSY if self.sync.is_busy else _IDLE
+        return min(idle, every / 4) if self.pipeline.pending else idle
 
     def _commit_if_due(self) -> None:
         now = time.monotonic()

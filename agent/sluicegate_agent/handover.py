@@ -22,13 +22,14 @@ def hand_over(pipeline: Pipeline, sync: Sync, seconds: float = SECONDS) -> None:
     end = time.monotonic() + seconds
     while not sync.is_done():
         now = time.monotonic()
-        if now >= end:
+        if now >= end or sync.is_hung:
             why = sync.link.error or "there is more than it took"
             raise EnvironmentRefused(
-                f"not everything was handed on in {seconds:.0f} s: {why}; it is kept for the next start"
+                f"not everything was handed on (at most {seconds:.0f} s): {why}; it is kept for the next start"
             )
         if sync.link.is_due(now) or sync.link.state == "unknown":
             sync.step(now, flush=True)
+            time.sleep(0.01 if sync.is_busy else 0)
         else:
             time.sleep(0.05)
 

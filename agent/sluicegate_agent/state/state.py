@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sluicegate.state")
 _SQUEEZED_AT_ONCE = 512
+_TARGETS_KEPT = 8
 
 
 class State:
@@ -148,6 +149,18 @@ class State:
         """Keep how the link to the target is, for `status`."""
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('link', ?)", (json.dumps(link),))
 
+    def known_target(self) -> str:
+        """The id in the marker of the directory target, as of when it was last written to; empty before that."""
+        return known_targets(self.store.connection).get(str(self.config.sync.path), "")
+
+    def keep_target(self, connection: sqlite3.Connection, mark: str) -> None:
+        """Keep the id of the directory target, inside the caller's transaction; an empty one forgets it."""
+        kept = known_targets(connection)
+        place = str(self.config.sync.path)
+        if kept.pop(place, "") != mark:
+            newest = [*kept.items()][-_TARGETS_KEPT:] + [(place, mark)] * bool(mark)
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('targets', ?)", (json.dumps(dict(newest)),))
+
     def health(self) -> dict[str, Any]:
         """A small summary that travels with each chunk: counters, and how full the outbox is."""
         return {
@@ -192,6 +205,12 @@ def open_store(config: StateConfig) -> Store:
 
         return CouchbaseLiteStore(config.path)
     return Store(config.path)
+
+
+def known_targets(connection: sqlite3.Connection) -> dict[str, str]:
+    """The ids of the directory targets that were written to, by path."""
+    found = connection.execute("SELECT value FROM meta WHERE key = 'targets'").fetchone()
+    return dict(json.loads(found[0])) if found else {}
 
 
 _REMEDY = "give a directory that this user may write to, on a disk with room"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 
 from sluicegate_agent.sync.contract import Document, Outcome, Target
 
-#: Seconds that `put` waits for an answer before it says that one is pending.
-PATIENCE = 0.2
+log = logging.getLogger("sluicegate.sync")
+#: Seconds that a new `put` waits for its answer before it says that one is pending; asked again it does not wait.
+PATIENCE = 0.05
 _STACK = 256 << 10
 
 
@@ -26,16 +28,20 @@ class Aside:
 
     def put(self, documents: Sequence[Document]) -> Outcome:
         """The outcome of the `put` under way; begins one where there is none."""
+        patience = 0.0
         if self._work is None:
             if not documents:
                 return Outcome()
-            self._work = _begun(lambda: self.target.put(documents))
-        try:
-            outcome = self._work.result(PATIENCE)
-        except TimeoutError:
+            self._work, patience = _begun(lambda: self.target.put(documents)), PATIENCE
+        if not self._work.done() and wait([self._work], patience).not_done:
             return Outcome(pending=True)
-        self._work = None
-        return outcome
+        work, self._work = self._work, None
+        try:
+            return work.result()
+        except Exception as error:
+            # Whatever a peer sent must not end the agent. That it was not foreseen is a fault of ours: with its trace.
+            log.exception("the sync target failed in a way that was not foreseen")
+            return Outcome(retry_after=0.0, error=f"the target failed ({type(error).__name__}: {error}); see the log")
 
     def close(self) -> None:
         """Let connections go; a `put` under way ends by that, or with its time-out."""

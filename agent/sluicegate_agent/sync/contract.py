@@ -22,9 +22,11 @@ class Outcome:
 
     accepted    ids that are durable at the target now: the agent deletes them
     rejected    id → reason: the target will never take these; other bytes are there under that id, or it refuses them
-    retry_after seconds before the others should be tried again (0: the target gives no advice); None: nothing is left
+    retry_after seconds before the others should be tried again (0: the target gives no advice); None: nothing is left,
+                or the rest may follow at once
     error       why they were not taken, for people
     pending     no answer yet: give the same again soon; nothing else is said then
+    mark        which of several targets at one address this one is: to be kept before anything is forgotten
     """
 
     accepted: tuple[str, ...] = ()
@@ -32,6 +34,7 @@ class Outcome:
     retry_after: float | None = None
     error: str = ""
     pending: bool = False
+    mark: str = ""
 
 
 class Target(Protocol):

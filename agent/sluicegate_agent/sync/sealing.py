@@ -7,11 +7,13 @@ from typing import Any
 
 from sluicegate import chunks
 from sluicegate_agent import faults
-from sluicegate_agent.outbox import DOCUMENT_COST, Sealed, unpacked
+from sluicegate_agent.outbox import DOCUMENT_COST, READING_COST, ROW_COST, Sealed, unpacked
 from sluicegate_agent.state import State
 from sluicegate_agent.streams import Stream, unpack_readings
 
-#: Chunks sealed and not acknowledged, at most: these cannot be merged while the target is away.
+#: Chunks sealed and not acknowledged, at most, and in how many of the largest all of them together have room: what is
+#: sealed cannot be merged while the target is away.
+DOCUMENTS_MOST = 64
 IN_FLIGHT = 4
 #: About the most bytes of rows in one document, whatever `outbox.chunk_buckets` says.
 CHUNK_BYTES = 512 << 10
@@ -42,30 +44,39 @@ class Sealer:
                 found.append(stream)
         return found
 
-    def seal(self, due: list[Stream], now: float) -> int:
-        """Seal up to IN_FLIGHT chunks of the streams that are due, in one transaction; how many.
+    def seal(self, due: list[Stream], now: float, *, flush: bool = False) -> int:
+        """Seal chunks of the streams that are due, one of each in turn, while there is room; how many.
 
-        Raises sqlite3.Error where the store refuses: nothing is sealed then.
+        In one transaction. Raises sqlite3.Error where the store refuses: nothing is sealed then.
         """
         faults.step("seal: begin")
-        sealed = 0
+        sealed, room = 0, IN_FLIGHT * self.cost
         with self.state.transaction() as connection:
-            for stream in due[: IN_FLIGHT - self.state.outbox.sealed]:
-                if self._has_room():
-                    # The first of a round carries the agent's health: saying it in all of them would only cost bytes.
-                    self._seal(connection, stream, None if sealed else self.state.health())
-                    sealed += 1
+            while due:
+                for stream in due:
+                    if self._may(room, sealed):
+                        # The first carries the agent's health: saying it in all of them would only cost bytes.
+                        room -= self._seal(connection, stream, None if sealed else self.state.health())
+                        self._since[stream.number] = now
+                        sealed += 1
+                    else:
+                        room = 0
+                due = self.due(now, flush=flush) if room else []
             self.state.squeeze(connection)
-        for stream in due[:sealed]:
-            self._since[stream.number] = now
         return sealed
+
+    def _may(self, room: int, sealed: int) -> bool:
+        """Whether one more may be sealed where so many are: the first always."""
+        crowded = room < self.cost or self.state.outbox.sealed >= DOCUMENTS_MOST
+        return self._has_room() and not (sealed and crowded)
 
     def _has_room(self) -> bool:
         """The first document always has: what is left shrinks; further ones only where the budget stays kept."""
         outbox = self.state.outbox
         return outbox.sealed == 0 or outbox.bytes_held + DOCUMENT_COST <= outbox.bytes_most
 
-    def _seal(self, connection: sqlite3.Connection, stream: Stream, health: dict[str, Any] | None) -> None:
+    def _seal(self, connection: sqlite3.Connection, stream: Stream, health: dict[str, Any] | None) -> int:
+        """Seal a stream's oldest rows; what the outbox counted them with."""
         rows = self.state.outbox.oldest(connection, stream.number, self.rows, self.cost)
         chunk = self._chunk(stream, rows, health)
         document = chunks.encode(chunk)
@@ -75,6 +86,7 @@ class Sealer:
         sealed = Sealed(number, chunks.document_id(chunk), readings, document)
         self.state.outbox.seal(connection, stream.number, len(rows), sealed, first)
         faults.step("seal: rows replaced")
+        return sum(ROW_COST + len(singles or b"") // 16 * READING_COST for _, singles in rows)
 
     def _chunk(
         self, stream: Stream, rows: list[tuple[bytes, bytes | None]], health: dict[str, Any] | None

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from sluicegate_agent import faults
 from sluicegate_agent.refused import parted
 from sluicegate_agent.state import State
+from sluicegate_agent.sync.apart import Apart
 from sluicegate_agent.sync.aside import Aside
 from sluicegate_agent.sync.contract import Document, Outcome, Target
-from sluicegate_agent.sync.directory import DirectoryTarget
 from sluicegate_agent.sync.link import Link
-from sluicegate_agent.sync.sealing import IN_FLIGHT, Sealer
+from sluicegate_agent.sync.sealing import DOCUMENTS_MOST, Sealer
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
@@ -35,9 +35,20 @@ class Sync:
         """Without `target`, the one of the configuration."""
         self.state = state
         self.every_seconds = config.sync.every.seconds
-        self.target = target if target is not None else target_of(config)
+        self.target = target if target is not None else target_of(config, state.known_target())
         self.link = Link(config.sync.target if target is None else type(target).__name__)
         self.sealer = Sealer(state)
+        self._pending: dict[str, int] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer of the target is pending: it is worth asking again soon."""
+        return self._pending is not None
+
+    @property
+    def is_hung(self) -> bool:
+        """Whether the target's file system does not answer: waiting for it may take for ever."""
+        return isinstance(self.target, Apart) and self.target.hangs
 
     def step(self, now: float, *, flush: bool = False) -> None:
         """Send what is due, for about STEP_SECONDS at most; `now` in monotonic seconds. `flush` sends short chunks too.
@@ -68,27 +79,24 @@ class Sync:
         while self._seal_if_due(now, flush):
             if not self._send(target, now) or time.monotonic() >= end:
                 return
+        target.put(())
         self.link.rest(now, self.every_seconds)
 
     def _seal_if_due(self, now: float, flush: bool) -> bool:
         """Whether there is something to send; nothing new is sealed while older chunks wait."""
-        if self.state.outbox.sealed:
+        if self.state.outbox.sealed or self._pending is not None:
             return True
         due = self.sealer.due(now, flush=flush)
-        return bool(due) and self.sealer.seal(due, now) > 0
+        return bool(due) and self.sealer.seal(due, now, flush=flush) > 0
 
     def _send(self, target: Target, now: float) -> bool:
         """Put what is sealed and delete what the target has; whether to go on."""
-        waiting = self.state.outbox.waiting(self.state.store.connection, IN_FLIGHT)
-        faults.step("put: before")
-        outcome = target.put([Document(chunk.id, chunk.document) for chunk in waiting])
-        faults.step("put: after")
+        outcome, sizes = self._put(target)
         if outcome.pending:
             return False
         aside, crowded = parted(self.state.outbox, outcome.rejected)
         if outcome.accepted or aside:
-            settled = replace(outcome, rejected=aside)
-            self._settle(settled, {chunk.id: len(chunk.document) for chunk in waiting})
+            self._settle(replace(outcome, rejected=aside), sizes)
         if crowded:
             outcome = replace(outcome, retry_after=outcome.retry_after or 0.0, error=crowded)
         if outcome.retry_after is not None:
@@ -98,6 +106,19 @@ class Sync:
         self.link.succeeded(now)
         return True
 
+    def _put(self, target: Target) -> tuple[Outcome, dict[str, int]]:
+        """The target's answer to what is sealed, or to what it was given before; and the bytes of each document."""
+        sizes, documents = self._pending, list[Document]()
+        if sizes is None:
+            waiting = self.state.outbox.waiting(self.state.store.connection, DOCUMENTS_MOST)
+            documents = [Document(chunk.id, chunk.document) for chunk in waiting]
+            sizes = {each.id: len(each.data) for each in documents}
+        faults.step("put: before")
+        outcome = target.put(documents)
+        faults.step("put: after")
+        self._pending = sizes if outcome.pending else None
+        return outcome, sizes
+
     def _settle(self, outcome: Outcome, sizes: dict[str, int]) -> None:
         """Forget what the target has, set aside what it refuses, and count both, in one transaction."""
         counts = {
@@ -106,6 +127,8 @@ class Sync:
             "sync.rejected": len(outcome.rejected),
         }
         with self.state.transaction() as connection:
+            if outcome.mark:
+                self.state.keep_target(connection, outcome.mark)
             self.state.outbox.acknowledge(connection, outcome.accepted)
             faults.step("settle: deleted")
             counts["sync.readings_dropped"] = self.state.outbox.reject(connection, outcome.rejected)
@@ -125,13 +148,15 @@ class Sync:
             self.state.counters.add("sync.store_refused")
 
 
-def target_of(config: Config) -> Target | None:
+def target_of(config: Config, known: str = "") -> Target | None:
     """The target that the configuration names; what a target needs is imported with it, not before.
+
+    `known`: the mark of the directory that was used before.
 
     Raises EnvironmentRefused for a missing secret, certificate or package.
     """
     if config.sync.target == "directory" and config.sync.path is not None:
-        return DirectoryTarget(config.sync.path)
+        return Apart(config.sync.path, config.state.path, known, config.sync.timeout.seconds)
     if config.sync.target == "sync-gateway":
         from sluicegate_agent.sync import sync_gateway
 

@@ -21,9 +21,10 @@ from sluicegate_agent.outbox import REJECTED_KEPT
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State, read_status
 from sluicegate_agent.status import gather, show
-from sluicegate_agent.sync import DirectoryTarget, Sync
+from sluicegate_agent.sync import Sync
+from sluicegate_agent.sync.apart import Apart
 from sluicegate_agent.sync.link import FIRST_DELAY, LONGEST_DELAY, Link
-from sluicegate_agent.sync.sealing import IN_FLIGHT
+from sluicegate_agent.sync.sealing import DOCUMENTS_MOST
 from sluicegate_agent.sync.sync import target_of
 
 
@@ -162,7 +163,7 @@ def test_a_long_outage_never_exceeds_the_budget_and_loses_nothing(sender: Callab
         documents = one.state.store.connection.execute("SELECT total(length(document)) FROM chunk").fetchone()[0]
         assert rows <= 60
         assert length + documents <= outbox.bytes_held <= 24 * 1024
-        assert outbox.sealed <= IN_FLIGHT
+        assert outbox.sealed <= DOCUMENTS_MOST
         on_disk.append(one.state.store.path.stat().st_size)
     assert max(on_disk[250:]) <= on_disk[250] + 2 * 4096, "with the horizon of identities full, the file stops growing"
     one.target.away = False
@@ -291,21 +292,21 @@ def test_a_target_that_is_away_is_left_in_peace(sender: Callable[..., Sender]) -
 def test_a_step_is_bounded(sender: Callable[..., Sender], monkeypatch: pytest.MonkeyPatch) -> None:
     """A large backlog and a slow target: one step ends soon after its time, the next ones do the rest."""
     one, now = sender(), [0.0]
-    one.feed(4 * 8 * 40)
+    one.feed(4 * 8 * 80)
     put = one.target.put
 
     def slow(documents: Any) -> Any:
-        now[0] += 0.1
+        now[0] += 0.3
         return put(documents)
 
     monkeypatch.setattr(one.target, "put", slow)
     monkeypatch.setattr("sluicegate_agent.sync.sync.time", SimpleNamespace(monotonic=lambda: now[0]))
     one.step()
     assert now[0] < 0.5
-    assert 0 < len(one.target.documents) < 40
+    assert 0 < len(one.target.documents) < 80
     for _ in range(20):
         one.step()
-    assert len(one.target.documents) == 40
+    assert len(one.target.documents) == 80
 
 
 def test_streams_have_documents_of_their_own(sender: Callable[..., Sender]) -> None:
@@ -321,8 +322,8 @@ def test_streams_have_documents_of_their_own(sender: Callable[..., Sender]) -> N
 
 
 def test_the_configuration_names_the_target(tmp_path: Path) -> None:
-    """A directory, or none: without a target the outbox only grows coarser."""
-    assert isinstance(target_of(configured(tmp_path)), DirectoryTarget)
+    """A directory, written by a process of its own, or none: without a target the outbox only grows coarser."""
+    assert isinstance(target_of(configured(tmp_path)), Apart)
     config = configured(tmp_path)
     config = replace(config, sync=replace(config.sync, target="none", path=None))
     assert target_of(config) is None

@@ -1,0 +1,164 @@
+"""A directory target is known by its marker: nothing is written to, or acknowledged from, a folder that is not it."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from click.testing import CliRunner
+from durable_agent import NOON, configured, timed
+from target_suite.suite import FIRST, SECOND
+
+from sluicegate_agent.commands.status import status
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.state import State
+from sluicegate_agent.sync import DirectoryTarget, Sync
+from sluicegate_agent.sync.files import MARKER, names_of
+
+OTHER = "0123456789abcdef" * 2
+
+
+def everything(folder: Path) -> set[str]:
+    """The names of all files below a folder."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def share(tmp_path: Path) -> Path:
+    """An empty share, mounted."""
+    folder = tmp_path / "share"
+    folder.mkdir()
+    return folder
+
+
+def swapped(share: Path, aside: str) -> Path:
+    """The share is unmounted: under its name is the bare mount point."""
+    away = share.with_name(aside)
+    share.rename(away)
+    share.mkdir()
+    return away
+
+
+def test_the_first_put_names_the_folder(share: Path) -> None:
+    """Once: 32 hexadecimal digits of chance, which stay."""
+    one = DirectoryTarget(share)
+    mark = one.put([FIRST]).mark
+    assert (share / MARKER).read_text() == mark + "\n"
+    assert len(mark) == 32
+    assert set(mark) <= set(string.hexdigits.lower())
+    assert one.put([SECOND]).mark == mark
+    assert DirectoryTarget(share).put([SECOND]).mark == mark, "another agent takes the name that is there"
+
+
+def test_an_unmounted_share_takes_nothing(share: Path) -> None:
+    """The bare mount point stays bare; nothing is accepted; the reason names the folder and the remedy."""
+    one = DirectoryTarget(share)
+    mark = one.put([FIRST]).mark
+    away = swapped(share, "away")
+    outcome = one.put([SECOND])
+    assert (outcome.accepted, outcome.rejected, outcome.retry_after) == ((), {}, 0.0)
+    assert f"has no {MARKER}" in outcome.error
+    assert f"write {mark} into {share}/{MARKER}" in outcome.error
+    assert everything(share) == set()
+    share.rmdir()
+    away.rename(share)
+    assert one.put([SECOND]).accepted == (SECOND.id,)
+
+
+def test_another_medium_takes_nothing(share: Path) -> None:
+    """A stick of another board in the same slot."""
+    one = DirectoryTarget(share)
+    one.put([FIRST])
+    swapped(share, "mine")
+    (share / MARKER).write_text(OTHER)
+    outcome = one.put([SECOND])
+    assert outcome.accepted == ()
+    assert f"is the target {OTHER}" in outcome.error
+    assert everything(share) == {MARKER}
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 32, b"g" * 32, b"0" * 9000])
+def test_a_marker_that_says_nonsense_is_no_marker(share: Path, content: bytes) -> None:
+    """Neither adopted nor replaced."""
+    (share / MARKER).write_bytes(content)
+    outcome = DirectoryTarget(share).put([FIRST])
+    assert outcome.accepted == ()
+    assert "expected 32 hexadecimal digits" in outcome.error
+    assert (share / MARKER).read_bytes() == content
+
+
+def test_a_share_that_goes_away_in_the_middle_is_the_one_that_is_written(
+    share: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is found under the name after the marker was read plays no part: the open folder does."""
+    one = DirectoryTarget(share)
+    one.put([FIRST])
+    from sluicegate_agent.sync import files
+
+    identity = files.Folder.identity
+
+    def unmounted_after(self: files.Folder, known: str) -> str:
+        found = identity(self, known)
+        swapped(share, "away")
+        return found
+
+    monkeypatch.setattr(files.Folder, "identity", unmounted_after)
+    assert one.put([SECOND]).accepted == (SECOND.id,)
+    assert everything(share) == set()
+    assert len(everything(share.with_name("away"))) == 3
+
+
+def test_nothing_leaves_the_outbox_for_an_unmounted_share(tmp_path: Path) -> None:
+    """Through restarts, too: the id is in the state; and after `--accept-target` the folder that is there is taken."""
+    config = configured(tmp_path)
+    share = tmp_path / "chunks"
+    share.mkdir()
+    (tmp_path / "agent.toml").write_text(
+        f'[device]\nid = "board-1"\n[state]\npath = "{config.state.path}"\n[[source]]\ntopic = "t"\n'
+        f'streams = {{ x = "x" }}\n[sync]\ntarget = "directory"\npath = "{share}"\n'
+    )
+    _drained(config, 1)
+    assert len(everything(share)) == 2
+    swapped(share, "away")
+    for minute in (2, 3):
+        assert _drained(config, minute, turns=20) > 0, "what was not taken is kept"
+        assert everything(share) == set()
+    done = CliRunner().invoke(status, [str(tmp_path / "agent.toml"), "--accept-target"], catch_exceptions=False)
+    assert "forgotten" in done.output
+    assert _drained(config, 4) == 0
+    assert MARKER in everything(share)
+
+
+def _drained(config: object, minute: int, turns: int = 4000) -> int:
+    """A life of an agent that takes a reading and sends; how many chunks are left."""
+    with State(config) as state:  # type: ignore[arg-type]
+        pipeline = Pipeline(config, state, clock=lambda: NOON)  # type: ignore[arg-type]
+        sync = Sync(config, state)  # type: ignore[arg-type]
+        pipeline.accept(timed(minute, minute))
+        pipeline.flush()
+        pipeline.commit()
+        for turn in range(turns):
+            if sync.is_done():
+                break
+            sync.step(1000.0 * turn, flush=True)
+            _wait_for(sync)
+        sync.close()
+        return state.outbox.sealed
+
+
+def _wait_for(sync: Sync) -> None:
+    import time
+
+    time.sleep(0.01 if sync.is_busy else 0)
+
+
+@pytest.mark.parametrize("name", ["level", "flow.in", "a/b", "..", ".", "…", "a b%", "~x", "\0", "ünïcode"])
+def test_names_are_those_of_percent_encoding(name: str) -> None:
+    """As RFC 3986 has it (the standard library's own), but for names of dots alone."""
+    encoded = names_of(f"{name}::s::i::0")[0]
+    expected = quote(name, safe="")
+    assert encoded == (expected.replace(".", "%2E") if set(name) == {"."} else expected)
