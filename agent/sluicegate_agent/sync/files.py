@@ -24,6 +24,7 @@ OTHER_BYTES = "other bytes are there under this id"
 IDLE = 30.0
 _LARGEST_MARKER = 4096
 _ID_BYTES = 32
+_PIECE = 1 << 16
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.~")
 
 
@@ -99,7 +100,7 @@ class Folder:
             return self._marker()
         return made
 
-    def store(self, id: str, data: bytes) -> None:
+    def store(self, id: str, data: bytes | bytearray) -> None:
         """The document under its name, durably. Raises ValueError for an id that is none, FileExistsError for one that
         is there with other bytes, OSError."""
         device, stream, name = names_of(id)
@@ -128,22 +129,23 @@ class Folder:
             above = below
         return above
 
-    def _is_there(self, folder: int, name: str, data: bytes) -> bool:
+    def _is_there(self, folder: int, name: str, data: bytes | bytearray) -> bool:
         """Whether the file is there with these bytes, durably. Raises FileExistsError for other bytes."""
         try:
             handle = os.open(name, os.O_RDONLY, dir_fd=folder)
         except FileNotFoundError:
             return False
         try:
-            if _read(handle, len(data) + 1) != data:
+            if os.fstat(handle).st_size != len(data) or not _equal(handle, memoryview(data)):
                 raise FileExistsError(17, OTHER_BYTES, name)
             os.fsync(handle)
         finally:
             os.close(handle)
+        _removed(folder, name + PARTIAL)
         os.fsync(folder)
         return True
 
-    def _write(self, folder: int, name: str, partial: str, data: bytes) -> None:
+    def _write(self, folder: int, name: str, partial: str, data: bytes | bytearray) -> None:
         try:
             handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666, dir_fd=folder)
             try:
@@ -158,12 +160,21 @@ class Folder:
             _name(folder, partial, name)
             self._step("directory: named")
         finally:
-            try:
-                os.unlink(partial, dir_fd=folder)
-            except FileNotFoundError:
-                pass
+            _removed(folder, partial)
         os.fsync(folder)
         self._step("directory: folder synced")
+
+
+def _equal(handle: int, data: memoryview) -> bool:
+    """Whether a file begins with these bytes, a piece at a time."""
+    return all(_read(handle, len(piece := data[at : at + _PIECE])) == piece for at in range(0, len(data), _PIECE))
+
+
+def _removed(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        pass
 
 
 def _folder(name: str, above: int) -> int | None:
@@ -241,11 +252,11 @@ def _served(path: str) -> bool:
     return True
 
 
-def _frame() -> tuple[bytes, str, bytes]:
+def _frame() -> tuple[bytes, str, bytearray]:
     """Kind, name and data; nothing at the end."""
     head = _read(0, FRAME)
     name = _read(0, int.from_bytes(head[1:3], "big")).decode("utf-8", "replace")
-    return head[:1], name, _read(0, int.from_bytes(head[3:7], "big"))
+    return bytes(head[:1]), name, _read(0, int.from_bytes(head[3:7], "big"))
 
 
 def _begun(path: str, known: str) -> tuple[Folder | None, str, bytes, str]:
@@ -262,7 +273,7 @@ def _begun(path: str, known: str) -> tuple[Folder | None, str, bytes, str]:
     return None, reason, LATER, reason
 
 
-def _stored(folder: Folder, id: str, data: bytes) -> tuple[bytes, str]:
+def _stored(folder: Folder, id: str, data: bytearray) -> tuple[bytes, str]:
     try:
         folder.store(id, data)
     except FileExistsError:
@@ -279,13 +290,12 @@ def _closed(folder: Folder | None) -> None:
         folder.close()
 
 
-def _read(handle: int, size: int) -> bytes:
-    """So many bytes, fewer at the end of the file."""
-    parts = []
-    while size and (part := os.read(handle, min(size, 1 << 16))):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+def _read(handle: int, size: int) -> bytearray:
+    """So many bytes, held once; fewer at the end of the file."""
+    data, got = bytearray(size), 0
+    while got < size and (more := os.readv(handle, [memoryview(data)[got:]])):
+        got += more
+    return data if got == size else data[:got]
 
 
 def _answer(kind: bytes, text: str) -> None:
