@@ -122,7 +122,7 @@ def test_an_agent_goes_on_from_version_1(tmp_path: Path) -> None:
             pipeline.accept(timed(minute, minute % 30 + 1, value=minute / 8))
             pipeline.commit()
         sync.step(0.0)
-        assert state.outbox.sealed == 1
+        assert state.outbox.sealed == 3
         answers = [str(answer) for answer in pipeline.answers("heat", "recent")]
     downgraded(config.state.path / DATABASE)
     target.away = False
