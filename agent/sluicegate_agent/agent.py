@@ -46,7 +46,7 @@ class Agent:
         self.availability = Availability(config.availability, steps)
         self.link = Link(config, state.counters, wake)
         self.results = Results(config, self.link)
-        self._connection = 0
+        self._connection = self._confirmed = 0
         self._commit_after = 0.0
         self._refusal = ""
         self._refused_since_us = 0
@@ -63,8 +63,11 @@ class Agent:
     def turn(self) -> None:
         """Wait for messages for a moment, take them, and do whatever is due."""
         for message in self._polled():
-            self.pipeline.accept(message)
+            if not self.pipeline.accept(message):
+                self.link.pause("commits fail, and no more is taken until one succeeds", _RETRY_COMMIT)
+                break
             self._commit_if_due()
+        self._confirm()
         self._commit_if_due()
         now = time.monotonic()
         self._answer(now)
@@ -133,7 +136,7 @@ class Agent:
 
     def _commit(self, now: float) -> None:
         try:
-            self.link.ack(self.pipeline.commit())
+            self._acknowledge(self.pipeline.commit())
             self._refusal = ""
             self._answer(now)
         except sqlite3.OperationalError as error:
@@ -148,6 +151,17 @@ class Agent:
         """Publish answers when it is time: only while all that is in memory is durable, so that none is taken back."""
         if (last or self.results.due(now)) and not self.pipeline.pending:
             self.results.offer(self.pipeline.results(), now)
+
+    def _acknowledge(self, packet_ids: list[int]) -> None:
+        self.link.ack(packet_ids)
+        if packet_ids:
+            self.link.confirm(self.pipeline.generation)
+
+    def _confirm(self) -> None:
+        """Pass on which acknowledgements the broker has taken, once all that it sent before that is accepted."""
+        if self._confirmed < self.link.confirmed:
+            self._confirmed = self.link.confirmed
+            self.pipeline.confirmed(self._confirmed)
 
     def _show_health(self, now: float) -> None:
         state, then = self._shown

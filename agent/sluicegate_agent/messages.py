@@ -10,13 +10,18 @@ from sluicegate.monoids.results import DistinctCount
 
 
 class Message(NamedTuple):
-    """One MQTT message as it arrived; `whole` is the payload's full length where it was larger than allowed and cut."""
+    """One MQTT message as it arrived; `whole` is the payload's full length where it was larger than allowed and cut.
+
+    `dup`: the broker has sent it before; `retain`: it was kept at the broker and came with a subscription.
+    """
 
     topic: str
     payload: bytes
     packet_id: int
     qos: int
     whole: int = 0
+    dup: bool = False
+    retain: bool = False
 
 
 class Decoded(NamedTuple):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sluicegate.buckets import LARGEST
 from sluicegate_agent import faults
 from sluicegate_agent.decode import decode
-from sluicegate_agent.identity import Contents, Deliveries, Sequences, Verdict
+from sluicegate_agent.identity import Bare, Contents, Sequences, Verdict, kept
 from sluicegate_agent.messages import Decoded, Message, Result, Unreadable, plain
 from sluicegate_agent.state import State
 from sluicegate_agent.state.windows import StoredWindow, forget
@@ -56,6 +56,7 @@ class Pipeline:
         self._most = BACKLOG * config.mqtt.receive_maximum
         self._unacknowledged: list[int] = []
         self._messages = self._readings = 0
+        self.generation = 0
         self._since = 0.0
         self._look_for_silence, self._silence_waits, self._limits_wait = float("-inf"), False, False
         self._touched: dict[tuple[str, str], None] = {}
@@ -74,7 +75,8 @@ class Pipeline:
                 self._sequences[source.topic] = Sequences(connection, source.topic, horizon)
             elif source.time is not None:
                 self._contents[source.topic] = Contents(connection, source.topic, horizon)
-        self._deliveries = Deliveries(connection, config.mqtt.receive_maximum)
+        bare = {source.topic for source in config.sources if source.sequence is None and source.time is None}
+        self._bare = Bare(connection, bare, kept(config.mqtt.receive_maximum))
         self._feed_streams(connection, horizon)
 
     def _feed_streams(self, connection: sqlite3.Connection, horizon: int) -> None:
@@ -144,16 +146,31 @@ class Pipeline:
         With its session the broker sends again what it does not know to be acknowledged, and that is known here.
         """
         self._unacknowledged.clear()
-        self._deliveries.connected(session_present=session_present)
+        self._bare.connected(session_present=session_present)
+        # That a session is gone is written soon, or after a restart its messages would be held against the next one's.
+        self._limits_wait |= not session_present
 
-    def accept(self, message: Message) -> None:
+    def confirmed(self, generation: int) -> None:
+        """The broker has taken the acknowledgements of the commits up to this one; called when what came is accepted.
+
+        `generation` counts the commits: right after `commit` it is that one's number.
+        """
+        for identity in self._identities():
+            identity.confirmed(generation)
+
+    def accept(self, message: Message) -> bool:
         """Take one message: its readings are counted in memory, or it is known and counted as what it is.
 
-        Its packet id is among those that a later `commit` returns; unless `is_full`, when it is left to the broker.
+        Its packet id is among those that a later `commit` returns. False where `is_full`: it is left to the broker,
+        and so must be all that follows over this connection, or they would be acknowledged out of their order.
         """
         if self.is_full:
             self.state.counters.add("refused.backlog")
-            return
+            return False
+        self._take(message)
+        return True
+
+    def _take(self, message: Message) -> None:
         faults.step("accept: begin")
         self._wait_for_commit(message)
         arrival = self.clock()
@@ -167,8 +184,8 @@ class Pipeline:
             self._refuse(message, arrival, "unreadable", str(reason))
             return
         verdict = self._check(source, message, decoded)
-        if verdict is Verdict.NEW:
-            self._count(message, decoded, arrival)
+        if verdict in (Verdict.NEW, Verdict.UNDECIDABLE):
+            self._count(message, decoded, arrival, doubt=int(verdict is Verdict.UNDECIDABLE))
         else:
             self._known(message, decoded, arrival, verdict)
         faults.step("accept: end")
@@ -179,6 +196,7 @@ class Pipeline:
         self._messages += 1
         if message.qos:
             self._unacknowledged.append(message.packet_id)
+        self._bare.passed(message)
         self.state.counters.add("messages")
 
     def _check(self, source: SourceConfig, message: Message, decoded: Decoded) -> Verdict:
@@ -186,8 +204,7 @@ class Pipeline:
             return self._sequences[source.topic].check(decoded.sequence, decoded.epoch)
         if source.time is not None:
             return self._contents[source.topic].check(message)
-        # With QoS 0 the broker delivers once or not at all: there is nothing to know again.
-        return self._deliveries.check(message) if message.qos else Verdict.NEW
+        return self._bare.check(message)
 
     def _known(self, message: Message, decoded: Decoded, arrival: int, verdict: Verdict) -> None:
         if verdict is Verdict.DUPLICATE:
@@ -202,8 +219,8 @@ class Pipeline:
         size = message.whole or len(message.payload)
         self.state.dead_letters.add(arrival, message.topic, reason, message.payload, size)
 
-    def _count(self, message: Message, decoded: Decoded, arrival: int) -> None:
-        """Fold the readings of a message that was never counted."""
+    def _count(self, message: Message, decoded: Decoded, arrival: int, *, doubt: int) -> None:
+        """Fold the readings of a message that was never counted; with `doubt` it may be a repeat after all."""
         sequences = self._sequences.get(message.topic)
         missing = sequences.missing if sequences else 0
         latest, accepted = self._latest(arrival), 0
@@ -215,19 +232,20 @@ class Pipeline:
             elif abs(value) > LARGEST:
                 self._refuse(message, arrival, "value", f"{stream}: {value!r} is too large to be summed")
             else:
-                self._fold(stream, time_us, value, missing)
+                self._fold(stream, time_us, value, missing, doubt)
                 accepted += 1
         for stream, reason in decoded.refused:
             self._refuse(message, arrival, "value", f"{stream}: {reason}")
         self.state.counters.add("accepted", accepted)
+        self.state.counters.add("undecidable", accepted * doubt)
         self.state.counters.add("absent", decoded.absent)
 
     def _latest(self, arrival: int) -> int:
         future = self.config.guard.future
         return arrival + future if future and arrival >= CLOCK_NEVER_SET else 1 << 61
 
-    def _fold(self, stream: str, time_us: int, value: float, missing: int) -> None:
-        self.state.streams[stream].add(value, time_us, missing)
+    def _fold(self, stream: str, time_us: int, value: float, missing: int, doubt: int) -> None:
+        self.state.streams[stream].add(value, time_us, missing, doubt)
         values, times = self._waiting[stream]
         values.append(value)
         times.append(time_us)
@@ -277,6 +295,9 @@ class Pipeline:
         with self.state.transaction() as connection:
             self._save(connection)
         self._saved()
+        self.generation += 1
+        for identity in self._identities():
+            identity.committed(self.generation)
         acknowledged = list(dict.fromkeys(self._unacknowledged))
         self._unacknowledged.clear()
         faults.step("commit: durable, not acknowledged")
@@ -323,8 +344,8 @@ class Pipeline:
     def _all_windows(self) -> list[StoredWindow]:
         return [window for of_stream in self.windows.values() for window in of_stream]
 
-    def _identities(self) -> list[Sequences | Contents | Deliveries]:
-        return [*self._sequences.values(), *self._contents.values(), self._deliveries]
+    def _identities(self) -> list[Sequences | Contents | Bare]:
+        return [*self._sequences.values(), *self._contents.values(), self._bare]
 
     # answers out
 

@@ -342,7 +342,7 @@ def _identity(config: Config) -> Iterator[Line]:
             yield Line(f"identities of {source.topic}", 2 * bits, int(bits * PAGE_FILL))
         elif source.time is not None:
             yield _digests(f"identities of {source.topic}", horizon)
-    yield _digests("deliveries that may be repeated", config.mqtt.receive_maximum)
+    yield _digests("deliveries that may be repeated", identity.kept(config.mqtt.receive_maximum))
 
 
 def _digests(part: str, most: int) -> Line:

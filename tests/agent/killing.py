@@ -1,7 +1,8 @@
 """Runs Pipeline and Sync in a child process as a broker would feed them, and kills it; the parent is the broker.
 
 The broker sends messages in order, at most Receive Maximum of them unacknowledged, and after a restart again whatever
-it does not know to be acknowledged. Its knowledge is a file of 8 bytes, written where the child would send PUBACKs.
+it does not know to be acknowledged, with DUP and its packet id. What it knows is a file of 16 bytes: how many messages
+it has sent, and how many were acknowledged, written where the child would send PUBACKs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from sluicegate_agent.sync import DirectoryTarget, Document, Outcome, Sync, Targ
 
 Reading = tuple[int, float]
 RECEIVE_MAXIMUM = 40
-_ACKNOWLEDGED = struct.Struct("<q")
+_KNOWN = struct.Struct("<qq")
+_FIRST_ID = 5000  # a session that is not young: that ids count upward is seen from the first messages on
 
 
 @dataclass
@@ -127,9 +129,11 @@ def live(
         target = SometimesAway(to() if to else DirectoryTarget(folder / "chunks"), made)
         sync = Sync(config, state, target)
         acknowledged = first = known(folder)
+        before = sent(folder)
         for position in range(first, len(made.messages)):
             topic, payload = made.messages[position]
-            pipeline.accept(Message(topic, payload, position % 65535 + 1, 1))
+            os.pwrite(acks, _KNOWN.pack(max(before, position + 1), acknowledged), 0)
+            pipeline.accept(Message(topic, payload, _packet_id(position), 1, dup=position < before))
             if pipeline.pending >= config.commit_messages:
                 acknowledged = _acknowledge(acks, acknowledged, pipeline.commit())
                 target.position = position
@@ -143,25 +147,38 @@ def live(
     os.close(acks)
 
 
+def _packet_id(position: int) -> int:
+    return (_FIRST_ID + position) % 65535 + 1
+
+
 def _acknowledge(acks: int, before: int, packet_ids: list[int]) -> int:
-    expected = [position % 65535 + 1 for position in range(before, before + len(packet_ids))]
+    expected = [_packet_id(position) for position in range(before, before + len(packet_ids))]
     assert packet_ids == expected, "PUBACKs go out in the order of the messages"
-    os.pwrite(acks, _ACKNOWLEDGED.pack(before + len(packet_ids)), 0)
+    os.pwrite(acks, _KNOWN.pack(_KNOWN.unpack(os.pread(acks, _KNOWN.size, 0))[0], before + len(packet_ids)), 0)
     return before + len(packet_ids)
+
+
+def sent(folder: Path) -> int:
+    """How many messages the broker has ever sent."""
+    return _read(folder)[0]
 
 
 def known(folder: Path) -> int:
     """How many messages the broker knows to be acknowledged."""
+    return _read(folder)[1]
+
+
+def _read(folder: Path) -> tuple[int, int]:
     path = folder / "acknowledged"
     written = path.read_bytes() if path.exists() else b""
-    return int(_ACKNOWLEDGED.unpack(written)[0]) if written else 0
+    return _KNOWN.unpack(written) if written else (0, 0)
 
 
 def lose_pubacks(folder: Path, before: int, lost: int) -> None:
     """The last PUBACKs never reached the broker; what it knew earlier, it knows still."""
-    written = known(folder)
+    delivered, written = _read(folder)
     with (folder / "acknowledged").open("r+b" if written else "wb") as file:
-        file.write(_ACKNOWLEDGED.pack(max(before, written - lost)))
+        file.write(_KNOWN.pack(delivered, max(before, written - lost)))
 
 
 def closed(window: sg.Window, changes: sg.Changes) -> list[int]:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from durable_agent import bare, timed
+from durable_agent import timed
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_stores import empty
 
-from sluicegate_agent.identity import EPOCHS_KEPT, JUMP_MOST, Contents, Deliveries, Sequences, Verdict
+from sluicegate_agent.identity import EPOCHS_KEPT, JUMP_MOST, Contents, Sequences, Verdict
 
 NEW, DUPLICATE, BEYOND = Verdict.NEW, Verdict.DUPLICATE, Verdict.BEYOND_HORIZON
 
@@ -26,7 +26,7 @@ def store() -> Iterator[sqlite3.Connection]:
     connection.close()
 
 
-def commit(store: sqlite3.Connection, *identities: Sequences | Contents | Deliveries) -> None:
+def commit(store: sqlite3.Connection, *identities: Sequences | Contents) -> None:
     """What the pipeline does with identities in a commit."""
     for identity in identities:
         identity.save(store)
@@ -117,59 +117,3 @@ def test_contents_are_known_for_the_horizon_over_restarts(store: sqlite3.Connect
     assert again.check(timed(14, 99)) is NEW, "beyond the horizon, as documented"
     rows = store.execute("SELECT count(*), sum(length(entries)) FROM identity").fetchone()
     assert rows[1] <= 16 * (10 + 4)
-
-
-def test_deliveries_know_a_redelivery_after_a_restart(store: sqlite3.Connection) -> None:
-    """What was committed and may not be acknowledged is known when it comes again, in order, with its packet id."""
-    deliveries = Deliveries(store, 40)
-    assert [deliveries.check(bare(20.5, packet)) for packet in (1, 2, 3)] == [NEW] * 3
-    commit(store, deliveries)
-    again = Deliveries(store, 40)
-    assert [again.check(bare(20.5, packet)) for packet in (2, 3)] == [DUPLICATE] * 2
-    assert again.check(bare(20.5, 4)) is NEW
-
-
-def test_a_sensor_may_honestly_repeat_itself(store: sqlite3.Connection) -> None:
-    """The same value under a packet id that was acknowledged and is used again counts again."""
-    deliveries = Deliveries(store, 4)
-    for _ in range(5):
-        assert [deliveries.check(bare(20.5, packet)) for packet in (1, 2, 3)] == [NEW] * 3
-        commit(store, deliveries)
-
-
-def test_after_something_new_nothing_is_taken_for_a_redelivery(store: sqlite3.Connection) -> None:
-    """A broker sends again before it sends anything new, so after a new message a known (id, payload) is new too."""
-    deliveries = Deliveries(store, 40)
-    for packet in (1, 2, 3):
-        deliveries.check(bare(20.5, packet))
-    commit(store, deliveries)
-    deliveries.connected(session_present=True)
-    assert deliveries.check(bare(21.0, 1)) is NEW, "another payload under this id: it was acknowledged"
-    assert deliveries.check(bare(20.5, 2)) is NEW
-
-
-def test_a_broker_without_memory_repeats_nothing(store: sqlite3.Connection) -> None:
-    """When the session is gone, packet ids begin again and every message is new."""
-    deliveries = Deliveries(store, 40)
-    deliveries.check(bare(20.5, 1))
-    commit(store, deliveries)
-    deliveries.connected(session_present=False)
-    assert deliveries.check(bare(20.5, 1)) is NEW
-
-
-def test_unacknowledged_deliveries_are_known_within_and_over_connections(store: sqlite3.Connection) -> None:
-    """Before the commit a packet id cannot be used for anything else, on this connection or the next."""
-    deliveries = Deliveries(store, 40)
-    assert deliveries.check(bare(1, 1)) is NEW
-    assert deliveries.check(bare(1, 1)) is DUPLICATE
-    deliveries.connected(session_present=True)
-    assert deliveries.check(bare(1, 1)) is DUPLICATE
-
-
-def test_the_log_of_deliveries_is_bounded(store: sqlite3.Connection) -> None:
-    """No more than Receive Maximum messages can come again, so no more are kept."""
-    deliveries = Deliveries(store, 5)
-    for packet in range(1, 100):
-        deliveries.check(bare(packet, packet))
-        commit(store, deliveries)
-    assert store.execute("SELECT count(*) FROM identity").fetchone() == (5,)

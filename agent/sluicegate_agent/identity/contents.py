@@ -40,6 +40,12 @@ class Contents:
         """Write the batch as one row and delete those beyond the horizon, inside the caller's transaction."""
         save_entries(connection, self.source, self._total, self._waiting, self.horizon)
 
+    def committed(self, generation: int) -> None:
+        """What came so far is durable with this commit, and is being acknowledged."""
+
+    def confirmed(self, generation: int) -> None:
+        """The broker has taken the acknowledgements up to this commit's."""
+
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""
         self._total += len(self._waiting)

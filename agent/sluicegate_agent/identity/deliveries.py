@@ -1,71 +1,212 @@
-"""Messages with neither number nor time: only what the broker may deliver again can be a repeat."""
+"""Messages with neither number nor time: only what the broker may be sending again can be a repeat.
+
+A broker sends again on a new connection, with DUP, in the order of the first time, what it does not know to be
+acknowledged (MQTT 3.1.1, 4.4 and 4.6). So the messages that were accepted are kept in their order. An answer to a ping
+that followed a PUBACK shows that the broker has taken it: then the message comes again only from a broker that has
+itself gone back in time. What decides is, in this order: the packet id, of a broker whose ids count upward through the
+session; the place in the order and the content; and where neither does, the message is accepted and in doubt.
+"""
 
 from __future__ import annotations
 
+import json
 import sqlite3
-import struct
 from collections import deque
+from hashlib import blake2b
 from itertools import islice
 
+from sluicegate_agent.identity.earlier import ENTRY, Earlier, entry_of
+from sluicegate_agent.identity.habits import Habits
 from sluicegate_agent.identity.stored import entries_of, last, save_entries
-from sluicegate_agent.identity.verdict import DIGEST, Verdict, digest_of
+from sluicegate_agent.identity.verdict import Verdict, digest_of
 from sluicegate_agent.messages import Message
 
-_DELIVERY = struct.Struct(f"<H{DIGEST}s")
 _CONNECTION = ""
+#: Messages that are kept at least; Receive Maximum times KEPT_TIMES where that is more, as brokers send more than it.
+KEPT = 4096
+KEPT_TIMES = 3
+_MARKS = 64
+_HABITS = "deliveries"
+
+
+def kept(receive_maximum: int) -> int:
+    """How many messages are kept."""
+    return max(KEPT, KEPT_TIMES * receive_maximum)
 
 
 class Deliveries:
-    """What the broker may deliver again: the last `most` messages without an identity of their own, in their order.
-
-    A broker sends again only on a new connection, only what it does not know to be acknowledged, in the order in which
-    it sent it first and before anything new. So after a reconnect messages are held against the log in order; the first
-    that is not in it ends that: whatever comes later is new, even with a packet id and a payload seen before.
-    """
+    """The last `most` messages without an identity of their own, and what this connection has shown of the broker."""
 
     def __init__(self, connection: sqlite3.Connection, most: int) -> None:
         self.most = most
-        self._total = last(connection, _CONNECTION)
-        self._log: deque[bytes] = deque(islice(entries_of(connection, _CONNECTION, _DELIVERY.size), most))
+        self._log: deque[bytes] = deque(islice(entries_of(connection, _CONNECTION, ENTRY), most))
         self._log.reverse()
+        self._written = self._total = last(connection, _CONNECTION)
+        self._whole = False
+        row = connection.execute("SELECT value FROM meta WHERE key = ?", (_HABITS,)).fetchone()
+        stored = json.loads(row[0]) if row else {}
+        self._unconfirmed = min(len(self._log), stored.get("unconfirmed", len(self._log)))
+        self._habits = Habits(stored)
         self._waiting: list[bytes] = []
-        self._expected: list[bytes] = []
-        self._open: set[bytes] = set()
+        self._forgotten = self._changed = False
         self.connected(session_present=True)
 
     def connected(self, *, session_present: bool) -> None:
         """A new connection: the broker repeats what it has not seen acknowledged, or has forgotten all of it."""
         if not session_present:
             self._log.clear()
-        self._expected = list(self._log)
-        self._open.clear()
+            self._waiting.clear()
+            self._unconfirmed = 0
+            self._habits = Habits()
+            self._forgotten = self._changed = True
+        self._whole |= not session_present
+        self._session = session_present
+        self._open: dict[int, bytes] = {}
+        self._marks: deque[tuple[int, int, int]] = deque()
+        self._received = self._confirmed_here = self._new_here = 0
+        self._settled = not session_present
+        # What was never acknowledged has to come again, before anything that may be new.
+        self._owed = len(self._waiting)
+        self._went_back = False
+        self._earlier: Earlier | None = None
+        self._ahead = True
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that the broker had for us from before this connection has come."""
+        return self._settled
+
+    @property
+    def _before(self) -> Earlier:
+        """The log as it was when this connection began."""
+        if self._earlier is None:
+            entries = [*islice(self._log, 0, max(0, len(self._log) - self._new_here))]
+            unconfirmed = max(0, min(self._unconfirmed - self._new_here, len(entries)))
+            self._earlier = Earlier(entries, unconfirmed, whole=self._whole)
+        return self._earlier
+
+    def passed(self, message: Message, *, bare: bool = True) -> None:
+        """Any message of QoS 1, before its `check`: all share the packet ids of a session."""
+        packet_id, dup = message.packet_id, message.dup
+        if self._session and not self._received:
+            # Of messages that are not bare no log says whether one was under way.
+            in_flight = packet_id == 1 and (self._may_be_in_flight(packet_id) if bare else dup)
+            self._habits.begin(packet_id, dup=dup, in_flight=in_flight)
+        self._ahead = self._habits.ahead(packet_id)
+        unconfirmed = self._received - self._confirmed_here
+        self._habits.passed(packet_id, dup=dup, settled=self._settled, unconfirmed=unconfirmed)
+        self._received += 1
+        self._changed = True
+
+    def _may_be_in_flight(self, packet_id: int) -> bool:
+        place = self._before.last_of(packet_id)
+        return place is not None and self._before.may_be_unacknowledged(place)
 
     def check(self, message: Message) -> Verdict:
         """The verdict on a message of QoS 1, which is known from now on."""
-        entry = _DELIVERY.pack(message.packet_id, digest_of(message))
-        if entry in self._open or self._is_repeated(entry):
-            self._open.add(entry)
+        digest = digest_of(message)
+        topic = blake2b(message.topic.encode(), digest_size=4).digest()
+        entry = entry_of(message.packet_id, digest, topic)
+        if self._open.get(message.packet_id) == digest:
             return Verdict.DUPLICATE
-        self._open.add(entry)
-        self._waiting.append(entry)
-        self._log.append(entry)
-        if len(self._log) > self.most:
-            self._log.popleft()
+        verdict = self._judge(message, entry)
+        self._open[message.packet_id] = digest
+        if verdict is not Verdict.DUPLICATE:
+            self._remember(entry)
+        return verdict
+
+    def _judge(self, message: Message, entry: bytes) -> Verdict:
+        if not self._session:
+            return Verdict.NEW
+        if self._habits.decide:
+            return self._by_id(message, entry)
+        if not message.dup and (self._settled or self._habits.kept is False):
+            return Verdict.NEW
+        before = self._before
+        # Where a broker begins its ids anew with each connection the content alone can match.
+        by_id = self._habits.kept is True or not message.dup
+        run = before.repeated if message.dup else before.restored
+        if not run.follow(before.places(entry, by_id=by_id)):
+            return Verdict.NEW
+        if message.dup and self._owed > 0:
+            self._owed -= 1
+            return Verdict.DUPLICATE
+        return self._possible(entry)
+
+    def _by_id(self, message: Message, entry: bytes) -> Verdict:
+        """Of a broker that counts upward: ahead is new; behind it repeats, or has gone back to what it once saved."""
+        if self._ahead:
+            return Verdict.NEW
+        if self._settled and not message.dup:
+            return self._used_again(message.packet_id)
+        before, place = self._before, self._before.last_of(message.packet_id)
+        if place is not None and before.same(place, entry):
+            if message.dup and before.may_be_unacknowledged(place):
+                return Verdict.DUPLICATE
+            self._went_back = True
+            return self._possible(entry)
+        if place is None and not before.reaches(message.packet_id):
+            self._went_back = True
+            return Verdict.UNDECIDABLE
+        return self._from_here(message.packet_id)
+
+    def _from_here(self, packet_id: int) -> Verdict:
+        """The id once named another message: the broker went back behind that, and all that follows is new."""
+        self._habits.tip = packet_id
+        self._settled = self._went_back = True
         return Verdict.NEW
 
-    def _is_repeated(self, entry: bytes) -> bool:
-        if entry in self._expected:
-            del self._expected[: self._expected.index(entry) + 1]
-            return True
-        self._expected.clear()
-        return False
+    def _used_again(self, packet_id: int) -> Verdict:
+        """Behind, with nothing under way: after it went back these ids are due again, else it does not count upward."""
+        if not self._went_back:
+            self._habits.reuses()
+        self._habits.tip = packet_id
+        return Verdict.NEW
+
+    def _possible(self, entry: bytes) -> Verdict:
+        return Verdict.DUPLICATE if self._before.is_unmistakable(entry) else Verdict.UNDECIDABLE
+
+    def _remember(self, entry: bytes) -> None:
+        self._waiting.append(entry)
+        self._log.append(entry)
+        self._total += 1
+        self._new_here += 1
+        self._unconfirmed = min(self._unconfirmed + 1, self.most)
+        if len(self._log) > self.most:
+            self._log.popleft()
+            self._whole = False
+
+    def committed(self, generation: int) -> None:
+        """What came so far is durable with this commit, and is being acknowledged."""
+        self._open.clear()
+        if len(self._marks) >= _MARKS:
+            del self._marks[-1]
+        self._marks.append((generation, self._total, self._received))
+
+    def confirmed(self, generation: int) -> None:
+        """The broker has taken the acknowledgements up to this commit's."""
+        while self._marks and self._marks[0][0] <= generation:
+            _, total, received = self._marks.popleft()
+            self._confirmed_here = received
+            if total > self._total - self._new_here:
+                # Repeats come before anything new: what was there before this connection is known too.
+                self._unconfirmed = min(self._unconfirmed, self._total - total)
+            if received == self._received:
+                # All that it had for us has come, and it knows that: what comes from now on it sends the first time.
+                self._settled, self._unconfirmed = True, 0
+        self._changed = True
 
     def save(self, connection: sqlite3.Connection) -> None:
-        """Write the batch as one row and delete what cannot come again, inside the caller's transaction."""
-        save_entries(connection, _CONNECTION, self._total, self._waiting, self.most)
+        """Write the batch as one row and delete what is beyond what is kept, inside the caller's transaction."""
+        if self._forgotten:
+            connection.execute("DELETE FROM identity WHERE source = ?", (_CONNECTION,))
+        save_entries(connection, _CONNECTION, self._written, self._waiting, self.most)
+        if self._changed:
+            row = self._habits.stored() | {"unconfirmed": self._unconfirmed}
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_HABITS, json.dumps(row)))
 
     def saved(self) -> None:
-        """The transaction is durable and its messages will be acknowledged: their packet ids are free again."""
-        self._total += len(self._waiting)
+        """The transaction is durable: nothing is waiting."""
+        self._written += len(self._waiting)
         self._waiting = []
-        self._open.clear()
+        self._forgotten = self._changed = False

@@ -139,6 +139,12 @@ class Sequences:
                 row = (self.source, key, epoch.pack(self._carried))
                 connection.execute("INSERT OR REPLACE INTO sequence VALUES (?, ?, ?)", row)
 
+    def committed(self, generation: int) -> None:
+        """What came so far is durable with this commit, and is being acknowledged."""
+
+    def confirmed(self, generation: int) -> None:
+        """The broker has taken the acknowledgements up to this commit's."""
+
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""
         self._forgotten.clear()

@@ -11,9 +11,10 @@ DIGEST = 16
 
 
 class Verdict(Enum):
-    """What is known of a message; all but NEW are refused, each with its own counter."""
+    """What is known of a message; all but NEW and UNDECIDABLE are refused, each with its own counter."""
 
     NEW = "new"
+    UNDECIDABLE = "undecidable"
     DUPLICATE = "duplicate"
     BEYOND_HORIZON = "beyond_horizon"
     SEQUENCE_JUMP = "sequence_jump"

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 
+from sluicegate_agent.link.barrier import Barrier
 from sluicegate_agent.link.packets import PUBACK, PUBLISH, unexpected
 from sluicegate_agent.link.reasons import reason_of
 from sluicegate_agent.messages import Message
@@ -44,6 +45,7 @@ class Client(paho.Client):
         self.why = ""
         self.awaited = 0
         self._asked_keepalive: int | None = None
+        self.barrier = Barrier()
         super().__init__(CallbackAPIVersion.VERSION2, manual_ack=True, reconnect_on_failure=False, **options)
 
     @property
@@ -56,6 +58,7 @@ class Client(paho.Client):
         """Connect again, with nothing left of the old connection's bytes."""
         self._drop_buffer()
         self.why, self.awaited = "", 0
+        self.barrier = Barrier()
         if self._asked_keepalive is None:
             self._asked_keepalive = self._keepalive
         self._keepalive = self._asked_keepalive  # a broker's wish is for its own connection
@@ -68,6 +71,17 @@ class Client(paho.Client):
 
     def _drop_buffer(self) -> None:
         self._buffer, self._at = b"", 0
+
+    def ask(self, generation: int) -> None:
+        """Ping after the PUBACKs of a commit: the answer shows that the broker has taken them."""
+        if self.barrier.ask(generation, is_out=self._ping_t != 0):
+            self._send_pingreq()
+
+    def _handle_pingresp(self) -> MQTTErrorCode:
+        found = super()._handle_pingresp()
+        if self.barrier.answered():
+            self._send_pingreq()
+        return found
 
     def _sock_recv(self, bufsize: int) -> bytes:
         packet = self._in_packet
@@ -185,7 +199,8 @@ def parse_publish(command: int, packet: bytes | bytearray, version_5: bool, leng
     if at > length or (qos and not packet_id):
         return None
     whole = length - at if length > len(packet) else 0
-    return Message(topic.decode(errors="replace"), bytes(packet[at:]), packet_id, qos, whole)
+    dup, retain = bool(command & 8), bool(command & 1)
+    return Message(topic.decode(errors="replace"), bytes(packet[at:]), packet_id, qos, whole, dup, retain)
 
 
 def _after_properties(packet: bytes | bytearray, at: int) -> int:

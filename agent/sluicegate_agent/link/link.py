@@ -112,6 +112,16 @@ class Link:
             del self._unacknowledged[packet_id]
         self._client.acknowledge(alive)
 
+    def confirm(self, generation: int) -> None:
+        """Have the broker confirm what was acknowledged so far, the PUBACKs of commit `generation` the last of it."""
+        if self.connected:
+            self._client.ask(generation)
+
+    @property
+    def confirmed(self) -> int:
+        """The newest commit whose PUBACKs the broker has taken over this connection; 0 before the first."""
+        return self._client.barrier.passed
+
     def publish(self, topic: str, payload: bytes) -> bool:
         """Send a result (QoS 0); False, and counted, where the broker is away or has not taken the last one yet."""
         ready = self.connected and not self._client.want_write()

@@ -1,0 +1,64 @@
+"""Messages that tell nothing of themselves: known by how brokers deliver, and retained ones by what they say."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sluicegate_agent.identity.deliveries import Deliveries
+from sluicegate_agent.identity.retained import Retained
+from sluicegate_agent.identity.verdict import Verdict
+from sluicegate_agent.messages import Message
+
+
+class Bare:
+    """All sources without number and time; `topics` are theirs. The pipeline's one place to ask about them."""
+
+    missing = 0
+
+    def __init__(self, connection: sqlite3.Connection, topics: set[str], most: int) -> None:
+        self.topics = topics
+        self._deliveries = Deliveries(connection, most)
+        self._retained = Retained(connection)
+        self._session = True
+
+    def connected(self, *, session_present: bool) -> None:
+        """A new connection, with the session of before or without."""
+        self._session = session_present
+        self._deliveries.connected(session_present=session_present)
+        self._retained.connected()
+
+    def passed(self, message: Message) -> None:
+        """Any message at all, before its `check`: those of other topics share the packet ids."""
+        if self.topics and message.qos:
+            self._deliveries.passed(message, bare=message.topic in self.topics)
+
+    def check(self, message: Message) -> Verdict:
+        """The verdict on a message of a bare topic, which is known from now on."""
+        if message.retain:
+            return self._retained.check(message, queued=self._session)
+        # With QoS 0 the broker delivers once or not at all: there is nothing to know again.
+        verdict = self._deliveries.check(message) if message.qos else Verdict.NEW
+        if verdict is not Verdict.DUPLICATE and self._retained.is_repeated_by(message):
+            return Verdict.DUPLICATE
+        return verdict
+
+    def committed(self, generation: int) -> None:
+        """What came so far is durable with this commit, and is being acknowledged."""
+        self._deliveries.committed(generation)
+
+    def confirmed(self, generation: int) -> None:
+        """The broker has taken the acknowledgements up to this commit's."""
+        self._deliveries.confirmed(generation)
+        if self._deliveries.settled:
+            self._retained.connected()
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write what changed, inside the caller's transaction."""
+        if self.topics:
+            self._deliveries.save(connection)
+            self._retained.save(connection)
+
+    def saved(self) -> None:
+        """The transaction is durable: nothing is waiting."""
+        self._deliveries.saved()
+        self._retained.saved()

@@ -1,0 +1,69 @@
+"""How a broker numbers what it delivers, learned from the numbers alone: what a packet id says depends on it.
+
+MQTT says only that an id is not used twice at once. Brokers count upward through a session (Mosquitto), begin again at
+1 with each connection (RabbitMQ), or could take whatever number is free. Until a habit was seen nothing rests on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+LAST_ID = 65535
+#: So many ids must have followed each other, while lesser ones were free for certain.
+SHOWN = 4
+#: So many connections must have begun at 1 although the last one had come further.
+BEGUN_ANEW = 2
+
+
+class Habits:
+    """What is known of one session's packet ids.
+
+    `kept`: whether they go on over connections, None while it is not known. `tip`: the last that was given out.
+    """
+
+    def __init__(self, stored: dict[str, Any] | None = None) -> None:
+        found = stored or {}
+        self.kept: bool | None = found.get("kept")
+        self.tip: int = found.get("tip", 0)
+        self._shown: int = found.get("shown", 0)
+        self._begun_anew: int = found.get("anew", 0)
+
+    def stored(self) -> dict[str, Any]:
+        """For the store."""
+        return {"kept": self.kept, "tip": self.tip, "shown": self._shown, "anew": self._begun_anew}
+
+    @property
+    def decide(self) -> bool:
+        """Whether an id names one message for good: ids count upward, over connections too, and none is used again."""
+        return self.kept is True and self._shown >= SHOWN
+
+    def ahead(self, packet_id: int) -> bool:
+        """Whether an id has not been given out yet, of a broker that counts upward."""
+        return 0 < (packet_id - self.tip) % LAST_ID < LAST_ID // 2
+
+    def begin(self, packet_id: int, *, dup: bool, in_flight: bool) -> None:
+        """The first message of a connection whose session was there; `in_flight`: it may be one of before."""
+        if packet_id != 1:
+            self.kept, self._begun_anew = True, 0
+        elif self.tip not in (0, LAST_ID) and self.kept is not True and not in_flight:
+            self._begun_anew += 1
+            if dup or self._begun_anew >= BEGUN_ANEW:
+                self.kept = False
+
+    def passed(self, packet_id: int, *, dup: bool, settled: bool, unconfirmed: int) -> None:
+        """Any message of QoS 1; `unconfirmed`: those before it that the broker may hold to be under way.
+
+        `settled`: it cannot be one that the broker had before this connection.
+        """
+        ahead = self.ahead(packet_id)
+        if not self.decide and not dup and settled and not ahead:
+            self.reuses()
+        elif self._shown >= 0 and not dup and packet_id == self.tip % LAST_ID + 1 and packet_id > unconfirmed + 1:
+            # A broker that takes the least free number would have had one below.
+            self._shown = min(SHOWN, self._shown + 1)
+        if ahead or not self.decide:
+            self.tip = packet_id
+
+    def reuses(self) -> None:
+        """An id came again that had been acknowledged: that holds for the whole session."""
+        self._shown = -1
