@@ -42,7 +42,7 @@ def extensions() -> list[Extension]:
         Extension(
             ".".join(source.relative_to(NATIVE).with_suffix("").parts),
             [source.as_posix()],
-            include_dirs=[(NATIVE / "sluicegate" / "engines").as_posix()],
+            include_dirs=sorted({header.parent.as_posix() for header in NATIVE.rglob("*.h")}),
             extra_compile_args=flags,
             # Named, so that exp and log bind to libm's present ones, and not to those for programs of before 2018.
             libraries=["m"],

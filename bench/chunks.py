@@ -17,8 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sluicegate.buckets import Bucket, Builder
-from sluicegate.chunks import Chunk, Readings, columns, decode, encode
+from sluicegate.format.bucket import Bucket, Builder
+from sluicegate.format.chunk import Chunk, Readings, columns, decode, encode
 
 METRICS = ("temp", "dewp", "humid", "wind_speed", "pressure", "precip")
 WEATHER = Path(__file__).parents[2] / "shared/data/weather_3stations.csv"

@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sluicegate import chunks
-from sluicegate.buckets import Builder
+from sluicegate.format import chunk as chunks
+from sluicegate.format.bucket import Builder
 from sluicegate_agent.sync.connection import Connection
 from sluicegate_agent.sync.contract import Document
 from sluicegate_agent.sync.sync_gateway import Basic, SyncGatewayTarget

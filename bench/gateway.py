@@ -22,8 +22,8 @@ from typing import Any
 
 import sluicegate as sg
 from sluicegate import cblite
-from sluicegate.buckets import Bucket, Builder
-from sluicegate.chunks import Chunk, document_id, encode
+from sluicegate.format.bucket import Bucket, Builder
+from sluicegate.format.chunk import Chunk, document_id, encode
 from sluicegate_agent.sync.connection import Connection
 from sluicegate_agent.sync.contract import Document, Target
 from sluicegate_agent.sync.couchbase_lite import CouchbaseLiteTarget, replicator_url

@@ -15,7 +15,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from sluicegate.buckets import PACKED, Bucket, merge
+from sluicegate.format.bucket import PACKED, Bucket, merge
 from sluicegate_agent.streams import SINGLES_MOST, Closed
 
 SEALED, REJECTED = 0, 1

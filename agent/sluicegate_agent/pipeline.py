@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sluicegate.buckets import LARGEST
+from sluicegate.format.bucket import LARGEST
 from sluicegate_agent import faults
 from sluicegate_agent.decode import decode
 from sluicegate_agent.identity import Bare, Contents, Sequences, Verdict, kept

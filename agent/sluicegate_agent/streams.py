@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sluicegate.buckets import LATE, Builder
+from sluicegate.format.bucket import LATE, Builder
 
 SINGLES_MOST = 64
 _ROW = struct.Struct("<4sqqqqqiII")

@@ -9,8 +9,8 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Engine
-from sluicegate.engines.core cimport Core
-from sluicegate.engines.program cimport Slot, lift
+from sluicegate.core.core cimport Core
+from sluicegate.partials.program cimport Slot, lift
 
 
 cdef extern from "tick.h" nogil:

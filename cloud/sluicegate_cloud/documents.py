@@ -1,9 +1,9 @@
 """Chunk documents ↔ Arrow: a document's bytes become one row with its buckets packed, packed buckets become columns.
 
-A document is decoded by `sluicegate.chunks.columns`, which refuses what is damaged, foreign, newer or too large; the
-refusal is the row's `reason`, so nothing is dropped in silence, and no document, whatever is in it, stops the others.
-Buckets stay packed (256 bytes each, column after column) while documents are told apart, and are unpacked as whole
-columns.
+A document is decoded by `sluicegate.format.chunk.columns`, which refuses what is damaged, foreign, newer or too large;
+the refusal is the row's `reason`, so nothing is dropped in silence, and no document, whatever is in it, stops the
+others. Buckets stay packed (256 bytes each, column after column) while documents are told apart, and are
+unpacked as whole columns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_cloud.errors import GatewayError
 from sluicegate_cloud.grid import Columns, Ints
 from sluicegate_cloud.schema import BUCKET_FIELDS, OWNER, USED, ddl

@@ -12,7 +12,7 @@ cd "$copy"
 export PYTHONPATH=$copy/native:$copy/agent:$copy/cloud:$copy/deploy/demo
 # An environment that puts another tree first would have its unchecked modules tested instead.
 ours() {
-    "$python" -c 'import sys, sluicegate.engines.core as core; sys.exit(not core.__file__.startswith(sys.argv[1]))' "$copy/" && return
+    "$python" -c 'import sys, sluicegate.core.core as core; sys.exit(not core.__file__.startswith(sys.argv[1]))' "$copy/" && return
     echo "checked: $python does not import the build below $copy; run it with an environment of this tree alone" >&2
     exit 2
 }

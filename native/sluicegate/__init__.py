@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from sluicegate import errors as errors
     from sluicegate import policies as policies
     from sluicegate import stores as stores
-    from sluicegate.buckets import Bucket as Bucket
-    from sluicegate.buckets import Builder as Builder
-    from sluicegate.buckets import merge as merge
-    from sluicegate.engines import ENGINES as ENGINES
+    from sluicegate.bounds.intervals import Bounded as Bounded
+    from sluicegate.core import ENGINES as ENGINES
     from sluicegate.errors import SluicegateError as SluicegateError
+    from sluicegate.format.bucket import Bucket as Bucket
+    from sluicegate.format.bucket import Builder as Builder
+    from sluicegate.format.bucket import merge as merge
     from sluicegate.histograms import Constrained as Constrained
     from sluicegate.histograms import Hop as Hop
     from sluicegate.histograms import MaxLike as MaxLike
     from sluicegate.histograms import SumLike as SumLike
-    from sluicegate.intervals import Bounded as Bounded
     from sluicegate.monoids import Monoid as Monoid
     from sluicegate.monoids import argmax as argmax
     from sluicegate.monoids import argmin as argmin
@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from sluicegate.monoids.results import DistinctCount as DistinctCount
     from sluicegate.monoids.results import LongestRun as LongestRun
     from sluicegate.monoids.results import Top as Top
-    from sluicegate.window import Changes as Changes
-    from sluicegate.window import Footprint as Footprint
-    from sluicegate.window import Window as Window
-    from sluicegate.windows import Windows as Windows
+    from sluicegate.window.configure import Changes as Changes
+    from sluicegate.window.configure import Footprint as Footprint
+    from sluicegate.window.configure import Window as Window
+    from sluicegate.window.shared import Windows as Windows
 
 _HOMES = {
     **dict.fromkeys(
@@ -94,13 +94,13 @@ _HOMES = {
         "monoids",
     ),
     **dict.fromkeys(("Bins", "BloomFilter", "DistinctCount", "LongestRun", "Top"), "monoids.results"),
-    **dict.fromkeys(("Changes", "Footprint", "Window"), "window"),
-    "Windows": "windows",
-    **dict.fromkeys(("Bucket", "Builder", "merge"), "buckets"),
+    **dict.fromkeys(("Changes", "Footprint", "Window"), "window.configure"),
+    "Windows": "window.shared",
+    **dict.fromkeys(("Bucket", "Builder", "merge"), "format.bucket"),
     "Quantiles": "monoids.kll",
-    "Bounded": "intervals",
+    "Bounded": "bounds.intervals",
     **dict.fromkeys(("Constrained", "Hop", "MaxLike", "SumLike"), "histograms"),
-    "ENGINES": "engines",
+    "ENGINES": "core",
     "SluicegateError": "errors",
 }
 _MODULES = ("errors", "policies", "stores")

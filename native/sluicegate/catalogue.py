@@ -30,6 +30,7 @@ class Facts:
     deducts: bool = False
     exact: bool = False
     internal: bool = False  # made by Sluicegate itself, no name for users
+    folder: str = "engines"
 
 
 FACTS: dict[str, Facts] = {
@@ -44,8 +45,8 @@ FACTS: dict[str, Facts] = {
     "daba_lite": Facts("DabaLite", keeps_leaves=False),
     "log_mta": Facts("LogMta", buckets=True, exact=True),
     "amta": Facts("Amta", buckets=True, exact=True),
-    "kvs_amta": Facts("KvsAmta", buckets=True, exact=True, internal=True),
-    "kvs_log_mta": Facts("KvsLogMta", buckets=True, exact=True, internal=True),
+    "kvs_amta": Facts("KvsAmta", buckets=True, exact=True, internal=True, folder="engines.paged"),
+    "kvs_log_mta": Facts("KvsLogMta", buckets=True, exact=True, internal=True, folder="engines.paged"),
 }
 
 
@@ -56,7 +57,8 @@ def names() -> tuple[str, ...]:
 
 def make(name: str) -> Any:
     """A compiled engine, not yet set up."""
-    return getattr(import_module(f"sluicegate.engines.{name}"), FACTS[name].class_name)()
+    facts = FACTS[name]
+    return getattr(import_module(f"sluicegate.{facts.folder}.{name}"), facts.class_name)()
 
 
 def check(name: str, layout: Layout) -> Facts:

@@ -29,7 +29,7 @@ PARTS = {
 }
 
 #: Extension modules that everything on the board goes through.
-COMPILED = ("sluicegate._buckets", "sluicegate.engines.core")
+COMPILED = ("sluicegate.format._bucket", "sluicegate.core.core")
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from typing import Any
 from durable_agent import BARE, NOON, SECOND, SEQUENCED, TIMED, configured
 
 import sluicegate as sg
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_agent import faults
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline

@@ -21,7 +21,7 @@ import paho.mqtt.client as mqtt
 from brokers import mosquitto, until
 from paho.mqtt.enums import CallbackAPIVersion
 
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_agent.config import load
 from sluicegate_agent.plan import plan
 from sluicegate_demo.ports import free_port

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_agent.commands.replay import replay
 from sluicegate_agent.commands.status import status
 from sluicegate_agent.config import load

@@ -25,7 +25,7 @@ import paho.mqtt.client as mqtt
 from brokers import mosquitto, until
 from paho.mqtt.enums import CallbackAPIVersion
 
-from sluicegate.buckets import Bucket
+from sluicegate.format.bucket import Bucket
 from sluicegate_agent.faults import VARIABLE
 from sluicegate_agent.state import read_status
 from sluicegate_demo.ports import free_port

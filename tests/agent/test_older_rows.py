@@ -11,7 +11,7 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from durable_agent import configured, timed
 from target_suite.memory import MemoryTarget
 
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
 from sluicegate_agent.state.store import DATABASE

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_stores import empty
 
-from sluicegate.buckets import Bucket
+from sluicegate.format.bucket import Bucket
 from sluicegate_agent.outbox import REJECTED_KEPT, ROW_COST, Outbox, Sealed
 from sluicegate_agent.streams import Closed, Stream, unpack_readings
 

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from durable_agent import BARE, NOON, SECOND, SEQUENCED, bare, configured, sequenced, timed
 
-from sluicegate.buckets import Bucket
+from sluicegate.format.bucket import Bucket
 from sluicegate_agent import dead_letters, status
 from sluicegate_agent.config import Config
 from sluicegate_agent.messages import Message

@@ -11,8 +11,8 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from durable_agent import configured, timed
 from target_suite.memory import MemoryTarget
 
-from sluicegate import chunks
-from sluicegate.buckets import Builder
+from sluicegate.format import chunk as chunks
+from sluicegate.format.bucket import Builder
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import NewerStore, State, StoreDamaged, read_status, schema

@@ -10,7 +10,7 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluicegate.buckets import LATE, ORDERED, Bucket
+from sluicegate.format.bucket import LATE, ORDERED, Bucket
 from sluicegate_agent.streams import SINGLES_MOST, Stream, pack_readings, unpack_readings
 
 SPAN = 1000

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sluicegate.buckets import UNKNOWN
+from sluicegate.format.bucket import UNKNOWN
 
 Reading = tuple[int, float]
 Row = dict[str, Any]

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from cloud_streams import fold
 
-from sluicegate.buckets import Bucket
-from sluicegate.chunks import Chunk, decode, encode
+from sluicegate.format.bucket import Bucket
+from sluicegate.format.chunk import Chunk, decode, encode
 from sluicegate_cloud.documents import decode_files, unpack
 from sluicegate_cloud.schema import BUCKET_FIELDS
 

@@ -15,8 +15,8 @@ import pyarrow.dataset as ds
 import pytest
 from cloud_streams import Readings, Row, fold, older, violations
 
-from sluicegate.buckets import Bucket
-from sluicegate.chunks import Chunk, encode
+from sluicegate.format.bucket import Bucket
+from sluicegate.format.chunk import Chunk, encode
 
 pytestmark = pytest.mark.spark
 

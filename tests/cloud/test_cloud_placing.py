@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sluicegate.buckets import Bucket, Builder, merge
-from sluicegate.chunks import Chunk, encode
+from sluicegate.format.bucket import Bucket, Builder, merge
+from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud import alarms
 from sluicegate_cloud.documents import Found, bucket_rows, document_batches
 from sluicegate_cloud.placing import ORDER, place

@@ -10,7 +10,7 @@ import pytest
 from cloud_streams import Readings, Row, Stream, fold, older, random_stream, violations
 from test_cloud_doubt import marked, without
 
-from sluicegate.buckets import FIELDS, Builder, merge
+from sluicegate.format.bucket import FIELDS, Builder, merge
 
 pytestmark = pytest.mark.spark
 

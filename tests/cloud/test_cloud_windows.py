@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from cloud_streams import Readings, Row, Stream, fold, frame_rows, older, random_stream, violations
 
-from sluicegate import bounds
-from sluicegate.bounds_variance import Moments, variance_interval
-from sluicegate.buckets import FIELDS, Bucket, Builder, merge
+from sluicegate.bounds import sums as bounds
+from sluicegate.bounds.variance import Moments, variance_interval
+from sluicegate.format.bucket import FIELDS, Bucket, Builder, merge
 from sluicegate_cloud.bounds import cut
 from sluicegate_cloud.components import components, families
 from sluicegate_cloud.grid import MAX_EMPTY, Grid, window_axis
@@ -163,7 +163,7 @@ def test_van_herk_equals_a_plain_fold(width: int) -> None:
 
 
 def test_cut_buckets_are_bounded_as_by_the_scalar_twin() -> None:
-    """Counts and extremes as in `sluicegate.bounds` to the bit; sums overlap and are as narrow."""
+    """Counts and extremes as in `sluicegate.bounds.sums` to the bit; sums overlap and are as narrow."""
     ratios = []
     for seed in range(400):
         rng = random.Random(seed)
@@ -195,7 +195,7 @@ def test_cut_buckets_are_bounded_as_by_the_scalar_twin() -> None:
 
 
 def _as_on_the_device(rows: list[Row], center: float, start: int, end: int) -> tuple[int, bounds.Interval]:
-    """How many buckets a window cuts, and its variance as `sluicegate.bounds_variance` bounds it."""
+    """How many buckets a window cuts, and its variance as `sluicegate.bounds.variance` bounds it."""
     held = [Bucket(**row) for row in rows]
     inside = [bucket for bucket in held if start <= bucket.t_first and bucket.t_last < end]
     cuts = [b for b in held if b not in inside and b.t_last >= start and b.t_first < end]

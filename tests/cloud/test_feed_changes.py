@@ -10,8 +10,8 @@ import pytest
 from scripted import Answer, Scripted, scripted
 from test_feed_client import reader  # noqa: F401  (the environment's credentials)
 
-from sluicegate import chunks
-from sluicegate.buckets import Bucket
+from sluicegate.format import chunk as chunks
+from sluicegate.format.bucket import Bucket
 from sluicegate_cloud.errors import GatewayError
 from sluicegate_cloud.feed import access, changes, rows
 from sluicegate_cloud.feed.client import Client

@@ -16,8 +16,8 @@ import pytest
 from scripted import Answer, Scripted, scripted
 from test_feed_client import reader  # noqa: F401  (the environment's credentials)
 
-from sluicegate import chunks
-from sluicegate.buckets import Builder
+from sluicegate.format import chunk as chunks
+from sluicegate.format.bucket import Builder
 from sluicegate_cloud.documents import ARROW, Found, decode_files, document_batches
 from sluicegate_cloud.errors import GatewayError
 from sluicegate_cloud.feed import changes, client, rows

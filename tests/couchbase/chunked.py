@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from gateway import databases
-from sluicegate import chunks
-from sluicegate.buckets import Bucket, merge
+from sluicegate.format import chunk as chunks
+from sluicegate.format.bucket import Bucket, merge
 from sluicegate_agent.sync.connection import Connection
 from sluicegate_agent.sync.contract import Document
 from sluicegate_agent.sync.sync_gateway import Basic, Login, Session, SyncGatewayTarget

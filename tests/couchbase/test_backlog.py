@@ -24,7 +24,7 @@ from gateway.proxy import Proxy
 from gateway.stand_in import StandIn
 
 from gateway import Gateway, databases
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import Document, Outcome, Sync

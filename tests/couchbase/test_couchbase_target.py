@@ -16,7 +16,7 @@ from target_suite import TargetSuite
 from target_suite.suite import FIRST, Subject
 
 from gateway import mock
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_agent.config.model import CouchbaseConfig, SyncConfig
 from sluicegate_agent.config.units import Duration
 from sluicegate_agent.errors import EnvironmentRefused

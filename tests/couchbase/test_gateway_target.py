@@ -16,7 +16,7 @@ from target_suite import TargetSuite
 from target_suite.suite import FIRST, SECOND, Subject
 
 from gateway import Gateway, databases
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_agent.sync import Document
 from sluicegate_agent.sync.aside import Aside
 from sluicegate_agent.sync.splitting import halves, missing

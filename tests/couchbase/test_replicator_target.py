@@ -21,7 +21,8 @@ from target_suite import TargetSuite
 from target_suite.suite import FIRST, SECOND, Subject
 
 from gateway import certificates, databases
-from sluicegate import cblite, chunks
+from sluicegate import cblite
+from sluicegate.format import chunk as chunks
 from sluicegate_agent.sync import Document
 from sluicegate_agent.sync.couchbase_lite import CouchbaseLiteTarget, replicator_url
 from sluicegate_agent.sync.sync_gateway import rest_url

@@ -16,7 +16,7 @@ from gateway.rule import Forbidden, shard_of
 from node_rule import NodeRule, node_rule
 
 from gateway import databases, rule
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_cloud import provision
 
 KEY = "0123456789abcdef0123456789abcdef"

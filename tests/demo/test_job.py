@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sluicegate import chunks
-from sluicegate.buckets import Builder
+from sluicegate.format import chunk as chunks
+from sluicegate.format.bucket import Builder
 from sluicegate_demo import merge
 from sluicegate_demo.edge import EdgeRun
 from sluicegate_demo.job import LENGTH, SLIDE, CheckFailedError, Job, JobError, Source

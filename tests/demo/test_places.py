@@ -84,8 +84,8 @@ def test_a_gateway_goes_and_comes_back(tmp_path: Path, monkeypatch: pytest.Monke
 
 def push(where: Gateway, credentials: Path, count: int) -> None:
     """So many documents of one reading, as the device."""
-    from sluicegate import chunks
-    from sluicegate.buckets import Bucket
+    from sluicegate.format import chunk as chunks
+    from sluicegate.format.bucket import Bucket
     from sluicegate_agent.sync.connection import Connection
     from sluicegate_agent.sync.contract import Document
     from sluicegate_agent.sync.sync_gateway import Basic, SyncGatewayTarget

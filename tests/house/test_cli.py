@@ -158,7 +158,7 @@ def test_doctor_finds_the_compiled_core(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.delenv("SLUICEGATE_PURE", raising=False)
     found = [doctor._compiled().status]
-    monkeypatch.setattr(doctor, "COMPILED", ("sluicegate._buckets", "sluicegate.never_built"))
+    monkeypatch.setattr(doctor, "COMPILED", ("sluicegate.format._bucket", "sluicegate.never_built"))
     found.append(doctor._compiled().status)
     monkeypatch.setenv("SLUICEGATE_PURE", "1")
     found.append(doctor._compiled().status)

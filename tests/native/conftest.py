@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-import sluicegate.window
-from sluicegate import batches
-from sluicegate.engines import checks
-from sluicegate.engines import core as compiled
+import sluicegate.window.configure
+from sluicegate.core import checks
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
+from sluicegate.window import batches
 
 
 @pytest.fixture(params=["compiled", "pure"])
 def implementation_of_window(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The promise holds for the compiled window and for its twin."""
     module = compiled if request.param == "compiled" else pure
-    monkeypatch.setattr(sluicegate.window, "Core", module.Core)
+    monkeypatch.setattr(sluicegate.window.configure, "Core", module.Core)
     for name in ("first_refused", "first_late", "first_not_positive"):
         monkeypatch.setattr(batches, name, getattr(checks if module is compiled else pure, name))
     return str(request.param)

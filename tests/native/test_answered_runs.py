@@ -182,5 +182,5 @@ def test_a_rule_that_says_how_long_nothing_leaves(histograms: list[Any]) -> None
         restored.insert(1.0)  # a window that was stored asks anew
         assert restored.accepted == at + 751
     assert asked.asked > 6000
-    if type(quick._core).__module__ == "sluicegate.engines.core":  # the readable twin asks after each reading
+    if type(quick._core).__module__ == "sluicegate.core.core":  # the readable twin asks after each reading
         assert told.asked < 3000

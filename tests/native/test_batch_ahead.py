@@ -12,9 +12,9 @@ from batch_twins import Twins
 from tests.native.test_batch_steady import QUESTIONS
 
 import sluicegate as sg
-from sluicegate import engines
+from sluicegate import core as engines
 
-pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
+pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.core.core", reason="of the compiled core")
 STEPS = {"5 minutes": 300_000_000, "a millisecond": 1_000}  # offsets of 32 bits reach half an hour
 Gaps = Callable[[random.Random, int, int], Iterator[int]]
 

@@ -11,9 +11,9 @@ from batch_twins import Twins, backwards, bursts, even, geometric, jitter, readi
 from tests.native.test_batch_few import QUESTIONS
 
 import sluicegate as sg
-from sluicegate import engines
+from sluicegate import core as engines
 
-pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
+pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.core.core", reason="of the compiled core")
 SIZES = (
     1,
     2,

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sluicegate as sg
-from sluicegate import engines
+from sluicegate import core as engines
 
-pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
+pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.core.core", reason="of the compiled core")
 QUESTIONS: dict[str, Any] = {
     "sum": sg.sum(),
     "max": sg.max(),

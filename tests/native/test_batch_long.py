@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.native.batch_twins import readings
 
 import sluicegate as sg
-from sluicegate import engines
+from sluicegate import core as engines
 
-pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
+pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.core.core", reason="of the compiled core")
 STEP = 1_000
 BLOCK = 128  # times are kept in blocks of so many
 BASE = 1 << 30  # µs: blocks count from one time for so long

@@ -11,9 +11,9 @@ import pytest
 from batch_twins import Twins
 
 import sluicegate as sg
-from sluicegate import engines
+from sluicegate import core as engines
 
-pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
+pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.core.core", reason="of the compiled core")
 QUESTIONS = {"sum": sg.sum(), "max": sg.max(), "min": sg.min()}
 SIZES = (
     31,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import sluicegate as sg
-from sluicegate.engines import LARGEST, LATEST, first_late, first_refused, new_column
+from sluicegate.core import LARGEST, LATEST, first_late, first_refused, new_column
 
 COUNT = 2_600
 BATCHES = (1_300, 511, 512, 513, 7, 64)

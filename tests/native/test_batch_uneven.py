@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tests.native.test_batch_steady import QUESTIONS
 
 import sluicegate as sg
-from sluicegate import engines
+from sluicegate import core as engines
 
-pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
+pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.core.core", reason="of the compiled core")
 SIZES = (
     14,
     15,

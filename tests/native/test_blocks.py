@@ -11,8 +11,8 @@ from batch_twins import FEW
 from exact_windows import ALL, CLOCKS, SHAPES, Exact, readings
 
 import sluicegate as sg
-import sluicegate.window
-from sluicegate.engines import core as compiled
+import sluicegate.window.configure
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
 
 count, time = sg.policies.count, sg.policies.time
@@ -98,7 +98,7 @@ def test_the_twin_stores_the_same_bytes(kind: str, policy: Any, monkeypatch: pyt
     """Snapshots of the compiled window and of the readable twin, over gaps and late readings, are equal."""
     stored = []
     for module in (compiled, pure):
-        monkeypatch.setattr(sluicegate.window, "Core", module.Core)
+        monkeypatch.setattr(sluicegate.window.configure, "Core", module.Core)
         window, rng = sg.Window(AGGREGATES[kind], policy=policy), random.Random(9)
         for clock in ("gaps", "going back"):
             rows = list(readings(rng, SHAPES[0], clock, 600))

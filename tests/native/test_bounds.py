@@ -14,9 +14,9 @@ from functools import reduce
 import pytest
 from shares import in_processes
 
-from sluicegate import bounds
-from sluicegate.bounds import NOTHING, Inside, Interval, Part
-from sluicegate.buckets import LATE, ORDERED, Bucket, merge
+from sluicegate.bounds import sums as bounds
+from sluicegate.bounds.sums import NOTHING, Inside, Interval, Part
+from sluicegate.format.bucket import LATE, ORDERED, Bucket, merge
 
 
 @dataclass

@@ -12,7 +12,7 @@ from test_answered_runs import UNTIL, Tumbler, number, same
 from test_pairs import made
 
 import sluicegate as sg
-from sluicegate.engines import core as compiled
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
 
 LONG = os.environ.get("SLUICEGATE_LOCKSTEP") == "long"

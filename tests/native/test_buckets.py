@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import math
 import os
@@ -14,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from sluicegate import _buckets as compiled
+from sluicegate.format import _bucket as compiled
+from sluicegate.format import record
 from sluicegate.reference import buckets as pure
 
 Reading = tuple[float, int, int, int]  # value, time, gap, doubt
@@ -106,7 +108,7 @@ def test_a_folded_bucket_is_its_definition(implementation: ModuleType, back: flo
     for seed in range(150):
         readings, center = stream(seed, rng.randrange(1, 24), back=back), rng.choice([1.5, -2.0])
         want = expected(readings, 40, center)
-        assert set(want) == set(pure.FIELDS)
+        assert set(want) == set(record.FIELDS)
         for got in (folded(implementation, readings, 40, center), tree(implementation, readings, rng, 40, center)):
             got.verify()
             for name, value in want.items():
@@ -136,9 +138,9 @@ def test_pack_is_256_little_endian_bytes_and_comes_back(implementation: ModuleTy
 
 def test_field_names_are_the_page_s_in_its_order() -> None:
     """Compiled and pure name the same fields in the same order, and the constructor takes them by name."""
-    assert compiled.FIELDS == pure.FIELDS
+    assert compiled.FIELDS == record.FIELDS == tuple(field.name for field in dataclasses.fields(pure.Bucket))
     bucket = folded(compiled, stream(5, 6))
-    fields = {name: getattr(bucket, name) for name in pure.FIELDS}
+    fields = {name: getattr(bucket, name) for name in record.FIELDS}
     assert compiled.Bucket(**fields) == bucket
     assert repr(pure.Bucket(**fields)) == repr(bucket)
 
@@ -225,9 +227,9 @@ def test_verify_finds_every_damaged_field(implementation: ModuleType) -> None:
     damage |= {"m2": -1.0, "low_n": 2, "high_n": 0, "log_total": 1.0, "log_pre_low": 0.0, "log_pre_high": math.inf}
     damage |= {"doubt": 5}
     damage |= {"low_pre": -2.0, "low_suf": 0.75, "high_pre": 1.5, "high_suf": -3.0}
-    assert set(damage) >= set(pure.UNKNOWN)
+    assert set(damage) >= set(record.UNKNOWN)
     for name, value in damage.items():
-        fields = {field: getattr(bucket, field) for field in pure.FIELDS} | {name: value}
+        fields = {field: getattr(bucket, field) for field in record.FIELDS} | {name: value}
         with pytest.raises(ValueError, match="bucket at ordinal"):
             implementation.Bucket.unpack(pure.Bucket(**fields).pack())
 
@@ -276,14 +278,14 @@ def test_a_record_of_168_bytes_is_read_and_what_it_lacks_stays_unknown(implement
         old = rng.randrange(2)
         parts[old] = implementation.Bucket.unpack(older(parts[old]))
         assert all(
-            getattr(parts[old], name) == pytest.approx(value, nan_ok=True) for name, value in pure.UNKNOWN.items()
+            getattr(parts[old], name) == pytest.approx(value, nan_ok=True) for name, value in record.UNKNOWN.items()
         )
         got = implementation.Bucket.unpack(implementation.merge(*parts).pack())
         for name, value in expected(readings, 0, 1.5).items():
-            if name in pure.UNKNOWN and getattr(got, name) == pytest.approx(pure.UNKNOWN[name], nan_ok=True):
+            if name in record.UNKNOWN and getattr(got, name) == pytest.approx(record.UNKNOWN[name], nan_ok=True):
                 assert name.startswith(("low_", "high_", "log_")) or name == "m2"
                 continue
-            known += name in pure.UNKNOWN
+            known += name in record.UNKNOWN
             near = pytest.approx(value, abs=1e-9, nan_ok=True) if name in SUMS else value
             assert getattr(got, name) == near, (seed, name)
         assert math.isnan(got.m2)
@@ -328,10 +330,12 @@ def test_squares_beyond_a_float_are_not_known(implementation: ModuleType) -> Non
     assert folded(implementation, far, center=1e9).m2 == pytest.approx(25.0, rel=1e-12)
 
 
-@pytest.mark.parametrize(("value", "module"), [("1", "sluicegate.reference.buckets"), ("0", "sluicegate._buckets")])
+@pytest.mark.parametrize(
+    ("value", "module"), [("1", "sluicegate.reference.buckets"), ("0", "sluicegate.format._bucket")]
+)
 def test_the_environment_picks_the_twin(value: str, module: str) -> None:
     """SLUICEGATE_PURE=1 gives the readable twin, anything else the compiled module."""
-    code = "from sluicegate.buckets import Bucket; print(Bucket.__module__)"
+    code = "from sluicegate.format.bucket import Bucket; print(Bucket.__module__)"
     environment = os.environ | {"SLUICEGATE_PURE": value}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == module
@@ -339,5 +343,5 @@ def test_the_environment_picks_the_twin(value: str, module: str) -> None:
 
 def test_public_names_are_exported() -> None:
     """The public path carries what architecture.md names."""
-    public = importlib.import_module("sluicegate.buckets")
+    public = importlib.import_module("sluicegate.format.bucket")
     assert set(public.__all__) >= {"Bucket", "Builder", "merge"}

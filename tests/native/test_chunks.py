@@ -16,9 +16,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from sluicegate import bounds, chunks
-from sluicegate.buckets import FIELDS, LATE, ORDERED, UNKNOWN, Bucket, Builder, merge
-from sluicegate.chunks import Chunk, ChunkError, Readings, columns, decode, encode
+from sluicegate.bounds import sums as bounds
+from sluicegate.format import chunk as chunks
+from sluicegate.format.bucket import FIELDS, LATE, ORDERED, UNKNOWN, Bucket, Builder, merge
+from sluicegate.format.chunk import Chunk, ChunkError, Readings, columns, decode, encode
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests/cases/chunks"

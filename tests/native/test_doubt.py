@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_chunks import KEY, doubted, fields, older_chunk, same_bucket, stream
 
-from sluicegate import _buckets as compiled
-from sluicegate.buckets import Bucket
-from sluicegate.chunks import Chunk, ChunkError, columns, decode, encode
+from sluicegate.format import _bucket as compiled
+from sluicegate.format.bucket import Bucket
+from sluicegate.format.chunk import Chunk, ChunkError, columns, decode, encode
 from sluicegate.reference import buckets as pure
 
 READINGS = st.lists(

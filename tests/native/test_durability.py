@@ -10,10 +10,11 @@ import pytest
 from exact_windows import ALL, CLOCKS, SHAPES, Exact, readings
 
 import sluicegate as sg
-from sluicegate import errors, snapshot
+from sluicegate import errors
 from sluicegate.catalogue import FACTS
-from sluicegate.engines import core as compiled
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
+from sluicegate.window import snapshot
 
 EXACT = [name for name, facts in FACTS.items() if facts.exact and name in sg.ENGINES]  # to the bit
 both = pytest.mark.usefixtures("implementation_of_window")
@@ -151,7 +152,7 @@ def test_compiled_and_pure_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch)
         chosen, windows = {**options(rng), "engine": rng.choice(EXACT)}, []
         stream = list(readings(rng, rng.choice(SHAPES), rng.choice(CLOCKS), 120))
         for module in (compiled, pure):
-            monkeypatch.setattr("sluicegate.window.Core", module.Core)
+            monkeypatch.setattr("sluicegate.window.configure.Core", module.Core)
             windows.append(sg.Window(ALL, **chosen))
         for value, time in stream:
             for window in windows:

@@ -10,7 +10,7 @@ import pytest
 from engine_windows import Counted, less
 
 import sluicegate as sg
-from sluicegate.engines import core as compiled
+from sluicegate.core import core as compiled
 from sluicegate.reference.factory import make
 
 WORST = {  # combines of a query, an insertion, an eviction
@@ -118,7 +118,7 @@ class CountedInC:
 @pytest.mark.parametrize("name", WORST)
 def test_compiled_constant_in_the_worst_case(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiled engines keep the same bounds: counted in a user's own operation, whatever way the window moves."""
-    monkeypatch.setattr("sluicegate.window.Core", compiled.Core)
+    monkeypatch.setattr("sluicegate.window.configure.Core", compiled.Core)
     counted, worst = CountedInC(), {"query": 0, "insert": 0, "evict": 0}
     window = sg.Window({"n": counted.monoid()}, policy=sg.policies.count(10**6), engine=name)
     for seed, share in enumerate((0.4, 0.5, 0.52, 0.6, 0.75, 0.9)):

@@ -11,8 +11,8 @@ import pytest
 from bench.engines.compiled import probe
 
 import sluicegate as sg
-import sluicegate.window
-from sluicegate.engines import core as compiled
+import sluicegate.window.configure
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
 from sluicegate.reference.exponential import exponential
 
@@ -64,7 +64,7 @@ def test_the_compiled_bits_are_the_twins(engine: str, length: int, monkeypatch: 
     """A window's geometric means: alone and by fours, compiled and not, beside another answer too."""
     values, found = readings(1000), []
     for module in (compiled, pure):
-        monkeypatch.setattr(sluicegate.window, "Core", module.Core)
+        monkeypatch.setattr(sluicegate.window.configure, "Core", module.Core)
         for batch in (1, 3, 4, 21, 1015):
             for question in ({"g": sg.geometric_mean()}, {"g": sg.geometric_mean(), "last": sg.last()}):
                 window, column = sg.Window(question, policy=sg.policies.count(length), engine=engine), array("d")

@@ -9,9 +9,9 @@ import fuzz_windows
 import pytest
 
 import sluicegate as sg
-from sluicegate import engines
+from sluicegate import core as engines
 
-pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
+pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.core.core", reason="of the compiled core")
 
 
 @pytest.mark.parametrize("kind", fuzz_windows.GAPS)

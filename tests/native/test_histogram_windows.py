@@ -14,10 +14,11 @@ import pytest
 from exact_windows import ALL, CLOCKS, SHAPES, Exact, readings
 
 import sluicegate as sg
-import sluicegate.window
-from sluicegate import errors, snapshot
-from sluicegate.engines import core as compiled
+import sluicegate.window.configure
+from sluicegate import errors
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
+from sluicegate.window import snapshot
 
 WINDOWS = int(os.environ.get("SLUICEGATE_WINDOWS", "1000000"))
 AT_ONCE = 500
@@ -71,7 +72,7 @@ def made(core: Any, composition: str, aggregates: Any = ALL) -> sg.Window:
     """A window of a composition over one of the two cores."""
     policy, histograms = COMPOSITIONS[composition]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sluicegate.window, "Core", core)
+        patch.setattr(sluicegate.window.configure, "Core", core)
         return sg.Window(aggregates, policy=policy, histograms=histograms)
 
 
@@ -203,7 +204,7 @@ def test_eviction_up_to_the_extreme_answers_as_the_whole_window(sign: int, polic
     windows = []
     for core in (compiled.Core, pure.Core):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sluicegate.window, "Core", core)
+            patch.setattr(sluicegate.window.configure, "Core", core)
             windows.append(sg.Window(ALL[name], policy=kept_policy, histograms=histograms))
     held = 0
     for shape in SHAPES[:6]:
@@ -237,7 +238,7 @@ def test_what_left_as_irrelevant_still_holds_the_window(sign: int, hop: int, his
     windows = []
     for core in (compiled.Core, pure.Core):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sluicegate.window, "Core", core)
+            patch.setattr(sluicegate.window.configure, "Core", core)
             windows.append(sg.Window(ALL[name], policy=policy, histograms=histograms))
     batch = sg.Window(ALL[name], policy=policy, histograms=histograms)
     now = 0
@@ -311,7 +312,7 @@ def hopped(core: Any, histogram: sg.Hop, n: int, seed: int) -> tuple[sg.Window, 
     """A window over n readings under random hops; every answer is compared with the plain readings."""
     policy, values = RandomHops(900, 300.0, 3.0, seed), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sluicegate.window, "Core", core)
+        patch.setattr(sluicegate.window.configure, "Core", core)
         window = sg.Window({"mean": sg.mean(), "n": sg.count()}, policy=policy, histograms=[histogram])
     for i in range(n):
         values.append(float(i * 7919 % 101))

@@ -10,8 +10,8 @@ from test_histogram_windows import Hopping, outside
 from test_real_readings import FILES, read
 
 import sluicegate as sg
-import sluicegate.window
-from sluicegate.engines import core as compiled
+import sluicegate.window.configure
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
 
 day, week = sg.policies.time("24h"), sg.policies.time("7d")
@@ -35,7 +35,7 @@ def test_buckets_are_the_twins_and_intervals_hold(case: str, name: str) -> None:
     windows = []
     for core in (compiled.Core, pure.Core):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sluicegate.window, "Core", core)
+            patch.setattr(sluicegate.window.configure, "Core", core)
             windows.append(sg.Window(ALL, policy=policy, histograms=histograms))
     fast, slow = windows
     exact = Hopping(policy)

@@ -12,10 +12,11 @@ from exact_windows import ALL, CLOCKS, SHAPES
 from test_histogram_windows import Hopping, count, in_step, outside, stream, time
 
 import sluicegate as sg
-import sluicegate.window
-from sluicegate import errors, snapshot
-from sluicegate.engines import core as compiled
+import sluicegate.window.configure
+from sluicegate import errors
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
+from sluicegate.window import snapshot
 
 MOST = 24
 WINDOWS: dict[str, tuple[Any, list[Any]]] = {
@@ -35,7 +36,7 @@ def made(core: Any, name: str) -> sg.Window:
     """A window of at most MOST buckets over one of the two cores."""
     policy, histograms = WINDOWS[name]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sluicegate.window, "Core", core)
+        patch.setattr(sluicegate.window.configure, "Core", core)
         return sg.Window(ALL, policy=policy, histograms=[*histograms, sg.Constrained(MOST)])
 
 

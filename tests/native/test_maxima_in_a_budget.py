@@ -14,8 +14,8 @@ from exact_windows import CLOCKS, SHAPES
 from test_histogram_windows import Hopping, count, outside, stream, time
 
 import sluicegate as sg
-import sluicegate.window
-from sluicegate.engines import core as compiled
+import sluicegate.window.configure
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
 from sluicegate.reference.estimate import LEAST_TAKEN, LITTLE, MOST_TAKEN, SEEN, of_a_wave
 
@@ -44,7 +44,7 @@ def test_up_to_the_extreme_it_is_the_whole_windows(policy: str, budget: str, nam
         exact, windows = Hopping(POLICIES[policy]), []
         for core in (compiled.Core, pure.Core):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(sluicegate.window, "Core", core)
+                patch.setattr(sluicegate.window.configure, "Core", core)
                 given = {"policy": up_to(POLICIES[policy], name), "histograms": BUDGETS[budget]}
                 windows.append(sg.Window({name: getattr(sg, name)()}, **given))
         fast, slow = windows
@@ -163,7 +163,7 @@ def test_without_a_limit_the_likelier_end_is_given(policy: Any, blocks: str, nam
     windows, doubted = [], 0
     for core in (compiled.Core, pure.Core):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sluicegate.window, "Core", core)
+            patch.setattr(sluicegate.window.configure, "Core", core)
             windows.append(sg.Window({name: getattr(sg, name)()}, **given))
     batch = sg.Window({name: getattr(sg, name)()}, **given).insert_many(values, range(len(values)))[name]
     for i, value in enumerate(values):

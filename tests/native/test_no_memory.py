@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sluicegate import engines
+from sluicegate import core as engines
 
 # Refuses one request of the engine's: the one after which so many more would have been granted.
 HEAP = """
@@ -24,7 +24,7 @@ extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t);
 static int refuses(void *caller) {
     Dl_info from;
     if (!refuse || !dladdr(caller, &from) || !from.dli_fname) return 0;
-    if (!strstr(from.dli_fname, "engines/amta.") && !strstr(from.dli_fname, "engines/chunks.")) return 0;
+    if (!strstr(from.dli_fname, "engines/amta.") && !strstr(from.dli_fname, "memory/chunks.")) return 0;
     return --refuse == 0 && ++refused;
 }
 void *malloc(size_t n) { return refuses(__builtin_return_address(0)) ? NULL : __libc_malloc(n); }
@@ -33,8 +33,8 @@ void *calloc(size_t n, size_t size) { return refuses(__builtin_return_address(0)
 RUN = """
 import ctypes, random
 from array import array
-import sluicegate as sg, sluicegate.window
-from sluicegate.engines import core as compiled
+import sluicegate as sg, sluicegate.window.configure
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
 
 refuse, refused = (ctypes.c_int.in_dll(ctypes.CDLL(None), name) for name in ("refuse", "refused"))
@@ -43,7 +43,7 @@ for question in (sg.sum, sg.std):
     for size in (3, 16, 64, 100, 300, 351, 600, 703, 720):
         one, two = [], []
         for module, made in ((compiled, one), (pure, two)):
-            sluicegate.window.Core = module.Core
+            sluicegate.window.configure.Core = module.Core
             made.append(sg.Window(question(), policy=sg.policies.count(size), engine="amta"))
         (one,), (two,) = one, two
         for _ in range(20):
@@ -111,7 +111,7 @@ print(errors > 20, refused.value > errors)
 """
 
 
-@pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
+@pytest.mark.skipif(engines.Core.__module__ != "sluicegate.core.core", reason="of the compiled core")
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="stands before glibc's heap")
 @pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="the address sanitizer has a heap of its own")
 @pytest.mark.parametrize("run", [RUN, LONG], ids=["singles and batches", "long batches where they lie"])

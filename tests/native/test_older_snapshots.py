@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import sluicegate as sg
-from sluicegate import errors, snapshot
+from sluicegate import errors
+from sluicegate.window import snapshot
 
 CASES = Path(__file__).parents[1] / "cases" / "snapshots"
 VERSIONS = ("version-1", "version-2", "version-3")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import sluicegate as sg
-import sluicegate.window
-from sluicegate.engines import core as compiled
+import sluicegate.window.configure
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
 
 QUESTIONS = {
@@ -27,7 +27,7 @@ def windows(question: Any, policy: Any, monkeypatch: pytest.MonkeyPatch) -> tupl
     """The same window compiled and as the readable twin."""
     made = []
     for module in (compiled, pure):
-        monkeypatch.setattr(sluicegate.window, "Core", module.Core)
+        monkeypatch.setattr(sluicegate.window.configure, "Core", module.Core)
         made.append(sg.Window(question, policy=policy, engine="amta"))
     return made[0], made[1]
 

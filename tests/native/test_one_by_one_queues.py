@@ -11,8 +11,8 @@ import pytest
 from bench.engines.compiled import probe
 
 import sluicegate as sg
-import sluicegate.window
-from sluicegate.engines import core as compiled
+import sluicegate.window.configure
+from sluicegate.core import core as compiled
 from sluicegate.errors import InputError
 from sluicegate.reference import core as pure
 
@@ -36,7 +36,7 @@ def windows(engine: str, question: str, policy: Any, monkeypatch: pytest.MonkeyP
     """The same window compiled and as the readable twin."""
     made = []
     for module in (compiled, pure):
-        monkeypatch.setattr(sluicegate.window, "Core", module.Core)
+        monkeypatch.setattr(sluicegate.window.configure, "Core", module.Core)
         made.append(sg.Window(QUESTIONS[question], policy=policy, engine=engine))
     return made[0], made[1]
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluicegate import packing
-from sluicegate.packing import PackingError, Reader
+from sluicegate.format import packing
+from sluicegate.format.packing import PackingError, Reader
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

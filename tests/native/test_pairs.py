@@ -15,9 +15,9 @@ from test_histogram_windows import Hopping, in_step, outside, stream
 from test_spreads import NEW, truth
 
 import sluicegate as sg
-import sluicegate.window
+import sluicegate.window.configure
 from sluicegate import errors
-from sluicegate.engines import core as compiled
+from sluicegate.core import core as compiled
 from sluicegate.histograms.widths import Width, terms
 from sluicegate.monoids.layout import lay_out
 from sluicegate.reference import core as pure
@@ -36,7 +36,7 @@ def pairs(limit: int) -> sg.Constrained:
 def made(core: Any, aggregates: Any, policy: Any, histograms: list[Any]) -> sg.Window:
     """A window over one of the two cores."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sluicegate.window, "Core", core)
+        patch.setattr(sluicegate.window.configure, "Core", core)
         return sg.Window(aggregates, policy=policy, histograms=histograms)
 
 

@@ -13,8 +13,8 @@ import pytest
 from exact_windows import ALL, Exact
 
 import sluicegate as sg
-from sluicegate import bounds
-from sluicegate.buckets import Bucket, Builder
+from sluicegate.bounds import sums as bounds
+from sluicegate.format.bucket import Bucket, Builder
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 FILES = ["machine_temperature.csv", "ambient_temperature.csv", "road_speed.csv"]

@@ -11,7 +11,7 @@ from test_answered_runs import Tumbler, number, same
 from test_pairs import made
 
 import sluicegate as sg
-from sluicegate.engines import core as compiled
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
 
 count = sg.policies.count

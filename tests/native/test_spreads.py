@@ -22,12 +22,14 @@ from hypothesis import strategies as st
 from shares import in_processes
 
 import sluicegate as sg
-from sluicegate import bounds, bounds_extremes, bounds_variance
-from sluicegate.bounds_variance import Moments
-from sluicegate.buckets import ORDERED, Builder
+from sluicegate.bounds import extremes as bounds_extremes
+from sluicegate.bounds import sums as bounds
+from sluicegate.bounds import variance as bounds_variance
+from sluicegate.bounds.variance import Moments
 from sluicegate.catalogue import FACTS
-from sluicegate.engines.core import Core
+from sluicegate.core.core import Core
 from sluicegate.errors import BoundsError, ConfigurationError, ForeignSnapshotError, InputError
+from sluicegate.format.bucket import ORDERED, Builder
 from sluicegate.monoids.layout import Op, lay_out
 from sluicegate.reference.core import Core as Twin
 from sluicegate.reference.program import combiner, lift

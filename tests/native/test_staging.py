@@ -14,7 +14,7 @@ from test_pairs import made, pairs
 
 import sluicegate as sg
 from sluicegate import errors
-from sluicegate.engines import core as compiled
+from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
 
 count, time = sg.policies.count, sg.policies.time

@@ -14,7 +14,7 @@ import pytest
 from test_answered_runs import SWIFT, number, same
 
 import sluicegate as sg
-from sluicegate.engines import checks
+from sluicegate.core import checks
 from sluicegate.reference import core as pure
 
 READINGS, SIZE = 4_000, 1_100

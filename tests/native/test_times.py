@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 import sluicegate as sg
-from sluicegate.engines import LATEST, Core, even_step, first_late
+from sluicegate.core import LATEST, Core, even_step, first_late
 from sluicegate.reference import checks
 
 pytestmark = pytest.mark.skipif(os.environ.get("SLUICEGATE_PURE") == "1", reason="the twin keeps its times in a list")

@@ -307,10 +307,10 @@ def test_bounds_under_a_declared_policy() -> None:
 
 def test_the_environment_chooses_the_twin(implementation_of_window: str) -> None:
     """SLUICEGATE_PURE=1 runs the readable twins, anything else the compiled window."""
-    code = "import sluicegate.window as w; print(w.Core.__module__)"
+    code = "import sluicegate.window.configure as w; print(w.Core.__module__)"
     environment = {**os.environ, "SLUICEGATE_PURE": "1" if implementation_of_window == "pure" else "0"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    expected = {"pure": "sluicegate.reference.core", "compiled": "sluicegate.engines.core"}
+    expected = {"pure": "sluicegate.reference.core", "compiled": "sluicegate.core.core"}
     assert done.stdout.strip() == expected[implementation_of_window]
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import sluicegate as sg
-from sluicegate import engines
+from sluicegate import core as engines
 
-pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.engines.core", reason="of the compiled core")
+pytestmark = pytest.mark.skipif(engines.Core.__module__ != "sluicegate.core.core", reason="of the compiled core")
 LARGE = 64 * 1024
 SMALL = 1024 + 8
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import sluicegate as sg
-from sluicegate.engines import checks
+from sluicegate.core import checks
 from sluicegate.errors import ConfigurationError
 from sluicegate.reference import core as pure
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sluicegate.snapshot import stored_limit
+from sluicegate.window.snapshot import stored_limit
 from sluicegate_agent import dead_letters, lock
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.state import schema

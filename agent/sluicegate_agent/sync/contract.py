@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from sluicegate.chunks import MAX_ID
+from sluicegate.format.chunk import MAX_ID
 
 
 class Document(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_agent import faults
 from sluicegate_agent.outbox import DOCUMENT_COST, READING_COST, ROW_COST, Sealed, unpacked
 from sluicegate_agent.state import State

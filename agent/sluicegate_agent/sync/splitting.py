@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_agent.sync.contract import Document
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_cloud.documents import Found, document_batches
 from sluicegate_cloud.feed.changes import Page, document
 from sluicegate_cloud.feed.client import Client

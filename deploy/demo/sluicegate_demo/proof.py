@@ -8,7 +8,7 @@ from math import fsum, isnan, log
 from pathlib import Path
 from typing import Any
 
-from sluicegate.chunks import Chunk, decode
+from sluicegate.format.chunk import Chunk, decode
 from sluicegate_demo.places import files
 from sluicegate_demo.truth import AGGREGATES, Streams, Truth
 

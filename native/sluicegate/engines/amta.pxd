@@ -8,8 +8,8 @@ eviction read it.
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.base cimport Block, Engine, Leaves
-from sluicegate.engines.chunks cimport Pool, Queue
-from sluicegate.engines.program cimport Slot
+from sluicegate.memory.chunks cimport Pool, Queue
+from sluicegate.partials.program cimport Slot
 
 cdef enum:
     LEVELS = 64

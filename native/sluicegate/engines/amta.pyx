@@ -15,7 +15,7 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 
 from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Goes, Leaves, SlideOn
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
-from sluicegate.engines.chunks cimport (
+from sluicegate.memory.chunks cimport (
     KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, ROOM_OF_STEADY, Pool, Queue, ask_for, ask_for_link, ask_for_place, begin_batch, clear, drop, end_batch, foresee_queue,
     give_back, has_room, held, keep_ready, lend, link_of, narrow, node_at, open_queue, prefetch, prepare, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
     keep_to_kind, shape_together, share, shorten_queue,
@@ -29,14 +29,14 @@ from sluicegate.engines.few cimport (
     FEW, FEW_MERGED, LEAST_SPARE, Spread, begin_few, end_of_leftmost, extend_few, few_at, few_place, find_few_lefts, heads_of_few, leaves_of_few, left_at,
     look_ahead, measure_few, restart_few_left, restart_few_right, room_for_few, slots_of_few, spread, turn_few,
 )
-from sluicegate.engines.kernels cimport (
+from sluicegate.partials.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel, kernel_of,
     kernel_of_step, width_of,
 )
 from sluicegate.engines.little cimport (
     LEAST_STEADY, LEVELS_OF_LITTLE, LITTLE, MOST_STEADY, PIECE, ROOM_BESIDE, Little, raise_little, run_little, run_steadily,
 )
-from sluicegate.engines.program cimport Program, Slot, append_closed, combine, copy
+from sluicegate.partials.program cimport Program, Slot, append_closed, combine, copy
 from sluicegate.engines.steady cimport LEAST_STEADILY, MOST_STEADILY, Steady, begin_steady, room_of_steady, steady_by
 from sluicegate.engines.uneven cimport LEAST_UNEVEN, MOST_UNEVEN, Uneven, begin_uneven, room_of_uneven, uneven_by
 

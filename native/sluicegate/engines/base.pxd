@@ -5,7 +5,7 @@ No method keeps a pointer it was given. Those that may allocate raise MemoryErro
 
 from libc.stdint cimport int32_t, int64_t
 
-from sluicegate.engines.program cimport Program, Slot
+from sluicegate.partials.program cimport Program, Slot
 
 # Whether a prefix of the window leaves: 1 yes, 0 no, −1 an error was noted in the context.
 ctypedef int (*Leaves)(void* context, const Slot* prefix) noexcept nogil

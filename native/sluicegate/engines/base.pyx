@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-from sluicegate.engines.program cimport Program, Slot, copy
+from sluicegate.partials.program cimport Program, Slot, copy
 
 
 cdef class Engine:

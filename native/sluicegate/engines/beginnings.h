@@ -6,7 +6,7 @@
 #define SLUICEGATE_BEGINNINGS
 
 #include "beside.h"
-#include "lanes.h"
+#include "../partials/lanes.h"
 #include "merging.h"
 
 enum {

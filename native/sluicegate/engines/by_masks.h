@@ -7,7 +7,7 @@
 #define SLUICEGATE_BY_MASKS
 
 #include "beside.h"
-#include "lanes.h"
+#include "../partials/lanes.h"
 
 enum {
     SLUICEGATE_MOST_BY_MASKS = 48,  /* readings of a window: more are taken sooner from blocks */

@@ -7,8 +7,8 @@ combinations that single calls make, operand for operand, at another time (`Amta
 from libc.stdint cimport int64_t, uint64_t
 
 from sluicegate.engines.amta cimport Amta
-from sluicegate.engines.kernels cimport Any, Op, combine_by, copy_by, put_by, width_of
-from sluicegate.engines.program cimport Slot
+from sluicegate.partials.kernels cimport Any, Op, combine_by, copy_by, put_by, width_of
+from sluicegate.partials.program cimport Slot
 
 cdef enum:
     WIDEST_AHEAD = 32  # slots of a partial: wider ones are better combined when they are needed

@@ -6,7 +6,7 @@ A … B − 1, B … p in B … E − 1.
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.program cimport Slot
+from sluicegate.partials.program cimport Slot
 from sluicegate.engines.queued cimport Queued
 
 

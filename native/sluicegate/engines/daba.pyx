@@ -9,8 +9,8 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.base cimport Block
-from sluicegate.engines.chunks cimport Queue, at, reserve
-from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.memory.chunks cimport Queue, at, reserve
+from sluicegate.partials.program cimport Program, Slot, combine, copy
 from sluicegate.engines.queued cimport Queued, drop_before
 
 include "operators.pxi"

@@ -7,7 +7,7 @@ for p in L … R − 1.
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.lite cimport Lite
-from sluicegate.engines.program cimport Slot
+from sluicegate.partials.program cimport Slot
 
 
 ctypedef struct State:

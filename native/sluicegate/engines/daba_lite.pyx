@@ -11,10 +11,10 @@ from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Block, Engine, SlideOn
-from sluicegate.engines.chunks cimport Queue, at, has_room, reserve, run_at
+from sluicegate.memory.chunks cimport Queue, at, has_room, reserve, run_at
 from sluicegate.engines.daba cimport check_sizes
 from sluicegate.engines.lite cimport Lite
-from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.partials.program cimport Program, Slot, combine, copy
 from sluicegate.engines.queued cimport PREPARES, drop_before, exchange_one, find_ends
 
 cdef enum:

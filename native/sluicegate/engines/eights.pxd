@@ -7,9 +7,9 @@ stands beside it in the code. `w` slots lie from one partial to the next. The co
 from libc.stdint cimport int32_t, int64_t
 
 from sluicegate.engines.base cimport Block
-from sluicegate.engines.chunks cimport prefetch
-from sluicegate.engines.kernels cimport Add, Greatest, Least, Op, combine_by, copy_by
-from sluicegate.engines.program cimport Program, Slot
+from sluicegate.memory.chunks cimport prefetch
+from sluicegate.partials.kernels cimport Add, Greatest, Least, Op, combine_by, copy_by
+from sluicegate.partials.program cimport Program, Slot
 
 cdef extern from "beside.h" nogil:
     ctypedef struct Beside "sluicegate_beside":

@@ -9,8 +9,8 @@ from libc.string cimport memcpy
 
 from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.eights cimport combine_pairs
-from sluicegate.engines.kernels cimport Op, combine_by, copy_by, width_of
-from sluicegate.engines.program cimport Slot
+from sluicegate.partials.kernels cimport Op, combine_by, copy_by, width_of
+from sluicegate.partials.program cimport Slot
 
 cdef enum:
     FEW = 704  # readings of the window at most

@@ -5,7 +5,7 @@ A cell's tail may be suspended: then it is rot(left, right, done), to be compute
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.program cimport Slot
+from sluicegate.partials.program cimport Slot
 from sluicegate.engines.queued cimport Queued
 
 ctypedef struct Cell:

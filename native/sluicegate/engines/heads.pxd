@@ -8,14 +8,14 @@ right at once; else it is a merge of the two.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from sluicegate.engines.times cimport BLOCK, OFFSETS, Stretch, Times, copy_offsets, odds_of, run_of_offsets, stretch_of, time_at
+from sluicegate.memory.times cimport BLOCK, OFFSETS, Stretch, Times, copy_offsets, odds_of, run_of_offsets, stretch_of, time_at
 
 cdef extern from "merging.h" nogil:
     int SEEN "SLUICEGATE_SEEN"
     int64_t merge "sluicegate_merge_offsets"(
         const int32_t* kept, int64_t head, int64_t end, const int32_t* comes, int32_t less, int64_t* heads, int64_t n)
 
-cdef extern from "times.h" nogil:
+cdef extern from "../memory/times.h" nogil:
     int NEAR "SLUICEGATE_NEAR"
     int AROUND "SLUICEGATE_AROUND"
     int64_t times_along_close(const int32_t* kept, const int32_t* comes, uint32_t less, int64_t head, int64_t* heads, int n)

@@ -5,7 +5,7 @@ While `last` is there, the front list goes on after it with the lists left, righ
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.program cimport Slot
+from sluicegate.partials.program cimport Slot
 from sluicegate.engines.queued cimport Queued
 
 ctypedef struct Link:

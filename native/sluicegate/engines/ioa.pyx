@@ -9,8 +9,8 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
-from sluicegate.engines.chunks cimport at
-from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.memory.chunks cimport at
+from sluicegate.partials.program cimport Program, Slot, combine, copy
 from sluicegate.engines.queued cimport Queued, drop_before
 
 cdef enum:

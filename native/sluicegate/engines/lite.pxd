@@ -5,8 +5,8 @@ An element is a leaf at first and an aggregate later. `leaf(index)` gives the `k
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.chunks cimport Pool, Queue
-from sluicegate.engines.program cimport Slot
+from sluicegate.memory.chunks cimport Pool, Queue
+from sluicegate.partials.program cimport Slot
 from sluicegate.engines.queued cimport Queued
 
 

@@ -4,8 +4,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, ring_bytes, shape
-from sluicegate.engines.program cimport Program, Slot, copy
+from sluicegate.memory.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, ring_bytes, shape
+from sluicegate.partials.program cimport Program, Slot, copy
 from sluicegate.engines.queued cimport Queued, drop_before
 
 

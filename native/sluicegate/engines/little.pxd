@@ -8,8 +8,8 @@ tree stands in `lefts` (see amta.glide); the operands and their order are those 
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.eights cimport EIGHT, LEVELS_OF_EIGHT, Eights, combine_pairs, last_lefts_of_eight, lefts_of_eight
-from sluicegate.engines.kernels cimport Add, Greatest, Least, Op, combine_by, copy_by, width_of
-from sluicegate.engines.program cimport Program, Slot
+from sluicegate.partials.kernels cimport Add, Greatest, Least, Op, combine_by, copy_by, width_of
+from sluicegate.partials.program cimport Program, Slot
 
 cdef extern from "little.h" nogil:
     ctypedef struct Steady "sluicegate_little":  # of partials that are one number

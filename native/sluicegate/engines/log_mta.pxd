@@ -6,8 +6,8 @@ Level l holds nodes head >> l … (tail − 1) >> l, each its children combined,
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.base cimport Engine, Leaves
-from sluicegate.engines.chunks cimport Pool, Queue
-from sluicegate.engines.program cimport Slot
+from sluicegate.memory.chunks cimport Pool, Queue
+from sluicegate.partials.program cimport Slot
 
 cdef enum:
     LEVELS = 64

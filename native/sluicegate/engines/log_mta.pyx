@@ -12,8 +12,8 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from sluicegate.engines.base cimport Block, Engine, Leaves
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, ring_bytes, shape
-from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.memory.chunks cimport Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, ring_bytes, shape
+from sluicegate.partials.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
 

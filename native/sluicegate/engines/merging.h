@@ -10,7 +10,7 @@
 #ifndef SLUICEGATE_MERGING
 #define SLUICEGATE_MERGING
 
-#include "lanes.h"
+#include "../partials/lanes.h"
 
 enum {
     SLUICEGATE_STRETCHES = 8,  /* more find no registers, fewer wait for what they look at */

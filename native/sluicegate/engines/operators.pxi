@@ -1,6 +1,6 @@
 # What the engines have in common whose loops are written once over the operator: the operators' names and tags (kernels.pxd).
 
-from sluicegate.engines.kernels cimport (
+from sluicegate.partials.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, apart, combine_by, copy_by, keep_by, kernel_of, put_by, renew_by, width_of,
 )
 

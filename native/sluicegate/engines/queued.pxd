@@ -3,9 +3,9 @@
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.base cimport Block, Engine
-from sluicegate.engines.chunks cimport Pool, Queue, at, begin_batch, drop, end_batch, give_back, run_at
-from sluicegate.engines.kernels cimport apart
-from sluicegate.engines.program cimport Program, Slot
+from sluicegate.memory.chunks cimport Pool, Queue, at, begin_batch, drop, end_batch, give_back, run_at
+from sluicegate.partials.kernels cimport apart
+from sluicegate.partials.program cimport Program, Slot
 
 
 ctypedef struct Ends:  # of the window, for readings for each of which one leaves: where both are, until one comes to a chunk's end

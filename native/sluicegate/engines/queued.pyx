@@ -5,8 +5,8 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from sluicegate.engines.base cimport Engine
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, has_room, held, prepare, release, reserve, ring_bytes, shape
-from sluicegate.engines.program cimport Program, Slot
+from sluicegate.memory.chunks cimport Pool, Queue, at, clear, has_room, held, prepare, release, reserve, ring_bytes, shape
+from sluicegate.partials.program cimport Program, Slot
 
 from sluicegate.errors import InvariantError
 

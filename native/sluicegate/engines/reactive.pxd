@@ -7,7 +7,7 @@ below it is.
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.base cimport Engine
-from sluicegate.engines.program cimport Slot
+from sluicegate.partials.program cimport Slot
 
 
 cdef class Reactive(Engine):

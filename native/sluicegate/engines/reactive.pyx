@@ -11,7 +11,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 
 from sluicegate.engines.base cimport Engine
-from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.partials.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
 

@@ -3,8 +3,8 @@
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.base cimport Block, Engine
-from sluicegate.engines.chunks cimport Pool, Queue
-from sluicegate.engines.program cimport Slot
+from sluicegate.memory.chunks cimport Pool, Queue
+from sluicegate.partials.program cimport Slot
 
 
 cdef class Recalc(Engine):

@@ -9,8 +9,8 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport Block, Engine
-from sluicegate.engines.chunks cimport Pool, Queue, at, clear, drop, held, release, reserve, ring_bytes, run_at, shape_by
-from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.memory.chunks cimport Pool, Queue, at, clear, drop, held, release, reserve, ring_bytes, run_at, shape_by
+from sluicegate.partials.program cimport Program, Slot, combine, copy
 
 cdef extern from "lanes.h" nogil:
     enum: SLUICEGATE_ABREAST

@@ -6,7 +6,7 @@ The first `plain` of the `sums` are sums whose exact rounding errors stand besid
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.base cimport Block
-from sluicegate.engines.program cimport Slot
+from sluicegate.partials.program cimport Slot
 from sluicegate.engines.queued cimport Queued
 
 

@@ -12,14 +12,14 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport Block, Engine, SlideOn
-from sluicegate.engines.chunks cimport at, reserve, run_at
-from sluicegate.engines.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
+from sluicegate.memory.chunks cimport at, reserve, run_at
+from sluicegate.partials.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
 from sluicegate.engines.queued cimport Queued, begin_block, drop_before, end_block, exchange_one, find_ends, shape_elements
-from sluicegate.engines.wide cimport TOTAL
+from sluicegate.partials.wide cimport TOTAL
 
-from sluicegate.reference.soe import CANCELLED as _CANCELLED
-from sluicegate.reference.soe import FAR as _FAR
-from sluicegate.reference.soe import LOST as _LOST
+from sluicegate.constants import CANCELLED as _CANCELLED
+from sluicegate.constants import FAR as _FAR
+from sluicegate.constants import LOST as _LOST
 
 cdef double LOST = _LOST
 cdef double CANCELLED = _CANCELLED

@@ -5,7 +5,7 @@ Partials are single numbers; operands and order are those of single calls. `stea
 
 from libc.stdint cimport int64_t, uint64_t
 
-from sluicegate.engines.kernels cimport Add, Greatest, Least, Op
+from sluicegate.partials.kernels cimport Add, Greatest, Least, Op
 
 cdef extern from "steady.h" nogil:
     ctypedef struct Steady "sluicegate_steady":

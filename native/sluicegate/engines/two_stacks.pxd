@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.program cimport Slot
+from sluicegate.partials.program cimport Slot
 from sluicegate.engines.queued cimport Queued
 
 

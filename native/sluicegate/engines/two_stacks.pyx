@@ -9,8 +9,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Block
-from sluicegate.engines.chunks cimport at, reserve, run_at
-from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.memory.chunks cimport at, reserve, run_at
+from sluicegate.partials.program cimport Program, Slot, combine, copy
 from sluicegate.engines.queued cimport Queued, drop_before
 
 cdef enum:

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.lite cimport Lite
-from sluicegate.engines.program cimport Slot
+from sluicegate.partials.program cimport Slot
 
 
 cdef class TwoStacksLite(Lite):

@@ -11,9 +11,9 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from sluicegate.engines.base cimport Block, Engine, SlideOn
-from sluicegate.engines.chunks cimport at, prefetch, reserve, run_at
+from sluicegate.memory.chunks cimport at, prefetch, reserve, run_at
 from sluicegate.engines.lite cimport Lite
-from sluicegate.engines.program cimport Program, Slot, combine, copy
+from sluicegate.partials.program cimport Program, Slot, combine, copy
 from sluicegate.engines.queued cimport begin_block, drop_before, end_block, exchange_one, find_ends
 
 cdef enum:

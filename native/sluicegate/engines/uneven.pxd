@@ -5,7 +5,7 @@ Partials are single numbers; operands and order are those of single calls. `unev
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.kernels cimport Add, Greatest, Least, Op
+from sluicegate.partials.kernels cimport Add, Greatest, Least, Op
 from sluicegate.engines.steady cimport Steady, begin_steady, top_of
 
 cdef extern from "uneven.h" nogil:

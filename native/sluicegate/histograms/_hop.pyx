@@ -9,7 +9,7 @@ import struct
 
 from sluicegate.histograms._statistics cimport c_normal_quantile, c_student_quantile
 
-from sluicegate.reference.hop import DOUBT as _DOUBT_BYTES
+from sluicegate.constants import HOP_DOUBT as _DOUBT_BYTES
 
 cdef int _LEAST_SIZES = 3
 cdef int _LEAST_SAMPLE = 30

@@ -10,7 +10,7 @@ from sluicegate.histograms._hop cimport JOIN, OTHER, HopRule
 from sluicegate.histograms._max_like cimport MaxRule
 from sluicegate.histograms._sum_like cimport SumRule
 
-from sluicegate.reference.hop import DOUBT as _DOUBT
+from sluicegate.constants import HOP_DOUBT as _DOUBT
 
 _head = struct.Struct("<3q2B")
 

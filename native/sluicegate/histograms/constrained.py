@@ -28,8 +28,8 @@ class Constrained:
     of both as one bucket, less their own: by so much the interval grows on average over where the edge may be. Where
     several widths are weighed, as of a range, an extreme's is only what is beyond all that follows the bucket. Of
     equals it is the pair of fewest readings, then the oldest. Several aggregates' widths are added, each as a share of
-    what the whole window as one bucket might add. Its tree is `sluicegate.engines.pairs`: O(log limit) combines for a
-    bucket that is opened, merged or evicted.
+    what the whole window as one bucket might add. Its tree is `sluicegate.engines.tree.pairs`: O(log limit) combines
+    for a bucket that is opened, merged or evicted.
 
     Raises ConfigurationError.
     """

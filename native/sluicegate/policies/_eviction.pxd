@@ -5,8 +5,8 @@ The twin is sluicegate.reference.eviction; the kinds are sluicegate.policies.evi
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.program cimport Slot
-from sluicegate.engines.wide cimport R_COUNT
+from sluicegate.partials.program cimport Slot
+from sluicegate.partials.wide cimport R_COUNT
 
 ctypedef int (*Function)(const Slot* total, const Slot* old, void* context) noexcept nogil
 ctypedef int64_t (*Until)(const Slot* total, void* context) noexcept nogil

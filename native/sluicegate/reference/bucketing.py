@@ -1,13 +1,14 @@
-"""The readable twin of sluicegate.engines.bucketing: which reading joins the newest bucket and which opens one."""
+"""The readable twin of sluicegate.core.bucketing: which reading joins the newest bucket and which opens one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sluicegate.constants import FINER
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_LAST, Op
 from sluicegate.reference.program import Partial
 from sluicegate.reference.rules import Rules
-from sluicegate.reference.staging import FINER, Staging
+from sluicegate.reference.staging import Staging
 from sluicegate.reference.statistics import Moments
 
 

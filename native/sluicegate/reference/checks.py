@@ -1,12 +1,11 @@
-"""The readable twin of sluicegate.engines.checks: whether numbers may enter a window; room for a batch's results."""
+"""The readable twin of sluicegate.core.checks: whether numbers may enter a window; room for a batch's results."""
 
 from __future__ import annotations
 
 from array import array
 from math import nan
 
-LATEST = 2**61  # a time plus or minus a span of 2^62 still fits an int64
-LARGEST = 2.0**960  # 2^62 such values still add up to a finite float64
+from sluicegate.constants import LARGEST, LATEST
 
 
 def new_column(readings: int) -> array[float]:

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.engines.core: one window's evolution, from a reading to the evicted edge.
+"""The readable twin of sluicegate.core.core: one window's evolution, from a reading to the evicted edge.
 
 It is set up, asked and stored here; below it lie, as in the compiled core, state ← evicting ← staging ← bucketing.
 A reading is lifted, opens a leaf or joins the newest (constrained footprint), and the built-in policy evicts.
@@ -12,16 +12,16 @@ from array import array
 from collections.abc import Callable, Sequence
 
 from sluicegate import catalogue
+from sluicegate.constants import BY_TIME, CUSTOM, NEVER
 from sluicegate.errors import BusyError, InvariantError
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_LAST, Layout, Op
 from sluicegate.monoids.results import as_number
 from sluicegate.policies.eviction import Eviction
+from sluicegate.records import Cut, Saved, kept_slots
 from sluicegate.reference import estimate
 from sluicegate.reference.bucketing import Bucketing
-from sluicegate.reference.checks import LARGEST as LARGEST
-from sluicegate.reference.checks import LATEST as LATEST
 from sluicegate.reference.checks import even_step as even_step
 from sluicegate.reference.checks import first_late as first_late
 from sluicegate.reference.checks import first_not_positive as first_not_positive
@@ -29,7 +29,7 @@ from sluicegate.reference.checks import first_refused as first_refused
 from sluicegate.reference.checks import new_column as new_column
 from sluicegate.reference.checks import withhold as withhold
 from sluicegate.reference.engine import Engine
-from sluicegate.reference.estimate import BY_TIME, CUSTOM, Cut, Value
+from sluicegate.reference.estimate import Value
 from sluicegate.reference.eviction import Rule
 from sluicegate.reference.factory import make_for
 from sluicegate.reference.paged import Paged
@@ -37,11 +37,6 @@ from sluicegate.reference.pairs import Pairs, State
 from sluicegate.reference.program import Partial, combiner, deductor, lift
 from sluicegate.reference.rules import Rules
 from sluicegate.reference.staged import Staged
-from sluicegate.reference.staging import FINER as FINER
-from sluicegate.reference.state import KEPT_LEVELS as KEPT_LEVELS
-from sluicegate.reference.state import NEVER as NEVER
-from sluicegate.reference.state import Saved as Saved
-from sluicegate.reference.state import kept_slots as kept_slots
 
 FAR_CENTER = 2.0**32  # an exact window's first reading from here on is no center: moments around it would lose theirs
 

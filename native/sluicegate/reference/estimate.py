@@ -11,27 +11,21 @@ from collections.abc import Sequence
 from math import exp, floor, inf, log, sqrt
 from typing import Any, NamedTuple
 
+from sluicegate.constants import BY_COUNT, CUSTOM
 from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
 from sluicegate.monoids.results import cut_bins, empty, lowered
+from sluicegate.partials.logarithms import log_of
+from sluicegate.records import Cut, Edge
 from sluicegate.reference import wide
 from sluicegate.reference.exponential import exponential
-from sluicegate.reference.program import Partial, Slot, log_of
+from sluicegate.reference.program import Partial, Slot
 from sluicegate.reference.statistics import Moments, merge
 
-CUSTOM, BY_COUNT, BY_TIME = range(3)
 LITTLE = 0.0078125  # of a bucket's even share of the window's spread: not in doubt
 SEEN = 3.0  # times what is in doubt: a slope is no deeper, else noise or the rest of the window hides most of it
 LEAST_TAKEN, MOST_TAKEN = 0.125, 0.875  # of the way from what is certain to what is possible
 Value = Any
-
-
-class Cut(NamedTuple):
-    """How many of the oldest leaf's newest readings are inside: `least` to `most`, and `taken` by the estimate."""
-
-    least: int
-    most: int
-    taken: int
 
 
 class Budget(NamedTuple):
@@ -49,14 +43,6 @@ class Places(NamedTuple):
     other: int
     after: int
     last: int
-
-
-class Edge(NamedTuple):
-    """What tells where a window begins: policy, cutoff in time, and the greatest ordinal known to be evicted."""
-
-    policy: int
-    cutoff: int  # newest − span, for a time policy
-    evicted: int
 
 
 def cut(layout: Layout, leaf: Partial, edge: Edge) -> Cut:

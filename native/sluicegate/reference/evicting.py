@@ -1,12 +1,12 @@
-"""The readable twin of sluicegate.engines.eviction and .ruling: what a policy, or the user's rule, lets go."""
+"""The readable twin of sluicegate.core.eviction and .ruling: what a policy, or the user's rule, lets go."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from sluicegate.constants import BY_COUNT, BY_TIME, CUSTOM
 from sluicegate.errors import BusyError, InputError
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST
-from sluicegate.reference.estimate import BY_COUNT, BY_TIME, CUSTOM
 from sluicegate.reference.eviction import Rule
 from sluicegate.reference.program import Partial
 from sluicegate.reference.state import State

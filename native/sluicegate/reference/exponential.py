@@ -1,4 +1,4 @@
-"""e to the power x within one unit in the last place: the readable twin of engines/exponential.h, to the bit.
+"""e to the power x within one unit in the last place: the readable twin of partials/exponential.h, to the bit.
 
 x = k·ln 2 + r with a whole k and |r| ≤ ln 2 / 2, so that eˣ = 2ᵏ·eʳ. The part of ln 2 that k is multiplied by first has
 so few digits that nothing rounds. eʳ = 1 + r + r²·(polynomial of degree 9 through the Chebyshev nodes, off by 2⁻⁵⁸ at

@@ -6,12 +6,12 @@ import struct
 from enum import IntEnum
 from math import ceil, floor, sqrt
 
+from sluicegate.constants import HOP_DOUBT
 from sluicegate.reference.statistics import normal_quantile, student_quantile
 
 LEAST_SIZES = 3
 LEAST_SAMPLE = 30
 MOST_SIZES = 256
-DOUBT = 40  # bytes of what is in doubt since the last certain boundary, which an older state lacks
 
 
 class Verdict(IntEnum):
@@ -163,7 +163,7 @@ class HopRule:
         self._sizes = list(struct.unpack_from(f"<{held}d", data, 80))
         doubt = (self.boundary, 0, 0, 0, 0.0)
         if len(data) == self.size:
-            doubt = struct.unpack_from("<4qd", data, self.size - DOUBT)
+            doubt = struct.unpack_from("<4qd", data, self.size - HOP_DOUBT)
         if not 0 <= doubt[1] <= self.failures or not doubt[4] >= 0.0:
             raise ValueError(f"{doubt[1]} eviction sizes in doubt, expected at most the {self.failures} failures")
         self._known, self._pending, self._least, self._most, self._usual = doubt
@@ -171,4 +171,4 @@ class HopRule:
     @property
     def size(self) -> int:
         """Bytes of a state."""
-        return 80 + 8 * MOST_SIZES + DOUBT
+        return 80 + 8 * MOST_SIZES + HOP_DOUBT

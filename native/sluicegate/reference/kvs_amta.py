@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.engines.kvs_amta: AMTA whose nodes are in pages, most of them in a store."""
+"""The readable twin of sluicegate.engines.paged.kvs_amta: AMTA whose nodes are in pages, most of them in a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.engines.kvs_log_mta: the logarithmic tree whose nodes are in pages, see `Paged`.
+"""The readable twin of sluicegate.engines.paged.kvs_log_mta: the logarithmic tree with nodes in pages, see `Paged`.
 
 Level l holds nodes head >> l … (tail − 1) >> l, up to the topmost, which is one pair. The pages of higher levels are
 begun all the same, so that every page before the newest of its tier is in the store; their nodes are set when they

@@ -16,10 +16,10 @@ from typing import Any
 from sluicegate.errors import AggregateError, BusyError
 from sluicegate.monoids.layout import Layout, Op
 from sluicegate.monoids.objects import Own, own_of
-from sluicegate.one_thread import alone
 from sluicegate.reference import core, estimate
 from sluicegate.reference.eviction import Rule
 from sluicegate.reference.program import Partial, combiner, deductor
+from sluicegate.window.one_thread import alone
 
 
 class Kept:

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.engines.paged: a tree whose nodes are in pages, most of them in a store.
+"""The readable twin of sluicegate.engines.paged.pages: a tree whose nodes are in pages, most of them in a store.
 
 Level l belongs to tier l // shift. A page of tier t is 2^shift neighbouring nodes of level t·shift; only these are
 stored, the inner nodes above them are combined again when a page is fetched. A page is a heap here: node h has the

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.engines.pairs: a FIFO of buckets in which any neighbouring pair may be merged.
+"""The readable twin of sluicegate.engines.tree.pairs: a FIFO of buckets in which any neighbouring pair may be merged.
 
 Fact card: FIFO and merging in the middle; associative operation; insert, eviction and merge O(log n) combines
 expected, join O(1), total O(1), rest O(log n); 2n partials. The closed buckets stand in a treap (Seidel & Aragon 1996)

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.engines.program: lift and combine partials, slot by slot, with the same bits.
+"""The readable twin of sluicegate.partials.program: lift and combine partials, slot by slot, with the same bits.
 
 A partial here is a list of `layout.width` Python numbers. `combine(a, b)` is associative up to rounding (counts,
 times and extremes to the bit) and takes a's readings to precede b's. There is no neutral element: absence is the
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from math import inf, log
 
 from sluicegate.monoids.layout import ORDERED, T_FIRST, T_LAST, WIDE, Component, Layout, Op
+from sluicegate.partials.logarithms import log_of
 from sluicegate.reference import wide
 from sluicegate.reference.statistics import Moments, merge
 
@@ -58,11 +59,6 @@ def lift(layout: Layout, values: Sequence[float], time: int, ordinal: int, cente
             case Op.O_FIRST:
                 out[slot] = ordinal
     return out
-
-
-def log_of(center: float) -> float:
-    """Where logarithms are taken around: 0 for a center that has none."""
-    return log(center) if center > 0.0 else 0.0
 
 
 def combiner(layout: Layout) -> Callable[[Partial, Partial], Partial]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from sluicegate.reference.hop import DOUBT, HopRule, Verdict
+from sluicegate.constants import HOP_DOUBT
+from sluicegate.reference.hop import HopRule, Verdict
 from sluicegate.reference.max_like import MaxRule
 from sluicegate.reference.sum_like import SumRule
 
@@ -88,7 +89,7 @@ class Rules:
 
     def load(self, data: bytes) -> None:
         """Continue from a state. Raises ValueError for another length, or numbers that cannot be."""
-        if len(data) not in (self.size, self.size - (DOUBT if self.hop is not None else 0)):
+        if len(data) not in (self.size, self.size - (HOP_DOUBT if self.hop is not None else 0)):
             raise ValueError(f"histograms' state of {len(data)} bytes, expected {self.size}")
         self.start, self._due, _, full, sampling = _HEAD.unpack_from(data)
         self._full, self.sampling = bool(full), bool(sampling)

@@ -19,14 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
+from sluicegate.constants import CANCELLED, FAR, LOST
 from sluicegate.reference.program import Partial
 from sluicegate.reference.queued import Combine, Queued
 
-LOST = 2.0**-16  # of squared deviations
-CANCELLED = 2.0**-40  # of sums
 TURNS = 4
 FEWEST = 512  # evictions, however small the window
-FAR = 2.0**500  # from the center: the square of more overflows
 
 
 class Soe(Queued):

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.engines.staged: a staging tail before the buckets that are stored.
+"""The readable twin of sluicegate.engines.tree.staged: a staging tail before the buckets that are stored.
 
 What may become an extreme is decided late, when it leaves the tail: by then most readings are hidden by a later one.
 The tail is a list of at most `most` buckets. Those before `pivot` keep what they and all up to the pivot fold to, the

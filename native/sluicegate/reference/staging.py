@@ -1,18 +1,15 @@
-"""The readable twin of sluicegate.engines.staging: how room is made among buckets, and the tail that decides late."""
+"""The readable twin of sluicegate.core.staging: how room is made among buckets, and the tail that decides late."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sluicegate.constants import BY_COUNT, KEPT_LEVELS
 from sluicegate.errors import BusyError
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST
-from sluicegate.reference.estimate import BY_COUNT
 from sluicegate.reference.evicting import Evicting
 from sluicegate.reference.program import Partial
 from sluicegate.reference.staged import Staged, Verdict
-from sluicegate.reference.state import KEPT_LEVELS
-
-FINER = 4  # where pairs are merged a bucket closes at a quarter of the size that all would have if they were equal
 
 
 class Staging(Evicting):

@@ -1,16 +1,16 @@
-"""The readable twin of sluicegate.engines.state: what a window is between two readings, and where its edge stands."""
+"""The readable twin of sluicegate.core.state: what a window is between two readings, and where its edge stands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from sluicegate import catalogue
-from sluicegate.monoids.layout import COUNT, O_FIRST, Layout, Op
+from sluicegate.constants import BY_COUNT, BY_TIME
+from sluicegate.monoids.layout import COUNT, O_FIRST, Layout
 from sluicegate.policies.eviction import Eviction
+from sluicegate.records import Cut, Edge
 from sluicegate.reference import estimate
 from sluicegate.reference.engine import Engine
-from sluicegate.reference.estimate import BY_COUNT, BY_TIME, Cut, Edge
 from sluicegate.reference.eviction import Rule
 from sluicegate.reference.paged import Paged
 from sluicegate.reference.pairs import Pairs
@@ -18,37 +18,7 @@ from sluicegate.reference.program import Partial
 from sluicegate.reference.rules import Rules
 from sluicegate.reference.staged import Staged
 
-NEVER = -(2**62)
 NOTHING_LEAVES = -(2**63) + 1
-KEPT_LEVELS = 16
-
-
-class Saved(NamedTuple):
-    """All of a window but its closed leaves."""
-
-    accepted: int  # readings so far, the next ordinal
-    newest: int  # the greatest time seen
-    edge: int  # the greatest ordinal known to be evicted, −1 at first
-    created: int  # leaves so far
-    head: int  # absolute indices at the current level
-    tail: int
-    mark: int  # leaves from here on have not been given out by `changes`
-    level: int  # level evictions so far
-    heads: tuple[int, ...]  # the head of each lower level when it was evicted, since the last multiple of KEPT_LEVELS
-    centers: tuple[float, ...]
-    left: bytes  # R0 and, less the newest leaf, R1; empty where absent
-    right: bytes
-    newest_leaf: bytes  # the open leaf of a window of buckets, else empty
-    rules: bytes = b""  # what the histograms keep, empty where none does
-    limit: int = 0  # of buckets now, 0: none
-    held: int = NEVER  # the greatest time of what left as irrelevant
-
-
-def kept_slots(policy: int, layout: Layout, up_to: int) -> int:
-    """How many of a leaf's first slots the eviction asks for: none by count, the time by time, else all."""
-    if layout.header or up_to:
-        return layout.width
-    return {BY_COUNT: 0, BY_TIME: layout.slot(Op.T_LAST) + 1}.get(policy, layout.width)
 
 
 class State:

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.engines.wide: aggregates of fixed width beyond a number or two, bit for bit."""
+"""The readable twin of sluicegate.partials.wide: aggregates of fixed width beyond a number or two, bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate/engines/widths.pxd: what a bucket may add to a cut window's interval."""
+"""The readable twin of sluicegate/engines/tree/widths.pxd: what a bucket may add to a cut window's interval."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from sluicegate.errors import CorruptPageError, StoreError
-from sluicegate.snapshot import portable
 from sluicegate.stores import manifest as manifests
 from sluicegate.stores import page as pages
 from sluicegate.stores.contract import MANIFEST, Key, Row, Store
 from sluicegate.stores.manifest import Life, Manifest
+from sluicegate.window.snapshot import portable
 
 WAITING = 256  # pages that may wait for the store: as long as forcing a log to a disk takes
 WAITING_BYTES = 2**20  # or so many bytes of them, if that is less, but always 4 pages

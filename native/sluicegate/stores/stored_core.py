@@ -14,17 +14,17 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import Any, TypeVar
 
-from sluicegate.engines import Core, Saved
+from sluicegate.core import Core, Saved
 from sluicegate.errors import BusyError, ConfigurationError, CorruptPageError, StoreError
 from sluicegate.monoids.layout import Layout
-from sluicegate.one_thread import alone
-from sluicegate.reference.estimate import Cut
-from sluicegate.snapshot import portable
+from sluicegate.records import Cut
 from sluicegate.stores import manifest as manifests
 from sluicegate.stores.contract import Plan, Store
 from sluicegate.stores.manifest import Level, Life, Manifest
 from sluicegate.stores.page import MOST_SLOTS
 from sluicegate.stores.pager import Pager
+from sluicegate.window.one_thread import alone
+from sluicegate.window.snapshot import portable
 
 ENGINES = {"amta": "kvs_amta", "log_mta": "kvs_log_mta"}
 """The engines that can keep their partials in a store, and what they are called then."""

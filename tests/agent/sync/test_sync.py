@@ -15,7 +15,7 @@ from durable_agent import NOON, configured, sequenced, timed
 from msgspec.structs import replace
 from target_suite.memory import MemoryTarget
 
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 from sluicegate_agent import refused
 from sluicegate_agent.outbox import REJECTED_KEPT
 from sluicegate_agent.pipeline import Pipeline

@@ -1,0 +1,1 @@
+"""Results of partials, and their certain intervals, in compiled code."""

@@ -1,0 +1,382 @@
+"""The error algebra: between which values a window's result certainly lies when its edges cut buckets.
+
+A window is what lies wholly inside (`Inside`) and what the cut buckets may add (`Part`, pooled by `pool`). All sums are
+of x − center. A cut bucket adds c of its n readings. Of these some are known (an ordered bucket cut at its start keeps
+its last reading and loses its first), so with l, h its least and greatest x − center the added sum s obeys, for each c,
+
+    s ≥ s_low                          s ≤ s_high                         (the prefix sums P⁻, P⁺)
+    s ≥ s_in + (c − n_in)·l            s ≤ s_in + (c − n_in)·h            (n_in readings of sum s_in are inside)
+    s ≥ s_any − (n_any − c)·h          s ≤ s_any − (n_any − c)·l          (no more than n_any of sum s_any are)
+
+A sum or mean is extreme at the least or greatest c or where two of these lines cross, rounded both ways. What is
+returned for sums and means is widened by 4·N²·ε·A, N the readings of all buckets touched and A = max(|x|, |center|): it
+covers sums taken in another order, the rounding of x − center, and an oracle's own rounding. Counts and extremes are
+exact. A bucket here is a sluicegate.format.bucket.Bucket or any object with its fields.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from sluicegate.format.bucket import Bucket
+
+_EPSILON = sys.float_info.epsilon
+_ORDERED = 1
+_INFINITE = math.inf
+Range = tuple[int, int]
+Lines = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]  # each its value at c = 0 and its slope
+Known = tuple[int, float, int, float]  # n_in, s_in, n_any, s_any
+Ends = tuple[list[float], list[float]]  # known readings inside, known readings outside
+
+
+class Inside(NamedTuple):
+    """The readings of all buckets wholly inside: count, sum of x − center, least and greatest value."""
+
+    n: int = 0
+    total: float = 0.0
+    low: float = math.inf
+    high: float = -math.inf
+
+
+class Interval(NamedTuple):
+    """A result: low ≤ the exact one ≤ high, `value` the best guess; NaN, NaN, NaN where the window is certainly empty.
+
+    `exact`: nothing but rounding is uncertain. `maybe_empty`: the window may hold no reading; low and high then bound
+    the result if it holds one.
+    """
+
+    value: float
+    low: float
+    high: float
+    exact: bool
+    maybe_empty: bool
+
+
+class Part(NamedTuple):
+    """What cut buckets may add to a window."""
+
+    count_low: int
+    count_high: int
+    count_mid: float  # the best guess
+    sum_low: float
+    sum_high: float
+    sum_mid: float  # the best guess
+    raw_low: float  # of x, not of x − center
+    raw_high: float
+    n_in: int
+    s_in: float
+    n_any: int
+    s_any: float
+    low: float  # every value that may be inside is at least this
+    high: float
+    min_high: float  # the minimum is certainly at most this; +inf: not known
+    max_low: float
+    size: int  # readings of the buckets, inside or not
+    magnitude: float  # the greatest |x| of the buckets
+
+
+_EMPTY_SUMS = (0.0, 0.0, 0.0, 0.0, 0.0)
+NOTHING = Part(0, 0, 0.0, *_EMPTY_SUMS, 0, 0.0, 0, 0.0, math.inf, -math.inf, math.inf, -math.inf, 0, 0.0)
+
+
+def pool(a: Part, b: Part) -> Part:
+    """What two parts add to one window: counts and sums add up, extremes are the extremes of both."""
+    return Part(
+        a.count_low + b.count_low,
+        a.count_high + b.count_high,
+        a.count_mid + b.count_mid,
+        a.sum_low + b.sum_low,
+        a.sum_high + b.sum_high,
+        a.sum_mid + b.sum_mid,
+        a.raw_low + b.raw_low,
+        a.raw_high + b.raw_high,
+        a.n_in + b.n_in,
+        a.s_in + b.s_in,
+        a.n_any + b.n_any,
+        a.s_any + b.s_any,
+        min(a.low, b.low),
+        max(a.high, b.high),
+        min(a.min_high, b.min_high),
+        max(a.max_low, b.max_low),
+        a.size + b.size,
+        max(a.magnitude, b.magnitude),
+    )
+
+
+def whole(bucket: Bucket, center: float) -> Part:
+    """A bucket that lies wholly inside."""
+    n, s, low, high = bucket.n, bucket.total, bucket.low, bucket.high
+    raw = s + n * center
+    magnitude = max(abs(low), abs(high))
+    return Part(n, n, n, s, s, s, raw, raw, n, s, n, s, low, high, low, high, n, magnitude)
+
+
+def cut_by_ordinal(bucket: Bucket, center: float, begin: int, end: int) -> Part:
+    """The readings of ordinals begin … end − 1; exact to the count, for ordered and unordered buckets."""
+    first, after = bucket.first, bucket.first + bucket.n
+    begin, end = min(max(begin, first), after), min(max(end, first), after)
+    return run(bucket, center, (begin, begin), (max(begin, end),) * 2)
+
+
+def suffix(bucket: Bucket, center: float, count: int) -> Part:
+    """The bucket's newest `count` readings."""
+    return cut_by_ordinal(bucket, center, bucket.first + bucket.n - count, bucket.first + bucket.n)
+
+
+def prefix(bucket: Bucket, center: float, count: int) -> Part:
+    """The bucket's oldest `count` readings."""
+    return cut_by_ordinal(bucket, center, bucket.first, bucket.first + count)
+
+
+def cut_by_time(bucket: Bucket, center: float, begin: int | None, end: int | None) -> Part:
+    """The readings with begin ≤ time < end (None: no edge there); a subset where the bucket is not ordered."""
+    cut_low, cut_high = begin is not None and bucket.t_first < begin, end is not None and bucket.t_last >= end
+    if (begin is not None and bucket.t_last < begin) or (end is not None and bucket.t_first >= end):
+        return NOTHING
+    if not (cut_low or cut_high):
+        return whole(bucket, center)
+    if not bucket.flags & _ORDERED:
+        return _subset(bucket, center, begin, end)
+    start, after = _edge(bucket, begin, cut_low, 0), _edge(bucket, end, cut_high, bucket.n)
+    return run(bucket, center, start, after, _share(bucket, begin, end))
+
+
+def _edge(bucket: Bucket, time: int | None, cuts: bool, uncut: int) -> Range:
+    """Between which ordinals the first reading with t ≥ time lies, narrowed by the extremes' places."""
+    first, last = bucket.first, bucket.first + bucket.n - 1
+    if time is None or not cuts:
+        return first + uncut, first + uncut
+    low, high = first + 1, last
+    for t, ordinal in _places(bucket):
+        low, high = (max(low, ordinal + 1), high) if t < time else (low, min(high, ordinal))
+    return low, high
+
+
+def _places(bucket: Bucket) -> Iterator[tuple[int, int]]:
+    yield bucket.low_t_first, bucket.low_o_first
+    yield bucket.low_t_last, bucket.low_o_last
+    yield bucket.high_t_first, bucket.high_o_first
+    yield bucket.high_t_last, bucket.high_o_last
+
+
+def run(bucket: Bucket, center: float, start: Range, end: Range, share: float | None = None) -> Part:
+    """A contiguous run of the bucket's readings, from an ordinal in `start` up to before one in `end` (both inclusive).
+
+    Edges lie in first … first + n; the run's end is not before its start. `share` of the readings is the best guess;
+    without one it is the middle.
+    """
+    counts = max(0, end[0] - start[1]), end[1] - start[0]
+    if counts[1] <= 0:
+        return NOTHING
+    if counts[0] == bucket.n:
+        return whole(bucket, center)
+    heads, tails = _prefix_sums(bucket, *start), _prefix_sums(bucket, *end)
+    sums = tails[0] - heads[1], tails[1] - heads[0]
+    known = _known_ends(bucket, start[1], end[0], start[0], end[1])
+    low = any(start[1] <= ordinal < end[0] for ordinal in (bucket.low_o_first, bucket.low_o_last))
+    high = any(start[1] <= ordinal < end[0] for ordinal in (bucket.high_o_first, bucket.high_o_last))
+    return _part(bucket, center, counts, sums, known, (low, high), share)
+
+
+def _prefix_sums(bucket: Bucket, low: int, high: int) -> tuple[float, float]:
+    """The least and greatest sum of what precedes an ordinal in low … high."""
+    sums = []
+    if low == bucket.first:
+        sums.append((0.0, 0.0))
+    if high == bucket.first + bucket.n:
+        sums.append((bucket.total, bucket.total))
+    if max(low, bucket.first + 1) <= min(high, bucket.first + bucket.n - 1):
+        sums.append((bucket.pre_low, bucket.pre_high))
+    return min(s[0] for s in sums), max(s[1] for s in sums)
+
+
+def _known_ends(b: Bucket, start_high: int, end_low: int, start_low: int, end_high: int) -> Ends:
+    """The values of the first and last reading where they are certainly inside, and where they certainly are not."""
+    ends = {b.first: b.x_first, b.first + b.n - 1: b.x_last}
+    inside = [x for ordinal, x in ends.items() if start_high <= ordinal < end_low]
+    return inside, [x for ordinal, x in ends.items() if ordinal < start_low or ordinal >= end_high]
+
+
+def _subset(bucket: Bucket, center: float, begin: int | None, end: int | None) -> Part:
+    """Of an unordered bucket: any subset, but for its earliest and latest reading and its extremes' own times."""
+    in_low, in_high = (_within(t, begin, end) for t in (bucket.t_first, bucket.t_last))
+    out = (not in_low) + (not in_high)
+    counts = int(in_low or in_high), bucket.n - out
+    if counts[1] <= 0:
+        return NOTHING
+    low = any(_within(t, begin, end) for t in (bucket.low_t_first, bucket.low_t_last))
+    high = any(_within(t, begin, end) for t in (bucket.high_t_first, bucket.high_t_last))
+    counts = max(counts[0], low + high if bucket.low < bucket.high else int(low or high)), counts[1]
+    share = _share(bucket, begin, end)
+    return _part(bucket, center, counts, (-_INFINITE, _INFINITE), ([], []), (low, high), share)
+
+
+def _within(time: int, begin: int | None, end: int | None) -> bool:
+    return (begin is None or time >= begin) and (end is None or time < end)
+
+
+def _part(
+    bucket: Bucket,
+    center: float,
+    counts: Range,
+    sums: tuple[float, float],
+    ends: Ends,
+    has: tuple[bool, bool],
+    share: float | None,
+) -> Part:
+    """The part of what is known: counts, prefix sums, end readings, and whether each extreme is certainly inside."""
+    inside, outside = ends
+    low, high = bucket.low, bucket.high
+    n_in, s_in = len(inside), sum([x - center for x in inside])
+    n_any, s_any = bucket.n - len(outside), bucket.total - sum([x - center for x in outside])
+    if n_in == counts[1]:
+        low, high, n_any, s_any = min(inside), max(inside), n_in, s_in
+    known = n_in, s_in, n_any, s_any
+    sum_low, raw_low = _extents(sums[0], known, low - center, high - center, counts, center)
+    sum_high, raw_high = _extents(-sums[1], _negated(known), center - high, center - low, counts, -center)
+    min_high = low if has[0] else min([*inside, high if counts[0] else _INFINITE])
+    max_low = high if has[1] else max([*inside, low if counts[0] else -_INFINITE])
+    count_mid, sum_mid = _guess(counts, known, sum(counts) / 2 if share is None else share * bucket.n)
+    sum_mid = min(max(sum_mid, sum_low), -sum_high)
+    magnitude = max(abs(bucket.low), abs(bucket.high))
+    ranges = *counts, count_mid, sum_low, -sum_high, sum_mid, raw_low, -raw_high
+    return Part(*ranges, *known, low, high, min_high, max_low, bucket.n, magnitude)
+
+
+def _extents(s_low: float, known: Known, low: float, high: float, counts: Range, center: float) -> tuple[float, float]:
+    """The least added sum of x − center, and of x."""
+    lines = _below(s_low, known, low, high)
+    corners = _corners(lines, *counts)
+    return _least(lines, corners, 0.0), _least(lines, corners, center)
+
+
+def _guess(counts: Range, known: Known, count: float) -> tuple[float, float]:
+    """The best guess of count and sum: `count` clamped, the readings that are not known taken at their mean."""
+    n_in, s_in, n_any, s_any = known
+    count = min(max(count, counts[0]), counts[1])
+    mean = (s_any - s_in) / (n_any - n_in) if n_any > n_in else 0.0
+    return count, s_in + (count - n_in) * mean
+
+
+def _share(bucket: Bucket, begin: int | None, end: int | None) -> float:
+    """The share of a bucket's time that [begin, end) covers."""
+    low = bucket.t_first if begin is None else max(begin, bucket.t_first)
+    high = bucket.t_last if end is None else min(end, bucket.t_last)
+    return (high - low) / max(1, bucket.t_last - bucket.t_first)
+
+
+def _below(s_low: float, known: Known, low: float, high: float) -> Lines:
+    """The lines below the added sum as a function of c; those above it are, upside down, `_below` of all negated."""
+    n_in, s_in, n_any, s_any = known
+    return (s_low, 0.0), (s_in - n_in * low, low), (s_any - n_any * high, high)
+
+
+def _negated(known: Known) -> Known:
+    return known[0], -known[1], known[2], -known[3]
+
+
+def _corners(lines: Lines, c_low: int, c_high: int) -> list[int]:
+    """The least and greatest count, and where two lines cross, rounded both ways."""
+    if c_low == c_high:
+        return [c_low]
+    corners = [c_low, c_high]
+    (at, k), (at_1, k_1), (at_2, k_2) = lines
+    for rise, run_ in ((at_1 - at, k - k_1), (at_2 - at, k - k_2), (at_2 - at_1, k_1 - k_2)):
+        if run_ != 0.0 and c_low < (c := rise / run_) < c_high:
+            corners += math.floor(c), math.ceil(c)
+    return corners
+
+
+def _least(lines: Lines, corners: list[int], slope: float) -> float:
+    """The least over c of the greatest line at c, all lines tilted by `slope`."""
+    (at, k), (at_1, k_1), (at_2, k_2) = lines
+    return min([max(at + k * c, at_1 + k_1 * c, at_2 + k_2 * c) + slope * c for c in corners])
+
+
+def _least_mean(n: int, total: float, lines: Lines, corners: list[int]) -> float:
+    """The least over c of (total + the greatest line at c) / (n + c): monotone between the corners."""
+    (at, k), (at_1, k_1), (at_2, k_2) = lines
+    return min([(total + max(at + k * c, at_1 + k_1 * c, at_2 + k_2 * c)) / (n + c) for c in corners])
+
+
+def count_interval(inside: Inside, part: Part = NOTHING) -> Interval:
+    """How many readings the window holds."""
+    low, high = inside.n + part.count_low, inside.n + part.count_high
+    return Interval(min(max(round(inside.n + part.count_mid), low), high), low, high, low == high, low == 0)
+
+
+def sum_interval(inside: Inside, part: Part, center: float) -> Interval:
+    """The sum of x. An empty window's is 0."""
+    base, slack = inside.total + inside.n * center, _slack(inside, part, center)
+    below, above = lines(part, center)
+    counts = part.count_low, part.count_high
+    low = base + max(part.raw_low, _least(below, _corners(below, *counts), center))
+    high = base + min(part.raw_high, -_least(above, _corners(above, *counts), -center))
+    value = base + part.sum_mid + part.count_mid * center
+    return _interval(value, low - slack, high + slack, _fixed(part), inside.n + part.count_low == 0)
+
+
+def mean_interval(inside: Inside, part: Part, center: float) -> Interval:
+    """The mean of x; where the window may be empty, of one or more readings."""
+    if inside.n + part.count_high == 0:
+        return Interval(math.nan, math.nan, math.nan, True, True)
+    slack, (below, above) = _slack(inside, part, center), lines(part, center)
+    maybe_empty = inside.n + part.count_low == 0
+    counts = (1 if maybe_empty else part.count_low), part.count_high
+    low = center + _least_mean(inside.n, inside.total - slack, below, _corners(below, *counts))
+    high = center - _least_mean(inside.n, -inside.total - slack, above, _corners(above, *counts))
+    least, greatest = min(inside.low, part.low), max(inside.high, part.high)
+    ulps = 4 * _EPSILON * max(abs(least), abs(greatest), abs(center))
+    count = inside.n + part.count_mid
+    value = center + (inside.total + part.sum_mid) / count if count > 0 else (least + greatest) / 2
+    return _interval(value, max(low, least) - ulps, min(high, greatest) + ulps, _fixed(part), maybe_empty)
+
+
+def min_interval(inside: Inside, part: Part = NOTHING) -> Interval:
+    """The least x; where the window may be empty, of one or more readings."""
+    if inside.n + part.count_high == 0:
+        return Interval(math.nan, math.nan, math.nan, True, True)
+    maybe_empty = inside.n + part.count_low == 0
+    low = min(inside.low, part.low)
+    high = part.high if maybe_empty else min(inside.low, part.min_high)
+    return Interval(high, low, high, low == high and not maybe_empty, maybe_empty)
+
+
+def max_interval(inside: Inside, part: Part = NOTHING) -> Interval:
+    """The greatest x; where the window may be empty, of one or more readings."""
+    if inside.n + part.count_high == 0:
+        return Interval(math.nan, math.nan, math.nan, True, True)
+    maybe_empty = inside.n + part.count_low == 0
+    high = max(inside.high, part.high)
+    low = part.low if maybe_empty else max(inside.high, part.max_low)
+    return Interval(low, low, high, low == high and not maybe_empty, maybe_empty)
+
+
+def lines(part: Part, center: float) -> tuple[Lines, Lines]:
+    """The lines below and, upside down, above the sum that a pooled part adds; one that adds nothing adds 0."""
+    low, high = (part.low - center, part.high - center) if part.count_high else (0.0, 0.0)
+    known = part.n_in, part.s_in, part.n_any, part.s_any
+    return _below(part.sum_low, known, low, high), _below(-part.sum_high, _negated(known), -high, -low)
+
+
+def _slack(inside: Inside, part: Part, center: float) -> float:
+    """What rounding may have done to a sum over every reading touched."""
+    readings = inside.n + part.size
+    magnitude = max(part.magnitude, abs(center), *(abs(x) for x in (inside.low, inside.high) if inside.n))
+    return 4.0 * readings * _EPSILON * readings * magnitude
+
+
+def _fixed(part: Part) -> bool:
+    """Whether the parts add known readings and no others."""
+    return part.count_low == part.count_high and part.count_low in (part.n_in, part.n_any)
+
+
+def _interval(value: float, low: float, high: float, exact: bool, maybe_empty: bool) -> Interval:
+    """An interval rounded outward, without bounds where a sum overflowed, with the value clamped into it."""
+    low = -_INFINITE if math.isnan(low) else math.nextafter(low, -_INFINITE)
+    high = _INFINITE if math.isnan(high) else math.nextafter(high, _INFINITE)
+    return Interval(min(max(value, low), high), low, high, exact, maybe_empty)

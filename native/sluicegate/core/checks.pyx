@@ -1,0 +1,179 @@
+"""Whether numbers may enter a window: a batch is looked through whole before any reading does; room for its results."""
+
+from cpython cimport array
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint64_t
+
+from struct import pack
+from sys import byteorder
+
+from sluicegate.constants import LARGEST as _LARGEST
+from sluicegate.constants import LATEST as _LATEST
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <sys/mman.h>
+    /* Asks for large pages where the system has them: touching a small one for the first time costs as much as 500 results. */
+    static void sg_ask_for_large_pages(void* data, size_t size) {
+    #ifdef MADV_HUGEPAGE
+        const uintptr_t page = (uintptr_t) 1 << 21;
+        uintptr_t begin = ((uintptr_t) data + page - 1) & ~(page - 1), end = ((uintptr_t) data + size) & ~(page - 1);
+        if (begin < end) madvise((void*) begin, end - begin, MADV_HUGEPAGE);
+    #endif
+    }
+    """
+    void sg_ask_for_large_pages(void* data, size_t size)
+
+cdef extern from "lanes.h" nogil:
+    bint lanes_refused(const uint64_t* bits, int64_t n, uint64_t most)
+    bint lanes_far(const uint64_t* times, int64_t n)
+
+cdef extern from "interval_lanes.h" nogil:
+    void certain_withhold(double* value, const double* low, const double* high, int64_t n, double error, double atol)
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject* o) nogil
+
+cdef extern from "times.h" nogil:
+    bint times_even(const uint64_t* times, int64_t n, uint64_t step)
+
+cdef enum:
+    AT_ONCE = 512  # numbers looked at together, without a branch
+    MOST_RECENT = 8  # a batch with intervals takes three an aggregate, and the next may be without
+    BYTES_OF_RECENT = 8 << 20
+
+cdef uint64_t MAGNITUDE_BITS = int.from_bytes(pack("=d", _LARGEST), byteorder)
+cdef int64_t TIMES = _LATEST
+cdef array.array DOUBLES = array.array("d")
+cdef list RECENT = []  # columns given out lately, the newest last
+
+
+cpdef array.array new_column(Py_ssize_t readings):
+    """Room for a result a reading, not filled: zeros would cost as much as a result.
+
+    A column that its taker has let go is given out again, since new memory costs more than the results in it: at most
+    eight of 8 MiB together stay for that.
+    """
+    cdef Py_ssize_t i
+    cdef array.array column
+    for i in range(len(RECENT)):
+        if Py_REFCNT(PyList_GET_ITEM(RECENT, i)) == 1 and len(<array.array> PyList_GET_ITEM(RECENT, i)) == readings:
+            return RECENT[i]
+    column = array.clone(DOUBLES, readings, zero=False)
+    sg_ask_for_large_pages(column.data.as_voidptr, readings * sizeof(double))
+    keep_recent(column)
+    return column
+
+
+cdef int keep_recent(array.array column) except -1:
+    """The newest that fit; a column too large by itself is not kept."""
+    cdef Py_ssize_t kept = len(column)
+    cdef Py_ssize_t i = len(RECENT)
+    if kept * sizeof(double) > BYTES_OF_RECENT:
+        return 0
+    while i > 0 and len(RECENT) - i < MOST_RECENT - 1:
+        kept += len(RECENT[i - 1])
+        if kept * sizeof(double) > BYTES_OF_RECENT:
+            break
+        i -= 1
+    del RECENT[:i]
+    RECENT.append(column)
+    return 0
+
+
+cdef inline bint has_not_positive(const uint64_t* bits, int64_t n) noexcept nogil:
+    """Whether any of n numbers that may enter is 0, −0 or below: its sign is set, or that of its bits less 1."""
+    cdef uint64_t found = 0
+    cdef int64_t i
+    for i in range(n):
+        found |= bits[i] | (bits[i] - 1)
+    return found >> 63
+
+
+def first_refused(const double[::1] values not None):
+    """Index of the first value that is not finite or whose magnitude exceeds 2^960; −1 where all may enter."""
+    cdef Py_ssize_t count = values.shape[0], i
+    if not count:
+        return -1
+    with nogil:
+        i = first_not_entering(&values[0], count)
+    return i
+
+
+cdef int64_t first_not_entering(const double* values, int64_t count) noexcept nogil:
+    cdef const uint64_t* bits = <const uint64_t*> values
+    cdef int64_t i = 0
+    while i < count and not lanes_refused(bits + i, min(count - i, AT_ONCE), MAGNITUDE_BITS):
+        i += AT_ONCE
+    while i < count and not lanes_refused(bits + i, 1, MAGNITUDE_BITS):
+        i += 1
+    return i if i < count else -1
+
+
+def first_not_positive(const double[::1] values not None, int64_t dimensions, int64_t dimension):
+    """Index of the first row whose value of this dimension is not greater than 0; −1 where there is none."""
+    cdef int64_t i, count = values.shape[0] // dimensions, looked = 0
+    cdef const uint64_t* bits
+    with nogil:
+        if dimensions == 1 and count > 0:
+            bits = <const uint64_t*> &values[0]
+            while count - looked > AT_ONCE and not has_not_positive(bits + looked, AT_ONCE):
+                looked += AT_ONCE
+        for i in range(looked, count):
+            if not values[i * dimensions + dimension] > 0.0:
+                break
+        else:
+            i = -1
+    return i
+
+
+def first_late(const int64_t[::1] times not None):
+    """Index of the first time beyond ±2^61 µs; −1 where all may enter."""
+    cdef Py_ssize_t count = times.shape[0], i
+    if not count:
+        return -1
+    with nogil:
+        i = first_beyond(&times[0], count)
+    return i
+
+
+cdef int64_t first_beyond(const int64_t* times, int64_t count) noexcept nogil:
+    cdef int64_t i = 0
+    while count - i > AT_ONCE and not lanes_far(<const uint64_t*> times + i, AT_ONCE):
+        i += AT_ONCE
+    while i < count and -TIMES <= times[i] <= TIMES:
+        i += 1
+    return i if i < count else -1
+
+
+def even_step(const int64_t[::1] times not None):
+    """How far apart the times are where each is as far after the one before it, and all may enter; else −1."""
+    cdef int64_t count = times.shape[0], step
+    if not count:
+        return -1
+    with nogil:
+        step = step_of(&times[0], count)
+    return step
+
+
+cdef int64_t step_of(const int64_t* times, int64_t count) noexcept nogil:
+    cdef int64_t i = 0, step
+    if count < 2 or not (-TIMES <= times[0] <= TIMES and -TIMES <= times[count - 1] <= TIMES):
+        return -1
+    step = times[1] - times[0]
+    if step < 0 or times[count - 1] - times[0] != step * (count - 1) or step > 2 * TIMES // (count - 1):
+        return -1
+    while i < count and times_even(<const uint64_t*> times + i, min(count - i, AT_ONCE + 1), step):
+        i += AT_ONCE
+    return step if i >= count else -1
+
+
+def withhold(double[::1] value not None, const double[::1] low not None, const double[::1] high not None, double error, double atol):
+    """NaN in place of each value that is not certainly within error · |exact| + atol of an exact one in low … high."""
+    cdef Py_ssize_t n = value.shape[0]
+    if low.shape[0] != n or high.shape[0] != n:
+        raise ValueError(f"withhold: columns of {n}, {low.shape[0]} and {high.shape[0]} values")
+    if n:
+        certain_withhold(&value[0], &low[0], &high[0], n, error, atol)

@@ -1,0 +1,482 @@
+"""Readings: one by one and in batches, with the answers after each; see taking.pxd."""
+
+from cpython cimport array
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
+from libc.math cimport fabs, isnan, log
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset, strcmp
+
+from sluicegate.answers.results cimport (
+    BY_COUNT, BY_TIME, CUSTOM, K_RATE, Cut, Output, bucket_answer, exact_answer, is_slot, is_whole, may_lack, spread,
+)
+from sluicegate.core.batching cimport Batching, of_nothing
+from sluicegate.joining.bucket_lengths cimport LONGEST
+from sluicegate.core.checks cimport first_beyond, first_not_entering, new_column, step_of
+from sluicegate.memory.chunks cimport ask_for
+from sluicegate.partials.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Slot, lift
+from sluicegate.joining.small cimport opens_many, take_small
+from sluicegate.memory.times cimport time_at
+
+from sluicegate.histograms._statistics cimport Moments
+
+from sluicegate.errors import InputError
+from sluicegate.constants import LARGEST as _LARGEST
+from sluicegate.constants import LATEST as _LATEST
+
+cdef extern from "exponential.h" nogil:
+    double sluicegate_exponential_alone(double x)
+
+cdef double MAGNITUDE = _LARGEST
+cdef int64_t TIMES = _LATEST
+cdef array.array NO_DOUBLES = array.array("d")
+cdef array.array NO_LONGS = array.array("q")
+cdef enum:
+    SHORT_RUN = 8  # readings that joined: the next are rather taken one by one
+    LEAST_BATCH = 12  # readings: fewer are sooner taken one by one
+    SHORT_BATCH = 128  # readings that are in before another thread could run
+    ASKED_FOR = 1 << 16  # bytes of a batch and of its results whose pages are looked up at once
+    MOST_COLUMNS = 16  # pointers on the stack
+
+
+cdef class Taking(Batching):
+    """A window that takes readings."""
+
+    # readings
+
+    def insert(self, values, int64_t time):
+        """Take one reading and enforce a built-in policy."""
+        cdef int i
+        if self.busy:
+            self.enter()
+        for i in range(self.p.dimensions):
+            self.row[i] = values[i]
+        if self.condition.growing:
+            self.refuse_fall(self.row, 1)
+        self.accept(self.row, time)
+
+    def serve(self, names, row, when, bint positive):
+        """How answers are named and what is no plain float or int is read; whether values must be greater than 0."""
+        self.names, self.read_row, self.read_time, self.positive = names, row, when, positive
+
+    def insert_one(self, value, time=None):
+        """Take one reading: `Window.insert`, whose checks and words these are."""
+        self.take_given(value, time)
+
+    def slide(self, value, time=None):
+        """Take one reading and answer: `Window.slide`, as above."""
+        self.take_given(value, time)
+        return self.answer()
+
+    cdef int take_given(self, value, time) except -1:
+        """A reading as a caller gives it."""
+        cdef int i
+        if self.busy:
+            self.enter()
+        if PyFloat_CheckExact(value) and self.p.dimensions == 1 and self.may_enter(PyFloat_AS_DOUBLE(value)):
+            self.row[0] = PyFloat_AS_DOUBLE(value)
+        else:
+            values = self.read_row(value)
+            for i in range(self.p.dimensions):
+                self.row[i] = values[i]
+        cdef int64_t when = self.accepted if time is None and self.policy != BY_TIME else self.time_from(time)
+        if self.condition.growing:
+            self.refuse_fall(self.row, 1)
+        self.accept(self.row, when)
+        return 0
+
+    cdef inline bint may_enter(self, double x) noexcept nogil:
+        return fabs(x) <= MAGNITUDE and (x > 0.0 or not self.positive)
+
+    cdef int64_t time_from(self, time) except? -1:
+        cdef int overflow = 0
+        cdef int64_t when
+        if time is None:
+            raise InputError("time: missing, expected microseconds as int64, since the policy evicts by time")
+        if PyLong_CheckExact(time):
+            when = PyLong_AsLongLongAndOverflow(time, &overflow)
+            if not overflow and -TIMES <= when <= TIMES:
+                return when
+        return self.read_time(time)
+
+    cdef object answer(self):
+        """The only aggregate's answer, or all by name."""
+        cdef Slot* out = self.reading + self.p.width
+        cdef int k
+        cdef bint plain = True
+        for k in range(self.answers):
+            plain = plain and self.outputs[k].kind < K_RATE
+        if not plain or self.answer_all(out) < 0:
+            values = self.results()
+            return values[0] if self.answers == 1 else dict(zip(self.names, values))
+        if self.answers == 1:
+            return answer_of(&self.outputs[0], out)
+        named = {}
+        for k in range(self.answers):
+            named[self.names[k]] = answer_of(&self.outputs[k], out + k)
+        return named
+
+    def named(self):
+        """The answers by name: what `Window.query` gives without bounds."""
+        self.look()
+        found = self.answer()
+        return {self.names[0]: found} if self.answers == 1 else found
+
+    def columns_after(self, values, times, bint results):
+        """`insert_many` of flat buffers, or plain lists, where every aggregate has a column: these by name, none where not asked for.
+
+        None, and nothing has changed: the batch is empty, of another type or shape, or some of it may not enter.
+        """
+        cdef double* out[MOST_COLUMNS]
+        cdef array.array column
+        cdef Flat flat
+        cdef dict found = None
+        cdef bint may
+        cdef int k
+        if self.answers > MOST_COLUMNS or (times is None and self.policy == BY_TIME):
+            return None
+        memset(&flat, 0, sizeof(Flat))
+        try:
+            if not lies_flat(&flat, values, times, self.p.dimensions):
+                return None
+            if flat.count <= SHORT_BATCH:
+                may = may_enter_all(&flat)
+            else:
+                with nogil:
+                    may = may_enter_all(&flat)
+            if may:
+                found = {}
+                for k in range(self.answers if results else 0):
+                    column = found[self.names[k]] = new_column(flat.count)
+                    out[k] = column.data.as_doubles
+                    ask_for(out[k], min(flat.count * <int64_t> sizeof(double), ASKED_FOR))
+                self.take_flat(&flat, out if results else NULL)
+        finally:
+            let_go_of(&flat)
+        return found
+
+    cdef int take_flat(self, const Flat* flat, double** out) except -1:
+        self.enter()
+        try:
+            if self.condition.growing:
+                self.refuse_fall(flat.values, flat.count)
+            self.step = flat.step
+            if self.plain and flat.count <= SHORT_BATCH:
+                self.run(flat.values, flat.times, flat.count, out, False)
+            else:
+                with nogil:
+                    self.run(flat.values, flat.times, flat.count, out, False)
+        finally:
+            self.busy, self.step = False, -1
+        return 0
+
+    def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out, int64_t step=-1):
+        """Take a batch of readings in a flat buffer; each result column gets one value a reading.
+
+        Three times as many columns as aggregates: the values, then the low and then the high ends of their intervals.
+        `step`: what `even_step` says of the times, which then need not be looked at again.
+        """
+        cdef const int64_t* when = NULL if times is None else &times[0]
+        cdef double** columns = NULL
+        cdef double[::1] column
+        cdef int k, n = 0 if out is None else len(out)
+        cdef bint bounds = n == 3 * self.answers and self.bounds_in_batches
+        if values.shape[0] < count * self.p.dimensions or (times is not None and times.shape[0] < count):
+            raise ValueError(f"insert_many: {values.shape[0]} values for {count} readings of {self.p.dimensions}")
+        if n != 0 and n != self.answers and not bounds:
+            raise ValueError(f"insert_many: {n} columns for {self.answers} aggregates")
+        self.enter()
+        try:
+            if out is not None:
+                columns = <double**> calloc(max(n, 1), sizeof(double*))
+                if columns == NULL:
+                    raise MemoryError("insert_many: no memory for the columns")
+            for k in range(n):
+                column = out[k]
+                if column.shape[0] < count:
+                    raise ValueError(f"insert_many: a column of {column.shape[0]} for {count} readings")
+                columns[k] = &column[0]
+            if self.condition.growing:
+                self.refuse_fall(&values[0], count)
+            self.step = step if times is not None else -1
+            with nogil:
+                self.run(&values[0], when, count, columns, bounds)
+        finally:
+            self.busy, self.step = False, -1
+            free(columns)
+
+    cdef int run(
+        self, const double* values, const int64_t* times, int64_t count, double** out, bint bounds
+    ) except -1 nogil:
+        cdef int64_t i = 0, k = 0, n = 0, short = LONGEST if opens_many(self, bounds) else SHORT_RUN
+        if count >= LEAST_BATCH and self.takes_blocks():
+            self.run_blocks(values, times, count, out)
+            return 0
+        if self.plain:
+            for i in range(count):
+                row_of_plain(self, values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
+            return 0
+        while i < count:
+            if self.bucketed and not self.staging:
+                k = self.take_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
+                i += k
+            n = 0
+            if self.small and k < short and i < count:
+                n = take_small(self, values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
+                i += n
+            if n == 0 and i < count:
+                self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
+                if out != NULL and self.bucketed:
+                    self.answer_now(out, i, bounds)
+                elif out != NULL:
+                    self.answer_into(out, i)
+                i += 1
+        if self.bucketed:
+            self.engine.return_spare(count >> 1)
+        return 0
+
+    cdef inline int64_t take_run(
+        self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
+    ) noexcept nogil:
+        """Let the newest bucket take what joins; how many readings these are."""
+        if out == NULL:
+            return self.join_run(values, times, count)
+        return self.answer_run(values, times, count, out, row, bounds)
+
+    cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil:
+        """One reading, at its ordinal where `time` is NULL, and the answers after it: what compiled code calls for each."""
+        return self.take_by(self, values, time, out)
+
+    cdef Take way_of(self) noexcept:
+        """A plain window by count of one component and one answer knows from that what leaf and answer are."""
+        if not (self.plain and self.policy == BY_COUNT and self.hop == 1 and self.answers == 1 and self.p.steps == 1):
+            return <Take> take_otherwise
+        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+            return <Take> (take_as_it_is if self.as_is else take_value)
+        if self.p.step.op == LOG_SUM:
+            return <Take> take_logarithm
+        return <Take> (take_moments if self.p.step.op == MOMENTS else take_otherwise)
+
+    cdef int take_any(self, const double* values, const int64_t* time, double* out) except -1 nogil:
+        """`take` for any window."""
+        cdef int64_t when = self.accepted if time == NULL else time[0]
+        cdef Slot* answer = self.reading + self.p.width
+        cdef bint holds
+        cdef int k
+        if self.plain:
+            return answer_plain(self, values, when, out)
+        self.accept(values, when)
+        holds = self.answer_all(answer) >= 0
+        for k in range(self.answers):
+            out[k] = of_nothing(self.outputs[k].kind) if not holds else in_column(self.outputs[k].kind, answer[k])
+        return 0
+
+    cdef int answer_into(self, double** out, int64_t i) noexcept nogil:
+        """The answers as they are now, to row i of the columns."""
+        cdef Slot* answer = self.reading + self.p.width
+        cdef bint empty = self.answer_all(answer) < 0
+        cdef int k, kind
+        for k in range(self.answers):
+            kind = self.outputs[k].kind
+            if empty:
+                out[k][i] = of_nothing(kind)
+            else:
+                out[k][i] = <double> answer[k].i if is_whole(kind) else answer[k].f
+        return 0
+
+    cdef int accept(self, const double* values, int64_t time) except -1 nogil:
+        if self.plain:
+            return take_plain(self, values, time, NULL)
+        if not self.centered:
+            self.center_on_reading(values)
+        if self.ruled and self.accepted >= self.rules.due_at:
+            self.refresh_rules()
+        self.latest = values[0]
+        if self.bucketed:
+            self.place(values, time)
+            if not self.accepted & 7:  # what joins pushes nothing, and a push is what else gives chunks back
+                self.engine.return_spare(1)
+        else:
+            self.lift_reading(values, time)
+            if self.timed:
+                self.keep_time(time)
+            self.engine.push(self.reading)
+            self.created += 1
+        self.accepted += 1
+        if time > self.newest:
+            self.newest = time
+        if self.policy != CUSTOM:
+            self.enforce()
+        elif self.condition.kind:
+            self.enforce_rule(values)
+        else:
+            self.note_edge()
+        return 0
+
+    cdef int answer_all(self, Slot* out) noexcept nogil:
+        """One answer per aggregate; −1 for an empty window."""
+        cdef const Slot* total = self.engine.total()
+        cdef const Slot* rest
+        cdef const Slot* leaf
+        cdef Cut where
+        cdef int k
+        if total == NULL:
+            return -1
+        if not self.bucketed:
+            for k in range(self.answers):
+                out[k] = exact_answer(&self.outputs[k], total, self.engine.tail - self.engine.head)
+            return 0
+        rest, leaf, where = self.engine.rest(), self.engine.leaf(self.engine.head), self.cut_oldest_leaf()
+        for k in range(self.answers):
+            out[k] = bucket_answer(&self.outputs[k], total, rest, leaf, where, self.center[self.outputs[k].dimension])
+        return 0
+
+
+include "taking_flat.pxi"
+
+
+# a reading of a plain window
+
+cdef inline const Slot* lift_plain(Taking self, const double* values, int64_t time) noexcept nogil:
+    if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+        return <const Slot*> values
+    lift(&self.p, self.reading, values, time, self.accepted, self.center)
+    return self.reading
+
+
+cdef inline int64_t head_by_count(Taking self) noexcept nogil:
+    """Where the window begins with one reading more."""
+    cdef int64_t cutoff = self.accepted + 1
+    return max(self.engine.head, cutoff - self.value if self.hop == 1 else self.cut_off_at(cutoff))
+
+
+cdef int64_t head_by_time(Taking self, int64_t time) except -1 nogil:
+    """The same by time, which is kept."""
+    cdef int64_t head = self.engine.head, cutoff
+    self.keep_time(time)
+    cutoff = max(self.newest, time)
+    cutoff = cutoff - self.value if self.hop == 1 else self.cut_off_at(cutoff)
+    if time_at(&self.times, head) <= cutoff:
+        return self.first_after(head, self.engine.tail + 1, cutoff)
+    return head
+
+
+cdef inline int take_plain(Taking self, const double* values, int64_t time, Slot* total) except -1 nogil:
+    """Take a reading; the window's total after it where that is wanted. Gives whether the window holds any."""
+    cdef int64_t head
+    cdef int holds
+    if not self.centered:
+        self.center_on_reading(values)
+    head = head_by_time(self, time) if self.timed else head_by_count(self)
+    holds = self.engine.slide_by(self.engine, lift_plain(self, values, time), head, total)
+    if self.timed:
+        self.forget_times()
+    self.newest = max(self.newest, time)
+    self.edge = max(self.edge, head - 1)
+    self.created += 1
+    self.accepted += 1
+    return holds
+
+
+cdef int take_otherwise(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    return self.take_any(values, time, out)
+
+
+# of a window by count, which holds one reading at least
+
+cdef int take_as_it_is(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    """As `answer_plain`, of what needs neither lifting nor lowering."""
+    if not self.centered:
+        return self.take_any(values, time, out)
+    self.engine.slide_by(self.engine, <const Slot*> values, next_head(self), <Slot*> out)
+    count_in(self, time)
+    return 0
+
+
+cdef int take_value(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    cdef Slot total
+    if not self.centered:
+        return self.take_any(values, time, out)
+    self.engine.slide_by(self.engine, <const Slot*> values, next_head(self), &total)
+    out[0] = exact_answer(self.outputs, &total, self.engine.tail - self.engine.head).f
+    count_in(self, time)
+    return 0
+
+
+cdef int take_logarithm(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    cdef Slot leaf, total
+    if not self.centered:
+        return self.take_any(values, time, out)
+    leaf.f = log(values[0])
+    self.engine.slide_by(self.engine, &leaf, next_head(self), &total)
+    out[0] = sluicegate_exponential_alone(total.f / (self.engine.tail - self.engine.head))
+    count_in(self, time)
+    return 0
+
+
+cdef int take_moments(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    cdef Slot leaf[3]
+    cdef Slot total[3]
+    if not self.centered:
+        return self.take_any(values, time, out)
+    leaf[0].f, leaf[1].f, leaf[2].f = 1.0, values[0] - self.center[0], 0.0
+    self.engine.slide_by(self.engine, leaf, next_head(self), total)
+    out[0] = spread(self.outputs, <const Moments*> total)
+    count_in(self, time)
+    return 0
+
+
+cdef inline int64_t next_head(Taking self) noexcept nogil:
+    return max(self.engine.head, self.accepted + 1 - self.value)
+
+
+cdef inline void count_in(Taking self, const int64_t* time) noexcept nogil:
+    """The reading that the engine has taken."""
+    cdef int64_t newest = self.accepted if time == NULL else time[0]
+    self.newest = max(self.newest, newest)
+    self.edge = max(self.edge, self.engine.head - 1)
+    self.created += 1
+    self.accepted += 1
+
+
+cdef inline int answer_plain(Taking self, const double* values, int64_t time, double* out) except -1 nogil:
+    """Take a reading; the answers to a row."""
+    cdef Slot* total = <Slot*> out if self.as_is else self.reading + self.p.width + self.answers
+    cdef const Output* o = self.outputs
+    cdef int k
+    if not take_plain(self, values, time, total):
+        for k in range(self.answers):
+            out[k] = of_nothing(o[k].kind)
+        return 0
+    for k in range(0 if self.as_is else self.answers):
+        if is_slot(o[k].kind):
+            out[k] = total[o[k].slot].f
+        else:
+            out[k] = in_column(o[k].kind, exact_answer(o + k, total, self.engine.tail - self.engine.head))
+    return 0
+
+
+cdef int row_of_plain(Taking self, const double* values, int64_t time, double** out, int64_t i) except -1 nogil:
+    """The same to row i of the columns, where there are any."""
+    cdef double* row = <double*> (self.reading + self.p.width)
+    cdef int k
+    if out == NULL:
+        take_plain(self, values, time, NULL)
+        return 0
+    answer_plain(self, values, time, row)
+    for k in range(self.answers):
+        out[k][i] = row[k]
+    return 0
+
+
+cdef inline double in_column(int kind, Slot answer) noexcept nogil:
+    return <double> answer.i if is_whole(kind) else answer.f
+
+
+cdef inline object answer_of(const Output* o, const Slot* out):
+    if is_whole(o.kind):
+        return out.i
+    return None if may_lack(o.kind) and isnan(out.f) else out.f

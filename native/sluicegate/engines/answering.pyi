@@ -1,8 +1,0 @@
-from typing_extensions import disjoint_base
-
-from sluicegate.engines.bounding import Bounding
-
-@disjoint_base
-class Answering(Bounding):
-    @property
-    def bounds_in_batches(self) -> bool: ...

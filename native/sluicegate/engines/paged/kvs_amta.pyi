@@ -1,0 +1,6 @@
+from typing import final
+
+from sluicegate.engines.paged.pages import Paged
+
+@final
+class KvsAmta(Paged): ...

@@ -1,0 +1,400 @@
+"""A FIFO of buckets in which any neighbouring pair may be merged, compiled; the readable twin is sluicegate.reference.pairs.
+
+Fact card: FIFO and merging in the middle; associative operation; insert, eviction and merge O(log n) combines expected, join and
+total O(1), rest O(log n) once a change; 2n partials in chunks that are never moved. A treap (Seidel & Aragon 1996) whose priorities
+are a hash of the first ordinal: its shape, and so every bit of an answer, follows from the buckets alone.
+"""
+
+cimport cython
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp
+
+from sluicegate.engines.base cimport Engine
+from sluicegate.partials.program cimport (
+    FIRST, H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH, HIGH_ENDS, LAST, LOW, LOW_ENDS, ORDERED, Program, Slot, combine,
+    combine_ends, combine_header, copy, join_extreme, mask,
+)
+from sluicegate.engines.tree.widths cimport Term, added_of_extremes, beyond, extreme, further, is_extreme, nothing, reach, weight
+
+import struct
+
+from sluicegate.errors import InvariantError
+
+cdef enum:
+    S_REST = 1  # places of `spare`: total is at 0
+    S_CLOSED = 2  # the closed buckets but the oldest
+    S_PAIR = 3
+    S_CHECK = 4
+
+_head = struct.Struct("<3q")
+
+
+@cython.final
+cdef class Pairs(Engine):
+    """The closed buckets' treap, each also linked to its neighbours, and the open bucket."""
+
+    def __dealloc__(self):
+        cdef void** chunk = self.chunk
+        while chunk != NULL:
+            self.chunk = <void**> chunk[0]
+            free(chunk)
+            chunk = self.chunk
+        free(self.terms)
+        free(self.base)
+
+    cdef int setup(self, Program* p, int64_t limit) except -1:
+        Engine.setup(self, p, limit)
+        self.a_chunk = min(max(<int64_t> 8, limit >> 3), <int64_t> 256)
+        self.ranged = is_range(p)
+        return 0
+
+    cdef int measure(self, terms) except -1:
+        """Take the widths that a merge is judged by (sluicegate.histograms.widths.Term)."""
+        cdef int k
+        self.m = len(terms)
+        self.terms = <Term*> calloc(max(self.m, 1), sizeof(Term))
+        self.base = <double*> calloc(max(5 * self.m, 1), sizeof(double))
+        if self.terms == NULL or self.base == NULL:
+            raise MemoryError("pairs: no memory for the widths")
+        for k, term in enumerate(terms):
+            self.terms[k].width, self.terms[k].prefix, self.terms[k].low, self.terms[k].high = term[:4]
+            self.terms[k].last, self.terms[k].ends, self.terms[k].timed = term[4:]
+            self.terms[k].scale = 1.0
+            self.extremes = (self.extremes or not k) and is_extreme(&self.terms[k])
+            self.hiding = self.hiding or (self.m > 1 and is_extreme(&self.terms[k]))
+        self.later, self.behind = self.base + self.m, self.base + 2 * self.m
+        self.between, self.known = self.base + 3 * self.m, self.base + 4 * self.m
+        forget_behind(self)
+        return 0
+
+    # nodes
+
+    cdef inline size_t record(self) noexcept nogil:
+        return sizeof(Node) + 2 * self.p.width * sizeof(Slot)
+
+    cdef inline Slot* partial(self, Node* node) noexcept nogil:
+        return <Slot*> (node + 1)
+
+    cdef inline Slot* all(self, Node* node) noexcept nogil:
+        """The partial of a node's subtree."""
+        return <Slot*> (node + 1) + self.p.width
+
+    cdef Node* take(self) noexcept nogil:
+        cdef Node* node
+        cdef void** chunk
+        cdef int64_t i
+        if self.free == NULL:
+            chunk = <void**> malloc(sizeof(Slot) + self.a_chunk * self.record())
+            if chunk == NULL:
+                return NULL
+            chunk[0] = <void*> self.chunk
+            self.chunk, self.chunks = chunk, self.chunks + 1
+            for i in range(self.a_chunk):
+                self.give(<Node*> (<char*> chunk + sizeof(Slot) + i * self.record()))
+        node = self.free
+        self.free = node.after
+        node.left = node.right = node.up = node.before = node.after = node.cheapest = NULL
+        node.paired, node.state, node.look = False, FRESH, self.look
+        return node
+
+    cdef inline void give(self, Node* node) noexcept nogil:
+        node.after = self.free
+        self.free = node
+
+    cdef int64_t bytes(self) noexcept nogil:
+        cdef int64_t chunk = sizeof(Slot) + self.a_chunk * self.record()
+        return Engine.bytes(self) + self.chunks * chunk + self.m * <int64_t> (sizeof(Term) + 5 * sizeof(double))
+
+    cdef inline void together(self, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
+        """Two neighbours as one, to the bit what `combine` gives."""
+        if not self.ranged:
+            combine(self.p, out, a, b)
+            return
+        combine_header(out, a, b)
+        join_extreme(out + 5, a + 5, b + 5, mask(b[5].f < a[5].f))
+        join_extreme(out + 10, a + 10, b + 10, mask(b[10].f > a[10].f))
+        out[15], out[16] = a[15], b[16]
+        combine_ends(out + 17, a + 17, b + 17, -1.0)
+        combine_ends(out + 20, a + 20, b + 20, 1.0)
+
+    # the contract
+
+    cdef int push(self, const Slot* leaf) except -1 nogil:
+        """Append a bucket; the one before it is closed now."""
+        cdef Node* node = self.take()
+        cdef Node* last = self.newest
+        if node == NULL:
+            with gil:
+                raise MemoryError(f"pairs: no memory for {self.a_chunk} buckets beside {self.tail - self.head}")
+        copy(self.p, self.partial(node), leaf)
+        node.before = last
+        self.newest = node
+        if last == NULL:
+            self.oldest = node
+        else:
+            last.after = node
+            close(self, last)
+        self.tail += 1
+        return 0
+
+    cdef void join(self, const Slot* reading) noexcept nogil:
+        cdef Slot* open = self.partial(self.newest)
+        self.together(open, open, reading)
+
+    cdef void pop(self) noexcept nogil:
+        cdef Node* gone = self.oldest
+        self.unlink(gone)
+        if gone == self.newest:
+            self.newest = NULL
+            forget_behind(self)
+        else:
+            remove(self, gone)
+        self.rest_known = False
+        self.give(gone)
+        self.head += 1
+
+    cdef void pop_newest(self) noexcept nogil:
+        cdef Node* gone = self.newest
+        cdef Node* open = gone.before
+        cdef int k
+        self.unlink(gone)
+        self.newest = open
+        if open != NULL:
+            remove(self, open)
+            open.left = open.right = open.up = open.cheapest = NULL
+            open.paired = False
+        if open != NULL and open.before != NULL:
+            price(self, open.before)
+            choose_from(self, open.before)
+        if open == NULL:
+            forget_behind(self)
+        for k in range(self.m if open != NULL else 0):
+            self.known[k] = self.base[k]
+            if is_extreme(&self.terms[k]):
+                self.base[k] = extreme(&self.terms[k], self.partial(open))
+        self.look += 1
+        for k in range(self.m if self.hiding and open != NULL else 0):
+            if self.base[k] != self.known[k]:
+                reveal(self, k, open.before, self.known[k])
+        self.rest_known = False
+        self.give(gone)
+        self.tail -= 1
+
+    cdef void unlink(self, Node* node) noexcept nogil:
+        if node.before != NULL:
+            node.before.after = node.after
+        else:
+            self.oldest = node.after
+        if node.after != NULL:
+            node.after.before = node.before
+        self.cursor = NULL
+
+    cdef Node* least(self) noexcept nogil:
+        """The first of the pair that adds least, the open bucket's among them."""
+        cdef Node* first
+        look_at_newest(self)
+        if self.m > 1 and self.merges >= self.due:
+            rescale(self)
+        first = self.newest.before
+        price(self, first)
+        if self.root.cheapest != NULL and not cheaper(first, self.root.cheapest):
+            first = self.root.cheapest
+        return first
+
+    cdef bint wants(self, const Slot* leaf) noexcept nogil:
+        cdef Node* first = self.least()
+        cdef int64_t size = self.partial(self.newest)[H_COUNT].i + leaf[H_COUNT].i
+        cdef double cost
+        look_behind(self, self.newest)
+        cost = added(self, self.partial(self.newest), leaf)
+        if cost > first.cost or (cost == first.cost and size >= first.size):
+            return False
+        self.merges += 1
+        return True
+
+    cdef int merge(self) noexcept nogil:
+        cdef Node* first = self.least()
+        cdef Node* second = first.after
+        cdef Node* lowest
+        cdef Node* above
+        cdef int touched, k
+        touched = (OLDEST if first == self.oldest else 0) | (NEWEST if second == self.newest else 0)
+        self.merges += 1
+        self.tail -= 1
+        if second == self.newest:
+            self.together(self.partial(second), self.partial(first), self.partial(second))
+            second.state = TOOK
+            for k in range(self.m if self.hiding else 0):
+                if is_extreme(&self.terms[k]):
+                    self.base[k] = further(&self.terms[k], self.base[k], extreme(&self.terms[k], self.partial(first)))
+            self.unlink(first)
+            remove(self, first)
+            self.give(first)
+            first = second
+        else:
+            self.together(self.partial(first), self.partial(first), self.partial(second))
+            first.state = TOOK
+            self.unlink(second)
+            lowest = detach(self, second)
+            self.give(second)
+            price(self, first)
+            above = lowest
+            while above != NULL and above != first:
+                above = above.up
+            refresh_from(self, lowest if above == first else first)  # both lie on one way up
+        if first.before != NULL:
+            price(self, first.before)
+            choose_from(self, first.before)
+        return touched
+
+    cdef const Slot* total(self) noexcept nogil:
+        if self.newest == NULL:
+            return NULL
+        if self.root == NULL:
+            return self.partial(self.newest)
+        self.together(self.spare, self.all(self.root), self.partial(self.newest))
+        return self.spare
+
+    cdef const Slot* rest(self) noexcept nogil:
+        cdef const Slot* closed
+        cdef Slot* out = self.spare + S_REST * self.p.width
+        if self.oldest == self.newest:
+            return NULL
+        closed = self.closed_rest()
+        if closed == NULL:
+            return self.partial(self.newest)
+        self.together(out, closed, self.partial(self.newest))
+        return out
+
+    cdef const Slot* closed_rest(self) noexcept nogil:
+        """What stands right of each node on the way from the oldest bucket up; kept until a closed bucket changes."""
+        cdef Slot* out = self.spare + S_CLOSED * self.p.width
+        cdef Node* node = self.oldest
+        cdef bint started = self.rest_known or node.right != NULL
+        if self.rest_known:
+            return out if self.oldest.after != self.newest else NULL
+        if node.right != NULL:
+            copy(self.p, out, self.all(node.right))
+        while node.up != NULL:
+            node = node.up
+            if started:
+                self.together(out, out, self.partial(node))
+            else:
+                copy(self.p, out, self.partial(node))
+            started = True
+            if node.right != NULL:
+                self.together(out, out, self.all(node.right))
+        self.rest_known = True
+        return out if started else NULL
+
+    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
+        if self.root == NULL:
+            return False
+        left[0], top[0], base[0] = self.all(self.root), self.closed_rest(), NULL
+        return True
+
+    cdef Slot* leaf(self, int64_t index) noexcept nogil:
+        return self.partial(self.find(index))
+
+    cdef Node* find(self, int64_t index) noexcept nogil:
+        """Both ends at once; between them from where it looked last."""
+        if index == self.tail - 1:
+            return self.newest
+        if index == self.head:
+            return self.oldest
+        if self.cursor == NULL or index < self.place:
+            self.cursor, self.place = self.oldest, self.head
+        while self.place < index:
+            self.cursor, self.place = self.cursor.after, self.place + 1
+        return self.cursor
+
+    cdef int take_state(self, int64_t index) noexcept nogil:
+        cdef Node* node = self.find(index)
+        cdef int state = node.state
+        node.state = GIVEN
+        return state
+
+    # storage
+
+    cdef int begin(self, int64_t head) except -1:
+        cdef Node* node = self.oldest
+        cdef Node* after
+        while node != NULL:
+            after = node.after
+            self.give(node)
+            node = after
+        self.root = self.oldest = self.newest = self.cursor = NULL
+        self.rest_known = False
+        forget_behind(self)
+        return Engine.begin(self, head)
+
+    cdef int finish(self, const Slot* left, const Slot* right) except -1:
+        """Rows may be left of what a bucket took over before: when it is given out, they are told to be of no use."""
+        cdef Node* node = self.oldest
+        while node != NULL:
+            node.state = TOOK
+            node = node.after
+        return 0
+
+    def state(self):
+        """Ordinal of the oldest bucket, merges, when the scales are taken anew, and the scales; 8 bytes little-endian each."""
+        cdef int k
+        first = 0 if self.oldest == NULL else self.partial(self.oldest)[H_O_FIRST].i
+        scales = [self.terms[k].scale for k in range(self.m)]
+        return _head.pack(first, self.merges, self.due) + struct.pack(f"<{self.m}d", *scales)
+
+    def load(self, bytes data not None):
+        """Take over a state, before the buckets. Raises ValueError for another length, or scales that cannot be."""
+        cdef int k
+        if len(data) != self.size:
+            raise ValueError(f"state of merged pairs of {len(data)} bytes, expected {self.size}")
+        _, merges, due = _head.unpack_from(data)
+        scales = struct.unpack_from(f"<{self.m}d", data, _head.size)
+        if not 0 <= merges <= 2**62 or not 0 <= due <= 2**62 or not all(scale >= 0.0 for scale in scales):
+            raise ValueError(f"{merges} merges, scales {scales}, expected none below 0")
+        self.merges, self.due = merges, due
+        for k in range(self.m):
+            self.terms[k].scale = scales[k]
+
+    @property
+    def size(self):
+        """Bytes of a state."""
+        return _head.size + 8 * self.m
+
+    # invariants
+
+    cdef int check(self) except -1:
+        cdef Node* node = self.oldest
+        cdef int64_t n = 0
+        check_node(self, self.root)
+        while node != NULL:
+            if (node.after == NULL) != (node == self.newest) or (node.after != NULL and node.after.before != node):
+                raise InvariantError(f"bucket {self.head + n} is not linked to its neighbours")
+            n += 1
+            node = node.after
+        if n != self.tail - self.head:
+            raise InvariantError(f"{n} buckets are linked, {self.tail - self.head} counted")
+        return 0
+
+
+cdef bint is_range(const Program* p) noexcept nogil:
+    """A header, then LOW, HIGH, FIRST, LAST, LOW_ENDS, HIGH_ENDS of one dimension and no more."""
+    cdef int k, s = 5
+    cdef int op[11]
+    op[0], op[1], op[2], op[3], op[4], op[9], op[10] = LOW, HIGH, FIRST, LAST, ORDERED, LOW_ENDS, HIGH_ENDS
+    if p.width != 23 or p.steps != 11:
+        return False
+    for k in range(11):
+        if 4 < k < 9:  # the header's others, which follow ORDERED
+            continue
+        if p.step[k].op != op[k] or (k != 4 and p.step[k].slot != s):
+            return False
+        s += 5 if k < 2 else 0 if k == 4 else 1 if k < 4 else 3
+    return True
+
+
+include "pairs_tree.pxi"
+include "pairs_costs.pxi"
+include "pairs_check.pxi"

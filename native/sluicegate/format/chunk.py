@@ -1,0 +1,360 @@
+"""A run of buckets of one stream as one compact, write-once JSON document: docs/format.md.
+
+Each field is a column (sluicegate.format.packing), all of them deflated, base64 in `data`. A bucket whose single
+readings are still at hand is stored as those where that is smaller. A document is of the oldest format that can say
+what it holds.
+Nothing damaged, foreign, newer or over the limits below is decoded: that is one error, ChunkError, raised before memory
+is taken for it. Standard library only.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+import sys
+import zlib
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from sluicegate.format import payload as body
+from sluicegate.format.bucket import FIELDS, LARGEST, LATE, UNKNOWN, Bucket, Builder
+from sluicegate.format.payload import AS_READINGS, MAX_ROWS, Body, Readings
+
+TYPE = "sluicegate.chunk"
+CODECS = ("columns-1", "columns-2", "columns-3")
+SPOKEN = {1: CODECS[:1], 2: CODECS[1:2], 3: CODECS}  # by format: the codecs it may have
+NEWEST = max(SPOKEN)
+MAX_DOCUMENT = 8 * 2**20  # bytes of JSON
+MAX_PAYLOAD = 32 * 2**20  # bytes once inflated
+MAX_BUCKETS = 2**16
+MAX_ID = 250  # bytes: Couchbase's limit of a key
+_TOTALS = ("first", "readings", "buckets", "t_first", "t_last", "gap")
+KEYS = ("type", "format", "id", "device", "stream", "incarnation", "center", *_TOTALS, "codec", "crc32", "data")
+#: As `encode` writes them, with those that a document may lack.
+ORDER = (*KEYS[:6], "key", *KEYS[6:], "health")
+_CHECKED = struct.Struct("<d6q")
+_LOGARITHM = 2048.0  # no ln x − ln center is greater
+_INCARNATION = re.compile("[0-9a-f]{16}")
+_KEY = re.compile("[0-9a-f]{32}")
+_STRATEGIES = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY)
+Header = dict[str, Any]
+
+__all__ = ["MAX_ROWS", "Chunk", "ChunkError", "Readings", "columns", "decode", "document_id", "encode"]
+
+
+class ChunkError(ValueError):
+    """The document or chunk is refused: damaged, foreign, newer, or over a limit; the message says which."""
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Buckets of one stream, contiguous in ordinals; `readings[i]` are the single readings of bucket i, if at hand.
+
+    `key`: the 32 hex digits that the place they were taken at made up for itself, where it did.
+
+    Times are int64 µs since 1970 UTC, values finite float64. After `decode` the readings are there for the buckets that
+    were stored as readings.
+    """
+
+    device: str
+    stream: str
+    incarnation: str
+    center: float
+    buckets: list[Bucket]
+    readings: list[Readings | None]
+    health: dict[str, Any] | None = None
+    key: str | None = None
+
+
+def document_id(chunk: Chunk) -> str:
+    """device::stream::incarnation::first, the ordinal in 16 digits."""
+    return _id(chunk.device, chunk.stream, chunk.incarnation, chunk.buckets[0].first)
+
+
+def _id(device: str, stream: str, incarnation: str, first: int) -> str:
+    return f"{device}::{stream}::{incarnation}::{first:016d}"
+
+
+# Encoding
+
+
+def encode(chunk: Chunk) -> bytes:
+    """The chunk's document, UTF-8 JSON; the same chunk gives the same bytes. Raises ChunkError where it is no chunk."""
+    _check_chunk(chunk)
+    at_hand = [_usable(chunk, i) for i in range(len(chunk.buckets))]
+    only = [singles if bucket.n == 1 else None for bucket, singles in zip(chunk.buckets, at_hand, strict=True)]
+    choices = [at_hand, only] if at_hand != only else [only]
+    packed = [_payload(chunk.buckets, singles) for singles in choices if _row_count(singles) <= MAX_ROWS]
+    codec, payload, data = min(packed, key=lambda one: len(one[2]))
+    header = _header(chunk, codec)
+    header["crc32"] = _crc32(header, payload)
+    header["data"] = base64.b64encode(data).decode("ascii")
+    if chunk.health is not None:
+        header["health"] = dict(sorted(chunk.health.items()))
+    return _document(header)
+
+
+def _payload(buckets: list[Bucket], singles: list[Readings | None]) -> tuple[int, bytes, bytes]:
+    """The codec's number, the payload, and the payload deflated."""
+    parts = body.pack_body(buckets, singles)
+    return body.codec_of(buckets, singles), b"".join(parts), _deflate(parts)
+
+
+def _document(header: Header) -> bytes:
+    try:
+        document = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ChunkError(f"chunk {header['id']}: health must be JSON: {error}") from error
+    if len(document) > MAX_DOCUMENT:
+        raise ChunkError(f"chunk {header['id']}: {len(document)} bytes, at most {MAX_DOCUMENT}: use fewer buckets")
+    return document
+
+
+def _check_chunk(chunk: Chunk) -> None:
+    buckets = chunk.buckets
+    if not 1 <= len(buckets) <= MAX_BUCKETS or len(chunk.readings) != len(buckets):
+        raise ChunkError(f"a chunk has 1 … {MAX_BUCKETS} buckets and as many readings, not {len(buckets)}")
+    _check_names(chunk.device, chunk.stream, chunk.incarnation, document_id(chunk))
+    _check_key(chunk.key)
+    if not abs(chunk.center) <= LARGEST:
+        raise ChunkError(f"chunk {document_id(chunk)}: center {chunk.center!r} is not a finite number up to 2^960")
+    for a, b in pairwise(buckets):
+        if b.first != a.first + a.n:
+            raise ChunkError(f"chunk {document_id(chunk)}: bucket at {b.first}, expected at {a.first + a.n}")
+
+
+def _check_names(device: str, stream: str, incarnation: str, identity: str) -> None:
+    for name, value in (("device", device), ("stream", stream)):
+        if not value or "::" in value or not value.isprintable():
+            raise ChunkError(f"{name} {value!r}: expected a printable name without '::'")
+    if not _INCARNATION.fullmatch(incarnation):
+        raise ChunkError(f"incarnation {incarnation!r}: expected 16 lower-case hex digits")
+    if len(identity.encode()) > MAX_ID:
+        raise ChunkError(f"id {identity!r}: over {MAX_ID} bytes; shorten the names of device or stream")
+
+
+def _check_key(key: Any) -> None:
+    if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
+        raise ChunkError(f"key {key!r}: expected 32 lower-case hex digits")
+
+
+def _usable(chunk: Chunk, i: int) -> Readings | None:
+    """The single readings of bucket i, if they are at hand, fold into it, and none or all of them are in doubt."""
+    bucket, readings = chunk.buckets[i], chunk.readings[i]
+    if bucket.n == 1:
+        return array("q", [bucket.t_first]), array("d", [bucket.x_first])
+    if readings is None or len(readings[0]) != bucket.n or len(readings[1]) != bucket.n:
+        return None
+    if bucket.doubt not in (0, bucket.n):
+        return None
+    folded = _folded(readings, chunk.center, bucket.first, bucket.gap, bucket.flags, bucket.doubt)
+    return readings if _alike(folded, bucket, chunk.center) else None
+
+
+def _folded(readings: Readings, center: float, first: int, gap: int, flags: int, doubt: int) -> Bucket:
+    """The bucket of the readings, all or none of them in doubt, LATE where the flags say so."""
+    builder = Builder(center, first)
+    for time, value in zip(*readings, strict=True):
+        builder.add(value, time, gap, 1 if doubt else 0)
+        gap = 0
+    closed = builder.close()
+    if not flags & LATE:
+        return closed
+    return Bucket(**{**{name: getattr(closed, name) for name in FIELDS}, "flags": closed.flags | LATE})
+
+
+def _alike(folded: Bucket, bucket: Bucket, center: float) -> bool:
+    """Equal in all that the bucket knows, but for sums that were added in another order."""
+    reach = max(abs(folded.low), abs(folded.high), abs(center))
+    step = 4.0 * folded.n * folded.n * sys.float_info.epsilon
+    slack = dict.fromkeys(("total", "pre_low", "pre_high"), step * reach) | {"m2": 4.0 * step * reach * reach}
+    slack |= dict.fromkeys(("log_total", "log_pre_low", "log_pre_high"), step * _LOGARITHM)
+    for name in FIELDS:
+        mine, its = getattr(folded, name), getattr(bucket, name)
+        known = name not in UNKNOWN or not (its != its or (its == -1 and name.endswith("_n")))
+        if known and mine != its and not abs(mine - its) <= slack.get(name, 0.0):
+            return False
+    return True
+
+
+def _row_count(singles: list[Readings | None]) -> int:
+    return sum(len(readings[0]) if readings else 1 for readings in singles)
+
+
+def _deflate(columns: list[bytes]) -> bytes:
+    """Raw deflate (RFC 1951) by what gives the fewest bytes: a strategy, and a block a column or one for all."""
+    layouts = [b"".join(columns)], columns
+    return min((_packed(parts, strategy) for parts in layouts for strategy in _STRATEGIES), key=len)
+
+
+def _packed(parts: list[bytes], strategy: int) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15, 9, strategy)
+    return b"".join(packer.compress(part) + packer.flush(zlib.Z_BLOCK) for part in parts) + packer.flush()
+
+
+def _header(chunk: Chunk, codec: int) -> Header:
+    buckets = chunk.buckets
+    key = {} if chunk.key is None else {"key": chunk.key}
+    return {
+        "type": TYPE,
+        "format": 3 if key else codec,
+        "id": document_id(chunk),
+        "device": chunk.device,
+        "stream": chunk.stream,
+        "incarnation": chunk.incarnation,
+        **key,
+        "center": float(chunk.center),
+        "first": buckets[0].first,
+        "readings": sum(bucket.n for bucket in buckets),
+        "buckets": len(buckets),
+        "t_first": min(bucket.t_first for bucket in buckets),
+        "t_last": max(bucket.t_last for bucket in buckets),
+        "gap": sum(bucket.gap for bucket in buckets),
+        "codec": CODECS[codec - 1],
+    }
+
+
+def _crc32(header: Header, payload: bytes) -> int:
+    """Over id, key and codec, the header's numbers as little-endian float64 and int64, the payload before deflation."""
+    names = header["id"] if header["format"] < 3 else f"{header['id']}{header.get('key', '')}{header['codec']}"
+    numbers = _CHECKED.pack(header["center"], *(header[name] for name in _TOTALS))
+    return zlib.crc32(payload, zlib.crc32(numbers, zlib.crc32(names.encode())))
+
+
+# Decoding
+
+
+def decode(data: bytes) -> Chunk:
+    """The chunk of a document, every bucket verified. Raises ChunkError."""
+    header, content = _opened(data)
+    device, stream, incarnation = header["device"], header["stream"], header["incarnation"]
+    chunk = Chunk(device, stream, incarnation, header["center"], [], [], header.get("health"), header.get("key"))
+    try:
+        for bucket, singles in _buckets(content, header["center"]):
+            bucket.verify()
+            chunk.buckets.append(bucket)
+            chunk.readings.append(singles)
+    except (ValueError, OverflowError) as error:
+        raise ChunkError(f"chunk {header['id']}: {error}") from error
+    return chunk
+
+
+def _buckets(content: Body, center: float) -> Iterator[tuple[Bucket, Readings | None]]:
+    fields = [content.whole[name] for name in FIELDS] if content.whole else []
+    whole = (Bucket(*row) for row in zip(*fields, strict=True))
+    first, single = content.first, 0
+    for kind, n, gap, doubt in zip(content.kinds, content.n, content.gap, content.doubt, strict=True):
+        if kind & AS_READINGS:
+            readings = content.times[single : single + n], content.values[single : single + n]
+            yield _folded(readings, center, first, gap, kind, doubt), readings
+            single += n
+        else:
+            yield next(whole), None
+        first += n
+
+
+def columns(data: bytes) -> dict[str, Any]:
+    """The document's header and one array a field of Bucket: 'q' for integers, 'd' for floats.
+
+    Where a header's field and a column share a name the column is meant. A single reading is a row of n = 1; its
+    bucket's gap is on the first of them. Raises ChunkError.
+    """
+    header, content = _opened(data)
+    rows = body.rows(content, header["center"])
+    return {**{key: value for key, value in header.items() if key != "data"}, **rows}
+
+
+def _opened(data: bytes) -> tuple[Header, Body]:
+    """The checked header of a document and its columns."""
+    header = _parsed(data)
+    payload = _inflated(header)
+    if _crc32(header, payload) != header["crc32"]:
+        raise ChunkError(f"chunk {header['id']}: its crc32 does not match: the document is damaged")
+    try:
+        codec = CODECS.index(header["codec"]) + 1
+        content = body.unpack_body(payload, header["buckets"], header["first"], codec)
+    except (ValueError, OverflowError) as error:
+        raise ChunkError(f"chunk {header['id']}: {error}") from error
+    if content.totals() != tuple(header[name] for name in _TOTALS):
+        raise ChunkError(f"chunk {header['id']}: its header and its columns disagree")
+    return header, content
+
+
+def _parsed(data: bytes) -> Header:
+    """The document's header, every field of its type and within its limit."""
+    if len(data) > MAX_DOCUMENT:
+        raise ChunkError(f"a document of {len(data)} bytes: at most {MAX_DOCUMENT} are read")
+    try:
+        header = json.loads(data.decode(), parse_constant=_refused_constant)
+    except (ValueError, RecursionError) as error:
+        raise ChunkError(f"no JSON document in UTF-8: {error}") from error
+    if not isinstance(header, dict) or header.get("type") != TYPE:
+        raise ChunkError(f"no chunk of Sluicegate: its type is not {TYPE!r}")
+    _check_version(header)
+    _check_keys(header)
+    _check_header(header)
+    return header
+
+
+def _refused_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _check_version(header: Header) -> None:
+    version = header.get("format")
+    if type(version) is int and version > NEWEST:
+        raise ChunkError(f"format {version} is newer than {NEWEST}, the newest this Sluicegate reads: upgrade it")
+    if type(version) is not int or version not in SPOKEN:
+        raise ChunkError(f"format {version!r}: expected 1 … {NEWEST}")
+    if header.get("codec") not in SPOKEN[version]:
+        raise ChunkError(f"codec {header.get('codec')!r}: expected {' or '.join(SPOKEN[version])}")
+
+
+def _check_keys(header: Header) -> None:
+    """All keys of the format and no others; databases may add their own, which begin with an underscore."""
+    optional = ("health", "key") if header["format"] > 2 else ("health",)
+    unknown = [key for key in header if key not in KEYS and key not in optional and not key.startswith("_")]
+    missing = [key for key in KEYS if key not in header]
+    if unknown or missing:
+        raise ChunkError(f"keys missing: {missing}, unknown: {unknown}")
+    kinds = [(str, ("id", "device", "stream", "incarnation", "data")), (int, (*_TOTALS, "crc32"))]
+    wrong = [key for kind, keys in kinds for key in keys if type(header[key]) is not kind]
+    if type(header["center"]) not in (int, float) or not isinstance(header.get("health"), dict | None):
+        wrong.append("center or health")
+    if wrong:
+        raise ChunkError(f"keys of another type than the format says: {wrong}")
+
+
+def _check_header(header: Header) -> None:
+    device, stream, incarnation, first = (header[key] for key in ("device", "stream", "incarnation", "first"))
+    _check_names(device, stream, incarnation, header["id"])
+    if "key" in header:
+        _check_key(header["key"] or "")
+    elif header["format"] > 2 and header["codec"] != CODECS[2]:
+        raise ChunkError(f"chunk {header['id']}: format 3 has a key, or readings in doubt")
+    if not abs(header["center"]) <= LARGEST or not all(abs(header[name]) < 2**62 for name in _TOTALS):
+        raise ChunkError(f"chunk {header['id']}: a number of its header is out of range")
+    if header["id"] != _id(device, stream, incarnation, first):
+        raise ChunkError(f"id {header['id']!r} is not device::stream::incarnation::first")
+    if not 1 <= header["buckets"] <= min(MAX_BUCKETS, header["readings"]) or first < 0:
+        raise ChunkError(f"chunk {header['id']}: {header['buckets']} buckets, expected 1 … {MAX_BUCKETS}")
+    header["center"] = float(header["center"])
+
+
+def _inflated(header: Header) -> bytes:
+    """The payload, never more than MAX_PAYLOAD bytes of it."""
+    try:
+        unpacker = zlib.decompressobj(-15)
+        payload = unpacker.decompress(base64.b64decode(header["data"], validate=True), MAX_PAYLOAD + 1)
+    except (ValueError, zlib.error) as error:
+        raise ChunkError(f"chunk {header['id']}: its data is damaged: {error}") from error
+    if len(payload) > MAX_PAYLOAD:
+        raise ChunkError(f"chunk {header['id']}: its data inflates to more than {MAX_PAYLOAD} bytes")
+    if not unpacker.eof or unpacker.unused_data:
+        raise ChunkError(f"chunk {header['id']}: its data is cut short or too long")
+    return payload

@@ -1,0 +1,1 @@
+"""Memory in chunks for the partials, and for the times of single readings."""

@@ -1,0 +1,154 @@
+"""A queue of partials under absolute indices in chunks, taken from and given back to a shared free list.
+
+A queue begins with chunks of a few partials from the heap and moves to larger ones as it grows, so that what is begun and
+what stands between them stays a small part of it; where the pool has large ones, mapped from the system, a queue of many
+moves to those, so that a great one gives its memory back a chunk at a time. Chunks of a queue are linked, so that any
+number of them joins the free list at once.
+
+In a pool whose levels lie `together` a chunk of 2^k partials also has those of the k − 1 levels above them, one level
+behind the other (`share`), and a queue keeps to its kind. So a forest of few begins few chunks at its ends.
+
+What is needed only while a batch runs is the process's: free chunks of the heap, and `lend`'s rooms, lie on a shelf between
+two batches, whosever they are. Whoever finds it empty takes from the heap, whoever finds it full frees: no thread waits.
+"""
+
+from libc.stdint cimport int64_t
+
+from sluicegate.partials.program cimport Slot
+
+cdef enum:
+    KINDS = 8  # of chunks: those of the heap, each twice as long as the one before, and the large one
+    LARGE_KIND = KINDS - 1
+
+ctypedef struct Chunk:
+    Chunk* next  # in its queue, or in the free list; behind it the partials of one of the heap
+
+ctypedef struct LargeChunk:
+    Chunk link
+    Slot* data
+
+ctypedef struct Kind:
+    Chunk* free
+    int spare  # chunks in that list
+    int used  # and in queues
+
+ctypedef struct Pool:
+    int width  # slots of a partial
+    int least  # the smallest chunk holds 2^least partials
+    int shift  # the largest of the heap 2^shift
+    bint together  # a chunk holds its partials and those above them, down to two
+    int large  # a large chunk holds 2^large of those; 0: there are none
+    int most_small  # of those in a queue before it moves to large ones, while there are few of these
+    bint surplus  # more is free than a window of this size needs: `give_back` returns a chunk to the system
+    bint batch  # between `begin_batch` and `end_batch`
+    int kept  # of the heap's that are free at least so many of a kind
+    Kind of[KINDS]
+    int64_t held  # bytes of chunks, in use or free
+    Chunk* coming  # a large one that `prepare` is about: its bytes before `ready` have been touched
+    int64_t ready
+    bint wide  # large chunks come out of regions of huge pages, once there are many
+    char* region  # what is left of the newest
+    int64_t region_left  # bytes
+
+ctypedef struct Queue:
+    Slot** chunk  # a ring: chunk k's data is at k & mask; behind it, where they are large, a ring of the chunks themselves
+    int64_t begin  # chunks begin … end − 1 are there
+    int64_t end
+    int mask
+    int most  # chunks, before it moves to longer ones or its ring is full
+    short shift  # of its chunks now
+    short kind
+    short lowest  # once they are not the shortest they are of this kind at least: who reads one after the other has longer runs
+    short behind  # partials of the levels below it that lie in a chunk before its own; 0: the chunks are its own
+
+
+cdef inline Slot* at(const Pool* pool, const Queue* queue, int width, int64_t index) noexcept nogil:
+    return queue.chunk[(index >> queue.shift) & queue.mask] + (index & ((<int64_t> 1 << queue.shift) - 1)) * width
+
+
+cdef inline Slot* node_at(const Queue* queue, int width, int64_t index) noexcept nogil:
+    """The same in a queue that may lie in the chunks of one below it."""
+    return queue.chunk[(index >> queue.shift) & queue.mask] + (queue.behind + (index & ((<int64_t> 1 << queue.shift) - 1))) * width
+
+
+cdef inline void share(const Queue* queue, Queue* above, int k) noexcept nogil:
+    """Where the partials k levels above one are, in the same chunks: to be called where that has another ring."""
+    above.chunk, above.mask, above.kind, above.shift = queue.chunk, queue.mask, queue.kind, queue.shift - <short> k
+    above.behind = <short> ((2 << queue.shift) - ((2 << queue.shift) >> k))
+
+
+cdef inline bint has_room(const Pool* pool, const Queue* queue, int64_t index) noexcept nogil:
+    return queue.begin < queue.end and (index >> queue.shift) < queue.end
+
+
+cdef inline int64_t run_at(const Queue* queue, int64_t index) noexcept nogil:
+    """How many partials lie one after the other from `index` on."""
+    return (<int64_t> 1 << queue.shift) - (index & ((<int64_t> 1 << queue.shift) - 1))
+
+
+cdef extern from *:
+    """
+    /* A compiler takes what only prefetches for a function without effect and leaves out its calls: the empty line is an effect. */
+    #define sg_prefetch(address) do { __builtin_prefetch(address); __asm__ volatile(""); } while (0)
+    """
+    void prefetch "sg_prefetch"(const void* address) noexcept nogil
+
+
+cdef inline void ask_for(const void* data, int64_t size) noexcept nogil:
+    """Have the pages of so many bytes looked up before they are used: a processor does not look ahead beyond a page."""
+    cdef int64_t i
+    for i in range(0, size, 2048):
+        prefetch(<const char*> data + i)
+
+
+cdef inline Chunk* link_of(const Queue* queue, int64_t k) noexcept nogil:
+    """Chunk k, which is there."""
+    if queue.kind == LARGE_KIND:
+        return (<Chunk**> (queue.chunk + queue.mask + 1))[k & queue.mask]
+    return <Chunk*> queue.chunk[k & queue.mask] - 1
+
+
+cdef inline int64_t ring_bytes(const Queue* queue) noexcept nogil:
+    if queue.chunk == NULL:
+        return 0
+    return ((1 + (queue.kind == LARGE_KIND)) * (queue.mask + 1)) * <int64_t> sizeof(void*)
+
+
+cdef inline void ask_for_place(const Queue* queue, int64_t index, int64_t chunk) noexcept nogil:
+    """Fetch where it stands where the partial at `index` is, and what `drop` reads of a queue up to there; and the same of a chunk."""
+    cdef int64_t links = queue.mask + 1 if queue.kind == LARGE_KIND else 0
+    prefetch(queue.chunk + ((index >> queue.shift) & queue.mask))
+    prefetch(queue.chunk + links + (((index >> queue.shift) - 1) & queue.mask))
+    prefetch(queue.chunk + (chunk & queue.mask))
+    prefetch(queue.chunk + links + (chunk & queue.mask))
+
+
+cdef inline void ask_for_link(const Queue* queue, int64_t index) noexcept nogil:
+    """Fetch the last chunk wholly before `index`, which `drop` writes."""
+    if queue.begin < index >> queue.shift:
+        prefetch(link_of(queue, (index >> queue.shift) - 1))
+
+
+cdef enum:  # rooms that `lend` keeps
+    ROOM_OF_BLOCK, ROOM_OF_LEVELS, ROOM_OF_LEFTS, ROOM_OF_STEADY, ROOMS
+
+cdef void* lend(int room, size_t size) noexcept nogil  # so many bytes until `put_back`, with whatever is in them; NULL: no memory
+cdef void put_back(int room, void* data) noexcept nogil
+cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: up to 4 KiB, and 64 KiB
+cdef void shape_together(Pool* pool, int width, int least, int shift) noexcept nogil  # such, for levels together
+cdef void keep_to_kind(const Pool* pool, Queue* queue, int shift) noexcept nogil  # an empty one there, of chunks of 2^shift
+cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil  # 2^least to 2^shift partials, at most 7 kinds, and large ones or none
+cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # makes room up to `index`, in an empty queue from there; −1: no memory
+cdef int foresee_queue(Pool* pool, Queue* queue, int64_t n, int64_t* needs) noexcept nogil  # an empty queue can be opened for n partials with what `needs` counts
+cdef int keep_ready(Pool* pool, const int64_t* needs) noexcept nogil  # so many chunks of each kind are there, in use or free; −1: no memory
+cdef void shorten_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil  # what `open_queue` would take of its chunks stays, what they hold does not
+cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil  # one that is empty or shortened, for first … end − 1, at most n of them
+cdef void begin_batch(Pool* pool) noexcept nogil  # chunks may come off the shelf
+cdef void end_batch(Pool* pool) noexcept nogil  # those that are free lie there again
+cdef void narrow(Queue* queue) noexcept nogil  # halves a ring at least twice as long as its chunks of the heap need
+cdef bint prepare(Pool* pool) noexcept nogil  # has a large chunk at hand before it is needed, a few pages a call; False: nothing to do
+cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # gives back what lies wholly before `index`; O(1)
+cdef void clear(Pool* pool, Queue* queue) noexcept nogil
+cdef void give_back(Pool* pool) noexcept nogil  # returns at most one chunk to the system
+cdef void release(Pool* pool) noexcept nogil  # frees the chunks of the free lists
+cdef int64_t held(const Pool* pool) noexcept nogil  # bytes of chunks, in use or free

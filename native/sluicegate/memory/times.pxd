@@ -1,0 +1,122 @@
+"""The times of a window's leaves, in blocks of 128: where they are a step apart only that, else 32-bit offsets where they fit.
+
+A block is a first time and a step as long as its times are as far apart; then its offsets, or its times, stand in a second
+queue, block after block. So the times of readings at a steady rate take a quarter of a byte each and nothing is written for
+them, others four bytes. A block that turns is written once: 128 times at most. Any number leaves at once in O(1).
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from sluicegate.memory.chunks cimport Pool, Queue, at, run_at
+
+cdef enum:
+    BLOCK_BITS = 7
+    BLOCK = 128  # leaves
+    SLOTS_OF_STRETCH = 4
+
+cdef enum Kind:
+    EVEN = 0  # leaf j of a block has the time first + j · step
+    OFFSETS = 1  # first + offset j
+    TIMES = 2  # time j
+
+ctypedef struct Stretch:  # a block, as it stands in a queue
+    uint64_t first
+    uint64_t step
+    int64_t place  # where its offsets or times begin, or would
+    int64_t kind
+
+ctypedef struct Times:
+    Pool pool
+    Queue blocks
+    Pool odd_pool
+    Queue odd  # of slots: offsets two by two, and times
+    int64_t start  # the first leaf since it was empty; greater than any where it is
+    int64_t oldest  # block, up to which all has been let go
+    int64_t opened  # the block after the newest that was begun
+    int64_t place  # where that one's offsets would begin
+
+
+cdef inline Stretch* stretch_of(const Times* t, int64_t index) noexcept nogil:
+    """The block of a leaf."""
+    return <Stretch*> at(&t.pool, &t.blocks, SLOTS_OF_STRETCH, index >> BLOCK_BITS)
+
+
+cdef inline int64_t left_in_block(int64_t index) noexcept nogil:
+    """So many leaves of its block begin with this one."""
+    return BLOCK - (index & (BLOCK - 1))
+
+
+cdef inline void* odds_of(const Times* t, const Stretch* s) noexcept nogil:
+    return at(&t.odd_pool, &t.odd, 1, s.place)
+
+
+cdef inline int64_t run_of_offsets(const Times* t, int64_t index, int64_t n) noexcept nogil:
+    """How many offsets up to n, from that of leaf `index` on, lie one after the other and count from the same time; 0: it has none."""
+    cdef const Stretch* s = stretch_of(t, index)
+    cdef const Stretch* next
+    cdef int64_t j = index & (BLOCK - 1), k = BLOCK - j, place = s.place
+    if s.kind != OFFSETS:
+        return 0
+    n = min(n, 2 * run_at(&t.odd, place) - j)
+    while k < n:
+        next = stretch_of(t, index + k)
+        place += BLOCK >> 1
+        if next.kind != OFFSETS or next.first != s.first or next.place != place:
+            return k
+        k += BLOCK
+    return n
+
+
+cdef inline int64_t time_in(const Times* t, const Stretch* s, int64_t j) noexcept nogil:
+    """The time of leaf j of a block."""
+    if s.kind == EVEN:
+        return <int64_t> (s.first + <uint64_t> j * s.step)
+    if s.kind == OFFSETS:
+        return <int64_t> (s.first + <uint64_t> <int64_t> (<const int32_t*> odds_of(t, s))[j])
+    return (<const int64_t*> odds_of(t, s))[j]
+
+
+cdef inline int64_t time_at(const Times* t, int64_t index) noexcept nogil:
+    """The time of a leaf."""
+    return time_in(t, stretch_of(t, index), index & (BLOCK - 1))
+
+
+cdef inline bint keep_next(Times* t, int64_t index, int64_t time) noexcept nogil:
+    """`keep` of one time where its block goes on as before; False: it does not."""
+    cdef int64_t j = index & (BLOCK - 1)
+    cdef uint64_t offset
+    cdef Stretch* s
+    if j < 2 or index - t.start < 2:
+        return False
+    s = stretch_of(t, index)
+    offset = <uint64_t> time - s.first
+    if s.kind == EVEN:
+        return offset == <uint64_t> j * s.step
+    if s.kind == OFFSETS and not (offset + (<uint64_t> 1 << 31)) >> 32:
+        (<int32_t*> odds_of(t, s))[j] = <int32_t> <int64_t> offset
+        return True
+    return False
+
+
+cdef inline bint has_surplus(const Times* t) noexcept nogil:
+    """Whether there are chunks to return to the system."""
+    return t.pool.surplus or t.odd_pool.surplus
+
+
+cdef inline void forget(Times* t, int64_t head) noexcept nogil:
+    """Give back the times before `head`, as far as their blocks end before it."""
+    if head >> BLOCK_BITS != t.oldest:
+        forget_blocks(t, head >> BLOCK_BITS)
+
+
+cdef void begin_times(Times* t) noexcept nogil  # none yet; what it held before is not looked at
+cdef void clear_times(Times* t) noexcept nogil  # none again
+cdef void release_times(Times* t) noexcept nogil
+cdef int keep(Times* t, int64_t index, const int64_t* times, int64_t n) noexcept nogil  # of the next n leaves, or anew from there; −1: no memory
+cdef int keep_even(Times* t, int64_t index, uint64_t first, uint64_t step, int64_t n) noexcept nogil  # the same: first, first + step …
+cdef void copy_out(const Times* t, int64_t* out, int64_t index, int64_t n) noexcept nogil  # the times of n leaves, one after the other
+cdef void copy_offsets(const Times* t, int32_t* out, int64_t index, int64_t n, int64_t since) noexcept nogil  # the same less `since`, which fits
+cdef void ask_for_times(const Times* t, int64_t index, int64_t n) noexcept nogil  # has those fetched that stand one by one
+cdef void give_back_times(Times* t, int64_t chunks) noexcept nogil  # returns at most so many chunks to the system
+cdef int64_t held_times(const Times* t) noexcept nogil  # bytes
+cdef void forget_blocks(Times* t, int64_t block) noexcept nogil
