@@ -11,7 +11,7 @@ import sqlite3
 import time
 from array import array
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sluicegate.format.bucket import LARGEST
 from sluicegate_agent import faults
@@ -40,6 +40,13 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
+class Beside(Protocol):
+    """What is written with each commit, beside what the messages change."""
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write it, inside the caller's transaction."""
+
+
 class Pipeline:
     """All streams and windows of one agent, on its state; `clock` gives the arrival time of messages in µs."""
 
@@ -57,6 +64,7 @@ class Pipeline:
         self._unacknowledged: list[int] = []
         self._messages = self._readings = 0
         self.generation = 0
+        self.beside: Beside | None = None
         self._since = 0.0
         self._look_for_silence, self._silence_waits, self._limits_wait = float("-inf"), False, False
         self._touched: dict[tuple[str, str], None] = {}
@@ -158,8 +166,10 @@ class Pipeline:
         for identity in self._identities():
             identity.confirmed(generation)
 
-    def accept(self, message: Message) -> bool:
+    def accept(self, message: Message, *, is_new: bool = False) -> bool:
         """Take one message: its readings are counted in memory, or it is known and counted as what it is.
+
+        `is_new`: the caller knows that it was not counted, whatever it says.
 
         Its packet id is among those that a later `commit` returns. False where `is_full`: it is left to the broker,
         and so must be all that follows over this connection, or they would be acknowledged out of their order.
@@ -167,10 +177,10 @@ class Pipeline:
         if self.is_full:
             self.state.counters.add("refused.backlog")
             return False
-        self._take(message)
+        self._take(message, is_new=is_new)
         return True
 
-    def _take(self, message: Message) -> None:
+    def _take(self, message: Message, *, is_new: bool) -> None:
         faults.step("accept: begin")
         self._wait_for_commit(message)
         arrival = self.clock()
@@ -183,7 +193,7 @@ class Pipeline:
         except Unreadable as reason:
             self._refuse(message, arrival, "unreadable", str(reason))
             return
-        verdict = self._check(source, message, decoded)
+        verdict = Verdict.NEW if is_new else self._check(source, message, decoded)
         if verdict in (Verdict.NEW, Verdict.UNDECIDABLE):
             self._count(message, decoded, arrival, doubt=int(verdict is Verdict.UNDECIDABLE))
         else:
@@ -317,6 +327,8 @@ class Pipeline:
         faults.step("commit: windows")
         for identity in self._identities():
             identity.save(connection)
+        if self.beside:
+            self.beside.save(connection)
         faults.step("commit: identities")
         state.dead_letters.save(connection)
         state.counters.save(connection)

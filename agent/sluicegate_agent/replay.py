@@ -14,8 +14,10 @@ import msgspec
 from sluicegate_agent.config import Config, SourceConfig
 from sluicegate_agent.errors import InputRefused
 from sluicegate_agent.handover import commit, hand_over
+from sluicegate_agent.identity.verdict import digest_of
 from sluicegate_agent.messages import Message, Result
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.replayed import Replayed
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import Sync
 
@@ -27,23 +29,53 @@ _encode = msgspec.json.Encoder().encode
 class Replay:
     """Feeds payloads into an open state; `finish` commits, and hands everything on where it is told to drain."""
 
-    def __init__(self, config: Config, state: State, source: SourceConfig) -> None:
+    def __init__(self, config: Config, state: State, source: SourceConfig, file: Path, *, again: bool = False) -> None:
+        """Go on where an earlier run of `file` ended; with `again`, where an interrupted one did, else from its begin.
+
+        Lines come with the bytes told to `progress.passed`, as `csv_payloads` and `jsonl_payloads` do.
+        """
         self.config, self.state, self.source = config, state, source
         self.pipeline = Pipeline(config, state)
+        self.progress = Replayed(state, source.topic, file, again=again)
+        self.pipeline.beside = self.progress
+        self._lines: dict[bytes, None] = {}
         self.sync = Sync(config, state)
         self.answers: dict[tuple[str, str, str], Result] = {}
 
     def feed(self, payload: bytes) -> None:
-        """One message of the source: counted once, or not at all and then counted as what it was."""
+        """One line of the file: skipped where an earlier run counted it; else counted, or counted as what it was."""
         limit = self.config.limits.payload
         whole = len(payload) if len(payload) > limit else 0
-        self.pipeline.accept(Message(self.source.topic, payload[:limit], 0, 0, whole))
+        message = Message(self.source.topic, payload[:limit], 0, 0, whole)
+        is_repeated = self._is_repeated(message)
+        if self.progress.is_known:
+            return
+        self.progress.counted()
+        self.pipeline.accept(message, is_new=is_repeated)
         if self.pipeline.due(time.monotonic()):
             self._commit()
+
+    def _is_repeated(self, message: Message) -> bool:
+        """Whether the file says the same line again: that is another reading, where a number does not deny it."""
+        if self.source.time is None or self.source.sequence is not None:
+            return False
+        digest = digest_of(message)
+        if self._lines.pop(digest, self) is None:
+            self._lines[digest] = None
+            return True
+        self._lines[digest] = None
+        if len(self._lines) > self._horizon:
+            del self._lines[next(iter(self._lines))]
+        return False
+
+    @property
+    def _horizon(self) -> int:
+        return max(self.config.identity.horizon, self.config.mqtt.receive_maximum)
 
     def finish(self, *, drain: bool) -> None:
         """Commit; with `drain`, close the open buckets and send everything, as far as the target takes it."""
         self._commit()
+        self.progress.finish()
         if drain:
             hand_over(self.pipeline, self.sync)
         self.sync.close()
@@ -65,16 +97,16 @@ def source_of(config: Config, topic: str | None) -> SourceConfig:
     return config.sources[topics.index(topic) if topic is not None else 0]
 
 
-def jsonl_payloads(file: Path, passed: Callable[[int], None]) -> Iterator[bytes]:
-    """Each line that is not empty is a payload; `passed` is told the bytes read. Raises InputRefused."""
+def jsonl_payloads(file: Path, passed: Callable[[bytes], None]) -> Iterator[bytes]:
+    """Each line that is not empty is a payload; `passed` is told what was read. Raises InputRefused."""
     with _opened(file) as handle:
         while line := handle.readline(_LONGEST_LINE):
-            passed(len(line))
+            passed(line)
             if line.strip():
                 yield line.strip()
 
 
-def csv_payloads(file: Path, source: SourceConfig, passed: Callable[[int], None]) -> Iterator[bytes]:
+def csv_payloads(file: Path, source: SourceConfig, passed: Callable[[bytes], None]) -> Iterator[bytes]:
     """Each row as the JSON object that the source's paths expect, numbers as numbers. Raises InputRefused."""
     if source.format != "json":
         raise InputRefused(f'a CSV file stands for a source with format = "json", not "{source.format}"; use --jsonl')
@@ -95,9 +127,9 @@ def _opened(file: Path) -> BinaryIO:
         raise InputRefused(f"{file}: cannot be read: {error.strerror}") from None
 
 
-def _text(file: Path, handle: BinaryIO, passed: Callable[[int], None]) -> Iterator[str]:
+def _text(file: Path, handle: BinaryIO, passed: Callable[[bytes], None]) -> Iterator[str]:
     for number, line in enumerate(iter(lambda: handle.readline(_LONGEST_LINE), b""), 1):
-        passed(len(line))
+        passed(line)
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:

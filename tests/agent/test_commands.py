@@ -163,10 +163,8 @@ def test_replay_shows_answers_and_counts(file: Path) -> None:
     assert "mean_1h" in done.stdout
     assert "accepted" in done.stdout
     again = sluicegate("replay", file, "--csv", file.parent / "r.csv", "--json")
-    assert json.loads(again.stdout) == {
-        "counters": {"duplicate_readings": 90, "duplicates": 90, "messages": 90},
-        "results": [],
-    }
+    assert json.loads(again.stdout) == {"lines": {"known": 90, "new": 0}, "counters": {}, "results": []}
+    assert "90 lines were counted before" in again.stderr
     shown = sluicegate("status", file)
     assert "mean over 60.0 min in 64 buckets" in shown.stdout
     assert json.loads(sluicegate("status", file, "--json").stdout)["streams"]["temp"]["accepted"] == 90

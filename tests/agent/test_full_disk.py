@@ -89,7 +89,7 @@ def test_a_replay_onto_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.M
     """Exit code 4 with the reason, and no word of a bug."""
     config = configured(tmp_path)
     with State(config) as state:
-        run = Replay(config, state, config.sources[0])
+        run = Replay(config, state, config.sources[0], tmp_path / "none")
         run.feed(sequenced(1, 0).payload)
 
         def full() -> list[int]:

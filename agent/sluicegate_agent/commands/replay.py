@@ -23,15 +23,18 @@ if TYPE_CHECKING:
     "--jsonl", "jsonl_file", type=click.Path(path_type=Path), help="One payload a line, in the source's format."
 )
 @click.option("--topic", help="The source that the readings are of, where there are several.")
+@click.option("--again", is_flag=True, help="Count a file again that was counted before, from its begin.")
 @click.option("--drain", is_flag=True, help="Close open buckets and hand everything on before ending.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 def replay(
-    file: Path, csv_file: Path | None, jsonl_file: Path | None, topic: str | None, drain: bool, as_json: bool
-) -> None:
+    file: Path, csv_file: Path | None, jsonl_file: Path | None, topic: str | None, again: bool, drain: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Take a file of readings into the state of a configuration FILE, as if they came by MQTT.
 
-    The columns of a CSV file are found by the paths of the source. A message that was counted before is known within
-    identity.horizon and not counted again. No agent may be running on the same state.
+    The columns of a CSV file are found by the paths of the source. A file is known by its content: replayed again it
+    counts nothing, and one that was interrupted or has grown goes on where it was. A message that came by MQTT too is
+    known within identity.horizon. No agent may be running on the same state.
 
     \b
       sluicegate replay agent.toml --csv readings.csv
@@ -48,20 +51,38 @@ def replay(
     source = source_of(config, topic)
     readings = csv_file or jsonl_file or file
     with State(config) as state:
-        run = Replay(config, state, source)
+        run = Replay(config, state, source, readings, again=again)
         before = state.counters.as_dict()
         of_csv, of_jsonl = partial(csv_payloads, readings, source), partial(jsonl_payloads, readings)
         _feed(run, readings, of_csv) if csv_file else _feed(run, readings, of_jsonl)
         run.finish(drain=drain)
         counted = {name: count - before.get(name, 0) for name, count in state.counters.as_dict().items()}
+        _tell(run, readings)
         _show(run, {name: count for name, count in counted.items() if count}, as_json)
 
 
-def _feed(run: Replay, readings: Path, payloads: Callable[[Callable[[int], None]], Iterator[bytes]]) -> None:
+def _feed(run: Replay, readings: Path, payloads: Callable[[Callable[[bytes], None]], Iterator[bytes]]) -> None:
     size = readings.stat().st_size if readings.exists() else 0
     with click.progressbar(length=size, label=readings.name, file=sys.stderr) as bar:
-        for payload in payloads(bar.update):
+
+        def passed(line: bytes) -> None:
+            bar.update(len(line))
+            run.progress.passed(line)
+
+        for payload in payloads(passed):
             run.feed(payload)
+
+
+def _tell(run: Replay, readings: Path) -> None:
+    """On stderr, what of the file was counted before."""
+    progress = run.progress
+    if progress.lines_before:
+        new = progress.lines - progress.lines_before
+        click.echo(
+            f"{readings.name}: {progress.lines_before} lines were counted before and not again, {new} are new"
+            " (--again counts the whole file once more)",
+            err=True,
+        )
 
 
 def _show(run: Replay, counted: dict[str, int], as_json: bool) -> None:
@@ -71,7 +92,8 @@ def _show(run: Replay, counted: dict[str, int], as_json: bool) -> None:
         import msgspec
 
         answers = list(run.answers.values())
-        click.echo(msgspec.json.encode({"counters": counted, "results": answers}))
+        lines = {"known": run.progress.lines_before, "new": run.progress.lines - run.progress.lines_before}
+        click.echo(msgspec.json.encode({"lines": lines, "counters": counted, "results": answers}))
         return
     rows: list[tuple[object, ...]] = [("window", "stream", "aggregate", "value", "low", "high", "exact", "readings")]
     for r in run.answers.values():

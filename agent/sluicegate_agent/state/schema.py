@@ -39,6 +39,10 @@ CREATE TABLE identity (
     source TEXT NOT NULL, last INTEGER NOT NULL, entries BLOB NOT NULL, PRIMARY KEY (source, last)
 ) WITHOUT ROWID;
 CREATE TABLE retained (topic TEXT PRIMARY KEY, counted BLOB NOT NULL, kept BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE replay (
+    id INTEGER PRIMARY KEY, topic TEXT NOT NULL, bytes INTEGER NOT NULL, digest BLOB NOT NULL, lines INTEGER NOT NULL,
+    done INTEGER NOT NULL
+);
 CREATE TABLE dead_letter (
     number INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, topic TEXT NOT NULL, reason TEXT NOT NULL,
     size INTEGER NOT NULL, payload BLOB NOT NULL
@@ -107,7 +111,8 @@ def _from_3(connection: sqlite3.Connection) -> None:
     for newest, entries in rows:
         longer = b"".join(entries[at : at + 18] + bytes(4) for at in range(0, len(entries), 18))
         connection.execute("UPDATE identity SET entries = ? WHERE source = '' AND last = ?", (longer, newest))
-    connection.execute(next(s for s in TABLES.split(";") if "TABLE retained (" in s))
+    for new in ("TABLE retained (", "TABLE replay ("):
+        connection.execute(next(s for s in TABLES.split(";") if new in s))
 
 
 _STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1, 2: _from_2, 3: _from_3}

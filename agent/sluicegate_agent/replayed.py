@@ -1,0 +1,83 @@
+"""How far a file was replayed: known by its content, written with the readings, so that each line counts once.
+
+A file is known by a digest of its first bytes, as many as were taken: one that has grown since goes on where it ended,
+wherever it lies and whatever it is called.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from hashlib import blake2b
+from pathlib import Path
+
+from sluicegate_agent.state import State
+
+_PIECE = 1 << 20
+_DIGEST = 16
+
+
+class Replayed:
+    """One file on its way into one source: `taken` bytes were counted before this run, `read` is where this one is."""
+
+    def __init__(self, state: State, topic: str, file: Path, *, again: bool = False) -> None:
+        """Find where an earlier run of this content ended; with `again`, only one that did not reach its end."""
+        self._state, self._topic = state, topic
+        query = "SELECT id, bytes, digest, lines, done FROM replay WHERE topic = ? ORDER BY bytes, id"
+        rows = state.store.connection.execute(query, (topic,)).fetchall()
+        self._row: int | None = None
+        self.taken = self.lines = self.lines_before = 0
+        for row, taken, lines in _found(file, [row[:4] for row in rows if not (again and row[4])]):
+            self._row, self.taken, self.lines, self.lines_before = row, taken, lines, lines
+        self.read = self._line = 0
+        self._digest = blake2b(digest_size=_DIGEST)
+
+    def passed(self, line: bytes) -> None:
+        """A line was read."""
+        self._line = self.read
+        self.read += len(line)
+        self._digest.update(line)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether what was read last was counted by an earlier run; also a last line that had no end and has grown."""
+        return self._line < self.taken
+
+    def counted(self) -> None:
+        """What was read last waits for the commit."""
+        self.lines += 1
+
+    def save(self, connection: sqlite3.Connection, *, done: bool = False) -> None:
+        """Write how far it is, inside the caller's transaction."""
+        if self.read <= self.taken and not done:
+            return
+        row = self._topic, max(self.read, self.taken), self._digest.digest(), self.lines, int(done)
+        if self._row is None:
+            insert = "INSERT INTO replay (topic, bytes, digest, lines, done) VALUES (?, ?, ?, ?, ?)"
+            self._row = connection.execute(insert, row).lastrowid
+        else:
+            update = "UPDATE replay SET topic = ?, bytes = ?, digest = ?, lines = ?, done = ? WHERE id = ?"
+            connection.execute(update, (*row, self._row))
+
+    def finish(self) -> None:
+        """The file's end was reached."""
+        if self.lines:
+            with self._state.transaction() as connection:
+                self.save(connection, done=True)
+
+
+def _found(file: Path, rows: list[tuple[int, int, bytes, int]]) -> list[tuple[int, int, int]]:
+    """Those of (row, bytes, digest, lines) whose bytes the file begins with, the most bytes last."""
+    digest, at, found = blake2b(digest_size=_DIGEST), 0, []
+    try:
+        with file.open("rb") as handle:
+            for row, taken, expected, lines in rows:
+                while at < taken and (piece := handle.read(min(_PIECE, taken - at))):
+                    digest.update(piece)
+                    at += len(piece)
+                if at < taken:
+                    break
+                if digest.digest() == expected:
+                    found.append((row, taken, lines))
+    except OSError:
+        return []  # the replay itself says what is wrong with the file
+    return found
