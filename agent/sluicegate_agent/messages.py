@@ -49,7 +49,10 @@ Told = float | int | dict[str, Any] | list[Any] | None
 
 
 class Result(Struct, frozen=True, gc=False):
-    """One window's answer to one aggregate over one stream, as of reading `ordinal` at `time_us`."""
+    """One window's answer to one aggregate over one stream, as of reading `ordinal` at `time_us`.
+
+    `undecidable`: so many of its readings may be repeats; the interval holds the answer without any of them.
+    """
 
     stream: str
     window: str
@@ -62,6 +65,7 @@ class Result(Struct, frozen=True, gc=False):
     exact: bool
     count: int
     buckets: int
+    undecidable: int = 0
 
 
 def plain(answer: Any) -> Told:

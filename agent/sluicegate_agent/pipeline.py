@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from sluicegate.format.bucket import LARGEST
 from sluicegate_agent import faults
 from sluicegate_agent.decode import decode
+from sluicegate_agent.doubts import Doubts, widened
 from sluicegate_agent.identity import Bare, Contents, Sequences, Verdict, kept
 from sluicegate_agent.messages import Decoded, Message, Result, Unreadable, plain
 from sluicegate_agent.state import State
@@ -71,6 +72,12 @@ class Pipeline:
         self._waiting = {name: (array("d"), array("q")) for name in config.streams}
         self._heard = dict.fromkeys(state.streams, time.monotonic())
         self._close_retired()
+        self._doubts = {
+            name: Doubts(row)
+            for name, row in state.store.connection.execute(
+                "SELECT name, doubtful.row FROM doubtful JOIN stream ON stream.id = doubtful.stream"
+            )
+        }
 
     def _identify(self, connection: sqlite3.Connection) -> None:
         """One memory of what was seen for each source, by what its messages tell of themselves."""
@@ -255,6 +262,8 @@ class Pipeline:
         return arrival + future if future and arrival >= CLOCK_NEVER_SET else 1 << 61
 
     def _fold(self, stream: str, time_us: int, value: float, missing: int, doubt: int) -> None:
+        if doubt:
+            self._doubts.setdefault(stream, Doubts()).add(self.state.streams[stream].accepted, time_us, value)
         self.state.streams[stream].add(value, time_us, missing, doubt)
         values, times = self._waiting[stream]
         values.append(value)
@@ -339,11 +348,16 @@ class Pipeline:
     def _save_stream(self, connection: sqlite3.Connection, stream: Stream) -> None:
         self.state.outbox.insert(connection, stream.number, stream.closed)
         connection.execute("UPDATE stream SET row = ? WHERE id = ?", (stream.pack(), stream.number))
+        doubts = self._doubts.get(stream.name)
+        if doubts and doubts.changed:
+            connection.execute("INSERT OR REPLACE INTO doubtful VALUES (?, ?)", (stream.number, doubts.pack()))
 
     def _saved(self) -> None:
         """The transaction is durable: nothing waits any more."""
         for stream in self.state.streams.values():
             stream.saved()
+        for doubts in self._doubts.values():
+            doubts.changed = False
         for window in self._all_windows():
             window.saved()
         for identity in self._identities():
@@ -380,10 +394,16 @@ class Pipeline:
         if newest is None:
             return []
         ordinal, time_us, size = newest.next - 1, newest.newest or 0, stored.size(name)
-        return [
-            Result(stream, name, aggregate, ordinal, time_us, plain(value), plain(low), plain(high), exact, *size)
-            for aggregate, (value, low, high, exact) in stored.answers(name).items()
-        ]
+        asked = next(window for window in self.config.windows_of(stream) if window.name == name)
+        doubts = self._doubts.get(stream)
+        doubt = doubts.within(asked, newest.next, time_us) if doubts else None
+        found = []
+        for aggregate, (value, low, high, exact) in stored.answers(name).items():
+            told = plain(value), plain(low), plain(high), exact
+            if doubt:
+                told = widened(aggregate, told, asked, size[0], doubt)
+            found.append(Result(stream, name, aggregate, ordinal, time_us, *told, *size, doubt.n if doubt else 0))
+        return found
 
 
 _EXPLAINED = {

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sluicegate_agent import identity, outbox, streams
+from sluicegate_agent import doubts, identity, outbox, streams
 from sluicegate_agent.config import Config, WindowConfig
 from sluicegate_agent.config.credentials import resolved
 from sluicegate_agent.config.questions import COUNT, build_arguments
@@ -161,6 +161,8 @@ def show(worst: Plan) -> str:
 def _stream(config: Config, stream: str) -> Line:
     singles = 16 * min(config.bucket.readings, streams.SINGLES_MOST)
     memory, disk = STREAM_OBJECTS + 4 * singles, int((singles + 512) * PAGE_FILL)
+    if any(stream in each.streams and each.sequence is None and each.time is None for each in config.sources):
+        memory, disk = memory + doubts.MEMORY, int(disk + doubts.ROW * PAGE_FILL)
     for asked in config.windows_of(stream):
         window = _window(asked) if asked.shares is None else _shared_window(config, asked)
         memory, disk = memory + window.memory, disk + window.disk
@@ -342,7 +344,8 @@ def _identity(config: Config) -> Iterator[Line]:
             yield Line(f"identities of {source.topic}", 2 * bits, int(bits * PAGE_FILL))
         elif source.time is not None:
             yield _digests(f"identities of {source.topic}", horizon)
-    yield _digests("deliveries that may be repeated", identity.kept(config.mqtt.receive_maximum))
+    if any(source.sequence is None and source.time is None for source in config.sources):
+        yield _digests("deliveries that may be repeated", identity.kept(config.mqtt.receive_maximum))
 
 
 def _digests(part: str, most: int) -> Line:

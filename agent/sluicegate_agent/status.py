@@ -82,9 +82,11 @@ def _links(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _streams(found: dict[str, Any]) -> Iterator[str]:
-    rows: list[tuple[object, ...]] = [("stream", "readings", "missing", "late", "waiting buckets", "newest")]
+    rows: list[tuple[object, ...]] = [
+        ("stream", "readings", "in doubt", "missing", "late", "waiting buckets", "newest")
+    ]
     for name, stream in found["streams"].items():
-        counts = stream["accepted"], stream["missing"], stream["late"], stream["buckets_waiting"]
+        counts = [stream[key] for key in ("accepted", "undecidable", "missing", "late", "buckets_waiting")]
         rows.append((name, *counts, _time(stream["newest_us"])))
     yield ""
     yield from table(rows)

@@ -60,7 +60,7 @@ def test_an_answer_as_it_is_published() -> None:
     assert topic == "sluicegate/d/results"
     assert body["device"] == "d"
     expected = {"stream": "x", "window": "w", "aggregate": "mean", "ordinal": 7, "time_us": 70, "value": 1.5}
-    expected |= {"low": None, "high": 2.0, "exact": False, "count": 3, "buckets": 2}
+    expected |= {"low": None, "high": 2.0, "exact": False, "count": 3, "buckets": 2, "undecidable": 0}
     assert body["results"] == [expected]
 
 

@@ -23,7 +23,7 @@ from sluicegate_agent.messages import Message
 
 _CONNECTION = ""
 #: Messages that are kept at least; Receive Maximum times KEPT_TIMES where that is more, as brokers send more than it.
-KEPT = 4096
+KEPT = 2048
 KEPT_TIMES = 3
 _MARKS = 64
 _HABITS = "deliveries"

@@ -39,6 +39,7 @@ CREATE TABLE identity (
     source TEXT NOT NULL, last INTEGER NOT NULL, entries BLOB NOT NULL, PRIMARY KEY (source, last)
 ) WITHOUT ROWID;
 CREATE TABLE retained (topic TEXT PRIMARY KEY, counted BLOB NOT NULL, kept BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE doubtful (stream INTEGER PRIMARY KEY, row BLOB NOT NULL);
 CREATE TABLE replay (
     id INTEGER PRIMARY KEY, topic TEXT NOT NULL, bytes INTEGER NOT NULL, digest BLOB NOT NULL, lines INTEGER NOT NULL,
     done INTEGER NOT NULL
@@ -111,7 +112,7 @@ def _from_3(connection: sqlite3.Connection) -> None:
     for newest, entries in rows:
         longer = b"".join(entries[at : at + 18] + bytes(4) for at in range(0, len(entries), 18))
         connection.execute("UPDATE identity SET entries = ? WHERE source = '' AND last = ?", (longer, newest))
-    for new in ("TABLE retained (", "TABLE replay ("):
+    for new in ("TABLE retained (", "TABLE doubtful (", "TABLE replay ("):
         connection.execute(next(s for s in TABLES.split(";") if new in s))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sluicegate.window.snapshot import stored_limit
-from sluicegate_agent import dead_letters, lock
+from sluicegate_agent import dead_letters, doubts, lock
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.store import BESIDE, DATABASE, bytes_on_disk, disk_free, log_bytes
@@ -108,17 +108,19 @@ def collect(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
 
 
 def _streams(connection: sqlite3.Connection) -> dict[str, Any]:
-    query = """SELECT name, row, (SELECT count(*) FROM outbox WHERE outbox.stream = id) FROM stream ORDER BY id"""
-    return {name: _stream(name, row, rows) for name, row, rows in connection.execute(query)}
+    query = """SELECT name, stream.row, (SELECT count(*) FROM outbox WHERE outbox.stream = id), doubtful.row
+        FROM stream LEFT JOIN doubtful ON doubtful.stream = id ORDER BY id"""
+    return {name: _stream(name, row, rows, doubt) for name, row, rows, doubt in connection.execute(query)}
 
 
-def _stream(name: str, row: bytes, rows: int) -> dict[str, Any]:
+def _stream(name: str, row: bytes, rows: int, doubt: bytes | None) -> dict[str, Any]:
     stream = Stream(0, name, 1, 1)
     stream.restore(row)
     bucket = stream.builder.bucket if stream.builder else None
     return {
         "accepted": stream.accepted,
         "late": stream.late,
+        "undecidable": doubts.unpack(doubt)[0] if doubt else 0,
         "missing": stream.told + stream.owed,
         "buckets_closed": stream.buckets,
         "buckets_waiting": rows,
