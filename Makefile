@@ -84,6 +84,12 @@ SEED ?= 1
 fuzz: dev ## random windows of four engines against the plain readings, for SECONDS from SEED (KIND of times; not part of `make test`)
 	$(BIN)/python tests/native/fuzz_windows.py --seconds $(SECONDS) --seed $(SEED) $(if $(KIND),--kind $(KIND))
 
+N ?= 100
+.PHONY: faults
+faults: dev ## the agent with the brokers, sensors and clocks there are: N runs of SEED of kills, cuts and worse; RUN repeats one
+	@deploy/make/parts.sh
+	PYTHONPATH=tests/faults:tests/couchbase $(BIN)/python -m campaign --seed $(SEED) $(if $(RUN),--run $(RUN),--runs $(N)) $(if $(BROKER),--broker $(BROKER)) $(if $(IDENTITY),--identity $(IDENTITY)) $(if $(FAMILY),--family '$(FAMILY)') $(if $(PLANT),--plant '$(PLANT)')
+
 format: dev ## rewrite the sources as ruff would have them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .

@@ -1,0 +1,183 @@
+"""The events of a run: how an agent, a broker, a disk, a clock, a share and a gateway come to harm."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import time
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from campaign import hangs, storage
+from campaign.life import Life
+
+
+class Events(Life):
+    """One method an event, called `_do_` and its name."""
+
+    async def _event(self, event: dict[str, Any]) -> None:
+        await self._ready()
+        await asyncio.sleep(event["after"])
+        await getattr(self, f"_do_{event['do']}")(event)
+
+    async def _do_kill(self, event: dict[str, Any]) -> None:
+        await self._kill()
+        await self._start()
+
+    async def _do_kill_at(self, event: dict[str, Any]) -> None:
+        await self._kill()
+        await self._start(at=event["at"])
+        assert self.agent is not None
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self.agent.ended), 0.5)
+        if self.agent.alive:
+            await self._kill()
+        else:
+            self._note_end()
+        await self._start()
+
+    async def _do_restart(self, event: dict[str, Any]) -> None:
+        await self._stop(5)
+        await self._start()
+
+    async def _do_cut(self, event: dict[str, Any]) -> None:
+        if not self.proxy.cut(event["how"], event["count"]):
+            return
+        if event["how"] in ("half", "pubacks"):
+            before, end = self.proxy.served, time.monotonic() + 0.4
+            while self.proxy.ready and self.proxy.served == before and time.monotonic() < end:
+                await asyncio.sleep(0.003)
+            if self.proxy.ready and self.proxy.served == before:
+                self.proxy.cut("rst")
+                self.proxy.cuts -= 1
+
+    async def _do_stall(self, event: dict[str, Any]) -> None:
+        self.proxy.stall()
+        await asyncio.sleep(event["seconds"])
+        if event["kill"]:
+            await self._kill()
+            self.proxy.cut("rst")
+        self.proxy.flow()
+
+    async def _do_half_open(self, event: dict[str, Any]) -> None:
+        if not self.proxy.half_open():
+            return
+        if event["kill"]:
+            await asyncio.sleep(event["seconds"])
+            await self._kill()
+        else:
+            await self._ready(12.0)  # the keepalive of these runs is 5 s, the least there is
+
+    async def _do_broker_killed_saved(self, event: dict[str, Any]) -> None:
+        saving = time.monotonic()
+        saved = await asyncio.to_thread(self.broker.save)
+        await asyncio.sleep(event["after"])
+        await self._broker_dies(saving if saved else -inf)
+
+    async def _do_broker_killed_bare(self, event: dict[str, Any]) -> None:
+        await self._broker_dies(-inf)
+
+    async def _broker_dies(self, since: float) -> None:
+        """What was published from `since` until the agent is subscribed again, the broker may have lost."""
+        self.excused.append((since, inf))
+        before = self.proxy.served
+        await asyncio.to_thread(self.broker.kill)
+        await asyncio.sleep(0.02)
+        await asyncio.to_thread(self.broker.start)
+        end = time.monotonic() + 30
+        while (self.proxy.served == before or not self.proxy.ready) and time.monotonic() < end:
+            await self._ready(0.2)
+            await asyncio.sleep(0.004)
+        self.excused[-1] = (since, time.monotonic())
+
+    async def _do_disk_full(self, event: dict[str, Any]) -> None:
+        assert self.agent is not None
+        self.disk.fill(self.agent.pid)
+        await asyncio.sleep(event["seconds"])
+        if event["kill"]:
+            await self._kill()
+        self.disk.free(self.agent.pid)
+        if not await self._ready(0.5):
+            await self._stop(10)
+            await self._start()
+
+    async def _do_read_only(self, event: dict[str, Any]) -> None:
+        await (self._kill() if event["kill"] else self._stop(5))
+        if self.disk.read_only(on=True):
+            await self._start()
+            await asyncio.sleep(event["seconds"])
+            assert self.agent is not None
+            if self.agent.alive:
+                await self._kill()
+            self.disk.read_only(on=False)
+        await self._start()
+
+    async def _do_power_cut(self, event: dict[str, Any]) -> None:
+        if not isinstance(self.disk, storage.PowerDisk):
+            return
+        self.disk.cut_power()
+        await asyncio.sleep(event["after"])
+        await self._kill()
+        self.disk.restore_power()
+        await self._start()
+
+    async def _do_clock(self, event: dict[str, Any]) -> None:
+        if self.launcher is not self.tools.faked:
+            return
+        self._set_clock(event["offset"])
+        await asyncio.sleep(event["seconds"])
+        if event["after"] > 0.02:
+            await self._kill()
+            await self._start()
+            await self._ready()
+            await asyncio.sleep(event["seconds"])
+        self._set_clock("+0")
+
+    def _set_clock(self, offset: str) -> None:
+        partial = self.folder / "clock.new"
+        partial.write_text(f"{offset}\n")
+        partial.replace(self.folder / "clock")
+
+    async def _do_share_hangs(self, event: dict[str, Any]) -> None:
+        flag = Path(f"{self.share}{hangs.FLAG}")
+        medium = self.medium if isinstance(self.medium, storage.PowerDisk) and self.medium is not self.disk else None
+        await asyncio.to_thread(medium.hang if medium else flag.touch)
+        try:
+            await asyncio.sleep(event["seconds"])
+            if event["kill"] and self.agent is not None:
+                self.agent.send(signal.SIGKILL)  # it may not end before the share goes on
+        finally:
+            await asyncio.to_thread(medium.go_on if medium else flag.unlink)
+        if event["kill"]:
+            await self._kill()
+        await self._ready()
+
+    async def _do_share_away(self, event: dict[str, Any]) -> None:
+        away = self.share.with_name("medium")
+        self.share.rename(away)
+        self.share.mkdir()
+        await asyncio.sleep(event["seconds"])
+        if event["kill"]:
+            await self._kill()
+        shutil.rmtree(self.share.with_name("bare"), ignore_errors=True)
+        self.share.rename(self.share.with_name("bare"))
+        away.rename(self.share)
+
+    async def _do_gateway_slow(self, event: dict[str, Any]) -> None:
+        assert self.gateway is not None
+        self.gateway.pause = 0.3
+        await asyncio.sleep(event["seconds"])
+        if event["kill"]:
+            await self._kill()
+        self.gateway.pause = 0.0
+
+    async def _do_gateway_lies(self, event: dict[str, Any]) -> None:
+        assert self.gateway is not None
+        self.gateway.lie = event["lie"]
+        await asyncio.sleep(event["seconds"])
+        if event["kill"]:
+            await self._kill()
+        self.gateway.lie = ""

@@ -1,0 +1,56 @@
+"""Whatever is broken on purpose, the campaign finds: each planted defect shows in the columns where it belongs."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("paho.mqtt.client", reason="the campaign needs the extra `agent`")
+from campaign import pool, storage
+from campaign.plan import Plan
+from campaign.plants import PLANTS
+
+pytestmark = [pytest.mark.faults, pytest.mark.slow]
+RUNS, JOBS = 3, 6
+
+
+def candidates(name: str) -> list[Plan]:
+    """Runs that can show the defect: few events and nothing odd beside it, on brokers that start at once."""
+    plant = PLANTS[name]
+
+    def fits(plan: Plan) -> bool:
+        return (
+            plan.kind != "rabbitmq"
+            and plan.identity not in ("bare", "constant")
+            and plant.identity in (None, plan.identity)
+            and plan.families == ((plant.family,) if plant.family else ())
+            and (name != "gap left out" or plan.habits.skip > 0)
+            and (name != "answer of the uncommitted" or plan.settings["every"] in ("200ms", "1s"))
+        )
+
+    return [pointed(replace(plan, plant=name)) for plan in pool.plans(1, RUNS, fits)]
+
+
+def pointed(plan: Plan) -> Plan:
+    """The run, killed mostly where its defect shows, and rebooting often where epochs are what it is about."""
+    habits = replace(plan.habits, reboot=0.2) if plan.identity == "epochs" else plan.habits
+    step = PLANTS[plan.plant].step
+    if not step:
+        return replace(plan, habits=habits)
+    kept = [event for event in plan.events if event["do"] not in ("kill", "kill_at", "restart")]
+    kills = [{"do": "kill_at", "at": f"{number % 3 + 1}@{step}", "after": 0.02} for number in range(8)]
+    events = [event for both in zip(kills, kept, strict=False) for event in both]
+    return replace(plan, habits=habits, events=events)
+
+
+def test_every_planted_defect_is_found() -> None:
+    """Within a few short runs each at least one shows it where it belongs."""
+    names = [name for name in PLANTS if name != "fsync left out" or storage.can_cut_power()]
+    found: set[str] = set()
+    with closing(pool.campaign([plan for name in names for plan in candidates(name)], JOBS)) as outcomes:
+        for outcome in outcomes:
+            if any(getattr(outcome.verdict, column) for column in PLANTS[outcome.plan.plant].shows):
+                found.add(outcome.plan.plant)
+    assert not [f"{name}: {PLANTS[name].says}" for name in names if name not in found]
