@@ -21,7 +21,9 @@ from sluicegate_agent.config import Config
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.handover import hand_over
 from sluicegate_agent.link import Link
+from sluicegate_agent.logs.notices import Notices
 from sluicegate_agent.messages import Message
+from sluicegate_agent.passwords import exposed_files
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.results import Results
 from sluicegate_agent.state import State
@@ -46,6 +48,7 @@ class Agent:
         self.availability = Availability(config.availability, steps)
         self.link = Link(config, state.counters, wake)
         self.results = Results(config, self.link)
+        self.notices = Notices(self.sync, self.pipeline)
         self._connection = self._confirmed = 0
         self._commit_after = 0.0
         self._refusal = ""
@@ -72,6 +75,7 @@ class Agent:
         now = time.monotonic()
         self._answer(now)
         self.sync.step(now)
+        self.notices.look()
         self.heed_availability(now)
         self._show_health(now)
 
@@ -209,6 +213,8 @@ def run(config: Config, *, drain: bool = False, idle: float | None = None) -> No
     """
     with Signals() as signals, State(config) as state:
         agent = Agent(config, state, signals.wake)
+        for warning in exposed_files(config):
+            log.warning("%s", warning)
         log.info("device %s on %s: %d streams", config.device.id, config.state.path, len(config.streams))
         while not signals.received and (idle is None or agent.idle < idle):
             agent.turn()

@@ -15,6 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from sluicegate_agent import private
+
 FILE = "agent.json"
 _LARGEST_FILE = 1 << 20
 _PAGE = 4096
@@ -73,7 +75,7 @@ def write(folder: Path, health: Mapping[str, Any]) -> None:
     text += b" " * (-len(text) % _PAGE)
     partial = folder / (FILE + ".new")
     try:
-        partial.write_bytes(text)
+        private.write(partial, text)
         partial.replace(folder / FILE)
     except OSError:
         with contextlib.suppress(OSError):

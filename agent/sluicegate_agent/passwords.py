@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.logs.secrets import hide
+from sluicegate_agent.private import exposed
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import Config
 
 _LONGEST = 4096
 
@@ -18,8 +24,23 @@ def password(table: str, file: Path | None, variable: str | None) -> str | None:
     if variable is not None:
         if variable not in os.environ:
             raise EnvironmentRefused(f"{table}.password_env: the environment has no variable {variable}")
-        return os.environ[variable]
-    return None if file is None else _first_line(f"{table}.password_file", file)
+        return hide(os.environ[variable])
+    return None if file is None else hide(_first_line(f"{table}.password_file", file))
+
+
+def exposed_files(config: Config) -> list[str]:
+    """A warning for each file with a secret that others than its owner may read."""
+    files = {
+        "mqtt.password_file": config.mqtt.password_file,
+        "mqtt.tls.key_file": config.mqtt.tls.key_file,
+        "sync.password_file": config.sync.password_file,
+        "sync.credentials_file": config.sync.credentials_file,
+    }
+    return [
+        f"{key}: others than its owner may read {path}; chmod 600 {path}"
+        for key, path in files.items()
+        if path is not None and exposed(path)
+    ]
 
 
 def _first_line(key: str, path: Path) -> str:

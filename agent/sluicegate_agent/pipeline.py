@@ -7,6 +7,7 @@ and the next one tries it again with whatever came since: memory is ahead of the
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import time
 from array import array
@@ -18,6 +19,7 @@ from sluicegate_agent import faults
 from sluicegate_agent.decode import decode
 from sluicegate_agent.doubts import Doubts, widened
 from sluicegate_agent.identity import Bare, Contents, Sequences, Verdict, kept
+from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Decoded, Message, Result, Unreadable, plain
 from sluicegate_agent.state import State
 from sluicegate_agent.state.windows import StoredWindow, forget
@@ -26,6 +28,7 @@ from sluicegate_agent.streams import Stream
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config, SourceConfig
 
+log = logging.getLogger("sluicegate.readings")
 #: A commit is due at so many readings, however few messages brought them.
 READINGS_MOST = 4_096
 #: While commits fail, so many times Receive Maximum (and READINGS_MOST) are taken into memory, then no more.
@@ -69,6 +72,7 @@ class Pipeline:
         self._since = 0.0
         self._look_for_silence, self._silence_waits, self._limits_wait = float("-inf"), False, False
         self._touched: dict[tuple[str, str], None] = {}
+        self.repeats = Repeats(log)
         self._waiting = {name: (array("d"), array("q")) for name in config.streams}
         self._heard = dict.fromkeys(state.streams, time.monotonic())
         self._close_retired()
@@ -233,6 +237,7 @@ class Pipeline:
     def _refuse(self, message: Message, arrival: int, counter: str, reason: str) -> None:
         """Count it, keep its beginning; it is acknowledged like any other."""
         self.state.counters.add(f"refused.{counter}")
+        self.repeats.tell(logging.WARNING, f"refused ({counter}) of {message.topic}", f": {reason[:200]}")
         size = message.whole or len(message.payload)
         self.state.dead_letters.add(arrival, message.topic, reason, message.payload, size)
 

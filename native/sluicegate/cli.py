@@ -20,6 +20,7 @@ EXIT_INTERRUPTED = 130
 EXTRA_OF_MODULE = {
     "paho": "agent",
     "msgspec": "agent",
+    "structlog": "agent",
     "pyspark": "cloud",
     "pyarrow": "cloud",
     "pandas": "cloud",

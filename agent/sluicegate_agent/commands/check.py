@@ -37,6 +37,7 @@ def sample_text() -> str:
 def _report(file: Path) -> None:
     from sluicegate_agent.config import load
     from sluicegate_agent.config.sharing import might_share
+    from sluicegate_agent.passwords import exposed_files
 
     config = load(file)
     streams, windows = len(config.streams), sum(len(config.windows_of(stream)) for stream in config.streams)
@@ -46,6 +47,8 @@ def _report(file: Path) -> None:
         click.echo(
             f"Note: mqtt.tls is turned off and {config.mqtt.host} is another machine: anyone between can read along."
         )
+    for warning in exposed_files(config):
+        click.echo(f"Warning: {warning}")
     for shorter, longer in might_share(config):
         click.echo(f'Note: window {shorter} could be answered from the buckets of {longer}: shares = "{longer}"')
     click.echo(f"Next: `sluicegate plan {file}` for what it costs, `sluicegate run {file}` to start.")

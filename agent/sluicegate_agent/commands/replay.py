@@ -42,10 +42,12 @@ def replay(
     if (csv_file is None) == (jsonl_file is None):
         raise click.UsageError("give one of --csv FILE and --jsonl FILE")
     from sluicegate_agent.config import load
+    from sluicegate_agent.logs.setting import set_up
     from sluicegate_agent.plan import refuse_over_budget
     from sluicegate_agent.replay import Replay, csv_payloads, jsonl_payloads, source_of
     from sluicegate_agent.state import State
 
+    set_up("warning")
     config = load(file)
     refuse_over_budget(config)
     source = source_of(config, topic)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+if TYPE_CHECKING:
+    from sluicegate_agent.logs.setting import Form
+
 LEVELS = ("debug", "info", "warning", "error")
+FORMS = ("auto", "json", "text")
 
 
 @click.command()
@@ -14,15 +19,21 @@ LEVELS = ("debug", "info", "warning", "error")
 @click.option(
     "--log", "level", type=click.Choice(LEVELS), default="info", show_default=True, help="What to tell on stderr."
 )
+@click.option(
+    "--log-format", "form", type=click.Choice(FORMS), default="auto", show_default=True,
+    help="How: auto is json where the journal listens, else text.",
+)  # fmt: skip
 @click.option("--drain", is_flag=True, help="Before ending, close open buckets and hand everything on (at most 30 s).")
 @click.option("--idle", type=click.FloatRange(min=0), metavar="SECONDS", help="End after so long without a message.")
-def run(file: Path, level: str, drain: bool, idle: float | None) -> None:
+def run(file: Path, level: str, form: Form, drain: bool, idle: float | None) -> None:
     """Run the agent of a configuration FILE until SIGTERM or Ctrl-C.
 
     Takes readings from the broker, answers the windows, keeps buckets and hands them on. A broker or a target that is
     away is waited for. A configuration whose worst case exceeds its budgets (see `plan`) is refused.
     """
-    _log_to_stderr(level)
+    from sluicegate_agent.logs.setting import set_up
+
+    set_up(level, form)
     from sluicegate_agent.config import load
     from sluicegate_agent.plan import refuse_over_budget
 
@@ -32,9 +43,3 @@ def run(file: Path, level: str, drain: bool, idle: float | None) -> None:
     from sluicegate_agent.agent import run as run_agent
 
     run_agent(config, drain=drain, idle=idle)
-
-
-def _log_to_stderr(level: str) -> None:
-    import logging
-
-    logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")

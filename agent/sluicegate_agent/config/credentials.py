@@ -9,6 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from sluicegate_agent.config.model import SyncConfig
+from sluicegate_agent.logs.secrets import hide
 
 _LARGEST = 65536
 _KEYS = ("url", "user", "password")
@@ -33,6 +34,7 @@ def read(path: Path) -> Credentials:
         raise ValueError("is not JSON: expected the file that `sluicegate cloud provision` writes") from None
     if not isinstance(found, dict) or not all(isinstance(found.get(key), str) for key in _KEYS):
         raise ValueError("expected url, user and password, as `sluicegate cloud provision` writes them")
+    hide(found["password"])
     return Credentials(*(found[key] for key in _KEYS))
 
 

@@ -15,6 +15,7 @@ from sluicegate_agent.dead_letters import DeadLetters
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lock import Lock
 from sluicegate_agent.outbox import Outbox, least_bytes
+from sluicegate_agent.private import FOLDER, make_private
 from sluicegate_agent.state.counters import Counters
 from sluicegate_agent.state.status import collect
 from sluicegate_agent.state.store import BESIDE, Store, StoreDamaged
@@ -39,12 +40,14 @@ class State:
         """
         self.config = config
         try:
-            config.state.path.mkdir(parents=True, exist_ok=True)
+            config.state.path.mkdir(mode=FOLDER, parents=True, exist_ok=True)
             self._lock = Lock(config.state.path)
+            make_private(config.state.path)  # before anything is opened: as an older version left it
         except OSError as error:
             raise EnvironmentRefused(f"[state] path {config.state.path}: {error.strerror}: {_REMEDY}") from error
         try:
             self._open_or_begin_anew()
+            make_private(config.state.path)  # what a library made
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise EnvironmentRefused(f"[state] path {config.state.path}: {error}: {_REMEDY}") from error

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sluicegate_agent import faults
+from sluicegate_agent import faults, private
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lock import StateGone
 from sluicegate_agent.state import schema
@@ -79,6 +79,7 @@ class Store:
         return self.folder / self.files[0]
 
     def _open(self) -> sqlite3.Connection:
+        private.touch(self.path)  # its log and index take its rights
         connection = connect(self.path)
         try:
             self._prepare(connection)
@@ -115,7 +116,7 @@ class Store:
     def condemn(self, reason: str) -> None:
         """Have the store set aside when it is next opened: its pages are whole and what they say is not."""
         with contextlib.suppress(OSError):
-            (self.folder / CONDEMNED).write_text(f"{reason}\n")
+            private.write(self.folder / CONDEMNED, f"{reason}\n".encode())
             sync_folder(self.folder)
 
     def _move(self, reason: str) -> None:
@@ -132,7 +133,7 @@ class Store:
             self.moved = self.folder / f"damaged-{stamp}{name.removeprefix('state')}"
             with contextlib.suppress(FileNotFoundError):
                 (self.folder / name).rename(self.moved)
-        (self.folder / f"damaged-{stamp}.txt").write_text(f"{reason}\n")
+        private.write(self.folder / f"damaged-{stamp}.txt", f"{reason}\n".encode())
         (self.folder / CONDEMNED).unlink(missing_ok=True)
         for stale in sorted({p.name[:24] for p in self.folder.glob("damaged-*")})[:-SET_ASIDE_KEPT]:
             for path in self.folder.glob(f"{stale}*"):
@@ -300,7 +301,7 @@ def _provenance(folder: Path) -> dict[str, int]:
 
 def _write_durably(path: Path, content: dict[str, int]) -> None:
     partial = path.with_suffix(".new")
-    with partial.open("w") as file:
+    with open(partial, "w", opener=private.opener) as file:
         json.dump(content, file)
         file.flush()
         os.fsync(file.fileno())

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from sluicegate_agent import private
 from sluicegate_agent.lock import place
 
 _PROC = Path("/proc")
@@ -49,6 +50,7 @@ def rescued(connection: sqlite3.Connection, path: Path, watch: Watch) -> str:
 def _copied(connection: sqlite3.Connection, path: Path, *, put_back: bool) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     spare = path.with_name(f"rescued-{time.time_ns() // 1000:016x}.db")
+    private.touch(spare)
     with contextlib.closing(sqlite3.connect(spare)) as copy:
         connection.backup(copy)
     for name in (spare, path.parent):
