@@ -266,7 +266,11 @@ class Link:
         if getattr(reason, "value", None) == TAKEN_OVER and flags.is_disconnect_packet_from_server:
             self._refusal = taken_over(client_id(self.config))
             self.counters.add("mqtt.taken_over")
-        self._ended(closed(self._stage, reason, tls=self.config.mqtt.uses_tls))
+        self._ended(self._closed(self._stage, reason))
+
+    def _closed(self, stage: Stage, reason: ReasonCode | None) -> str:
+        mqtt = self.config.mqtt
+        return closed(stage, reason, tls=mqtt.uses_tls, version_5=mqtt.version == 5)
 
     def _ended(self, reason: str = "") -> None:
         """The connection is over: say why, once, and wait before the next."""
@@ -279,7 +283,7 @@ class Link:
             delay = self._backoff.ended(time.monotonic() - self._since, messages=self._brought)
         else:
             delay = self._backoff.failed()
-        reason = told or reason or closed(stage, None, tls=self.config.mqtt.uses_tls)
+        reason = told or reason or self._closed(stage, None)
         if self._backoff.is_cut_often and not self._refusal:
             reason += suspected(client_id(self.config))
         self._refusal = ""

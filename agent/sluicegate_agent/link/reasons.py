@@ -56,10 +56,11 @@ def suspected(client_id: str) -> str:
     )
 
 
-def closed(stage: str, reason: ReasonCode | None, *, tls: bool) -> str:
+def closed(stage: str, reason: ReasonCode | None, *, tls: bool, version_5: bool) -> str:
     """What is told of a connection that ended at a `stage` (link.py) without a word of why."""
     if stage == "connecting":
-        hint = ", and does it want a client certificate (mqtt.tls.cert_file)?" if tls else "?"
+        hint = ' that knows MQTT 5 (else mqtt.version = "3.1.1")' if version_5 else ""
+        hint += ", and does it want a client certificate (mqtt.tls.cert_file)?" if tls else "?"
         return f"closed before it answered (no CONNACK); is it an MQTT broker{hint}"
     if stage == "subscribing":
         return "closed before it granted our subscriptions; do its access rules allow them?"

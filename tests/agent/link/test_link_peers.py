@@ -41,7 +41,11 @@ def garbage(connection: socket.socket) -> None:
 @pytest.mark.parametrize(
     ("serve", "said"),
     [
-        (lambda connection: None, "closed before it answered (no CONNACK); is it an MQTT broker?"),
+        (
+            lambda connection: None,
+            "closed before it answered (no CONNACK); is it an MQTT broker "
+            'that knows MQTT 5 (else mqtt.version = "3.1.1")?',
+        ),
         (garbage, ""),
         (lambda connection: connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n"), "is it an MQTT broker?"),
         (lambda connection: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "is it an MQTT broker?"),
