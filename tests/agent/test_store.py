@@ -357,5 +357,6 @@ def test_status_reads_beside_a_running_agent(tmp_path: Path) -> None:
         found = read_status(config.state.path)
         assert found["running"]
         assert found["counters"] == {"accepted": 5}
-        assert found == state.status()
+        # What is free on the disk is not ours alone, and changes between two looks.
+        assert found | {"disk_free": 0} == state.status() | {"disk_free": 0}
     assert not read_status(config.state.path)["running"]
