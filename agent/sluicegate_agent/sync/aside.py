@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 
 from sluicegate_agent.sync.contract import Document, Outcome, Target
+from sluicegate_agent.sync.pace import Pace
 
 log = logging.getLogger("sluicegate.sync")
 #: Seconds that a new `put` waits for its answer before it says that one is pending; asked again it does not wait.
@@ -25,6 +26,11 @@ class Aside:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._work: Future[Outcome] | None = None
+
+    @property
+    def pace(self) -> Pace | None:
+        """How much its link carries, where it is measured."""
+        return getattr(self.target, "pace", None)
 
     def put(self, documents: Sequence[Document]) -> Outcome:
         """The outcome of the `put` under way; begins one where there is none."""

@@ -10,6 +10,7 @@ from sluicegate_agent import faults
 from sluicegate_agent.outbox import DOCUMENT_COST, READING_COST, ROW_COST, Sealed, unpacked
 from sluicegate_agent.state import State
 from sluicegate_agent.streams import Stream, unpack_readings
+from sluicegate_agent.sync.pace import Pace
 
 #: Chunks sealed and not acknowledged, at most, and in how many of the largest all of them together have room: what is
 #: sealed cannot be merged while the target is away.
@@ -22,13 +23,19 @@ CHUNK_BYTES = 512 << 10
 class Sealer:
     """Decides which streams have a chunk due, and seals them."""
 
-    def __init__(self, state: State) -> None:
-        self.state = state
+    def __init__(self, state: State, pace: Pace | None = None) -> None:
+        """`pace`: of the link that documents go by; a slow one gets short documents."""
+        self.state, self._pace = state, pace
         config = state.config.outbox
         self.rows = config.chunk_buckets
         self.age_seconds = config.chunk_age.seconds
-        self.cost = min(CHUNK_BYTES, config.bytes // (2 * IN_FLIGHT))
+        self._cost = min(CHUNK_BYTES, config.bytes // (2 * IN_FLIGHT))
         self._since: dict[int, float] = {}
+
+    @property
+    def cost(self) -> int:
+        """About the most bytes of rows in one document, now."""
+        return self._cost if self._pace is None else min(self._cost, self._pace.bytes)
 
     def due(self, now: float, *, flush: bool) -> list[Stream]:
         """The streams with a full chunk, or rows that have waited long enough; all with rows where `flush`."""

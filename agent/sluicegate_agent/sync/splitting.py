@@ -9,8 +9,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from sluicegate.format import chunk as chunks
 from sluicegate_agent.sync.contract import Document
+
+_raw = msgspec.json.Decoder(dict[str, msgspec.Raw])
+#: Bytes of all that is no text in a document of ours: an agent's health, and numbers.
+_NESTED = 64 << 10
 
 
 def halves(document: Document) -> tuple[Document, Document] | None:
@@ -26,12 +32,18 @@ def halves(document: Document) -> tuple[Document, Document] | None:
 
 
 def content(data: bytes) -> dict[str, Any] | None:
-    """The JSON object of a document, without a database's own keys; None where it is none."""
+    """The JSON object of a document of our own or a server's, without a database's own keys; None where it is none.
+
+    What is no text has _NESTED bytes in all at most: so memory follows the length of what a peer sends, not what it
+    nests into it.
+    """
     try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
+        found = {key: bytes(raw) for key, raw in _raw.decode(data).items() if key[:1] != "_"}
+        if sum(len(raw) for raw in found.values() if raw[:1] != b'"') > _NESTED:
+            return None
+        return {key: json.loads(raw) for key, raw in found.items()}
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    return {key: value for key, value in found.items() if key[:1] != "_"} if isinstance(found, dict) else None
 
 
 def missing(document: Document, theirs: dict[str, Any] | None) -> list[Document] | None:

@@ -37,7 +37,7 @@ class Sync:
         self.every_seconds = config.sync.every.seconds
         self.target = target if target is not None else target_of(config, state.known_target())
         self.link = Link(config.sync.target if target is None else type(target).__name__)
-        self.sealer = Sealer(state)
+        self.sealer = Sealer(state, self.target.pace if isinstance(self.target, Aside) else None)
         self._pending: dict[str, int] | None = None
 
     @property

@@ -97,6 +97,15 @@ def _row(name: str, error: str, status: int | str, reason: str) -> dict[str, Any
     return {"id": name, "error": error, "status": status, "reason": reason}
 
 
+def _listed(database: Database, user: str | None, name: str) -> dict[str, Any]:
+    """A row of `_all_docs`."""
+    if name not in database.documents:
+        return {"key": name, "error": "not_found", "status": 404}
+    if not database.may_read(user, name):
+        return {"key": name, "error": "forbidden", "status": 403}
+    return {"key": name, "id": name, "value": {"rev": database.log[name][1]}}
+
+
 class StandIn:
     """A gateway of two databases, with the attributes of `SyncGateway`.
 
@@ -239,6 +248,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "POST" and rest == "_bulk_docs":
             documents = self._json(body).get("docs", [])
             return 201, [database.store(user, document, gateway.largest) for document in documents], {}
+        if self.command == "POST" and rest == "_all_docs":
+            return 200, {"rows": [_listed(database, user, name) for name in self._json(body).get("keys", [])]}, {}
         if self.server.admin and rest.startswith(("_user/", "_role/")):
             return self._principal(database, rest, body)
         if rest == "_changes":
