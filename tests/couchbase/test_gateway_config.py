@@ -108,3 +108,14 @@ def test_the_credentials_file_is_all_it_takes(tmp_path: Path) -> None:
     assert "leave it out" in problems(tmp_path, credentials_file="board-1.json", username="x")
     (tmp_path / "board-1.json").write_text("{}")
     assert "expected url, user and password" in problems(tmp_path, credentials_file="board-1.json")
+
+
+def test_a_credentials_file_of_another_target_is_named(tmp_path: Path) -> None:
+    """https:// for a replicator: the finding names the file, what stands there, and the scheme that is expected."""
+    told = {"url": "https://gateway.example:4984/telemetry", "user": "board-1", "password": "letmein"}
+    (tmp_path / "board-1.json").write_text(json.dumps(told))
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, target="couchbase-lite", credentials_file="board-1.json")
+    assert "sync.credentials_file" in str(caught.value)
+    assert "expected wss://" in str(caught.value)
+    assert "letmein" not in str(caught.value)

@@ -61,6 +61,17 @@ def replay(
         counted = {name: count - before.get(name, 0) for name, count in state.counters.as_dict().items()}
         _tell(run, readings)
         _show(run, {name: count for name, count in counted.items() if count}, as_json)
+    _refuse_if_none(readings, counted)
+
+
+def _refuse_if_none(readings: Path, counted: dict[str, int]) -> None:
+    """Raises InputRefused for a file of which no message was taken, nor known from before."""
+    from sluicegate_agent.errors import InputRefused
+
+    refused = {name: count for name, count in counted.items() if name.startswith("refused.") and count}
+    if refused and not any(counted.get(name) for name in ("accepted", "duplicates")):
+        reasons = ", ".join(f"{name} {count}" for name, count in sorted(refused.items()))
+        raise InputRefused(f"{readings}: none of its {counted.get('messages', 0)} messages was taken ({reasons})")
 
 
 def _feed(run: Replay, readings: Path, payloads: Callable[[Callable[[bytes], None]], Iterator[bytes]]) -> None:

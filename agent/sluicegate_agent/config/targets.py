@@ -34,7 +34,7 @@ def sync_problems(sync: SyncConfig) -> Iterator[Problem]:
         except ValueError as error:
             yield Problem("sync.credentials_file", str(sync.credentials_file), str(error))
             return
-        yield from _url(found)
+        yield from (_from_file(problem, sync) for problem in _url(found))
         yield from _tls(found)
         return
     for key in _OF_URLS:
@@ -42,6 +42,14 @@ def sync_problems(sync: SyncConfig) -> Iterator[Problem]:
             others = '"sync-gateway", "couchbase-lite" or "couchbase"'
             remedy = f'is not used with target = "{sync.target}": write target = {others}'
             yield Problem(f"sync.{key}", str(getattr(sync, key)), remedy)
+
+
+def _from_file(problem: Problem, sync: SyncConfig) -> Problem:
+    """A finding about the URL names the file that it stands in."""
+    if sync.credentials_file is None:
+        return problem
+    said = f": its url {problem.value}" if problem.value is not None else ": its url"
+    return Problem("sync.credentials_file", str(sync.credentials_file) + said, problem.remedy)
 
 
 def _url(sync: SyncConfig) -> Iterator[Problem]:
@@ -54,7 +62,9 @@ def _url(sync: SyncConfig) -> Iterator[Problem]:
         # None, not the URL: what stands in the file is not to be shown.
         yield Problem("sync.url", None, "has a user or password in it: use sync.username and sync.password_file")
     elif parts is None or parts.scheme not in schemes or not parts.hostname or parts.query or parts.fragment:
-        yield Problem("sync.url", sync.url, f'expected {schemes[0]}://…, such as "{example}"')
+        yield Problem(
+            "sync.url", sync.url, f'expected {schemes[0]}:// with target = "{sync.target}", such as "{example}"'
+        )
     elif sync.target in ("sync-gateway", "couchbase-lite") and not parts.path.strip("/"):
         yield Problem("sync.url", sync.url, f'lacks the name of the database: expected such as "{example}"')
     elif parts.scheme == schemes[1] and not sync.is_loopback and sync.tls.enabled is not False:

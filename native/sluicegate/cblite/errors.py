@@ -82,7 +82,12 @@ _AWAY = Ruling(Unreachable, "check address, port and network; it is tried again"
 _CERTIFICATE = Ruling(
     Untrusted, "check the pinned certificate or the roots, the server's name and this machine's clock"
 )
-_WHO = Ruling(Unauthorized, "check user name and password, and the rights the server gives that user")
+_CLOCK = Ruling(Untrusted, "its certificate is not valid by this machine's clock: set the clock, or renew it")
+_WHO = Ruling(
+    Unauthorized,
+    "check user name and password, the database's name in the address (a gateway may answer so for one that it does "
+    "not have), and the rights the server gives that user",
+)
 _ARGUMENT = Ruling(InvalidArgument, "correct what was passed")
 
 TABLE: dict[tuple[int, int], Ruling] = {
@@ -124,7 +129,8 @@ TABLE: dict[tuple[int, int], Ruling] = {
     (SQLITE, 26): _BROKEN,
     **{(NETWORK, code): _AWAY for code in (1, 2, 3, 13)},
     (NETWORK, 4): Ruling(InvalidArgument, "expected ws://host:port/database or wss://…"),
-    **{(NETWORK, code): _CERTIFICATE for code in (6, 7, 8, 9, 10, 11, 14, 15)},
+    **{(NETWORK, code): _CERTIFICATE for code in (6, 8, 9, 10, 11, 14, 15)},
+    (NETWORK, 7): _CLOCK,
     (WEBSOCKET, 401): _WHO,
     (WEBSOCKET, 403): _WHO,
     (WEBSOCKET, 404): Ruling(NotFound, "there is no such database on that server, or the document is unknown"),
