@@ -17,6 +17,7 @@ from typing import Self
 
 from sluicegate_agent import health
 from sluicegate_agent.availability import Availability, steps_of
+from sluicegate_agent.changes import asked, asked_before, retired
 from sluicegate_agent.config import Config
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.handover import hand_over
@@ -46,7 +47,7 @@ class Agent:
         self.sync = Sync(config, state)
         steps = steps_of(self.pipeline.squeezed, config.availability.floor)
         self.availability = Availability(config.availability, steps)
-        self.link = Link(config, state.counters, wake)
+        self.link = Link(config, state.counters, wake, self._remember())
         self.results = Results(config, self.link)
         self.notices = Notices(self.sync, self.pipeline)
         self._connection = self._confirmed = 0
@@ -57,6 +58,23 @@ class Agent:
         self._last_message = time.monotonic()
         # The process before may have ended between a commit and what it would have published.
         self.pipeline.answer_again()
+
+    def _remember(self) -> list[str]:
+        """Keep what this configuration asks for; the topics of earlier ones that the broker may still keep for us."""
+        connection = self.state.store.connection
+        before = asked_before(connection)
+        unsubscribed_from = retired(self.config, before)
+        now = asked(self.config) | {"retired": unsubscribed_from}
+        if now != before:
+            self.state.remember(now)
+        self._forgets = bool(unsubscribed_from)
+        return unsubscribed_from
+
+    def _forget_retired(self) -> None:
+        """The broker has confirmed that it keeps nothing more of them."""
+        if self._forgets and not self.link.retired:
+            self.state.remember(asked(self.config))
+            self._forgets = False
 
     @property
     def idle(self) -> float:
@@ -169,6 +187,7 @@ class Agent:
 
     def _show_health(self, now: float) -> None:
         state, then = self._shown
+        self._forget_retired()
         if state != self.link.state + self._refusal or now - then >= _HEALTH_EVERY:
             self._shown = (self.link.state + self._refusal, now)
             self.state.check()

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import Config
 
 
 @click.command()
@@ -13,7 +17,8 @@ import click
 def check(file: Path | None, sample: bool) -> None:
     """Check a configuration FILE, or print one to start from.
 
-    Reads the file and the certificates it names; opens no connection and creates nothing.
+    Reads the file, the certificates it names and the state, and says what of the state a start would lose: then it ends
+    with 1. Opens no connection and creates nothing.
 
     \b
       sluicegate check --sample > agent.toml
@@ -51,4 +56,22 @@ def _report(file: Path) -> None:
         click.echo(f"Warning: {warning}")
     for shorter, longer in might_share(config):
         click.echo(f'Note: window {shorter} could be answered from the buckets of {longer}: shares = "{longer}"')
+    _report_losses(config)
     click.echo(f"Next: `sluicegate plan {file}` for what it costs, `sluicegate run {file}` to start.")
+
+
+def _report_losses(config: Config) -> None:
+    from sluicegate_agent.changes import list_losses
+    from sluicegate_agent.errors import EnvironmentRefused
+
+    try:
+        lost = list_losses(config)
+    except EnvironmentRefused as error:
+        click.echo(f"Note: the state was not compared: {error}")
+        return
+    if lost:
+        click.echo(f"A start would lose some of what {config.state.path} holds:")
+        for line in lost:
+            click.echo(f"  - {line}")
+        click.echo("`sluicegate run` refuses it: change the configuration back, or start once with --accept.")
+        raise SystemExit(1)

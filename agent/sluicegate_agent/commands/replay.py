@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 @click.option("--topic", help="The source that the readings are of, where there are several.")
 @click.option("--again", is_flag=True, help="Count a file again that was counted before, from its begin.")
 @click.option("--drain", is_flag=True, help="Close open buckets and hand everything on before ending.")
+@click.option("--accept", is_flag=True, help="Go on although this configuration loses some of what the state holds.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 def replay(
     file: Path, csv_file: Path | None, jsonl_file: Path | None, topic: str | None, again: bool, drain: bool,
-    as_json: bool,
+    accept: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Take a file of readings into the state of a configuration FILE, as if they came by MQTT.
 
@@ -41,6 +42,7 @@ def replay(
     """
     if (csv_file is None) == (jsonl_file is None):
         raise click.UsageError("give one of --csv FILE and --jsonl FILE")
+    from sluicegate_agent.changes import refuse_losses
     from sluicegate_agent.config import load
     from sluicegate_agent.logs.setting import set_up
     from sluicegate_agent.plan import refuse_over_budget
@@ -50,6 +52,7 @@ def replay(
     set_up("warning")
     config = load(file)
     refuse_over_budget(config)
+    refuse_losses(config, accept=accept)
     source = source_of(config, topic)
     readings = csv_file or jsonl_file or file
     with State(config) as state:

@@ -24,21 +24,25 @@ FORMS = ("auto", "json", "text")
     help="How: auto is json where the journal listens, else text.",
 )  # fmt: skip
 @click.option("--drain", is_flag=True, help="Before ending, close open buckets and hand everything on (at most 30 s).")
+@click.option("--accept", is_flag=True, help="Start although this configuration loses some of what the state holds.")
 @click.option("--idle", type=click.FloatRange(min=0), metavar="SECONDS", help="End after so long without a message.")
-def run(file: Path, level: str, form: Form, drain: bool, idle: float | None) -> None:
+def run(file: Path, level: str, form: Form, drain: bool, accept: bool, idle: float | None) -> None:
     """Run the agent of a configuration FILE until SIGTERM or Ctrl-C.
 
     Takes readings from the broker, answers the windows, keeps buckets and hands them on. A broker or a target that is
-    away is waited for. A configuration whose worst case exceeds its budgets (see `plan`) is refused.
+    away is waited for. A configuration whose worst case exceeds its budgets (see `plan`) is refused, and so is one that
+    would throw away some of what the state holds (see `check`), unless --accept is given.
     """
     from sluicegate_agent.logs.setting import set_up
 
     set_up(level, form)
+    from sluicegate_agent.changes import refuse_losses
     from sluicegate_agent.config import load
     from sluicegate_agent.plan import refuse_over_budget
 
     config = load(file)
     refuse_over_budget(config)
+    refuse_losses(config, accept=accept)
 
     from sluicegate_agent.agent import run as run_agent
 

@@ -167,9 +167,22 @@ def _windows(config: Config) -> Iterator[Problem]:
         found = found or [*histogram_problems(window, f"window[{i}]")] if window.shares is None else found
         yield from found
         right = right and not found
+    yield from _renamed(config)
     for i, window in enumerate(config.windows, 1):
         if window.shares is not None and right:  # it is asked of the other one's window, which has to be right
             yield from shared_problems(config, window, f"window[{i}]")
+
+
+def _renamed(config: Config) -> Iterator[Problem]:
+    names, taken = {window.name for window in config.windows}, set()
+    for i, window in enumerate(config.windows, 1):
+        if window.was is None:
+            continue
+        if window.was in names or window.was in taken:
+            yield Problem(
+                f"window[{i}].was", window.was, "expected the old name of this window, which no other one has"
+            )
+        taken.add(window.was)
 
 
 def _window(window: WindowConfig, streams: tuple[str, ...], at: str) -> Iterator[Problem]:

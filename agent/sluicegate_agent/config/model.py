@@ -206,6 +206,7 @@ class WindowConfig(Table, frozen=True):
     `merge` says how room is made: whole levels, or the neighbouring pair that adds least to the bound.
     `sum_like`, `max_like` and `hop` decide where a bucket ends; without them and without `buckets` it is exact.
     `shares`: a longer window, by name, from whose buckets this one is answered; it keeps none of its own then.
+    `was`: the name it had before: what that one kept is this one's.
     """
 
     name: str
@@ -218,6 +219,7 @@ class WindowConfig(Table, frozen=True):
     max_like: MaxLikeConfig | None = None
     hop: HopConfig | None = None
     shares: str | None = None
+    was: str | None = None
 
     @property
     def aggregates(self) -> tuple[str, ...]:

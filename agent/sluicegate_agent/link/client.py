@@ -33,7 +33,7 @@ class Client(paho.Client):
     """paho's client with a receive buffer, bounded packets and a plain list (`inbox`) of messages.
 
     `why`: what ended the connection, where more is known than that it ended. `awaited`: subscriptions that wait for
-    their SUBACK.
+    their SUBACK; `left`: topics unsubscribed from that wait for their UNSUBACK.
     """
 
     def __init__(self, payload_limit: int, **options: Any) -> None:
@@ -43,7 +43,7 @@ class Client(paho.Client):
         self.inbox: list[Message] = []
         self.held = 0
         self.why = ""
-        self.awaited = 0
+        self.awaited = self.left = 0
         self._asked_keepalive: int | None = None
         self.barrier = Barrier()
         super().__init__(CallbackAPIVersion.VERSION2, manual_ack=True, reconnect_on_failure=False, **options)
@@ -57,7 +57,7 @@ class Client(paho.Client):
     def reconnect(self) -> MQTTErrorCode:
         """Connect again, with nothing left of the old connection's bytes."""
         self._drop_buffer()
-        self.why, self.awaited = "", 0
+        self.why, self.awaited, self.left = "", 0, 0
         self.barrier = Barrier()
         if self._asked_keepalive is None:
             self._asked_keepalive = self._keepalive
@@ -128,6 +128,7 @@ class Client(paho.Client):
             version_5=self._protocol == paho.MQTTv5,
             connected=self.is_connected(),
             asked=self.awaited,
+            left=self.left,
         )
         if why:
             self._refuse(f"it sent {why}; is it an MQTT broker?")

@@ -54,11 +54,15 @@ class Link:
     results_skipped.
     """
 
-    def __init__(self, config: Config, counters: Counts, wake: socket.socket | None = None) -> None:
+    def __init__(
+        self, config: Config, counters: Counts, wake: socket.socket | None = None, retired: Iterable[str] = ()
+    ) -> None:
+        """`retired`: topics that an earlier configuration had; unsubscribed from, and then the attribute is empty."""
         self.config, self.counters = config, counters
         self.state = "not connected yet"
         self.connection = 0
         self.session_present = False
+        self.retired = tuple(retired)
         self._wake = [wake] if wake else []
         self._unacknowledged: dict[int, None] = {}
         self._stage: Stage = "away"
@@ -78,6 +82,7 @@ class Link:
         self._client.on_connect = self._connected
         self._client.on_disconnect = self._disconnected
         self._client.on_subscribe = self._subscribed
+        self._client.on_unsubscribe = self._unsubscribed
 
     @property
     def connected(self) -> bool:
@@ -219,6 +224,10 @@ class Link:
         self.counters.add("mqtt.connects")
         self.state = "connected, subscribing"  # what is published from here on is not ours yet
         self._repeats.tell(logging.INFO, f"{self._place}: connected")
+        if self.retired:
+            log.warning("no longer in the configuration: unsubscribing from %s", ", ".join(self.retired))
+            client.left = len(self.retired)
+            client.unsubscribe(list(self.retired))
         self._asked = [source.subscribed for source in self.config.sources]
         if getattr(properties, "SharedSubscriptionAvailable", 1) == 0:  # asking would end the connection
             self._asked = [source.subscribed for source in self.config.sources if not source.is_shared]
@@ -246,6 +255,9 @@ class Link:
             self.state = f"connected, but the broker refused {names}"
             told = f"the broker refused our subscription to {names}: check its access rules"
             self._repeats.tell(logging.ERROR, told)
+
+    def _unsubscribed(self, client: Any, _: Any, mid: int, reasons: list[ReasonCode], properties: Any) -> None:
+        self.retired, client.left = (), 0
 
     def _judged(self, messages: list[Message]) -> list[Message]:
         """The messages without our own question; which is asked of a broker that delivers nothing from `$share/…`."""

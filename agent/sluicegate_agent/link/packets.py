@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-CONNACK, PUBLISH, PUBACK, SUBACK, PINGRESP, DISCONNECT = 0x20, 0x30, 0x40, 0x90, 0xD0, 0xE0
+CONNACK, PUBLISH, PUBACK, SUBACK, UNSUBACK, PINGRESP, DISCONNECT = 0x20, 0x30, 0x40, 0x90, 0xB0, 0xD0, 0xE0
 NAMES = {
     0x00: "reserved", 0x10: "CONNECT", CONNACK: "CONNACK", PUBLISH: "PUBLISH", PUBACK: "PUBACK", 0x50: "PUBREC",
-    0x60: "PUBREL", 0x70: "PUBCOMP", 0x80: "SUBSCRIBE", SUBACK: "SUBACK", 0xA0: "UNSUBSCRIBE", 0xB0: "UNSUBACK",
+    0x60: "PUBREL", 0x70: "PUBCOMP", 0x80: "SUBSCRIBE", SUBACK: "SUBACK", 0xA0: "UNSUBSCRIBE", UNSUBACK: "UNSUBACK",
     0xC0: "PINGREQ", PINGRESP: "PINGRESP", DISCONNECT: "DISCONNECT", 0xF0: "AUTH",
 }  # fmt: skip
 #: Room for the properties of an answer of MQTT 5: a reason as text, and what a broker tells of itself.
 PROPERTIES = 4096
 
 
-def unexpected(command: int, length: int, *, version_5: bool, connected: bool, asked: int) -> str:
+def unexpected(command: int, length: int, *, version_5: bool, connected: bool, asked: int, left: int = 0) -> str:
     """Why a packet with this first byte and length is not read; empty where it is.
 
-    `connected`: after CONNACK; `asked`: subscriptions whose SUBACK is awaited. We publish with QoS 0 and subscribe
-    once, so of sixteen kinds five are left. A PUBLISH has any length: its payload is cut while it arrives.
+    `connected`: after CONNACK; `asked`: subscriptions whose SUBACK is awaited; `left`: topics whose UNSUBACK is. We
+    publish with QoS 0 and subscribe once, so of sixteen kinds six are left. A PUBLISH has any length: its payload is
+    cut while it arrives.
     """
     kind = command & 0xF0
     if kind == PUBLISH:
@@ -24,6 +25,7 @@ def unexpected(command: int, length: int, *, version_5: bool, connected: bool, a
     name = NAMES[kind]
     properties = PROPERTIES if version_5 else 0
     longest = {CONNACK: 2 + properties, SUBACK: 2 + properties + asked, PINGRESP: 0, DISCONNECT: 1 + properties}
+    longest |= {UNSUBACK: 2 + properties + left} if left else {}
     if kind not in longest or (kind == DISCONNECT and not version_5):
         return f"a packet of type {name}, which a broker does not send us"
     if (kind != CONNACK and not connected) or (kind == SUBACK and not asked):

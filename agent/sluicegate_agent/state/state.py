@@ -148,6 +148,11 @@ class State:
         """16 hexadecimal digits that name this store, later ones sorting later."""
         return self.store.incarnation
 
+    def remember(self, asked: dict[str, Any]) -> None:
+        """Keep what the configuration asks for, to tell a later one from it; again at the next start if it fails."""
+        with contextlib.suppress(sqlite3.OperationalError), self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('asked', ?)", (json.dumps(asked),))
+
     def write_link(self, connection: sqlite3.Connection, link: dict[str, Any]) -> None:
         """Keep how the link to the target is, for `status`."""
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('link', ?)", (json.dumps(link),))

@@ -36,6 +36,31 @@ def read_status(folder: Path) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
+def looked_into(folder: Path) -> Iterator[sqlite3.Connection | None]:
+    """One snapshot of the store of a state directory, of either kind and of a version that is known; None without one.
+
+    Raises EnvironmentRefused where it cannot be read, NewerStore for one of a newer version.
+    """
+    if (folder / DATABASE).exists():
+        opened: contextlib.AbstractContextManager[sqlite3.Connection] = reading(folder / DATABASE)
+    elif (folder / BESIDE[0]).exists():
+        from sluicegate_agent.state.couchbase_lite import snapshot
+
+        opened = contextlib.closing(snapshot(folder))
+    else:
+        yield None
+        return
+    try:
+        with opened as connection:
+            found = schema.version(connection)
+            if found is not None and found > schema.VERSION:
+                raise schema.NewerStore(f"the store has schema version {found}, not {schema.VERSION}")
+            yield None if found is None else connection
+    except sqlite3.Error as error:
+        raise EnvironmentRefused(f"{folder}: the state cannot be read: {error}") from error
+
+
+@contextlib.contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """One snapshot of a store beside whoever has it open, for READ_SECONDS at most: while it lasts its log grows.
 

@@ -51,6 +51,7 @@ class StoredWindow:
     def _restored(
         self, connection: sqlite3.Connection, stream: int, config: WindowConfig
     ) -> tuple[int, sg.Window] | None:
+        _rename(connection, stream, config)
         query = "SELECT id, state FROM window WHERE stream = ? AND name = ? AND definition = ?"
         found = connection.execute(query, (stream, config.name, config.definition)).fetchone()
         if found is None:
@@ -205,6 +206,16 @@ class StoredWindow:
         self._leaves.clear()
         self._merged.clear()
         self._untidy, self.changed = self._left_untidy, False
+
+
+def _rename(connection: sqlite3.Connection, stream: int, config: WindowConfig) -> None:
+    """Take over what the window kept under the name it had before, unless there is one of its own already."""
+    if config.was is None:
+        return
+    own = connection.execute("SELECT 1 FROM window WHERE stream = ? AND name = ?", (stream, config.name)).fetchone()
+    if own is None:
+        rename = "UPDATE window SET name = ? WHERE stream = ? AND name = ?"
+        connection.execute(rename, (config.name, stream, config.was))
 
 
 def forget(connection: sqlite3.Connection, where: str, values: tuple[object, ...]) -> None:
