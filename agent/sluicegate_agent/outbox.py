@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import struct
+import zlib
 from array import array
 from collections.abc import Iterable
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
+from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import PACKED, Bucket, merge
-from sluicegate_agent.streams import SINGLES_MOST, Closed
+from sluicegate_agent.streams import SINGLES_MOST, Closed, pack_readings
 
 SEALED, REJECTED = 0, 1
 #: Bytes a row is counted with: its record as base64 in a document at worst, its key and the page's share.
@@ -153,8 +156,7 @@ class Outbox:
         """Add closed buckets of one stream, in order, inside the caller's transaction."""
         lane = self._lane(stream)
         for item in closed:
-            row = (stream, item.first, item.bucket, item.readings)
-            connection.execute("INSERT INTO outbox VALUES (?, ?, ?, ?)", row)
+            connection.execute(*row_of(stream, item))
             singles = len(item.readings) // 16 if item.readings else 0
             lane.append(item.first, item.n, singles)
             self.rows += 1
@@ -178,7 +180,10 @@ class Outbox:
         if at is None:
             return self._merge_one(connection)
         key = (stream, lane.firsts[at])
-        connection.execute("UPDATE outbox SET readings = NULL WHERE stream = ? AND first = ?", key)
+        bucket, singles, crc = connection.execute(f"{_ROW} WHERE stream = ? AND first = ?", key).fetchone()
+        sound(*key, bucket, singles, crc)
+        update = "UPDATE outbox SET readings = NULL, crc = ? WHERE stream = ? AND first = ?"
+        connection.execute(update, (check_of(*key, bucket, None), *key))
         self._cost -= lane.singles[at] * READING_COST
         self.singles_dropped += lane.singles[at]
         lane.lightened(at)
@@ -208,16 +213,17 @@ class Outbox:
             if taken and cost < 0:
                 break
             taken += 1
-        query = "SELECT bucket, readings FROM outbox WHERE stream = ? ORDER BY first LIMIT ?"
-        return connection.execute(query, (stream, taken)).fetchall()
+        query = "SELECT stream, first, bucket, readings, crc FROM outbox WHERE stream = ? ORDER BY first LIMIT ?"
+        return [sound(*row) for row in connection.execute(query, (stream, taken))]
 
     def seal(self, connection: sqlite3.Connection, stream: int, rows: int, sealed: Sealed, first: int) -> None:
         """Replace the oldest rows of a stream by the document that holds them, inside the caller's transaction."""
         lane = self._lane(stream)
         end = lane.firsts[rows] if rows < len(lane) else first + sealed.readings
         connection.execute("DELETE FROM outbox WHERE stream = ? AND first < ?", (stream, end))
-        row = (sealed.number, sealed.id, stream, first, sealed.readings, SEALED, None, sealed.document)
-        connection.execute("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        crc = zlib.crc32(sealed.document)
+        row = (sealed.number, sealed.id, stream, first, sealed.readings, SEALED, None, sealed.document, crc)
+        connection.execute("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         lane.dropped(rows)
         self._count()
         self.sealed += 1
@@ -233,6 +239,19 @@ class Outbox:
         connection.executemany("DELETE FROM chunk WHERE id = ?", [(name,) for name in ids])
         self.load_sealed(connection)
 
+    def regroup(self, connection: sqlite3.Connection, name: str) -> int:
+        """Make rows of a sealed document again, all but its first; the readings of that one."""
+        query = "SELECT stream, document FROM chunk WHERE id = ?"
+        stream, document = connection.execute(query, (name,)).fetchone()
+        connection.execute("DELETE FROM chunk WHERE id = ?", (name,))
+        chunk = chunks.decode(document)
+        for bucket, singles in zip(chunk.buckets[1:], chunk.readings[1:], strict=True):
+            few = singles is not None and bucket.n <= SINGLES_MOST
+            readings = pack_readings(*singles) if singles is not None and few else None
+            connection.execute(*row_of(stream, Closed(bucket.first, bucket.n, bucket.pack(), readings)))
+        self.load(connection)
+        return chunk.buckets[0].n
+
     def reject(self, connection: sqlite3.Connection, reasons: dict[str, str]) -> int:
         """Set chunks aside that the target refuses for good, the newest REJECTED_KEPT; the readings dropped beyond."""
         rows = [(REJECTED, reason, name) for name, reason in reasons.items()]
@@ -247,14 +266,41 @@ class Outbox:
 
 def _merge_rows(connection: sqlite3.Connection, stream: int, first: int, second: int) -> tuple[int, int]:
     """Make one row of two neighbours; its readings and how many single ones it still has."""
-    query = "SELECT bucket, readings FROM outbox WHERE stream = ? AND first = ?"
-    (a, singles_a), (b, singles_b) = (connection.execute(query, (stream, at)).fetchone() for at in (first, second))
+    query = f"{_ROW} WHERE stream = ? AND first = ?"
+    rows = (connection.execute(query, (stream, at)).fetchone() for at in (first, second))
+    (a, singles_a), (b, singles_b) = (sound(stream, at, *row) for at, row in zip((first, second), rows, strict=True))
     bucket = merge(unpacked(a), unpacked(b))
     singles = _joined(singles_a, singles_b)
-    update = "UPDATE outbox SET bucket = ?, readings = ? WHERE stream = ? AND first = ?"
-    connection.execute(update, (bucket.pack(), singles, stream, first))
+    update = "UPDATE outbox SET bucket = ?, readings = ?, crc = ? WHERE stream = ? AND first = ?"
+    packed = bucket.pack()
+    connection.execute(update, (packed, singles, check_of(stream, first, packed, singles), stream, first))
     connection.execute("DELETE FROM outbox WHERE stream = ? AND first = ?", (stream, second))
     return bucket.n, len(singles) // 16 if singles else 0
+
+
+_ROW = "SELECT bucket, readings, crc FROM outbox"
+_KEY = struct.Struct("<qq")
+
+
+def row_of(stream: int, item: Closed) -> tuple[str, tuple[object, ...]]:
+    """The statement and the values that put a closed bucket into the outbox."""
+    check = check_of(stream, item.first, item.bucket, item.readings)
+    return "INSERT INTO outbox VALUES (?, ?, ?, ?, ?)", (stream, item.first, item.bucket, item.readings, check)
+
+
+def check_of(stream: int, first: int, bucket: bytes, readings: bytes | None) -> int:
+    """A row's checksum: the pages of a store have none, and a number that a medium changed looks like any other."""
+    return zlib.crc32(readings or b"", zlib.crc32(bucket, zlib.crc32(_KEY.pack(stream, first))))
+
+
+def sound(
+    stream: int, first: int, bucket: bytes, readings: bytes | None, crc: int | None
+) -> tuple[bytes, bytes | None]:
+    """A row's bucket and readings as they were written. Raises sqlite3.DatabaseError for others; rows of an older
+    version have no checksum."""
+    if crc is not None and crc != check_of(stream, first, bucket, readings):
+        raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: stream {stream}, first {first}")
+    return bucket, readings
 
 
 def unpacked(row: bytes) -> Bucket:

@@ -352,7 +352,7 @@ class Pipeline:
 
     def _save_stream(self, connection: sqlite3.Connection, stream: Stream) -> None:
         self.state.outbox.insert(connection, stream.number, stream.closed)
-        connection.execute("UPDATE stream SET row = ? WHERE id = ?", (stream.pack(), stream.number))
+        stream.keep(connection)
         doubts = self._doubts.get(stream.name)
         if doubts and doubts.changed:
             connection.execute("INSERT OR REPLACE INTO doubtful VALUES (?, ?)", (stream.number, doubts.pack()))

@@ -41,6 +41,8 @@ class Stream:
 
     def __init__(self, number: int, name: str, readings: int, span_us: int) -> None:
         self.number, self.name = number, name
+        self.incarnation = self.key = ""
+        self.is_known = False
         self.readings, self.span_us = readings, span_us
         self.builder: Builder | None = None
         self.missing_seen = self.told = self.owed = 0
@@ -117,6 +119,17 @@ class Stream:
         """The transaction is durable: nothing is waiting."""
         self.closed.clear()
         self.changed = False
+        self.is_known = self.builder is not None
+
+    def keep(self, connection: sqlite3.Connection) -> None:
+        """Write the row, inside the caller's transaction; once, in a table of its own, what the outbox's rows rest on.
+
+        Where a medium damages the page of one of the two, the buckets that wait can still be sent.
+        """
+        connection.execute("UPDATE stream SET row = ? WHERE id = ?", (self.pack(), self.number))
+        if not self.is_known and self.builder is not None:
+            origin = (self.number, self.name, self.incarnation, self.key, self.builder.center)
+            connection.execute("INSERT OR REPLACE INTO origin VALUES (?, ?, ?, ?, ?)", origin)
 
     def pack(self) -> bytes:
         """The stream's row: counters, the builder with its open bucket, the readings of the open bucket."""

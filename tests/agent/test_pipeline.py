@@ -273,6 +273,7 @@ def content(one: Board) -> dict[str, Any]:
     """All tables but the incarnation."""
     tables = ("stream", "outbox", "window", "window_leaf", "sequence", "identity", "counter")
     found = {t: sorted(one.state.store.connection.execute(f"SELECT * FROM {t}")) for t in tables}  # noqa: S608
+    found["stream"] = [row[:3] for row in found["stream"]]
     return found | {
         "answers": [str(r) for w in one.pipeline.windows["heat"] for r in one.pipeline.answers("heat", w.name)]
     }

@@ -85,7 +85,7 @@ def test_version_1_is_migrated_with_all_it_holds(tmp_path: Path) -> None:
     old, new = Store(tmp_path / "old"), Store(tmp_path / "new")
     assert columns(old.connection) == columns(new.connection)
     assert old.incarnation == "00060a24181e4000"
-    assert old.connection.execute("SELECT * FROM outbox").fetchall() == [(7, 0, bucket, None)]
+    assert old.connection.execute("SELECT * FROM outbox").fetchall() == [(7, 0, bucket, None, None)]
     found = old.connection.execute("SELECT number, state, reason, document FROM chunk").fetchall()
     assert found == [(3, 0, None, "document")]
     assert dict(old.connection.execute("SELECT * FROM counter")) == {"accepted": 4}
@@ -102,10 +102,12 @@ def downgraded(path: Path) -> None:
     connection = sqlite3.connect(new)
     connection.executescript(VERSION_1[: VERSION_1.index("INSERT INTO")])
     connection.execute("ATTACH ? AS now", (str(path),))
-    for table in ("meta", "counter", "stream", "window", "window_leaf", "sequence", "identity", "dead_letter"):
+    connection.execute("INSERT INTO main.stream SELECT id, name, row FROM now.stream")
+    for table in ("meta", "counter", "window", "window_leaf", "sequence", "identity", "dead_letter"):
         connection.execute(f"INSERT INTO main.{table} SELECT * FROM now.{table}")  # noqa: S608
     connection.execute("INSERT INTO main.outbox SELECT stream, first, bucket FROM now.outbox")
     connection.execute("INSERT INTO main.chunk SELECT number, id, stream, first, readings, document FROM now.chunk")
+    connection.execute("DELETE FROM main.meta WHERE key NOT IN ('schema', 'incarnation', 'set_aside')")
     connection.execute("UPDATE main.meta SET value = 1 WHERE key = 'schema'")
     connection.commit()
     connection.close()

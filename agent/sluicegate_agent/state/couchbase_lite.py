@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sluicegate.cblite import (
     Collection,
@@ -36,6 +36,8 @@ NAME = "state"
 #: Rows read at once when the store is opened.
 PAGE = 256
 _ROW = "r"
+#: The last columns of a table that documents of version 3 lack, and what they are then.
+_LATER: dict[str, list[Any]] = {"stream": ["", "", 0], "outbox": [None], "chunk": [None]}
 _SAFE = re.compile(r"[a-z0-9_.]{1,64}")
 
 
@@ -96,6 +98,8 @@ class CouchbaseLiteStore(Store):
             self._name(connection)
             faults.step("store: before opening commits")
             self._commit(connection)
+        elif found is not None and found < schema.VERSION:
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (schema.VERSION,))
         meta = dict(connection.execute("SELECT key, value FROM meta"))
         if "incarnation" not in meta:
             raise sqlite3.DatabaseError("database disk image is malformed: no incarnation")
@@ -168,13 +172,15 @@ def load(database: Database, connection: sqlite3.Connection, table: Kept) -> Non
     places = ", ".join("?" for _ in table.columns)
     names = ", ".join(table.columns)
     insert = f'INSERT OR REPLACE INTO "{table.name}" ({names}) VALUES ({places})'  # noqa: S608  our own names
+    later = _LATER.get(table.name, [])
+    fewest = len(table.columns) - len(later)
     text = f"SELECT META(t).id, t.{_ROW} FROM `{table.name}` AS t WHERE META(t).id > $last"  # noqa: S608
     with database.query(f"{text} ORDER BY META(t).id LIMIT {PAGE}") as query:
         last = ""
         while page := list(query.rows(last=last)):
-            if any(not isinstance(row, list) or len(row) != len(table.columns) for _, row in page):
+            if any(not isinstance(row, list) or not fewest <= len(row) <= len(table.columns) for _, row in page):
                 raise sqlite3.DatabaseError(f"database disk image is malformed: a document of {table.name}")
-            connection.executemany(insert, [row for _, row in page])
+            connection.executemany(insert, [row + later[len(row) - fewest :] for _, row in page])
             last = str(page[-1][0])
 
 

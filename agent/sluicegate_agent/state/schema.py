@@ -5,6 +5,7 @@ Integers and little-endian records only, so a store can be read on any board. do
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Callable
 
@@ -15,14 +16,20 @@ VERSION = 4
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE stream (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, row BLOB NOT NULL);
+CREATE TABLE stream (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, row BLOB NOT NULL, incarnation TEXT NOT NULL, key TEXT NOT NULL,
+    retired INTEGER NOT NULL DEFAULT 0, UNIQUE (name, incarnation)
+);
+CREATE TABLE origin (
+    stream INTEGER PRIMARY KEY, name TEXT NOT NULL, incarnation TEXT NOT NULL, key TEXT NOT NULL, center REAL NOT NULL
+);
 CREATE TABLE outbox (
-    stream INTEGER NOT NULL, first INTEGER NOT NULL, bucket BLOB NOT NULL, readings BLOB,
+    stream INTEGER NOT NULL, first INTEGER NOT NULL, bucket BLOB NOT NULL, readings BLOB, crc INTEGER,
     PRIMARY KEY (stream, first)
 ) WITHOUT ROWID;
 CREATE TABLE chunk (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, stream INTEGER NOT NULL, first INTEGER NOT NULL,
-    readings INTEGER NOT NULL, state INTEGER NOT NULL, reason TEXT, document BLOB NOT NULL
+    readings INTEGER NOT NULL, state INTEGER NOT NULL, reason TEXT, document BLOB NOT NULL, crc INTEGER
 );
 CREATE TABLE window (
     id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, name TEXT NOT NULL, definition TEXT NOT NULL, state BLOB NOT NULL,
@@ -49,6 +56,12 @@ CREATE TABLE dead_letter (
     size INTEGER NOT NULL, payload BLOB NOT NULL
 );
 """
+
+
+_CHUNK_2 = """CREATE TABLE chunk (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, stream INTEGER NOT NULL, first INTEGER NOT NULL,
+    readings INTEGER NOT NULL, state INTEGER NOT NULL, reason TEXT, document BLOB NOT NULL
+)"""
 
 
 class NewerStore(EnvironmentRefused):
@@ -92,7 +105,7 @@ def _from_1(connection: sqlite3.Connection) -> None:
     """Version 1 kept no single readings beside a bucket, and dropped a chunk that the target refused."""
     connection.execute("ALTER TABLE outbox ADD COLUMN readings BLOB")
     connection.execute("ALTER TABLE chunk RENAME TO chunk_1")
-    connection.execute(next(s for s in TABLES.split(";") if "TABLE chunk (" in s))
+    connection.execute(_CHUNK_2)
     connection.execute(
         "INSERT INTO chunk SELECT number, id, stream, first, readings, 0, NULL, document FROM chunk_1 ORDER BY number"
     )
@@ -104,7 +117,7 @@ def _from_2(connection: sqlite3.Connection) -> None:
 
 
 def _from_3(connection: sqlite3.Connection) -> None:
-    """Version 3 knew neither doubt nor keys of documents: its rows stay and are read.
+    """Version 3 knew neither doubt nor keys, one incarnation for all streams, and no checksums of rows.
 
     Of a delivery it kept no topic: nothing is told by that of these.
     """
@@ -114,6 +127,17 @@ def _from_3(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE identity SET entries = ? WHERE source = '' AND last = ?", (longer, newest))
     for new in ("TABLE retained (", "TABLE doubtful (", "TABLE replay ("):
         connection.execute(next(s for s in TABLES.split(";") if new in s))
+    for table in ("outbox", "chunk"):
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN crc INTEGER")
+    connection.execute("ALTER TABLE stream RENAME TO stream_3")
+    for statement in TABLES.split(";"):
+        if "TABLE stream (" in statement or "TABLE origin (" in statement:
+            connection.execute(statement)
+    key = secrets.token_hex(16)
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('key', ?)", (key,))
+    incarnation = "(SELECT value FROM meta WHERE key = 'incarnation')"
+    connection.execute(f"INSERT INTO stream SELECT id, name, row, {incarnation}, ?, 0 FROM stream_3", (key,))  # noqa: S608
+    connection.execute("DROP TABLE stream_3")
 
 
 _STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1, 2: _from_2, 3: _from_3}

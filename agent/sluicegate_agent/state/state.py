@@ -7,6 +7,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,8 +18,10 @@ from sluicegate_agent.lock import Lock
 from sluicegate_agent.outbox import Outbox, least_bytes
 from sluicegate_agent.private import FOLDER, make_private
 from sluicegate_agent.state.counters import Counters
+from sluicegate_agent.state.home import home
+from sluicegate_agent.state.parting import forget_drained, new_key, part_if_copied
 from sluicegate_agent.state.status import collect
-from sluicegate_agent.state.store import BESIDE, Store, StoreDamaged
+from sluicegate_agent.state.store import BESIDE, Store, StoreDamaged, meta
 from sluicegate_agent.streams import Stream
 
 if TYPE_CHECKING:
@@ -65,37 +68,67 @@ class State:
 
     def _open(self) -> None:
         config = self.config
+        here = home(stored_at(config.state))
         self.store = open_store(config.state)
+        moved = self.store.moved
+        if here["inode"] is None or moved:  # it is new, and a copy of it may be made before its next start
+            self.store.close()
+            here = home(stored_at(config.state))
+            self.store = open_store(config.state)
         connection = self.store.connection
-        if self.store.moved:
-            log.error("%s: damaged; set aside as %s, started anew", self.store.path, self.store.moved.name)
+        if moved:
+            log.error("%s: damaged; set aside as %s, started anew", self.store.path, moved.name)
         self.counters = Counters(connection)
         self.dead_letters = DeadLetters(connection, config.dead_letters.rows, config.dead_letters.bytes_each)
         with self.store.transaction():
+            copied = part_if_copied(connection, self.store.path, here, self.store.next_incarnation)
+            copies = {"copies_noticed": int(bool(copied))}
+            self.counters.add_now(connection, copies)
+            self._identify(connection)
+            forget_drained(connection)
             self.streams = self._load_streams()
             self.outbox = Outbox(connection, config.outbox.rows, config.outbox.bytes)
+        self.counters.noted(copies)
         self._index_is_stale = False
         self._counted: dict[str, int] = {}
         self._check_budget()
         while self.outbox.is_over and self._squeezed():
             pass
 
+    def _identify(self, connection: sqlite3.Connection) -> None:
+        """The incarnation and the key of what is taken from now on; a store of an older version had no key."""
+        self.store.incarnation = str(meta(connection, "incarnation"))
+        connection.execute("INSERT OR IGNORE INTO meta VALUES ('key', ?)", (new_key(),))
+        self.key = str(meta(connection, "key"))
+        unnamed = "UPDATE stream SET incarnation = ?, key = ? WHERE key = ''"
+        connection.execute(unnamed, (self.store.incarnation, self.key))
+
     def _load_streams(self) -> dict[str, Stream]:
         """All streams of the configuration, and those that an earlier one had: what they left has still to be sent."""
         connection, bucket = self.store.connection, self.config.bucket
+        known = {name for (name,) in connection.execute("SELECT name FROM stream WHERE retired = 0")}
         for name in self.config.streams:
-            new = Stream(0, name, 1, 1).pack()
-            connection.execute("INSERT OR IGNORE INTO stream (name, row) VALUES (?, ?)", (name, new))
-        found = {}
-        for number, name, row in connection.execute("SELECT id, name, row FROM stream ORDER BY id"):
-            found[name] = Stream(number, name, bucket.readings, bucket.span)
-            found[name].restore(row)
+            if name not in known:
+                row = (name, Stream(0, name, 1, 1).pack(), self.store.incarnation, self.key)
+                connection.execute("INSERT INTO stream (name, row, incarnation, key) VALUES (?, ?, ?, ?)", row)
+        origins = {number for (number,) in connection.execute("SELECT stream FROM origin")}
+        found: dict[str, Stream] = {}
+        self.retired: list[Stream] = []
+        query = "SELECT id, name, row, incarnation, key, retired FROM stream ORDER BY id"
+        for number, name, row, incarnation, key, is_retired in connection.execute(query).fetchall():
+            stream = Stream(number, name, bucket.readings, bucket.span)
+            stream.restore(row)
+            stream.incarnation, stream.key, stream.is_known = incarnation, key, number in origins
+            if is_retired:
+                self.retired.append(stream)
+            else:
+                found[name] = stream
         return found
 
     def _check_budget(self) -> None:
         """Refuse a budget in which not even one row a stream fits."""
         outbox = self.config.outbox
-        least = least_bytes(len(self.streams))
+        least = least_bytes(len(self.streams) + len(self.retired))
         if outbox.rows < len(self.streams) or outbox.bytes < least:
             raise EnvironmentRefused(
                 f"outbox.rows = {outbox.rows}, outbox.bytes = {int(outbox.bytes)}: {len(self.streams)} streams need at "
@@ -194,6 +227,11 @@ class State:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def stored_at(config: StateConfig) -> Path:
+    """The file that [state] names: a SQLite database, or the one inside Couchbase Lite's folder."""
+    return config.path / (Store.files[0] if config.store == "sqlite" else f"{BESIDE[0]}/db.sqlite3")
 
 
 def open_store(config: StateConfig) -> Store:

@@ -133,8 +133,10 @@ def collect(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
 
 
 def _streams(connection: sqlite3.Connection) -> dict[str, Any]:
-    query = """SELECT name, stream.row, (SELECT count(*) FROM outbox WHERE outbox.stream = id), doubtful.row
-        FROM stream LEFT JOIN doubtful ON doubtful.stream = id ORDER BY id"""
+    query = """SELECT name, stream.row, (
+            SELECT count(*) FROM outbox JOIN stream AS each ON each.id = outbox.stream WHERE each.name = stream.name
+        ), doubtful.row
+        FROM stream LEFT JOIN doubtful ON doubtful.stream = id WHERE retired = 0 ORDER BY id"""
     return {name: _stream(name, row, rows, doubt) for name, row, rows, doubt in connection.execute(query)}
 
 

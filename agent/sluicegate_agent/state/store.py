@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import os
+import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -102,16 +103,23 @@ class Store:
             schema.migrate(connection, found)
         faults.step("store: before opening commits")
         connection.execute("COMMIT")
-        self.incarnation = str(_meta(connection, "incarnation"))
-        self.set_aside = int(_meta(connection, "set_aside") or 0)
+        self.incarnation = str(meta(connection, "incarnation"))
+        self.set_aside = int(meta(connection, "set_aside") or 0)
 
     def _name(self, connection: sqlite3.Connection) -> None:
         """Give the store an incarnation later than any this directory has had, even if the clock went back."""
-        before = _provenance(self.folder)
-        incarnation = f"{max(time.time_ns() // 1000, before['last'] + 1):016x}"
-        _write_durably(self.folder / PROVENANCE, {"last": int(incarnation, 16), "set_aside": before["set_aside"]})
+        incarnation = self.next_incarnation()
         connection.execute("INSERT INTO meta VALUES ('incarnation', ?)", (incarnation,))
-        connection.execute("INSERT INTO meta VALUES ('set_aside', ?)", (before["set_aside"],))
+        connection.execute("INSERT INTO meta VALUES ('key', ?)", (secrets.token_hex(16),))
+        connection.execute("INSERT INTO meta VALUES ('set_aside', ?)", (_provenance(self.folder)["set_aside"],))
+
+    def next_incarnation(self) -> str:
+        """One later than any that this directory has had, even if the clock went back."""
+        before = _provenance(self.folder)
+        least = 1 + max(before["last"], int(getattr(self, "incarnation", "0"), 16))
+        incarnation = f"{max(time.time_ns() // 1000, least):016x}"
+        _write_durably(self.folder / PROVENANCE, {"last": int(incarnation, 16), "set_aside": before["set_aside"]})
+        return incarnation
 
     def condemn(self, reason: str) -> None:
         """Have the store set aside when it is next opened: its pages are whole and what they say is not."""
@@ -285,7 +293,8 @@ def _configure(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA {setting}").fetchall()
 
 
-def _meta(connection: sqlite3.Connection, key: str) -> Any:
+def meta(connection: sqlite3.Connection, key: str) -> Any:
+    """A value of the table meta; None where there is none."""
     found = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return found[0] if found else None
 

@@ -53,6 +53,8 @@ def _copied(connection: sqlite3.Connection, path: Path, *, put_back: bool) -> st
     private.touch(spare)
     with contextlib.closing(sqlite3.connect(spare)) as copy:
         connection.backup(copy)
+        copy.execute("DELETE FROM meta WHERE key = 'home'")  # it is no copy of another's, wherever it is put
+        copy.commit()
     for name in (spare, path.parent):
         handle = os.open(name, os.O_RDONLY)
         os.fsync(handle)

@@ -31,6 +31,7 @@ class Sealer:
         self.age_seconds = config.chunk_age.seconds
         self._cost = min(CHUNK_BYTES, config.bytes // (2 * IN_FLIGHT))
         self._since: dict[int, float] = {}
+        self._begun: set[int] = set()
 
     @property
     def cost(self) -> int:
@@ -40,7 +41,7 @@ class Sealer:
     def due(self, now: float, *, flush: bool) -> list[Stream]:
         """The streams with a full chunk, or rows that have waited long enough; all with rows where `flush`."""
         found = []
-        for stream in self.state.streams.values():
+        for stream in (*self.state.retired, *self.state.streams.values()):
             lane = self.state.outbox.lanes.get(stream.number)
             if not lane:
                 self._since.pop(stream.number, None)
@@ -84,7 +85,11 @@ class Sealer:
 
     def _seal(self, connection: sqlite3.Connection, stream: Stream, health: dict[str, Any] | None) -> int:
         """Seal a stream's oldest rows; what the outbox counted them with."""
-        rows = self.state.outbox.oldest(connection, stream.number, self.rows, self.cost)
+        inherited = stream in self.state.retired
+        # A copied state's backlog goes in another cut than the original's, which uses the same ids.
+        most = 1 if inherited and stream.number not in self._begun else self.rows
+        self._begun.add(stream.number)
+        rows = self.state.outbox.oldest(connection, stream.number, most, self.cost)
         chunk = self._chunk(stream, rows, health)
         document = chunks.encode(chunk)
         faults.step("seal: encoded")
@@ -105,5 +110,5 @@ class Sealer:
         buckets = [unpacked(bucket) for bucket, _ in rows]
         readings = [unpack_readings(singles) if singles else None for _, singles in rows]
         state = self.state
-        named = (state.config.device.id, stream.name, state.incarnation, stream.builder.center)
-        return chunks.Chunk(*named, buckets, readings, health)
+        named = (state.config.device.id, stream.name, stream.incarnation or state.incarnation, stream.builder.center)
+        return chunks.Chunk(*named, buckets, readings, health, stream.key or None)

@@ -66,5 +66,5 @@ def _may_begin(theirs: dict[str, Any], mine: dict[str, Any]) -> bool:
 def _part(chunk: chunks.Chunk, begin: int, end: int) -> Document:
     named = (chunk.device, chunk.stream, chunk.incarnation, chunk.center)
     health = None if begin else chunk.health
-    part = chunks.Chunk(*named, chunk.buckets[begin:end], chunk.readings[begin:end], health)
+    part = chunks.Chunk(*named, chunk.buckets[begin:end], chunk.readings[begin:end], health, chunk.key)
     return Document(chunks.document_id(part), chunks.encode(part))

@@ -94,6 +94,9 @@ class Sync:
         outcome, sizes = self._put(target)
         if outcome.pending:
             return False
+        if inherited := self._inherited(outcome.rejected):
+            self._regroup(inherited)
+            outcome = replace(outcome, rejected={k: v for k, v in outcome.rejected.items() if k not in inherited})
         aside, crowded = parted(self.state.outbox, outcome.rejected)
         if outcome.accepted or aside:
             self._settle(replace(outcome, rejected=aside), sizes)
@@ -118,6 +121,21 @@ class Sync:
         faults.step("put: after")
         self._pending = sizes if outcome.pending else None
         return outcome, sizes
+
+    def _inherited(self, rejected: dict[str, str]) -> list[str]:
+        """Documents of what a copied state had when it was copied, whose ids the original has used in another cut."""
+        incarnations = {stream.incarnation for stream in self.state.retired}
+        return [name for name, why in rejected.items() if "other bytes" in why and name.split("::")[2] in incarnations]
+
+    def _regroup(self, names: list[str]) -> None:
+        """Their first bucket is at the target, under that id; the others go on under an id of their own."""
+        with self.state.transaction() as connection:
+            there = sum(self.state.outbox.regroup(connection, name) for name in names)
+            self.state.count(connection, {"sync.readings_there_already": there})
+        for name in names:
+            log.warning(
+                "%s: the agent that this state was copied from has sent it in another cut: the rest goes on", name
+            )
 
     def _settle(self, outcome: Outcome, sizes: dict[str, int]) -> None:
         """Forget what the target has, set aside what it refuses, and count both, in one transaction."""

@@ -1,0 +1,109 @@
+"""A copied state parts from the original: a new incarnation and a new key, and what waited keeps the old ones.
+
+Rows that were closed before the copy are the original's: sent under its incarnation and key, whoever sends them, they
+count once. What is taken from now on has names that no original can have. The open bucket's readings are in doubt: the
+original has them too and will close another bucket over them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sluicegate.format.bucket import Builder
+from sluicegate_agent.outbox import row_of
+from sluicegate_agent.state.home import differences
+from sluicegate_agent.streams import Closed, Stream, pack_readings
+
+_COPIED = (
+    "%s was copied or moved here (%s): what is read from now on has a new incarnation and key, what waited keeps the "
+    "old ones, and what was in open buckets is in doubt; agents on copies of one state need device ids of their own"
+)
+log = logging.getLogger("sluicegate.state")
+
+
+def new_key() -> str:
+    """32 hex digits that no other place has."""
+    return secrets.token_hex(16)
+
+
+def part_if_copied(
+    connection: sqlite3.Connection, path: Path, now: dict[str, Any], incarnation: Callable[[], str]
+) -> list[str]:
+    """In the caller's transaction: note where the state lives; where it was copied, part. Why it is thought a copy."""
+    found = connection.execute("SELECT value FROM meta WHERE key = 'home'").fetchone()
+    why = differences(json.loads(found[0]), now) if found is not None else []
+    if found is None or json.loads(found[0]) != now:
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('home', ?)", (json.dumps(now),))
+    if why:
+        _part(connection, incarnation(), new_key())
+        log.warning(_COPIED, path, ", ".join(why))
+    return why
+
+
+def _part(connection: sqlite3.Connection, incarnation: str, key: str) -> None:
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'incarnation'", (incarnation,))
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('key', ?)", (key,))
+    for number, name, row in connection.execute("SELECT id, name, row FROM stream WHERE retired = 0").fetchall():
+        stream = Stream(number, name, 1, 1)
+        stream.restore(row)
+        if stream.builder is None:
+            connection.execute("UPDATE stream SET incarnation = ?, key = ? WHERE id = ?", (incarnation, key, number))
+        else:
+            retire(connection, stream, incarnation, key)
+
+
+def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key: str) -> int:
+    """Leave a stream's rows to be sent as they are, and go on in a stream of its name with ordinals from 0.
+
+    The number of the new one. Its windows go on in it.
+    """
+    new = Stream(0, stream.name, 1, 1)
+    new.missing_seen, new.told, new.owed, new.source = stream.missing_seen, stream.told, stream.owed, stream.source
+    new.late, new.buckets = stream.late, stream.buckets
+    bucket, doubtful = stream.builder.bucket if stream.builder else None, None
+    if bucket is not None and bucket.n == len(stream.times):
+        new.builder = doubted(stream, bucket.gap)
+        closed = new.builder.close()
+        doubtful = Closed(closed.first, closed.n, closed.pack(), pack_readings(stream.times, stream.values))
+        new.buckets += 1
+        stream.builder = Builder(stream.builder.center, bucket.first) if stream.builder else None
+        stream.times, stream.values = stream.times[:0], stream.values[:0]
+    elif bucket is not None and stream.builder is not None:
+        closed = stream.builder.close()
+        connection.execute(*row_of(stream.number, Closed(closed.first, closed.n, closed.pack(), None)))
+    connection.execute("UPDATE stream SET retired = 1, row = ? WHERE id = ?", (stream.pack(), stream.number))
+    insert = "INSERT INTO stream (name, row, incarnation, key) VALUES (?, ?, ?, ?)"
+    number = int(connection.execute(insert, (stream.name, new.pack(), incarnation, key)).lastrowid or 0)
+    if doubtful is not None:
+        connection.execute(*row_of(number, doubtful))
+    connection.execute("UPDATE doubtful SET stream = ? WHERE stream = ?", (number, stream.number))
+    connection.execute("UPDATE window SET stream = ? WHERE stream = ?", (number, stream.number))
+    return number
+
+
+def doubted(stream: Stream, gap: int) -> Builder:
+    """A builder whose open bucket has the readings of the stream's, all of them in doubt."""
+    builder = Builder(stream.values[0])
+    for time, value in zip(stream.times, stream.values, strict=True):
+        builder.add(value, time, gap, 1)
+        gap = 0
+    return builder
+
+
+def forget_drained(connection: sqlite3.Connection) -> None:
+    """Delete retired streams of which nothing waits any more."""
+    waits = "SELECT 1 FROM {} AS held WHERE held.stream = stream.id"
+    connection.execute("DELETE FROM origin WHERE stream NOT IN (SELECT id FROM stream)")
+    connection.execute(
+        f"DELETE FROM stream WHERE retired = 1 AND NOT EXISTS ({waits.format('outbox')}) "  # noqa: S608  our own names
+        f"AND NOT EXISTS ({waits.format('chunk')})"
+    )
+
+
+__all__ = ["doubted", "forget_drained", "new_key", "part_if_copied", "retire"]
