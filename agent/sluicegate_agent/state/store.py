@@ -32,7 +32,7 @@ CACHE_KIB = 512
 WAL_PAGES = 256
 WAL_LIMIT = 2 << 20
 #: Beyond this the log is not let grow while another process reads: nothing is committed until it has ended.
-WAL_MOST = 4 << 20
+WAL_MOST = 3 << 20
 #: Seconds that a statement waits for another process: an agent that waits takes no readings.
 PATIENCE = 1.0
 _CHECKPOINT_EVERY, _CHECKPOINT_PATIENCE_MS = 1.0, 100
