@@ -156,6 +156,8 @@ class Events(Life):
         await self._ready()
 
     async def _do_share_away(self, event: dict[str, Any]) -> None:
+        if not await self._is_marked(2.0):
+            return  # an agent that has never seen the share cannot know that another folder is in its place
         away = self.share.with_name("medium")
         self.share.rename(away)
         self.share.mkdir()
@@ -165,6 +167,12 @@ class Events(Life):
         shutil.rmtree(self.share.with_name("bare"), ignore_errors=True)
         self.share.rename(self.share.with_name("bare"))
         away.rename(self.share)
+
+    async def _is_marked(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while not (marked := any(self.share.glob(".*"))) and time.monotonic() < end:
+            await asyncio.sleep(0.02)
+        return marked
 
     async def _do_gateway_slow(self, event: dict[str, Any]) -> None:
         assert self.gateway is not None

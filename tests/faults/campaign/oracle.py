@@ -14,7 +14,7 @@ from math import inf
 from typing import Any
 
 from campaign.sensor import STREAM, Message
-from sluicegate import chunks
+from sluicegate.format import chunk as chunks
 
 
 @dataclass
