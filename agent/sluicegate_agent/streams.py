@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import struct
 import sys
+import zlib
 from array import array
 from collections.abc import Callable
 from typing import NamedTuple
@@ -126,7 +127,8 @@ class Stream:
 
         Where a medium damages the page of one of the two, the buckets that wait can still be sent.
         """
-        connection.execute("UPDATE stream SET row = ? WHERE id = ?", (self.pack(), self.number))
+        row = self.pack()
+        connection.execute("UPDATE stream SET row = ?, crc = ? WHERE id = ?", (row, zlib.crc32(row), self.number))
         if not self.is_known and self.builder is not None:
             origin = (self.number, self.name, self.incarnation, self.key, self.builder.center)
             connection.execute("INSERT OR REPLACE INTO origin VALUES (?, ?, ?, ?, ?)", origin)

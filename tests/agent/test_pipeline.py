@@ -379,9 +379,17 @@ def test_damage_while_running_ends_the_agent_and_the_next_start_sets_it_aside(bo
     assert one.state.status()["stores_set_aside"] == 1
 
 
-@pytest.mark.parametrize("table", ["stream SET row", "sequence SET row", "outbox SET bucket", "identity SET entries"])
-def test_rows_that_say_nonsense_are_damage_too(board: Callable[..., Board], table: str) -> None:
-    """The pages are whole, a row is not: at most one start fails, then the store is set aside and the agent goes on."""
+@pytest.mark.parametrize(
+    ("table", "level", "heat"),
+    [
+        ("stream SET row", 40, 40),  # what was taken before waits under the old incarnation, and is known as seen
+        ("sequence SET row", 120, 80),  # numbers seen before are not known any more
+        ("outbox SET bucket", 80, 80),
+        ("identity SET entries", 80, 120),
+    ],
+)
+def test_rows_that_say_nonsense_are_damage_too(board: Callable[..., Board], table: str, level: int, heat: int) -> None:
+    """The pages are whole, a row is not: at most one start fails, then only that table is lost."""
     one = board(outbox={"rows": 10, "chunk_buckets": 4})
     for start in range(0, 40, 4):
         one.take(*batch(start))
@@ -395,7 +403,7 @@ def test_rows_that_say_nonsense_are_damage_too(board: Callable[..., Board], tabl
         except StoreDamaged:
             one.state.close()
     assert one.state.status()["stores_set_aside"] == 1
-    assert {"level": 80, "flow": 80, "heat": 80}.items() <= one.accepted().items()
+    assert {"level": level, "flow": level, "heat": heat}.items() <= one.accepted().items()
 
 
 def test_the_last_readings_of_a_silent_stream_are_handed_on(board: Callable[..., Board]) -> None:

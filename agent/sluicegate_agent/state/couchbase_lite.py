@@ -37,7 +37,7 @@ NAME = "state"
 PAGE = 256
 _ROW = "r"
 #: The last columns of a table that documents of version 3 lack, and what they are then.
-_LATER: dict[str, list[Any]] = {"stream": ["", "", 0], "outbox": [None], "chunk": [None]}
+_LATER: dict[str, list[Any]] = {"stream": ["", "", 0, None], "outbox": [None], "chunk": [None]}
 _SAFE = re.compile(r"[a-z0-9_.]{1,64}")
 
 

@@ -77,7 +77,9 @@ def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key
     elif bucket is not None and stream.builder is not None:
         closed = stream.builder.close()
         connection.execute(*row_of(stream.number, Closed(closed.first, closed.n, closed.pack(), None)))
-    connection.execute("UPDATE stream SET retired = 1, row = ? WHERE id = ?", (stream.pack(), stream.number))
+    connection.execute(
+        "UPDATE stream SET retired = 1, crc = NULL, row = ? WHERE id = ?", (stream.pack(), stream.number)
+    )
     insert = "INSERT INTO stream (name, row, incarnation, key) VALUES (?, ?, ?, ?)"
     number = int(connection.execute(insert, (stream.name, new.pack(), incarnation, key)).lastrowid or 0)
     if doubtful is not None:

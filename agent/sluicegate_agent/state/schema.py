@@ -18,7 +18,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE stream (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL, row BLOB NOT NULL, incarnation TEXT NOT NULL, key TEXT NOT NULL,
-    retired INTEGER NOT NULL DEFAULT 0, UNIQUE (name, incarnation)
+    retired INTEGER NOT NULL DEFAULT 0, crc INTEGER
 );
 CREATE TABLE origin (
     stream INTEGER PRIMARY KEY, name TEXT NOT NULL, incarnation TEXT NOT NULL, key TEXT NOT NULL, center REAL NOT NULL
@@ -136,7 +136,7 @@ def _from_3(connection: sqlite3.Connection) -> None:
     key = secrets.token_hex(16)
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('key', ?)", (key,))
     incarnation = "(SELECT value FROM meta WHERE key = 'incarnation')"
-    connection.execute(f"INSERT INTO stream SELECT id, name, row, {incarnation}, ?, 0 FROM stream_3", (key,))  # noqa: S608
+    connection.execute(f"INSERT INTO stream SELECT id, name, row, {incarnation}, ?, 0, NULL FROM stream_3", (key,))  # noqa: S608
     connection.execute("DROP TABLE stream_3")
 
 

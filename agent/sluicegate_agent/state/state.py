@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -114,8 +115,10 @@ class State:
         origins = {number for (number,) in connection.execute("SELECT stream FROM origin")}
         found: dict[str, Stream] = {}
         self.retired: list[Stream] = []
-        query = "SELECT id, name, row, incarnation, key, retired FROM stream ORDER BY id"
-        for number, name, row, incarnation, key, is_retired in connection.execute(query).fetchall():
+        query = "SELECT id, name, row, incarnation, key, retired, crc FROM stream ORDER BY id"
+        for number, name, row, incarnation, key, is_retired, crc in connection.execute(query).fetchall():
+            if crc is not None and crc != zlib.crc32(row):
+                raise sqlite3.DatabaseError(f"the row of stream {name} is malformed: its checksum is another")
             stream = Stream(number, name, bucket.readings, bucket.span)
             stream.restore(row)
             stream.incarnation, stream.key, stream.is_known = incarnation, key, number in origins

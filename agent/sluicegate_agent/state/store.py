@@ -27,6 +27,7 @@ log = logging.getLogger("sluicegate.state")
 DATABASE = "state.db"
 PROVENANCE = "incarnation.json"
 CONDEMNED = "damaged"
+SALVAGED = "salvaged.db"
 SET_ASIDE_KEPT = 2
 CACHE_KIB = 512
 WAL_PAGES = 256
@@ -137,10 +138,14 @@ class Store:
         before = _provenance(self.folder)
         before["set_aside"] += 1
         _write_durably(self.folder / PROVENANCE, before)
+        salvaged = self._salvage(before["set_aside"], reason)
         for name in self.files[1:] + self.files[:1]:
             self.moved = self.folder / f"damaged-{stamp}{name.removeprefix('state')}"
             with contextlib.suppress(FileNotFoundError):
                 (self.folder / name).rename(self.moved)
+        if salvaged.exists():
+            salvaged.rename(self.path)
+            sync_folder(self.folder)
         private.write(self.folder / f"damaged-{stamp}.txt", f"{reason}\n".encode())
         (self.folder / CONDEMNED).unlink(missing_ok=True)
         for stale in sorted({p.name[:24] for p in self.folder.glob("damaged-*")})[:-SET_ASIDE_KEPT]:
@@ -188,6 +193,29 @@ class Store:
             log.warning("%s", reason)
         if size >= WAL_MOST:
             raise sqlite3.OperationalError(reason)
+
+    def _salvage(self, set_aside: int, reason: str) -> Path:
+        """Where a new store of what is whole in the damaged one stands, if there is anything: complete, or not there.
+
+        Made again where a process ended in the middle; kept where the damaged file is set aside already.
+        """
+        salvaged = self.folder / SALVAGED
+        if not self.path.is_file():
+            return salvaged
+        from sluicegate_agent.state.salvage import salvage  # needed once in a card's life
+
+        partial = salvaged.with_suffix(".new")
+        salvaged.unlink(missing_ok=True)
+        try:
+            if salvage(self.path, partial, self.next_incarnation, set_aside, reason):
+                partial.chmod(0o600)
+                _sync_file(partial)
+                partial.rename(salvaged)
+                sync_folder(self.folder)
+        except (OSError, sqlite3.Error) as error:
+            log.error("%s: nothing could be salvaged of it: %s", self.path, error)
+        partial.unlink(missing_ok=True)
+        return salvaged
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -316,6 +344,14 @@ def _write_durably(path: Path, content: dict[str, int]) -> None:
         os.fsync(file.fileno())
     partial.replace(path)
     sync_folder(path.parent)
+
+
+def _sync_file(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def sync_folder(folder: Path) -> None:
