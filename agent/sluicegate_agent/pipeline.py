@@ -12,13 +12,17 @@ import sqlite3
 import time
 from array import array
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from sluicegate.format.bucket import LARGEST
 from sluicegate_agent import faults
 from sluicegate_agent.decode import decode
 from sluicegate_agent.doubts import Doubts, widened
-from sluicegate_agent.identity import Bare, Contents, Sequences, Verdict, kept
+from sluicegate_agent.identity import Found, Verdict
+from sluicegate_agent.identity.clock import FAR, Guard
+from sluicegate_agent.identity.identities import Identities
+from sluicegate_agent.identity.waiting import EXPLAINED, WaitingRoom
 from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Decoded, Message, Result, Unreadable, plain
 from sluicegate_agent.state import State
@@ -26,7 +30,7 @@ from sluicegate_agent.state.windows import StoredWindow, forget
 from sluicegate_agent.streams import Stream
 
 if TYPE_CHECKING:
-    from sluicegate_agent.config import Config, SourceConfig
+    from sluicegate_agent.config import Config
 
 log = logging.getLogger("sluicegate.readings")
 #: A commit is due at so many readings, however few messages brought them.
@@ -35,8 +39,6 @@ READINGS_MOST = 4_096
 BACKLOG = 2
 #: Seconds between two looks for streams that have fallen silent.
 SILENCE_LOOKED_FOR = 1.0
-#: 2024-01-01: a clock that is earlier was never set, and judges no reading.
-CLOCK_NEVER_SET = 1_704_067_200_000_000
 
 
 def now_us() -> int:
@@ -61,8 +63,13 @@ class Pipeline:
         """
         self.config, self.state, self.clock = config, state, clock
         self._sources = {source.topic: source for source in config.sources}
+        timed = sum(source.time is not None for source in config.sources)
+        self.guard = Guard(config.guard.future, clock, sources=timed)
         with state.transaction() as connection:
-            self._identify(connection)
+            self.identities = Identities(connection, config, self.note)
+            self._feed_streams(connection)
+            desk = (self.guard, self.identities.sequences, self.identities.contents, clock)
+            self.waiting_room = WaitingRoom(connection, config, self, *desk)
             self.windows = self._open_windows(connection)
         self._most = BACKLOG * config.mqtt.receive_maximum
         self._unacknowledged: list[int] = []
@@ -83,30 +90,13 @@ class Pipeline:
             )
         }
 
-    def _identify(self, connection: sqlite3.Connection) -> None:
-        """One memory of what was seen for each source, by what its messages tell of themselves."""
-        config = self.config
-        horizon = max(config.identity.horizon, config.mqtt.receive_maximum)
-        self._sequences: dict[str, Sequences] = {}
-        self._contents: dict[str, Contents] = {}
-        for source in config.sources:
-            if source.sequence is not None:
-                self._sequences[source.topic] = Sequences(connection, source.topic, horizon)
-            elif source.time is not None:
-                self._contents[source.topic] = Contents(connection, source.topic, horizon)
-        bare = {source.topic for source in config.sources if source.sequence is None and source.time is None}
-        self._bare = Bare(connection, bare, kept(config.mqtt.receive_maximum))
-        self._feed_streams(connection, horizon)
-
-    def _feed_streams(self, connection: sqlite3.Connection, horizon: int) -> None:
+    def _feed_streams(self, connection: sqlite3.Connection) -> None:
         """Tell each stream whose numbers say what it misses: what a former source's said stays with the stream."""
         for source in self.config.sources:
-            sequences = self._sequences.get(source.topic)
-            topic, missing = (source.topic, sequences.missing) if sequences else ("", 0)
+            topic = source.topic if source.sequence is not None else ""
             for stream in source.streams:
-                self.state.streams[stream].fed_by(
-                    topic, missing, lambda former: Sequences(connection, former, horizon).missing if former else 0
-                )
+                former = partial(self.identities.missing_of_former, connection)
+                self.state.streams[stream].fed_by(topic, self.identities.missing(topic), former)
 
     def _open_windows(self, connection: sqlite3.Connection) -> dict[str, list[StoredWindow]]:
         windows = {
@@ -143,7 +133,7 @@ class Pipeline:
         """Whether to commit now, in monotonic seconds: enough waits, or long enough, or a stream has fallen silent."""
         self._close_silent(now)
         if not self._messages:
-            return self._silence_waits or self._limits_wait
+            return self._silence_waits or self._limits_wait or self.waiting_room.changed
         enough = self._messages >= self.config.commit_messages or self._readings >= READINGS_MOST
         return enough or now - self._since >= self.config.commit.every.seconds
 
@@ -152,6 +142,8 @@ class Pipeline:
         if now < self._look_for_silence:
             return
         self._look_for_silence = now + SILENCE_LOOKED_FOR
+        self.waiting_room.look()
+        self.waiting_room.age()
         age = self.config.outbox.chunk_age.seconds
         silent = [name for name, heard in self._heard.items() if now - heard >= age]
         for name in silent:
@@ -165,7 +157,7 @@ class Pipeline:
         With its session the broker sends again what it does not know to be acknowledged, and that is known here.
         """
         self._unacknowledged.clear()
-        self._bare.connected(session_present=session_present)
+        self.identities.connected(session_present=session_present)
         # That a session is gone is written soon, or after a restart its messages would be held against the next one's.
         self._limits_wait |= not session_present
 
@@ -174,7 +166,7 @@ class Pipeline:
 
         `generation` counts the commits: right after `commit` it is that one's number.
         """
-        for identity in self._identities():
+        for identity in self.identities:
             identity.confirmed(generation)
 
     def accept(self, message: Message, *, is_new: bool = False) -> bool:
@@ -197,18 +189,23 @@ class Pipeline:
         arrival = self.clock()
         source = self._sources.get(message.topic)
         if source is None:
-            self._refuse(message, arrival, "unknown_topic", "no [[source]] has this topic")
+            self.refuse(message, arrival, "unknown_topic", "no [[source]] has this topic")
             return
         try:
             decoded = decode(source, message, arrival, self.config.limits)
         except Unreadable as reason:
-            self._refuse(message, arrival, "unreadable", str(reason))
+            self.refuse(message, arrival, "unreadable", str(reason))
             return
-        verdict = Verdict.NEW if is_new else self._check(source, message, decoded)
-        if verdict in (Verdict.NEW, Verdict.UNDECIDABLE):
-            self._count(message, decoded, arrival, doubt=int(verdict is Verdict.UNDECIDABLE))
+        self.waiting_room.heard(source, decoded, arrival)
+        found = Found(Verdict.NEW) if is_new else self.identities.check(source, message, decoded)
+        if found.released:
+            self.waiting_room.settle(found.released)
+        if found.verdict is Verdict.NEW:
+            self.count(message, decoded, arrival, doubt=found.doubt)
+        elif found.verdict is Verdict.WAITS:
+            self.waiting_room.hold_for_second(message, arrival)
         else:
-            self._known(message, decoded, arrival, verdict)
+            self._known(message, decoded, arrival, found.verdict)
         faults.step("accept: end")
 
     def _wait_for_commit(self, message: Message) -> None:
@@ -217,54 +214,75 @@ class Pipeline:
         self._messages += 1
         if message.qos:
             self._unacknowledged.append(message.packet_id)
-        self._bare.passed(message)
+        self.identities.bare.passed(message)
         self.state.counters.add("messages")
-
-    def _check(self, source: SourceConfig, message: Message, decoded: Decoded) -> Verdict:
-        if decoded.sequence is not None:
-            return self._sequences[source.topic].check(decoded.sequence, decoded.epoch)
-        if source.time is not None:
-            return self._contents[source.topic].check(message)
-        return self._bare.check(message)
 
     def _known(self, message: Message, decoded: Decoded, arrival: int, verdict: Verdict) -> None:
         if verdict is Verdict.DUPLICATE:
             self.state.counters.add("duplicates")
             self.state.counters.add("duplicate_readings", len(decoded.readings))
             return
-        self._refuse(message, arrival, verdict.value, f"sequence {decoded.sequence}: {_EXPLAINED[verdict]}")
+        self.refuse(message, arrival, verdict.value, f"sequence {decoded.sequence}: {EXPLAINED[verdict]}")
 
-    def _refuse(self, message: Message, arrival: int, counter: str, reason: str) -> None:
+    def note(self, counter: str, amount: int = 1) -> None:
+        """Count an event."""
+        self.state.counters.add(counter, amount)
+
+    def refuse(self, message: Message, arrival: int, counter: str, reason: str) -> None:
         """Count it, keep its beginning; it is acknowledged like any other."""
         self.state.counters.add(f"refused.{counter}")
         self.repeats.tell(logging.WARNING, f"refused ({counter}) of {message.topic}", f": {reason[:200]}")
         size = message.whole or len(message.payload)
         self.state.dead_letters.add(arrival, message.topic, reason, message.payload, size)
 
-    def _count(self, message: Message, decoded: Decoded, arrival: int, *, doubt: int) -> None:
-        """Fold the readings of a message that was never counted; with `doubt` it may be a repeat after all."""
-        sequences = self._sequences.get(message.topic)
-        missing = sequences.missing if sequences else 0
-        latest, accepted = self._latest(arrival), 0
+    @property
+    def has_room(self) -> bool:
+        """Whether the open batch takes more readings without growing beyond its bound."""
+        return self._readings < READINGS_MOST
+
+    def count(
+        self,
+        message: Message,
+        decoded: Decoded,
+        arrival: int,
+        *,
+        doubt: int,
+        after: int | None = None,
+        latest: int | None = None,
+    ) -> None:
+        """Fold the readings of a message that was never counted; with `doubt` it may be a repeat after all.
+
+        What is later than `latest` (or than the clock allows) waits for the clock; what is not later than `after` was
+        counted before.
+        """
+        missing = self.identities.missing(message.topic)
+        latest = self.guard.latest(arrival) if latest is None else latest
+        accepted = waiting = future = 0
         for stream, time_us, value in decoded.readings:
-            if time_us > latest:
-                self._refuse(
+            if after is not None and time_us <= after:
+                continue
+            if time_us > latest + FAR:
+                self.refuse(
                     message, arrival, "future", f"{stream}: time {time_us} µs is beyond the clock and guard.future"
                 )
+                future += 1
+            elif time_us > latest:
+                waiting += 1
             elif abs(value) > LARGEST:
-                self._refuse(message, arrival, "value", f"{stream}: {value!r} is too large to be summed")
+                self.refuse(message, arrival, "value", f"{stream}: {value!r} is too large to be summed")
             else:
                 self._fold(stream, time_us, value, missing, doubt)
                 accepted += 1
-        for stream, reason in decoded.refused:
-            self._refuse(message, arrival, "value", f"{stream}: {reason}")
-        self.state.counters.add("accepted", accepted)
-        self.state.counters.add("undecidable", accepted * doubt)
-        self.state.counters.add("absent", decoded.absent)
-
-    def _latest(self, arrival: int) -> int:
-        future = self.config.guard.future
-        return arrival + future if future and arrival >= CLOCK_NEVER_SET else 1 << 61
+        self.note("accepted", accepted)
+        self.note("undecidable", accepted * doubt)
+        if waiting:
+            self.waiting_room.hold_for_clock(message, arrival, latest, doubt)
+        elif future == len(decoded.readings) > 0:
+            self.waiting_room.take_back(message, decoded)
+        if after is None:
+            for stream, reason in decoded.refused:
+                self.refuse(message, arrival, "value", f"{stream}: {reason}")
+            self.note("absent", decoded.absent)
 
     def _fold(self, stream: str, time_us: int, value: float, missing: int, doubt: int) -> None:
         if doubt:
@@ -320,7 +338,7 @@ class Pipeline:
             self._save(connection)
         self._saved()
         self.generation += 1
-        for identity in self._identities():
+        for identity in self.identities:
             identity.committed(self.generation)
         acknowledged = list(dict.fromkeys(self._unacknowledged))
         self._unacknowledged.clear()
@@ -328,7 +346,8 @@ class Pipeline:
         return acknowledged
 
     def _has_changes(self) -> bool:
-        return self._messages > 0 or self._limits_wait or any(stream.changed for stream in self.state.streams.values())
+        waits = self._limits_wait or self.waiting_room.changed
+        return self._messages > 0 or waits or any(stream.changed for stream in self.state.streams.values())
 
     def _save(self, connection: sqlite3.Connection) -> None:
         state = self.state
@@ -339,8 +358,9 @@ class Pipeline:
         for window in self._all_windows():
             window.save(connection)
         faults.step("commit: windows")
-        for identity in self._identities():
+        for identity in self.identities:
             identity.save(connection)
+        self.waiting_room.save(connection)
         if self.beside:
             self.beside.save(connection)
         faults.step("commit: identities")
@@ -365,8 +385,9 @@ class Pipeline:
             doubts.changed = False
         for window in self._all_windows():
             window.saved()
-        for identity in self._identities():
+        for identity in self.identities:
             identity.saved()
+        self.waiting_room.saved()
         self.state.dead_letters.saved()
         self.state.counters.saved()
         self._messages = self._readings = 0
@@ -374,9 +395,6 @@ class Pipeline:
 
     def _all_windows(self) -> list[StoredWindow]:
         return [window for of_stream in self.windows.values() for window in of_stream]
-
-    def _identities(self) -> list[Sequences | Contents | Bare]:
-        return [*self._sequences.values(), *self._contents.values(), self._bare]
 
     # answers out
 
@@ -409,10 +427,3 @@ class Pipeline:
                 told = widened(aggregate, told, asked, size[0], doubt)
             found.append(Result(stream, name, aggregate, ordinal, time_us, *told, *size, doubt.n if doubt else 0))
         return found
-
-
-_EXPLAINED = {
-    Verdict.BEYOND_HORIZON: "older than identity.horizon, so it cannot be told whether it was counted; a sender that "
-    "begins again needs an epoch",
-    Verdict.SEQUENCE_JUMP: "too far ahead of the last one to be a loss",
-}

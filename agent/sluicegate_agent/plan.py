@@ -18,6 +18,7 @@ from sluicegate_agent.config.credentials import resolved
 from sluicegate_agent.config.questions import COUNT, build_arguments
 from sluicegate_agent.config.units import show_size
 from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.identity.identities import epochs_in_flight
 from sluicegate_agent.link import HELD, RECEIVE
 from sluicegate_agent.pipeline import BACKLOG, READINGS_MOST
 from sluicegate_agent.state import store
@@ -37,6 +38,10 @@ WINDOW_CHUNKS = 8 * 1024
 #: A histogram's rule: a sample of 256 hops, 30 block maxima, a controlled sum's limits (256 aggregates at most).
 RULE_OBJECTS = 8 * 1024
 DIGEST_OBJECTS = 160
+#: An epoch beside its ring; one of a few numbers; a message that waits beside its payload.
+EPOCH_OBJECTS = 1024
+FEW_OBJECTS = 800
+HELD_OBJECTS = 128
 #: A closed bucket, a message, a dead letter, a result on their way; JSON's objects per byte of payload ("{},{},").
 CLOSED_OBJECTS = 400
 MESSAGE_OBJECTS = 256
@@ -71,6 +76,9 @@ FRAGMENTATION = 0.10
 PAGE_FILL = 1.4
 OUTBOX_FILL = 3.0
 LETTER_ROW = 560
+EPOCH_ROW = 340
+FEW_ROW = 200
+HELD_ROW = 120
 LEAF_ROW = 32
 SHARED_ROW = 128
 #: Tables with nothing in them, and the small files beside.
@@ -340,10 +348,16 @@ def _identity(config: Config) -> Iterator[Line]:
     horizon = max(config.identity.horizon, config.mqtt.receive_maximum)
     for source in config.sources:
         if source.sequence is not None:
-            bits = (identity.EPOCHS_KEPT + 1) * (horizon // 8 + 512)
-            yield Line(f"identities of {source.topic}", 2 * bits, int(bits * PAGE_FILL))
+            numbers = (identity.EPOCHS_KEPT + 1) * (4 * horizon + EPOCH_OBJECTS)
+            rows = (identity.EPOCHS_KEPT + 1) * (-(-horizon // 64) * EPOCH_ROW + 8 * EPOCH_ROW)
+            yield Line(f"identities of {source.topic}", numbers, int(rows * PAGE_FILL))
         elif source.time is not None:
             yield _digests(f"identities of {source.topic}", horizon)
+    if any(source.sequence is not None for source in config.sources):
+        most = epochs_in_flight(config)
+        yield Line("epochs of messages on their way", most * FEW_OBJECTS, int(most * FEW_ROW * PAGE_FILL))
+    rows, size = config.held.rows, int(config.held.bytes)
+    yield Line("messages that wait to be judged", rows * HELD_OBJECTS + size, int((rows * HELD_ROW + size) * PAGE_FILL))
     if any(source.sequence is None and source.time is None for source in config.sources):
         yield _digests("deliveries that may be repeated", identity.kept(config.mqtt.receive_maximum))
 

@@ -78,7 +78,8 @@ class Stream:
             self.builder = Builder(value)
             self.missing_seen = missing
         self._close_before(time)
-        gap = max(-_GAP_MOST, min(_GAP_MOST, missing - self.missing_seen + self.owed))
+        # At most what was told is taken back: a loss from before the stream's first reading was never told.
+        gap = max(-self.told, -_GAP_MOST, min(_GAP_MOST, missing - self.missing_seen + self.owed))
         self.builder.add(value, time, gap, doubt)
         self.missing_seen, self.owed = missing, 0
         self.told += gap

@@ -53,7 +53,7 @@ class Scripted:
         self.at = NOON
         self.pipeline = Pipeline(config, state, clock=lambda: self.at)
         self.in_doubt = False
-        self.pipeline._bare.check = self._check  # type: ignore[method-assign]
+        self.pipeline.identities.bare.check = self._check  # type: ignore[method-assign]
 
     def _check(self, message: Message) -> Verdict:
         return Verdict.UNDECIDABLE if self.in_doubt else Verdict.NEW

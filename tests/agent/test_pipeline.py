@@ -17,8 +17,9 @@ from durable_agent import BARE, NOON, SECOND, SEQUENCED, bare, configured, seque
 from sluicegate.format.bucket import Bucket
 from sluicegate_agent import dead_letters, status
 from sluicegate_agent.config import Config
+from sluicegate_agent.identity.clock import CLOCK_NEVER_SET
 from sluicegate_agent.messages import Message
-from sluicegate_agent.pipeline import BACKLOG, CLOCK_NEVER_SET, Pipeline
+from sluicegate_agent.pipeline import BACKLOG, Pipeline
 from sluicegate_agent.state import State, StoreDamaged
 
 
@@ -130,9 +131,9 @@ def test_losses_are_told_by_the_next_bucket_of_each_stream(board: Callable[..., 
 def test_too_old_a_number_is_a_dead_letter(board: Callable[..., Board]) -> None:
     """Beyond the horizon it cannot be told whether it was counted: refused, counted, kept, acknowledged."""
     one = board(identity={"horizon": 50})
-    one.take(sequenced(1, 1), sequenced(100, 2))
+    one.take(sequenced(1, 1), sequenced(51, 2), sequenced(100, 2))
     assert one.take(sequenced(50, 3)) == [3]
-    assert one.accepted()["level"] == 2
+    assert one.accepted()["level"] == 3
     assert one.state.counters["refused.beyond_horizon"] == 1
     assert "identity.horizon" in one.letters()[0].reason
 
@@ -149,7 +150,7 @@ def test_too_old_a_number_is_a_dead_letter(board: Callable[..., Board]) -> None:
 )
 def test_what_cannot_count_is_kept_with_its_reason(board: Callable[..., Board], message: Message, counter: str) -> None:
     """Acknowledged, counted by reason, kept with topic, reason and first bytes; the rest of a message still counts."""
-    one = board(guard={"future": "1h"})
+    one = board(guard={"future": "1h"}, held={"rows": 0})
     assert one.take(message) == [1]
     letter = one.letters()[0]
     assert one.state.counters[f"refused.{counter}"] >= 1

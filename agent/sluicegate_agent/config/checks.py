@@ -47,6 +47,8 @@ def _ranges(config: Config) -> Iterator[Problem]:
         ("commit.every", config.commit.every, second // 1000, 600 * second, "1ms to 10min"),
         ("identity.horizon", config.identity.horizon, 1, 1 << 20, "1 to 1048576"),
         ("guard.future", config.guard.future, 0, 36500 * day, "0 (off) to 36500d"),
+        ("held.rows", config.held.rows, 0, 1 << 20, "0 (nothing waits) to 1048576"),
+        ("held.bytes", config.held.bytes, 0, 1 << 30, "0 (nothing waits) to 1GiB"),
         ("bucket.readings", config.bucket.readings, 1, 1 << 20, "1 to 1048576"),
         ("bucket.span", config.bucket.span, 1, 36500 * day, "1us to 36500d"),
         ("outbox.rows", config.outbox.rows, 4, 1 << 24, "4 to 16777216"),

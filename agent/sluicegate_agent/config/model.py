@@ -38,7 +38,7 @@ class StateConfig(Table, frozen=True):
     path: Path
     store: Literal["sqlite", "couchbase-lite"] = "sqlite"
     memory: Size = Size(48 * 2**20)
-    disk: Size = Size(80 * 2**20)
+    disk: Size = Size(96 * 2**20)
 
 
 class TlsConfig(Table, frozen=True):
@@ -99,6 +99,13 @@ class GuardConfig(Table, frozen=True):
     future: Duration = Duration(_DAY)
 
 
+class HeldConfig(Table, frozen=True):
+    """[held]: how much waits for a second message of its source, or for the board's clock; the oldest goes first."""
+
+    rows: int = 2200
+    bytes: Size = Size(256 * 2**10)
+
+
 class SourceConfig(Table, frozen=True):
     """[[source]]: one topic, how its messages are read, and the streams they feed (stream name → path of the value).
 
@@ -113,6 +120,14 @@ class SourceConfig(Table, frozen=True):
     time_format: Literal["iso8601", "s", "ms", "us"] = "iso8601"
     sequence: str | None = None
     epoch: str | None = None
+    resolution: Duration | None = None
+
+    @property
+    def clock_step(self) -> int | None:
+        """µs of a step of the sensor's clock, as told or as its format says; None: to be seen from its times."""
+        if self.resolution is None and self.time_format in ("ms", "us"):
+            return 0
+        return None if self.resolution is None else int(self.resolution)
 
     @property
     def topic(self) -> str:
@@ -355,6 +370,7 @@ class Config(Table, frozen=True):
     commit: CommitConfig = CommitConfig()
     identity: IdentityConfig = IdentityConfig()
     guard: GuardConfig = GuardConfig()
+    held: HeldConfig = HeldConfig()
     windows: tuple[WindowConfig, ...] = field(name="window", default=())
     bucket: BucketConfig = BucketConfig()
     outbox: OutboxConfig = OutboxConfig()

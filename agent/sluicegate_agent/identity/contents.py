@@ -1,14 +1,24 @@
-"""Messages with a time of their own: 128 bits of BLAKE2b over topic and payload, for the last `horizon` of them."""
+"""Messages with a time of their own: 128 bits of BLAKE2b over topic and payload, for the last `horizon` of them.
+
+A sensor whose clock is coarse may honestly say the same twice within one step of it. `resolution` is that step, 0 where
+two messages of one content and time are one; where it is not told, whole seconds until a fraction of one was seen, and
+what is taken for another reading is in doubt.
+"""
 
 from __future__ import annotations
 
 import sqlite3
+import struct
 from collections import deque
 from itertools import islice
 
 from sluicegate_agent.identity.stored import entries_of, last, save_entries
-from sluicegate_agent.identity.verdict import DIGEST, Verdict, digest_of
+from sluicegate_agent.identity.verdict import DIGEST, Found, Verdict, digest_of
 from sluicegate_agent.messages import Message
+
+_SECOND = 1_000_000
+_NEVER = -(1 << 62)
+_CLOCK = struct.Struct("<q?7x")
 
 
 class Contents:
@@ -16,29 +26,99 @@ class Contents:
 
     missing = 0
 
-    def __init__(self, connection: sqlite3.Connection, source: str, horizon: int) -> None:
-        self.source, self.horizon = source, horizon
+    def __init__(self, connection: sqlite3.Connection, source: str, horizon: int, resolution: int | None = 0) -> None:
+        self.source, self.horizon, self.resolution = source, horizon, resolution
         self._total = last(connection, source)
         self._recent: deque[bytes] = deque(islice(entries_of(connection, source, DIGEST), horizon))
         self._recent.reverse()
         self._known = set(self._recent)
         self._waiting: list[bytes] = []
+        self._erased: list[bytes] = []
+        self._newest, self._is_fine, self._changed = _NEVER, False, False
+        found = connection.execute("SELECT value FROM meta WHERE key = ?", (self._clock_name,)).fetchone()
+        if found is not None:
+            self._newest, self._is_fine = _CLOCK.unpack(found[0])
+        self._here: set[bytes] = set()
+        self._open: set[tuple[bytes, int]] = set()
 
-    def check(self, message: Message) -> Verdict:
-        """The verdict on a message, which is known from now on."""
+    @property
+    def _clock_name(self) -> str:
+        return f"clock {self.source}"
+
+    @property
+    def _step(self) -> int:
+        """µs within which a sensor may say the same twice; 0: it may not."""
+        if self.resolution is not None:
+            return self.resolution
+        return 0 if self._is_fine else _SECOND
+
+    def connected(self) -> None:
+        """A new connection: what came over the old one may come again."""
+        self._here.clear()
+        self._open.clear()
+
+    def check(self, message: Message, time: int = 0) -> Found:
+        """The verdict on a message of `time` µs, which is known from now on."""
         digest = digest_of(message)
+        self._learn(time)
+        found = self._again(message, digest, time) if digest in self._known else Found(Verdict.NEW)
+        if found.verdict is Verdict.NEW:
+            self._take(message, digest, time)
+        return found
+
+    def _again(self, message: Message, digest: bytes, time: int) -> Found:
+        """What was said before: a repeat, unless it is of the newest time, by a coarse clock, and not sent again."""
+        step = self._step
+        is_sent_again = message.dup or message.retain or (digest, message.packet_id) in self._open
+        if is_sent_again or not step or time // step < self._newest // step:
+            return Found(Verdict.DUPLICATE)
+        is_certain = self.resolution is not None and digest in self._here
+        return Found(Verdict.NEW, 0 if is_certain else 1)
+
+    def _learn(self, time: int) -> None:
+        if self.resolution is None and not self._is_fine and time % _SECOND:
+            self._is_fine = self._changed = True
+
+    def _take(self, message: Message, digest: bytes, time: int) -> None:
+        if time > self._newest:
+            self._newest, self._changed = time, True
+            self._here.clear()
+        if self._step:
+            self._here.add(digest)
+        if self._step and message.qos:
+            self._open.add((digest, message.packet_id))
         if digest in self._known:
-            return Verdict.DUPLICATE
+            return
         self._known.add(digest)
         self._recent.append(digest)
         self._waiting.append(digest)
         if len(self._recent) > self.horizon:
             self._known.discard(self._recent.popleft())
-        return Verdict.NEW
+
+    def take_back(self, message: Message) -> None:
+        """A message that was new is refused for another reason: it is new again when it comes again."""
+        digest = digest_of(message)
+        if digest in self._known:
+            self._known.remove(digest)
+            self._recent.remove(digest)
+            self._erased.append(digest)
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the batch as one row and delete those beyond the horizon, inside the caller's transaction."""
         save_entries(connection, self.source, self._total, self._waiting, self.horizon)
+        for digest in self._erased:
+            self._erase(connection, digest)
+        if self._changed:
+            clock = _CLOCK.pack(self._newest, self._is_fine)
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._clock_name, clock))
+
+    def _erase(self, connection: sqlite3.Connection, digest: bytes) -> None:
+        query = "SELECT last, entries FROM identity WHERE source = ? AND instr(entries, ?)"
+        for number, entries in connection.execute(query, (self.source, digest)).fetchall():
+            kept = [entries[at : at + DIGEST] for at in range(0, len(entries), DIGEST)]
+            kept = [bytes(DIGEST) if each == digest else each for each in kept]
+            row = (b"".join(kept), self.source, number)
+            connection.execute("UPDATE identity SET entries = ? WHERE source = ? AND last = ?", row)
 
     def committed(self, generation: int) -> None:
         """What came so far is durable with this commit, and is being acknowledged."""
@@ -47,6 +127,9 @@ class Contents:
         """The broker has taken the acknowledgements up to this commit's."""
 
     def saved(self) -> None:
-        """The transaction is durable: nothing is waiting."""
+        """The transaction is durable and its messages will be acknowledged: their packet ids are free again."""
         self._total += len(self._waiting)
         self._waiting = []
+        self._erased = []
+        self._open.clear()
+        self._changed = False

@@ -1,156 +1,440 @@
-"""A source's sequence numbers: a bitmap of the last `horizon` numbers of each of its last few epochs."""
+"""A source's sequence numbers: what was seen, and whether it begins again, wraps or jumps.
+
+A number seen with the same content is a repeat. What contradicts the numbers so far waits in the table `held` until a
+second message says which is right: the next number of the old run, or of a new one. docs/durability.md has the rules.
+"""
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-import struct
+import time as clock
+from collections.abc import Iterator
 from hashlib import blake2b
 
-from sluicegate_agent.identity.verdict import DIGEST, Verdict
+from sluicegate_agent.identity.epoch import UNKNOWN, WIDTHS, Epoch, key_of, split
+from sluicegate_agent.identity.sighting import NEAR, Sighting, confirms, is_fresh, is_later, refused, wants
+from sluicegate_agent.identity.verdict import DIGEST, Found, Released, Verdict
+
+log = logging.getLogger("sluicegate.identity")
 
 EPOCHS_KEPT = 4
+#: Messages of a source that wait for a second one; a further one decides the oldest.
+WAITING_MOST = 4
+#: Seconds that a message waits where none comes that decides it.
+RESTART_WAIT, JUMP_WAIT = 600.0, 3600.0
+#: A jump further than so many horizons is not reached soon: the next message of the old run refuses it.
+REACH = 16
 JUMP_MOST = 1 << 40
+#: Of counters that wrap.
+LAST_NUMBERS = tuple((1 << width) - 1 for width in WIDTHS)
 MISSING_MOST = 1 << 60
-_EPOCH_ROW = struct.Struct("<4sqqqqqI")
-_MAGIC = b"SGQ1"
+_LOADED = 1 << 62
+_NEW, _IN_DOUBT, _DUPLICATE = Found(Verdict.NEW), Found(Verdict.NEW, 1), Found(Verdict.DUPLICATE)
 
 
-class Epoch:
-    """The numbers seen since a source last began to count: a ring of bits for the newest `horizon` of them."""
+class Allowance:
+    """How many epochs beyond EPOCHS_KEPT a source may keep, over all sources: one for each message on its way."""
 
-    __slots__ = ("base", "bits", "changed", "high", "horizon", "missing", "order")
-
-    def __init__(self, order: int, horizon: int, first: int) -> None:
-        self.order, self.horizon = order, horizon
-        self.base = self.high = first
-        self.missing = 0
-        self.bits = bytearray((horizon + 7) // 8)
-        self._set(first)
-        self.changed = True
-
-    def check(self, number: int) -> Verdict:
-        """The verdict on `number`, which is marked as seen where it is new."""
-        if number > self.high:
-            return self._advance(number)
-        if number <= self.high - self.horizon:
-            return Verdict.BEYOND_HORIZON
-        if self._seen(number):
-            return Verdict.DUPLICATE
-        self._fill(number)
-        return Verdict.NEW
-
-    def _advance(self, number: int) -> Verdict:
-        if number - self.high > JUMP_MOST:
-            return Verdict.SEQUENCE_JUMP
-        for passed in range(max(self.high + 1, number - self.horizon + 1), number):
-            self._clear(passed)
-        self.missing += number - self.high - 1
-        self.high = number
-        self._set(number)
-        self.changed = True
-        return Verdict.NEW
-
-    def _fill(self, number: int) -> None:
-        """A late arrival: one less is missing; below the first ever seen, those between become missing."""
-        self.missing += -1 if number > self.base else self.base - number - 1
-        self.base = min(self.base, number)
-        self._set(number)
-        self.changed = True
-
-    def _seen(self, number: int) -> bool:
-        at = number % self.horizon
-        return bool(self.bits[at >> 3] >> (at & 7) & 1)
-
-    def _set(self, number: int) -> None:
-        at = number % self.horizon
-        self.bits[at >> 3] |= 1 << (at & 7)
-
-    def _clear(self, number: int) -> None:
-        at = number % self.horizon
-        self.bits[at >> 3] &= ~(1 << (at & 7)) & 0xFF
-
-    def pack(self, carried: int) -> bytes:
-        """The epoch as a row; `carried` is what the epochs forgotten before it still miss."""
-        head = (_MAGIC, self.order, self.base, self.high, self.missing, carried, self.horizon)
-        return _EPOCH_ROW.pack(*head) + bytes(self.bits)
-
-    @classmethod
-    def unpack(cls, row: bytes, horizon: int) -> tuple[Epoch, int]:
-        """The epoch of a row, its bits moved to another horizon where the setting changed; and what it carried."""
-        head = row[: _EPOCH_ROW.size].ljust(_EPOCH_ROW.size, b"\0")
-        magic, order, base, high, missing, carried, stored = _EPOCH_ROW.unpack(head)
-        if magic != _MAGIC or len(row) != _EPOCH_ROW.size + (stored + 7) // 8:
-            raise sqlite3.DatabaseError("a row of the table sequence is malformed")
-        kept = cls(order, stored, high)
-        kept.base, kept.missing, kept.bits = base, missing, bytearray(row[_EPOCH_ROW.size :])
-        return (kept if stored == horizon else kept._resized(horizon)), carried
-
-    def _resized(self, horizon: int) -> Epoch:
-        """A longer horizon cannot know what the shorter one forgot: those numbers count as seen, never twice."""
-        new = Epoch(self.order, horizon, self.high)
-        new.base, new.missing = self.base, self.missing
-        for number in range(max(0, self.high - horizon + 1), self.high):
-            if number <= self.high - self.horizon or self._seen(number):
-                new._set(number)
-        return new
+    def __init__(self, left: int) -> None:
+        self.left = left
 
 
 class Sequences:
-    """The sequence numbers of one source; its last EPOCHS_KEPT epochs are known, an older one begins afresh."""
+    """The sequence numbers of one source.
 
-    def __init__(self, connection: sqlite3.Connection, source: str, horizon: int) -> None:
+    The newest EPOCHS_KEPT epochs are known, and any of whose messages the broker may not know to be acknowledged.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        source: str,
+        horizon: int,
+        allowance: Allowance | None = None,
+        in_flight: int = 1000,
+    ) -> None:
         self.source, self.horizon = source, horizon
+        self.restarts = self.wraps = self.forgotten_early = 0
+        self._allowance = allowance or Allowance(3 * in_flight)
         self._carried = 0
-        self._epochs: dict[bytes, Epoch] = {}
-        self._forgotten: list[bytes] = []
-        rows = connection.execute("SELECT epoch, row FROM sequence WHERE source = ?", (source,)).fetchall()
-        for epoch, row in rows:
-            self._epochs[epoch], carried = Epoch.unpack(row, horizon)
+        self._chains: dict[bytes, list[Epoch]] = {}
+        self._gone: list[tuple[bytes, int]] = []
+        self._waiting: list[Sighting] = []
+        self._replay: tuple[bytes, int] = (b"", -1)
+        self._commit = self._stamp = 1
+        self._loaded_until = 3 * in_flight
+        self._more = 0
+        self._load(connection)
+
+    def _load(self, connection: sqlite3.Connection) -> None:
+        heads: dict[tuple[bytes, int], bytes] = {}
+        others: dict[tuple[bytes, int], dict[int, bytes]] = {}
+        for row_key, row in connection.execute("SELECT epoch, row FROM sequence WHERE source = ?", (self.source,)):
+            key, generation, block = split(row_key, DIGEST)
+            if block is None:
+                heads[key, generation] = row
+            else:
+                others.setdefault((key, generation), {})[block] = row
+        for (key, generation), row in sorted(heads.items()):
+            epoch, carried = Epoch.unpack(row, others.get((key, generation), {}), generation, self.horizon)
+            epoch.last = _LOADED
             self._carried = max(self._carried, carried)
+            self._chains.setdefault(key, []).append(epoch)
+        self._count_more()
 
     @property
     def missing(self) -> int:
         """Messages that the sequence numbers say exist and that have not come."""
-        return min(MISSING_MOST, self._carried + sum(epoch.missing for epoch in self._epochs.values()))
+        return max(0, min(MISSING_MOST, self._carried + sum(epoch.missing for _, epoch in self._epochs())))
 
-    def check(self, number: int, epoch: str | int | None) -> Verdict:
-        """The verdict on a number, which is marked as seen where it is new."""
+    def _epochs(self) -> Iterator[tuple[bytes, Epoch]]:
+        return ((key, epoch) for key, chain in self._chains.items() for epoch in chain)
+
+    # one message
+
+    def check(
+        self,
+        number: int,
+        epoch: str | int | None,
+        content: int = UNKNOWN,
+        time: int | None = None,
+        *,
+        comes_again: bool = True,
+    ) -> Found:
+        """The verdict on a message, which is marked as seen where it is new; `time` where it has one of its own.
+
+        `comes_again`: the broker sends it again until it is acknowledged.
+        """
+        seen = Sighting(_NO_EPOCH if epoch is None else _epoch_key(epoch), number, content, time)
+        self._stamp = self._commit if comes_again else 0
+        self._count_loaded()
+        chain = self._chains.get(seen.key)
+        if chain is None:
+            self._begin(seen, 0)
+            return Found(Verdict.NEW)
+        now = chain[-1]
+        if (width := now.wrap(number)) and self._is_wrap(now, seen):
+            return self._wrapped(now, seen, width)
+        for known in reversed(chain):
+            if known.is_repeat(number, content, timed=time is not None, fresh=is_fresh(known, seen)):
+                known.last = max(known.last, self._stamp)
+                self._replay = seen.key, number
+                return _DUPLICATE
+        if any((w.key, w.raw, w.content) == (seen.key, number, content) for w in self._waiting):
+            return _DUPLICATE
+        return self._ahead(chain, seen) if now.extended(number) > now.high else self._behind(chain, seen)
+
+    def _ahead(self, chain: list[Epoch], seen: Sighting) -> Found:
+        """Beyond the newest: the next one, some were lost, an older run's late one, or a jump."""
+        now = chain[-1]
+        number = now.extended(seen.raw)
+        for older in reversed(chain[:-1]):
+            if number - now.high > 1 and wants(older, now, seen, number - now.high):
+                self._put(older, older.extended(seen.raw), seen)
+                return Found(Verdict.NEW)
+        if now.width and seen.raw >= 1 << now.width:  # it does not wrap there, as one thought
+            if number != now.high + 1:
+                return self._jumps(now, seen, number)
+            now.width = 0
+        if number - now.high > self.horizon:
+            return self._jumps(now, seen, number)
+        if not self._waiting:
+            self._put(now, number, seen)
+            return _IN_DOUBT if self._doubt(now, number, seen) else _NEW
+        released = self._contradicted(now, seen, number)
+        self._put(now, number, seen)
+        return Found(Verdict.NEW, self._doubt(now, number, seen), (*released, *self._reached(now, seen)))
+
+    def _behind(self, chain: list[Epoch], seen: Sighting) -> Found:
+        """At or below the newest and no repeat: late, or the second sign that the source began again, or the first."""
+        now = chain[-1]
+        number = now.extended(seen.raw)
+        within = number > now.high - self.horizon
+        is_newer = is_fresh(now, seen)
+        is_hole = within and not now.content(number) and not is_newer
+        near = [w for w in self._restarting(seen.key) if confirms(w, seen, now, is_hole=is_hole)]
+        if near:
+            return self._begun_again(now, near, seen)
+        if is_hole:
+            released = self._taken(now, seen, number)
+            self._put(now, number, seen)
+            return Found(Verdict.NEW, self._doubt(now, number, seen), released)
+        if within:
+            return self._wait(seen, Verdict.SEQUENCE_CONFLICT)
+        is_known = now.first_content(number) > UNKNOWN
+        if is_newer or is_known or number < now.base:
+            return self._wait(seen, Verdict.SEQUENCE_CONFLICT if is_known else Verdict.BEYOND_HORIZON)
+        if seen.time is not None or self._goes_on(seen):
+            return Found(Verdict.BEYOND_HORIZON)
+        seen.doubt = 1
+        return self._wait(seen, Verdict.BEYOND_HORIZON)
+
+    def _goes_on(self, seen: Sighting) -> bool:
+        """Whether it goes on where repeats were: a log that is sent again, beyond what is known of it."""
+        key, last = self._replay
+        if key != seen.key or not 0 <= seen.raw - last <= NEAR:
+            return False
+        self._replay = key, seen.raw
+        return True
+
+    def _doubt(self, now: Epoch, number: int, seen: Sighting) -> int:
+        return int(seen.time is None and number < now.doubtful_below)
+
+    def _put(self, epoch: Epoch, number: int, seen: Sighting) -> None:
+        if number > epoch.high:
+            epoch.offset = number - seen.raw
+        epoch.put(number, seen.content, seen.time)
+        epoch.last = max(epoch.last, self._stamp)
+
+    # wraps
+
+    def _is_wrap(self, now: Epoch, seen: Sighting) -> bool:
+        """Whether the counter's last number was the newest, give or take a few, and this is one of its first.
+
+        What was said under the number in the lap before is a repeat, unless it has no time and comes at the very wrap.
+        """
+        if now.is_repeat(seen.raw, seen.content, timed=seen.time is not None):
+            return seen.time is None and seen.raw == 0 and now.high - now.offset in LAST_NUMBERS
+        if seen.time is not None and now.high_time is not None:
+            return seen.time >= now.high_time
+        number = seen.raw + now.offset
+        return number < now.base or now.content(number) > 0 or number <= now.high - self.horizon
+
+    def _wrapped(self, now: Epoch, seen: Sighting, width: int) -> Found:
+        doubt = int(now.is_repeat(seen.raw, seen.content, timed=False))
+        released = self._contradicted(now, seen, now.high + 1)
+        now.width = width
+        self.wraps += 1
+        log.info("source %s: its numbers wrap at 2^%d", self.source, width)
+        self._put(now, now.extended(seen.raw), seen)
+        return Found(Verdict.NEW, doubt, released)
+
+    # what waits
+
+    def _restarting(self, key: bytes) -> list[Sighting]:
+        return [w for w in self._waiting if w.key == key and w.why is not Verdict.SEQUENCE_JUMP]
+
+    def _wait(self, seen: Sighting, why: Verdict) -> Found:
+        seen.why, seen.since = why, clock.monotonic()
+        released = []
+        if len(self._waiting) >= WAITING_MOST:
+            released = [refused(self._waiting.pop(0))]
+        self._waiting.append(seen)
+        return Found(Verdict.WAITS, 0, tuple(released))
+
+    @property
+    def waiting(self) -> tuple[Verdict, int]:
+        """What the message that was just found to wait is if nothing confirms it, and its doubt if something does."""
+        return self._waiting[-1].why, self._waiting[-1].doubt
+
+    def waits(self, held: int) -> None:
+        """The message that was just found to wait has this row in the table `held`."""
+        self._waiting[-1].held = held
+
+    def told(self) -> dict[str, int]:
+        """What happened since the last call, by counter."""
+        if not (self.restarts or self.wraps or self.forgotten_early):
+            return {}
+        found = {
+            "sequence_restarts": self.restarts,
+            "sequence_wraps": self.wraps,
+            "epochs_forgotten_early": self.forgotten_early,
+        }
+        self.restarts = self.wraps = self.forgotten_early = 0
+        return {name: count for name, count in found.items() if count}
+
+    def wait_again(
+        self, held: int, why: Verdict, doubt: int, number: int, epoch: str | int | None, content: int, time: int | None
+    ) -> None:
+        """A row that waited when the agent ended."""
         key = _epoch_key(epoch)
-        known = self._epochs.get(key)
-        if known is not None:
-            return known.check(number)
-        order = 1 + max((other.order for other in self._epochs.values()), default=0)
-        self._epochs[key] = Epoch(order, self.horizon, number)
+        self._waiting.append(Sighting(key, number, content, time, why, doubt, held, clock.monotonic()))
+
+    def dropped(self, held: int) -> None:
+        """Its row made room for others: it waits no more."""
+        self._waiting = [w for w in self._waiting if w.held != held]
+
+    def _leave(self, ones: list[Sighting]) -> None:
+        self._waiting = [w for w in self._waiting if all(w is not one for one in ones)]
+
+    def _contradicted(self, now: Epoch, seen: Sighting, number: int) -> tuple[Released, ...]:
+        """The old run goes on: what looked like a new one was none, unless its time says that it came later."""
+        if number - now.high > NEAR:
+            return ()
+        wrong = [w for w in self._restarting(seen.key) if not is_later(w.time, seen.time)]
+        jumps = [w for w in self._waiting if w.key == seen.key and w.why is Verdict.SEQUENCE_JUMP]
+        wrong += [w for w in jumps if now.extended(w.raw) - now.high > REACH * self.horizon]
+        wrong += [w for w in jumps if now.extended(w.raw) == number]
+        self._leave(wrong)
+        return tuple(refused(w) for w in wrong)
+
+    def _taken(self, now: Epoch, seen: Sighting, number: int) -> tuple[Released, ...]:
+        wrong = [w for w in self._waiting if w.key == seen.key and now.extended(w.raw) == number]
+        self._leave(wrong)
+        return tuple(refused(w) for w in wrong)
+
+    def _reached(self, now: Epoch, seen: Sighting) -> Iterator[Released]:
+        """The numbers have come to a jump that waits and passed it: it was early, not wrong."""
+        for w in [w for w in self._waiting if w.key == seen.key and w.why is Verdict.SEQUENCE_JUMP]:
+            number = now.extended(w.raw)
+            if number <= now.high - NEAR:
+                self._leave([w])
+                is_hole = not now.content(number) and number > now.high - self.horizon
+                if is_hole:
+                    now.put(number, w.content, w.time)
+                yield Released(w.held, Verdict.NEW) if is_hole else refused(w)
+
+    def _jumps(self, now: Epoch, seen: Sighting, number: int) -> Found:
+        """Too far ahead for one message to be believed: the second one decides."""
+        for w in [w for w in self._waiting if w.key == seen.key and w.why is Verdict.SEQUENCE_JUMP]:
+            before = now.extended(w.raw)
+            if -NEAR <= number - before <= max(self.horizon, 2 * (before - now.high)) and number != before:
+                return self._jumped(now, w, seen)
+        return self._wait(seen, Verdict.SEQUENCE_JUMP)
+
+    def _jumped(self, now: Epoch, w: Sighting, seen: Sighting) -> Found:
+        if min(now.extended(w.raw), now.extended(seen.raw)) - now.high > JUMP_MOST:
+            return self._begun_again(now, [w], seen)
+        self._leave([w])
+        now.width = 0 if max(w.raw, seen.raw) >> max(now.width, 1) else now.width
+        for one in sorted((w, seen), key=lambda one: one.raw):
+            self._put(now, now.extended(one.raw), one)
+        return Found(Verdict.NEW, 0, (Released(w.held, Verdict.NEW),))
+
+    def _begun_again(self, now: Epoch, near: list[Sighting], seen: Sighting | None) -> Found:
+        """The source began again without saying so: an epoch of its own, in which what waited and this one count."""
+        self._leave(near)
+        ones = sorted([*near, *([seen] if seen else [])], key=lambda one: one.raw)
+        epoch = self._begin(ones[0], now.generation + 1)
+        epoch.width = now.width if not ones[-1].raw >> max(now.width, 1) else 0
+        doubtful = any(one.doubt for one in ones)
+        epoch.doubtful_below = now.high - now.offset - self.horizon + 1 if doubtful else epoch.doubtful_below
+        for one in ones[1:]:
+            if epoch.content(epoch.extended(one.raw)):  # a counter that stands still
+                epoch.mark(epoch.extended(one.raw), one.content)
+                epoch.high_time = one.time
+            else:
+                self._put(epoch, epoch.extended(one.raw), one)
+        self.restarts += 1
+        log.warning("source %s: its numbers begin again at %d, after %d", self.source, ones[0].raw, now.high)
+        released = tuple(Released(one.held, Verdict.NEW, one.doubt) for one in near)
+        return Found(Verdict.NEW, int(doubtful), released)
+
+    def due(self, now: float) -> list[Released]:
+        """What has waited for so long that nothing will decide it, at monotonic second `now`.
+
+        A run that had gone on would have said so: a beginning is believed, in doubt where no time says that it is new.
+        A jump is refused.
+        """
+        found: list[Released] = []
+        for w in list(self._waiting):
+            is_jump = w.why is Verdict.SEQUENCE_JUMP
+            if now - w.since >= (JUMP_WAIT if is_jump else RESTART_WAIT):
+                found.append(self._given_up(w) if is_jump or w.key not in self._chains else self._believed(w))
+        return found
+
+    def _given_up(self, w: Sighting) -> Released:
+        self._leave([w])
+        return refused(w)
+
+    def _believed(self, w: Sighting) -> Released:
+        last = self._chains[w.key][-1]
+        doubt = 0 if is_fresh(last, w) else 1
+        self._begun_again(last, [w], None)
+        return Released(w.held, Verdict.NEW, doubt)
+
+    def take_back(self, number: int, epoch: str | int | None, content: int) -> None:
+        """A message that was new is refused for another reason: it is new again when it comes again."""
+        for known in reversed(self._chains.get(_epoch_key(epoch), [])):
+            if known.content(known.extended(number)) == content:
+                known.take_back(known.extended(number))
+                return
+
+    # epochs
+
+    def _begin(self, seen: Sighting, generation: int) -> Epoch:
+        order = 1 + max((other.order for _, other in self._epochs()), default=0)
+        epoch = Epoch(order, self.horizon, seen.raw, generation)
+        epoch.begin(seen.content, seen.time)
+        epoch.last = max(epoch.last, self._stamp)
+        self._chains.setdefault(seen.key, []).append(epoch)
         self._forget()
-        return Verdict.NEW
-
-    def _forget(self) -> None:
-        while len(self._epochs) > EPOCHS_KEPT:
-            oldest = min(self._epochs, key=lambda key: self._epochs[key].order)
-            self._carried += self._epochs.pop(oldest).missing
-            self._forgotten.append(oldest)
-
-    def save(self, connection: sqlite3.Connection) -> None:
-        """Write the epochs that changed, inside the caller's transaction."""
-        for key in self._forgotten:
-            connection.execute("DELETE FROM sequence WHERE source = ? AND epoch = ?", (self.source, key))
-        for key, epoch in self._epochs.items():
-            if epoch.changed:
-                row = (self.source, key, epoch.pack(self._carried))
-                connection.execute("INSERT OR REPLACE INTO sequence VALUES (?, ?, ?)", row)
+        return epoch
 
     def committed(self, generation: int) -> None:
-        """What came so far is durable with this commit, and is being acknowledged."""
+        """The commit just made has this number."""
+        self._commit = generation + 1
 
     def confirmed(self, generation: int) -> None:
-        """The broker has taken the acknowledgements up to this commit's."""
+        """The broker knows the messages of commit number `generation`, and of those before, to be acknowledged."""
+        for _, epoch in self._epochs():
+            if epoch.last <= generation:
+                epoch.last = 0
+        self._forget()
+
+    def _count_loaded(self) -> None:
+        """What was on its way when the agent ended has come again before so many messages: then epochs are free."""
+        if self._loaded_until:
+            self._loaded_until -= 1
+            if not self._loaded_until:
+                for _, epoch in self._epochs():
+                    epoch.last = self._commit if epoch.last == _LOADED else epoch.last
+
+    def _forget(self) -> None:
+        """The oldest epochs go that nothing on its way belongs to; any, and counted, where there are too many."""
+        oldest = sorted(self._epochs(), key=lambda each: each[1].order)
+        beyond = oldest[: max(0, len(oldest) - EPOCHS_KEPT)]
+        for key, epoch in beyond:
+            if not epoch.last:
+                self._drop(key, epoch)
+        self._count_more()
+        for key, epoch in beyond:
+            if self._allowance.left >= 0:
+                break
+            if epoch.last:
+                self._drop(key, epoch)
+                self.forgotten_early += 1
+                self._count_more()
+
+    def _count_more(self) -> None:
+        more = max(0, sum(len(chain) for chain in self._chains.values()) - EPOCHS_KEPT)
+        self._allowance.left -= more - self._more
+        self._more = more
+
+    def _drop(self, key: bytes, epoch: Epoch) -> None:
+        self._carried += epoch.missing
+        self._chains[key].remove(epoch)
+        if not self._chains[key]:
+            del self._chains[key]
+        self._gone.append((key, epoch.generation))
+
+    # rows
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Delete the epochs that were forgotten, then write those that changed, inside the caller's transaction."""
+        for key, generation in self._gone:
+            self._delete(connection, key, generation)
+        for key, epoch in self._epochs():
+            if epoch.changed:
+                for row in epoch.rows(key, self._carried):
+                    connection.execute("INSERT OR REPLACE INTO sequence VALUES (?, ?, ?)", (self.source, *row))
+
+    def _delete(self, connection: sqlite3.Connection, key: bytes, generation: int) -> None:
+        head, blocks = key_of(key, generation), key + generation.to_bytes(4, "little")
+        delete = "DELETE FROM sequence WHERE source = ? AND (epoch = ? OR (epoch > ? AND epoch <= ?))"
+        connection.execute(delete, (self.source, head, blocks, blocks + b"\xff" * 4))
 
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""
-        self._forgotten.clear()
-        for epoch in self._epochs.values():
-            epoch.changed = False
+        self._gone.clear()
+        self._commit += 1
+        for _, epoch in self._epochs():
+            epoch.saved()
 
 
 def _epoch_key(epoch: str | int | None) -> bytes:
     return blake2b(f"{type(epoch).__name__}:{epoch}".encode(), digest_size=DIGEST).digest()
+
+
+_NO_EPOCH = _epoch_key(None)

@@ -1,25 +1,57 @@
-"""What is known of a message, and the digest it is known by."""
+"""What is known of a message, and the digests it is known by."""
 
 from __future__ import annotations
 
 from enum import Enum
 from hashlib import blake2b
+from typing import NamedTuple
 
-from sluicegate_agent.messages import Message
+from sluicegate_agent.messages import Decoded, Message
 
 DIGEST = 16
 
 
 class Verdict(Enum):
-    """What is known of a message; all but NEW and UNDECIDABLE are refused, each with its own counter."""
+    """What is known of a message.
+
+    NEW and UNDECIDABLE count, WAITS is decided by a later one, the others are refused, each with its own counter.
+    """
 
     NEW = "new"
     UNDECIDABLE = "undecidable"
+    WAITS = "waits"
     DUPLICATE = "duplicate"
     BEYOND_HORIZON = "beyond_horizon"
+    SEQUENCE_CONFLICT = "sequence_conflict"
     SEQUENCE_JUMP = "sequence_jump"
+
+
+class Released(NamedTuple):
+    """A message that waited under `number` in the table `held`, and what it turned out to be."""
+
+    number: int
+    verdict: Verdict
+    doubt: int = 0
+
+
+class Found(NamedTuple):
+    """The verdict on a message, 1 where it cannot be told from a repeat, and what waited and is decided by it."""
+
+    verdict: Verdict
+    doubt: int = 0
+    released: tuple[Released, ...] = ()
 
 
 def digest_of(message: Message) -> bytes:
     """128 bits over topic and payload; the lengths are unambiguous because no topic contains a zero byte."""
     return blake2b(message.topic.encode() + b"\0" + message.payload, digest_size=DIGEST).digest()
+
+
+def content_of(message: Message, decoded: Decoded, *, timed: bool) -> int:
+    """Four bytes of what a numbered message says, at least 2.
+
+    Its time and readings where it has a time of its own: what a gateway adds to the same reading is no other reading.
+    Else its payload.
+    """
+    said = repr((decoded.time_us, decoded.readings)).encode() if timed and decoded.readings else message.payload
+    return max(2, int.from_bytes(blake2b(said, digest_size=4).digest(), "little"))

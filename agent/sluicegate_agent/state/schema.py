@@ -51,6 +51,10 @@ CREATE TABLE replay (
     id INTEGER PRIMARY KEY, topic TEXT NOT NULL, bytes INTEGER NOT NULL, digest BLOB NOT NULL, lines INTEGER NOT NULL,
     done INTEGER NOT NULL
 );
+CREATE TABLE held (
+    number INTEGER PRIMARY KEY, why TEXT NOT NULL, doubt INTEGER NOT NULL, arrival_us INTEGER NOT NULL,
+    counted_to INTEGER NOT NULL, topic TEXT NOT NULL, payload BLOB NOT NULL
+);
 CREATE TABLE dead_letter (
     number INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, topic TEXT NOT NULL, reason TEXT NOT NULL,
     size INTEGER NOT NULL, payload BLOB NOT NULL
@@ -117,7 +121,7 @@ def _from_2(connection: sqlite3.Connection) -> None:
 
 
 def _from_3(connection: sqlite3.Connection) -> None:
-    """Version 3 knew neither doubt nor keys, one incarnation for all streams, and no checksums of rows.
+    """Version 3 knew neither doubt nor keys, one incarnation for all streams, and no checksums of rows; nothing waited.
 
     Of a delivery it kept no topic: nothing is told by that of these.
     """
@@ -125,7 +129,7 @@ def _from_3(connection: sqlite3.Connection) -> None:
     for newest, entries in rows:
         longer = b"".join(entries[at : at + 18] + bytes(4) for at in range(0, len(entries), 18))
         connection.execute("UPDATE identity SET entries = ? WHERE source = '' AND last = ?", (longer, newest))
-    for new in ("TABLE retained (", "TABLE doubtful (", "TABLE replay ("):
+    for new in ("TABLE retained (", "TABLE doubtful (", "TABLE replay (", "TABLE held ("):
         connection.execute(next(s for s in TABLES.split(";") if new in s))
     for table in ("outbox", "chunk"):
         connection.execute(f"ALTER TABLE {table} ADD COLUMN crc INTEGER")

@@ -42,7 +42,7 @@ id = "{feed.device}"
 [state]
 path = {_quoted(folder / "state")}
 memory = "{memory}"
-disk = "64MiB"
+disk = "80MiB"
 
 [mqtt]
 host = "127.0.0.1"

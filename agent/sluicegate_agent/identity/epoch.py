@@ -1,0 +1,302 @@
+"""The numbers that a source gave since it last began to count: which were seen, and four bytes of what each said.
+
+While they are few they are a list inside one row; then a ring of the newest `horizon` of them, in rows of BLOCK numbers
+of which a commit writes those that changed. The contents of the first FIRST numbers stay for good: a sensor that begins
+again begins there. Numbers are extended: a counter that wraps at 2^8, 2^16 or 2^32 goes on, as RTP's does.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+import sys
+from array import array
+from collections.abc import Iterator
+
+BLOCK = 64
+FIRST = 64
+FEW = 32
+#: A content that is not known, of a number that was seen by an older Sluicegate or beyond a shorter horizon.
+UNKNOWN = 1
+#: The widths of counters that wrap, and how many numbers may be lost at the first wrap of a source.
+WIDTHS = (8, 16, 32)
+WRAP_GAP = 8
+_HEAD = struct.Struct("<4sqqqqqIqqBqH")
+_MAGIC = b"SGQ2"
+_OLD_HEAD = struct.Struct("<4sqqqqqI")
+_OLD_MAGIC = b"SGQ1"
+_ENTRY = struct.Struct("<qI")
+_NO_TIME = -(1 << 63)
+_FIRST_ROW = 0xFFFFFFFF
+
+
+class Epoch:
+    """One run of a source's numbers. `last` is the commit that its newest message belongs to, `order` its age."""
+
+    __slots__ = (
+        *("base", "blocks", "changed", "doubtful_below", "few", "first", "first_changed", "generation", "high"),
+        *("high_time", "horizon", "last", "missing", "offset", "order", "ring", "start", "width"),
+    )
+
+    def __init__(self, order: int, horizon: int, first: int, generation: int = 0) -> None:
+        self.order, self.horizon, self.generation = order, horizon, generation
+        self.base = self.high = self.start = first
+        self.missing = 0
+        self.offset = self.width = 0
+        self.high_time: int | None = None
+        self.doubtful_below = _NO_TIME
+        self.few: dict[int, int] | None = {}
+        self.ring = array("I")
+        self.first = array("I")
+        self.blocks: set[int] = set()
+        self.first_changed = self.changed = True
+        self.last = 0
+
+    # numbers
+
+    def extended(self, raw: int) -> int:
+        """The number that `raw` stands for: the nearest one to the newest, where the counter wraps."""
+        if not self.width or raw >= 1 << self.width:
+            return raw + self.offset
+        modulus = 1 << self.width
+        ahead = (raw + self.offset - self.high) % modulus
+        return self.high + (ahead if ahead <= modulus // 2 else ahead - modulus)
+
+    def wrap(self, raw: int) -> int:
+        """The width of a counter that would wrap with `raw`, 0: none would; a few numbers may be lost in between."""
+        newest = self.high - self.offset
+        if self.width or raw >= newest:
+            return 0
+        for width in WIDTHS:
+            modulus = 1 << width
+            if newest < modulus and raw < min(self.horizon, modulus // 4) and modulus + raw - newest - 1 <= WRAP_GAP:
+                return width
+        return 0
+
+    def content(self, number: int) -> int:
+        """Four bytes of what `number` said, UNKNOWN, or 0: it was not seen, or is beyond the horizon."""
+        if not self.high - self.horizon < number <= self.high:
+            return 0
+        return self.few.get(number, 0) if self.few is not None else self.ring[number % self.horizon]
+
+    def first_content(self, number: int) -> int:
+        """The same of the first numbers, however old they are."""
+        if not 0 <= number - self.start < FIRST:
+            return 0
+        return self.few.get(number, 0) if self.few is not None else self.first[number - self.start]
+
+    def is_repeat(self, raw: int, content: int, *, timed: bool, fresh: bool = False) -> bool:
+        """Whether this was said: under this number, or some laps ago where a content has its time.
+
+        Where a number's content is not known only a time tells: `fresh` says that it is newer than the newest.
+        """
+        number = self.extended(raw)
+        known = self.content(number)
+        if known and (known == content or content == UNKNOWN or (known == UNKNOWN and not fresh)):
+            return True
+        if number <= self.high and self.first_content(number) == content:
+            return True
+        return bool(timed and self.width) and self._was_said_before(number, content)
+
+    def _was_said_before(self, number: int, content: int) -> bool:
+        """Some laps ago, as far as the horizon reaches."""
+        laps = range(1, (self.horizon >> self.width) + 1)
+        return any(self.content(number - (lap << self.width)) == content for lap in laps)
+
+    def begin(self, content: int, time: int | None) -> None:
+        """Mark the number it was made with."""
+        self.high_time = time
+        self.mark(self.start, content)
+
+    def put(self, number: int, content: int, time: int | None) -> None:
+        """Mark a new number as seen; those between it and the newest, or the oldest, are missing."""
+        if number > self.high:
+            self._pass_to(number)
+            self.high_time = time
+        elif number < self.base:
+            self.missing += self.base - number - 1
+            self.base = number
+        else:
+            self.missing -= 1
+        self.mark(number, content)
+
+    def mark(self, number: int, content: int) -> None:
+        """Note what a number said, whatever it said before."""
+        self._note(number, content)
+        if self.few is None and 0 <= number - self.start < FIRST:
+            self.first[number - self.start] = content
+            self.first_changed = True
+
+    def take_back(self, number: int) -> None:
+        """Unmark a number: its message was refused, and is new when it comes again."""
+        if self.content(number):
+            self._note(number, 0)
+            self.missing += 1
+        if self.few is None and self.first_content(number):
+            self.first[number - self.start] = 0
+            self.first_changed = True
+
+    def _pass_to(self, number: int) -> None:
+        self.missing += number - self.high - 1
+        if self.few is not None:
+            oldest = number - self.horizon
+            self.few = {n: said for n, said in self.few.items() if n > oldest or n - self.start < FIRST}
+        else:
+            self._clear(max(self.high + 1, number - self.horizon + 1), number)
+        self.high = number
+
+    def _clear(self, start: int, end: int) -> None:
+        for number in range(start, end):
+            at = number % self.horizon
+            if self.ring[at]:
+                self.ring[at] = 0
+                self.blocks.add(at // BLOCK)
+
+    def _note(self, number: int, content: int) -> None:
+        self.changed = True
+        if number <= self.high - self.horizon:
+            return
+        if self.few is not None:
+            self.few[number] = content
+            if not content:
+                del self.few[number]
+            elif len(self.few) > FEW:
+                self._spread()
+            return
+        at = number % self.horizon
+        self.ring[at] = content
+        self.blocks.add(at // BLOCK)
+
+    def _spread(self) -> None:
+        """From a list to the ring: there are too many for one row."""
+        few, self.few = self.few or {}, None
+        self.ring, self.first = array("I", bytes(4 * self.horizon)), array("I", bytes(4 * FIRST))
+        for number, content in few.items():
+            self.mark(number, content)
+
+    # rows
+
+    def rows(self, key: bytes, carried: int) -> Iterator[tuple[bytes, bytes]]:
+        """What changed, as (key of the row, row); `carried` is what the epochs forgotten before it still miss."""
+        few = b"".join(_ENTRY.pack(*entry) for entry in (self.few or {}).items())
+        counts = (self.order, self.base, self.high, self.missing, carried, self.horizon)
+        time = _NO_TIME if self.high_time is None else self.high_time
+        place = (time, self.offset, self.width, self.doubtful_below, len(few) // _ENTRY.size)
+        named = key_of(key, self.generation)
+        yield named, _HEAD.pack(_MAGIC, *counts, *place) + few
+        for block in self.blocks:
+            yield _row_key(key, self.generation, block), _little(self.ring[block * BLOCK : (block + 1) * BLOCK])
+        if self.first_changed and self.few is None:
+            row = struct.pack("<q", self.start) + _little(self.first)
+            yield _row_key(key, self.generation, _FIRST_ROW), row
+
+    def saved(self) -> None:
+        """The rows are durable."""
+        self.changed = False
+        self.blocks.clear()
+        if self.few is None:
+            self.first_changed = False
+
+    @classmethod
+    def unpack(cls, row: bytes, others: dict[int, bytes], generation: int, horizon: int) -> tuple[Epoch, int]:
+        """The epoch of its rows, moved to another horizon where the setting changed; and what it carried."""
+        try:
+            epoch, carried = _older(row) if row[:4] == _OLD_MAGIC else cls._restored(row, others, generation)
+        except (struct.error, ValueError) as error:
+            raise sqlite3.DatabaseError(f"a row of the table sequence is malformed: {error}") from error
+        epoch.generation = generation
+        return (epoch if epoch.horizon == horizon else epoch._resized(horizon)), carried
+
+    @classmethod
+    def _restored(cls, row: bytes, others: dict[int, bytes], generation: int) -> tuple[Epoch, int]:
+        magic, order, base, high, missing, carried, horizon, time, offset, width, doubtful, few = _HEAD.unpack_from(row)
+        if magic != _MAGIC or len(row) != _HEAD.size + few * _ENTRY.size or not horizon:
+            raise ValueError("wrong length")
+        epoch = cls(order, horizon, high, generation)
+        epoch.base, epoch.start, epoch.missing = base, base, missing
+        epoch.high_time = None if time == _NO_TIME else time
+        epoch.offset, epoch.width, epoch.doubtful_below = offset, width, doubtful
+        if few:
+            epoch.few = dict(_ENTRY.iter_unpack(row[_HEAD.size :]))
+        else:
+            epoch._restore_ring(others)
+        epoch.saved()
+        return epoch, carried
+
+    def _restore_ring(self, others: dict[int, bytes]) -> None:
+        self.few, self.ring, self.first = None, array("I", bytes(4 * self.horizon)), array("I", bytes(4 * FIRST))
+        for block, row in others.items():
+            if block == _FIRST_ROW:
+                (self.start,) = struct.unpack_from("<q", row)
+                self.first = _native(row[8:])
+                if len(self.first) != FIRST:
+                    raise ValueError("wrong length")
+                continue
+            contents = _native(row)
+            if len(contents) != len(self.ring[block * BLOCK : (block + 1) * BLOCK]):
+                raise ValueError("wrong length")
+            self.ring[block * BLOCK : (block + 1) * BLOCK] = contents
+
+    def _resized(self, horizon: int) -> Epoch:
+        """A longer horizon cannot know what the shorter one forgot: those numbers count as seen, never twice."""
+        new = Epoch(self.order, horizon, self.high, self.generation)
+        new.few = dict(self.few or {})
+        if self.few is None:
+            new._spread()
+        for name in ("base", "start", "missing", "offset", "width", "high_time", "doubtful_below", "first"):
+            setattr(new, name, getattr(self, name))
+        for number in range(max(self.base, self.high - horizon + 1), self.high + 1):
+            known = number > self.high - self.horizon
+            content = self.content(number) if known else UNKNOWN
+            if content:
+                new._note(number, content)
+        return new
+
+
+def key_of(key: bytes, generation: int) -> bytes:
+    """The key of an epoch's head row: the epoch that the sensor names, and which of its beginnings it is."""
+    return key + struct.pack("<I", generation) if generation else key
+
+
+def split(row_key: bytes, size: int) -> tuple[bytes, int, int | None]:
+    """A row's key as (epoch, generation, block or None for the head)."""
+    rest = row_key[size:]
+    if len(rest) not in (0, 4, 8):
+        raise sqlite3.DatabaseError("a key of the table sequence is malformed")
+    generation = struct.unpack_from("<I", rest)[0] if rest else 0
+    return row_key[:size], generation, struct.unpack_from("<I", rest, 4)[0] if len(rest) == 8 else None
+
+
+def _row_key(key: bytes, generation: int, block: int) -> bytes:
+    return key + struct.pack("<II", generation, block)
+
+
+def _older(row: bytes) -> tuple[Epoch, int]:
+    """An epoch of a Sluicegate that kept a bit a number: what each said is not known."""
+    _, order, base, high, missing, carried, horizon = _OLD_HEAD.unpack_from(row)
+    bits = row[_OLD_HEAD.size :]
+    if not horizon or len(bits) != (horizon + 7) // 8:
+        raise ValueError("wrong length")
+    epoch = Epoch(order, horizon, high)
+    epoch.base = epoch.start = base
+    epoch.missing = missing
+    for number in range(max(base, high - horizon + 1), high + 1):
+        at = number % horizon
+        if bits[at >> 3] >> (at & 7) & 1:
+            epoch._note(number, UNKNOWN)
+    return epoch, carried
+
+
+def _little(numbers: array[int]) -> bytes:
+    if sys.byteorder == "big":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def _native(data: bytes) -> array[int]:
+    numbers = array("I")
+    numbers.frombytes(data)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

@@ -1,0 +1,61 @@
+"""One numbered message, and what it says beside others of its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluicegate_agent.identity.epoch import Epoch
+from sluicegate_agent.identity.verdict import Released, Verdict
+
+#: How near numbers are that confirm one another, and that contradict what waits.
+NEAR = 64
+
+
+@dataclass(slots=True)
+class Sighting:
+    """One message by its number; while it waits, `held` is its row and `why` what it is if nothing confirms it."""
+
+    key: bytes
+    raw: int
+    content: int
+    time: int | None
+    why: Verdict = Verdict.NEW
+    doubt: int = 0
+    held: int = 0
+    since: float = 0.0
+
+
+def refused(w: Sighting) -> Released:
+    """What a message that waited is where nothing confirmed it."""
+    return Released(w.held, w.why)
+
+
+def is_later(time: int | None, other: int | None) -> bool:
+    """Whether both are times, and the first is the later one."""
+    return time is not None and other is not None and time > other
+
+
+def is_fresh(epoch: Epoch, seen: Sighting) -> bool:
+    """Whether its time says that it came after the newest of the epoch."""
+    return is_later(seen.time, epoch.high_time)
+
+
+def wants(older: Epoch, now: Epoch, seen: Sighting, ahead: int) -> bool:
+    """Whether a number that an epoch lacks is late there, rather than a loss in the one that began after it."""
+    number = older.extended(seen.raw)
+    lacks = older.base <= number <= older.high + NEAR and number > older.high - older.horizon
+    if not lacks or older.content(number):
+        return False
+    if seen.time is not None and older.high_time is not None:
+        return number > older.high or seen.time <= older.high_time
+    return ahead > NEAR
+
+
+def confirms(w: Sighting, seen: Sighting, now: Epoch, *, is_hole: bool) -> bool:
+    """Whether a second message that contradicts the run is near enough to one that waits to be of the same new run."""
+    apart = seen.raw - w.raw
+    if is_hole:
+        return apart == 1
+    if apart == 0:  # a counter that stands still: only times tell its messages from repeats that say more
+        return is_fresh(now, w) and is_fresh(now, seen) and w.time != seen.time
+    return abs(apart) <= NEAR

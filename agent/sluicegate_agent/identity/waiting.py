@@ -1,0 +1,214 @@
+"""Where messages wait that cannot be judged yet: for a second one of their source, or for the board's clock.
+
+They are acknowledged once their row of the table `held` is durable, and each is counted or refused in the end: when a
+later message decides, when the clock is set, by age, or as the oldest when there is no more room.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from sluicegate_agent.decode import decode
+from sluicegate_agent.identity.clock import Guard
+from sluicegate_agent.identity.contents import Contents
+from sluicegate_agent.identity.held import FUTURE, Held, Row
+from sluicegate_agent.identity.sequences import Sequences
+from sluicegate_agent.identity.verdict import Released, Verdict, content_of
+from sluicegate_agent.messages import Decoded, Message, Unreadable
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import Config, SourceConfig
+
+EXPLAINED = {
+    Verdict.BEYOND_HORIZON: "older than identity.horizon, so it cannot be told whether it was counted; a sender that "
+    "begins again needs an epoch",
+    Verdict.SEQUENCE_CONFLICT: "another message had this number, and the next one went on after that",
+    Verdict.SEQUENCE_JUMP: "too far ahead of the last one, and no second message confirmed it",
+}
+
+
+class Desk(Protocol):
+    """What the pipeline does with a message once it is judged."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the open batch takes more readings."""
+
+    def count(
+        self, message: Message, decoded: Decoded, arrival: int, *, doubt: int, after: int | None = None, latest: int = 0
+    ) -> None:
+        """Fold its readings later than `after`, as far as they are not later than `latest`."""
+
+    def refuse(self, message: Message, arrival: int, counter: str, reason: str) -> None:
+        """Count it, and keep its beginning."""
+
+    def note(self, counter: str, amount: int = 1) -> None:
+        """Count an event."""
+
+
+class WaitingRoom:
+    """The table `held`, the guard of the clock, and the identities that what waits is known by."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        config: Config,
+        desk: Desk,
+        guard: Guard,
+        sequences: dict[str, Sequences],
+        contents: dict[str, Contents],
+        clock: Callable[[], int],
+    ) -> None:
+        self.config, self.desk, self.guard = config, desk, guard
+        self.held = Held(connection, config.held.rows, int(config.held.bytes))
+        self.changed = False
+        self._sequences, self._contents, self._clock = sequences, contents, clock
+        self._sources = {source.topic: source for source in config.sources}
+        self._unfinished = False
+        for number in set(self.held.numbers) - set(self.held.futures):
+            self._wait_again(number)
+
+    def _wait_again(self, number: int) -> None:
+        """Tell the source's numbers of a message that waited for a second one when the agent ended."""
+        row = self.held.get(number)
+        source, decoded = self._sources.get(row.topic), self._decoded(row)
+        if source is None or decoded is None or decoded.sequence is None:
+            return  # by the rules that there are now it is judged when it comes to its turn
+        self._sequences[row.topic].wait_again(
+            number,
+            Verdict(row.why),
+            row.doubt,
+            decoded.sequence,
+            decoded.epoch,
+            content_of(row.message, decoded, timed=source.time is not None),
+            decoded.time_us if source.time is not None else None,
+        )
+
+    def _decoded(self, row: Row) -> Decoded | None:
+        source = self._sources.get(row.topic)
+        if source is None:
+            return None
+        try:
+            return decode(source, row.message, row.arrival_us, self.config.limits)
+        except Unreadable:
+            return None
+
+    # in
+
+    def hold_for_second(self, message: Message, arrival: int) -> None:
+        """Keep a message that its source's numbers cannot judge without another."""
+        sequences = self._sequences[message.topic]
+        why, doubt = sequences.waiting
+        sequences.waits(self._hold(Row(why.value, doubt, arrival, -(1 << 62), message.topic, message.payload)))
+        self._make_room()
+
+    def hold_for_clock(self, message: Message, arrival: int, counted_to: int, doubt: int) -> None:
+        """Keep a message whose readings later than `counted_to` are too far ahead of the clock."""
+        self._hold(Row(FUTURE, doubt, arrival, counted_to, message.topic, message.payload))
+        self._make_room()
+
+    def _hold(self, row: Row) -> int:
+        self.changed = True
+        self.desk.note("held")
+        return self.held.add(row)
+
+    def _make_room(self) -> None:
+        while self.held.is_over:
+            number = self.held.oldest()
+            row = self._take(number)
+            if row.why == FUTURE:
+                self._refuse_future(row)
+                continue
+            if row.topic in self._sequences:
+                self._sequences[row.topic].dropped(number)
+            self._refuse(row, Verdict(row.why))
+
+    # out
+
+    def settle(self, released: Iterable[Released]) -> None:
+        """Count or refuse what waited and is decided."""
+        for each in released:
+            row = self._take(each.number)
+            decoded = self._decoded(row)
+            if decoded is not None and each.verdict is Verdict.NEW:
+                self.desk.count(row.message, decoded, row.arrival_us, doubt=each.doubt)
+            else:
+                self._refuse(row, each.verdict)
+
+    def _take(self, number: int) -> Row:
+        self.changed = True
+        return self.held.take(number)
+
+    def _refuse(self, row: Row, verdict: Verdict) -> None:
+        verdict = Verdict(row.why) if verdict is Verdict.NEW else verdict
+        self.desk.refuse(row.message, row.arrival_us, verdict.value, EXPLAINED[verdict])
+
+    def _refuse_future(self, row: Row) -> None:
+        """It is new again when it comes again, unless some of its readings were counted."""
+        decoded = self._decoded(row)
+        late = [each for each in decoded.readings if each[1] > row.counted_to] if decoded else []
+        for stream, time_us, _ in late:
+            self.desk.refuse(
+                row.message,
+                row.arrival_us,
+                FUTURE,
+                f"{stream}: time {time_us} µs is beyond the clock and guard.future, and held is full",
+            )
+        if decoded is not None and len(late) == len(decoded.readings):
+            self.take_back(row.message, decoded)
+
+    def take_back(self, message: Message, decoded: Decoded) -> None:
+        """Nothing of a message was counted, for its time: it is not known as seen."""
+        if decoded.sequence is not None:
+            content = content_of(message, decoded, timed=self._sources[message.topic].time is not None)
+            self._sequences[message.topic].take_back(decoded.sequence, decoded.epoch, content)
+        elif message.topic in self._contents:
+            self._contents[message.topic].take_back(message)
+
+    # time
+
+    def heard(self, source: SourceConfig, decoded: Decoded, arrival: int) -> None:
+        """A message with a time of its own says how the board's clock stands to its source's."""
+        if source.time is not None and decoded.readings:
+            self.guard.heard(source.topic, decoded.time_us - arrival)
+        if len(self.held):
+            self.look()
+
+    def look(self) -> None:
+        """Judge what waits for the clock again where that was set; as much at once as a batch takes."""
+        if self.guard.was_set(waiting=self.held.has_futures) or self._unfinished:
+            self._unfinished = False
+            latest = self.guard.latest(self._clock())
+            for number in self.held.futures:
+                if not self.desk.has_room:
+                    self._unfinished = True
+                    return
+                self._judge(number, latest)
+
+    def _judge(self, number: int, latest: int) -> None:
+        row = self.held.get(number)
+        decoded = self._decoded(row)
+        if decoded is None:
+            row = self._take(number)
+            self.desk.refuse(row.message, row.arrival_us, "unknown_topic", "no [[source]] reads it any more")
+        elif any(row.counted_to < time_us <= latest for _, time_us, _ in decoded.readings):
+            self._take(number)
+            self.desk.count(row.message, decoded, row.arrival_us, doubt=row.doubt, after=row.counted_to, latest=latest)
+
+    def age(self) -> None:
+        """Decide what has waited too long for a second message."""
+        now = time.monotonic()
+        for sequences in self._sequences.values():
+            self.settle(sequences.due(now))
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write what changed, inside the caller's transaction."""
+        self.held.save(connection)
+
+    def saved(self) -> None:
+        """The transaction is durable."""
+        self.held.saved()
+        self.changed = False

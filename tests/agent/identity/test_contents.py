@@ -1,0 +1,95 @@
+"""What has a time and no number: an honest equal of a coarse clock counts, a repeat does not, doubt is told."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from memory_stores import empty
+
+from sluicegate_agent.identity import Contents, Found, Verdict
+from sluicegate_agent.messages import Message
+
+SECOND = 1_000_000
+
+
+@pytest.fixture
+def store() -> Iterator[sqlite3.Connection]:
+    """An empty store in memory."""
+    connection = empty()
+    yield connection
+    connection.close()
+
+
+def take(contents: Contents, time: int, packet: int, value: float = 20.5, **flags: bool) -> Found:
+    """A message of this time."""
+    return contents.check(Message("t", f"{time} {value}".encode(), packet, 1, **flags), time)
+
+
+def commit(store: sqlite3.Connection, contents: Contents) -> None:
+    """Make it durable."""
+    contents.save(store)
+    contents.saved()
+
+
+@pytest.mark.parametrize(("resolution", "doubt"), [(None, 8), (SECOND, 0)])
+def test_ten_equal_in_two_seconds(store: sqlite3.Connection, resolution: int | None, doubt: int) -> None:
+    """All ten count; in doubt, since a publisher may have sent one twice, unless the resolution was told."""
+    contents = Contents(store, "t", 100, resolution)
+    found = [take(contents, (1000 + number // 5) * SECOND, number + 1) for number in range(10)]
+    assert [each.verdict for each in found] == [Verdict.NEW] * 10
+    assert sum(each.doubt for each in found) == doubt
+
+
+def test_a_repeat_of_an_older_time_is_one(store: sqlite3.Connection) -> None:
+    """A publisher that repeats up to 500 messages later: once the time has gone on, each counts once for certain."""
+    rng = random.Random(3)
+    contents = Contents(store, "t", 4096)
+    sent = sorted([(n, n) for n in range(2000)] + [(n + rng.randrange(1, 500) + 0.5, n) for n in range(1500)])
+    found = [take(contents, number * SECOND, at % 60_000 + 1) for at, (_, number) in enumerate(sent)]
+    assert sum(each.verdict is Verdict.NEW for each in found) == 2000
+    assert not any(each.doubt for each in found)
+
+
+def test_a_clock_with_fractions_says_nothing_twice(store: sqlite3.Connection) -> None:
+    """Once a fraction of a second was seen, also before a restart, equal content and time is a repeat."""
+    contents = Contents(store, "t", 100, None)
+    take(contents, 1000 * SECOND + 250_000, 1)
+    commit(store, contents)
+    contents = Contents(store, "t", 100, None)
+    take(contents, 1001 * SECOND, 2)
+    assert take(contents, 1001 * SECOND, 3).verdict is Verdict.DUPLICATE
+    assert Contents(store, "u", 100, 0).resolution == 0
+
+
+def test_what_the_broker_sends_again_is_a_repeat(store: sqlite3.Connection) -> None:
+    """With DUP, kept at the broker, or under a packet id that waits for its commit; else in doubt after a reconnect."""
+    contents = Contents(store, "t", 100, SECOND)
+    take(contents, 1000 * SECOND, 1)
+    assert take(contents, 1000 * SECOND, 1).verdict is Verdict.DUPLICATE
+    assert take(contents, 1000 * SECOND, 2, dup=True).verdict is Verdict.DUPLICATE
+    assert take(contents, 1000 * SECOND, 3, retain=True).verdict is Verdict.DUPLICATE
+    commit(store, contents)
+    for later in (contents, Contents(store, "t", 100, SECOND)):
+        later.connected()
+        assert take(later, 1000 * SECOND, 1, dup=True).verdict is Verdict.DUPLICATE
+        assert take(later, 1000 * SECOND, 4) == Found(Verdict.NEW, 1)
+
+
+def test_what_was_taken_back_is_new_also_after_a_restart(store: sqlite3.Connection) -> None:
+    """Refused for its time when it had waited: not known as seen, whether its row was written or not."""
+    contents = Contents(store, "t", 100)
+    for second in range(3):
+        take(contents, second * SECOND, second + 1)
+    commit(store, contents)
+    take(contents, 3 * SECOND, 4)
+    for second in (1, 3):
+        contents.take_back(Message("t", f"{second * SECOND} 20.5".encode(), 0, 0))
+    commit(store, contents)
+    contents = Contents(store, "t", 100)
+    found = [take(contents, second * SECOND, second + 9).verdict for second in range(4)]
+    assert found == [Verdict.DUPLICATE, Verdict.NEW, Verdict.DUPLICATE, Verdict.NEW]
