@@ -249,3 +249,25 @@ def test_what_is_kept_is_bounded() -> None:
         deliveries.committed(packet_id)
     assert len(deliveries._log) == 50
     assert store.execute("SELECT count(*) FROM identity").fetchone() == (50,)
+
+
+def test_an_id_that_may_have_been_used_again_decides_nothing() -> None:
+    """The least free id, a constant sensor: acknowledged, used again, lost on the way, and sent again with DUP."""
+    agent = Agent(Broker("least", 3))
+    for serial in range(3):
+        agent.broker.publish(serial, "20.5")
+    agent.take(3)
+    agent.commit()
+    agent.broker.read(1)
+    agent.cut()
+    assert [sent.packet_id for sent in agent.broker.down] == [2, 3], "its ids go on over connections"
+    agent.take(2)
+    agent.commit()
+    agent.broker.read(2)
+    for serial in range(3, 6):
+        agent.broker.publish(serial, "20.5")
+    agent.cut()
+    assert [(sent.packet_id, sent.dup) for sent in agent.broker.down] == [(1, True), (2, True), (3, True)]
+    agent.settle()
+    assert agent.wrong == []
+    assert agent.accepted - agent.doubt <= 6 <= agent.accepted
