@@ -67,6 +67,9 @@ class Server:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGTERM)
             self.process.wait(60)
+            if names := (self.environment or {}).get("ERL_EPMD_PORT"):
+                # Erlang's name server is a daemon of its own: nothing else ends it.
+                subprocess.run(["epmd", "-port", names, "-kill"], check=False, capture_output=True)
 
 
 def persistent_mosquitto(folder: Path, port: int) -> Server:
