@@ -32,7 +32,7 @@ class Events(Life):
         await self._start(at=event["at"])
         assert self.agent is not None
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self.agent.ended), 0.5)
+            await asyncio.wait_for(asyncio.shield(self.agent.ended), 0.35)
         if self.agent.alive:
             await self._kill()
         else:

@@ -7,7 +7,9 @@ An order with "plant" puts one purpose-built defect into that agent (campaign.pl
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import json
 import os
 import random
@@ -15,8 +17,31 @@ import select
 import selectors
 import signal
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
+
+_SAMPLE = """
+[device]
+id = "warm"
+[state]
+path = "state"
+[mqtt]
+host = "127.0.0.1"
+port = 9
+[[source]]
+topic = "t"
+sequence = "n"
+streams = { level = "v" }
+[[window]]
+name = "all"
+policy = { count = 1000000 }
+aggregate = ["count", "sum"]
+[sync]
+target = "directory"
+path = "chunks"
+"""
 
 
 def prepare() -> None:
@@ -28,15 +53,41 @@ def prepare() -> None:
     import sluicegate_agent.plan
     import sluicegate_agent.status
     import sluicegate_agent.sync.directory
-    import sluicegate_agent.sync.sync_gateway  # noqa: F401
+    import sluicegate_agent.sync.sync_gateway
     from campaign import hangs, plants  # noqa: F401
 
     hangs.install()
     if "faketime" in os.environ.get("LD_PRELOAD", ""):
         # libfaketime 0.9.10 refuses every time.sleep of Python 3.11 (clock_nanosleep with an absolute time).
         time.sleep = lambda seconds: select.select([], [], [], seconds) and None
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "agent.toml"
+        file.write_text(_SAMPLE)
+        (Path(folder) / "chunks").mkdir()
+        for name in _used(file):
+            importlib.import_module(name)
+        sluicegate_agent.plan.refuse_over_budget(sluicegate_agent.config.load(file))  # fills caches of parsers
     gc.collect()
     gc.freeze()
+
+
+def _used(file: Path) -> list[str]:
+    """The modules that an agent has imported by the time it ends: one is run for a moment, without a broker."""
+    import sluicegate.cli
+
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            sluicegate.cli.main(["run", str(file), "--drain", "--idle", "0", "--log", "error"])
+        with os.fdopen(write, "w") as out:
+            json.dump([name for name in sys.modules if not name.startswith("__")], out)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as told:
+        names: list[str] = json.load(told)
+    os.waitpid(pid, 0)
+    return [name for name in names if name not in sys.modules]
 
 
 def become(order: dict[str, Any]) -> None:

@@ -110,8 +110,8 @@ def draw(seed: int, index: int) -> Plan:
         "sync_every": rng.choice(("50ms", "50ms", "500ms")),
         "gateway": "gateway slow" in families or "gateway lies" in families,
     }
-    events = [_event(rng.choice(KILLS), rng) for _ in range(rng.randint(8, 16))]
-    events += [{"do": "cut", "how": rng.choice(CUTS), "count": rng.randint(1, 8)} for _ in range(rng.randint(10, 20))]
+    events = [_event(rng.choice(KILLS), rng) for _ in range(rng.randint(10, 22))]
+    events += [{"do": "cut", "how": rng.choice(CUTS), "count": rng.randint(1, 8)} for _ in range(rng.randint(14, 28))]
     for family in families:
         often = 1 if family == "half-open" else rng.randint(1, 2)
         events += [_event(name, rng) for name in FAMILIES[family] for _ in range(often)]
