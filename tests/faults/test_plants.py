@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("paho.mqtt.client", reason="the campaign needs the extra `agent`")
 from campaign import pool, storage
-from campaign.plan import Plan
+from campaign.plan import FAMILIES, Plan
 from campaign.plants import PLANTS
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
-RUNS, JOBS = 3, 6
+RUNS, JOBS = 4, 6
 
 
 def candidates(name: str) -> list[Plan]:
@@ -37,6 +37,10 @@ def pointed(plan: Plan) -> Plan:
     """The run, killed mostly where its defect shows, and rebooting often where epochs are what it is about."""
     habits = replace(plan.habits, reboot=0.2) if plan.identity == "epochs" else plan.habits
     step = PLANTS[plan.plant].step
+    if plan.families:
+        harm = [event for event in plan.events if event["do"] in FAMILIES[plan.families[0]]]
+        often = [{**event, "seconds": 0.4, "kill": True} for event in harm * 6][:6]
+        return replace(plan, habits=habits, events=[*plan.events[:4], *often])
     if not step:
         return replace(plan, habits=habits)
     kept = [event for event in plan.events if event["do"] not in ("kill", "kill_at", "restart")]

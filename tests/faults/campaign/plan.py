@@ -96,10 +96,9 @@ def draw(seed: int, index: int) -> Plan:
     rng = random.Random(f"{seed}/{index}")
     broker = BROKERS[index % len(BROKERS)]
     identity = IDENTITIES[index // len(BROKERS) % len(IDENTITIES)]
-    families = tuple(
-        family for family in rng.sample(list(FAMILIES), rng.choice((0, 1, 1, 2, 3))) if _can(family, broker)
-    )
-    families = _compatible(families)
+    chosen = rng.sample([name for name in FAMILIES if name != "sensor"], rng.choice((0, 1, 1, 2, 3)))
+    chosen += ["sensor"] if identity in ("sequence", "epochs", "time") and rng.random() < 0.3 else []
+    families = _compatible(tuple(family for family in chosen if _can(family, broker)))
     habits = _habits(identity, "sensor" in families, rng)
     settings = {
         "receive_maximum": rng.choice((10, 40, 100, 1000)),

@@ -5,6 +5,7 @@ The campaign has to find every one of them (test_plants.py); what it cannot find
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -81,11 +82,9 @@ class _Once:
         self.target, self.state, self.waiting = target, state, list(waiting)
 
     def put(self, documents: Any) -> Any:
-        from sluicegate_agent import faults
-
         with self.state.transaction() as connection:
             self.state.outbox.acknowledge(connection, [chunk.id for chunk in self.waiting])
-        faults.step("put: before")
+        time.sleep(0.1)
         return self.target.put(documents)
 
     def __getattr__(self, name: str) -> Any:

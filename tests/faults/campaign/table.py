@@ -74,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--broker")
     parser.add_argument("--identity")
     parser.add_argument("--family")
+    parser.add_argument("--each", action="store_true", help="a line for each run as it ends")
     parser.add_argument("--plant", default="", help="a defect put in on purpose (campaign.plants)")
     options = parser.parse_args(arguments)
     for line in pool.missing():
@@ -84,15 +85,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen = pool.plans(options.seed, options.runs, _wanted(options))
     chosen = [replace(plan, plant=options.plant) for plan in chosen]
     began = time.monotonic()
-    outcomes = list(_shown(pool.campaign(chosen, options.jobs)))
+    outcomes = list(_shown(pool.campaign(chosen, options.jobs), each=options.each))
     print(table(outcomes))
     failed = sum(outcome.verdict.failed for outcome in outcomes)
     print(f"{len(outcomes)} runs in {time.monotonic() - began:.0f} s, {failed} failed (seed {options.seed})")
     return int(failed > 0 or len(outcomes) < len(chosen))
 
 
-def _shown(outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+def _shown(outcomes: Iterable[Outcome], *, each: bool) -> Iterator[Outcome]:
     for outcome in outcomes:
+        if each:
+            plan, verdict = outcome.plan, outcome.verdict
+            kinds = ", ".join((plan.broker, plan.identity, *plan.families))
+            counted = f"{outcome.kills} kills, {outcome.cuts} cuts, {verdict.doubt} of {outcome.published} in doubt"
+            print(f"run {plan.index}: {kinds}: {counted}, {outcome.seconds:.1f} s", flush=True)
         if outcome.verdict.failed:
             print(told(outcome), flush=True)
         yield outcome
