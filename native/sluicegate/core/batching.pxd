@@ -6,16 +6,7 @@ from libc.stdint cimport int32_t, int64_t
 from sluicegate.core.answering cimport Answering
 from sluicegate.answers.results cimport K_DISTINCT, K_SUM
 from sluicegate.engines.base cimport Block
-from sluicegate.engines.heads cimport Guesses
 from sluicegate.partials.program cimport Slot
-
-ctypedef struct Ahead:  # of a batch, from a reading on
-    const int64_t* times  # none of them is late
-    int64_t n
-    int64_t ordered_to  # up to this reading they are in order as they came
-    int64_t looked_to  # no further was it looked
-    int64_t even_at  # from this one on they are a step apart for long; none is: the batch's end
-    int64_t searched_to  # before this one no other is looked for
 
 
 cdef inline double of_nothing(int kind) noexcept nogil:
@@ -26,33 +17,18 @@ cdef inline double of_nothing(int kind) noexcept nogil:
 cdef class Batching(Answering):
     cdef bint as_is  # the only answer is the engine's total as it stands
     cdef Slot* scratch  # of a block, while a batch lasts: its heads, its leaves and its totals where they are not the caller's, and what finds its heads
-    cdef int32_t* cuts  # of a block by time, in `scratch`: up to where leaves leave; behind them the oldest leaves' times
     cdef int64_t most_block  # readings
     cdef int64_t step  # of a batch: its times are so far apart each; −1: not known
-    cdef const int64_t* given  # the batch's times, while it lasts
-    cdef int64_t* risen  # some of them where some are late, each as late as any before it: by these windows leave
-    cdef int64_t most_risen
-    cdef int64_t risen_from  # the reading of the batch that the first of them is of
     cdef int64_t newest_of_block  # the greatest time up to its end
     cdef bint empties  # the block may leave the window empty
 
     cdef void center_on_reading(self, const double* values) noexcept nogil
     cdef bint takes_blocks(self) noexcept nogil
     cdef int run_blocks(self, const double* values, const int64_t* times, int64_t count, double** out) except -1 nogil
-    cdef int run_each_block(
-        self, const double* values, const int64_t* times, int64_t i, int64_t count, double** out, Ahead* ahead) except -1 nogil
     cdef void ask_for_next(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row, int64_t head
     ) noexcept nogil
-    cdef const int32_t* times_soon(self, int64_t head, int64_t n) noexcept nogil
     cdef int room_for_blocks(self, int64_t n) except -1 nogil
-    cdef int take_steadily(self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row) except -1 nogil
-    cdef bint goes_steadily(self, const int64_t* times) noexcept nogil
-    cdef int64_t take_unevenly(self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row) except -1 nogil
-    cdef bint may_lie_in_order(self, const int64_t* times, int64_t row) noexcept nogil
-    cdef bint hold_times(self, int64_t index, const int64_t* times, int64_t n) noexcept nogil
-    cdef bint move_times(self, int64_t index, int64_t first, int64_t n) noexcept nogil
-    cdef void lower_rest(self, const int64_t* times, int64_t n, double** out, int64_t row, int64_t head) noexcept nogil
     cdef int take_block(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row, int64_t left
     ) except -1 nogil
@@ -61,11 +37,7 @@ cdef class Batching(Answering):
     cdef Slot* totals_of_block(self, double** out, int64_t row) noexcept nogil
     cdef int64_t heads_by_count(self, int64_t* heads, int64_t n) noexcept nogil
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil
-    cdef bint one_for_each(self, int64_t n) noexcept nogil
-    cdef int64_t heads_in_order(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
     cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
-    cdef int64_t heads_among(
-        self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t m, int64_t* jump, Guesses* g) noexcept nogil
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil
     cdef void took_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil
     cdef void lower_block(self, const Block* block, double** out, int64_t row) noexcept nogil

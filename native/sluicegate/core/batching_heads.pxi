@@ -14,7 +14,6 @@ cdef bint heads_merged(
     cdef int64_t around[LEAVING + TOGETHER + 2 * PADS]
     cdef int64_t* kept = around + PADS
     cdef int64_t m = min(tail - head, 2 * n), i
-    cdef Course course
     if n < LEAST_TOGETHER:
         return False
     copy_out(&self.times, kept, head, m)
@@ -27,9 +26,7 @@ cdef bint heads_merged(
     times_raised(kept + max(m - 1, 0), n + min(m, 1))
     for i in range(PADS):
         around[i], kept[m + n + i] = INT64_MIN, INT64_MAX
-    course = course_of(kept + m, self.value, m, n)
-    course.last += PADS
-    find_heads(&course, 0, m, n, heads)
+    starts_by_time(kept, self.value, 0, m, n, heads)
     if head + m < tail and heads[n - 1] >= m:
         return False
     self.newest_of_block = kept[m + n - 1]
@@ -66,11 +63,3 @@ cdef void heads_stepwise(
         heads[i] = head + left
         i += 1
     self.newest_of_block = newest
-
-
-cdef int64_t most_at_once(const int64_t* heads, int64_t n, int64_t head) noexcept nogil:
-    """So many leave with one of n readings at most."""
-    cdef int64_t most = heads[0] - head, i
-    for i in range(n - 1):
-        most = max(most, heads[i + 1] - heads[i])
-    return most

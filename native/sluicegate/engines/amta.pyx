@@ -13,14 +13,13 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
-from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Goes, Leaves, SlideOn
+from sluicegate.engines.base cimport MOST_BLOCK, Block, Engine, Leaves, SlideOn
 from sluicegate.engines.calm cimport AHEAD, WIDEST_AHEAD, is_calm, slide_calmly
 from sluicegate.memory.chunks cimport (
-    KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, ROOM_OF_STEADY, Pool, Queue, ask_for, ask_for_link, ask_for_place, begin_batch, clear, drop, end_batch, foresee_queue,
+    KINDS, LARGE_KIND, ROOM_OF_LEFTS, ROOM_OF_LEVELS, Pool, Queue, ask_for, ask_for_link, ask_for_place, begin_batch, clear, drop, end_batch, foresee_queue,
     give_back, has_room, held, keep_ready, lend, link_of, narrow, node_at, open_queue, prefetch, prepare, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
     keep_to_kind, shape_together, share, shorten_queue,
 )
-from sluicegate.engines.directly cimport MOST_DIRECTLY
 from sluicegate.engines.eights cimport (
     EIGHT, LEVELS_OF_EIGHT, Beside, Eights, begin_beside, beside_any_by, beside_by, combine_pairs, end_beside, extend, go_on, has_loops,
     lefts_of_eight, raise_eight,
@@ -37,8 +36,6 @@ from sluicegate.engines.little cimport (
     LEAST_STEADY, LEVELS_OF_LITTLE, LITTLE, MOST_STEADY, PIECE, ROOM_BESIDE, Little, raise_little, run_little, run_steadily,
 )
 from sluicegate.partials.program cimport Program, Slot, append_closed, combine, copy
-from sluicegate.engines.steady cimport LEAST_STEADILY, MOST_STEADILY, Steady, begin_steady, room_of_steady, steady_by
-from sluicegate.engines.uneven cimport LEAST_UNEVEN, MOST_UNEVEN, Uneven, begin_uneven, room_of_uneven, uneven_by
 
 from sluicegate.errors import InvariantError
 
@@ -321,40 +318,10 @@ cdef class Amta(Engine):
         prepare_chunks(self, block.n)
         return 0
 
-    cdef int run_steadily(self, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil:
-        """The rest of a long batch straight from where it lies; the levels are made again after it."""
-        cdef int64_t held = self.tail - self.head
-        if self.p.width > 1 or not LEAST_STEADILY <= held <= MOST_STEADILY or self.base or self.pool.of[LARGE_KIND].used:
-            return False
-        if self.kernel == ADD:
-            return go_steadily(self, add_op, leaves, n, totals)
-        if self.kernel == LEAST:
-            return go_steadily(self, least_op, leaves, n, totals)
-        if self.kernel == GREATEST:
-            return go_steadily(self, greatest_op, leaves, n, totals)
-        return False
-
-    cdef bint may_unevenly(self) noexcept nogil:
-        if self.p.width > 1 or not LEAST_UNEVEN <= self.tail - self.head <= MOST_UNEVEN or self.base or self.pool.of[LARGE_KIND].used:
+    cdef bint rolls(self) noexcept nogil:
+        if self.p.width > 1 or self.base or self.pool.of[LARGE_KIND].used:
             return False
         return self.kernel == ADD or self.kernel == LEAST or self.kernel == GREATEST
-
-    cdef int64_t run_unevenly(
-        self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals, Goes goes, void* context
-    ) except -1 nogil:
-        """The same of readings of which any number leaves at a time."""
-        if self.kernel == ADD:
-            return go_unevenly(self, add_op, leaves, times, span, n, totals, goes, context)
-        if self.kernel == LEAST:
-            return go_unevenly(self, least_op, leaves, times, span, n, totals, goes, context)
-        if self.kernel == GREATEST:
-            return go_unevenly(self, greatest_op, leaves, times, span, n, totals, goes, context)
-        return 0
-
-    cdef int64_t most_directly(self) noexcept nogil:
-        if self.p.width > 1 or self.base or self.pool.of[LARGE_KIND].used:
-            return 0
-        return MOST_DIRECTLY if self.kernel == ADD or self.kernel == LEAST or self.kernel == GREATEST else 0
 
     cdef int64_t anew(self, const int64_t* heads, int64_t tail, int64_t n) noexcept nogil:
         """The last with which the leftmost tree grows or falls: R0 and R1 are taken from the leaves then."""
@@ -576,7 +543,7 @@ include "amta_forest.pxi"
 include "amta_one.pxi"
 include "amta_few.pxi"
 include "amta_block.pxi"
-include "amta_steady.pxi"
+include "amta_adopt.pxi"
 include "amta_levels.pxi"
 include "amta_buckets.pxi"
 include "amta_bulk.pxi"

@@ -328,7 +328,6 @@ cdef inline int64_t beside(
     n = min(n, newest.left)
     begin_beside(&b, newest, oldest, <double*> (lefts + group[0]), group[0], whole)
     b.from_ = <const double*> (leaves + fresh[0])
-    b.soon = block.soon + i if block.soon != NULL else <const int32_t*> (block.leaves + i)
     if steady and groups > 0:
         n = min(n, min(groups, oldest.left))
         right.f = beside_by(op, right.f, n, block, i, lefts, &b)

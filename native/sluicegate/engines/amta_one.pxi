@@ -60,7 +60,7 @@ cdef int slide_slowly(Amta self, Op op, const Slot* leaf, int64_t head, Slot* ou
     make_room(self, 0, self.tail)
     raise_node(self, op, leaf)
     self.tail -= 1
-    block.heads, block.totals, block.more, block.soon = &head, out, False, NULL
+    block.heads, block.totals, block.more = &head, out, False
     step(self, op, &block, 0)
     return self.head < self.tail
 

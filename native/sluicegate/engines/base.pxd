@@ -3,7 +3,7 @@
 No method keeps a pointer it was given. Those that may allocate raise MemoryError and then leave the engine as it was.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
 from sluicegate.partials.program cimport Program, Slot
 
@@ -17,14 +17,9 @@ ctypedef struct Block:  # readings of an exact window that come one after the ot
     int64_t jump  # at most so many leave after one reading
     bint more  # of the same batch comes next
     Slot* totals  # room for n partials: the window's after each (an empty one's is not read); NULL: not asked for
-    const int32_t* soon  # the next block reads so many of these: an engine may fetch them meanwhile; NULL: not known
 
 cdef enum:
     MOST_BLOCK = 8192
-    EARLIER = 8
-
-# whether leaves `head` … `tail` − 1 may be what is held
-ctypedef bint (*Goes)(void* context, int64_t head, int64_t tail) noexcept nogil
 
 # push, pop_to and total at once: a leaf, the head after it, and where the total goes (NULL: not asked for); 0: the window is empty then
 ctypedef int (*Slide)(Engine, const Slot*, int64_t, Slot*) except -1 nogil
@@ -51,18 +46,9 @@ cdef class Engine:
     # the window changes otherwise. False: this engine cannot say, or the newest is the only leaf
     cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil
     cdef int run(self, const Block* block) except -1 nogil  # push, pop_to and total for each reading; the same bits
-    # as `run`, of n readings for each of which one leaves, where the window lies at `leaves` − held … − 1 and EARLIER leaves before it may be read, too
-    # (of what value ever); totals NULL: not asked for. The last readings of a batch. False: not taken, and nothing has changed
-    cdef int run_steadily(self, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil
-    # the same whatever the gaps: leaf j's time stands at times[j − tail]; not after a reading's less `span` is what leaves with it. How many of n readings are taken,
-    # up to some that are late or find too many or too few (uneven.h), and `goes` has agreed to before anything changes; 0: `may_unevenly` says why, or it has not
-    cdef bint may_unevenly(self) noexcept nogil
-    cdef int64_t run_unevenly(
-        self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals, Goes goes, void* context
-    ) except -1 nogil
-    # where results come from the readings themselves (directly.h): the window may hold so many, 0: not taken; of n readings, the first of which is leaf `tail`, the
-    # last but not the first after which nothing of what was before it is in any bit of the state, −1: none; and these leaves in place of all there are, before that reading
-    cdef int64_t most_directly(self) noexcept nogil
+    # whether a batch's results may come from the readings themselves (rolling/); then: of n readings, the first of which is leaf `tail`, the
+    # last but not the first after which nothing of what was before it is in any bit of the state, −1: none; and these leaves in place of all
+    cdef bint rolls(self) noexcept nogil
     cdef int64_t anew(self, const int64_t* heads, int64_t tail, int64_t n) noexcept nogil
     cdef int adopt(self, const Slot* leaves, int64_t head, int64_t held) except -1 nogil
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil  # evicts the longest prefix that leaves; −1 as `Leaves`

@@ -54,19 +54,8 @@ cdef class Engine:
                 copy(self.p, block.totals + i * self.p.width, total)
         return 0
 
-    cdef int run_steadily(self, const Slot* leaves, int64_t n, Slot* totals) except -1 nogil:
+    cdef bint rolls(self) noexcept nogil:
         return False
-
-    cdef bint may_unevenly(self) noexcept nogil:
-        return False
-
-    cdef int64_t run_unevenly(
-        self, const Slot* leaves, const int64_t* times, int64_t span, int64_t n, Slot* totals, Goes goes, void* context
-    ) except -1 nogil:
-        return 0
-
-    cdef int64_t most_directly(self) noexcept nogil:
-        return 0
 
     cdef int64_t anew(self, const int64_t* heads, int64_t tail, int64_t n) noexcept nogil:
         return -1
@@ -128,7 +117,7 @@ cdef class Engine:
 cdef int block_of_one(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     """For engines that know no better."""
     cdef Block block
-    block.n, block.leaves, block.heads, block.totals, block.more, block.soon = 1, leaf, &head, out, False, NULL
+    block.n, block.leaves, block.heads, block.totals, block.more = 1, leaf, &head, out, False
     block.jump = head - self.head
     self.run(&block)
     return self.head < self.tail

@@ -37,7 +37,6 @@ typedef struct {
     int64_t head;  /* the first of these heads */
     int64_t whole;  /* R0s from this head on are there */
     int64_t left;  /* so many eights of old nodes lie side by side */
-    const int32_t *soon;  /* one a reading, to be fetched */
 } sluicegate_beside;
 
 /* A pointer as it is, loaded by itself: two loaded at once wait until both have left the processor's stores, one is passed on at once. */
@@ -161,7 +160,6 @@ SLUICEGATE_LOOP int64_t sluicegate_beside_any_##OP( \
         if (b.head < b.whole && b.head <= heads[7]) break; \
         sluicegate_raise_##OP(b.from, b.leaves, b.pairs, b.fours, b.eight); \
         sluicegate_next_nodes(&b); \
-        __builtin_prefetch(b.soon), b.soon += SLUICEGATE_EIGHT; \
         for (int k = 0; k < SLUICEGATE_EIGHT; k += 2) \
             r = sluicegate_two_on_##OP(r, leaves + k, (sluicegate_two) {lefts[heads[k]], lefts[heads[k + 1]]}, totals + k); \
     } \

@@ -23,7 +23,6 @@ cdef extern from "beside.h" nogil:
         int64_t head
         int64_t whole
         int64_t left
-        const int32_t* soon
 
     void* alone "sluicegate_alone"(const void* p)
     void pairs_add "sluicegate_pairs_add"(const double* below, double* nodes, int64_t n)

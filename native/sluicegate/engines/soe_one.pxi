@@ -119,7 +119,7 @@ cdef inline void renew_moments(Soe self) noexcept nogil:
 cdef int slide_slowly(Soe self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     """Whatever leaves, and whatever is lost with it: as push, pop and total."""
     cdef Block block
-    block.n, block.leaves, block.heads, block.totals, block.more, block.soon = 1, leaf, &head, out, False, NULL
+    block.n, block.leaves, block.heads, block.totals, block.more = 1, leaf, &head, out, False
     block.jump = head - self.head
     one(self, &block, 0)
     return self.head < self.tail

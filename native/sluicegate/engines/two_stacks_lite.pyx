@@ -17,7 +17,6 @@ from sluicegate.partials.program cimport Program, Slot, combine, copy
 from sluicegate.engines.queued cimport begin_block, drop_before, end_block, exchange_one, find_ends
 
 cdef enum:
-    OF_A_LINE = 16  # of what is fetched for the next block
     HELD = 3  # slots of a running partial that a loop keeps by itself; a wider one stays where it is
 
 cdef extern from "lanes.h" nogil:
@@ -177,16 +176,13 @@ cdef inline void glide_by(
 
 
 cdef inline void glide_to(
-    TwoStacksLite self, Op op, Slot* put, const Slot* leaves, const Slot* front, const int64_t* heads, Slot* back, Slot* out, int64_t k,
-    const int32_t* soon
+    TwoStacksLite self, Op op, Slot* put, const Slot* leaves, const Slot* front, const int64_t* heads, Slot* back, Slot* out, int64_t k
 ) noexcept nogil:
     """The same wherever the window begins after each: `front` + head · w is what is before the back then."""
     cdef int w = width_of(op, self.p)
     cdef int64_t j
     memcpy(put, leaves, k * w * sizeof(Slot))
     for j in range(k):
-        if j & (OF_A_LINE - 1) == 0:
-            prefetch(soon + j)
         combine_by(op, self.p, back, back, leaves + j * w)
         if out != NULL:
             combine_by(op, self.p, out + j * w, front + heads[j] * w, back)
@@ -216,7 +212,6 @@ cdef void run_by(TwoStacksLite self, Op op, const Block* block) noexcept nogil:
     cdef Slot* front = at(&self.pool, &self.queue, w, min(head, tail))
     cdef Slot* leaf = <Slot*> block.leaves
     cdef Slot* out = block.totals
-    cdef const int32_t* soon = block.soon if block.soon != NULL else <const int32_t*> block.leaves
     if Op is not Any:
         copy_by(op, self.p, back, self.back)
     put_room, front_room = run_at(&self.queue, tail), run_at(&self.queue, head)
@@ -232,7 +227,7 @@ cdef void run_by(TwoStacksLite self, Op op, const Block* block) noexcept nogil:
         elif Op is not Any and has_back:
             k = readings_before(block.heads + i, min(block.n - i, put_room - 1), head + min(self.split - head, front_room)) if put_room > 1 else 0
             if k > 3:
-                glide_to(self, op, put, leaf, front - head * w, block.heads + i, back, out, k, soon + i)
+                glide_to(self, op, put, leaf, front - head * w, block.heads + i, back, out, k)
                 front, front_room, head = front + (block.heads[i + k - 1] - head) * w, front_room - (block.heads[i + k - 1] - head), block.heads[i + k - 1]
                 i, tail, put_room, put, leaf = i + k, tail + k, put_room - k, put + k * w, leaf + k * w
                 out = out if out == NULL else out + k * w

@@ -130,7 +130,7 @@ cdef inline void ask_for_link(const Queue* queue, int64_t index) noexcept nogil:
 
 
 cdef enum:  # rooms that `lend` keeps
-    ROOM_OF_BLOCK, ROOM_OF_LEVELS, ROOM_OF_LEFTS, ROOM_OF_STEADY, ROOMS
+    ROOM_OF_BLOCK, ROOM_OF_LEVELS, ROOM_OF_LEFTS, ROOM_OF_ROLLING, ROOMS
 
 cdef void* lend(int room, size_t size) noexcept nogil  # so many bytes until `put_back`, with whatever is in them; NULL: no memory
 cdef void put_back(int room, void* data) noexcept nogil

@@ -50,23 +50,6 @@ cdef inline void* odds_of(const Times* t, const Stretch* s) noexcept nogil:
     return at(&t.odd_pool, &t.odd, 1, s.place)
 
 
-cdef inline int64_t run_of_offsets(const Times* t, int64_t index, int64_t n) noexcept nogil:
-    """How many offsets up to n, from that of leaf `index` on, lie one after the other and count from the same time; 0: it has none."""
-    cdef const Stretch* s = stretch_of(t, index)
-    cdef const Stretch* next
-    cdef int64_t j = index & (BLOCK - 1), k = BLOCK - j, place = s.place
-    if s.kind != OFFSETS:
-        return 0
-    n = min(n, 2 * run_at(&t.odd, place) - j)
-    while k < n:
-        next = stretch_of(t, index + k)
-        place += BLOCK >> 1
-        if next.kind != OFFSETS or next.first != s.first or next.place != place:
-            return k
-        k += BLOCK
-    return n
-
-
 cdef inline int64_t time_in(const Times* t, const Stretch* s, int64_t j) noexcept nogil:
     """The time of leaf j of a block."""
     if s.kind == EVEN:
@@ -115,7 +98,6 @@ cdef void release_times(Times* t) noexcept nogil
 cdef int keep(Times* t, int64_t index, const int64_t* times, int64_t n) noexcept nogil  # of the next n leaves, or anew from there; −1: no memory
 cdef int keep_even(Times* t, int64_t index, uint64_t first, uint64_t step, int64_t n) noexcept nogil  # the same: first, first + step …
 cdef void copy_out(const Times* t, int64_t* out, int64_t index, int64_t n) noexcept nogil  # the times of n leaves, one after the other
-cdef void copy_offsets(const Times* t, int32_t* out, int64_t index, int64_t n, int64_t since) noexcept nogil  # the same less `since`, which fits
 cdef void ask_for_times(const Times* t, int64_t index, int64_t n) noexcept nogil  # has those fetched that stand one by one
 cdef void give_back_times(Times* t, int64_t chunks) noexcept nogil  # returns at most so many chunks to the system
 cdef int64_t held_times(const Times* t) noexcept nogil  # bytes

@@ -11,8 +11,6 @@ cdef extern from "times.h" nogil:
     bint times_to_offsets(const uint64_t* times, int32_t* out, int64_t n, uint64_t first)
     void times_from_offsets(const int32_t* offsets, uint64_t* out, int64_t n, uint64_t first)
     void times_from_step(uint64_t* out, int64_t n, uint64_t first, uint64_t step)
-    void times_move(const int32_t* offsets, int32_t* out, int64_t n, uint32_t by)
-    void times_offsets_from_step(int32_t* out, int64_t n, uint32_t first, uint32_t step)
 
 cdef int64_t NONE = INT64_MAX
 cdef uint64_t NEAR_BASE = 1 << 30  # from what offsets count from, for a block to begin there: what fits from its own first time mostly fits
@@ -255,22 +253,6 @@ cdef void copy_out(const Times* t, int64_t* out, int64_t index, int64_t n) noexc
     while n > 0:
         k = min(left_in_block(index), n)
         copy_block(t, stretch_of(t, index), <uint64_t*> out, index & (BLOCK - 1), k)
-        out, index, n = out + k, index + k, n - k
-
-
-cdef void copy_offsets(const Times* t, int32_t* out, int64_t index, int64_t n, int64_t since) noexcept nogil:
-    cdef int64_t j, k
-    cdef const Stretch* s
-    cdef uint32_t by
-    while n > 0:
-        s, j, k = stretch_of(t, index), index & (BLOCK - 1), min(left_in_block(index), n)
-        by = <uint32_t> (s.first - <uint64_t> since)
-        if s.kind == EVEN:
-            times_offsets_from_step(out, k, by + <uint32_t> j * <uint32_t> s.step, <uint32_t> s.step)
-        elif s.kind == OFFSETS:
-            times_move(<const int32_t*> odds_of(t, s) + j, out, k, by)
-        else:
-            times_to_offsets(<const uint64_t*> odds_of(t, s) + j, out, k, <uint64_t> since)
         out, index, n = out + k, index + k, n - k
 
 

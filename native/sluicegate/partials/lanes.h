@@ -187,18 +187,6 @@ SLUICEGATE_LANES_OF static int lanes_far(const uint64_t *times, int64_t n)
     return found >> 62 != 0;
 }
 
-/* Whether kept[j] leaves by the time times[j] and kept[j + 1] does not, for each of n; n + 1 are kept. */
-SLUICEGATE_LANES_OF static int lanes_steady(const uint64_t *kept, const uint64_t *times, uint64_t span, int64_t n)
-{
-    uint64_t stays = 0, leaves = UINT64_MAX;
-    for (int64_t j = 0; j < n; j++) {
-        uint64_t cut = times[j] - span;
-        stays |= cut - kept[j];
-        leaves &= cut - kept[j + 1];
-    }
-    return !(stays >> 63) && leaves >> 63;
-}
-
 /* out[j] = first + j. */
 SLUICEGATE_LANES_OF static void lanes_count(int64_t *out, int64_t n, int64_t first)
 {

@@ -1,0 +1,12 @@
+"""Where a window begins after each reading of a flat array whose times never go back."""
+
+from libc.stdint cimport int64_t
+
+cdef enum:
+    PADDING = 8  # times after the last reading that are looked at; they have to be later than all others
+
+
+cdef void starts_by_count(int64_t count, int64_t begin, int64_t first, int64_t n, int64_t* starts) noexcept nogil
+cdef void starts_by_time(
+    const int64_t* times, int64_t span, int64_t begin, int64_t first, int64_t n, int64_t* starts) noexcept nogil
+cdef int64_t most_at_once(const int64_t* starts, int64_t begin, int64_t n) noexcept nogil

@@ -1,0 +1,67 @@
+"""Where a window begins after each reading; see starts.pxd.
+
+`begin` is the start before the first of these readings, which is reading `first` of the array; readings begin … first − 1 are
+in the window then. A start never goes back and is at most the reading itself, which a window always holds.
+"""
+
+from libc.stdint cimport int64_t
+
+cdef enum:
+    STRETCHES = 8  # that are gone through side by side: none waits for another's start
+    LEAST_STRETCH = 16  # readings
+
+
+cdef void starts_by_count(int64_t count, int64_t begin, int64_t first, int64_t n, int64_t* starts) noexcept nogil:
+    """The window holds the last `count` readings."""
+    cdef int64_t i, start = first + 1 - count
+    for i in range(n):
+        starts[i] = start + i if start + i > begin else begin
+
+
+cdef void starts_by_time(
+    const int64_t* times, int64_t span, int64_t begin, int64_t first, int64_t n, int64_t* starts
+) noexcept nogil:
+    """The window holds the readings with time > newest − span."""
+    cdef int64_t start[STRETCHES]
+    cdef int64_t part = n // STRETCHES, i, k
+    if part >= LEAST_STRETCH:
+        for k in range(STRETCHES):
+            start[k] = begin = first_after(times, times[first + k * part] - span, begin, first + k * part)
+        for i in range(part):
+            for k in range(STRETCHES):
+                start[k] = next_start(times, times[first + k * part + i] - span, start[k])
+                starts[k * part + i] = start[k]
+        begin = start[STRETCHES - 1]
+    for i in range(part * STRETCHES if part >= LEAST_STRETCH else 0, n):
+        begin = next_start(times, times[first + i] - span, begin)
+        starts[i] = begin
+
+
+cdef inline int64_t next_start(const int64_t* times, int64_t cutoff, int64_t start) noexcept nogil:
+    """The first reading from `start` on that is later than `cutoff`: four at a time, since a branch could not be foreseen."""
+    start += (
+        (times[start] <= cutoff) + (times[start + 1] <= cutoff) + (times[start + 2] <= cutoff) + (times[start + 3] <= cutoff)
+    )
+    while times[start] <= cutoff:
+        start += 1
+    return start
+
+
+cdef int64_t first_after(const int64_t* times, int64_t cutoff, int64_t low, int64_t high) noexcept nogil:
+    """The first of readings low … high that is later than `cutoff`; reading `high` is."""
+    cdef int64_t middle
+    while low < high:
+        middle = (low + high) >> 1
+        if times[middle] <= cutoff:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef int64_t most_at_once(const int64_t* starts, int64_t begin, int64_t n) noexcept nogil:
+    """The most readings that leave with one."""
+    cdef int64_t most = starts[0] - begin, i
+    for i in range(n - 1):
+        most = max(most, starts[i + 1] - starts[i])
+    return most
