@@ -11,10 +11,10 @@ import sqlite3
 import sys
 import time
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from sluicegate.version import VERSION
 from sluicegate_agent import private
 
 FILE = "agent.json"
@@ -22,7 +22,7 @@ _LARGEST_FILE = 1 << 20
 _PAGE = 4096
 _STARTED = time.monotonic()
 _VERSIONS = {
-    "sluicegate": version("sluicegate"),
+    "sluicegate": VERSION,
     "python": platform.python_version(),
     "sqlite": sqlite3.sqlite_version,
     "machine": platform.machine(),

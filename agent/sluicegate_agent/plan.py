@@ -26,8 +26,8 @@ from sluicegate_agent.sync import sealing
 
 MIB = 1 << 20
 
-#: Connected, with an open store and nothing in it: 32.2 MiB resident and 19.4 MiB of what RLIMIT_DATA counts were
-#: measured, and 1.2 MiB of both for the log's forms (structlog without asyncio); the rest is margin.
+#: Started, with an open store and nothing in it: 30.8 MiB resident and 20.3 MiB of what RLIMIT_DATA counts were
+#: measured, the log's forms included; the rest is margin. TLS loads OpenSSL: 36.6 and 21.1 MiB.
 BASE_RESIDENT = 34 * MIB
 BASE_DATA = 23 * MIB
 #: Python objects of a stream and of a window beside their readings (5 KiB measured); chunks that a window's queues

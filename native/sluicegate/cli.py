@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "sluicegate.commands"
 
@@ -66,6 +68,11 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command behind `cmd_name`, imported now; None where there is none of that name."""
+        if cmd_name == "run":
+            # The agent lives long on a small board: it does without the reader of packages' metadata (3 MiB).
+            from sluicegate_agent.commands.run import run
+
+            return run
         entry = _entry_points().get(cmd_name)
         if entry is None:
             return None
@@ -90,6 +97,8 @@ class LazyGroup(click.Group):
 
 
 def _entry_points() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 

@@ -33,8 +33,10 @@ def run(file: Path, level: str, form: Form, drain: bool, accept: bool, idle: flo
     away is waited for. A configuration whose worst case exceeds its budgets (see `plan`) is refused, and so is one that
     would throw away some of what the state holds (see `check`), unless --accept is given.
     """
+    from sluicegate_agent.lean import import_hashes
     from sluicegate_agent.logs.setting import set_up
 
+    import_hashes()  # before anything that imports hashlib
     set_up(level, form)
     from sluicegate_agent.changes import refuse_losses
     from sluicegate_agent.config import load

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from statistics import median_low
 
 #: 2024-01-01: a clock that is earlier was never set, and judges no reading.
 CLOCK_NEVER_SET = 1_704_067_200_000_000
@@ -80,7 +79,7 @@ class Guard:
         ahead = [lead for lead, heard in self._leads.values() if now - heard < _HEARD]
         if len(ahead) < 2:
             return False
-        middle = median_low(ahead)
+        middle = sorted(ahead)[(len(ahead) - 1) // 2]  # `statistics` would bring fractions and decimal along
         agreeing = [lead for lead in ahead if abs(lead - middle) <= min(_AGREEMENT, self.future)]
         if len(agreeing) < 2 or 2 * len(agreeing) <= max(len(ahead), self._sources) or self._ask():
             return False

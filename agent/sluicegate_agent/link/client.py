@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import ssl
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 
+from sluicegate_agent.lean import tls
 from sluicegate_agent.link.barrier import Barrier
 from sluicegate_agent.link.packets import PUBACK, PUBLISH, unexpected
 from sluicegate_agent.link.reasons import reason_of
@@ -52,7 +52,7 @@ class Client(paho.Client):
     def buffered(self) -> bool:
         """Whether bytes wait that select() cannot see: here, or inside the TLS layer."""
         sock: Any = self.socket()
-        return self._at < len(self._buffer) or (isinstance(sock, ssl.SSLSocket) and sock.pending() > 0)
+        return self._at < len(self._buffer) or (isinstance(sock, tls().SSLSocket) and sock.pending() > 0)
 
     def reconnect(self) -> MQTTErrorCode:
         """Connect again, with nothing left of the old connection's bytes."""
@@ -112,7 +112,7 @@ class Client(paho.Client):
     def _last_word(self) -> None:
         try:
             super()._sock_recv(1)
-        except ssl.SSLError as error:
+        except tls().SSLError as error:
             self._note(error)
 
     def _note(self, error: OSError) -> None:

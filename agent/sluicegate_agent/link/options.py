@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ssl
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import paho.mqtt.client as paho
 from paho.mqtt.packettypes import PacketTypes
@@ -12,8 +11,12 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from sluicegate_agent.config import Config, MqttConfig
 from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.lean import load_tls
 from sluicegate_agent.link.client import Client
 from sluicegate_agent.passwords import password
+
+if TYPE_CHECKING:
+    import ssl
 
 
 def client_of(config: Config) -> Client:
@@ -50,6 +53,9 @@ def subscription(mqtt: MqttConfig) -> SubscribeOptions | int:
 
 
 def _tls(mqtt: MqttConfig) -> ssl.SSLContext:
+    load_tls()
+    import ssl
+
     try:
         context = ssl.create_default_context(cafile=str(mqtt.tls.ca_file) if mqtt.tls.ca_file else None)
         if mqtt.tls.cert_file:

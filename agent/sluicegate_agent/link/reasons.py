@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import socket
-import ssl
+from typing import TYPE_CHECKING
 
 from paho.mqtt.reasoncodes import ReasonCode
+
+from sluicegate_agent.lean import tls
+
+if TYPE_CHECKING:
+    import ssl
 
 TAKEN_OVER = 0x8E
 _OWN_NAMES = "give each agent its own device.id"
@@ -14,9 +19,9 @@ _NO_CERTIFICATE = ("CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE", "BAD_CERTIFICATE
 
 def reason_of(error: OSError | ValueError) -> str:
     """What went wrong while connecting, and the setting to look at."""
-    if isinstance(error, ssl.SSLCertVerificationError):
+    if isinstance(error, tls().SSLCertVerificationError):
         return f"its certificate is not trusted ({error.verify_message}); name its authority in mqtt.tls.ca_file"
-    if isinstance(error, ssl.SSLError):
+    if isinstance(error, tls().SSLError):
         return _of_tls(error)
     if isinstance(error, socket.gaierror):
         return "its name cannot be resolved; check mqtt.host"

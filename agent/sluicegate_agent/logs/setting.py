@@ -14,6 +14,7 @@ import sys
 import types
 from typing import Any, Literal
 
+from sluicegate_agent.lean import stood_in
 from sluicegate_agent.logs.secrets import redacted, without_secrets
 
 Form = Literal["auto", "json", "text"]
@@ -50,13 +51,8 @@ def set_up(level: str, form: Form = "auto") -> None:
 
 def _structlog() -> Any:
     """structlog, without asyncio, which it imports for methods that nobody here calls (1.1 MiB resident)."""
-    if "asyncio" in sys.modules or "structlog" in sys.modules:
+    with stood_in({"asyncio": types.ModuleType("asyncio")}):
         return importlib.import_module("structlog")
-    sys.modules["asyncio"] = types.ModuleType("asyncio")
-    try:
-        return importlib.import_module("structlog")
-    finally:
-        del sys.modules["asyncio"]
 
 
 def _to_journal() -> bool:

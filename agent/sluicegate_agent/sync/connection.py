@@ -11,17 +11,21 @@ import fcntl
 import http.client
 import select
 import socket
-import ssl
 import termios
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.lean import load_tls
+from sluicegate_agent.lean import tls as tls_layer
+
+if TYPE_CHECKING:
+    import ssl
 
 _GZIP = 16 + zlib.MAX_WBITS
 #: The chunks' largest document and its envelope: more is read of no answer.
@@ -158,9 +162,10 @@ class Connection:
 
     def _wait(self) -> None:
         """Wait for the answer's first byte; as long as the system still gets bytes away this is no silence."""
-        sock = self._http.sock
+        sock: Any = self._http.sock
         left, end = _unsent(sock), time.monotonic() + self._timeout
-        while not (isinstance(sock, ssl.SSLSocket) and sock.pending()) and not select.select([sock], [], [], _TURN)[0]:
+        is_secure = isinstance(sock, tls_layer().SSLSocket)
+        while not (is_secure and sock.pending()) and not select.select([sock], [], [], _TURN)[0]:
             before, left = left, _unsent(sock)
             now = time.monotonic()
             end = now + self._timeout if left < before else end
@@ -193,10 +198,10 @@ class Connection:
         sock = self._http.sock
         if (
             self._pin is not None
-            and isinstance(sock, ssl.SSLSocket)
+            and isinstance(sock, tls_layer().SSLSocket)
             and sock.getpeercert(binary_form=True) != self._pin
         ):
-            raise ssl.SSLCertVerificationError(1, "it is not the pinned certificate")
+            raise tls_layer().SSLCertVerificationError(1, "it is not the pinned certificate")
 
 
 def tls(ca_file: Path | None, pin_file: Path | None) -> tuple[ssl.SSLContext, bytes | None]:
@@ -205,6 +210,9 @@ def tls(ca_file: Path | None, pin_file: Path | None) -> tuple[ssl.SSLContext, by
     The second is that certificate (DER), which `Connection` compares: the name in it then plays no part. Raises
     EnvironmentRefused for files that cannot be used.
     """
+    load_tls()
+    import ssl
+
     try:
         if pin_file is None:
             return ssl.create_default_context(cafile=str(ca_file) if ca_file else None), None
@@ -222,14 +230,14 @@ def tls(ca_file: Path | None, pin_file: Path | None) -> tuple[ssl.SSLContext, by
 
 def explained(error: Exception) -> str:
     """What went wrong and what to look at, for people."""
-    if isinstance(error, ssl.SSLCertVerificationError):
+    if isinstance(error, tls_layer().SSLCertVerificationError):
         if getattr(error, "verify_code", 0) in (_NOT_YET, _NO_MORE):
             when = "is not valid yet" if error.verify_code == _NOT_YET else "has expired"
             clock = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
             return f"its certificate {when}, by this board's clock ({clock} UTC): set the clock, or renew it"
         said = getattr(error, "verify_message", "") or error.strerror or str(error)
         return f"its certificate is not trusted ({said}); name its authority in sync.tls.ca_file, or pin it"
-    if isinstance(error, ssl.SSLError):
+    if isinstance(error, tls_layer().SSLError):
         return f"TLS failed ({error.reason or error}); does this port speak TLS?"
     if isinstance(error, socket.gaierror):
         return "its name cannot be resolved; check sync.url"

@@ -30,6 +30,7 @@ from sluicegate.cblite import (
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.sync.access import access
 from sluicegate_agent.sync.contract import Document, Outcome, Target, unfit
+from sluicegate_agent.sync.rest import Later, rest_target
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
@@ -223,13 +224,11 @@ def _joined(accepted: Sequence[str], refused: dict[str, str], reason: str, asked
 
 def from_config(config: Config) -> CouchbaseLiteTarget:
     """The target that [sync] describes. Raises EnvironmentRefused for a missing library, secret or certificate."""
-    from sluicegate_agent.sync import sync_gateway
-
     try:
         library()
     except (LibraryMissing, LibraryUnsupported) as error:
         raise EnvironmentRefused(f'sync.target = "couchbase-lite": {error}') from None
-    beside = sync_gateway.from_config(config)
+    beside = Later(lambda: rest_target(config))
     sync, url, name, secret = access(config)
     pinned = sync.tls.pin_file.read_bytes() if sync.tls.pin_file else b""
     roots = sync.tls.ca_file.read_bytes() if sync.tls.ca_file else b""

@@ -176,9 +176,9 @@ def target_of(config: Config, known: str = "") -> Target | None:
     if config.sync.target == "directory" and config.sync.path is not None:
         return Apart(config.sync.path, config.state.path, known, config.sync.timeout.seconds)
     if config.sync.target == "sync-gateway":
-        from sluicegate_agent.sync import sync_gateway
+        from sluicegate_agent.sync.rest import rest_target
 
-        return Aside(sync_gateway.from_config(config))
+        return Aside(rest_target(config))
     if config.sync.target == "couchbase-lite":
         from sluicegate_agent.sync import couchbase_lite
 

@@ -24,7 +24,6 @@ from sluicegate.histograms.widths import Term, terms
 from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import Layout, lay_out
 from sluicegate.policies import Compiled, Count, Custom, Policy, Ruled, Time, as_policy
-from sluicegate.reference.object_core import ObjectCore
 from sluicegate.stores.contract import Store
 from sluicegate.stores.description import read as read_description
 from sluicegate.stores.stored_core import check_store, found_in, stored_engine
@@ -86,7 +85,7 @@ class Window(Keeping):
         kind, value, hop = _rule(self._policy)
         eviction = self._policy.eviction(self._layout) if isinstance(self._policy, Ruled) else None
         rules, up_to = self._histograms.rules(), _up_to(self._policy, self._layout)
-        core: type[Core] = cast(type[Core], ObjectCore) if self._layout.objects else Core
+        core = _object_core() if self._layout.objects else Core
         if store is not None:
             check_store(store)
             self._refuse_objects()
@@ -216,6 +215,13 @@ class Window(Keeping):
         saved, _ = snapshot.unpack_state(version, payload, window._layout.width, window._limit)
         window._keep_in(store, store.plan._replace(shift=manifest.shift)).resume(manifest, row, saved)
         return window
+
+
+def _object_core() -> type[Core]:
+    """The core of aggregates that are Python objects; imported when asked for: with its engines it takes 1.5 MiB."""
+    from sluicegate.reference.object_core import ObjectCore
+
+    return cast(type[Core], ObjectCore)
 
 
 def _kinds(layout: Layout) -> list[tuple[str, str, int]]:

@@ -1,0 +1,84 @@
+"""Imports libraries without parts of Python that they name and the agent does not call, so that a board keeps room.
+
+OpenSSL is the largest: `hashlib` loads it although Python has every hash itself, paho and `http.client` although the
+connection may be plain. Where TLS is used, `load_tls` brings it, and these libraries have it as if it never lacked.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+
+class _NeverRaisedError(OSError):
+    """What no plain connection raises."""
+
+
+#: In the place of `ssl`: names for `except` and `isinstance`, which nothing answers to.
+NO_TLS: Any = ModuleType("ssl", "A stand-in: no TLS is used here.")
+for _name in ("SSLError", "SSLCertVerificationError", "SSLWantReadError", "SSLWantWriteError", "CertificateError"):
+    setattr(NO_TLS, _name, _NeverRaisedError)
+NO_TLS.SSLSocket = _NeverRaisedError
+#: Python's own hashes, all that `hashlib` promises.
+_HASHES = (
+    "_md5",
+    "_sha1",
+    "_sha3",
+    "_blake2",
+    *(("_sha2",) if sys.version_info >= (3, 12) else ("_sha256", "_sha512")),
+)
+_USERS_OF_TLS = ("paho.mqtt.client", "http.client")
+
+
+@contextmanager
+def stood_in(modules: dict[str, Any]) -> Iterator[None]:
+    """Meanwhile each import of these names finds what is given, None: nothing; what is loaded already stays.
+
+    Afterwards they are as they were: who imports them then gets the real ones.
+    """
+    absent = {name: module for name, module in modules.items() if name not in sys.modules}
+    sys.modules.update(absent)
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
+
+
+def import_hashes() -> None:
+    """`hashlib` with Python's own hashes; as it is anywhere where this Python was built without one of them."""
+    if all(map(find_spec, _HASHES)):
+        with stood_in({"_hashlib": None}):
+            import_module("hashlib")
+            import_module("hmac")
+
+
+def import_paho() -> None:
+    """paho without TLS, and without `urllib.request`, which it asks for proxies where PySocks is installed."""
+    proxies = {} if find_spec("socks") else {"urllib.request": ModuleType("urllib.request")}
+    with stood_in({"ssl": NO_TLS, **proxies}):
+        import_module("paho.mqtt.client")
+
+
+def import_http() -> None:
+    """`http.client` without TLS."""
+    with stood_in({"ssl": NO_TLS}):
+        import_module("http.client")
+
+
+def load_tls() -> None:
+    """The real `ssl`, for whoever imports it, and for the libraries that were imported without it."""
+    ssl = import_module("ssl")
+    for name in _USERS_OF_TLS:
+        if name in sys.modules:
+            sys.modules[name].ssl = ssl  # type: ignore[attr-defined]
+
+
+def tls() -> Any:
+    """`ssl` where it is loaded, else NO_TLS: for `except` and `isinstance`, which then need not load it."""
+    return sys.modules.get("ssl", NO_TLS)
