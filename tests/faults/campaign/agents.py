@@ -28,11 +28,20 @@ class Agent:
         """Whether it has not ended."""
         return not self.ended.done()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether no thread of it runs or is in a system call."""
+        states = set()
+        for path in Path(f"/proc/{self.pid}/task").glob("*/stat"):
+            with contextlib.suppress(OSError):
+                states.add(path.read_text().rpartition(")")[2].split()[0])
+        return states <= {"T", "Z", "X"}
+
     async def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
         self.killed = True
         self.send(signal.SIGKILL)
-        await self.ended
+        await asyncio.shield(self.ended)
 
     def send(self, number: int) -> None:
         """A signal."""
@@ -102,4 +111,6 @@ class Launcher:
             if "pid" in told:
                 self._started.pop(told["id"]).set_result(told["pid"])
             else:
-                self._ended.pop(told["id"]).set_result(told["status"])
+                ended = self._ended.pop(told["id"])
+                if not ended.done():
+                    ended.set_result(told["status"])

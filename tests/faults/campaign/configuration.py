@@ -21,6 +21,7 @@ _TEXT = """
 id = "{device}"
 [state]
 path = "{state}"
+memory = "64MiB"
 [mqtt]
 host = "127.0.0.1"
 port = {port}

@@ -193,7 +193,7 @@ def _judge_answers(
         verdict.silent += 1
         verdict.words.append("no window was ever answered")
         return
-    low, high = counts[-1]["low"] - found.doubt, counts[-1]["high"]
+    low, high = counts[-1]["low"], counts[-1]["high"]
     least, most = len(due), sum(message.sends for message in published)
     if high < least - verdict.lost - verdict.refused or low > most + verdict.twice:
         verdict.silent += 1

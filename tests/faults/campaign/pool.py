@@ -157,7 +157,7 @@ def _kept(outcome: Outcome) -> Outcome:
     if outcome.verdict.failed and source is not None and source.exists():
         kept = Path(os.environ.get("SLUICEGATE_FAULTS_KEEP", "build/faults")) / source.name
         kept.mkdir(parents=True, exist_ok=True)
-        for name in ("agent.toml", "log", "status.json"):
+        for name in ("agent.toml", "log", "status.json", "wire"):
             if (source / name).exists():
                 shutil.copy(source / name, kept / name)
         shutil.rmtree(source, ignore_errors=True)

@@ -11,6 +11,7 @@ import contextlib
 import json
 import socket
 import struct
+import time
 from collections import Counter
 from typing import Any
 
@@ -41,10 +42,13 @@ class Pipe:
             message = wire.published(packet, self.version)
             if message.qos:
                 self.in_flight[message.packet] = message.payload
+            self.proxy.note(f"> {message.packet}{' dup' if packet[0] & 8 else ''} {message.payload.decode()}")
             self.proxy.delivered += 1
             if self.half:
                 self._reset_soon()
                 return packet[: len(packet) // 2]
+        elif kind == wire.CONNACK:
+            self.proxy.note(f"CONNACK, session present {packet[wire.body_of(packet)] & 1}")
         elif kind == wire.SUBACK:
             self.ready = True
             self.proxy.served += 1
@@ -57,6 +61,7 @@ class Pipe:
             payload = self.in_flight.pop(wire.packet_id(packet), None)
             if payload is not None:
                 self.proxy.promised[payload] += 1
+            self.proxy.note(f"< PUBACK {wire.packet_id(packet)}{' lost' if self.lose or self.over else ''}")
             if self.lose == 1:
                 self._reset_soon()
             self.lose -= self.lose > 1
@@ -100,6 +105,7 @@ class Proxy:
         self.answers: list[dict[str, Any]] = []
         self.served = self.delivered = self.attempts = self.cuts = 0
         self.refusing = False
+        self.notes: list[str] = []
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._pipes: set[Pipe] = set()
@@ -118,6 +124,10 @@ class Proxy:
         for task in [*self._tasks]:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def note(self, what: str) -> None:
+        """For a person: what passed, and when."""
+        self.notes.append(f"{time.time():.6f} {what}")
 
     @property
     def ready(self) -> bool:

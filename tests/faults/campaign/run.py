@@ -58,6 +58,8 @@ class Run(Events):
         outcome = Outcome(self.plan, verdict, self.kills, 0, time.monotonic() - began, folder=str(self.folder))
         if hasattr(self, "sensor"):
             outcome.cuts, outcome.published = self.proxy.cuts, len(self.sensor.published)
+        if verdict.failed and hasattr(self, "proxy"):
+            (self.folder / "wire").write_text("\n".join([*self.proxy.notes, ""]))
         if not verdict.failed:
             shutil.rmtree(self.folder, ignore_errors=True)
         return outcome
@@ -83,8 +85,8 @@ class Run(Events):
     async def _set_up(self) -> None:
         plan = self.plan
         self.disk = self._disk()
-        self.disk.open()
-        self.medium = self._medium()
+        await asyncio.to_thread(self.disk.open)
+        self.medium = await asyncio.to_thread(self._medium)
         self.share = self.medium.path / "chunks"
         self.share.mkdir()
         self.broker = self._broker()

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 _SHUTDOWN, _WITHOUT_FLUSHING = 0x8004587D, 2
+PATIENCE = 20.0
 _FREEZE, _THAW = 0xC0045877, 0xC0045878
 
 
@@ -134,8 +135,13 @@ class PowerDisk(Plain):
         self._image = self.path.with_suffix(".image")
         with self._image.open("wb") as file:
             file.truncate(24 << 20)
-        if not _run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0", str(self._image)) or not self._mount():
-            raise OSError("no ext4 can be mounted on a loop device")
+        if not _run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0", str(self._image)):
+            raise OSError("mkfs.ext4 failed")
+        end = time.monotonic() + PATIENCE
+        while not self._mount():  # machines have few loop devices: others' runs end
+            if time.monotonic() > end:
+                raise OSError("no ext4 can be mounted on a loop device")
+            time.sleep(0.1)
 
     def _mount(self) -> bool:
         return _run("mount", "-o", "loop,commit=1000,data=writeback", str(self._image), str(self.path))
