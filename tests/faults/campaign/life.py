@@ -46,7 +46,7 @@ class Life:
 
     def __init__(self, plan: Plan, tools: Tools) -> None:
         self.plan, self.tools = plan, tools
-        self.folder = tools.folder / f"run-{plan.seed}-{plan.index}"
+        self.folder = tools.folder / f"run-{plan.seed}-{plan.index}-{time.monotonic_ns()}"
         self.kills = self.crashes = 0
         self.excused: list[tuple[float, float]] = []
         self.words: list[str] = []

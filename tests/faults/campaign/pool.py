@@ -154,11 +154,15 @@ def campaign(chosen: Sequence[Plan], jobs: int) -> Generator[Outcome, None, None
 def _kept(outcome: Outcome) -> Outcome:
     """A run that failed leaves its configuration and log where a person can look."""
     source = Path(outcome.folder) if outcome.folder else None
-    if outcome.verdict.failed and source is not None and source.exists():
-        kept = Path(os.environ.get("SLUICEGATE_FAULTS_KEEP", "build/faults")) / source.name
+    if outcome.verdict.failed and source is not None and source.exists() and not outcome.plan.plant:
+        kept = (
+            Path(os.environ.get("SLUICEGATE_FAULTS_KEEP", "build/faults"))
+            / f"run-{outcome.plan.seed}-{outcome.plan.index}"
+        )
         kept.mkdir(parents=True, exist_ok=True)
         for name in ("agent.toml", "log", "status.json", "wire"):
             if (source / name).exists():
                 shutil.copy(source / name, kept / name)
+    if source is not None:
         shutil.rmtree(source, ignore_errors=True)
     return outcome
