@@ -35,10 +35,9 @@ def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
 
 
 def _identity_off() -> None:
-    from sluicegate_agent.identity import Verdict
     from sluicegate_agent.pipeline import Pipeline
 
-    _wrap(Pipeline, "_check", lambda original, *arguments: (original(*arguments), Verdict.NEW)[1])
+    _wrap(Pipeline, "_take", lambda original, *arguments, **_: original(*arguments, is_new=True))
 
 
 def _ack_before_commit() -> None:
@@ -104,14 +103,13 @@ def _no_fsync() -> None:
 def _epoch_forgotten() -> None:
     from sluicegate_agent.identity import Sequences
 
-    def save(original: Any, this: Any, connection: Any) -> None:
-        original(this, connection)
-        newest = max((epoch.order for epoch in this._epochs.values()), default=0)
-        for key in [key for key, epoch in this._epochs.items() if epoch.order < newest]:
-            connection.execute("DELETE FROM sequence WHERE source = ? AND epoch = ?", (this.source, key))
-            del this._epochs[key]
+    def forget(original: Any, this: Any) -> None:
+        original(this)
+        newest = max((epoch.order for _, epoch in this._epochs()), default=0)
+        for key, epoch in [each for each in this._epochs() if each[1].order < newest]:
+            this._drop(key, epoch)
 
-    _wrap(Sequences, "save", save)
+    _wrap(Sequences, "_forget", forget)
 
 
 def _gap_left_out() -> None:

@@ -160,9 +160,9 @@ def _kept(outcome: Outcome) -> Outcome:
             / f"run-{outcome.plan.seed}-{outcome.plan.index}"
         )
         kept.mkdir(parents=True, exist_ok=True)
-        for name in ("agent.toml", "log", "status.json", "wire"):
-            if (source / name).exists():
-                shutil.copy(source / name, kept / name)
+        for file in ("agent.toml", "log", "status.json", "wire"):
+            if (source / file).exists():
+                shutil.copy(source / file, kept / file)
     if source is not None:
         shutil.rmtree(source, ignore_errors=True)
     return outcome
