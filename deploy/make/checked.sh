@@ -31,7 +31,7 @@ address)
         tests/native/test_engines*.py tests/native/test_exponential.py tests/native/test_engine_blocks.py tests/native/test_blocks.py tests/native/test_lockstep*.py \
         tests/native/test_policies.py tests/native/test_bad_input.py tests/native/test_window.py \
         tests/native/test_runs.py tests/native/test_times.py tests/native/test_chunks.py tests/native/test_aggregates.py tests/native/test_store*.py \
-        tests/native/test_batch_*.py tests/native/test_one_by_one.py tests/native/test_answered_runs.py \
+        tests/native/test_batch_*.py tests/native/test_rolling.py tests/native/test_one_by_one.py tests/native/test_answered_runs.py \
         tests/native/test_staging.py tests/native/test_withheld_answers.py tests/native/test_shared_windows.py \
         tests/native/test_small_buckets.py tests/native/test_bucket_blocks.py tests/native/test_stretches.py tests/native/test_maxima_in_a_budget.py
     ;;
