@@ -291,3 +291,17 @@ def test_certificates(
     assert (outcome.accepted, outcome.rejected) == ((), {})
     assert "check the pinned certificate or the roots" in outcome.error
     assert at.documents_of(databases.PLAIN) == {}
+
+
+@pytest.mark.parametrize("key", ["ca_file", "pin_file"])
+def test_a_file_without_a_certificate_is_refused_at_the_start(tmp_path: Path, key: str) -> None:
+    """Missing or no PEM: told with its key before anything is sent, as the REST target does."""
+    from sluicegate_agent.errors import EnvironmentRefused
+    from sluicegate_agent.sync.couchbase_lite import _certificates
+
+    with pytest.raises(EnvironmentRefused, match=f"sync.tls.{key}: .* cannot be used"):
+        _certificates(key, tmp_path / "none.pem")
+    (tmp_path / "text.pem").write_text("letmein")
+    with pytest.raises(EnvironmentRefused, match=f"sync.tls.{key}: .*no certificate in it") as told:
+        _certificates(key, tmp_path / "text.pem")
+    assert "letmein" not in str(told.value), "what a file holds is not told"

@@ -230,11 +230,21 @@ def from_config(config: Config) -> CouchbaseLiteTarget:
         raise EnvironmentRefused(f'sync.target = "couchbase-lite": {error}') from None
     beside = Later(lambda: rest_target(config))
     sync, url, name, secret = access(config)
-    pinned = sync.tls.pin_file.read_bytes() if sync.tls.pin_file else b""
-    roots = sync.tls.ca_file.read_bytes() if sync.tls.ca_file else b""
+    pinned, roots = _certificates("pin_file", sync.tls.pin_file), _certificates("ca_file", sync.tls.ca_file)
     settings = Settings(user=name if secret is not None else "", password=secret or "", pinned=pinned, roots=roots)
     folder, keep = config.state.path, sync.couchbase_lite.keep.seconds
     return CouchbaseLiteTarget(folder, replicator_url(url), settings, beside, sync.timeout.seconds, keep)
+
+
+def _certificates(key: str, file: Path | None) -> bytes:
+    """A file's PEM; the library verifies, so Python's TLS is not loaded for it. Raises EnvironmentRefused."""
+    try:
+        data = file.read_bytes() if file else b""
+    except OSError as error:
+        raise EnvironmentRefused(f"sync.tls.{key}: {file} cannot be used: {error.strerror}; expected PEM") from None
+    if file and b"-----BEGIN CERTIFICATE-----" not in data:
+        raise EnvironmentRefused(f"sync.tls.{key}: {file} cannot be used: no certificate in it; expected PEM")
+    return data
 
 
 def replicator_url(url: str) -> str:
