@@ -232,7 +232,7 @@ def check_target(folder: Path, made: Work) -> None:
     found: dict[str, list[Any]] = {}
     centers: dict[str, float] = {}
     for path in sorted((folder / "chunks").rglob("*")):
-        assert path.is_dir() or path.suffix in (".json", ".partial"), path
+        assert path.is_dir() or path.suffix in (".json", ".partial") or path.name == ".sluicegate-target", path
         if path.suffix == ".json":
             chunk = chunks.decode(path.read_bytes())
             found.setdefault(chunk.stream, []).extend(chunk.buckets)

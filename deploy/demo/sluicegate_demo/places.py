@@ -182,8 +182,8 @@ class Gateway:
 
 
 def files(folder: Path) -> Iterator[Named]:
-    """Every file below a folder, by its path."""
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    """Every file below a folder, by its path, but the marker that names the folder as a target."""
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != ".sluicegate-target"):
         yield str(path), path.read_bytes()
 
 
