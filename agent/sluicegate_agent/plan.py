@@ -28,8 +28,9 @@ MIB = 1 << 20
 
 #: Started, with an open store and nothing in it: 30.8 MiB resident and 20.3 MiB of what RLIMIT_DATA counts were
 #: measured, the log's forms included; the rest is margin. TLS loads OpenSSL: 36.6 and 21.1 MiB.
-BASE_RESIDENT = 34 * MIB
-BASE_DATA = 23 * MIB
+BASE_RESIDENT = 32 * MIB
+BASE_DATA = 22 * MIB
+OPENSSL = 6 * MIB
 #: Python objects of a stream and of a window beside their readings (5 KiB measured); chunks that a window's queues
 #: begin and have not filled, beyond those of the probe; a digest in a deque, a list and a set.
 STREAM_OBJECTS = 4096
@@ -248,7 +249,14 @@ def _strict(asked: WindowConfig, leaves: int) -> Iterator[Any]:
         yield sg.Constrained(leaves, merge=asked.merge)
 
 
+def _uses_openssl(config: Config) -> bool:
+    """Whether the broker or the gateway is reached by TLS; Couchbase Lite and Couchbase's SDK bring their own."""
+    return config.mqtt.uses_tls or (config.sync.target == "sync-gateway" and resolved(config.sync).uses_tls)
+
+
 def _shared(config: Config) -> Iterator[Line]:
+    if _uses_openssl(config):
+        yield Line("TLS", OPENSSL, 0)
     yield from _identity(config)
     readings, closed = _batch(config)
     yield Line("a batch before its commit", readings * CLOSED_OBJECTS + closed, 0)

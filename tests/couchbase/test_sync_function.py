@@ -29,7 +29,7 @@ def asked(gateway: Gateway, user: str, body: dict[str, Any], *, new_edits: bool 
 def got(gateway: Gateway, user: str, path: str) -> tuple[int, Any]:
     """What `user` reads at a path of the database."""
     one: SyncGatewayTarget = target(gateway.public_url, databases.TELEMETRY, user, basic=True)
-    answer = one.connection.ask("GET", path, headers=one.login.headers(one.connection))
+    answer = one.connection.ask("GET", path, headers=one.login.headers(one.connection), most=2 << 20)
     return answer.status, json.loads(answer.body)
 
 

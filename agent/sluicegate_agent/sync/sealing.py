@@ -60,6 +60,8 @@ class Sealer:
         faults.step("seal: begin")
         sealed, room = 0, IN_FLIGHT * self.cost
         with self.state.transaction() as connection:
+            # After a transaction that failed the index has rows which the table never got, until a next one begins.
+            due = [stream for stream in due if self.state.outbox.lanes.get(stream.number)]
             while due:
                 for stream in due:
                     if self._may(room, sealed):

@@ -75,6 +75,13 @@ max_like = {{ block = 24 }}
 [bucket]
 readings = {BUCKET_READINGS}
 
+[limits]
+payload = "12KiB"
+
+[held]
+rows = 1000
+bytes = "64KiB"
+
 [outbox]
 rows = {rows}
 bytes = "{min(max(OUTBOX_KIB * len(feed.metrics), 320), 2048)}KiB"
