@@ -18,7 +18,7 @@ from sluicegate_agent.messages import Message
 
 _SECOND = 1_000_000
 _NEVER = -(1 << 62)
-_CLOCK = struct.Struct("<q?7x")
+_CLOCK = struct.Struct("<q??6x")
 
 
 class Contents:
@@ -34,10 +34,12 @@ class Contents:
         self._known = set(self._recent)
         self._waiting: list[bytes] = []
         self._erased: list[bytes] = []
-        self._newest, self._is_fine, self._changed = _NEVER, False, False
+        self._newest, self._is_fine, self._says_again, self._changed = _NEVER, False, False, False
         found = connection.execute("SELECT value FROM meta WHERE key = ?", (self._clock_name,)).fetchone()
         if found is not None:
-            self._newest, self._is_fine = _CLOCK.unpack(found[0])
+            if not isinstance(found[0], bytes) or len(found[0]) != _CLOCK.size:
+                raise sqlite3.DatabaseError("a row of the table meta is malformed")
+            self._newest, self._is_fine, self._says_again = _CLOCK.unpack(found[0])
         self._here: set[bytes] = set()
         self._open: set[tuple[bytes, int]] = set()
 
@@ -67,12 +69,17 @@ class Contents:
         return found
 
     def _again(self, message: Message, digest: bytes, time: int) -> Found:
-        """What was said before: a repeat, unless it is of the newest time, by a coarse clock, and not sent again."""
+        """What was said before: a repeat, unless it is of the newest time, by a coarse clock, and not sent again.
+
+        Of a sensor that is known to say the same twice, what the broker sends again may be either: it is in doubt.
+        """
         step = self._step
-        is_sent_again = message.dup or message.retain or (digest, message.packet_id) in self._open
-        if is_sent_again or not step or time // step < self._newest // step:
+        is_repeat = message.retain or (digest, message.packet_id) in self._open
+        if is_repeat or not step or time // step < self._newest // step or (message.dup and not self._says_again):
             return Found(Verdict.DUPLICATE)
-        is_certain = self.resolution is not None and digest in self._here
+        if not message.dup and not self._says_again:
+            self._says_again = self._changed = True
+        is_certain = self.resolution is not None and digest in self._here and not message.dup
         return Found(Verdict.NEW, 0 if is_certain else 1)
 
     def _learn(self, time: int) -> None:
@@ -109,7 +116,7 @@ class Contents:
         for digest in self._erased:
             self._erase(connection, digest)
         if self._changed:
-            clock = _CLOCK.pack(self._newest, self._is_fine)
+            clock = _CLOCK.pack(self._newest, self._is_fine, self._says_again)
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (self._clock_name, clock))
 
     def _erase(self, connection: sqlite3.Connection, digest: bytes) -> None:

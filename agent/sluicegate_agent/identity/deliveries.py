@@ -126,8 +126,11 @@ class Deliveries:
         # Where a broker begins its ids anew with each connection the content alone can match.
         by_id = self._habits.kept is True or not message.dup
         run = before.repeated if message.dup else before.restored
-        if not run.follow(before.places(entry, by_id=by_id)):
-            return Verdict.NEW
+        places = before.places(entry, by_id=by_id)
+        if not run.follow(places):
+            # A broker that begins its ids anew may deliver something new, or what else it holds, in between.
+            is_known = message.dup and (places or before.places(entry, by_id=False))
+            return self._possible(entry) if is_known else Verdict.NEW
         if message.dup and self._owed > 0:
             self._owed -= 1
             return Verdict.DUPLICATE

@@ -44,10 +44,12 @@ class Habits:
     def begin(self, packet_id: int, *, dup: bool, in_flight: bool) -> None:
         """The first message of a connection whose session was there; `in_flight`: it may be one of before."""
         if packet_id != 1:
-            self.kept, self._begun_anew = True, 0
-        elif self.tip not in (0, LAST_ID) and self.kept is not True and not in_flight:
+            self._begun_anew = 0
+            if self.kept is None and (in_flight or self.ahead(packet_id)):
+                self.kept = True
+        elif self.tip not in (0, LAST_ID) and not in_flight:
             self._begun_anew += 1
-            if dup or self._begun_anew >= BEGUN_ANEW:
+            if (dup and self.kept is None) or self._begun_anew >= BEGUN_ANEW:
                 self.kept = False
 
     def passed(self, packet_id: int, *, dup: bool, settled: bool, unconfirmed: int) -> None:

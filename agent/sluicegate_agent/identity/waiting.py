@@ -68,7 +68,7 @@ class WaitingRoom:
         self._sequences, self._contents, self._clock = sequences, contents, clock
         self._sources = {source.topic: source for source in config.sources}
         self._unfinished = False
-        for number in set(self.held.numbers) - set(self.held.futures):
+        for number in sorted(set(self.held.numbers) - set(self.held.futures)):
             self._wait_again(number)
 
     def _wait_again(self, number: int) -> None:

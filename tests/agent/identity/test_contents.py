@@ -93,3 +93,26 @@ def test_what_was_taken_back_is_new_also_after_a_restart(store: sqlite3.Connecti
     contents = Contents(store, "t", 100)
     found = [take(contents, second * SECOND, second + 9).verdict for second in range(4)]
     assert found == [Verdict.DUPLICATE, Verdict.NEW, Verdict.DUPLICATE, Verdict.NEW]
+
+
+def test_of_a_sensor_that_says_the_same_twice_what_comes_with_dup_is_in_doubt(store: sqlite3.Connection) -> None:
+    """The second of two equal readings never arrived and is sent again with DUP, or the first is: either may be."""
+    contents = Contents(store, "t", 100, None)
+    take(contents, 1000 * SECOND, 1)
+    take(contents, 1000 * SECOND, 2)
+    take(contents, 1001 * SECOND, 3)
+    commit(store, contents)
+    contents = Contents(store, "t", 100, None)
+    contents.connected()
+    assert take(contents, 1001 * SECOND, 4, dup=True) == Found(Verdict.NEW, 1)
+    assert take(contents, 1000 * SECOND, 2, dup=True).verdict is Verdict.DUPLICATE
+
+
+def test_a_damaged_row_of_the_clock_is_damage(store: sqlite3.Connection) -> None:
+    """It is told as damage of the store, which sets it aside, not as an error of the program."""
+    contents = Contents(store, "t", 100)
+    take(contents, 1000 * SECOND, 1)
+    commit(store, contents)
+    store.execute("UPDATE meta SET value = x'00' WHERE key = 'clock t'")
+    with pytest.raises(sqlite3.DatabaseError, match="malformed"):
+        Contents(store, "t", 100)
