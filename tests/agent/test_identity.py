@@ -83,6 +83,22 @@ def test_only_some_epochs_are_kept_and_what_they_miss_is_not_forgotten(store: sq
     assert Sequences(store, "s", 16).missing == sequences.missing
 
 
+def test_what_a_forgotten_epoch_missed_is_kept_where_nothing_else_is_written(store: sqlite3.Connection) -> None:
+    """The broker's answer comes after the last message: the epoch goes with a commit that has no message of it."""
+    sequences = Sequences(store, "s", 4096)
+    for boot in range(EPOCHS_KEPT + 1):
+        for number in (0, 3):
+            sequences.check(number, boot)
+    sequences.save(store)
+    sequences.saved()
+    assert sequences.missing == 2 * (EPOCHS_KEPT + 1)
+    sequences.confirmed(1)
+    sequences.save(store)
+    sequences.saved()
+    assert store.execute("SELECT count(*) FROM sequence").fetchone() == (EPOCHS_KEPT,)
+    assert Sequences(store, "s", 4096).missing == 2 * (EPOCHS_KEPT + 1)
+
+
 @pytest.mark.parametrize(("before", "after"), [(16, 40), (40, 16), (16, 17), (9, 8)])
 def test_another_horizon_never_counts_twice(store: sqlite3.Connection, before: int, after: int) -> None:
     """Whatever was seen is refused after the setting changed, whether longer or shorter, and what is ahead is new."""

@@ -408,6 +408,9 @@ class Sequences:
         if not self._chains[key]:
             del self._chains[key]
         self._gone.append((key, epoch.generation))
+        if epoch.missing:
+            # What it missed is in the rows of the others from now on: one of them is written with its deletion.
+            max(self._epochs(), key=lambda each: each[1].order)[1].changed = True
 
     # rows
 
