@@ -118,10 +118,14 @@ def start(folder: Path, fault: str = "") -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
 
 
+#: Enough that a quick machine is in the middle of them when it is interrupted.
+ROWS = 80_000
+
+
 @pytest.mark.faults
 def test_killed_and_interrupted_it_goes_on_where_it_was(folder: Path) -> None:
     """Before a commit, after one, by Ctrl-C in the middle: at the end exactly the lines of the file."""
-    write(folder, range(20_000))
+    write(folder, range(ROWS))
     for fault in ("3@transaction: before commit", "9@transaction: after commit"):
         died = start(folder, fault)
         assert died.wait(120) == -signal.SIGKILL
@@ -130,6 +134,6 @@ def test_killed_and_interrupted_it_goes_on_where_it_was(folder: Path) -> None:
     until(lambda: accepted(folder) > before)
     interrupted.send_signal(signal.SIGINT)
     interrupted.wait(120)
-    assert accepted(folder) < 20_000
+    assert accepted(folder) < ROWS
     assert start(folder).wait(300) == 0
-    assert accepted(folder) == 20_000
+    assert accepted(folder) == ROWS
