@@ -45,7 +45,7 @@ class Habits:
         """The first message of a connection whose session was there; `in_flight`: it may be one of before."""
         if packet_id != 1:
             self._begun_anew = 0
-            if self.kept is None and (in_flight or self.ahead(packet_id)):
+            if self.kept is None:
                 self.kept = True
         elif self.tip not in (0, LAST_ID) and not in_flight:
             self._begun_anew += 1
