@@ -5,7 +5,7 @@ python -m bench.intervals [--windows 10000000] [--seed 0]
 A window counts once for each aggregate that is asked of it. Values are whole numbers times a power of two, so sums and
 squares are exact integers and the true result is a fraction, which is compared without rounding (geometric means: the
 mean of the logarithms' exact sum). Streams are calm, stepped, rising, constant, repeated, of both signs, of 10^±12 and
-of mixed magnitudes; clocks even, repeating, irregular, with gaps and going back (which makes unordered buckets);
+of mixed magnitudes; clocks even, repeating, irregular, with gaps and going back;
 buckets of several histograms; policies by count, by time (hopping too) and declared ones. Prints a table by aggregate:
 windows, how many lie outside (must be 0), in how many the edge cuts a bucket, and the median width of those, as a share
 of the greater end. Exit code 1 where one lies outside.
@@ -22,7 +22,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import sluicegate as sg
 
@@ -64,45 +64,61 @@ def clock(rng: random.Random, kind: str) -> Iterator[int]:
             time += 2 if kind == "even" else rng.randrange(0, 9)
 
 
+class Reading(NamedTuple):
+    """Sorts by time, then by arrival."""
+
+    time: int
+    ordinal: int
+    unit: int
+    logarithm: int  # of its value, times 2⁹⁰; 0 where there is none
+
+
 class Truth:
-    """All readings, sums of them from the first on, and where the window begins."""
+    """All readings there were; what the window holds of them is looked up anew each time, by its definition."""
 
     def __init__(self, policy: Any, exponent: int) -> None:
         self.policy, self.exponent = policy, exponent
-        self.units: list[int] = []
-        self.times: list[int] = []
-        self.sums, self.squares, self.logarithms = [0], [0], [0]
-        self.begin, self.newest = 0, -(2**62)
+        self.all: list[Reading] = []
+        self.now = -(2**62)
 
     def insert(self, unit: int, time: int) -> None:
-        """Take a reading and evict: the newest n, or by time as a FIFO; a hop of readings or of time at once."""
-        self.units.append(unit)
-        self.times.append(time)
-        self.sums.append(self.sums[-1] + unit)
-        self.squares.append(self.squares[-1] + unit * unit)
-        if unit > 0:
-            self.logarithms.append(self.logarithms[-1] + int(math.ldexp(math.log(math.ldexp(unit, self.exponent)), 90)))
-        self.newest = max(self.newest, time)
-        hop = getattr(self.policy, "hop", 1)
-        if hasattr(self.policy, "span"):
-            cutoff = self.newest // hop * hop - self.policy.span
-            while self.begin < len(self.units) and self.times[self.begin] <= cutoff:
-                self.begin += 1
-        else:
-            self.begin = max(self.begin, len(self.units) // hop * hop - self.limit)
+        """A reading arrives; one that is out of the window by time when it comes is late, and never in it."""
+        if self.by_time and time <= self.cutoff:
+            return
+        logarithm = int(math.ldexp(math.log(math.ldexp(unit, self.exponent)), 90)) if unit > 0 else 0
+        self.all.append(Reading(time, len(self.all), unit, logarithm))
+        self.now = max(self.now, time)
+
+    @property
+    def by_time(self) -> bool:
+        """Whether the window holds what is of the last span, and not the newest n."""
+        return hasattr(self.policy, "span")
+
+    @property
+    def cutoff(self) -> int:
+        """By time: readings of this time or earlier are out; a hop of time passes at once."""
+        hop = self.policy.hop
+        return int(self.now // hop * hop - self.policy.span)
 
     @property
     def limit(self) -> int:
         """How many readings a policy by count keeps."""
         return int(getattr(self.policy, "limit", 0) or self.policy.rule.limit)
 
+    def inside(self) -> list[Reading]:
+        """By time those of the last span, by (time, ordinal); else the newest n in order of arrival, by whole hops."""
+        if self.by_time:
+            return sorted(reading for reading in self.all if reading.time > self.cutoff)
+        hop = getattr(self.policy, "hop", 1)
+        return self.all[max(0, len(self.all) // hop * hop - self.limit) :]
+
     def holds(self, answers: dict[str, Any]) -> Iterator[tuple[str, bool]]:
         """Whether each exact result lies in its interval, and the value as well; an empty window has none."""
-        window = slice(self.begin, len(self.units))
-        units, times = self.units[window], self.times[window]
-        n, low, high = len(units), min(units), max(units)
-        s = self.sums[-1] - self.sums[self.begin]
-        deviation = n * (self.squares[-1] - self.squares[self.begin]) - s * s  # n² variances
+        inside = self.inside()
+        units, times = [reading.unit for reading in inside], [reading.time for reading in inside]
+        n, low, high, s = len(units), min(units), max(units), sum(units)
+        deviation = n * sum(unit * unit for unit in units) - s * s  # n² variances
+        logarithms = sum(reading.logarithm for reading in inside)
         for name, (value, least, greatest, _) in answers.items():
             if value is None:
                 yield name, name == "sample variance" and n < 2
@@ -112,10 +128,11 @@ class Truth:
                 a, b, x = (math.ldexp(y, scale) for y in (least, greatest, value))
             else:
                 a, b, x = least, greatest, value
-            yield name, a <= x <= b and self._within(name, a, b, units, times, (n, low, high, s, deviation))
+            known = n, low, high, s, deviation, logarithms
+            yield name, a <= x <= b and self._within(name, a, b, units, times, known)
 
     def _within(self, name: str, a: Any, b: Any, units: list[int], times: list[int], known: tuple[int, ...]) -> bool:
-        n, low, high, s, deviation = known
+        n, low, high, s, deviation, logarithms = known
         if name == "mean":
             return between(a, b, s, n)
         if name == "variance":
@@ -126,8 +143,7 @@ class Truth:
             (p, q), (u, v) = a.as_integer_ratio(), (b if b < math.inf else 2.0**900).as_integer_ratio()
             return bool(p * p * n * n <= deviation * q * q and deviation * v * v <= u * u * n * n)
         if name == "geometric_mean":
-            total = self.logarithms[-1] - self.logarithms[self.begin]
-            return bool(a <= math.exp(math.ldexp(total / n, -90)) <= b)
+            return bool(a <= math.exp(math.ldexp(logarithms / n, -90)) <= b)
         if name in ("argmin", "argmax"):
             extreme = low if name == "argmin" else high
             return bool(a <= min(t for x, t in zip(units, times, strict=True) if x == extreme) <= b)
@@ -200,7 +216,7 @@ def stream(seed: int, kinds: dict[str, Any]) -> Iterator[tuple[dict[str, Any], d
         unit = abs(unit) + 1 if positive else unit
         window.insert(math.ldexp(unit, exponent), time)
         truth.insert(unit, time)
-        if truth.begin < len(truth.units):
+        if truth.inside():
             answers = window.query(bounds=True)
             held = dict(truth.holds(answers))
             yield answers, held, f"seed {seed}, reading {i}, {shape}, {policy}, {histograms}"

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from sluicegate import errors as errors
     from sluicegate import policies as policies
     from sluicegate import stores as stores
-    from sluicegate.bounds.intervals import Bounded as Bounded
     from sluicegate.core import ENGINES as ENGINES
     from sluicegate.errors import SluicegateError as SluicegateError
     from sluicegate.format.bucket import Bucket as Bucket
@@ -55,10 +54,18 @@ if TYPE_CHECKING:
     from sluicegate.monoids.results import DistinctCount as DistinctCount
     from sluicegate.monoids.results import LongestRun as LongestRun
     from sluicegate.monoids.results import Top as Top
+    from sluicegate.records import Bounded as Bounded
     from sluicegate.window.configure import Changes as Changes
     from sluicegate.window.configure import Footprint as Footprint
     from sluicegate.window.configure import Window as Window
     from sluicegate.window.shared import Windows as Windows
+    from sluicegate.windowing import operators as operators
+    from sluicegate.windowing import triggers as triggers
+    from sluicegate.windowing.events import WindowHandler as WindowHandler
+    from sluicegate.windowing.events import WindowSummarizer as WindowSummarizer
+    from sluicegate.windowing.operator import WindowOperator as WindowOperator
+    from sluicegate.windowing.partitions import PartitionEviction as PartitionEviction
+    from sluicegate.windowing.spec import WindowSpec as WindowSpec
 
 _HOMES = {
     **dict.fromkeys(
@@ -96,21 +103,28 @@ _HOMES = {
     **dict.fromkeys(("Bins", "BloomFilter", "DistinctCount", "LongestRun", "Top"), "monoids.results"),
     **dict.fromkeys(("Changes", "Footprint", "Window"), "window.configure"),
     "Windows": "window.shared",
+    **dict.fromkeys(("WindowHandler", "WindowSummarizer"), "windowing.events"),
+    "WindowOperator": "windowing.operator",
+    "PartitionEviction": "windowing.partitions",
+    "WindowSpec": "windowing.spec",
     **dict.fromkeys(("Bucket", "Builder", "merge"), "format.bucket"),
     "Quantiles": "monoids.kll",
-    "Bounded": "bounds.intervals",
+    "Bounded": "records",
     **dict.fromkeys(("Constrained", "Hop", "MaxLike", "SumLike"), "histograms"),
     "ENGINES": "core",
     "SluicegateError": "errors",
 }
-_MODULES = ("errors", "policies", "stores")
+_MODULES = {
+    **{name: name for name in ("errors", "policies", "stores")},
+    **{name: f"windowing.{name}" for name in ("operators", "triggers")},
+}
 __all__ = [*_HOMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
     """Load what is asked for from the module it lives in."""
     if name in _MODULES:
-        return import_module(f"sluicegate.{name}")
+        return import_module(f"sluicegate.{_MODULES[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module 'sluicegate' has no attribute {name!r}")
     value = getattr(import_module(f"sluicegate.{_HOMES[name]}"), name)

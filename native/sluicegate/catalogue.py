@@ -29,22 +29,25 @@ class Facts:
     buckets: bool = False
     deducts: bool = False
     exact: bool = False
+    any_order: bool = False  # takes late readings as it is; others give their leaves to one that does
     internal: bool = False  # made by Sluicegate itself, no name for users
     folder: str = "engines"
 
 
+QUEUES = "engines.queues"
 FACTS: dict[str, Facts] = {
     "recalc": Facts("Recalc", buckets=True, exact=True),
     "soe": Facts("Soe", deducts=True),
-    "two_stacks": Facts("TwoStacks"),
-    "two_stacks_lite": Facts("TwoStacksLite", keeps_leaves=False),
+    "two_stacks": Facts("TwoStacks", folder=QUEUES),
+    "two_stacks_lite": Facts("TwoStacksLite", keeps_leaves=False, folder=QUEUES),
     "reactive": Facts("Reactive", buckets=True),
-    "foa": Facts("Foa"),
-    "ioa": Facts("Ioa"),
-    "daba": Facts("Daba"),
-    "daba_lite": Facts("DabaLite", keeps_leaves=False),
+    "foa": Facts("Foa", folder=QUEUES),
+    "ioa": Facts("Ioa", folder=QUEUES),
+    "daba": Facts("Daba", folder=QUEUES),
+    "daba_lite": Facts("DabaLite", keeps_leaves=False, folder=QUEUES),
     "log_mta": Facts("LogMta", buckets=True, exact=True),
     "amta": Facts("Amta", buckets=True, exact=True),
+    "fiba": Facts("Fiba", any_order=True),
     "kvs_amta": Facts("KvsAmta", buckets=True, exact=True, internal=True, folder="engines.paged"),
     "kvs_log_mta": Facts("KvsLogMta", buckets=True, exact=True, internal=True, folder="engines.paged"),
 }
@@ -102,6 +105,16 @@ def refuse_leaves(name: str) -> ConfigurationError:
         f"engine {name!r}: keeps no leaves under this policy, so it has no buckets(), changes(), leaf(), snapshot() or "
         f"bounds of sums; use {_those(lambda other: other.keeps_leaves)}"
     )
+
+
+def needs_order_by(name: str) -> str:
+    """Why a reading that comes late into a window of single readings by time is refused."""
+    if name.startswith("kvs_"):
+        return (
+            "store: a window of single readings by time needs them in order of time, and this one comes late; keep the "
+            "window in memory, or give it histograms: a stored window of buckets takes late readings"
+        )
+    return f"engine {name!r}: keeps no leaves, and needs readings in order of time; use fiba or amta"
 
 
 def _those(can: Any) -> str:

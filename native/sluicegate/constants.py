@@ -17,6 +17,10 @@ LATE = 2
 CUSTOM, BY_COUNT, BY_TIME = range(3)
 """What tells where a window begins: a rule of the user's, a number of readings, a span of time."""
 
+MOST_LATE = 32
+"""Buckets of late readings that a window of buckets keeps beside the others."""
+SORTED = b"by time "
+"""In place of late buckets: of an exact window whose readings stand in a finger B-tree since one came late."""
 KEPT_LEVELS = 16
 """A window gives out all its leaves again after so many level evictions."""
 FINER = 4

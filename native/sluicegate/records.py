@@ -1,8 +1,9 @@
-"""What the window's core, its twin and the window hand to one another: a saved window, a cut, an edge."""
+"""What the core, its twin and the window hand to one another: a saved window, a bounded answer, a cut, an edge."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from array import array
+from typing import Any, NamedTuple
 
 from sluicegate.constants import BY_COUNT, BY_TIME, NEVER
 from sluicegate.monoids.layout import Layout, Op
@@ -27,6 +28,24 @@ class Saved(NamedTuple):
     rules: bytes = b""  # what the histograms keep, empty where none does
     limit: int = 0  # of buckets now, 0: none
     held: int = NEVER  # the greatest time of what left as irrelevant
+    late: bytes = b""  # how many came too late, and the buckets of late ones; empty where none came late
+
+
+class Bounded(NamedTuple):
+    """A result and between which values the exact one certainly lies; `exact`: nothing but rounding is uncertain."""
+
+    value: Any
+    low: Any
+    high: Any
+    exact: bool
+
+
+class BoundedColumn(NamedTuple):
+    """A result after each reading of a batch, and between which values the exact one certainly lies; NaN: no result."""
+
+    value: array[float]
+    low: array[float]
+    high: array[float]
 
 
 class Cut(NamedTuple):

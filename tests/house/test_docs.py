@@ -63,7 +63,9 @@ def follow(block: str) -> int:
     return seen
 
 
-@pytest.mark.parametrize(("page", "answers"), [("README.md", 2), ("docs/stores.md", 0)])
+@pytest.mark.parametrize(
+    ("page", "answers"), [("README.md", 2), ("docs/stores.md", 0), ("docs/windows.md", 3), ("docs/kinds.md", 3)]
+)
 def test_the_examples_run(page: str, answers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's only one, to the answers it tells."""
     monkeypatch.chdir(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,22 +18,30 @@ ALL = {
 
 
 class Exact:
-    """What a window must hold: the newest n, or by time as a FIFO, where the oldest blocks those behind it."""
+    """What a window must hold: the newest n in order of arrival, or those of the last span, in order of time."""
 
     def __init__(self, policy: Any) -> None:
         self.policy, self.values, self.times = policy, [], []  # type: ignore[var-annotated]
         self.begin, self.newest = 0, -(2**62)
+        self.late = 0  # belonged to the window no more when they came
 
     def insert(self, value: float, time: int) -> None:
         """Take a reading and evict."""
-        self.values.append(value)
-        self.times.append(time)
-        self.newest = max(self.newest, time)
+        hop = self.policy.hop
         if hasattr(self.policy, "limit"):
-            self.begin = max(self.begin, len(self.values) - self.policy.limit)
+            self.values.append(value)
+            self.times.append(time)
+            self.newest = max(self.newest, time)
+            self.begin = max(self.begin, len(self.values) // hop * hop - self.policy.limit)
             return
-        while self.begin < len(self.values) and self.times[self.begin] <= self.newest - self.policy.span:
-            self.begin += 1
+        if time <= self.newest // hop * hop - self.policy.span:
+            self.late += 1
+            return
+        at = bisect_right(self.times, time)
+        self.values.insert(at, value)
+        self.times.insert(at, time)
+        self.newest = max(self.newest, time)
+        self.begin = bisect_right(self.times, self.newest // hop * hop - self.policy.span)
 
     def results(self) -> dict[str, Any]:
         """Every aggregate of what is inside, recomputed."""
@@ -46,6 +55,11 @@ class Exact:
             "argmax": min(t for x, t in zip(values, times, strict=True) if x == high),
             "first": values[0], "last": values[-1],
         }  # fmt: skip
+
+
+def of_the_last(readings: list[Reading], cutoff: int) -> list[Reading]:
+    """Those after `cutoff`, in order of time, equal ones by arrival."""
+    return sorted((reading for reading in readings if reading[1] > cutoff), key=lambda reading: reading[1])
 
 
 def calm(rng: random.Random, i: int) -> float:

@@ -6,6 +6,7 @@ Nothing here is shared with the package but the names of policies and aggregates
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,14 +24,17 @@ def newest(count: int) -> Callable[[list[Reading]], int]:
 
 
 class Lately:
-    """By time, as a FIFO behind the greatest time ever seen."""
+    """By time, those of the last span before the greatest time ever seen; a late one where it belongs in time."""
 
     def __init__(self, span: int) -> None:
         self.span, self.latest = span, -(2**62)
 
     def __call__(self, kept: list[Reading]) -> int:
         """How many of the oldest leave."""
-        self.latest = max(self.latest, kept[-1].time)
+        newest = kept.pop()
+        if newest.time > self.latest - self.span:
+            kept.insert(bisect_right(kept, newest.time, key=lambda reading: reading.time), newest)
+        self.latest = max(self.latest, newest.time)
         return leading(kept, lambda reading: reading.time <= self.latest - self.span)
 
 

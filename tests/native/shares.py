@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+PATHS = [str(HERE), *map(str, sorted(HERE.iterdir()))]  # the helpers, and the tests that others take from
 
 
 def in_processes(module: str, *expressions: str) -> list[Any]:
     """What each expression is in the test module, all worked out at once; must be JSON. A failure shows its output."""
-    head = f"import json, sys; sys.path.insert(0, {str(HERE)!r}); from {module} import *; print(json.dumps("
+    head = f"import json, sys; sys.path[:0] = {PATHS!r}; from {module} import *; print(json.dumps("
     running = [
         subprocess.Popen(
             [sys.executable, "-c", f"{head}{expression}))"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

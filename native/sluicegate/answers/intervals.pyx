@@ -1,273 +1,201 @@
-"""Certain intervals in compiled code; see certain.pxd. Names and order of operations are sluicegate.bounds.sums'."""
+"""Certain intervals in compiled code; see intervals.pxd. Extremes as in sluicegate.bounds.extremes."""
 
-from libc.math cimport INFINITY, ceil, fabs, floor, isnan, nextafter
+from libc.math cimport INFINITY, exp, isnan, nextafter
 from libc.stdint cimport int64_t
 
 from sluicegate.answers.results cimport (
-    K_COUNT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_RANGE, K_SUM, Cut, Output, may_lack,
+    K_ARGMAX, K_COUNT, K_FIRST, K_GEOMETRIC, K_LAST, K_MAX, K_MAX_COUNT, K_MEAN, K_MIN, K_RANGE, K_RATE, K_STD, K_SUM,
+    K_VARIANCE, Output, View, counts_extreme, is_time, is_whole, may_lack,
 )
-from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, Slot
+from sluicegate.answers.sums cimport (
+    Ends, Inside, Part, fixed, inside_of, larger, lesser, mean_interval, part_of, sum_interval,
+)
+from sluicegate.answers.variance cimport variance_interval
+from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, Slot, log_of
 
-cdef extern from "interval_lanes.h" nogil:
-    double certain_apart_least(double a, double b)
-    double certain_apart_most(double a, double b)
-
-cdef double EPSILON = 2.220446049250313e-16
-
-
-cdef bint has_interval(int kind) noexcept nogil:
-    return (
-        kind == K_COUNT or kind == K_SUM or kind == K_MEAN or kind == K_MIN or kind == K_MAX or kind == K_FIRST
-        or kind == K_LAST or kind == K_RANGE
-    )
+ctypedef struct Range:
+    int64_t low
+    int64_t high
 
 
-cdef Inside inside_of(const Output* o, const Slot* partial) noexcept nogil:
-    cdef Inside inside
-    inside.n, inside.total, inside.low, inside.high = 0, 0.0, INFINITY, -INFINITY
-    if partial == NULL:
-        return inside
-    inside.n = partial[H_COUNT].i
-    if o.prefix >= 0:
-        inside.total = partial[o.prefix].f
-    if o.low >= 0:
-        inside.low, inside.high = partial[o.low].f, partial[o.high].f
-    return inside
-
-
-cdef Interval interval(
-    const Output* o, Slot value, const Inside* inside, const Slot* leaf, Cut where, double center
-) noexcept nogil:
-    cdef bint whole = where.least == leaf[H_COUNT].i
+cdef Interval interval(const Output* o, const View* v, Slot value, double center) noexcept nogil:
+    """Between which values the exact result lies; the result itself where nothing is uncertain."""
     cdef Interval found
-    cdef Part part
-    found.low = found.high = value
-    if o.kind == K_LAST or (whole and not rounds(o.kind)):
+    cdef Ends ends
+    found.low, found.high, found.exact = value, value, True
+    if o.kind >= K_RATE or o.kind == K_LAST or (v.whole and not rounds(o.kind)):
         return found
-    if o.kind == K_COUNT:
-        found.low.i, found.high.i = inside.n + where.least, inside.n + where.most
-    elif o.kind == K_FIRST:
-        found.low.f = leaf[o.last if where.most == 1 else o.low].f
-        found.high.f = leaf[o.last if where.most == 1 else o.high].f
+    if is_whole(o.kind):
+        whole_number(o, v, &found)
+        return found
+    if o.kind == K_FIRST:
+        ends = first(o, v)
+        if v.late:  # the first may be one of those that came late
+            ends.low, ends.high = lesser(ends.low, v.total[o.low].f), larger(ends.high, v.total[o.high].f)
+    elif o.kind == K_VARIANCE or o.kind == K_STD:
+        ends = variance_interval(o, v, center, &found.exact)
+    elif o.kind == K_SUM or o.kind == K_MEAN or o.kind == K_GEOMETRIC:
+        ends = of_sums(o, v, center, &found.exact)
     else:
-        part = nothing() if whole else cut_part(o, leaf, where, center)
-        if o.kind == K_SUM:
-            found.low.f, found.high.f = sum_low(inside, &part, center), sum_high(inside, &part, center)
-        elif o.kind == K_MEAN:
-            mean_interval(inside, &part, center, &found.low.f, &found.high.f)
-        else:
-            extreme_interval(o, inside, &part, leaf, where, &found)
+        ends = extreme(o, v, center, &found.exact)
+    if o.kind == K_FIRST or o.kind == K_MIN or o.kind == K_MAX:
+        found.exact = ends.low == ends.high
+    found.low.f, found.high.f = ends.low, ends.high
     return found
 
 
-cdef void extreme_interval(
-    const Output* o, const Inside* inside, const Part* part, const Slot* leaf, Cut where, Interval* found
-) noexcept nogil:
-    cdef Span low = lowest_of(o, part, leaf, where), high = highest_of(o, part, leaf, where)
-    low.least, low.most = lesser(inside.low, low.least), lesser(inside.low, low.most)
-    high.least, high.most = larger(inside.high, high.least), larger(inside.high, high.most)
-    if o.kind == K_MIN:
-        found.low.f, found.high.f = low.least, low.most
-    elif o.kind == K_MAX:
-        found.low.f, found.high.f = high.least, high.most
-    else:
-        found.low.f, found.high.f = certain_apart_least(high.least, low.most), certain_apart_most(high.most, low.least)
+cdef inline bint rounds(int kind) noexcept nogil:
+    """Whether it is uncertain by rounding where nothing is cut."""
+    return (
+        kind == K_SUM or kind == K_MEAN or kind == K_RANGE or kind == K_VARIANCE or kind == K_STD
+        or kind == K_GEOMETRIC
+    )
 
 
-cdef Span lowest_of(const Output* o, const Part* part, const Slot* leaf, Cut where) noexcept nogil:
-    """Between which values the least reading of the cut lies."""
-    cdef Span span
-    span.least, span.most = part.low, part.min_high
-    if part.most and o.kind != K_MAX:
-        span.least = larger(part.low, beyond(o.low, o.low_ends, -1, leaf, where))
-    return span
-
-
-cdef Span highest_of(const Output* o, const Part* part, const Slot* leaf, Cut where) noexcept nogil:
-    cdef Span span
-    span.least, span.most = part.max_low, part.high
-    if part.most and o.kind != K_MIN:
-        span.most = lesser(part.high, beyond(o.high, o.high_ends, 1, leaf, where))
-    return span
-
-
-cdef Slot clamp(int kind, Slot value, const Interval* within) noexcept nogil:
+cdef Slot clamp(const Output* o, Slot value, const Interval* within) noexcept nogil:
     """The value moved into its interval."""
-    if kind == K_COUNT:
+    if is_whole(o.kind):
         value.i = min(max(value.i, within.low.i), within.high.i)
-    elif may_lack(kind) and isnan(value.f):
+    elif may_lack(o.kind) and isnan(value.f):
         value = within.low
     else:
         value.f = lesser(larger(value.f, within.low.f), within.high.f)
     return value
 
 
-cdef double beyond(int own, int ends, int sign, const Slot* leaf, Cut where) noexcept nogil:
-    """What no reading of the suffix exceeds: bounds_extremes.extreme_of_run."""
+cdef void whole_number(const Output* o, const View* v, Interval* found) noexcept nogil:
+    cdef int64_t inside
+    cdef Range between
+    if o.kind == K_COUNT:
+        inside = 0 if v.rest == NULL else v.rest[H_COUNT].i
+        between = Range(inside + v.where.least, inside + v.where.most)
+    elif is_time(o.kind):
+        between = time_of_extreme(v, o.high if o.kind == K_ARGMAX else o.low, 1.0 if o.kind == K_ARGMAX else -1.0)
+    elif o.kind == K_MAX_COUNT:
+        between = occurrences(o, v, o.high, o.high_count, o.high_ends, 1.0)
+    else:
+        between = occurrences(o, v, o.low, o.low_count, o.low_ends, -1.0)
+    found.low.i, found.high.i, found.exact = between.low, between.high, between.low == between.high
+
+
+cdef Ends first(const Output* o, const View* v) noexcept nogil:
+    """The oldest reading of the cut bucket that is inside: the last where it is the only one, else any."""
+    if v.where.most == 1:
+        return Ends(v.leaf[o.last].f, v.leaf[o.last].f)
+    return Ends(v.leaf[o.low].f, v.leaf[o.high].f)
+
+
+# sums and means
+
+cdef Ends of_sums(const Output* o, const View* v, double center, bint* exact) noexcept nogil:
+    cdef Inside inside = inside_of(o, v.total if v.whole else v.rest)
+    cdef Part part
+    cdef Ends ends
+    if o.kind == K_GEOMETRIC:
+        center = log_of(center)
+    part = part_of(o, v, center)
+    exact[0] = fixed(&part)
+    if o.kind == K_SUM:
+        return sum_interval(&inside, &part, center)
+    ends = mean_interval(&inside, &part, center)
+    return exponential(ends) if o.kind == K_GEOMETRIC else ends
+
+
+cdef Ends exponential(Ends ends) noexcept nogil:
+    """exp is right to an ulp, here and in the value: four of them outward."""
+    cdef double low = exp(ends.low) * (1 - 9e-16), high = exp(ends.high) * (1 + 9e-16)
+    return Ends(larger(0.0, nextafter(low, -INFINITY)), nextafter(high, INFINITY))
+
+
+# extremes
+
+cdef Ends extreme(const Output* o, const View* v, double center, bint* exact) noexcept nogil:
+    """The least and the greatest value, and how far they are apart."""
+    cdef Inside inside = inside_of(o, v.total if v.whole else v.rest)
+    cdef Part part = part_of(o, v, center)
+    cdef Ends low = Ends(part.low, part.min_high), high = Ends(part.max_low, part.high)
+    if not v.whole and o.kind != K_MAX:
+        low.low = larger(low.low, extreme_of_run(v, o.low, o.low_ends, -INFINITY))
+    if not v.whole and o.kind != K_MIN:
+        high.high = lesser(high.high, extreme_of_run(v, o.high, o.high_ends, INFINITY))
+    low = Ends(lesser(inside.low, low.low), lesser(inside.low, low.high))
+    high = Ends(larger(inside.high, high.low), larger(inside.high, high.high))
+    if o.kind != K_RANGE:
+        return low if o.kind == K_MIN else high
+    exact[0] = low.low == low.high and high.low == high.high
+    return Ends(larger(0.0, difference(high.low, low.high).low), difference(high.high, low.low).high)
+
+
+cdef double extreme_of_run(const View* v, int own, int ends, double unknown) noexcept nogil:
+    """What no reading of the cut bucket's part exceeds."""
     if ends < 0:
-        return sign * INFINITY
-    if leaf[own + 4].i < leaf[H_O_FIRST].i + leaf[H_COUNT].i - where.most:
-        return leaf[ends + 2].f
-    return leaf[own].f
+        return unknown
+    if v.leaf[own + 4].i < v.leaf[H_O_FIRST].i + v.leaf[H_COUNT].i - v.where.most:
+        return v.leaf[ends + 2].f
+    return v.leaf[own].f
 
 
-cdef Part nothing() noexcept nogil:
-    cdef Part p
-    p.least = p.most = p.size = 0
-    p.sum_low = p.sum_high = p.raw_low = p.raw_high = 0.0
-    p.n_in = p.s_in = p.n_any = p.s_any = p.magnitude = 0.0
-    p.low = p.min_high = INFINITY
-    p.high = p.max_low = -INFINITY
-    return p
+cdef Ends difference(double a, double b) noexcept nogil:
+    """Two floats that a − b lies between; the same one twice where it is a float itself."""
+    cdef double d = a - b, back, lost
+    back = d - a
+    lost = (a - (d - back)) - (b + back)  # Knuth's TwoSum: d + lost = a − b
+    return Ends(nextafter(d, -INFINITY) if lost < 0.0 else d, nextafter(d, INFINITY) if lost > 0.0 else d)
 
 
-cdef Part known_part(const Output* o, const Slot* leaf, Cut where, double center) noexcept nogil:
-    """Of the newest `least` to `most` of the leaf's readings, one at least and not all for certain; sums by prefixes alone."""
-    cdef int64_t n = leaf[H_COUNT].i, kept = leaf[H_O_FIRST].i + n - where.least
-    cdef double total = 0.0, below = -INFINITY, above = INFINITY
-    cdef double low = leaf[o.low].f, high = leaf[o.high].f, last = leaf[o.last].f
-    cdef bint out = where.most < n
-    cdef Part p
-    if o.prefix >= 0:
-        total, below, above = leaf[o.prefix].f, leaf[o.prefix + 1].f, leaf[o.prefix + 2].f
-    p.least, p.most, p.size, p.magnitude = where.least, where.most, n, larger(fabs(low), fabs(high))
-    p.min_high = low if leaf[o.low + 4].i >= kept else last
-    p.max_low = high if leaf[o.high + 4].i >= kept else last
-    if not out:  # nothing may be cut off
-        below, above = lesser(0.0, below), larger(0.0, above)
-    p.sum_low, p.sum_high = total - above, total - below
-    p.n_in, p.s_in = 1.0, last - center
-    p.n_any, p.s_any = <double> (n - out), total - (leaf[o.first].f - center) if out else total
-    if where.most == 1:
-        low = high = last
-        p.n_any, p.s_any = p.n_in, p.s_in
-    p.low, p.high = low, high
-    return p
-
-
-cdef Part cut_part(const Output* o, const Slot* leaf, Cut where, double center) noexcept nogil:
-    """bounds.run: the same, its sums by all that is known."""
-    cdef Part p = known_part(o, leaf, where, center)
-    cdef Lines lines
-    cdef Corners corners
-    if o.prefix < 0:
-        return p
-    lines = lines_below(p.sum_low, &p, p.low - center, p.high - center)
-    corners = corners_of(&lines, p.least, p.most)
-    p.sum_low, p.raw_low = least_of(&lines, &corners, 0.0), least_of(&lines, &corners, center)
-    lines = lines_above(p.sum_high, &p, p.low - center, p.high - center)
-    corners = corners_of(&lines, p.least, p.most)
-    p.sum_high, p.raw_high = -least_of(&lines, &corners, 0.0), -least_of(&lines, &corners, -center)
-    return p
-
-
-cdef Lines lines_below(double s_low, const Part* p, double low, double high) noexcept nogil:
-    """Below the added sum as a function of c."""
-    cdef Lines lines
-    lines.at[0], lines.slope[0] = s_low, 0.0
-    lines.at[1], lines.slope[1] = p.s_in - p.n_in * low, low
-    lines.at[2], lines.slope[2] = p.s_any - p.n_any * high, high
-    return lines
-
-
-cdef Lines lines_above(double s_high, const Part* p, double low, double high) noexcept nogil:
-    """Above it, upside down: `lines_below` of all negated."""
-    cdef Lines lines
-    lines.at[0], lines.slope[0] = -s_high, 0.0
-    lines.at[1], lines.slope[1] = -p.s_in - p.n_in * -high, -high
-    lines.at[2], lines.slope[2] = -p.s_any - p.n_any * -low, -low
-    return lines
-
-
-cdef Corners corners_of(const Lines* l, int64_t least, int64_t most) noexcept nogil:
-    """The least and greatest count, and where two lines cross, rounded both ways."""
-    cdef Corners corners
-    corners.n, corners.c[0] = 1, <double> least
-    if least == most:
-        return corners
-    corners.n, corners.c[1] = 2, <double> most
-    cross(&corners, l.at[1] - l.at[0], l.slope[0] - l.slope[1])
-    cross(&corners, l.at[2] - l.at[0], l.slope[0] - l.slope[2])
-    cross(&corners, l.at[2] - l.at[1], l.slope[1] - l.slope[2])
-    return corners
-
-
-cdef void cross(Corners* corners, double rise, double run) noexcept nogil:
-    cdef double c
-    if run == 0.0:
-        return
-    c = rise / run
-    if corners.c[0] < c and c < corners.c[1]:
-        corners.c[corners.n], corners.c[corners.n + 1] = floor(c), ceil(c)
-        corners.n += 2
-
-
-cdef inline double highest(const Lines* l, double c) noexcept nogil:
-    return larger(larger(l.at[0] + l.slope[0] * c, l.at[1] + l.slope[1] * c), l.at[2] + l.slope[2] * c)
-
-
-cdef double least_of(const Lines* l, const Corners* corners, double slope) noexcept nogil:
-    """The least over c of the greatest line at c, all lines tilted by `slope`."""
-    cdef double found = highest(l, corners.c[0]) + slope * corners.c[0]
-    cdef int k
-    for k in range(1, corners.n):
-        found = lesser(found, highest(l, corners.c[k]) + slope * corners.c[k])
+cdef Range time_of_extreme(const View* v, int own, double sign) noexcept nogil:
+    """The least time at which the extreme occurs, over the whole buckets and the cut one."""
+    cdef const Slot* s = v.leaf + own
+    cdef const Slot* rest = NULL if v.rest == NULL else v.rest + own
+    cdef int64_t end = v.leaf[H_O_FIRST].i + v.leaf[H_COUNT].i, begin = v.leaf[H_T_FIRST].i
+    cdef bint sure = s[3].i >= end - v.where.least, out = s[4].i < end - v.where.least
+    cdef Range found
+    if rest != NULL and (sign * rest.f > sign * s.f or (rest.f == s.f and s[4].i < end - v.where.most)):
+        return Range(rest[1].i, rest[1].i)
+    if v.leaf[H_ORDERED].i:
+        begin = max(begin, v.cutoff + 1)
+    found = Range(s[1].i, s[1].i) if sure else Range(max(s[1].i, begin), s[2].i)
+    if out:
+        found = Range(begin, v.leaf[H_T_LAST].i)
+    if rest != NULL and (out or rest.f == s.f):
+        return Range(min(found.low, rest[1].i), max(found.high, rest[1].i) if out else min(found.high, rest[1].i))
     return found
 
 
-cdef double least_mean(double n, double total, const Lines* l, const Corners* corners) noexcept nogil:
-    cdef double found = (total + highest(l, corners.c[0])) / (n + corners.c[0])
-    cdef int k
-    for k in range(1, corners.n):
-        found = lesser(found, (total + highest(l, corners.c[k])) / (n + corners.c[k]))
-    return found
+cdef Range occurrences(const Output* o, const View* v, int own, int counted, int ends, double sign) noexcept nogil:
+    """How often the extreme occurs, of the whole buckets and the cut one."""
+    cdef const Slot* s = v.leaf + own
+    cdef const Slot* inside = NULL if v.rest == NULL else v.rest + counted
+    cdef int64_t end = v.leaf[H_O_FIRST].i + v.leaf[H_COUNT].i, place = s[4].i, times = v.leaf[counted + 1].i
+    cdef int64_t start = end - v.where.most, latest = end - v.where.least
+    cdef Range kept, out
+    if place >= start:  # the last one may be inside
+        kept.low = max(1, times - max(0, min(latest, place) - s[3].i))
+        kept.high = times if start <= s[3].i else min(times - 1, place - start + 1)
+        kept = joined(inside, s.f, kept, sign)
+        if place >= latest:
+            return kept
+    out = without(inside, v.leaf[o.last].f, v.leaf[ends + 2].f, end - max(start, place + 1), sign)
+    return Range(min(kept.low, out.low), max(kept.high, out.high)) if place >= start else out
 
 
-cdef Lines pooled(const Part* p, double center, bint above) noexcept nogil:
-    cdef double low = 0.0, high = 0.0
-    if p.most:
-        low, high = p.low - center, p.high - center
-    return lines_above(p.sum_high, p, low, high) if above else lines_below(p.sum_low, p, low, high)
+cdef Range joined(const Slot* inside, double value, Range times, double sign) noexcept nogil:
+    """The extreme of both, where the cut bucket's part has its own so often."""
+    if inside == NULL or sign * value > sign * inside.f:
+        return times
+    if value != inside.f:
+        return Range(inside[1].i, inside[1].i)
+    return Range(inside[1].i + times.low, inside[1].i + times.high)
 
 
-cdef double slack(const Inside* inside, const Part* part, double center) noexcept nogil:
-    """What rounding may have done to a sum over every reading touched."""
-    cdef double readings = <double> (inside.n + part.size), magnitude = larger(part.magnitude, fabs(center))
-    if inside.n:
-        magnitude = larger(larger(magnitude, fabs(inside.low)), fabs(inside.high))
-    return 4.0 * readings * EPSILON * readings * magnitude
-
-
-cdef inline double outward(double x, double way) noexcept nogil:
-    """Rounded outward; no bound where a sum overflowed."""
-    return way if isnan(x) else nextafter(x, way)
-
-
-cdef double sum_low(const Inside* inside, const Part* part, double center) noexcept nogil:
-    cdef double base = inside.total + inside.n * center
-    cdef Lines lines = pooled(part, center, False)
-    cdef Corners corners = corners_of(&lines, part.least, part.most)
-    return outward(base + larger(part.raw_low, least_of(&lines, &corners, center)) - slack(inside, part, center), -INFINITY)
-
-
-cdef double sum_high(const Inside* inside, const Part* part, double center) noexcept nogil:
-    cdef double base = inside.total + inside.n * center
-    cdef Lines lines = pooled(part, center, True)
-    cdef Corners corners = corners_of(&lines, part.least, part.most)
-    return outward(base + lesser(part.raw_high, -least_of(&lines, &corners, -center)) + slack(inside, part, center), INFINITY)
-
-
-cdef void mean_interval(
-    const Inside* inside, const Part* part, double center, double* low, double* high
-) noexcept nogil:
-    cdef double wide = slack(inside, part, center), n = <double> inside.n, ulps
-    cdef double least = lesser(inside.low, part.low), greatest = larger(inside.high, part.high)
-    cdef Lines lines = pooled(part, center, False)
-    cdef Corners corners = corners_of(&lines, part.least, part.most)
-    low[0] = center + least_mean(n, inside.total - wide, &lines, &corners)
-    lines = pooled(part, center, True)
-    corners = corners_of(&lines, part.least, part.most)
-    high[0] = center - least_mean(n, -inside.total - wide, &lines, &corners)
-    ulps = 4 * EPSILON * larger(larger(fabs(least), fabs(greatest)), fabs(center))
-    low[0] = outward(larger(low[0], least) - ulps, -INFINITY)
-    high[0] = outward(lesser(high[0], greatest) + ulps, INFINITY)
+cdef Range without(const Slot* inside, double last, double after, int64_t most, double sign) noexcept nogil:
+    """The same where every occurrence is outside: at most `most` readings follow, the last one is known."""
+    if most == 1:
+        return joined(inside, last, Range(1, 1), sign)
+    if inside == NULL or sign * last > sign * inside.f:
+        return Range(1, most)
+    if sign * after < sign * inside.f:
+        return Range(inside[1].i, inside[1].i)
+    if after == inside.f:
+        return Range(inside[1].i + (last == inside.f), inside[1].i + most)
+    return Range(1, inside[1].i + most)

@@ -3,7 +3,7 @@
 The twin is sluicegate.reference.estimate, with the same bits. Kinds are places in sluicegate.monoids.KINDS.
 """
 
-from libc.math cimport NAN, sqrt
+from libc.math cimport NAN, log, sqrt
 from libc.stdint cimport int64_t
 
 from sluicegate.partials.program cimport Program, Slot
@@ -65,6 +65,15 @@ ctypedef struct Cut:
     int64_t most
     int64_t taken
 
+ctypedef struct View:  # a window of buckets, not empty, as its answers see it
+    const Slot* total
+    const Slot* rest  # without the oldest bucket; NULL: that is the only one
+    const Slot* leaf  # the oldest bucket
+    Cut where  # the edge cuts it
+    bint whole  # it does not
+    bint late  # readings that came late are in total and rest, or in the leaf
+    int64_t cutoff  # by time: readings of this time or earlier have left; else the least integer
+
 
 ctypedef struct Sums:  # what is known of the sum of x − center over the c newest readings of a cut bucket
     double low
@@ -101,6 +110,11 @@ cdef inline bint is_slot(int kind) noexcept nogil:
     return kind == K_SUM or kind == K_MIN or kind == K_MAX or kind == K_FIRST or kind == K_LAST
 
 
+cdef inline double measured(const Output* o, double x) noexcept nogil:
+    """What the sum adds up: the value, or its logarithm."""
+    return log(x) if o.kind == K_GEOMETRIC else x
+
+
 cdef inline double spread(const Output* o, const Moments* m) noexcept nogil:
     """Variance or standard deviation; NaN where there are too few readings."""
     cdef double variance
@@ -111,8 +125,6 @@ cdef inline double spread(const Output* o, const Moments* m) noexcept nogil:
 
 
 cdef Cut cut_leaf(const Program* p, const Slot* leaf, int policy, int64_t cutoff, int64_t evicted) noexcept nogil
-cdef int64_t cut_holds_until(const Program* p, const Slot* leaf, int64_t cutoff) noexcept nogil
-cdef Sums known_sums(const Output* o, const Slot* leaf, Cut where, double center) noexcept nogil
 cdef double cut_sum(const Output* o, const Slot* leaf, Cut where, double center, int64_t* count) noexcept nogil
 cdef double cut_extreme(
     const Output* o, double sign, double others, const Slot* leaf, Cut where, double spread, int64_t readings

@@ -1,7 +1,7 @@
-"""What a window answers; see answers.pxd."""
+"""What a window answers; see results.pxd."""
 
-from libc.math cimport INFINITY, NAN, exp, fabs, floor, log
-from libc.stdint cimport INT64_MAX, int64_t
+from libc.math cimport INFINITY, NAN, exp, fabs, floor
+from libc.stdint cimport int64_t
 
 from sluicegate.partials.program cimport (
     H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH, LOW, Program, Slot, greatest, least, log_of,
@@ -49,19 +49,6 @@ cdef void narrow(const Program* p, const Slot* leaf, int64_t cutoff, int64_t end
             where.least = max(where.least, end - (s[3].i if s[1].i > cutoff else s[4].i) + 1)
         if ordered and s[1].i <= cutoff:
             where.most = min(where.most, end - (s[4].i if s[2].i <= cutoff else s[3].i))
-
-
-cdef int64_t cut_holds_until(const Program* p, const Slot* leaf, int64_t cutoff) noexcept nogil:
-    """The next cutoff at which `cut_leaf` may know the cut's count otherwise: a time that it compares."""
-    cdef int64_t until = leaf[H_T_FIRST].i if leaf[H_T_FIRST].i > cutoff else INT64_MAX
-    cdef const Slot* s
-    cdef int k
-    for k in range(p.steps):
-        if p.step[k].op == LOW or p.step[k].op == HIGH:
-            s = leaf + p.step[k].slot
-            until = min(until, s[1].i if s[1].i > cutoff else INT64_MAX)
-            until = min(until, s[2].i if s[2].i > cutoff else INT64_MAX)
-    return until
 
 
 cdef Slot exact_answer(const Output* o, const Slot* total, int64_t leaves) noexcept nogil:
@@ -231,11 +218,6 @@ cdef double most_deviation(double c, double mean, double low, double high) noexc
     return (high - low) * (high - low) * (j + f * f - (j + f) * (j + f) / c)
 
 
-cdef double measured(const Output* o, double x) noexcept nogil:
-    """What the sum adds up: the value, or its logarithm."""
-    return log(x) if o.kind == K_GEOMETRIC else x
-
-
 cdef Sums known_sums(const Output* o, const Slot* leaf, Cut where, double center) noexcept nogil:
     cdef double total = leaf[o.prefix].f
     cdef Sums sums
@@ -289,7 +271,10 @@ cdef inline double of_a_wave(double share) noexcept nogil:
 cdef double cut_extreme(
     const Output* o, double sign, double others, const Slot* leaf, Cut where, double spread, int64_t readings
 ) noexcept nogil:
-    """The extreme of `others` and of what is left of the cut leaf; as the twin's `_likely`. The window's spread and readings."""
+    """The extreme of `others` and of what is left of the cut leaf; as the twin's `_likely`.
+
+    `spread`, `readings`: the whole window's.
+    """
     cdef int own = o.high if sign > 0 else o.low, ends = o.high_ends if sign > 0 else o.low_ends
     cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i, place = leaf[own + 4].i, behind = end - 1 - place
     cdef double last = leaf[o.last].f, after = leaf[ends + 2].f if ends >= 0 else leaf[own].f, likely, way, share
@@ -315,8 +300,10 @@ cdef inline double beyond(double sign, double x, double y) noexcept nogil:
 cdef Slot extreme(
     const Output* o, int kind, int own, double sign, const Slot* total, const Slot* rest, const Slot* leaf, Cut where
 ) noexcept nogil:
-    """The cut leaf's extreme where a place of it is certainly inside, else the last reading, which is; where the time is not
-    asked for and what follows the extreme is known: as `cut_extreme`."""
+    """The cut leaf's extreme where a place of it is certainly inside, else the last reading, which is.
+
+    Where the time is not asked for and what follows the extreme is known: as `cut_extreme`.
+    """
     cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i, kept = end - where.least
     cdef int ends = o.high_ends if sign > 0 else o.low_ends
     cdef Slot value, time

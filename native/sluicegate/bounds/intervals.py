@@ -16,44 +16,19 @@ from sluicegate.bounds import sums as bounds
 from sluicegate.bounds import variance as bounds_variance
 from sluicegate.format.bucket import ORDERED as ORDERED_FLAG
 from sluicegate.format.bucket import Bucket
-from sluicegate.monoids import Monoid
+from sluicegate.monoids import ROUNDED, Monoid
 from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
 from sluicegate.monoids.results import bounds_of_bins
 from sluicegate.partials.logarithms import log_of
-from sluicegate.records import Cut
+from sluicegate.records import Bounded, Cut
 
 Slots = tuple[Any, ...]
 Columns = Callable[[int], "array[float]"]
 Known = dict[int, tuple[bounds.Inside, bounds.Part]]  # by dimension
-ROUNDED = (
-    "sum",
-    "mean",
-    "variance",
-    "std",
-    "geometric_mean",
-    "range",
-)  # uncertain by rounding where nothing is cut
 UNKNOWN = ("compiled", "custom", "quantiles")  # of whose results nothing is certain
 
 
-class Bounded(NamedTuple):
-    """A result and between which values the exact one certainly lies; `exact`: nothing but rounding is uncertain."""
-
-    value: Any
-    low: Any
-    high: Any
-    exact: bool
-
-
-class BoundedColumn(NamedTuple):
-    """A result after each reading of a batch, and between which values the exact one certainly lies; NaN: no result."""
-
-    value: array[float]
-    low: array[float]
-    high: array[float]
-
-
-class Window(NamedTuple):
+class View(NamedTuple):
     """What the intervals of a window of buckets are taken from."""
 
     layout: Layout
@@ -63,6 +38,7 @@ class Window(NamedTuple):
     cut: Cut
     cutoff: int | None  # readings of this time or earlier have left, where the policy tells
     centers: tuple[float, ...]
+    late: bool = False  # readings that came late are in total and rest, or in the oldest bucket
 
     @property
     def whole(self) -> bool:
@@ -70,13 +46,13 @@ class Window(NamedTuple):
         return bool(self.cut.least == self.oldest[COUNT])
 
 
-def bounded(window: Window, values: list[Any]) -> list[Bounded]:
+def bounded(window: View, values: list[Any]) -> list[Bounded]:
     """Each aggregate's certain interval, its value clamped into it."""
     known: Known = {}
     return [_bounded(window, i, value, known) for i, value in enumerate(values)]
 
 
-def _bounded(window: Window, i: int, value: Any, known: Known) -> Bounded:
+def _bounded(window: View, i: int, value: Any, known: Known) -> Bounded:
     monoid = window.layout.monoids[i]
     if monoid.kind == "last" or (window.whole and monoid.kind not in ROUNDED):
         return Bounded(value, value, value, True)
@@ -86,6 +62,9 @@ def _bounded(window: Window, i: int, value: Any, known: Known) -> Bounded:
         low, high = inside + window.cut.least, inside + window.cut.most
     elif monoid.kind == "first":
         low, high = _first(window, dimension)
+        if window.late:  # the first may be one of those that came late
+            own = [window.total[window.layout.slot(op, dimension)] for op in (Op.LOW, Op.HIGH)]
+            low, high = min(low, own[0]), max(high, own[1])
     elif monoid.kind.startswith("arg"):
         low, high = _time_of_extreme(window, dimension, 1 if monoid.kind == "argmax" else -1)
     elif monoid.kind.endswith("_count"):
@@ -108,9 +87,7 @@ def _clamped(value: Any, low: Any, high: Any, exact: bool) -> Bounded:
     return Bounded(low if value is None else min(max(value, low), high), low, high, exact)
 
 
-def _certain(
-    window: Window, monoid: Monoid, dimension: int, inside: bounds.Inside, part: bounds.Part
-) -> bounds.Interval:
+def _certain(window: View, monoid: Monoid, dimension: int, inside: bounds.Inside, part: bounds.Part) -> bounds.Interval:
     if monoid.kind in ("variance", "std"):
         return _spread(window, monoid, dimension, part)
     low, high = (_narrowed(window, dimension, part, sign) for sign in (-1, 1))
@@ -121,7 +98,7 @@ def _certain(
     return _interval(monoid.kind, inside, part, window.centers[dimension])
 
 
-def _narrowed(window: Window, dimension: int, part: bounds.Part, sign: int) -> bounds.Part:
+def _narrowed(window: View, dimension: int, part: bounds.Part, sign: int) -> bounds.Part:
     """The part without an extreme that is certainly outside."""
     peak = None if window.whole else _peak(window, dimension, sign)
     if peak is None:
@@ -130,7 +107,7 @@ def _narrowed(window: Window, dimension: int, part: bounds.Part, sign: int) -> b
     return part._replace(high=min(part.high, most)) if sign == 1 else part._replace(low=max(part.low, most))
 
 
-def _histogram(window: Window, monoid: Monoid, dimension: int, value: Any) -> Bounded:
+def _histogram(window: View, monoid: Monoid, dimension: int, value: Any) -> Bounded:
     """Each bin by itself."""
     at = window.layout.slot(Op.BINS, dimension, monoid.options)
     own = slice(at, at + len(monoid.options) + 1)
@@ -139,13 +116,13 @@ def _histogram(window: Window, monoid: Monoid, dimension: int, value: Any) -> Bo
     return Bounded(value, low, high, low == high)
 
 
-def _edges(window: Window) -> tuple[bounds.Range, bounds.Range]:
+def _edges(window: View) -> tuple[bounds.Range, bounds.Range]:
     """Between which ordinals the cut bucket's part begins and ends."""
     end = window.oldest[O_FIRST] + window.oldest[COUNT]
     return (end - window.cut.most, end - window.cut.least), (end, end)
 
 
-def _peak(window: Window, dimension: int, sign: int) -> bounds_extremes.Peak | None:
+def _peak(window: View, dimension: int, sign: int) -> bounds_extremes.Peak | None:
     """The cut bucket's extreme, where it keeps what surrounds it."""
     ops = (Op.HIGH, Op.HIGH_ENDS, Op.HIGH_COUNT) if sign == 1 else (Op.LOW, Op.LOW_ENDS, Op.LOW_COUNT)
     own, ends, counted = (window.layout.slot(op, dimension) for op in ops)
@@ -158,7 +135,7 @@ def _peak(window: Window, dimension: int, sign: int) -> bounds_extremes.Peak | N
     return bounds_extremes.Peak(value, o_first, o_last, times, before, after, last)
 
 
-def _occurrences(window: Window, dimension: int, sign: int) -> tuple[int, int]:
+def _occurrences(window: View, dimension: int, sign: int) -> tuple[int, int]:
     """How often the extreme occurs."""
     peak, (start, end) = _peak(window, dimension, sign), _edges(window)
     assert peak is not None  # noqa: S101  the layout of a count keeps it
@@ -167,7 +144,7 @@ def _occurrences(window: Window, dimension: int, sign: int) -> tuple[int, int]:
     return bounds_extremes.occurrences(inside, peak, start, end[0], sign)
 
 
-def _spread(window: Window, monoid: Monoid, dimension: int, part: bounds.Part) -> bounds.Interval:
+def _spread(window: View, monoid: Monoid, dimension: int, part: bounds.Part) -> bounds.Interval:
     """Variance or standard deviation."""
     inside = _moments(window.layout, window.total if window.whole else window.rest, dimension)
     bucket = None if window.whole else _moments(window.layout, window.oldest, dimension)
@@ -176,14 +153,14 @@ def _spread(window: Window, monoid: Monoid, dimension: int, part: bounds.Part) -
     return bounds_variance.std_interval(interval) if monoid.kind == "std" else interval
 
 
-def _moments(layout: Layout, slots: Slots | None, dimension: int) -> bounds_variance.Moments:
+def _moments(layout: Layout, slots: Slots | None, dimension: int) -> bounds_variance.Deviations:
     if slots is None:
-        return bounds_variance.Moments()
+        return bounds_variance.Deviations()
     at, low, high = (layout.slot(op, dimension) for op in (Op.MOMENTS, Op.LOW, Op.HIGH))
-    return bounds_variance.Moments(slots[at], slots[at + 1], slots[at + 2], slots[low], slots[high])
+    return bounds_variance.Deviations(slots[at], slots[at + 1], slots[at + 2], slots[low], slots[high])
 
 
-def _geometric_mean(window: Window, dimension: int, value: Any) -> Bounded:
+def _geometric_mean(window: View, dimension: int, value: Any) -> Bounded:
     """The mean of the logarithms, and back."""
     layout, center = window.layout, log_of(window.centers[dimension])
     slots, at = window.total if window.whole else window.rest, layout.slot(Op.LOG_PREFIX, dimension)
@@ -204,7 +181,7 @@ def _exponential(interval: bounds.Interval) -> bounds.Interval:
     return interval._replace(value=exp(interval.value), low=low, high=high)
 
 
-def _cut_part(window: Window, dimension: int) -> bounds.Part:
+def _cut_part(window: View, dimension: int) -> bounds.Part:
     """What the cut bucket may add, of one dimension."""
     if window.whole:
         return bounds.NOTHING
@@ -224,7 +201,7 @@ def _of_interval(interval: bounds.Interval, value: Any) -> Bounded:
     return _clamped(value, interval.low, interval.high, interval.exact)
 
 
-def _inside(window: Window, dimension: int) -> bounds.Inside:
+def _inside(window: View, dimension: int) -> bounds.Inside:
     """The buckets that lie wholly inside, of one dimension."""
     slots = window.total if window.whole else window.rest
     if slots is None:
@@ -248,7 +225,7 @@ def _bucket(layout: Layout, leaf: Slots, dimension: int, logarithms: bool = Fals
     return Bucket(*[*header, *total, *least, *greatest, *ends, 0, flags])
 
 
-def _first(window: Window, dimension: int) -> tuple[float, float]:
+def _first(window: View, dimension: int) -> tuple[float, float]:
     """The oldest reading of the cut bucket that is inside: the last where it is the only one, else any."""
     if window.cut.most == 1:
         last: float = window.oldest[window.layout.slot(Op.LAST, dimension)]
@@ -257,7 +234,7 @@ def _first(window: Window, dimension: int) -> tuple[float, float]:
     return low, high
 
 
-def _time_of_extreme(window: Window, dimension: int, sign: int) -> tuple[int, int]:
+def _time_of_extreme(window: View, dimension: int, sign: int) -> tuple[int, int]:
     """The least time at which the extreme occurs, over the whole buckets and the cut one."""
     at = window.layout.slot(Op.HIGH if sign == 1 else Op.LOW, dimension)
     value, t_first, t_last, o_first, o_last = window.oldest[at : at + 5]
@@ -324,6 +301,6 @@ def _exact_spread(monoid: Monoid, column: array[float]) -> bounds.Interval:
     if max(max(column), -min(column)) <= bounds_variance.SQUARED:  # else nothing is said of them
         mean = fsum(column) / n
         m2 = fsum((x - mean) * (x - mean) for x in column)
-    moments = bounds_variance.Moments(n, mean, m2, min(column), max(column))
+    moments = bounds_variance.Deviations(n, mean, m2, min(column), max(column))
     interval = bounds_variance.variance_interval(moments, bounds.NOTHING, 0.0, None, monoid.ddof)
     return bounds_variance.std_interval(interval) if monoid.kind == "std" else interval

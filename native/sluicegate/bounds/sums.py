@@ -338,22 +338,25 @@ def mean_interval(inside: Inside, part: Part, center: float) -> Interval:
 
 def min_interval(inside: Inside, part: Part = NOTHING) -> Interval:
     """The least x; where the window may be empty, of one or more readings."""
-    if inside.n + part.count_high == 0:
-        return Interval(math.nan, math.nan, math.nan, True, True)
-    maybe_empty = inside.n + part.count_low == 0
-    low = min(inside.low, part.low)
-    high = part.high if maybe_empty else min(inside.low, part.min_high)
-    return Interval(high, low, high, low == high and not maybe_empty, maybe_empty)
+    low, high = min(inside.low, part.low), min(inside.low, part.min_high)
+    return _of_extreme(inside, part, (low, high), (low, part.high), 1)
 
 
 def max_interval(inside: Inside, part: Part = NOTHING) -> Interval:
     """The greatest x; where the window may be empty, of one or more readings."""
+    low, high = max(inside.high, part.max_low), max(inside.high, part.high)
+    return _of_extreme(inside, part, (low, high), (part.low, high), 0)
+
+
+def _of_extreme(
+    inside: Inside, part: Part, ends: tuple[float, float], unsure: tuple[float, float], likely: int
+) -> Interval:
+    """`ends` where the window certainly holds a reading, else `unsure`; the value is the `likely` one of the two."""
     if inside.n + part.count_high == 0:
         return Interval(math.nan, math.nan, math.nan, True, True)
-    maybe_empty = inside.n + part.count_low == 0
-    high = max(inside.high, part.high)
-    low = part.low if maybe_empty else max(inside.high, part.max_low)
-    return Interval(low, low, high, low == high and not maybe_empty, maybe_empty)
+    if inside.n + part.count_low == 0:
+        return Interval(unsure[likely], *unsure, False, True)
+    return Interval(ends[likely], *ends, ends[0] == ends[1], False)
 
 
 def lines(part: Part, center: float) -> tuple[Lines, Lines]:

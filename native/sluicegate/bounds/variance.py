@@ -33,7 +33,7 @@ _INFINITE = math.inf
 Quadratic = tuple[float, float, float]  # a·ν² + b·ν + c
 
 
-class Moments(NamedTuple):
+class Deviations(NamedTuple):
     """Of known readings: count, mean of x − center, sum of squared deviations from it, least and greatest value."""
 
     n: float = 0.0
@@ -46,8 +46,8 @@ class Moments(NamedTuple):
 class _Problem(NamedTuple):
     """All that the bounds read; every value is relative to the center."""
 
-    inside: Moments
-    bucket: Moments | None  # the only cut bucket, whole
+    inside: Deviations
+    bucket: Deviations | None  # the only cut bucket, whole
     low: float  # of what may be added
     high: float
     below: Sequence[tuple[float, float]]  # the least sum of c readings is the greatest of these at + slope·c
@@ -58,7 +58,7 @@ class _Problem(NamedTuple):
 
 
 def variance_interval(
-    inside: Moments, part: Part, center: float, bucket: Moments | None = None, ddof: int = 0
+    inside: Deviations, part: Part, center: float, bucket: Deviations | None = None, ddof: int = 0
 ) -> Interval:
     """The variance Σ(x − mean)²/(count − ddof); NaN where no window that is possible holds more than `ddof` readings.
 
@@ -115,7 +115,7 @@ def runs(first: int, last: int) -> Iterator[tuple[int, int]]:
         start, left = end + 1, left - 1
 
 
-def _problem(inside: Moments, part: Part, center: float, bucket: Moments | None) -> tuple[_Problem, float]:
+def _problem(inside: Deviations, part: Part, center: float, bucket: Deviations | None) -> tuple[_Problem, float]:
     ends = [x - center for m in (inside, bucket) if m is not None and m.n for x in (m.low, m.high)]
     if part.count_high:
         ends += [part.low - center, part.high - center]
@@ -129,7 +129,7 @@ def _problem(inside: Moments, part: Part, center: float, bucket: Moments | None)
 
 
 def _moved(
-    inside: Moments, part: Part, center: float, bucket: Moments | None, errors: tuple[float, float, float]
+    inside: Deviations, part: Part, center: float, bucket: Deviations | None, errors: tuple[float, float, float]
 ) -> _Problem:
     """Everything relative to the mean of what is inside, so that squares stay as small as the spread."""
     mean_error, m2_error, reach = errors

@@ -24,14 +24,14 @@ from sluicegate.cblite.errors import (
     Unreachable,
     Untrusted,
 )
-from sluicegate.cblite.listener import Changes, Listener
+from sluicegate.cblite.listener import ChangeListener, Listener
 from sluicegate.cblite.loading import Library, LibraryMissing, LibraryUnsupported, library
 from sluicegate.cblite.query import Query
 from sluicegate.cblite.replicator import Activity, Direction, Documents, Replicated, Replicator, Settings, Status
 
 __all__ = [
-    "Activity", "Blob", "Busy", "Changes", "ClosedError", "Collection", "Conflict", "CouchbaseLiteError", "Damaged",
-    "Database", "Direction", "Document", "Documents", "InvalidArgument", "Library", "LibraryMissing",
+    "Activity", "Blob", "Busy", "ChangeListener", "ClosedError", "Collection", "Conflict", "CouchbaseLiteError",
+    "Damaged", "Database", "Direction", "Document", "Documents", "InvalidArgument", "Library", "LibraryMissing",
     "LibraryUnsupported", "Listener", "Maintenance", "NotFound", "Query", "Refused", "RefusedByServer", "Replicated",
     "Replicator", "Settings", "Status", "Unauthorized", "Unreachable", "Untrusted", "delete", "exists", "instances",
     "library",

@@ -9,7 +9,7 @@ from sluicegate.cblite import fleece
 from sluicegate.cblite.document import Document
 from sluicegate.cblite.errors import CBL, fail
 from sluicegate.cblite.handle import Handle
-from sluicegate.cblite.listener import Changes
+from sluicegate.cblite.listener import ChangeListener
 
 if TYPE_CHECKING:
     from sluicegate.cblite.database import Database
@@ -209,9 +209,9 @@ class Collection(Handle):
         finally:
             fleece.released(self._library, found)
 
-    def changes(self) -> Changes:
+    def changes(self) -> ChangeListener:
         """A listener that collects the ids of documents saved, deleted or purged from now on."""
-        return Changes(self)
+        return ChangeListener(self)
 
     # inside
 

@@ -68,7 +68,7 @@ class RefusedByServer(CouchbaseLiteError):
     """The other side answered with an HTTP or WebSocket status that is not about who asks."""
 
 
-class Ruling(NamedTuple):
+class Meaning(NamedTuple):
     """What a code means here."""
 
     kind: type[CouchbaseLiteError]
@@ -76,79 +76,79 @@ class Ruling(NamedTuple):
     transient: bool = False
 
 
-_DISK = Ruling(Refused, "make room on the disk, or give a folder that this user may write to", True)
-_BROKEN = Ruling(Damaged, "set the database's folder aside and begin a new one, or restore a copy")
-_AWAY = Ruling(Unreachable, "check address, port and network; it is tried again", True)
-_CERTIFICATE = Ruling(
+_DISK = Meaning(Refused, "make room on the disk, or give a folder that this user may write to", True)
+_BROKEN = Meaning(Damaged, "set the database's folder aside and begin a new one, or restore a copy")
+_AWAY = Meaning(Unreachable, "check address, port and network; it is tried again", True)
+_CERTIFICATE = Meaning(
     Untrusted, "check the pinned certificate or the roots, the server's name and this machine's clock"
 )
-_CLOCK = Ruling(Untrusted, "its certificate is not valid by this machine's clock: set the clock, or renew it")
-_WHO = Ruling(
+_CLOCK = Meaning(Untrusted, "its certificate is not valid by this machine's clock: set the clock, or renew it")
+_WHO = Meaning(
     Unauthorized,
     "check user name and password, the database's name in the address (a gateway may answer so for one that it does "
     "not have), and the rights the server gives that user",
 )
-_ARGUMENT = Ruling(InvalidArgument, "correct what was passed")
+_ARGUMENT = Meaning(InvalidArgument, "correct what was passed")
 
-TABLE: dict[tuple[int, int], Ruling] = {
-    (CBL, 3): Ruling(CouchbaseLiteError, "the database is encrypted, which the Community Edition cannot read"),
+TABLE: dict[tuple[int, int], Meaning] = {
+    (CBL, 3): Meaning(CouchbaseLiteError, "the database is encrypted, which the Community Edition cannot read"),
     (CBL, 4): _BROKEN,
     (CBL, 5): _BROKEN,
-    (CBL, 6): Ruling(ClosedError, "open the database, or keep it open while its parts are used"),
-    (CBL, 7): Ruling(NotFound, "check name and id; it may have been deleted or have expired"),
-    (CBL, 8): Ruling(Conflict, "read the document again and decide, or save without a check"),
+    (CBL, 6): Meaning(ClosedError, "open the database, or keep it open while its parts are used"),
+    (CBL, 7): Meaning(NotFound, "check name and id; it may have been deleted or have expired"),
+    (CBL, 8): Meaning(Conflict, "read the document again and decide, or save without a check"),
     (CBL, 9): _ARGUMENT,
     (CBL, 11): _DISK,
     (CBL, 12): _DISK,
-    (CBL, 13): Ruling(CouchbaseLiteError, "not enough memory: open fewer things, or give the process more", True),
+    (CBL, 13): Meaning(CouchbaseLiteError, "not enough memory: open fewer things, or give the process more", True),
     (CBL, 14): _DISK,
     (CBL, 15): _BROKEN,
-    (CBL, 16): Ruling(Busy, "another process or an open transaction has it: try again", True),
-    (CBL, 17): Ruling(CouchbaseLiteError, "begin a transaction first"),
-    (CBL, 18): Ruling(CouchbaseLiteError, "end the transaction first"),
+    (CBL, 16): Meaning(Busy, "another process or an open transaction has it: try again", True),
+    (CBL, 17): Meaning(CouchbaseLiteError, "begin a transaction first"),
+    (CBL, 18): Meaning(CouchbaseLiteError, "end the transaction first"),
     (CBL, 20): _BROKEN,
     (CBL, 21): _BROKEN,
-    (CBL, 23): Ruling(InvalidArgument, "correct the query"),
-    (CBL, 24): Ruling(NotFound, "make the index that the query needs"),
-    (CBL, 25): Ruling(InvalidArgument, "give every parameter that the query names"),
-    (CBL, 27): Ruling(CouchbaseLiteError, "open it once with the version that wrote it, then upgrade in steps"),
-    (CBL, 28): Ruling(CouchbaseLiteError, "use the newer version of the library that wrote it"),
-    (CBL, 29): Ruling(InvalidArgument, "an id is 1 to 240 bytes of UTF-8 and does not begin with _"),
-    (CBL, 30): Ruling(CouchbaseLiteError, "give it room to upgrade, or restore a copy"),
-    (POSIX, 2): Ruling(NotFound, "check the path"),
+    (CBL, 23): Meaning(InvalidArgument, "correct the query"),
+    (CBL, 24): Meaning(NotFound, "make the index that the query needs"),
+    (CBL, 25): Meaning(InvalidArgument, "give every parameter that the query names"),
+    (CBL, 27): Meaning(CouchbaseLiteError, "open it once with the version that wrote it, then upgrade in steps"),
+    (CBL, 28): Meaning(CouchbaseLiteError, "use the newer version of the library that wrote it"),
+    (CBL, 29): Meaning(InvalidArgument, "an id is 1 to 240 bytes of UTF-8 and does not begin with _"),
+    (CBL, 30): Meaning(CouchbaseLiteError, "give it room to upgrade, or restore a copy"),
+    (POSIX, 2): Meaning(NotFound, "check the path"),
     (POSIX, 5): _DISK,
     (POSIX, 13): _DISK,
     (POSIX, 28): _DISK,
     (POSIX, 30): _DISK,
     (POSIX, 122): _DISK,
     **{(POSIX, code): _AWAY for code in (32, 101, 103, 104, 110, 111, 112, 113)},
-    (SQLITE, 5): Ruling(Busy, "another process has the file: try again", True),
-    (SQLITE, 6): Ruling(Busy, "another process has the file: try again", True),
+    (SQLITE, 5): Meaning(Busy, "another process has the file: try again", True),
+    (SQLITE, 6): Meaning(Busy, "another process has the file: try again", True),
     **{(SQLITE, code): _DISK for code in (3, 8, 10, 13, 14)},
     (SQLITE, 11): _BROKEN,
     (SQLITE, 26): _BROKEN,
     **{(NETWORK, code): _AWAY for code in (1, 2, 3, 13)},
-    (NETWORK, 4): Ruling(InvalidArgument, "expected ws://host:port/database or wss://…"),
+    (NETWORK, 4): Meaning(InvalidArgument, "expected ws://host:port/database or wss://…"),
     **{(NETWORK, code): _CERTIFICATE for code in (6, 8, 9, 10, 11, 14, 15)},
     (NETWORK, 7): _CLOCK,
     (WEBSOCKET, 401): _WHO,
     (WEBSOCKET, 403): _WHO,
-    (WEBSOCKET, 404): Ruling(NotFound, "there is no such database on that server, or the document is unknown"),
-    (WEBSOCKET, 409): Ruling(Conflict, "the server has another version of this document"),
-    (WEBSOCKET, 413): Ruling(RefusedByServer, "the document is larger than the server takes"),
+    (WEBSOCKET, 404): Meaning(NotFound, "there is no such database on that server, or the document is unknown"),
+    (WEBSOCKET, 409): Meaning(Conflict, "the server has another version of this document"),
+    (WEBSOCKET, 413): Meaning(RefusedByServer, "the document is larger than the server takes"),
     **{(WEBSOCKET, code): _AWAY for code in (408, 429, 500, 502, 503, 504, 1001, 1005, 1006, 1011, 1012, 1013)},
 }  # fmt: skip
 """What each code asks for. What is not in it is a CouchbaseLiteError, or RefusedByServer for HTTP and WebSocket."""
 
 
-def ruling(domain: int, code: int) -> Ruling:
+def ruling(domain: int, code: int) -> Meaning:
     """What a code asks for. Extended SQLite codes count as their primary one."""
     found = TABLE.get((domain, code & 0xFF if domain == SQLITE else code))
     if found is not None:
         return found
     if domain == MBEDTLS:
         return _CERTIFICATE
-    return Ruling(RefusedByServer if domain == WEBSOCKET else CouchbaseLiteError, "")
+    return Meaning(RefusedByServer if domain == WEBSOCKET else CouchbaseLiteError, "")
 
 
 def error_of(domain: int, code: int, message: str, what: str) -> CouchbaseLiteError:

@@ -112,7 +112,7 @@ class Listener(Handle, Generic[Event]):
         self.mailbox.close()
 
 
-class Changes(Listener[str]):
+class ChangeListener(Listener[str]):
     """The ids of documents that changed in a collection, as commits bring them."""
 
     _registers = "CBLCollection_AddChangeListener"

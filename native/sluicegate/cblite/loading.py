@@ -23,6 +23,8 @@ REMEDY = (
     f"{VARIABLE} to the library's path"
 )
 NEWEST = 4
+ERROR, NONE = 4, 5  # levels of its messages
+ALL_DOMAINS = 0xFF
 
 
 class LibraryMissing(ImportError):
@@ -61,7 +63,7 @@ def library() -> Library:
     with _loading:
         if _loaded is None:
             _loaded = load(find())
-            _quiet(_loaded)
+            _silence(_loaded)
         return _loaded
 
 
@@ -155,8 +157,12 @@ def _located(name: str) -> str:
     return name
 
 
-def _quiet(library: Library) -> None:
-    """Nothing is printed by the library itself: what goes wrong is raised, and `log.listen` hands the rest out."""
-    from sluicegate.cblite import log
-
-    log.silence(library)
+def _silence(library: Library) -> None:
+    """Let the library print nothing: what goes wrong is raised, and `log.listen` hands the rest out."""
+    lib = library.lib
+    if exports(lib, "CBLLogSinks_SetConsole"):
+        # The library acts on a change of level alone, and takes NONE for what it was: at first it is not.
+        for level in (ERROR, NONE):
+            lib.CBLLogSinks_SetConsole({"level": level, "domains": ALL_DOMAINS})
+    elif exports(lib, "CBLLog_SetConsoleLevel"):
+        lib.CBLLog_SetConsoleLevel(NONE)

@@ -9,11 +9,10 @@ import logging
 import queue
 from typing import Any
 
-from sluicegate.cblite.loading import Library, exports, library
+from sluicegate.cblite.loading import ALL_DOMAINS, ERROR, NONE, exports, library
 
-DEBUG, VERBOSE, INFO, WARNING, ERROR, NONE = range(6)
+DEBUG, VERBOSE, INFO, WARNING = range(4)
 DOMAINS = ("database", "query", "replicator", "network", "listener")
-_ALL = 0xFF
 _LEVELS = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 #: Messages kept for `drain`; more are dropped and counted.
 KEPT = 1_000
@@ -21,17 +20,6 @@ KEPT = 1_000
 _waiting: queue.Queue[tuple[int, int, str]] = queue.Queue(KEPT)
 _dropped = 0
 _callback: Any = None
-
-
-def silence(library: Library) -> None:
-    """Let the library print nothing."""
-    lib = library.lib
-    if exports(lib, "CBLLogSinks_SetConsole"):
-        # The library acts on a change of level alone, and takes NONE for what it was: at first it is not.
-        for level in (ERROR, NONE):
-            lib.CBLLogSinks_SetConsole({"level": level, "domains": _ALL})
-    elif exports(lib, "CBLLog_SetConsoleLevel"):
-        lib.CBLLog_SetConsoleLevel(NONE)
 
 
 def listen(level: int = WARNING) -> None:
@@ -42,7 +30,9 @@ def listen(level: int = WARNING) -> None:
         return
     if _callback is None:
         _callback = ffi.callback("void(uint8_t, uint8_t, FLString)", _take(ffi))
-    lib.CBLLogSinks_SetCustom({"level": level, "callback": _callback if level < NONE else ffi.NULL, "domains": _ALL})
+    lib.CBLLogSinks_SetCustom(
+        {"level": level, "callback": _callback if level < NONE else ffi.NULL, "domains": ALL_DOMAINS}
+    )
 
 
 def drain() -> int:

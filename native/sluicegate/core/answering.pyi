@@ -1,8 +1,1 @@
-from typing_extensions import disjoint_base
-
-from sluicegate.core.bounding import Bounding
-
-@disjoint_base
-class Answering(Bounding):
-    @property
-    def bounds_in_batches(self) -> bool: ...
+__pyx_capi__: dict[str, object]

@@ -1,288 +1,219 @@
-"""Answers and intervals after each reading of a run that joins the newest bucket; see answering.pxd."""
+"""What a window of buckets answers, and between which values the exact result lies; see answering.pxd."""
 
-from libc.math cimport NAN
-from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.math cimport NAN, isnan
+from libc.stdint cimport INT64_MIN, int64_t
+from libc.stdlib cimport malloc
+from libc.string cimport memcpy
 
+from sluicegate.answers.intervals cimport Interval, clamp, interval
 from sluicegate.answers.results cimport (
-    BY_COUNT, BY_TIME, K_COUNT, K_DISTINCT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_RANGE, K_SUM, Cut, Output, Sums,
-    bucket_answer, cut_extreme, cut_sum, is_whole, known_sums,
+    BY_COUNT, BY_TIME, K_COUNT, K_DISTINCT, K_FIRST, K_HISTOGRAM, K_LAST, K_MAX, K_MEAN, K_MIN, K_RANGE, K_SUM, Output,
+    View, bucket_answer, cut_leaf, is_whole, may_lack,
 )
-from sluicegate.core.bounding cimport Around, Bounding, beside_high, beside_low, is_spread, put, sum_beside
-from sluicegate.core.bucketing cimport MOST_RUN
-from sluicegate.answers.intervals cimport Interval, clamp, has_interval
-from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, Slot, greatest, least
+from sluicegate.core.state cimport State
+from sluicegate.joining.placing cimport join_run
+from sluicegate.partials.program cimport H_COUNT, HIGH, LAST, LOW, PREFIX, Slot, combine, fold, greatest, least
 
-cdef extern from "answer_lanes.h" nogil:
-    ctypedef struct Beside "answer_around":
-        double top
-        double base
-        double center
-        double inside
-    ctypedef struct Sliding "answer_cut":  # a cut that loses a reading for each that comes
-        double total
-        double low
-        double high
-        double least
-        double most_value
-        double last
-        double others
-        double size
-        double most
-        double first
-    void answer_whole_means(const Beside* a, const double* totals, double s, int64_t n, double* out)
-    void answer_whole_sums(const Beside* a, const double* totals, double s, int64_t n, double* out)
-    void answer_standing_means(const Beside* a, const double* totals, double s, int64_t n, double* out)
-    void answer_standing_sums(const Beside* a, const double* totals, double s, int64_t n, double* out)
-    void answer_sliding_means(const Beside* a, const Sliding* k, const double* totals, int64_t n, double* out)
-    void answer_sliding_sums(const Beside* a, const Sliding* k, const double* totals, int64_t n, double* out)
+from sluicegate.monoids.layout import Op
+from sluicegate.monoids.results import bounds_of_bins, cut_bins, lowered
+from sluicegate.records import Bounded
 
 
-cdef class Answering(Bounding):
-    """A window that answers after each reading of a batch."""
+cdef bint has_room(State s) noexcept nogil:
+    """Whether there is memory for a run's partials."""
+    if s.seen == NULL:
+        s.seen = <Slot*> malloc(3 * s.p.width * sizeof(Slot))
+    return s.seen != NULL
 
-    def __dealloc__(self):
-        free(self.opened)
-        free(self.totals)
 
-    cdef int room_for_runs(self) except -1:
-        """What a run's answers need; after the outputs are known."""
-        cdef int k
-        self.swift = self.sharp = self.bucketed
-        for k in range(self.answers):
-            self.swift = self.swift and has_interval(self.outputs[k].kind)
-            self.sharp = self.sharp and (has_interval(self.outputs[k].kind) or is_spread(self.outputs[k].kind))
-        if not self.swift:
-            return 0
-        self.opened = <Newest*> calloc(self.answers, sizeof(Newest))
-        self.totals = <double*> malloc(5 * MOST_RUN * sizeof(double))
-        if self.opened == NULL or self.totals == NULL:
-            raise MemoryError(f"window: no memory for the answers of a run of {MOST_RUN} readings")
-        self.lows, self.highs = self.totals + MOST_RUN, self.totals + 2 * MOST_RUN
-        self.below, self.above = self.totals + 3 * MOST_RUN, self.totals + 4 * MOST_RUN
+# to Python
+
+cdef list bounded(State s):
+    """Each aggregate's result with its certain interval; None of a window that is empty or has no buckets."""
+    cdef View v
+    return told(s, &v, True) if s.bucketed and view(s, &v) else None
+
+
+cdef list answers_over(
+    State s, bytes oldest, bytes newer, int policy, int64_t cutoff, int64_t evicted, bint bounds
+):
+    """The same, of a shorter window over the same buckets; see `Core.answers_over`."""
+    cdef View v
+    if not has_room(s):
+        raise MemoryError(f"window: no memory for partials of {s.p.width} slots")
+    v.leaf = v.total = s.unpack(oldest)
+    v.rest = s.unpack(newer) if newer else NULL
+    if newer:
+        combine(&s.p, s.seen, v.leaf, v.rest)
+        v.total = s.seen
+    v.where = cut_leaf(&s.p, v.leaf, policy, cutoff, evicted)
+    v.whole, v.cutoff = v.where.least == v.leaf[H_COUNT].i, cutoff if policy == BY_TIME else INT64_MIN
+    v.late = False
+    if policy == BY_TIME and s.late_buckets is not None:
+        s.late_buckets.add_to(&v)
+    return told(s, &v, bounds)
+
+
+cdef list told(State s, const View* v, bint bounds):
+    cdef const Output* o
+    cdef Interval found
+    cdef Slot value
+    cdef int k
+    answers = []
+    for k in range(s.answers):
+        o = &s.outputs[k]
+        if o.kind == K_HISTOGRAM:
+            answers.append(told_bins(s, k, v, bounds))
+            continue
+        value = bucket_answer(o, v.total, v.rest, v.leaf, v.where, s.center[o.dimension])
+        if bounds:
+            found = interval(o, v, value, s.center[o.dimension])
+            answers.append(bounded_of(o, clamp(o, value, &found), &found))
+        else:
+            answers.append(number_of(o, value))
+    return answers
+
+
+cdef object told_bins(State s, int k, const View* v, bint bounds):
+    """A histogram, bin by bin."""
+    cdef int64_t n = v.leaf[H_COUNT].i
+    monoid, unpack = s._layout.monoids[k], s._layout.format.unpack
+    edges, at = monoid.options, s._layout.slot(Op.BINS, s.outputs[k].dimension, monoid.options)
+    own = slice(at, at + len(edges) + 1)
+    leaf, rest = unpack(s.pack(v.leaf))[own], unpack(s.pack(v.rest))[own] if v.rest != NULL else None
+    if v.where.taken == n and v.whole:
+        value = lowered(monoid, unpack(s.pack(v.total))[own])
+    else:
+        value = cut_bins(edges, rest, leaf, n, v.where.taken)
+    if not bounds:
+        return value
+    low = high = value
+    if not v.whole:
+        low, high = bounds_of_bins(edges, rest, leaf, n, (v.where.least, v.where.most))
+    return Bounded(value, low, high, low == high)
+
+
+# after each reading of a batch
+
+cdef int64_t answer_run(
+    State s, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
+) noexcept nogil:
+    """Let the newest bucket take what joins, with the answers after each; how many readings these are."""
+    cdef int64_t before = s.accepted, newest = s.newest, edge = s.edge, width = s.p.width, i, n, time
+    cdef const Slot* left
+    cdef const Slot* top
+    cdef const Slot* base
+    cdef Slot* joined
+    cdef Slot* rest
+    cdef Slot* total
+    cdef View v
+    cdef bint swift = reads_little(s)
+    if s.p.folds < 0 or not has_room(s) or not s.engine.around(&left, &top, &base):
         return 0
+    joined, rest, total = s.seen, s.seen + width, s.seen + 2 * width
+    memcpy(joined, s.engine.leaf(s.engine.tail - 1), width * sizeof(Slot))
+    memcpy(total, left, width * sizeof(Slot))  # for the first reading, which stays
+    v.leaf, v.total = s.engine.leaf(s.engine.head), total
+    n = join_run(s, values, times, count)
+    for i in range(n):  # total = left ⊕ (base ⊕ newest bucket), rest = top ⊕ (base ⊕ newest bucket)
+        time = before + i if times == NULL else times[i]
+        newest = max(newest, time)
+        fold(&s.p, joined, values + i * s.p.dimensions, time, before + i, s.center)
+        v.rest = joined
+        if base != NULL:
+            combine_read(s, swift, rest, base, joined)
+            v.rest = rest
+        combine_read(s, swift, total, left, v.rest)
+        if top != NULL:
+            combine_read(s, swift, rest, top, v.rest)
+            v.rest = rest
+        cut_at(s, &v, before + i + 1 if s.policy == BY_COUNT else newest, edge)
+        answer_row(s, &v, out, row + i, bounds)
+    return n
 
-    @property
-    def bounds_in_batches(self):
-        """Whether `insert_many` can give intervals: a window of buckets, and only aggregates whose bounds are compiled."""
-        return self.sharp
 
-    cdef int64_t answer_run(
-        self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
-    ) noexcept nogil:
-        """Let the newest bucket take what joins, with the answers after each; how many readings these are."""
-        cdef Around a
-        if not self.swift or not self.look_around(&a):
-            return 0
-        a.values, a.times = values, times
-        a.n = self.join_run(values, times, count)
-        if a.n:
-            self.lower_run(&a, out, row, bounds)
-        return a.n
-
-    cdef void answer_now(self, double** out, int64_t row, bint bounds) noexcept nogil:
-        """The answers as they are, to one row."""
-        cdef Around a
-        if not self.swift or not self.look_around(&a):
-            self.answer_full(out, row, bounds)
-            return
-        a.values, a.times, a.n, a.before, a.held = NULL, NULL, 1, a.before - 1, a.held - 1
-        self.lower_run(&a, out, row, bounds)
-
-    cdef bint look_around(self, Around* a) noexcept nogil:
-        """What a run leaves as it is, and the newest bucket before it; False: it has to be asked for as a whole."""
-        cdef const Slot* newest
-        cdef const Output* o
-        cdef int k
-        if not self.engine.around(&a.left, &a.top, &a.base):
+cdef bint reads_little(State s) noexcept nogil:
+    """Whether the answers read counts, sums, extremes and ends of a partial, and nothing else."""
+    cdef int k, kind
+    for k in range(s.answers):
+        kind = s.outputs[k].kind
+        if not (
+            kind == K_COUNT or kind == K_SUM or kind == K_MEAN or kind == K_MIN or kind == K_MAX or kind == K_FIRST
+            or kind == K_LAST or kind == K_RANGE
+        ):
             return False
-        newest, a.leaf = self.engine.leaf(self.engine.tail - 1), self.engine.leaf(self.engine.head)
-        a.before, a.edge, a.newest, a.held = self.accepted, self.edge, self.newest, newest[H_COUNT].i
-        for k in range(self.answers):
-            o = &self.outputs[k]
-            self.opened[k].total = newest[o.prefix].f if o.prefix >= 0 else 0.0
-            if o.low >= 0:
-                self.opened[k].low, self.opened[k].high = newest[o.low].f, newest[o.high].f
-        return True
+    return True
 
-    cdef void lower_run(self, const Around* a, double** out, int64_t row, bint bounds) noexcept nogil:
-        cdef int k, kind
-        for k in range(self.answers):
-            kind = self.outputs[k].kind
-            self.follow(k, a, bounds or kind == K_MIN or kind == K_MAX or kind == K_RANGE)
-            if (kind == K_SUM or kind == K_MEAN) and self.policy != BY_TIME:
-                self.lower_sums(k, a, out[k] + row)
-            else:
-                self.lower_others(k, a, out[k] + row)
-            if bounds:
-                self.bound_run(
-                    k, a, out[k] + row, out[self.answers + k] + row, out[2 * self.answers + k] + row
-                )
 
-    cdef void follow(self, int k, const Around* a, bint extremes) noexcept nogil:
-        """What the newest bucket holds of an aggregate after each reading, as `fold` adds it up."""
-        cdef const Output* o = &self.outputs[k]
-        cdef double total = self.opened[k].total, low = self.opened[k].low, high = self.opened[k].high, x
-        cdef double center = self.center[o.dimension]
-        cdef const double* values = a.values + o.dimension
-        cdef int step = self.p.dimensions, i, n = <int> a.n
-        if a.values == NULL:
-            self.totals[0], self.lows[0], self.highs[0] = total, low, high
-            return
-        for i in range(n if o.prefix >= 0 and self.p.dimensions > 1 else 0):  # of one dimension `fold_run` has left them
-            total += values[i * step] - center
-            self.totals[i] = total
-        for i in range(n if extremes and o.low >= 0 else 0):
-            x = values[i * step]
-            low = least(low, x)
-            high = greatest(high, x)
-            self.lows[i], self.highs[i] = low, high
+cdef inline void combine_read(State s, bint swift, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
+    """Combine two partials as far as answers read them: of counts, sums, extremes and ends only these."""
+    cdef int k, op, at
+    if not swift:
+        combine(&s.p, out, a, b)
+        return
+    out[H_COUNT].i = a[H_COUNT].i + b[H_COUNT].i
+    for k in range(s.p.folds):
+        op, at = s.p.fold[k].op, s.p.fold[k].slot
+        if op == PREFIX:
+            out[at].f = a[at].f + b[at].f
+        elif op == LOW:
+            out[at].f = least(a[at].f, b[at].f)
+        elif op == HIGH:
+            out[at].f = greatest(a[at].f, b[at].f)
+        elif op == LAST:
+            out[at] = b[at]
 
-    # sums and means, where the cut goes by count or not at all
 
-    cdef int64_t uncut(self, const Around* a) noexcept nogil:
-        """After so many readings of the run the oldest bucket is still whole."""
-        cdef int64_t n = a.leaf[H_COUNT].i, newest = a.newest
-        cdef Cut where = self.cut_at(a, 0, &newest)
-        if where.taken < n or where.least < n:
-            return 0
-        if self.policy != BY_COUNT or self.hop > 1:
-            return a.n
-        return min(a.n, a.leaf[H_O_FIRST].i + self.value - a.before)
+cdef void answer_now(State s, double** out, int64_t row, bint bounds) noexcept nogil:
+    """The answers as they are, to one row."""
+    cdef int k
+    cdef View v
+    if view(s, &v):
+        answer_row(s, &v, out, row, bounds)
+        return
+    for k in range(s.answers * (3 if bounds else 1)):
+        out[k][row] = of_nothing(s.outputs[k % s.answers].kind)
 
-    cdef void lower_sums(self, int k, const Around* a, double* out) noexcept nogil:
-        cdef const Output* o = &self.outputs[k]
-        cdef double center = self.center[o.dimension], base = -0.0 if a.base == NULL else a.base[o.prefix].f
-        cdef int64_t beside = 0 if a.base == NULL else a.base[H_COUNT].i
-        cdef int whole = <int> self.uncut(a)
-        cdef int64_t inside = a.left[H_COUNT].i + beside + a.held + 1
-        lower_whole(o.kind == K_MEAN, out, self.totals, whole, a.left[o.prefix].f, base, center, <double> inside)
-        if whole == a.n:
-            return
-        inside = (0 if a.top == NULL else a.top[H_COUNT].i) + beside + a.held + 1 + whole
-        self.lower_cut(k, a, out + whole, whole, base, <double> inside)
 
-    cdef void lower_cut(
-        self, int k, const Around* a, double* out, int whole, double base, double inside
-    ) noexcept nogil:
-        cdef const Output* o = &self.outputs[k]
-        cdef double center = self.center[o.dimension], top = -0.0 if a.top == NULL else a.top[o.prefix].f, s
-        cdef int64_t n = a.leaf[H_COUNT].i, end = a.leaf[H_O_FIRST].i + n - 1, newest = a.newest, c = 0
-        cdef Cut where = self.cut_at(a, whole, &newest)
-        cdef Sliding cut
-        cdef Sums sums
-        if self.policy == BY_COUNT and self.hop == 1:
-            sums, cut.total = known_sums(o, a.leaf, where, center), a.leaf[o.prefix].f
-            cut.low, cut.high, cut.last, cut.others = sums.low, sums.high, sums.last, sums.others
-            cut.least, cut.most_value, cut.size = sums.least, sums.most, <double> sums.n
-            cut.most, cut.first = <double> min(n, end - a.edge), <double> (end - a.before - whole + self.value)
-            slide(o.kind == K_MEAN, out, self.totals + whole, <int> a.n - whole, top, base, center, inside, &cut)
-            return
-        s = cut_sum(o, a.leaf, where, center, &c)
-        stand(o.kind == K_MEAN, out, self.totals + whole, <int> a.n - whole, top, base, center, inside + c, s)
+cdef void answer_row(State s, const View* v, double** out, int64_t row, bint bounds) noexcept nogil:
+    cdef int k, n = s.answers
+    cdef const Output* o
+    cdef Interval found
+    cdef Slot value
+    for k in range(n):
+        o = &s.outputs[k]
+        value = bucket_answer(o, v.total, v.rest, v.leaf, v.where, s.center[o.dimension])
+        if bounds:
+            found = interval(o, v, value, s.center[o.dimension])
+            value = clamp(o, value, &found)
+            out[n + k][row], out[2 * n + k][row] = in_column(o.kind, found.low), in_column(o.kind, found.high)
+        out[k][row] = in_column(o.kind, value)
 
-    # the other kinds, and windows by time
 
-    cdef void lower_others(self, int k, const Around* a, double* out) noexcept nogil:
-        cdef const Output* o = &self.outputs[k]
-        cdef int64_t n = a.leaf[H_COUNT].i, newest = a.newest, i
-        cdef Cut where
-        for i in range(a.n):
-            where = self.cut_at(a, i, &newest)
-            if where.taken == n and where.least == n:
-                out[i] = self.whole_answer(o, a, i)
-            else:
-                out[i] = self.cut_answer(o, a, i, where)
+# what is seen of the window
 
-    cdef double whole_answer(self, const Output* o, const Around* a, int64_t i) noexcept nogil:
-        cdef double count = <double> self.readings(a, i)
-        cdef double center = self.center[o.dimension]
-        if o.kind == K_COUNT:
-            return count
-        if o.kind == K_FIRST:
-            return a.leaf[o.first].f
-        if o.kind == K_LAST:
-            return self.last_value(o, a, i)
-        if o.kind == K_MIN:
-            return least(a.left[o.low].f, beside_low(o, a.base, self.lows[i]))
-        if o.kind == K_MAX:
-            return greatest(a.left[o.high].f, beside_high(o, a.base, self.highs[i]))
-        if o.kind == K_RANGE:
-            return self.spread(o, a, i)
-        if o.kind == K_SUM:
-            return center * count + sum_beside(o, a.left, a.base, self.totals[i])
-        return center + sum_beside(o, a.left, a.base, self.totals[i]) / count
+cdef bint view(State s, View* v) noexcept nogil:
+    """The window as it is; False where it is empty."""
+    v.total = s.engine.total()
+    if v.total == NULL:
+        return False
+    v.rest, v.leaf = s.engine.rest(), s.engine.leaf(s.engine.head)
+    cut_at(s, v, s.accepted if s.policy == BY_COUNT else s.newest, s.edge)
+    if s.late_buckets is not None and s.late_buckets.n:
+        s.late_buckets.evict(v.cutoff)
+        s.late_buckets.add_to(v)
+    return True
 
-    cdef double cut_answer(self, const Output* o, const Around* a, int64_t i, Cut where) noexcept nogil:
-        cdef int64_t inside = count_beside(a, i), c = 0
-        cdef double center = self.center[o.dimension], s
-        if o.kind == K_COUNT:
-            return <double> (inside + where.taken)
-        if o.kind == K_FIRST:
-            return a.leaf[o.last if where.taken == 1 else o.first].f
-        if o.kind == K_LAST:
-            return self.last_value(o, a, i)
-        if o.kind == K_MIN:
-            return self.cut_low(o, a, i, where)
-        if o.kind == K_MAX:
-            return self.cut_high(o, a, i, where)
-        if o.kind == K_RANGE:
-            return self.cut_high(o, a, i, where) - self.cut_low(o, a, i, where)
-        s = sum_beside(o, a.top, a.base, self.totals[i]) + cut_sum(o, a.leaf, where, center, &c)
-        return center * (inside + c) + s if o.kind == K_SUM else center + s / (inside + c)
 
-    cdef double cut_low(self, const Output* o, const Around* a, int64_t i, Cut where) noexcept nogil:
-        cdef double others = low_beside(o, a, self.lows[i])
-        return cut_extreme(o, -1.0, others, a.leaf, where, self.spread(o, a, i), self.readings(a, i))
-
-    cdef double cut_high(self, const Output* o, const Around* a, int64_t i, Cut where) noexcept nogil:
-        cdef double others = high_beside(o, a, self.highs[i])
-        return cut_extreme(o, 1.0, others, a.leaf, where, self.spread(o, a, i), self.readings(a, i))
-
-    cdef int64_t readings(self, const Around* a, int64_t i) noexcept nogil:
-        """Of the whole window, all of the cut bucket's among them."""
-        return a.left[H_COUNT].i + (0 if a.base == NULL else a.base[H_COUNT].i) + a.held + i + 1
-
-    cdef double spread(self, const Output* o, const Around* a, int64_t i) noexcept nogil:
-        """Between the whole window's extremes, the cut bucket's among them."""
-        return greatest(a.left[o.high].f, beside_high(o, a.base, self.highs[i])) - least(
-            a.left[o.low].f, beside_low(o, a.base, self.lows[i])
-        )
-
-    cdef double last_value(self, const Output* o, const Around* a, int64_t i) noexcept nogil:
-        if a.values == NULL:
-            return self.engine.leaf(self.engine.tail - 1)[o.last].f
-        return a.values[i * self.p.dimensions + o.dimension]
-
-    # one row, from whole partials
-
-    cdef void answer_full(self, double** out, int64_t row, bint bounds) noexcept nogil:
-        """The answers as they are, to one row, from the partials of the whole window and of all but its oldest bucket."""
-        cdef const Slot* total = self.engine.total()
-        cdef const Slot* rest
-        cdef const Slot* leaf
-        cdef const Slot* outer
-        cdef const Output* o
-        cdef Interval found
-        cdef Slot value
-        cdef Cut where
-        cdef int k
-        if total == NULL:
-            for k in range(self.answers * (3 if bounds else 1)):
-                out[k][row] = of_nothing(self.outputs[k % self.answers].kind)
-            return
-        rest, leaf, where = self.engine.rest(), self.engine.leaf(self.engine.head), self.cut_oldest_leaf()
-        for k in range(self.answers):
-            o = &self.outputs[k]
-            value = bucket_answer(o, total, rest, leaf, where, self.center[o.dimension])
-            if bounds:
-                outer = total if where.least == leaf[H_COUNT].i else rest
-                found = self.interval_of(o, value, outer, leaf, where)
-                value = clamp(o.kind, value, &found)
-                put(o.kind, value, &found, out[k] + row, out[self.answers + k] + row, out[2 * self.answers + k] + row)
-            else:
-                out[k][row] = <double> value.i if is_whole(o.kind) else value.f
-
+cdef void cut_at(State s, View* v, int64_t last, int64_t edge) noexcept nogil:
+    """Where the edge cuts the oldest bucket when `last` readings are in, or `last` is the newest time."""
+    cdef int64_t cutoff = s.cut_off_at(last)
+    if s.policy == BY_COUNT:
+        edge = max(edge, cutoff - 1)
+    v.where = cut_leaf(&s.p, v.leaf, s.policy, cutoff, edge)
+    v.whole = v.where.least == v.leaf[H_COUNT].i
+    v.cutoff = s.time_cutoff_at(last) if s.policy == BY_TIME else INT64_MIN
+    v.late = False
 
 
 cdef inline double of_nothing(int kind) noexcept nogil:
@@ -290,50 +221,19 @@ cdef inline double of_nothing(int kind) noexcept nogil:
     return 0.0 if kind <= K_SUM or kind == K_DISTINCT else NAN
 
 
-cdef inline int64_t count_beside(const Around* a, int64_t i) noexcept nogil:
-    """Readings of all but the oldest bucket after reading i."""
-    return (0 if a.top == NULL else a.top[H_COUNT].i) + (0 if a.base == NULL else a.base[H_COUNT].i) + a.held + i + 1
+cdef inline double in_column(int kind, Slot value) noexcept nogil:
+    return <double> value.i if is_whole(kind) else value.f
 
 
-cdef inline double low_beside(const Output* o, const Around* a, double newest) noexcept nogil:
-    newest = beside_low(o, a.base, newest)
-    return newest if a.top == NULL else least(a.top[o.low].f, newest)
+cdef inline object number_of(const Output* o, Slot value):
+    if is_whole(o.kind):
+        return value.i
+    return None if may_lack(o.kind) and isnan(value.f) else value.f
 
 
-cdef inline double high_beside(const Output* o, const Around* a, double newest) noexcept nogil:
-    newest = beside_high(o, a.base, newest)
-    return newest if a.top == NULL else greatest(a.top[o.high].f, newest)
-
-
-cdef void lower_whole(
-    bint mean, double* out, const double* totals, int n, double left, double base, double center, double count
-) noexcept nogil:
-    """Where the oldest bucket is whole: as answers.whole."""
-    cdef Beside a = Beside(left, base, center, count)
-    if mean:
-        answer_whole_means(&a, totals, 0.0, n, out)
-    else:
-        answer_whole_sums(&a, totals, 0.0, n, out)
-
-
-cdef void stand(
-    bint mean, double* out, const double* totals, int n, double top, double base, double center, double count, double s
-) noexcept nogil:
-    """Where the cut stands still: as answers.partial_sum."""
-    cdef Beside a = Beside(top, base, center, count)
-    if mean:
-        answer_standing_means(&a, totals, s, n, out)
-    else:
-        answer_standing_sums(&a, totals, s, n, out)
-
-
-cdef void slide(
-    bint mean, double* out, const double* totals, int n, double top, double base, double center, double inside,
-    const Sliding* cut,
-) noexcept nogil:
-    """Where each reading takes one from the cut bucket: as answers.partial_sum of a count that is known."""
-    cdef Beside a = Beside(top, base, center, inside)
-    if mean:
-        answer_sliding_means(&a, cut, totals, n, out)
-    else:
-        answer_sliding_sums(&a, cut, totals, n, out)
+cdef object bounded_of(const Output* o, Slot value, const Interval* found):
+    if is_whole(o.kind):
+        return Bounded(value.i, found.low.i, found.high.i, found.exact)
+    if isnan(found.low.f):
+        return Bounded(None, None, None, True)
+    return Bounded(value.f, found.low.f, found.high.f, found.exact)

@@ -3,7 +3,7 @@
 from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t
 
-from sluicegate.core.answering cimport Answering
+from sluicegate.core.event_time cimport EventTime
 from sluicegate.answers.results cimport K_DISTINCT, K_SUM
 from sluicegate.engines.base cimport Block
 from sluicegate.partials.program cimport Slot
@@ -14,7 +14,7 @@ cdef inline double of_nothing(int kind) noexcept nogil:
     return 0.0 if kind <= K_SUM or kind == K_DISTINCT else NAN
 
 
-cdef class Batching(Answering):
+cdef class Batching(EventTime):
     cdef bint as_is  # the only answer is the engine's total as it stands
     cdef Slot* scratch  # of a block, while a batch lasts: its heads, its leaves and its totals where they are not the caller's, and what finds its heads
     cdef int64_t most_block  # readings

@@ -1,6 +1,6 @@
 from typing_extensions import disjoint_base
 
-from sluicegate.core.answering import Answering
+from sluicegate.core.event_time import EventTime
 
 @disjoint_base
-class Batching(Answering): ...
+class Batching(EventTime): ...

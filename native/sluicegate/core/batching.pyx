@@ -5,7 +5,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from sluicegate.core.answering cimport Answering
+from sluicegate.core.event_time cimport EventTime
 from sluicegate.answers.results cimport (
     BY_COUNT, K_COUNT, K_GEOMETRIC, K_MEAN, K_STD, K_VARIANCE, Output, exact_answer, is_slot, is_whole,
 )
@@ -33,7 +33,7 @@ cdef enum:
 cdef double FAR_CENTER = 4294967296.0  # sluicegate.reference.core.FAR_CENTER
 
 
-cdef class Batching(Answering):
+cdef class Batching(EventTime):
     """A window whose engine is told where the window begins after each reading of a block."""
 
     cdef void center_on_reading(self, const double* values) noexcept nogil:
@@ -43,7 +43,7 @@ cdef class Batching(Answering):
         self.centered = True
 
     cdef bint takes_blocks(self) noexcept nogil:
-        return not self.bucketed and self.up_to == 0 and (self.policy == BY_COUNT or self.timed)
+        return not self.bucketed and self.up_to.sign == 0 and self.sorted is None and (self.policy == BY_COUNT or self.timed)
 
     cdef int run_blocks(
         self, const double* values, const int64_t* times, int64_t count, double** out

@@ -3,6 +3,7 @@
 from cpython cimport array
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
+from libc.math cimport NAN, fabs
 from libc.stdint cimport int64_t, uint64_t
 
 from struct import pack
@@ -15,7 +16,7 @@ cdef extern from *:
     """
     #include <stdint.h>
     #include <sys/mman.h>
-    /* Asks for large pages where the system has them: touching a small one for the first time costs as much as 500 results. */
+    /* Asks for large pages where there are any: the first touch of a small one costs as much as 500 results. */
     static void sg_ask_for_large_pages(void* data, size_t size) {
     #ifdef MADV_HUGEPAGE
         const uintptr_t page = (uintptr_t) 1 << 21;
@@ -29,9 +30,6 @@ cdef extern from *:
 cdef extern from "lanes.h" nogil:
     bint lanes_refused(const uint64_t* bits, int64_t n, uint64_t most)
     bint lanes_far(const uint64_t* times, int64_t n)
-
-cdef extern from "interval_lanes.h" nogil:
-    void certain_withhold(double* value, const double* low, const double* high, int64_t n, double error, double atol)
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject* o) nogil
@@ -170,10 +168,20 @@ cdef int64_t step_of(const int64_t* times, int64_t count) noexcept nogil:
     return step if i >= count else -1
 
 
-def withhold(double[::1] value not None, const double[::1] low not None, const double[::1] high not None, double error, double atol):
+def withhold(
+    double[::1] value not None, const double[::1] low not None, const double[::1] high not None, double error,
+    double atol,
+):
     """NaN in place of each value that is not certainly within error · |exact| + atol of an exact one in low … high."""
-    cdef Py_ssize_t n = value.shape[0]
+    cdef Py_ssize_t n = value.shape[0], i
     if low.shape[0] != n or high.shape[0] != n:
         raise ValueError(f"withhold: columns of {n}, {low.shape[0]} and {high.shape[0]} values")
-    if n:
-        certain_withhold(&value[0], &low[0], &high[0], n, error, atol)
+    for i in range(n):
+        if not keeps(value[i], low[i], high[i], error, atol):
+            value[i] = NAN
+
+
+cdef bint keeps(double x, double low, double high, double error, double atol) noexcept:
+    if fabs(x - low) > error * fabs(low) + atol or fabs(x - high) > error * fabs(high) + atol:
+        return False
+    return not (low < 0.0 < high and fabs(x) > atol)

@@ -4,27 +4,32 @@ cimport cython
 from cpython cimport array
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.math cimport isnan
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
+from libc.string cimport memcpy
 
-from sluicegate.answers.results cimport BY_TIME, CUSTOM, Cut, bucket_answer, exact_answer, is_slot, is_whole, may_lack
+from sluicegate.answers.results cimport BY_TIME, Cut, View, bucket_answer, exact_answer, is_slot, is_whole, may_lack
 from sluicegate.engines.base cimport Engine
-from sluicegate.core.filling cimport fill_outputs, fill_program, fill_slots
-from sluicegate.engines.tree.pairs cimport GIVEN, TOOK, Pairs
+from sluicegate.engines.fiba cimport Fiba
+from sluicegate.partials.filling cimport fill_outputs, fill_program
+from sluicegate.engines.tree.pairs cimport GIVEN, TOOK
 from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
-from sluicegate.joining.small cimport takes_small
-from sluicegate.engines.tree.staged cimport Staged
-from sluicegate.core.state cimport KEPT_LEVELS
+from sluicegate.core.answering cimport answers_over, bounded, view
+from sluicegate.core.eviction cimport enforce_now, evict_by_callable, evict_oldest
+from sluicegate.core.rule cimport Rule
+from sluicegate.joining.buckets cimport Buckets
+from sluicegate.joining.room cimport limit_to
+from sluicegate.core.late cimport Late
 from sluicegate.core.taking cimport Taking
 from sluicegate.memory.times cimport begin_times, clear_times, held_times
 from sluicegate.partials.wide cimport make_extra
 from sluicegate.histograms._rules cimport Rules
 
 from sluicegate import catalogue
-from sluicegate.errors import InvariantError
+from sluicegate.errors import InvariantError, SnapshotError
 from sluicegate.monoids.layout import Op
 from sluicegate.monoids.results import cut_bins, empty, lowered
-from sluicegate.constants import FINER as _FINER
 from sluicegate.constants import NEVER as _NEVER
+from sluicegate.constants import SORTED as _SORTED
 from sluicegate.records import Saved, kept_slots
 from sluicegate.records import Cut as CutTuple
 
@@ -47,13 +52,14 @@ cdef class Core(Taking):
             layout = layout.untimed
             begin_times(&self.times)
         self.latest_late = self.step = -1
-        self.policy, self.value, self.hop, self.up_to = policy, value, hop, up_to
-        self.bucketed, self.rules, self.ruled = layout.bucketed, rules, rules is not None
+        self.policy, self.value, self.hop, self.up_to.sign = policy, value, hop, up_to
+        self.bucketed, self.buckets, self.rule = layout.bucketed, Buckets(), Rule()
+        self.buckets.setup(rules, limit, layout)
         self.centers_itself = layout.centered
-        self.extreme_slot = layout.extreme_slot(up_to)
-        self.accepted = self.created = self.mark = 0
-        self.newest, self.edge, self.level, self.held = _NEVER, -1, 0, _NEVER
-        self.known_head = -1
+        self.up_to.slot = layout.extreme_slot(up_to)
+        self.accepted = self.created = 0
+        self.newest, self.edge, self.up_to.held = _NEVER, -1, _NEVER
+        self.known.index = -1
         self.p.width, self.p.steps = layout.width, len(layout.components)
         self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
         self.allocate()
@@ -62,26 +68,19 @@ cdef class Core(Taking):
         fill_program(&self.p, layout)
         fill_outputs(self.outputs, &self.p, layout)
         self.keep_to(limit)
-        self.room_for_runs()
-        if self.ruled and self.rules.has_sums:
-            fill_slots(self, layout)
         facts, self.engine_name = catalogue.check(engine, layout), engine
         self.kept = layout.width if facts.keeps_leaves else kept_slots(policy, layout, up_to)
-        self.engine = <Engine?> catalogue.make(engine)
-        self.merging, self.finer = merging is not None, _FINER if merging is not None else 1
-        self.staging = staging is not None
-        if self.staging:
-            self.engine = self.staged = Staged()
-            self.staged.guard(staging[0], staging[1], None if rules is None else rules.most, merging)
-            self.pairs = self.staged.stored
-        elif self.merging:
-            self.engine = self.pairs = Pairs()
-            self.pairs.measure(merging)
+        self.engine = <Engine?> (self.buckets.own_engine(merging, staging) or catalogue.make(engine))
         self.engine.setup(&self.p, limit)
         self.engine.keep(self.kept)
+        self.late_since = INT64_MAX
+        if self.bucketed and policy == BY_TIME:
+            self.late_buckets = Late()
+            self.late_buckets.p, self.late_buckets.centers = &self.p, self.center
+        if self.timed and isinstance(self.engine, Fiba):
+            self.sorted = self.engine
         self.center_on(centers)
-        self.take_condition(eviction)
-        self.small = takes_small(self)
+        self.rule.take(eviction)
         self.plain = self.takes_blocks() and not engine.startswith("kvs_")
         self.as_is = self.answers == 1 and self.p.width == 1 and is_slot(self.outputs[0].kind)
         self.take_by = self.way_of()
@@ -96,28 +95,53 @@ cdef class Core(Taking):
         cdef Cut where = self.cut_oldest_leaf()
         return CutTuple(where.least, where.most, where.taken)
 
+    @property
+    def bounds_in_batches(self):
+        """Whether `insert_many` can give intervals: of a window of buckets."""
+        return self.bucketed
+
+    def bounded(self):
+        """Each aggregate's result with its certain interval; None of a window that is empty or has no buckets."""
+        self.look()
+        return bounded(self)
+
+    def answers_over(
+        self, bytes oldest not None, bytes newer not None, int policy, int64_t cutoff, int64_t evicted, bint bounds
+    ):
+        """Each aggregate's result, with `bounds` its interval, of a shorter window over the same buckets.
+
+        `oldest`: the bucket that it begins in; `newer`: those after it as one partial, empty where there is none.
+        `cutoff`, `evicted`: as of a window under that policy, what is known to have left.
+        """
+        self.look()
+        return answers_over(self, oldest, newer, policy, cutoff, evicted, bounds)
+
     def results(self):
         """One answer per aggregate."""
         self.look()
         cdef Slot* out = self.reading + self.p.width
         values = self.as_values(NULL if self.answer_all(out) < 0 else out)
         if self.composites and self.engine.head < self.engine.tail:
-            self.lower_composites(self.engine.total(), values)
             if self.bucketed:
                 self.cut_composites(values)
+            else:
+                self.lower_composites(self.engine.total(), values)
         return values
 
     cdef int cut_composites(self, list values) except -1:
         """Those of a window whose edge cuts its oldest bucket: of the aggregates that buckets keep, histograms."""
-        cdef Cut where = self.cut_oldest_leaf()
-        cdef int64_t n = self.engine.leaf(self.engine.head)[H_COUNT].i
-        if where.taken == n and where.least == n:
+        cdef View v
+        cdef int64_t n
+        view(self, &v)
+        self.lower_composites(v.total, values)
+        n = v.leaf[H_COUNT].i
+        if v.where.taken == n and v.where.least == n:
             return 0
         unpack = self._layout.format.unpack
-        leaf, rest = unpack(self.pack(self.engine.leaf(self.engine.head))), self.pack(self.engine.rest())
+        leaf, rest = unpack(self.pack(v.leaf)), self.pack(v.rest)
         inside = unpack(rest) if rest else None
         for place, monoid, at in self.composites:
-            values[place] = cut_bins(monoid.options, inside[at] if rest else None, leaf[at], n, where.taken)
+            values[place] = cut_bins(monoid.options, inside[at] if rest else None, leaf[at], n, v.where.taken)
         return 0
 
     cdef int lower_composites(self, const Slot* partial, list values) except -1:
@@ -219,8 +243,26 @@ cdef class Core(Taking):
     @property
     def heads(self):
         """The head of each lower level when it was evicted, since the last multiple of 16."""
-        cdef int level
-        return [self.level_heads[level] for level in range(self.level % KEPT_LEVELS)]
+        return list(self.buckets.heads())
+
+    @property
+    def limit(self):
+        """The most buckets now, 0: none."""
+        return self.buckets.limit
+
+    @property
+    def level(self):
+        """Level evictions so far."""
+        return self.buckets.level
+
+    @property
+    def mark(self):
+        """Leaves before this index have been given out."""
+        return self.buckets.mark
+
+    @mark.setter
+    def mark(self, int64_t index):
+        self.buckets.mark = index
 
     @property
     def centers(self):
@@ -231,7 +273,21 @@ cdef class Core(Taking):
     @property
     def allocated(self):
         """Bytes of partials allocated."""
-        return self.engine.bytes() + held_times(&self.times)
+        cdef int64_t late = 0 if self.late_buckets is None else self.late_buckets.bytes()
+        return self.engine.bytes() + held_times(&self.times) + late
+
+    @property
+    def joined_late(self):
+        """Late readings that a window of buckets took beside those in order, which `accepted` does not count."""
+        return 0 if self.late_buckets is None else self.late_buckets.joined
+
+    @property
+    def held_late(self):
+        """How many of them it still holds."""
+        if self.late_buckets is None:
+            return 0
+        self.late_buckets.evict(self.time_cutoff())
+        return self.late_buckets.count()
 
     # storage
 
@@ -242,14 +298,23 @@ cdef class Core(Taking):
 
     def enforce_now(self):
         """Let leave what a built-in policy says, where a failure of the store kept it."""
-        if self.policy != CUSTOM:
-            self.enforce()
-            return
-        if self.condition.kind:
-            self.evict_by_rule()
-        self.note_edge()
-        if self.ruled:
-            self.settle()
+        enforce_now(self)
+
+    def evict_oldest(self, int64_t count):
+        """Evict so many of the oldest readings of an exact window now. Raises InputError for more than it holds."""
+        evict_oldest(self, count)
+
+    def evict(self, leaves, bint monotone):
+        """Evict by a user's rule of (total, old); what it raises leaves a consistent window."""
+        evict_by_callable(self, leaves, monotone)
+
+    def limit_to(self, int64_t limit):
+        """From now on at most `limit` buckets; neighbours are merged until no more are there."""
+        self.enter()
+        try:
+            limit_to(self, limit)
+        finally:
+            self.busy = False
 
     def save(self):
         """All but the closed leaves."""
@@ -258,15 +323,33 @@ cdef class Core(Taking):
         self.require_leaves()
         newest = self.pack(engine.leaf(engine.tail - 1)) if self.bucketed and engine.head < engine.tail else b""
         return Saved(
-            self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
-            tuple(self.heads), self.centers or (), self.pack(engine.result(0)), self.pack(engine.result(1)), newest,
-            self.histograms_state(), self.limit, self.held,
+            self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail,
+            self.buckets.mark, self.buckets.level, self.buckets.heads(), self.centers or (), self.pack(engine.result(0)), self.pack(engine.result(1)), newest,
+            self.buckets.state(), self.buckets.limit, self.up_to.held, self.late_state(),
         )
 
-    cdef bytes histograms_state(self):
-        """Merged pairs first, which sluicegate.window.rebuilding.chain reads."""
-        kept = self.staged if self.staging else self.pairs
-        return (kept.state() if self.merging else b"") + (self.rules.state() if self.ruled else b"")
+    cdef bytes late_state(self):
+        """How many came too late, and the late buckets; of an exact window whether its leaves have moved for late ones."""
+        cdef bytes held
+        if self.late_buckets is not None:
+            self.late_buckets.evict(self.time_cutoff())  # else it would depend on who asked last
+            held = self.late_buckets.save()
+        else:
+            held = _SORTED if self.sorted is not None and self.engine_name != "fiba" else b""
+        return PyBytes_FromStringAndSize(<char*> &self.late, sizeof(int64_t)) + held if self.late or held else b""
+
+    cdef int load_late(self, bytes saved) except -1:
+        """Before the leaves, in an empty window."""
+        self.late = 0
+        if saved:
+            if len(saved) < <int64_t> sizeof(int64_t):
+                raise SnapshotError(f"window state: {len(saved)} bytes of late readings, expected 8 at least")
+            memcpy(&self.late, <const char*> saved, sizeof(int64_t))
+        if self.late_buckets is not None:
+            self.late_buckets.load(saved[sizeof(int64_t):])
+        elif self.timed and len(saved) > <int64_t> sizeof(int64_t) and self.sorted is None:
+            self.go_by_time()
+        return 0
 
     def take_fresh(self):
         """(first ordinal, ordinal after the last, partial, took over others) of closed buckets not yet given out."""
@@ -274,8 +357,8 @@ cdef class Core(Taking):
         cdef int state
         self.look()
         found = []
-        for index in range(self.engine.head, self.engine.tail - 1 if self.merging else 0):
-            state = self.staged.take_state(index) if self.staging else self.pairs.take_state(index)
+        for index in range(self.engine.head, self.engine.tail - 1 if self.buckets.pairs is not None else 0):
+            state = self.buckets.take_state(index)
             if state != GIVEN:
                 leaf = self.engine.leaf(index)
                 after = leaf[H_O_FIRST].i + leaf[H_COUNT].i
@@ -284,39 +367,39 @@ cdef class Core(Taking):
 
     def load(self, saved, leaves):
         """Take over a saved window whose leaves, oldest first, include the open one."""
-        cdef int level
         cdef bytes leaf
         self.accepted, self.newest, self.edge = saved.accepted, saved.newest, saved.edge
-        self.created, self.mark = saved.created, saved.mark
-        self.level = saved.level
-        self.held = saved.held
+        self.created, self.up_to.held = saved.created, saved.held
         self.keep_to(saved.limit)
-        for level in range(self.level % KEPT_LEVELS):
-            self.level_heads[level] = saved.heads[level]
         self.center_on(saved.centers or None)
-        rules = saved.rules
-        if self.staging:
-            self.staged.load(rules[: self.staged.size], len(leaves))
-            rules = rules[self.staged.size :]
-        elif self.merging:
-            self.pairs.load(rules[: self.pairs.size])
-            rules = rules[self.pairs.size :]
-        if self.ruled:
-            self.rules.load(rules)
+        self.buckets.load(saved, len(leaves))
         self.engine.begin(saved.head)
-        self.known_head = -1
+        self.known.index = -1
         clear_times(&self.times)
         self.latest_late, self.newest = -1, _NEVER
+        self.load_late(saved.late)
         for leaf in leaves:
             if self.timed:
-                self.keep_time(self.unpack(leaf).i)
-                self.newest = max(self.newest, self.unpack(leaf).i)
-            self.engine.push(self.partial_of(self.unpack(leaf)))
-        self.newest, self.condition.wakes = saved.newest, 0
+                self.load_leaf(self.unpack(leaf).i, self.partial_of(self.unpack(leaf)))
+            else:
+                self.engine.push(self.partial_of(self.unpack(leaf)))
+        self.newest, self.rule.condition.wakes = saved.newest, 0
         left, right = saved.left, saved.right
         self.engine.finish(
             self.partial_of(self.unpack(left)) if left else NULL, self.partial_of(self.unpack(right)) if right else NULL
         )
+
+    cdef int load_leaf(self, int64_t time, const Slot* leaf) except -1:
+        """Of a stored window by time; older ones may hold late readings in order of arrival."""
+        if self.sorted is None and time < self.newest:
+            self.go_by_time()
+        if self.sorted is not None:
+            self.sorted.insert(time, leaf)
+        else:
+            self.keep_time(time)
+            self.engine.push(leaf)
+        self.newest = max(self.newest, time)
+        return 0
 
     def verify(self):
         """Raise InvariantError where the window contradicts itself."""
@@ -326,8 +409,8 @@ cdef class Core(Taking):
         engine.check()
         if not self.bucketed:
             return
-        if self.limit and self.constrained() > self.limit:
-            raise InvariantError(f"{self.constrained()} buckets, the limit is {self.limit}")
+        if self.buckets.limit and self.buckets.counted(engine) > self.buckets.limit:
+            raise InvariantError(f"{self.buckets.counted(engine)} buckets, the limit is {self.buckets.limit}")
         for index in range(engine.head, engine.tail):
             leaf = engine.leaf(index)
             if after >= 0 and leaf[H_O_FIRST].i != after:

@@ -1,23 +1,11 @@
-"""Eviction: what a policy, or the user's rule, lets go, and what the histograms are told of it."""
+"""What a policy lets go after each reading: by count, by time, up to an extreme, by a built-in or a compiled rule."""
 
 from libc.stdint cimport int64_t
 
-from sluicegate.partials.program cimport Slot
 from sluicegate.core.state cimport State
 
 
-cdef class Eviction(State):
-    cdef object rule  # the user's, while it is asked
-    cdef object raised
-    cdef unsigned long owner  # the thread whose rule evicts: it may look at the window meanwhile
-
-    cdef int look(self) except -1
-    cdef void enforce(self) noexcept nogil
-    cdef void evict_by_time(self) noexcept nogil
-    cdef int evict_while(self, bint monotone) noexcept nogil
-    cdef Slot* oldest(self) noexcept nogil
-    cdef int leaves(self, const Slot* old) noexcept nogil
-    cdef int ask_rule(self, const Slot* old) noexcept
-    cdef void evict_irrelevant(self, int64_t head) noexcept nogil
-    cdef bint reaches(self, const Slot* partial, double extreme) noexcept nogil
-    cdef void settle(self) noexcept nogil
+cdef int enforce(State s, const double* values) except -1 nogil  # the policy; `values`: of the newest reading
+cdef int enforce_now(State s) except -1 nogil  # the same with the reading that was the newest then
+cdef int evict_oldest(State s, int64_t count) except -1
+cdef int evict_by_callable(State s, leaves, bint monotone) except -1

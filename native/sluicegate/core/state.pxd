@@ -1,79 +1,83 @@
 """What a window is between two readings: its leaves' engine, its policy, its counters, and where its edge stands.
 
-`engine` keeps the leaves; `limit` = 0: every reading is a leaf. Partials cross to Python as bytes in the machine's order.
-The classes build on each other, a module each: State, Eviction, Ruling, Bucketing, Taking, Core.
+Functions over a State do the rest: core.eviction lets readings leave, joining.placing puts them into buckets. Partials
+cross to Python as bytes in the machine's order.
 """
 
 from libc.stdint cimport int64_t
 
 from sluicegate.answers.results cimport Cut, Output
+from sluicegate.core.rule cimport Rule
 from sluicegate.engines.base cimport Engine
-from sluicegate.engines.tree.pairs cimport Pairs
-from sluicegate.partials.program cimport Program, Slot
-from sluicegate.engines.tree.staged cimport Staged
+from sluicegate.core.late cimport Late
+from sluicegate.engines.fiba cimport Fiba
+from sluicegate.joining.buckets cimport Buckets
 from sluicegate.memory.times cimport Times
-from sluicegate.histograms._rules cimport Rules
+from sluicegate.partials.program cimport Program, Slot
 
-cdef enum:
-    KEPT_LEVELS = 16  # sluicegate.reference.core.KEPT_LEVELS
+ctypedef struct Hiding:  # up to an extreme: leaves whose extreme a later reading reaches are irrelevant and leave early
+    int sign  # 1: the greatest value hides what is older, −1: the least, 0: no such eviction
+    int slot  # where a partial keeps that extreme
+    double newest  # the first value of the newest reading
+    int64_t held  # the greatest time of what left so: until that is out, nothing behind it leaves by time
+
+ctypedef struct Oldest:  # the oldest leaf, where it is closed and has been looked at
+    int64_t index  # −1: it has not
+    int64_t first  # ordinal of its first reading
+    int64_t end  # and after its last
 
 
 cdef class State:
     cdef readonly object _layout
     cdef readonly str engine_name
-    cdef int kept  # slots of a leaf that the engine keeps
     cdef Engine engine
-    cdef Pairs pairs  # the same where neighbouring pairs are merged, else None
-    cdef bint merging
-    cdef Staged staged  # the same where there is a staging tail, else None
-    cdef bint staging
+    cdef Fiba sorted  # the same where readings may come late, else None
+    cdef Late late_buckets  # of a window of buckets by time, else None
     cdef Program p
     cdef int stored  # slots of a partial as Python sees it: the layout's
+    cdef int kept  # slots of a leaf that the engine keeps
     cdef Output* outputs
     cdef int answers
     cdef int policy
+    cdef int64_t value  # of the policy: readings or µs
+    cdef int64_t hop
+    cdef Hiding up_to
+    cdef Rule rule  # of any other policy
+    cdef int newest_slot  # where a partial keeps its greatest time, −1 where it does not
+    cdef bint plain  # an exact window by count or time whose engine has all at hand, and needs order
+    cdef readonly int64_t late  # readings that belonged to the window no more when they came
+    cdef int64_t late_since  # the least time of those inside that came late since `changes` was asked
     cdef bint timed  # an exact window by time: its times are kept here, one a leaf, and not in the engine's partials
     cdef Times times
     cdef int64_t latest_late  # ordinal of the last reading that was older than one before it, −1: none
-    cdef int newest_slot  # where a partial keeps its greatest time, −1 where it does not
-    cdef int64_t value  # of the policy: readings or µs
-    cdef readonly int64_t limit  # of buckets now, 0: none; at most what the engine was set up for
-    cdef int64_t hop
-    cdef int up_to  # 1 (−1): what the greatest (least) value makes irrelevant leaves too
-    cdef int64_t held  # the greatest time of what left as irrelevant: until that is out, nothing behind it leaves by time
-    cdef int extreme_slot
-    cdef bint bucketed
-    cdef bint ruled
-    cdef Rules rules
-    cdef int* sample_slot  # of each controlled sum
-    cdef int* prefix_slot
+    cdef bint bucketed  # a leaf is a bucket of readings, not one
+    cdef Buckets buckets
     cdef double* center
     cdef bint centered
     cdef bint centers_itself  # on the first reading
     cdef Slot* reading
-    cdef double latest  # the first value of the newest reading
-    cdef int64_t known_head  # the oldest leaf, closed, of which the next two are known; −1: not
-    cdef int64_t known_first
-    cdef int64_t known_end
+    cdef Slot* seen  # room for what answers of a run look at: three partials; NULL: not needed yet
     cdef double* row
+    cdef Oldest known
     cdef readonly int64_t accepted
     cdef readonly int64_t newest
     cdef readonly int64_t edge
     cdef readonly int64_t created
-    cdef public int64_t mark
-    cdef readonly int64_t level  # level evictions so far
-    cdef int64_t level_heads[KEPT_LEVELS]  # the head of level l when it was evicted, at l % 16; since the last multiple of 16
     cdef bint busy  # a batch or an eviction is under way
 
     cdef int enter(self) except -1
+    cdef int look(self) except -1
     cdef int allocate(self) except -1
     cdef void keep_to(self, int64_t limit) noexcept nogil
     cdef int center_on(self, centers) except -1
     cdef int64_t cut_off(self) noexcept nogil
     cdef int64_t cut_off_at(self, int64_t last) noexcept nogil
+    cdef int64_t time_cutoff(self) noexcept nogil
+    cdef int64_t time_cutoff_at(self, int64_t last) noexcept nogil
     cdef int64_t end_of_oldest(self) noexcept nogil
     cdef void note_edge(self) noexcept nogil
     cdef Cut cut_oldest_leaf(self) noexcept nogil
+    cdef int64_t last_to_have_left(self) noexcept nogil
     cdef int keep_time(self, int64_t time) except -1 nogil
     cdef void forget_times(self) noexcept nogil
     cdef int64_t time_of(self, int64_t index) noexcept nogil
@@ -81,3 +85,8 @@ cdef class State:
     cdef const Slot* unpack(self, bytes packed) except NULL
     cdef const Slot* partial_of(self, const Slot* unpacked) noexcept nogil
     cdef bytes pack(self, const Slot* partial, int64_t time=*)
+
+
+cdef inline bint hides(const Hiding* h, double x, double extreme) noexcept nogil:
+    """Whether x makes a leaf of this extreme irrelevant."""
+    return h.sign * x >= h.sign * extreme

@@ -6,8 +6,6 @@ class State:
     newest: int
     edge: int
     created: int
-    level: int
-    mark: int
-    limit: int
     engine_name: str
+    late: int
     def require_leaves(self) -> None: ...

@@ -1,6 +1,7 @@
 """What a window is between two readings, and where its edge stands; see state.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -15,6 +16,7 @@ from sluicegate.errors import BusyError
 
 cdef int64_t NOTHING_LEAVES = -(1LL << 63) + 1
 cdef int64_t NOT_KNOWN = 1LL << 62
+cdef str BUSY = "window: busy with a batch or an eviction; use one thread a window, and none of it in a policy"
 
 
 cdef class State:
@@ -28,8 +30,7 @@ cdef class State:
         free(self.center)
         free(self.row)
         free(self.reading)
-        free(self.sample_slot)
-        free(self.prefix_slot)
+        free(self.seen)
         release_times(&self.times)
 
     cdef int allocate(self) except -1:
@@ -39,22 +40,28 @@ cdef class State:
         self.center = <double*> calloc(self.p.dimensions, sizeof(double))
         self.row = <double*> calloc(self.p.dimensions, sizeof(double))
         self.reading = <Slot*> calloc(2 * self.p.width + self.answers, sizeof(Slot))
-        if self.p.step == NULL or self.p.fold == NULL or self.outputs == NULL or not (self.center and self.row and self.reading):
+        if not (self.p.step and self.p.fold and self.outputs and self.center and self.row and self.reading):
             raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
         return 0
 
     cdef void keep_to(self, int64_t limit) noexcept nogil:
         """So many buckets at most from now on; what an extreme in doubt is given as depends on it."""
         cdef int k
-        self.limit = limit
+        self.buckets.limit = limit
         for k in range(self.answers):
             self.outputs[k].buckets = limit
 
     cdef int enter(self) except -1:
         """Refuse what would meet a batch that runs in another thread, or a policy's own window half-way."""
         if self.busy:
-            raise BusyError("window: busy with a batch or an eviction; use one thread a window, and none of it in a policy")
+            raise BusyError(BUSY)
         self.busy = True
+        return 0
+
+    cdef int look(self) except -1:
+        """Refuse to read what another thread is changing; the policy that is asked may read its own window."""
+        if self.busy and (self.rule.asked is None or self.rule.owner != <unsigned long> PyThread_get_thread_ident()):
+            raise BusyError(BUSY)
         return 0
 
     def require_leaves(self):
@@ -73,6 +80,17 @@ cdef class State:
         """By time: readings of this time or earlier leave. By count: the ordinal of the first reading inside."""
         return self.cut_off_at(self.accepted if self.policy == BY_COUNT else self.newest)
 
+    cdef int64_t time_cutoff(self) noexcept nogil:
+        """Readings of this time or earlier are out."""
+        return self.time_cutoff_at(self.newest)
+
+    cdef int64_t time_cutoff_at(self, int64_t last) noexcept nogil:
+        cdef int64_t over
+        if self.hop > 1:
+            over = last % self.hop
+            last -= over if over >= 0 else over + self.hop
+        return last - self.value
+
     cdef int64_t cut_off_at(self, int64_t last) noexcept nogil:
         """The same when `last` readings are in, or `last` is the newest time.
 
@@ -82,7 +100,7 @@ cdef class State:
         if self.hop > 1:
             over = last % self.hop
             last -= over + self.hop if over < 0 else over
-        if self.policy == BY_TIME and self.held > last - self.value:
+        if self.policy == BY_TIME and self.up_to.held > last - self.value:
             return NOTHING_LEAVES
         return last - self.value
 
@@ -94,12 +112,11 @@ cdef class State:
             return head + 1
         if self.engine.faulted:
             return NOT_KNOWN
-        if head == self.known_head:
-            return self.known_end
+        if head == self.known.index:
+            return self.known.end
         oldest = self.engine.leaf(head)
         if head < self.engine.tail - 1:
-            self.known_head, self.known_first = head, oldest[H_O_FIRST].i
-            self.known_end = oldest[H_O_FIRST].i + oldest[H_COUNT].i
+            self.known = Oldest(head, oldest[H_O_FIRST].i, oldest[H_O_FIRST].i + oldest[H_COUNT].i)
         return oldest[H_O_FIRST].i + oldest[H_COUNT].i
 
     cdef void note_edge(self) noexcept nogil:
@@ -110,8 +127,8 @@ cdef class State:
             out = self.engine.head - 1
         elif self.engine.head == self.engine.tail:
             out = self.accepted - 1
-        elif self.engine.head == self.known_head:
-            out = self.known_first - 1
+        elif self.engine.head == self.known.index:
+            out = self.known.first - 1
         else:
             out = self.engine.leaf(self.engine.head)[H_O_FIRST].i - 1
         self.edge = max(self.edge, out)
@@ -122,12 +139,17 @@ cdef class State:
         cdef const Slot* leaf = self.engine.leaf(self.engine.head)
         return cut_leaf(&self.p, leaf, self.policy, self.cut_off(), self.edge)
 
+    cdef int64_t last_to_have_left(self) noexcept nogil:
+        """The ordinal of the last reading that surely has left, of a window whose edge is in its oldest bucket."""
+        cdef const Slot* leaf = self.engine.leaf(self.engine.head)
+        return leaf[H_O_FIRST].i + leaf[H_COUNT].i - 1 - self.cut_oldest_leaf().most
+
     # the times of an exact window by time
 
     cdef int keep_time(self, int64_t time) except -1 nogil:
         """Keep the next leaf's time."""
         cdef int64_t index = self.engine.tail
-        if index & 1 and has_surplus(&self.times):  # at most a chunk an operation: at the other readings the engine's turn
+        if index & 1 and has_surplus(&self.times):  # a chunk an operation: at the other readings the engine's turn
             give_back_times(&self.times, 1)
         if not keep_next(&self.times, index, time) and keep(&self.times, index, &time, 1) < 0:
             with gil:
@@ -142,14 +164,17 @@ cdef class State:
 
     cdef int64_t time_of(self, int64_t index) noexcept nogil:
         """The greatest time of a leaf."""
+        if self.sorted is not None:
+            return self.sorted.time_at(index)
         if self.timed:
             return time_at(&self.times, index)
         return self.engine.leaf(index)[self.newest_slot].i
 
     cdef int64_t first_after(self, int64_t first, int64_t end, int64_t cutoff) noexcept nogil:
-        """Of leaves first … end − 1 the first that does not leave by time: O(log n), once past the last late reading."""
+        """Of leaves first … end − 1 the first that does not leave by time: O(log n) past the last late reading."""
         cdef int64_t looked = first + 8, low, high, place
         cdef bint guess = True
+        cdef double share
         while first < end and (first < looked or first <= self.latest_late):
             if self.time_of(first) > cutoff:
                 return first
@@ -162,7 +187,8 @@ cdef class State:
         while first < end:  # where even times would have it, and in the middle, in turns
             place = (first + end) >> 1
             if guess and high > low and low <= cutoff:
-                place = first + <int64_t> (<double> (end - 1 - first) * min((<double> (cutoff - low)) / (<double> (high - low)), 1.0))
+                share = min((<double> (cutoff - low)) / (<double> (high - low)), 1.0)
+                place = first + <int64_t> (<double> (end - 1 - first) * share)
             guess = not guess
             if self.time_of(place) <= cutoff:
                 first, low = place + 1, self.time_of(place)

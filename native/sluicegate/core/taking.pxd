@@ -17,7 +17,6 @@ ctypedef struct Flat:  # a batch in buffers that are held for as long as it last
 
 
 cdef class Taking(Batching):
-    cdef bint plain  # an exact window by count or time whose engine has all at hand
     cdef Take take_by  # how `take` goes
     cdef tuple names  # of the aggregates
     cdef object read_row  # asked where a value or a time that a caller gives is not a plain float or int
@@ -33,6 +32,9 @@ cdef class Taking(Batching):
     cdef int take_any(self, const double* values, const int64_t* time, double* out) except -1 nogil
     cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil  # a row of answers
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
+    cdef bint takes_runs(self, double** out) noexcept nogil
+    cdef int take_late(self, const double* values, int64_t time) except -1 nogil
+    cdef int accept_one(self, const double* values, int64_t time) except -1 nogil
     cdef int answer_all(self, Slot* out) noexcept nogil
     cdef int answer_into(self, double** out, int64_t i) noexcept nogil
     cdef int run(

@@ -11,14 +11,15 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strcmp
 
 from sluicegate.answers.results cimport (
-    BY_COUNT, BY_TIME, CUSTOM, K_RATE, Cut, Output, bucket_answer, exact_answer, is_slot, is_whole, may_lack, spread,
+    BY_COUNT, BY_TIME, K_RATE, Output, View, bucket_answer, exact_answer, is_slot, is_whole, may_lack, spread,
 )
+from sluicegate.core.answering cimport answer_now, answer_run, view
 from sluicegate.core.batching cimport Batching, of_nothing
-from sluicegate.joining.bucket_lengths cimport LONGEST
+from sluicegate.core.eviction cimport enforce
+from sluicegate.joining.placing cimport join_run, place
 from sluicegate.core.checks cimport first_beyond, first_not_entering, new_column, step_of
 from sluicegate.memory.chunks cimport ask_for
-from sluicegate.partials.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Slot, lift
-from sluicegate.joining.small cimport opens_many, take_small
+from sluicegate.partials.program cimport H_T_LAST, LOG_SUM, MAX, MIN, MOMENTS, SUM, Slot, copy, lift
 from sluicegate.memory.times cimport time_at
 
 from sluicegate.histograms._statistics cimport Moments
@@ -35,7 +36,6 @@ cdef int64_t TIMES = _LATEST
 cdef array.array NO_DOUBLES = array.array("d")
 cdef array.array NO_LONGS = array.array("q")
 cdef enum:
-    SHORT_RUN = 8  # readings that joined: the next are rather taken one by one
     LEAST_BATCH = 12  # readings: fewer are sooner taken one by one
     SHORT_BATCH = 128  # readings that are in before another thread could run
     ASKED_FOR = 1 << 16  # bytes of a batch and of its results whose pages are looked up at once
@@ -54,8 +54,8 @@ cdef class Taking(Batching):
             self.enter()
         for i in range(self.p.dimensions):
             self.row[i] = values[i]
-        if self.condition.growing:
-            self.refuse_fall(self.row, 1)
+        if self.rule.condition.growing:
+            self.rule.refuse_fall(self.engine.total(), self.row, 1, self._layout.dimensions)
         self.accept(self.row, time)
 
     def serve(self, names, row, when, bint positive):
@@ -83,8 +83,8 @@ cdef class Taking(Batching):
             for i in range(self.p.dimensions):
                 self.row[i] = values[i]
         cdef int64_t when = self.accepted if time is None and self.policy != BY_TIME else self.time_from(time)
-        if self.condition.growing:
-            self.refuse_fall(self.row, 1)
+        if self.rule.condition.growing:
+            self.rule.refuse_fall(self.engine.total(), self.row, 1, self._layout.dimensions)
         self.accept(self.row, when)
         return 0
 
@@ -161,8 +161,8 @@ cdef class Taking(Batching):
     cdef int take_flat(self, const Flat* flat, double** out) except -1:
         self.enter()
         try:
-            if self.condition.growing:
-                self.refuse_fall(flat.values, flat.count)
+            if self.rule.condition.growing:
+                self.rule.refuse_fall(self.engine.total(), flat.values, flat.count, self._layout.dimensions)
             self.step = flat.step
             if self.plain and flat.count <= SHORT_BATCH:
                 self.run(flat.values, flat.times, flat.count, out, False)
@@ -183,7 +183,7 @@ cdef class Taking(Batching):
         cdef double** columns = NULL
         cdef double[::1] column
         cdef int k, n = 0 if out is None else len(out)
-        cdef bint bounds = n == 3 * self.answers and self.bounds_in_batches
+        cdef bint bounds = n == 3 * self.answers and self.bucketed
         if values.shape[0] < count * self.p.dimensions or (times is not None and times.shape[0] < count):
             raise ValueError(f"insert_many: {values.shape[0]} values for {count} readings of {self.p.dimensions}")
         if n != 0 and n != self.answers and not bounds:
@@ -199,8 +199,8 @@ cdef class Taking(Batching):
                 if column.shape[0] < count:
                     raise ValueError(f"insert_many: a column of {column.shape[0]} for {count} readings")
                 columns[k] = &column[0]
-            if self.condition.growing:
-                self.refuse_fall(&values[0], count)
+            if self.rule.condition.growing:
+                self.rule.refuse_fall(self.engine.total(), &values[0], count, self._layout.dimensions)
             self.step = step if times is not None else -1
             with nogil:
                 self.run(&values[0], when, count, columns, bounds)
@@ -211,26 +211,24 @@ cdef class Taking(Batching):
     cdef int run(
         self, const double* values, const int64_t* times, int64_t count, double** out, bint bounds
     ) except -1 nogil:
-        cdef int64_t i = 0, k = 0, n = 0, short = LONGEST if opens_many(self, bounds) else SHORT_RUN
-        if count >= LEAST_BATCH and self.takes_blocks():
-            self.run_blocks(values, times, count, out)
-            return 0
-        if self.plain:
-            for i in range(count):
-                row_of_plain(self, values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
-            return 0
+        cdef int64_t i = 0, ordered = count
+        if self.timed and (self.step < 0 or times[0] < self.newest):
+            ordered = self.in_order(times, count)
+            if ordered < count and self.needs_order() and self.has_late_inside(times, count):
+                self.refuse_late_leafless()
+        if ordered >= LEAST_BATCH and self.takes_blocks():
+            self.run_blocks(values, times, ordered, out)
+            i = ordered
+        while i < count and self.plain:
+            row_of_plain(self, values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
+            i += 1
         while i < count:
-            if self.bucketed and not self.staging:
-                k = self.take_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
-                i += k
-            n = 0
-            if self.small and k < short and i < count:
-                n = take_small(self, values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
-                i += n
-            if n == 0 and i < count:
+            if self.takes_runs(out):
+                i += self.take_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
+            if i < count:
                 self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
                 if out != NULL and self.bucketed:
-                    self.answer_now(out, i, bounds)
+                    answer_now(self, out, i, bounds)
                 elif out != NULL:
                     self.answer_into(out, i)
                 i += 1
@@ -243,8 +241,8 @@ cdef class Taking(Batching):
     ) noexcept nogil:
         """Let the newest bucket take what joins; how many readings these are."""
         if out == NULL:
-            return self.join_run(values, times, count)
-        return self.answer_run(values, times, count, out, row, bounds)
+            return join_run(self, values, times, count)
+        return answer_run(self, values, times, count, out, row, bounds)
 
     cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil:
         """One reading, at its ordinal where `time` is NULL, and the answers after it: what compiled code calls for each."""
@@ -290,48 +288,68 @@ cdef class Taking(Batching):
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:
         if self.plain:
             return take_plain(self, values, time, NULL)
+        return self.accept_one(values, time)
+
+    cdef int take_late(self, const double* values, int64_t time) except -1 nogil:
+        """A late reading of a window of buckets: beside those that came in order."""
+        lift(&self.p, self.reading, values, time, self.accepted, self.center)
+        if self.late_buckets.add(self.reading, time, self.time_cutoff()) < 0:
+            with gil:
+                raise MemoryError("window: no memory for late buckets")
+        return 0
+
+    cdef bint takes_runs(self, double** out) noexcept nogil:
+        """Whether readings that join the newest bucket may be answered without late ones."""
+        return self.bucketed and (out == NULL or self.late_buckets is None or self.late_buckets.n == 0)
+
+    cdef int accept_one(self, const double* values, int64_t time) except -1 nogil:
+        """A reading that may come late, join a bucket or make any policy evict."""
+        if time < self.newest and self.policy == BY_TIME:
+            if not self.belongs(time):
+                return 0
+            if not self.timed and self.engine.head < self.engine.tail and time < self.time_of(self.engine.tail - 1):
+                if self.late_buckets is not None:
+                    return self.take_late(values, time)
+                self.refuse_late_leafless()
         if not self.centered:
             self.center_on_reading(values)
-        if self.ruled and self.accepted >= self.rules.due_at:
-            self.refresh_rules()
-        self.latest = values[0]
+        self.up_to.newest = values[0]
         if self.bucketed:
-            self.place(values, time)
+            place(self, values, time)
             if not self.accepted & 7:  # what joins pushes nothing, and a push is what else gives chunks back
                 self.engine.return_spare(1)
         else:
-            self.lift_reading(values, time)
-            if self.timed:
-                self.keep_time(time)
-            self.engine.push(self.reading)
+            lift(&self.p, self.reading, values, time, self.accepted, self.center)
+            if self.sorted is not None or (self.timed and time < self.newest):
+                self.insert_late(time)
+            else:
+                if self.timed:
+                    self.keep_time(time)
+                self.engine.push(self.reading)
             self.created += 1
         self.accepted += 1
         if time > self.newest:
             self.newest = time
-        if self.policy != CUSTOM:
-            self.enforce()
-        elif self.condition.kind:
-            self.enforce_rule(values)
-        else:
-            self.note_edge()
-        return 0
+        return enforce(self, values)
 
     cdef int answer_all(self, Slot* out) noexcept nogil:
         """One answer per aggregate; −1 for an empty window."""
-        cdef const Slot* total = self.engine.total()
-        cdef const Slot* rest
-        cdef const Slot* leaf
-        cdef Cut where
+        cdef const Slot* total
+        cdef View v
         cdef int k
-        if total == NULL:
-            return -1
         if not self.bucketed:
+            total = self.engine.total()
+            if total == NULL:
+                return -1
             for k in range(self.answers):
                 out[k] = exact_answer(&self.outputs[k], total, self.engine.tail - self.engine.head)
             return 0
-        rest, leaf, where = self.engine.rest(), self.engine.leaf(self.engine.head), self.cut_oldest_leaf()
+        if not view(self, &v):
+            return -1
         for k in range(self.answers):
-            out[k] = bucket_answer(&self.outputs[k], total, rest, leaf, where, self.center[self.outputs[k].dimension])
+            out[k] = bucket_answer(
+                &self.outputs[k], v.total, v.rest, v.leaf, v.where, self.center[self.outputs[k].dimension]
+            )
         return 0
 
 
@@ -366,8 +384,15 @@ cdef int64_t head_by_time(Taking self, int64_t time) except -1 nogil:
 
 cdef inline int take_plain(Taking self, const double* values, int64_t time, Slot* total) except -1 nogil:
     """Take a reading; the window's total after it where that is wanted. Gives whether the window holds any."""
+    cdef const Slot* found
     cdef int64_t head
     cdef int holds
+    if self.timed and time < self.newest:
+        self.accept_one(values, time)
+        found = self.engine.total()
+        if found != NULL and total != NULL:
+            copy(&self.p, total, found)
+        return found != NULL
     if not self.centered:
         self.center_on_reading(values)
     head = head_by_time(self, time) if self.timed else head_by_count(self)

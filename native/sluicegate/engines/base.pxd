@@ -23,7 +23,6 @@ cdef enum:
 
 # push, pop_to and total at once: a leaf, the head after it, and where the total goes (NULL: not asked for); 0: the window is empty then
 ctypedef int (*Slide)(Engine, const Slot*, int64_t, Slot*) except -1 nogil
-ctypedef int (*SlideOn)(Engine, const Slot*, int64_t, Slot*) noexcept nogil  # the same, of which nobody looks at the −1 before `slide_by` has given it on
 
 
 cdef class Engine:
@@ -32,7 +31,6 @@ cdef class Engine:
     cdef int64_t tail
     cdef readonly bint faulted  # a partial could not be had from a store: what leaf, total and rest give is not to be believed
     cdef Slide slide_by  # one reading; a function, found without a table: a block of one until an engine sets its own
-    cdef SlideOn slide_slowly_by  # what that ends with where its quick way does not hold: a jump, for which the quick way saves no registers
     cdef Slot* spare  # the results of total, rest and bulk: five partials
 
     cdef int setup(self, Program* p, int64_t limit) except -1

@@ -16,7 +16,7 @@ cdef class Engine:
         self.p = p
         self.head = self.tail = 0
         self.faulted = False
-        self.slide_by, self.slide_slowly_by = block_of_one, <SlideOn> block_of_one
+        self.slide_by = block_of_one
         self.spare = <Slot*> calloc(5 * p.width, sizeof(Slot))
         if self.spare == NULL:
             raise MemoryError(f"engine: no memory for 5 partials of {p.width} slots")

@@ -20,7 +20,6 @@ cdef class LogMta(Engine):
 
     cdef Slot* node(self, int level, int64_t index) noexcept nogil
     cdef void measure(self) noexcept nogil
-    cdef int ensure(self, int level, int64_t index) except -1 nogil
     cdef int make_room(self, int level, int64_t index) except -1 nogil
     cdef void set_pair(self, int level, int64_t index) noexcept nogil
     cdef void drop_to(self, int64_t head) noexcept nogil

@@ -3,7 +3,7 @@
 Fact card: FIFO; associative operation; insert, eviction of any length O(log n), query O(1): one combine; 2n partials in
 a chunked queue a level. Source: paper AMTA, Algorithms 1 and 2, with these slips of theirs mended: a node is there by
 its absolute index, never by its value; a new root gets the old root pair too; a policy that holds for the whole window
-empties it; a level is dropped when its pair is. The readable twin is sluicegate.reference.log_mta.
+empties it; a level is dropped when its pair is. The readable twin is sluicegate.reference.engines.log_mta.
 """
 
 cimport cython
@@ -11,13 +11,13 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
-from sluicegate.engines.base cimport Block, Engine, Leaves
-from sluicegate.memory.chunks cimport Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, ring_bytes, shape
+from sluicegate.engines.base cimport Engine, Leaves
+from sluicegate.memory.chunks cimport (
+    Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, ring_bytes, shape,
+)
 from sluicegate.partials.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
-
-include "operators.pxi"
 
 cdef enum:
     SHORTEST = 5  # chunks of 2^5 nodes
@@ -57,10 +57,7 @@ cdef class LogMta(Engine):
         while self.top > 0 and self.head >> self.top >= last >> self.top:
             self.top -= 1
 
-    cdef inline int ensure(self, int level, int64_t index) except -1 nogil:
-        return 0 if has_room(&self.pool, &self.level[level], index) else self.make_room(level, index)
-
-    cdef int make_room(self, int level, int64_t index) except -1 nogil:
+    cdef inline int make_room(self, int level, int64_t index) except -1 nogil:
         cdef Queue* queue = &self.level[level]
         if not has_room(&self.pool, queue, index) and reserve(&self.pool, queue, index) < 0:
             with gil:
@@ -79,22 +76,21 @@ cdef class LogMta(Engine):
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Algorithm 1: append a leaf, then combine the pairs above it up to the root; a new root gets both sides."""
-        push_by(self, any_op, leaf)
-        return 0
-
-    cdef int run(self, const Block* block) except -1 nogil:
-        """As push, pop_to and total one after the other, the operator in the loop."""
-        cdef int kernel = kernel_of(self.p)
-        if kernel == ADD:
-            run_by(self, add_op, block)
-        elif kernel == GREATEST:
-            run_by(self, greatest_op, block)
-        elif kernel == LEAST:
-            run_by(self, least_op, block)
-        elif kernel == MERGE:
-            run_by(self, merge_op, block)
-        else:
-            run_by(self, any_op, block)
+        cdef int level = 0, before = self.top
+        cdef int64_t index = self.tail
+        self.make_room(0, index)
+        while self.head >> (level + 1) < index >> (level + 1):  # room for all that may change, before anything does
+            level += 1
+            if level > before:
+                self.make_room(level, self.head >> level)
+            self.make_room(level, index >> level)
+        copy(self.p, self.node(0, index), leaf)
+        self.tail += 1
+        self.measure()
+        for level in range(1, self.top + 1):
+            if level > before:
+                self.set_pair(level, self.head >> level)
+            self.set_pair(level, index >> level)
         return 0
 
     cdef void join(self, const Slot* reading) noexcept nogil:
@@ -160,7 +156,21 @@ cdef class LogMta(Engine):
 
     cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head, then set the first node of each level anew; chunks before it return to the free list."""
-        drop_by(self, any_op, head)
+        cdef int level, before = self.top
+        cdef bint crossed = (head >> self.level[0].shift) != (self.head >> self.level[0].shift)
+        self.head = head
+        if head == self.tail:
+            self.top = 0
+        else:
+            self.measure()
+        for level in range(1, self.top + 1):
+            self.set_pair(level, head >> level)
+        for level in range(before + 1 if crossed else 0):
+            drop(&self.pool, &self.level[level], head >> level)
+        for level in range(self.top + 1, before + 1):
+            clear(&self.pool, &self.level[level])
+        if self.pool.surplus:
+            give_back(&self.pool)
 
     cdef int coarsen(self) except -1 nogil:
         """Level eviction: the level above the leaves becomes the leaves."""
@@ -182,9 +192,12 @@ cdef class LogMta(Engine):
 
     cdef const Slot* total(self) noexcept nogil:
         """The root pair, combined."""
+        cdef int64_t first = self.head >> self.top, last = (self.tail - 1) >> self.top
         if self.head == self.tail:
             return NULL
-        total_by(self, any_op, self.spare)
+        if first == last:
+            return self.node(self.top, first)
+        combine(self.p, self.spare, self.node(self.top, first), self.node(self.top, last))
         return self.spare
 
     cdef const Slot* rest(self) noexcept nogil:
@@ -235,86 +248,3 @@ cdef class LogMta(Engine):
                 if memcmp(self.spare, self.node(level, index), self.p.width * sizeof(Slot)) != 0:
                     raise InvariantError(f"LogMta: node {index} of level {level} is not its children combined")
         return 0
-
-
-# written once over the operator
-
-cdef int run_by(LogMta self, Op op, const Block* block) except -1 nogil:
-    cdef int w = width_of(op, self.p)
-    cdef int64_t i
-    for i in range(block.n):
-        push_by(self, op, block.leaves + i * w)
-        if block.heads[i] > self.head:
-            drop_by(self, op, block.heads[i])
-        if block.totals != NULL and self.head < self.tail:
-            total_by(self, op, block.totals + i * w)
-    return 0
-
-
-cdef inline Slot* node_of(LogMta self, int w, int level, int64_t index) noexcept nogil:
-    return at(&self.pool, &self.level[level], w, index)
-
-
-cdef inline int push_by(LogMta self, Op op, const Slot* leaf) except -1 nogil:
-    """Each newest node is its last child, after the one before it where that is there too."""
-    cdef int w = width_of(op, self.p), level = 0, before = self.top
-    cdef int64_t index = self.tail, head = self.head
-    cdef Slot* child
-    cdef Slot* out
-    self.ensure(0, index)
-    while head >> (level + 1) < index >> (level + 1):  # room for all that may change, before anything does
-        level += 1
-        if level > before:
-            self.ensure(level, head >> level)
-        self.ensure(level, index >> level)
-    child = node_of(self, w, 0, index)
-    copy_by(op, self.p, child, leaf)
-    self.tail += 1
-    self.measure()
-    for level in range(1, self.top + 1):
-        if level > before:
-            self.set_pair(level, head >> level)
-        out = node_of(self, w, level, index >> 1)
-        if index & 1 and head >> (level - 1) < index:
-            combine_by(op, self.p, out, node_of(self, w, level - 1, index - 1), child)
-        else:
-            copy_by(op, self.p, out, child)
-        child, index = out, index >> 1
-    return 0
-
-
-cdef inline void drop_by(LogMta self, Op op, int64_t head) noexcept nogil:
-    """Each first node is its first child that is there, and the one after it where that is there too."""
-    cdef int w = width_of(op, self.p), level, before = self.top
-    cdef bint crossed = (head >> self.level[0].shift) != (self.head >> self.level[0].shift)
-    cdef int64_t index = head, last = self.tail - 1
-    cdef Slot* child = node_of(self, w, 0, head)
-    cdef Slot* out
-    self.head = head
-    if head == self.tail:
-        self.top = 0
-    else:
-        self.measure()
-    for level in range(1, self.top + 1):
-        out = node_of(self, w, level, index >> 1)
-        if index & 1 or last >> (level - 1) == index:
-            copy_by(op, self.p, out, child)
-        else:
-            combine_by(op, self.p, out, child, node_of(self, w, level - 1, index + 1))
-        child, index = out, index >> 1
-    for level in range(before + 1 if crossed else 0):
-        drop(&self.pool, &self.level[level], head >> level)
-    for level in range(self.top + 1, before + 1):
-        clear(&self.pool, &self.level[level])
-    if self.pool.surplus:
-        give_back(&self.pool)
-
-
-cdef inline void total_by(LogMta self, Op op, Slot* out) noexcept nogil:
-    """The root pair, combined."""
-    cdef int w = width_of(op, self.p)
-    cdef int64_t first = self.head >> self.top, last = (self.tail - 1) >> self.top
-    if first == last:
-        copy_by(op, self.p, out, node_of(self, w, self.top, first))
-    else:
-        combine_by(op, self.p, out, node_of(self, w, self.top, first), node_of(self, w, self.top, last))

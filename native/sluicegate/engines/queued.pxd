@@ -3,21 +3,13 @@
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.base cimport Block, Engine
-from sluicegate.memory.chunks cimport Pool, Queue, at, begin_batch, drop, end_batch, give_back, run_at
-from sluicegate.partials.kernels cimport apart
+from sluicegate.memory.chunks cimport Pool, Queue, begin_batch, drop, end_batch, give_back
 from sluicegate.partials.program cimport Program, Slot
-
-
-ctypedef struct Ends:  # of the window, for readings for each of which one leaves: where both are, until one comes to a chunk's end
-    int64_t until  # for heads before it; 0: not known, and whoever changes the window otherwise than by such a reading makes it so
-    Slot* oldest  # element i of the oldest one's chunk is at oldest + i · stride
-    Slot* newest
 
 
 cdef class Queued(Engine):
     cdef Pool pool
     cdef Queue queue
-    cdef Ends ends
     cdef int stride
     cdef size_t size  # bytes of a partial
 
@@ -36,23 +28,6 @@ cdef inline void drop_before(Pool* pool, Queue* queue, int64_t index) noexcept n
         drop(pool, queue, index)
     if pool.surplus:
         give_back(pool)
-
-
-cdef inline void find_ends(Queued self, int64_t until) noexcept nogil:
-    """For heads before `until`, of a window that holds some, as long as both ends are inside a chunk and no chunk is to be prepared or given back."""
-    cdef int64_t places = min(run_at(&self.queue, self.tail), PREPARES - (self.tail & (PREPARES - 1)))
-    if self.pool.surplus or places == min(run_at(&self.queue, 0), PREPARES):
-        return
-    self.ends.oldest = at(&self.pool, &self.queue, self.stride, self.head) - self.head * self.stride
-    self.ends.newest = at(&self.pool, &self.queue, self.stride, self.tail) - self.tail * self.stride
-    self.ends.until = min(until, self.head + min(run_at(&self.queue, self.head), 1 + places))
-
-
-cdef inline void exchange_one(Queued self) noexcept nogil:
-    """A leaf has come, and one has left."""
-    self.head += 1
-    apart(&self.head)
-    self.tail += 1
 
 
 cdef enum:

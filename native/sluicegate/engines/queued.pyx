@@ -52,7 +52,6 @@ cdef class Queued(Engine):
 
     cdef int begin(self, int64_t head) except -1:
         clear(&self.pool, &self.queue)
-        self.ends.until = 0
         return Engine.begin(self, head)
 
     cdef bint same(self, const Slot* a, const Slot* b) noexcept nogil:

@@ -5,20 +5,8 @@ The first `plain` of the `sums` are sums whose exact rounding errors stand besid
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.base cimport Block
 from sluicegate.partials.program cimport Slot
 from sluicegate.engines.queued cimport Queued
-
-
-ctypedef struct One:  # what the arena begins with where there is one component
-    double error
-    double kept_error
-    double before
-    double former_greatest
-    double largest
-    double greatest
-    int64_t largest_at
-    Slot total[3]
 
 
 cdef class Soe(Queued):

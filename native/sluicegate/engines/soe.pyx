@@ -2,19 +2,20 @@
 
 Fact card: FIFO; associative operation with an inverse (`deduct`); insert and query O(1), eviction O(1) amortised, O(n)
 where digits were lost; n partials and a sum. Source: paper DABA, Figure 2. What keeps the total from drifting, and from
-staying poisoned after a large value, is told in the twin, sluicegate.reference.soe.
+staying poisoned after a large value, is told in the twin, sluicegate.reference.engines.soe.
 """
 
 cimport cython
 from libc.math cimport INFINITY, fabs
-from libc.stdint cimport INT64_MAX, int64_t
+from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from sluicegate.engines.base cimport Block, Engine, SlideOn
-from sluicegate.memory.chunks cimport at, reserve, run_at
+from sluicegate.engines.base cimport Block, Engine
+from sluicegate.engines.queued cimport Queued, begin_block, drop_before, end_block, shape_elements
+from sluicegate.memory.chunks cimport at, run_at
+from sluicegate.partials.kernels cimport ADD, ANY, MERGE, kernel_of
 from sluicegate.partials.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
-from sluicegate.engines.queued cimport Queued, begin_block, drop_before, end_block, exchange_one, find_ends, shape_elements
 from sluicegate.partials.wide cimport TOTAL
 
 from sluicegate.constants import CANCELLED as _CANCELLED
@@ -25,29 +26,8 @@ cdef double LOST = _LOST
 cdef double CANCELLED = _CANCELLED
 cdef double FAR = _FAR
 cdef enum:
-    TURNS = 4  # sluicegate.reference.soe.TURNS
-    FEWEST = 512  # sluicegate.reference.soe.FEWEST
-    LEAST_RUN = 4  # readings
-    STRETCH = 256  # readings at once: what is worked out of them on the way stays in the first cache
-    ALONE = 64  # readings that are taken one by one where a stretch cannot be
-
-cdef double CUT = 2.0 ** -28  # of the largest summand: below it 512 rests' rounding, each 2⁻⁹³ of that, is no ulp yet
-cdef int64_t EXPONENT = 0x7FF0000000000000
-cdef int64_t TWELVE_AND_A_HALF = 0x00C8000000000000  # twelve to a float64's exponent, one half to its fraction
-
-cdef extern from "lanes.h" nogil:
-    int lanes_cut(const double* a, const double* b, double* upper, double* lower, int64_t n, double grid, double most)
-    void lanes_running(double* x, int64_t n)
-    bint lanes_totals(
-        double* upper, const double* lower, double* out, int64_t n, double s, double c, double least, double* last
-    )
-    double lanes_largest(const double* x, int64_t n)
-    void lanes_shares(const double* a, const double* b, double* out, int64_t n, double share)
-    void lanes_squares(const double* a, const double* b, const double* shift, double* out, int64_t n, double mean)
-    bint lanes_sound(const double* x, int64_t n, double s, double least)
-    void lanes_fetch(const void* data, int64_t bytes)
-
-include "operators.pxi"
+    TURNS = 4  # sluicegate.reference.engines.soe.TURNS
+    FEWEST = 512  # sluicegate.reference.engines.soe.FEWEST
 
 
 @cython.final
@@ -65,12 +45,7 @@ cdef class Soe(Queued):
             raise ValueError("soe: the program has a component without an inverse")
         self.find_slots()
         self.reset()
-        if self.kernel == ADD:
-            self.slide_by, self.slide_slowly_by = slide_sum, <SlideOn> slowly_sum
-        elif self.kernel == MERGE:
-            self.slide_by, self.slide_slowly_by = slide_moments, <SlideOn> slowly_moments
-        else:
-            self.slide_by, self.slide_slowly_by = slide_any, <SlideOn> slide_any
+        self.slide_by = slide
         return 0
 
     cdef int lay_out(self, int partials, int64_t limit) except -1:
@@ -125,7 +100,6 @@ cdef class Soe(Queued):
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Add to the total."""
-        self.ends.until = 0
         self.make_room()
         if self.kernel == MERGE:
             self.element(self.tail)[0] = leaf[1]
@@ -143,7 +117,6 @@ cdef class Soe(Queued):
         """Deduct from the total; take it anew where that lost digits."""
         if self.head == self.tail:
             return
-        self.ends.until = 0
         self.head += 1
         self.since += 1
         if self.head == self.tail:
@@ -246,26 +219,23 @@ cdef class Soe(Queued):
 
     cdef double sum_around(self, double mean, double* squares) noexcept nogil:
         """The sum of all leaves' distances from a mean, and that of their squares."""
-        cdef double total = 0.0
-        cdef int64_t index = self.head, k
+        cdef double total = 0.0, away
+        cdef int64_t index
         squares[0] = 0.0
-        while index < self.tail:
-            k = min(run_at(&self.queue, index), self.tail - index)
-            add_distances(self.element(index), k, mean, &total, squares)
-            index += k
+        for index in range(self.head, self.tail):
+            away = self.element(index).f - mean
+            total += away
+            squares[0] += away * away
         return total
 
-    # blocks of readings; results may differ from those of single calls by their rounding
-
     cdef int run(self, const Block* block) except -1 nogil:
-        """A single sum or a single set of moments in loops of their own, all else reading by reading."""
+        cdef int64_t i = 0
         cdef bint more = False
-        if self.kernel != ADD and self.kernel != MERGE:
-            return Engine.run(self, block)
-        self.ends.until = 0
         begin_block(&self.pool, block)
         try:
-            run_stretches(self, block)
+            while i < block.n:
+                i += take(self, block.leaves + i * self.p.width, block.heads + i, block.n - i,
+                          block.totals + i * self.p.width if block.totals != NULL else NULL)
             more = block.more
         finally:
             end_block(&self.pool, more)
@@ -317,5 +287,94 @@ cdef class Soe(Queued):
         return 0
 
 
-include "soe_block.pxi"
-include "soe_one.pxi"
+cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    take(<Soe> self, leaf, &head, 1, out)
+    return self.head < self.tail
+
+
+cdef inline int64_t take(Soe self, const Slot* leaves, const int64_t* heads, int64_t n, Slot* out) except -1 nogil:
+    """The first of n readings as push, pop_to and total; or, where one leaves for each, as many as go in one stretch."""
+    cdef int64_t taken = 0
+    if self.kernel == MERGE and turns_left(self) <= 1 and self.overflow_at < self.head:
+        self.take_moments_anew()
+    if self.kernel != ANY and heads[0] == self.head + 1 and self.tail - self.head > 1:
+        self.make_room()
+        n = min(n, min(run_at(&self.queue, self.head), run_at(&self.queue, self.tail)))
+        if self.kernel == ADD:
+            taken = exchange_sums(self, leaves, heads, n, out)
+        else:
+            taken = exchange_moments(self, leaves, heads, min(n, turns_left(self) - 1), out)
+    if taken:
+        self.head += taken
+        self.tail += taken
+        drop_before(&self.pool, &self.queue, self.head)
+        return taken
+    self.push(leaves)
+    self.pop_to(heads[0])
+    if out != NULL and self.head < self.tail:
+        copy(self.p, out, self.total())
+    return 1
+
+
+cdef inline int64_t exchange_sums(Soe self, const Slot* new, const int64_t* heads, int64_t n, Slot* out) noexcept nogil:
+    """Readings for each of which one leaves, up to one with which digits are lost: a sum, its error, the largest summand."""
+    cdef const Slot* old = self.element(self.head)
+    cdef Slot* kept = self.element(self.tail)
+    cdef double total = self.sum.f, errors = self.errors[0], most = self.largest[0], x, between, after
+    cdef int64_t at_most = self.largest_at[0], i = 0, latest
+    while i < n and heads[i] == self.head + i + 1:
+        x, latest = new[i].f, at_most
+        between = total + x
+        after = between - old[i].f
+        if fabs(x) >= 0.5 * most:
+            latest = self.tail + i
+        if latest <= self.head + i and fabs(after) < max(most, fabs(x)) * CANCELLED:
+            break
+        errors = errors + error_of(total, x, between)
+        errors += error_of(between, -old[i].f, after)
+        most, at_most, total = max(most, fabs(x)), latest, after
+        kept[i].f = x
+        if out != NULL:
+            out[i].f = total + errors
+        i += 1
+    self.sum.f, self.errors[0], self.largest[0], self.largest_at[0] = total, errors, most, at_most
+    return i
+
+
+cdef inline double error_of(double a, double b, double total) noexcept nogil:
+    """What rounding took from a + b = total (Knuth's TwoSum)."""
+    cdef double part = total - a
+    return (a - (total - part)) + (b - part)
+
+
+cdef inline int64_t exchange_moments(Soe self, const Slot* new, const int64_t* heads, int64_t n, Slot* out) noexcept nogil:
+    """The same of mean and squared deviations, up to where they overflow or lose digits."""
+    cdef const Slot* old = self.element(self.head)
+    cdef Slot* kept = self.element(self.tail)
+    cdef double count = self.sum[0].f, mean = self.sum[1].f, m2 = self.sum[2].f, most = self.greatest[0], x, next_mean, next_m2
+    cdef int64_t i = 0
+    while i < n and heads[i] == self.head + i + 1:
+        x, next_mean, next_m2 = new[3 * i + 1].f, mean, m2
+        exchange_mean(count, &next_mean, &next_m2, x, old[i].f)
+        if not (fabs(x) < FAR and next_m2 < INFINITY and most < INFINITY and next_m2 >= most * LOST):
+            break
+        mean, m2, most = next_mean, next_m2, greatest(most, next_m2)
+        kept[i].f = x
+        if out != NULL:
+            out[3 * i].f, out[3 * i + 1].f, out[3 * i + 2].f = count, mean, m2
+        i += 1
+    self.sum[1].f, self.sum[2].f, self.greatest[0] = mean, m2, most
+    self.since += i
+    return i
+
+
+cdef inline void exchange_mean(double n, double* mean, double* m2, double new, double old) noexcept nogil:
+    """Mean and squared deviations of n readings, one of them for another."""
+    cdef double by = new - old, before = mean[0]
+    mean[0] = before + by / n
+    m2[0] += by * ((new - mean[0]) + (old - before))
+
+
+cdef inline int64_t turns_left(Soe self) noexcept nogil:
+    """How many readings until moments are due to be taken anew."""
+    return TURNS * (self.tail - self.head) + FEWEST - self.since

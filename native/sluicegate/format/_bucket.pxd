@@ -35,7 +35,10 @@ cdef struct Record:
     int64_t doubt
 
 
-cdef void single(Record* r, double value, int64_t time, double center, double log_center, int64_t first, int64_t gap, int64_t flags, int64_t doubt) noexcept nogil
+cdef void single(
+    Record* r, double value, int64_t time, double center, double log_center,
+    int64_t first, int64_t gap, int64_t flags, int64_t doubt,
+) noexcept nogil
 cdef void fold(Record* a, const Record* b) noexcept nogil  # a ← a then b; b.first is a.first + a.n
 
 

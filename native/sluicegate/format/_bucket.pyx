@@ -1,12 +1,14 @@
-# cython: language_level=3
-"""Consecutive readings of one stream folded into one record of 256 bytes; the readable twin is sluicegate.reference.buckets."""
+"""Consecutive readings of one stream folded into one record of 256 bytes.
+
+The readable twin is sluicegate.reference.buckets.
+"""
 cimport cython
 from libc.math cimport INFINITY, NAN, fabs, log
 from libc.stdint cimport int64_t
 
 import struct
 
-from sluicegate.format.record import broken, comparable
+from sluicegate.format.record import FIELDS, broken, comparable
 
 cdef int64_t _ORDERED = 1
 cdef int64_t _LATE = 2
@@ -15,7 +17,8 @@ cdef int64_t _WHOLE = 1LL << 61  # times and gaps: their sums and differences fi
 
 _layout = "<4q3dd4qd4q2d2q", "d2q7d", "q"
 _record = struct.Struct("".join(_layout))
-_records = {record.size: record for record in (_record, struct.Struct(_layout[0] + _layout[1]), struct.Struct(_layout[0]))}
+_older = (struct.Struct(_layout[0] + _layout[1]), struct.Struct(_layout[0]))
+_records = {record.size: record for record in (_record, *_older)}
 _state = struct.Struct("<4sdq?q")
 
 
@@ -24,7 +27,10 @@ cdef double log_of(double center) noexcept nogil:
     return log(center) if center > 0.0 else 0.0
 
 
-cdef void single(Record* r, double value, int64_t time, double center, double log_center, int64_t first, int64_t gap, int64_t flags, int64_t doubt) noexcept nogil:
+cdef void single(
+    Record* r, double value, int64_t time, double center, double log_center,
+    int64_t first, int64_t gap, int64_t flags, int64_t doubt,
+) noexcept nogil:
     cdef Extreme here
     here.value = value
     here.t_first = here.t_last = time
@@ -69,8 +75,7 @@ cdef inline void win(Extreme* a, const Extreme* b, double sign) noexcept nogil:
 
 cdef inline void fold_squares(Record* a, const Record* b) noexcept nogil:
     """Chan, Golub and LeVeque (1979); before a's count and total change."""
-    cdef double n = <double>a.n
-    cdef double m = <double>b.n
+    cdef double n = <double>a.n, m = <double>b.n
     cdef double apart = b.total / m - a.total / n
     a.m2 = a.m2 + b.m2 + apart * apart * (n * (m / (n + m)))
     if not a.m2 < INFINITY:
@@ -106,7 +111,8 @@ cdef void fold(Record* a, const Record* b) noexcept nogil:
 
 cdef int accept(double value) except -1:
     if not fabs(value) <= _LARGEST:
-        raise ValueError(f"value {value!r}: expected a finite number of magnitude at most 2^960; refuse it before it is folded")
+        expected = "expected a finite number of magnitude at most 2^960"
+        raise ValueError(f"value {value!r}: {expected}; refuse it before it is folded")
     return 0
 
 
@@ -143,41 +149,21 @@ cdef class Bucket:
         double log_pre_low=NAN, double log_pre_high=NAN, int64_t doubt=0,
     ):
         cdef Record* r = &self.r
-        r.first = first
-        r.n = n
-        r.t_first = t_first
-        r.t_last = t_last
-        r.total = total
-        r.pre_low = pre_low
-        r.pre_high = pre_high
-        r.low.value = low
-        r.low.t_first = low_t_first
-        r.low.t_last = low_t_last
-        r.low.o_first = low_o_first
-        r.low.o_last = low_o_last
-        r.high.value = high
-        r.high.t_first = high_t_first
-        r.high.t_last = high_t_last
-        r.high.o_first = high_o_first
-        r.high.o_last = high_o_last
-        r.x_first = x_first
-        r.x_last = x_last
-        r.gap = gap
-        r.flags = flags
-        r.m2 = m2
-        r.low.count = low_n
-        r.high.count = high_n
-        r.low.pre = low_pre
-        r.low.suf = low_suf
-        r.high.pre = high_pre
-        r.high.suf = high_suf
-        r.log_total = log_total
-        r.log_pre_low = log_pre_low
-        r.log_pre_high = log_pre_high
-        r.doubt = doubt
+        r.first, r.n, r.t_first, r.t_last = first, n, t_first, t_last
+        r.total, r.pre_low, r.pre_high = total, pre_low, pre_high
+        r.low.value, r.low.t_first, r.low.t_last = low, low_t_first, low_t_last
+        r.low.o_first, r.low.o_last, r.low.count = low_o_first, low_o_last, low_n
+        r.low.pre, r.low.suf = low_pre, low_suf
+        r.high.value, r.high.t_first, r.high.t_last = high, high_t_first, high_t_last
+        r.high.o_first, r.high.o_last, r.high.count = high_o_first, high_o_last, high_n
+        r.high.pre, r.high.suf = high_pre, high_suf
+        r.x_first, r.x_last, r.gap, r.flags, r.m2, r.doubt = x_first, x_last, gap, flags, m2, doubt
+        r.log_total, r.log_pre_low, r.log_pre_high = log_total, log_pre_low, log_pre_high
 
     @classmethod
-    def single(cls, double value, int64_t time, double center, int64_t first, int64_t gap=0, int64_t flags=1, int64_t doubt=0):
+    def single(
+        cls, double value, int64_t time, double center, int64_t first, int64_t gap=0, int64_t flags=1, int64_t doubt=0
+    ):
         """The bucket of one reading.
 
         Raises ValueError for NaN, infinities, |value| > LARGEST and a doubt other than 0 and 1, OverflowError for a
@@ -365,15 +351,6 @@ cdef class Bucket:
         return self.r.doubt
 
 
-FIELDS = (
-    "first", "n", "t_first", "t_last", "total", "pre_low", "pre_high",
-    "low", "low_t_first", "low_t_last", "low_o_first", "low_o_last", "high", "high_t_first",
-    "high_t_last", "high_o_first", "high_o_last", "x_first", "x_last", "gap", "flags",
-    "m2", "low_n", "high_n", "low_pre", "low_suf", "high_pre", "high_suf",
-    "log_total", "log_pre_low", "log_pre_high", "doubt",
-)
-
-
 def merge(Bucket a not None, Bucket b not None):
     """The bucket of a's readings, then b's. Associative; counts and extremes are exact.
 
@@ -429,9 +406,8 @@ cdef class Builder:
         whole(time, "time")
         whole(gap, "gap")
         doubtful(doubt)
-        single(
-            &reading, value, time, self.center, self.log_center, self.following, gap, _ORDERED | (_LATE if late else 0), doubt
-        )
+        flags = _ORDERED | (_LATE if late else 0)
+        single(&reading, value, time, self.center, self.log_center, self.following, gap, flags, doubt)
         if self.r.n:
             whole(self.r.gap + gap, "gap")
             fold(&self.r, &reading)

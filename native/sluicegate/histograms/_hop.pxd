@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 cdef enum:
     MOST_SIZES = 256
 
-cdef enum:  # sluicegate.reference.hop.Verdict
+cdef enum:  # sluicegate.reference.histograms.hop.HopVerdict
     JOIN = 0
     OPEN = 1
     OTHER = 2

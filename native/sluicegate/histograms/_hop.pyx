@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Where the readings stand to predicted evictions (A2MTA, II-C), compiled; the readable twin is sluicegate.reference.hop."""
+"""Where the readings stand to predicted evictions (A2MTA, II-C), compiled; the twin: reference.histograms.hop."""
 cimport cython
 from libc.math cimport ceil, fabs, floor, sqrt
 from libc.stdint cimport int64_t
@@ -148,16 +148,21 @@ cdef class HopRule:
         return struct.pack(f"<8q2d{MOST_SIZES}d4qd", *numbers, self.mean, self.spread, *held, *doubt)
 
     def load(self, bytes data not None):
-        """Take over a state of this length, or of an older one, where nothing is in doubt. Raises ValueError for numbers that cannot be."""
+        """Take over a state of this length, or of an older one, where nothing is in doubt.
+
+        Raises ValueError for numbers that cannot be.
+        """
         cdef int i
         *numbers, held, mean, spread = struct.unpack_from("<8q2d", data)
-        if not 0 <= held <= MOST_SIZES or not 0 <= numbers[6] <= held or not 0.0 <= mean <= 2.0**62 or not spread >= 0.0:
+        if not 0 <= numbers[6] <= held <= MOST_SIZES or not 0.0 <= mean <= 2.0**62 or not spread >= 0.0:
             raise ValueError(f"{held} eviction sizes of mean {mean}, expected at most {MOST_SIZES}")
         self.boundary, self.following, self.k, self.first, self.last, self.failures, self.n = numbers
         self.held, self.mean, self.spread = held, mean, spread
         for i, size in enumerate(struct.unpack_from(f"<{MOST_SIZES}d", data, 80)):
             self.sizes[i] = size
-        doubt = struct.unpack_from("<4qd", data, self.size - _DOUBT) if len(data) == self.size else (self.boundary, 0, 0, 0, 0.0)
+        doubt = (self.boundary, 0, 0, 0, 0.0)
+        if len(data) == self.size:
+            doubt = struct.unpack_from("<4qd", data, self.size - _DOUBT)
         if not 0 <= doubt[1] <= self.failures or not doubt[4] >= 0.0:
             raise ValueError(f"{doubt[1]} eviction sizes in doubt, expected at most the {self.failures} failures")
         self.known, self.pending, self.least, self.most, self.usual = doubt

@@ -1,4 +1,5 @@
-# The contract of the compiled max-like histogram: O(1) a reading and extreme, a refit when a block ends; no allocation, no GIL.
+# The contract of the compiled max-like histogram: O(1) a reading and extreme, a refit when a block ends. No allocation,
+# no GIL.
 cimport cython
 from libc.stdint cimport int64_t
 
@@ -16,7 +17,6 @@ cdef struct Peak:
     double opened  # the open bucket's greatest value
     double height  # the open block's
     double maxima[MAXIMA]  # oldest first
-    double ranked[MAXIMA]  # least first
 
 
 cdef inline bint peaks_join(const Peak* peaks, int m, bint paper, const double* values) noexcept nogil:
@@ -56,7 +56,6 @@ cdef class MaxRule:
     cdef double confidence
     cdef bint paper
 
-    cdef bint c_joins(self, const double* values) noexcept nogil
     cdef void c_took(self, const double* values, bint joined, int64_t count) noexcept nogil
     cdef void c_coarsened(self) noexcept nogil
     cdef void end_block(self) noexcept nogil

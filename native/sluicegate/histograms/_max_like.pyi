@@ -1,13 +1,13 @@
 from collections.abc import Sequence
 from typing import Self, final
 
-from sluicegate.histograms.max_like import Extreme
+from sluicegate.histograms.max_like import WatchedExtreme
 
 @final
 class MaxRule:
-    def __new__(cls, extremes: Sequence[Extreme], block: int, confidence: float, paper: bool) -> Self: ...
+    def __new__(cls, extremes: Sequence[WatchedExtreme], block: int, confidence: float, paper: bool) -> Self: ...
     @property
-    def extremes(self) -> tuple[Extreme, ...]: ...
+    def extremes(self) -> tuple[WatchedExtreme, ...]: ...
     @property
     def ranges(self) -> list[tuple[float, float]]: ...
     @property

@@ -1,16 +1,16 @@
 # cython: language_level=3
-"""Whether a reading may become the window's extreme (A2MTA, II-B), compiled; the readable twin is sluicegate.reference.max_like."""
+"""Whether a reading may become the window's extreme (A2MTA, II-B); the twin: reference.histograms.max_like."""
 cimport cython
 from cpython.array cimport array
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memmove
+from libc.string cimport memcpy, memmove
 
 import struct
 
 from sluicegate.histograms._statistics cimport Gev, c_fit_gev, c_paper_range, c_recommended_range
-from sluicegate.histograms.max_like import Extreme
+from sluicegate.histograms.max_like import WatchedExtreme
 
 cdef int _LEAST_MAXIMA = 5
 cdef int64_t _LEAST_AUTOMATIC = 64
@@ -18,7 +18,7 @@ cdef int64_t _LEAST_AUTOMATIC = 64
 
 @cython.final
 cdef class MaxRule:
-    """The last block maxima of each extreme, the range of candidates they give, and the open bucket's greatest value."""
+    """Each extreme's last block maxima, the range of candidates they give, and the open bucket's greatest value."""
 
     def __cinit__(self, extremes, int64_t block, double confidence, bint paper):
         cdef int j
@@ -36,9 +36,6 @@ cdef class MaxRule:
     def __dealloc__(self):
         free(self.peaks)
 
-    cdef bint c_joins(self, const double* values) noexcept nogil:
-        return peaks_join(self.peaks, self.m, self.paper, values)
-
     cdef void c_took(self, const double* values, bint joined, int64_t count) noexcept nogil:
         peaks_took(self.peaks, self.m, values, joined)
         self.n += 1
@@ -52,11 +49,9 @@ cdef class MaxRule:
         for j in range(self.m):
             p = &self.peaks[j]
             if p.held == MAXIMA:
-                out_of_rank(p, p.maxima[0])
                 memmove(p.maxima, p.maxima + 1, (MAXIMA - 1) * sizeof(double))
                 p.held -= 1
             p.maxima[p.held] = p.height
-            into_rank(p, p.height)
             p.held += 1
             p.height = -INFINITY
             if p.held >= _LEAST_MAXIMA:
@@ -66,7 +61,10 @@ cdef class MaxRule:
             self.block_size = max(_LEAST_AUTOMATIC, self.longest // MAXIMA)
 
     cdef void refit(self, Peak* p) noexcept nogil:
-        cdef Gev fit = c_fit_gev(p.ranked, p.held)
+        cdef double sorted[MAXIMA]
+        cdef Gev fit
+        memcpy(sorted, p.maxima, p.held * sizeof(double))
+        fit = c_fit_gev(sorted, p.held)
         if self.paper:
             c_paper_range(&fit, self.confidence, &p.low, &p.high)
         else:
@@ -84,7 +82,10 @@ cdef class MaxRule:
     def extremes(self):
         """The extremes that are kept."""
         cdef int j
-        return tuple([Extreme(self.peaks[j].dimension, self.peaks[j].sign, bool(self.peaks[j].strict)) for j in range(self.m)])
+        return tuple([
+            WatchedExtreme(self.peaks[j].dimension, self.peaks[j].sign, bool(self.peaks[j].strict))
+            for j in range(self.m)
+        ])
 
     @property
     def ranges(self):
@@ -95,7 +96,7 @@ cdef class MaxRule:
     def joins(self, values):
         """Whether the reading is no candidate of any extreme, or hides what the open bucket holds."""
         cdef array x = array("d", values)
-        return self.c_joins(x.data.as_doubles)
+        return peaks_join(self.peaks, self.m, self.paper, x.data.as_doubles)
 
     def took(self, values, bint joined, int64_t count):
         """Note a reading and the window's count; a block that ends refits the range."""
@@ -128,30 +129,12 @@ cdef class MaxRule:
             if not 0 <= held <= MAXIMA:
                 raise ValueError(f"{held} block maxima, expected at most {MAXIMA}")
             p.low, p.high, p.opened, p.height = low, high, opened, height
-            p.held = 0
+            p.held = held
             for i in range(held):
                 p.maxima[i] = maxima[i]
-                into_rank(p, maxima[i])
-                p.held += 1
 
     @property
     def size(self):
         """Bytes of a state."""
         return 32 + 280 * self.m
 
-
-cdef void into_rank(Peak* p, double x) noexcept nogil:
-    """Put a maximum, which is not yet counted, where it stands among the others."""
-    cdef int i = p.held
-    while i > 0 and p.ranked[i - 1] > x:
-        p.ranked[i] = p.ranked[i - 1]
-        i -= 1
-    p.ranked[i] = x
-
-
-cdef void out_of_rank(Peak* p, double x) noexcept nogil:
-    """Take out one that is held."""
-    cdef int i = 0
-    while i < p.held - 1 and p.ranked[i] != x:
-        i += 1
-    memmove(p.ranked + i, p.ranked + i + 1, (p.held - 1 - i) * sizeof(double))

@@ -3,8 +3,8 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from sluicegate.histograms._hop cimport HopRule
-from sluicegate.histograms._max_like cimport MaxRule, peaks_join, peaks_took
-from sluicegate.histograms._sum_like cimport SumRule, sums_join, sums_run, sums_took
+from sluicegate.histograms._max_like cimport MaxRule
+from sluicegate.histograms._sum_like cimport SumRule
 
 
 @cython.final
@@ -28,24 +28,3 @@ cdef class Rules:
     cdef void c_settled(self, int64_t start, int64_t uncertain) noexcept nogil
     cdef void c_coarsened(self) noexcept nogil
 
-
-cdef inline bint run_joins(Rules r, bint hopping, const double* values) noexcept nogil:
-    """As c_joins, for a reading in a block between predicted boundaries (`hopping`), or where Hop does not decide."""
-    if hopping:
-        return True
-    if r.has_sums:
-        return sums_join(r.sums.sums, r.sums.m, r.sums.n, values)
-    return r.has_most and peaks_join(r.most.peaks, r.most.m, r.most.paper, values)
-
-
-cdef inline void run_took(Rules r, const double* values, int64_t ordinal) noexcept nogil:
-    """As c_took, for a reading that joined and where the hop need not know."""
-    if r.has_sums:
-        sums_took(r.sums.sums, r.sums.m, values, True)
-        r.sums.n += 1
-    if r.has_most:
-        peaks_took(r.most.peaks, r.most.m, values, True)
-        r.most.n += 1
-        r.most.longest = max(r.most.longest, ordinal + 1 - r.start)
-        if r.most.n >= r.most.block_size:
-            r.most.end_block()

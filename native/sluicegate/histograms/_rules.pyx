@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""How the histograms of a window decide together, compiled; the readable twin is sluicegate.reference.rules."""
+"""How the histograms of a window decide together; the readable twin is sluicegate.reference.histograms.rules."""
 cimport cython
 from cpython.array cimport array
 from libc.stdint cimport int64_t
@@ -7,8 +7,8 @@ from libc.stdint cimport int64_t
 import struct
 
 from sluicegate.histograms._hop cimport JOIN, OTHER, HopRule
-from sluicegate.histograms._max_like cimport MaxRule
-from sluicegate.histograms._sum_like cimport SumRule
+from sluicegate.histograms._max_like cimport MaxRule, peaks_join
+from sluicegate.histograms._sum_like cimport SumRule, sums_join, sums_took
 
 from sluicegate.constants import HOP_DOUBT as _DOUBT
 
@@ -35,13 +35,14 @@ cdef class Rules:
         if verdict != OTHER:
             return verdict == JOIN
         if self.has_sums:
-            return self.sums.c_joins(values)
-        return self.most.c_joins(values) if self.has_most else False
+            return sums_join(self.sums.sums, self.sums.m, self.sums.n, values)
+        return self.has_most and peaks_join(self.most.peaks, self.most.m, self.most.paper, values)
 
     cdef void c_took(self, const double* values, int64_t ordinal, bint joined) noexcept nogil:
         self.sampling = False
         if self.has_sums:
-            self.sums.c_took(values, joined)
+            sums_took(self.sums.sums, self.sums.m, values, joined)
+            self.sums.n = self.sums.n + 1 if joined else 1
         if self.has_most:
             self.most.c_took(values, joined, ordinal + 1 - self.start)
         if self.has_hop:
@@ -92,7 +93,7 @@ cdef class Rules:
         self.c_took(x.data.as_doubles, ordinal, joined)
 
     def settled(self, int64_t start, int64_t uncertain):
-        """The window now begins at ordinal `start`, or up to `uncertain` readings later where the policy does not tell."""
+        """The window begins at ordinal `start`, or up to `uncertain` readings later where the policy does not tell."""
         self.c_settled(start, uncertain)
 
     def coarsened(self):

@@ -1,4 +1,4 @@
-# The contract of the compiled statistics: no allocation, no GIL, the same bits as sluicegate.reference.statistics.
+# The contract of the compiled statistics: no allocation, no GIL, the bits of reference.histograms.statistics.
 
 
 cdef struct Moments:

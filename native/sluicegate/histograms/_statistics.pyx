@@ -1,7 +1,8 @@
 # cython: language_level=3
-"""Quantiles, prediction intervals and extreme values for the histograms; the readable twin is sluicegate.reference.statistics.
+"""Quantiles, prediction intervals and extreme values for the histograms.
 
-The C functions of the .pxd are what the histograms call: they neither allocate nor need the GIL. The Python functions are for tests.
+The C functions of the .pxd are what the histograms call: they neither allocate nor need the GIL. The Python functions
+are for tests; the readable twin is sluicegate.reference.histograms.statistics.
 """
 from libc.math cimport INFINITY, atan, exp, expm1, fabs, isfinite, log, pow, sqrt
 
@@ -140,7 +141,7 @@ cdef double _gamma(double z) noexcept nogil:
 
 
 cdef void _sort(double* x, int n) noexcept nogil:
-    """Insertion sort: 30 maxima, of which all but one stood in order the last time."""
+    """Insertion sort, of 30 maxima."""
     cdef int i, j
     cdef double held
     for i in range(1, n):

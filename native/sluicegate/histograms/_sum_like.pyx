@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Whether a reading may join without endangering a sum (A2MTA, II-A), compiled; the twin is sluicegate.reference.sum_like."""
+"""Whether a reading may join without endangering a sum (A2MTA, II-A); the twin: reference.histograms.sum_like."""
 cimport cython
 from cpython.array cimport array
 from libc.math cimport INFINITY, fabs
@@ -31,13 +31,6 @@ cdef class SumRule:
 
     def __dealloc__(self):
         free(self.sums)
-
-    cdef bint c_joins(self, const double* values) noexcept nogil:
-        return sums_join(self.sums, self.m, self.n, values)
-
-    cdef void c_took(self, const double* values, bint joined) noexcept nogil:
-        sums_took(self.sums, self.m, values, joined)
-        self.n = self.n + 1 if joined else 1
 
     cdef void c_coarsened(self) noexcept nogil:
         cdef int j
@@ -79,7 +72,8 @@ cdef class SumRule:
         """The sums under control."""
         cdef int j
         return tuple([
-            Control(self.sums[j].dimension, self.sums[j].error, self.sums[j].atol, self.sums[j].mean) for j in range(self.m)
+            Control(self.sums[j].dimension, self.sums[j].error, self.sums[j].atol, self.sums[j].mean)
+            for j in range(self.m)
         ])
 
     @property
@@ -115,12 +109,13 @@ cdef class SumRule:
     def joins(self, values):
         """Whether the open bucket with this reading stays within every limit."""
         cdef array x = array("d", values)
-        return self.c_joins(x.data.as_doubles)
+        return sums_join(self.sums, self.m, self.n, x.data.as_doubles)
 
     def took(self, values, bint joined):
         """Note that a reading joined the open bucket, or opened one."""
         cdef array x = array("d", values)
-        self.c_took(x.data.as_doubles, joined)
+        sums_took(self.sums, self.m, x.data.as_doubles, joined)
+        self.n = self.n + 1 if joined else 1
 
     def coarsened(self):
         """The open bucket was merged with its neighbour: it should close."""

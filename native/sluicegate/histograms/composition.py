@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from sluicegate.errors import ConfigurationError
 from sluicegate.histograms.constrained import Constrained
 from sluicegate.histograms.hop import Hop
-from sluicegate.histograms.max_like import Extreme, MaxLike, extremes
+from sluicegate.histograms.max_like import MaxLike, WatchedExtreme, extremes
 from sluicegate.histograms.sum_like import Control, SumLike, controls
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
@@ -18,10 +18,10 @@ if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
     from sluicegate.histograms._rules import Rules
     from sluicegate.histograms._sum_like import SumRule
 else:
-    from sluicegate.reference.hop import HopRule
-    from sluicegate.reference.max_like import MaxRule
-    from sluicegate.reference.rules import Rules
-    from sluicegate.reference.sum_like import SumRule
+    from sluicegate.reference.histograms.hop import HopRule
+    from sluicegate.reference.histograms.max_like import MaxRule
+    from sluicegate.reference.histograms.rules import Rules
+    from sluicegate.reference.histograms.sum_like import SumRule
 
 Histogram = SumLike | MaxLike | Hop | Constrained
 _NONE_DUE = 1
@@ -38,7 +38,7 @@ class Composition(NamedTuple):
     max_like: MaxLike | None
     hop: Hop | None
     controls: tuple[Control, ...]  # of the sum-like histogram
-    extremes: tuple[Extreme, ...]  # of the max-like histogram
+    extremes: tuple[WatchedExtreme, ...]  # of the max-like histogram
 
     @property
     def name(self) -> str:
@@ -76,7 +76,7 @@ class Composition(NamedTuple):
         return Rules(sums, _max_rule(estimating, self.extremes), hop, refresh)
 
 
-def _max_rule(histogram: MaxLike | None, kept: Sequence[Extreme]) -> MaxRule | None:
+def _max_rule(histogram: MaxLike | None, kept: Sequence[WatchedExtreme]) -> MaxRule | None:
     if histogram is None:
         return None
     return MaxRule(kept, histogram.block or 0, histogram.confidence, histogram.candidates == "paper")

@@ -91,7 +91,7 @@ class MaxLike:
         return f"{name}:{self.tail}" if self.tail else name
 
 
-class Extreme(NamedTuple):
+class WatchedExtreme(NamedTuple):
     """One extreme to keep exact: of sign · value; `strict`: an equal value opens a bucket too: its own time counts."""
 
     dimension: int
@@ -100,7 +100,7 @@ class Extreme(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """One extreme as a staging tail watches it: where a partial keeps it, and the rest as in `Extreme`."""
+    """One extreme as a staging tail watches it: where a partial keeps it, and the rest as in `WatchedExtreme`."""
 
     slot: int
     dimension: int
@@ -108,13 +108,13 @@ class Guard(NamedTuple):
     strict: bool
 
 
-def guards(kept: Sequence[Extreme], layout: Layout) -> list[Guard]:
+def guards(kept: Sequence[WatchedExtreme], layout: Layout) -> list[Guard]:
     """Where a bucket's partial keeps each of the extremes."""
     slots = {1: (Op.HIGH, Op.MAX), -1: (Op.LOW, Op.MIN)}
     return [Guard(max(layout.slot(op, each.dimension) for op in slots[each.sign]), *each) for each in kept]
 
 
-def extremes(kinds: Sequence[tuple[str, str, int]]) -> list[Extreme]:
+def extremes(kinds: Sequence[tuple[str, str, int]]) -> list[WatchedExtreme]:
     """The extremes among aggregates (name, kind, dimension's index), each once.
 
     Raises ConfigurationError where there is none.
@@ -129,4 +129,4 @@ def extremes(kinds: Sequence[tuple[str, str, int]]) -> list[Extreme]:
         raise ConfigurationError(
             f"MaxLike(): no maximum or minimum among the aggregates {names}; use SumLike for sums and means"
         )
-    return [Extreme(*key, strict=value) for key, value in strict.items()]
+    return [WatchedExtreme(*key, strict=value) for key, value in strict.items()]

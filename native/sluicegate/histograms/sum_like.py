@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from sluicegate.bounds.intervals import Bounded
 from sluicegate.errors import ConfigurationError
 from sluicegate.histograms.checks import check_confidence, check_whole
+from sluicegate.records import Bounded
 
 MOST_REFRESH = 2**31
 

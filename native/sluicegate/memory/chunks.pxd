@@ -114,23 +114,8 @@ cdef inline int64_t ring_bytes(const Queue* queue) noexcept nogil:
     return ((1 + (queue.kind == LARGE_KIND)) * (queue.mask + 1)) * <int64_t> sizeof(void*)
 
 
-cdef inline void ask_for_place(const Queue* queue, int64_t index, int64_t chunk) noexcept nogil:
-    """Fetch where it stands where the partial at `index` is, and what `drop` reads of a queue up to there; and the same of a chunk."""
-    cdef int64_t links = queue.mask + 1 if queue.kind == LARGE_KIND else 0
-    prefetch(queue.chunk + ((index >> queue.shift) & queue.mask))
-    prefetch(queue.chunk + links + (((index >> queue.shift) - 1) & queue.mask))
-    prefetch(queue.chunk + (chunk & queue.mask))
-    prefetch(queue.chunk + links + (chunk & queue.mask))
-
-
-cdef inline void ask_for_link(const Queue* queue, int64_t index) noexcept nogil:
-    """Fetch the last chunk wholly before `index`, which `drop` writes."""
-    if queue.begin < index >> queue.shift:
-        prefetch(link_of(queue, (index >> queue.shift) - 1))
-
-
 cdef enum:  # rooms that `lend` keeps
-    ROOM_OF_BLOCK, ROOM_OF_LEVELS, ROOM_OF_LEFTS, ROOM_OF_ROLLING, ROOMS
+    ROOM_OF_BLOCK, ROOM_OF_LEFTS, ROOM_OF_ROLLING, ROOMS
 
 cdef void* lend(int room, size_t size) noexcept nogil  # so many bytes until `put_back`, with whatever is in them; NULL: no memory
 cdef void put_back(int room, void* data) noexcept nogil
@@ -139,10 +124,7 @@ cdef void shape_together(Pool* pool, int width, int least, int shift) noexcept n
 cdef void keep_to_kind(const Pool* pool, Queue* queue, int shift) noexcept nogil  # an empty one there, of chunks of 2^shift
 cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil  # 2^least to 2^shift partials, at most 7 kinds, and large ones or none
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # makes room up to `index`, in an empty queue from there; −1: no memory
-cdef int foresee_queue(Pool* pool, Queue* queue, int64_t n, int64_t* needs) noexcept nogil  # an empty queue can be opened for n partials with what `needs` counts
-cdef int keep_ready(Pool* pool, const int64_t* needs) noexcept nogil  # so many chunks of each kind are there, in use or free; −1: no memory
-cdef void shorten_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil  # what `open_queue` would take of its chunks stays, what they hold does not
-cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil  # one that is empty or shortened, for first … end − 1, at most n of them
+cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil  # an empty one, for first … end − 1, at most n of them; −1: no memory
 cdef void begin_batch(Pool* pool) noexcept nogil  # chunks may come off the shelf
 cdef void end_batch(Pool* pool) noexcept nogil  # those that are free lie there again
 cdef void narrow(Queue* queue) noexcept nogil  # halves a ring at least twice as long as its chunks of the heap need

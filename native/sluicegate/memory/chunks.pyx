@@ -1,7 +1,7 @@
 """Queues of partials in chunks of fixed size; see chunks.pxd.
 
-Here: what chunks a queue has and when it moves to longer ones. Where they come from is chunks_memory.pxi, a queue opened anew
-for many chunks_opening.pxi, what lies between two batches chunks_shelf.pxi.
+Here: what chunks a queue has and when it moves to longer ones. Where they come from is chunks_memory.pxi,
+what lies between two batches chunks_shelf.pxi.
 """
 
 from libc.stdint cimport int64_t
@@ -213,6 +213,31 @@ cdef int64_t held(const Pool* pool) noexcept nogil:
     return pool.held
 
 
-include "chunks_opening.pxi"
+cdef inline int64_t chunks_for(const Pool* pool, int kind, int64_t n) noexcept nogil:
+    """In which n partials find room wherever they begin."""
+    return n if n < 2 else ((n - 2) >> shift_of(pool, kind)) + 2
+
+
+cdef int kind_for(const Pool* pool, const Queue* queue, int64_t n) noexcept nogil:
+    """The shortest chunks of the heap in which n partials may stay, and an eighth more: as many as a block brings before others leave."""
+    cdef int kind = 0
+    if pool.together:
+        return queue.kind
+    while chunks_for(pool, kind, n + (n >> 3)) > most_of(pool, kind) and pool.least + kind < pool.shift:
+        kind = next_kind(pool, queue, kind)
+    return kind
+
+
+cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil:
+    if queue.begin == queue.end:
+        begin_with(pool, queue, kind_for(pool, queue, n), first)
+    while queue.end <= (end - 1) >> queue.shift:
+        if queue.begin < queue.end and queue.end - queue.begin < queue.most and pool.of[queue.kind].free != NULL:
+            append_free(pool, queue)
+        elif append(pool, queue) < 0:
+            return -1
+    return 0
+
+
 include "chunks_shelf.pxi"
 include "chunks_memory.pxi"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sluicegate.monoids.compiled import compiled
 from sluicegate.monoids.fixed import bloom_filter, distinct_count, frequency, histogram, longest_run, rate, top_k
-from sluicegate.monoids.monoid import KINDS, OBJECTS, PLAIN_KINDS, Monoid
+from sluicegate.monoids.monoid import KINDS, OBJECTS, PLAIN_KINDS, ROUNDED, Monoid
 from sluicegate.monoids.objects import collect, custom, quantiles
 from sluicegate.monoids.simple import (
     argmax,
@@ -28,6 +28,7 @@ __all__ = [
     "KINDS",
     "OBJECTS",
     "PLAIN_KINDS",
+    "ROUNDED",
     "Monoid",
     "argmax",
     "argmin",

@@ -11,10 +11,11 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 from sluicegate.errors import ConfigurationError
-from sluicegate.monoids.monoid import COLUMNLESS, COMPOSITE, KINDS, OBJECTS, Monoid
+from sluicegate.monoids.monoid import COLUMNLESS, COMPOSITE, KINDS, OBJECTS, OWN, Monoid
 
 MAX_DIMENSIONS = 64
 MAX_AGGREGATES = 256
@@ -220,12 +221,34 @@ def lay_out(
 
     `header`: keep count, times, first ordinal and order (a callable policy reads them); `times`: keep the greatest
     time (a time policy does); `bucketed`: leaves are buckets; `read`: what the policy reads besides, of which
-    dimension. Raises ConfigurationError for an unknown aggregate or mixed dimensions.
+    dimension. Windows of one kind share their layout. Raises ConfigurationError for an unknown aggregate or mixed
+    dimensions.
     """
     named = _named(aggregates)
     _check(named)
     if bucketed:
         _check_buckets(named)
+    asked = tuple(named.items()), header, times, bucketed, samples, tuple(read)
+    if any(monoid.kind in OWN for monoid in named.values()):
+        return _laid_out(*asked)
+    return _shared(tuple(monoid.identity for monoid in named.values()), *asked)
+
+
+@lru_cache(maxsize=64)
+def _shared(identities: tuple[str, ...], *asked: Any) -> Layout:
+    """`identities` tells apart options that are equal and not the same, as 1 and 1.0."""
+    return _laid_out(*asked)
+
+
+def _laid_out(
+    pairs: tuple[tuple[str, Monoid], ...],
+    header: bool,
+    times: bool,
+    bucketed: bool,
+    samples: int,
+    read: tuple[tuple[Op, str | None], ...],
+) -> Layout:
+    named = dict(pairs)
     dimensions = _dimensions(named, [dimension for _, dimension in read])
     wanted = _wanted(named, dimensions, bucketed)
     wanted += [(op, dimensions.index(dimension), ()) for op, dimension in read]
@@ -284,7 +307,7 @@ def _check(named: Mapping[str, Monoid]) -> None:
             raise ConfigurationError(
                 f"aggregates[{name!r}]: {monoid!r} is not an aggregate; use sg.mean(), sg.max(), …"
             )
-        several = isinstance(monoid.dimension, tuple) and monoid.kind not in ("compiled", "custom")
+        several = isinstance(monoid.dimension, tuple) and monoid.kind not in OWN
         if several or not all(isinstance(each, str | None) for each in monoid.reads):
             raise ConfigurationError(
                 f"aggregates[{name!r}]: dimension {monoid.dimension!r}, expected its name, or None for a stream of "

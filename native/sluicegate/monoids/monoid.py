@@ -19,8 +19,12 @@ COMPOSITE = ("longest_run", "histogram", "bloom_filter", "top_k", "distinct_coun
 """Kinds of fixed width whose result is more than one number."""
 OBJECTS = ("collect", "quantiles", "custom")
 """Kinds whose partials are Python objects: their windows run on the readable engines (`reference.object_core`)."""
+OWN = ("compiled", "custom")
+"""Kinds of the user's own code, which is kept for no longer than a window that needs it."""
 COLUMNLESS = ("histogram", "bloom_filter", "top_k", "collect", "quantiles")
 """Kinds that `insert_many` has no column for: their result is no number."""
+ROUNDED = ("sum", "mean", "variance", "std", "geometric_mean", "range")
+"""Kinds whose result rounding makes uncertain, even where every reading is known."""
 DIMENSIONLESS = ("count", "frequency")
 """Kinds that read no value."""
 

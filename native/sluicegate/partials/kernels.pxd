@@ -117,7 +117,7 @@ cdef inline void combine_by(Op op, const Program* p, Slot* out, const Slot* a, c
 
 
 cdef inline void keep_by(Op op, const Program* p, Slot* out, const Slot* a) noexcept nogil:
-    """As copy_by, of a sum that the next reading takes number by number: no number waits for another that a store has beside it."""
+    """As copy_by, of a sum that the next reading takes number by number: none waits for a store of two at once."""
     if Op is Merge:
         out[0].f = a[0].f
         apart(out)

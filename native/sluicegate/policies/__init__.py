@@ -13,6 +13,7 @@ from sluicegate.errors import ConfigurationError
 from sluicegate.policies.checks import MAX_COUNT
 from sluicegate.policies.custom import Compiled, Custom, compiled, custom
 from sluicegate.policies.lengths import MAX_SPAN, Count, Time, count, time
+from sluicegate.policies.punctuation import Punctuation, punctuation
 from sluicegate.policies.rules import (
     Delta,
     NewerThanLongestRun,
@@ -38,6 +39,7 @@ __all__ = [
     "NewerThanLongestRun",
     "NewerThanMaximum",
     "Policy",
+    "Punctuation",
     "Ruled",
     "Time",
     "Total",
@@ -48,6 +50,7 @@ __all__ = [
     "delta",
     "newer_than_longest_run",
     "newer_than_maximum",
+    "punctuation",
     "time",
     "total",
 ]
@@ -61,6 +64,8 @@ def as_policy(policy: Any) -> Policy:
         return time(policy.span, hop=policy.hop, up_to=policy.up_to)
     if isinstance(policy, Custom | Ruled):
         return policy
+    if isinstance(policy, Punctuation):
+        raise ConfigurationError("policy: punctuation ends a tumbling window of sg.WindowSpec; sg.Window only slides")
     if callable(policy):
         return custom(
             policy,

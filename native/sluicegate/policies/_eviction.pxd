@@ -38,7 +38,7 @@ ctypedef struct Condition:
 
 
 cdef inline bint over(const Condition* e, const Slot* total, const Slot* old, int64_t leaves) noexcept nogil:
-    """Whether all of a prefix of no negative values surely leaves: what is behind it exceeds the limit, rounding included.
+    """Whether all of a prefix of no negative values surely leaves: what follows exceeds the limit, rounding included.
 
     Any order of adding n such values is within n·2⁻⁵³ of their sum; there are three such sums, and a difference.
     """
@@ -49,7 +49,7 @@ cdef inline bint over(const Condition* e, const Slot* total, const Slot* old, in
 cdef inline int leaves_by_rule(
     Condition* e, const Slot* total, const Slot* old, int64_t head, int64_t leaves
 ) noexcept nogil:
-    """1: the prefix leaves; 0: it stays; −1: the compiled rule failed. The window holds `leaves` from index `head` on."""
+    """1: the prefix leaves; 0: it stays; −1: the rule failed. The window holds `leaves` from index `head` on."""
     cdef int answer
     if e.kind == DELTA:
         return e.reference - old[e.other].f > e.limit or old[e.slot].f - e.reference > e.limit

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from sluicegate.errors import ConfigurationError
 from sluicegate.monoids.layout import HEADER, Layout
-from sluicegate.policies.eviction import COMPILED, Eviction
+from sluicegate.policies.eviction import COMPILED, EvictionRule
 from sluicegate.policies.rules import Read
 
 
@@ -65,9 +65,9 @@ class Compiled:
         """What a stored window is checked against: an address does not outlive its process."""
         return f"compiled:{self.label}"
 
-    def eviction(self, layout: Layout) -> Eviction:
+    def eviction(self, layout: Layout) -> EvictionRule:
         """The rule for partials of this layout."""
-        eviction = Eviction(COMPILED, self.name, self.monotone)
+        eviction = EvictionRule(COMPILED, self.name, self.monotone)
         return eviction._replace(address=self.address, context=self.context, until=self.until)
 
 

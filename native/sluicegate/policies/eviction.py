@@ -7,7 +7,7 @@ from typing import NamedTuple
 DELTA, TOTAL, MAXIMUM, LONGEST_RUN, COMPILED = range(1, 6)  # 0: the core enforces no such rule
 
 
-class Eviction(NamedTuple):
+class EvictionRule(NamedTuple):
     """Numbers and places only; see policies/_eviction.pxd for what each kind makes of them."""
 
     kind: int

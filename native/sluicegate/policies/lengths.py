@@ -46,9 +46,9 @@ class Count(_Oldest):
 
 @dataclass(frozen=True, slots=True)
 class Time(_Oldest):
-    """Keep the readings with time > newest − `span` (µs), as a FIFO; newest is the greatest time seen.
+    """Keep the readings with time > now − `span` (µs), in whatever order they come; now is the greatest time seen.
 
-    With `hop` (µs), newest counts as the last multiple of it: the window moves on by a hop at once. `up_to` as for a
+    With `hop` (µs), now counts as the last multiple of it: the window moves on by a hop at once. `up_to` as for a
     count.
     """
 

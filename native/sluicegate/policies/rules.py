@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from sluicegate.monoids.layout import Layout, Op
 from sluicegate.policies.checks import check_count, check_dimension, check_number
-from sluicegate.policies.eviction import DELTA, LONGEST_RUN, MAXIMUM, TOTAL, Eviction
+from sluicegate.policies.eviction import DELTA, LONGEST_RUN, MAXIMUM, TOTAL, EvictionRule
 
 Read = tuple[Op, str | None]
 
@@ -56,11 +56,11 @@ class Delta:
         """What a partial must keep for it."""
         return ((Op.MIN, self.dimension), (Op.MAX, self.dimension))
 
-    def eviction(self, layout: Layout) -> Eviction:
+    def eviction(self, layout: Layout) -> EvictionRule:
         """The rule for partials of this layout."""
         d = layout.dimensions.index(self.dimension)
         slots = layout.slot(Op.MIN, d), layout.slot(Op.MAX, d)
-        return Eviction(DELTA, self.name, True, *slots, d, float(self.width), growing=self.growing)
+        return EvictionRule(DELTA, self.name, True, *slots, d, float(self.width), growing=self.growing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,93 +93,76 @@ class Total:
         """What a partial must keep for it."""
         return ((Op.SUM, self.dimension), (Op.MIN, self.dimension))
 
-    def eviction(self, layout: Layout) -> Eviction:
+    def eviction(self, layout: Layout) -> EvictionRule:
         """The rule for partials of this layout."""
         d = layout.dimensions.index(self.dimension)
         slots = layout.slot(Op.SUM, d), layout.slot(Op.MIN, d)
-        return Eviction(TOTAL, self.name, False, *slots, d, float(self.limit))
+        return EvictionRule(TOTAL, self.name, False, *slots, d, float(self.limit))
 
 
 @dataclass(frozen=True, slots=True)
-class NewerThanMaximum:
+class _NewerThan:
+    """Evict what precedes a place in the window, and, with `limit`, all but the newest so many readings."""
+
+    dimension: str | None = None
+    limit: int | None = None
+    monotone: ClassVar[bool] = True
+    hops: ClassVar[bool] = True
+    exact_only: ClassVar[str]
+    kind: ClassVar[int]
+    op: ClassVar[Op]
+    label: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Raise ConfigurationError for a limit below 1."""
+        call = self.label.replace("-", "_")
+        check_dimension(call, self.dimension)
+        if self.limit is not None:
+            check_count(f"{call}.limit", self.limit)
+
+    @property
+    def remaining(self) -> bool:
+        """Whether it depends only on what remains; a limit may evict the place."""
+        return self.limit is None
+
+    @property
+    def name(self) -> str:
+        """What a stored window is checked against."""
+        return f"{self.label}:{self.dimension}:{self.limit or 0}"
+
+    @property
+    def reads(self) -> Sequence[Read]:
+        """What a partial must keep for it."""
+        return ((self.op, self.dimension),)
+
+    def eviction(self, layout: Layout) -> EvictionRule:
+        """The rule for partials of this layout."""
+        d = layout.dimensions.index(self.dimension)
+        return EvictionRule(self.kind, self.name, True, layout.slot(self.op, d), 0, d, most=self.limit or 0)
+
+
+class NewerThanMaximum(_NewerThan):
     """Evict what precedes the first occurrence of the window's maximum, and, with `limit`, all but the newest so many.
 
     Monotone. Without a limit it depends only on what remains.
     """
 
-    dimension: str | None = None
-    limit: int | None = None
-    monotone: ClassVar[bool] = True
-    hops: ClassVar[bool] = True
+    __slots__ = ()
     exact_only: ClassVar[str] = (
         "the limit may cut a bucket before or after its maximum; use count(n, up_to='max') or time(span, up_to='max')"
     )
-
-    def __post_init__(self) -> None:
-        """Raise ConfigurationError for a limit below 1."""
-        check_dimension("newer_than_maximum", self.dimension)
-        if self.limit is not None:
-            check_count("newer_than_maximum.limit", self.limit)
-
-    @property
-    def remaining(self) -> bool:
-        """Whether it depends only on what remains; a limit may evict the maximum."""
-        return self.limit is None
-
-    @property
-    def name(self) -> str:
-        """What a stored window is checked against."""
-        return f"newer-than-maximum:{self.dimension}:{self.limit or 0}"
-
-    @property
-    def reads(self) -> Sequence[Read]:
-        """What a partial must keep for it."""
-        return ((Op.MAX, self.dimension),)
-
-    def eviction(self, layout: Layout) -> Eviction:
-        """The rule for partials of this layout."""
-        d = layout.dimensions.index(self.dimension)
-        return Eviction(MAXIMUM, self.name, True, layout.slot(Op.MAX, d), 0, d, most=self.limit or 0)
+    kind, op, label = MAXIMUM, Op.MAX, "newer-than-maximum"
 
 
-@dataclass(frozen=True, slots=True)
-class NewerThanLongestRun:
+class NewerThanLongestRun(_NewerThan):
     """Evict what precedes the first of the longest strictly increasing runs; with `limit`, keep the newest so many.
 
     Monotone. Without a limit it depends only on what remains.
     """
 
-    dimension: str | None = None
-    limit: int | None = None
-    monotone: ClassVar[bool] = True
-    hops: ClassVar[bool] = True
+    __slots__ = ()
     exact_only: ClassVar[str] = "a run may begin anywhere inside a bucket"
-
-    def __post_init__(self) -> None:
-        """Raise ConfigurationError for a limit below 1."""
-        check_dimension("newer_than_longest_run", self.dimension)
-        if self.limit is not None:
-            check_count("newer_than_longest_run.limit", self.limit)
-
-    @property
-    def remaining(self) -> bool:
-        """Whether it depends only on what remains; a limit may cut the run."""
-        return self.limit is None
-
-    @property
-    def name(self) -> str:
-        """What a stored window is checked against."""
-        return f"newer-than-longest-run:{self.dimension}:{self.limit or 0}"
-
-    @property
-    def reads(self) -> Sequence[Read]:
-        """What a partial must keep for it."""
-        return ((Op.RUN, self.dimension),)
-
-    def eviction(self, layout: Layout) -> Eviction:
-        """The rule for partials of this layout."""
-        d = layout.dimensions.index(self.dimension)
-        return Eviction(LONGEST_RUN, self.name, True, layout.slot(Op.RUN, d), 0, d, most=self.limit or 0)
+    kind, op, label = LONGEST_RUN, Op.RUN, "newer-than-longest-run"
 
 
 def delta(dimension: str | None, width: float, *, growing: bool = False) -> Delta:

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.core.bucketing: which reading joins the newest bucket and which opens one."""
+"""The readable twin of sluicegate.joining.placing: which reading joins the newest bucket and which opens one."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from sluicegate.constants import FINER
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_LAST, Op
+from sluicegate.reference.histograms.rules import Rules
+from sluicegate.reference.histograms.statistics import Moments
 from sluicegate.reference.program import Partial
-from sluicegate.reference.rules import Rules
 from sluicegate.reference.staging import Staging
-from sluicegate.reference.statistics import Moments
 
 
 class Bucketing(Staging):

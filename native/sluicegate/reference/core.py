@@ -8,18 +8,21 @@ caller.
 
 from __future__ import annotations
 
+import struct
 from array import array
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from sluicegate import catalogue
-from sluicegate.constants import BY_TIME, CUSTOM, NEVER
-from sluicegate.errors import BusyError, InvariantError
+from sluicegate.bounds import intervals
+from sluicegate.constants import BY_TIME, CUSTOM, NEVER, SORTED
+from sluicegate.errors import BusyError, InvariantError, SnapshotError
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_LAST, Layout, Op
 from sluicegate.monoids.results import as_number
-from sluicegate.policies.eviction import Eviction
-from sluicegate.records import Cut, Saved, kept_slots
+from sluicegate.policies.eviction import EvictionRule
+from sluicegate.records import Bounded, Cut, Edge, Saved, kept_slots
 from sluicegate.reference import estimate
 from sluicegate.reference.bucketing import Bucketing
 from sluicegate.reference.checks import even_step as even_step
@@ -28,16 +31,19 @@ from sluicegate.reference.checks import first_not_positive as first_not_positive
 from sluicegate.reference.checks import first_refused as first_refused
 from sluicegate.reference.checks import new_column as new_column
 from sluicegate.reference.checks import withhold as withhold
-from sluicegate.reference.engine import Engine
+from sluicegate.reference.engines.engine import Engine
+from sluicegate.reference.engines.factory import make_for
+from sluicegate.reference.engines.fiba import Fiba
+from sluicegate.reference.engines.paged import Paged
+from sluicegate.reference.engines.pairs import LeafState, Pairs
+from sluicegate.reference.engines.staged import Staged
 from sluicegate.reference.estimate import Value
 from sluicegate.reference.eviction import Rule
-from sluicegate.reference.factory import make_for
-from sluicegate.reference.paged import Paged
-from sluicegate.reference.pairs import Pairs, State
+from sluicegate.reference.histograms.rules import Rules
+from sluicegate.reference.late import Late, LateView
 from sluicegate.reference.program import Partial, combiner, deductor, lift
-from sluicegate.reference.rules import Rules
-from sluicegate.reference.staged import Staged
 
+_TOO_LATE = struct.Struct("=q")
 FAR_CENTER = 2.0**32  # an exact window's first reading from here on is no center: moments around it would lose theirs
 
 
@@ -62,7 +68,7 @@ class Core(Bucketing):
         rules: Rules | None = None,
         hop: int = 1,
         up_to: int = 0,
-        eviction: Eviction | None = None,
+        eviction: EvictionRule | None = None,
         merging: Sequence[Term] | None = None,
         staging: tuple[int, Sequence[Guard]] | None = None,
     ) -> None:
@@ -79,6 +85,9 @@ class Core(Bucketing):
             self._staged = Staged(self._combine, *staging, most, merging or ())
             self._pairs = self._staged.stored
         self._engine: Engine = self._staged or self._pairs or self._make(engine)
+        self._sorted = self._engine if isinstance(self._engine, Fiba) and policy == BY_TIME else None
+        self._late_since, self.late = 2**63 - 1, 0
+        self._late = Late(layout, self._combine) if layout.bucketed and policy == BY_TIME else None
         self._newest_slot = T_LAST if layout.header else layout.slot(Op.T_LAST)
         self._timed = policy == BY_TIME and not layout.header  # an exact window by time
         self.centers: tuple[float, ...] | None = None if centers is None else tuple(centers)
@@ -107,6 +116,12 @@ class Core(Bucketing):
             raise BusyError("window: busy with an eviction; a policy may not insert into its own window")
         if self._eviction is not None and self._eviction.growing:
             self._refuse_fall([values])
+        if self._timed or self._late is not None:
+            if time < self.newest and not self._belongs(time):
+                return
+            if self._late is not None and self.head < self.tail and time < self._engine.leaf(self.tail - 1)[T_LAST]:
+                self._late.add(self._lift(values, time), time, self._time_cutoff)
+                return
         if self.centers is None:
             self.centers = self._centers_of(values)
         if self._rules is not None and self._rules.due(self.accepted):
@@ -114,7 +129,11 @@ class Core(Bucketing):
         reading = self._lift(values, time)
         if self._rules is not None and self._rules.sampling:
             self._carry(self._rules, reading)
-        self._place(values, reading, time)
+        if self._timed and (self._sorted is not None or time < self.newest):
+            self._insert_late(time, reading)
+            self.created += 1
+        else:
+            self._place(values, reading, time)
         self.accepted += 1
         self.newest = max(self.newest, time)
         if self._policy != CUSTOM:
@@ -149,6 +168,8 @@ class Core(Bucketing):
         dimensions = len(self._layout.dimensions)
         rows = [[values[k] for k in range(i * dimensions, (i + 1) * dimensions)] for i in range(count)]
         self._refuse_fall(rows)
+        if times is not None:
+            self.refuse_late(times)
         for i, row in enumerate(rows):
             self.insert(row, times[i] if times is not None else self.accepted)
             if out is not None:
@@ -163,9 +184,54 @@ class Core(Bucketing):
         total = engine.total()
         if not self._bucketed or total is None:
             return estimate.exact_results(self._layout, total, engine.tail - engine.head)
-        leaf = engine.leaf(engine.head)
-        where = self.cut(leaf)
-        return estimate.results(self._layout, total, engine.rest(), leaf, where, self.centers or (), self.limit)
+        return self._estimates(self._view(total))
+
+    def _view(self, total: Partial) -> LateView:
+        """What the answers see of a window of buckets."""
+        leaf = self._engine.leaf(self._engine.head)
+        cutoff = self._time_cutoff if self._policy == BY_TIME else None
+        view = LateView(total, self._engine.rest(), leaf, self.cut(leaf), cutoff)
+        if self._late is not None:
+            self._late.evict(self._time_cutoff)
+            self._add_late(view)
+        return view
+
+    def _add_late(self, view: LateView) -> None:
+        if self._late is not None:
+            self._late.centers = self.centers or ()
+            self._late.add_to(view)
+
+    def _estimates(self, view: LateView) -> list[Value]:
+        layout, centers = self._layout, self.centers or ()
+        return estimate.results(layout, view.total, view.rest, view.leaf, view.where, centers, self.limit)
+
+    def bounded(self) -> list[Bounded] | None:
+        """Each aggregate's result with its certain interval; None of a window that is empty or has no buckets."""
+        engine = self._engine
+        total = engine.total() if self._bucketed else None
+        if total is None:
+            return None
+        return self._bounded(self._view(total))
+
+    def answers_over(
+        self, oldest: bytes, newer: bytes, policy: int, cutoff: int, evicted: int, bounds: bool
+    ) -> list[Any]:
+        """Each aggregate's result, with `bounds` its interval, of a shorter window over the same buckets.
+
+        `oldest`: the bucket that it begins in; `newer`: those after it as one partial, empty where there is none.
+        """
+        leaf, rest = self._unpack(oldest), self._unpack(newer) if newer else None
+        total = leaf if rest is None else self._combine(leaf, rest)
+        where = estimate.cut(self._layout, leaf, Edge(policy, cutoff, evicted))
+        view = LateView(total, rest, leaf, where, cutoff if policy == BY_TIME else None)
+        self._add_late(view)
+        return self._bounded(view) if bounds else self._estimates(view)
+
+    def _bounded(self, view: LateView) -> list[Bounded]:
+        inside = None if view.rest is None else tuple(view.rest)
+        centers, total, leaf = tuple(self.centers or ()), tuple(view.total), tuple(view.leaf)
+        seen = intervals.View(self._layout, total, inside, leaf, view.where, view.cutoff, centers, view.late)
+        return intervals.bounded(seen, self._estimates(view))
 
     def total(self) -> bytes:
         """The partial of all leaves, empty for an empty window."""
@@ -210,6 +276,19 @@ class Core(Bucketing):
         """Bytes of the partials held, about twice the leaves'."""
         return 16 * self._layout.width * (self._engine.tail - self._engine.head)
 
+    @property
+    def joined_late(self) -> int:
+        """Late readings that a window of buckets took beside those in order, which `accepted` does not count."""
+        return 0 if self._late is None else self._late.joined
+
+    @property
+    def held_late(self) -> int:
+        """How many of them it still holds."""
+        if self._late is None:
+            return 0
+        self._late.evict(self._time_cutoff)
+        return self._late.readings
+
     # storage
 
     @property
@@ -230,8 +309,17 @@ class Core(Bucketing):
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail, self.mark, self.level,
             tuple(self.heads), self.centers or (), self._pack(pair[0]), self._pack(pair[1]), newest,
-            self._state(), self.limit, self.held,
+            self._state(), self.limit, self.held, self._late_state(),
         )  # fmt: skip
+
+    def _late_state(self) -> bytes:
+        """How many came too late, and the late buckets; of an exact window whether its leaves have moved."""
+        if self._late is not None:
+            self._late.evict(self._time_cutoff)  # else it would depend on who asked last
+            held = self._late.save(self._pack)
+        else:
+            held = SORTED if self._sorted is not None and not self._facts.any_order else b""
+        return _TOO_LATE.pack(self.late) + held if self.late or held else b""
 
     def _state(self) -> bytes:
         """What the histograms keep; merged pairs first, which `rebuilding.chain` reads."""
@@ -244,7 +332,7 @@ class Core(Bucketing):
             if pairs is not None and (state := pairs.take_state(index)):
                 leaf = pairs.leaf(index)
                 first, count = int(leaf[O_FIRST]), int(leaf[COUNT])
-                found.append((first, first + count, self._pack(leaf), state == State.TOOK))
+                found.append((first, first + count, self._pack(leaf), state == LeafState.TOOK))
         return found
 
     def load(self, saved: Saved, leaves: Sequence[bytes]) -> None:
@@ -252,6 +340,12 @@ class Core(Bucketing):
         self.accepted, self.newest, self.edge, self.created = saved[:4]
         self.mark, self.level, self.heads = saved.mark, saved.level, list(saved.heads)
         self.centers, self.limit, self.held = saved.centers or None, saved.limit, saved.held
+        if saved.late and len(saved.late) < _TOO_LATE.size:
+            raise SnapshotError(f"window state: {len(saved.late)} bytes of late readings, expected 8 at least")
+        self.late = _TOO_LATE.unpack_from(saved.late)[0] if saved.late else 0
+        held_late = saved.late[_TOO_LATE.size :]
+        if self._late is not None:
+            self._late.load(held_late, self._unpack)
         rules = saved.rules
         if self._staged is not None:
             self._staged.load_state(rules[: self._staged.size], len(leaves))
@@ -263,7 +357,14 @@ class Core(Bucketing):
             self._rules.load(rules)
         unpacked = [self._unpack(leaf) for leaf in leaves]
         pair = (self._unpack(side) if side else None for side in (saved.left, saved.right))
-        self._engine.load(saved.head, unpacked, *pair)
+        times = [leaf[self._newest_slot] for leaf in unpacked] if self._timed else []
+        if self._timed and (
+            self._sorted is not None or held_late or times != sorted(times)
+        ):  # older ones hold late readings in order of arrival
+            self._engine.load(saved.head, [], None, None)
+            self._sort(unpacked)
+        else:
+            self._engine.load(saved.head, unpacked, *pair)
 
     def verify(self) -> None:
         """Raise InvariantError where the window contradicts itself."""

@@ -19,8 +19,8 @@ from sluicegate.partials.logarithms import log_of
 from sluicegate.records import Cut, Edge
 from sluicegate.reference import wide
 from sluicegate.reference.exponential import exponential
+from sluicegate.reference.histograms.statistics import Moments, merge
 from sluicegate.reference.program import Partial, Slot
-from sluicegate.reference.statistics import Moments, merge
 
 LITTLE = 0.0078125  # of a bucket's even share of the window's spread: not in doubt
 SEEN = 3.0  # times what is in doubt: a slope is no deeper, else noise or the rest of the window hides most of it

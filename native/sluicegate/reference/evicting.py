@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.core.eviction and .ruling: what a policy, or the user's rule, lets go."""
+"""The readable twin of sluicegate.core.eviction: what a policy, or the user's rule, lets go."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Evicting(State):
             while self._end_of_oldest() <= cutoff:
                 self._engine.pop()
         elif self._timed:
-            self._pop_to(self._first_after(cutoff))
+            self._evict_by_time(cutoff)
         else:
             self._evict(lambda old: old[self._newest_slot] <= cutoff, True)
         if self._up_to:
@@ -41,6 +41,12 @@ class Evicting(State):
             self._note_edge()
             self._settle()
 
+    def _evict_by_time(self, cutoff: int) -> None:
+        if self._sorted is not None:
+            self._sorted.evict_through(cutoff)
+        else:
+            self._pop_to(self._first_after(cutoff))
+
     def _pop_to(self, head: int) -> None:
         """Evict all before `head` of an exact window, at once where it is much."""
         self._engine.pop_to(head)
@@ -54,7 +60,7 @@ class Evicting(State):
             oldest, rest = engine.leaf(engine.head), engine.rest()
             if rest is None or sign * rest[slot] < sign * oldest[slot]:
                 return
-            if self._policy == BY_TIME:
+            if self._policy == BY_TIME and self._sorted is None:
                 self.held = max(self.held, int(oldest[self._newest_slot]))
             engine.pop()
 

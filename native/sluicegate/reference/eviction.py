@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from sluicegate.errors import InputError, PolicyError
-from sluicegate.policies.eviction import COMPILED, DELTA, LONGEST_RUN, MAXIMUM, TOTAL, Eviction
-from sluicegate.reference.engine import Engine
+from sluicegate.policies.eviction import COMPILED, DELTA, LONGEST_RUN, MAXIMUM, TOTAL, EvictionRule
+from sluicegate.reference.engines.engine import Engine
 from sluicegate.reference.program import Partial
 from sluicegate.reference.wide import OFFSET
 
@@ -16,9 +16,9 @@ Bulk = Callable[[Callable[[Partial], bool], bool], None]  # a core's: single evi
 
 
 class Rule:
-    """Evicts an engine's oldest leaves as an `Eviction` says; a compiled rule is asked after each reading."""
+    """Evicts an engine's oldest leaves as an `EvictionRule` says; a compiled rule is asked after each reading."""
 
-    def __init__(self, eviction: Eviction, engine: Engine, pack: Pack, bulk: Bulk) -> None:
+    def __init__(self, eviction: EvictionRule, engine: Engine, pack: Pack, bulk: Bulk) -> None:
         """`pack`: a partial as a compiled rule reads it."""
         self._eviction, self._engine, self._pack, self._bulk = eviction, engine, pack, bulk
         self._function: Any = _function(eviction.address) if eviction.kind == COMPILED else None

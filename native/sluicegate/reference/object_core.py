@@ -100,6 +100,14 @@ class ObjectCore(core.Core):
         super()._place(values, reading, time)
         self._leaves[self._engine.tail - 1] = reading
 
+    def _insert_late(self, time: int, reading: Partial) -> None:
+        super()._insert_late(time, reading)
+        engine = self._engine
+        if self._sorted is None:
+            self._leaves[engine.tail - 1] = reading
+        else:
+            self._leaves = {index: engine.leaf(index) for index in range(engine.head, engine.tail)}
+
     def _forget(self) -> None:
         """Let go of the leaves that have left; they are the oldest."""
         head = self._engine.head
@@ -212,9 +220,13 @@ class ObjectCore(core.Core):
     def _rebuild(self) -> None:
         """Combine the leaves anew: what failed may work by now."""
         self._forget()
-        fresh = self._make(self._engine_name)
-        fresh.load(self._engine.head, list(self._leaves.values()), None, None)
-        self._engine = fresh
+        leaves = list(self._leaves.values())
+        if self._sorted is not None:
+            self._sort(leaves)
+        else:
+            fresh = self._make(self._engine_name)
+            fresh.load(self._engine.head, leaves, None, None)
+            self._engine = fresh
         self._point_rule()
 
     def _point_rule(self) -> None:

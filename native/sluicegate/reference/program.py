@@ -13,7 +13,7 @@ from math import inf, log
 from sluicegate.monoids.layout import ORDERED, T_FIRST, T_LAST, WIDE, Component, Layout, Op
 from sluicegate.partials.logarithms import log_of
 from sluicegate.reference import wide
-from sluicegate.reference.statistics import Moments, merge
+from sluicegate.reference.histograms.statistics import Moments, merge
 
 Slot = float | int
 Partial = list[Slot]

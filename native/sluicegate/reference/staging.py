@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.core.staging: how room is made among buckets, and the tail that decides late."""
+"""The readable twin of sluicegate.joining.staging and .room: how room is made, and the tail that decides late."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from sluicegate.constants import BY_COUNT, KEPT_LEVELS
 from sluicegate.errors import BusyError
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST
-from sluicegate.reference.evicting import Evicting
+from sluicegate.reference.engines.staged import Staged, Verdict
+from sluicegate.reference.event_time import EventTime
 from sluicegate.reference.program import Partial
-from sluicegate.reference.staged import Staged, Verdict
 
 
-class Staging(Evicting):
+class Staging(EventTime):
     """A window that makes room among its buckets."""
 
     def limit_to(self, limit: int) -> None:

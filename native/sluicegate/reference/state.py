@@ -7,16 +7,18 @@ from collections.abc import Callable
 from sluicegate import catalogue
 from sluicegate.constants import BY_COUNT, BY_TIME
 from sluicegate.monoids.layout import COUNT, O_FIRST, Layout
-from sluicegate.policies.eviction import Eviction
+from sluicegate.policies.eviction import EvictionRule
 from sluicegate.records import Cut, Edge
 from sluicegate.reference import estimate
-from sluicegate.reference.engine import Engine
+from sluicegate.reference.engines.engine import Engine
+from sluicegate.reference.engines.fiba import Fiba
+from sluicegate.reference.engines.paged import Paged
+from sluicegate.reference.engines.pairs import Pairs
+from sluicegate.reference.engines.staged import Staged
 from sluicegate.reference.eviction import Rule
-from sluicegate.reference.paged import Paged
-from sluicegate.reference.pairs import Pairs
+from sluicegate.reference.histograms.rules import Rules
+from sluicegate.reference.late import Late
 from sluicegate.reference.program import Partial
-from sluicegate.reference.rules import Rules
-from sluicegate.reference.staged import Staged
 
 NOTHING_LEAVES = -(2**63) + 1
 
@@ -32,6 +34,7 @@ class State:
     heads: list[int]
     level: int
     held: int
+    late: int
     limit: int
     centers: tuple[float, ...] | None
     _layout: Layout
@@ -48,11 +51,14 @@ class State:
     _facts: catalogue.Facts  # the engine's
     _name: str  # the engine's
     _engine: Engine
+    _sorted: Fiba | None  # the same where readings may come late
+    _late_since: int  # the least time of those that came late since `changes` was asked
     _combine: Callable[[Partial, Partial], Partial]
     _pairs: Pairs | None
+    _late: Late | None  # of a window of buckets by time
     _staged: Staged | None
     _rules: Rules | None
-    _eviction: Eviction | None
+    _eviction: EvictionRule | None
     _rule: Rule | None
 
     @property

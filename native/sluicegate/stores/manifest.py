@@ -114,8 +114,8 @@ def _all(of: struct.Struct, value: bytes, at: int, count: int) -> list[tuple[int
 def newest(store: Store) -> tuple[Manifest, int] | None:
     """The newest whole manifest and the row it is in (0 or 1), None where the store has none at all.
 
-    A torn one beside it is what a crash leaves, and ignored. Raises CorruptPageError where rows are there and none is
-    whole, NewerSnapshotError for one of a later Sluicegate.
+    A torn one beside it is what a crash leaves, and ignored, unless the store has attribute `atomic`. Raises
+    CorruptPageError where rows are there and none is whole, NewerSnapshotError for one of a later Sluicegate.
     """
     found, torn = [], []
     for row, value in enumerate(store.get([Key(MANIFEST, 0), Key(MANIFEST, 1)])):
@@ -125,6 +125,8 @@ def newest(store: Store) -> tuple[Manifest, int] | None:
             found.append((decode(value), row))
         except CorruptPageError as error:
             torn.append(error)
-    if torn and not found:
-        raise CorruptPageError(f"{torn[0]}; no manifest is whole: restore the store, or start the window anew")
+    if torn and (not found or getattr(store, "atomic", False)):
+        raise CorruptPageError(
+            f"{torn[0]}; no manifest is sure to be whole: restore the store, or start the window anew"
+        )
     return max(found, key=lambda each: each[0].sequence, default=None)

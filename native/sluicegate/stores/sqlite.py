@@ -33,6 +33,7 @@ class SQLite:
     """
 
     ordered = True
+    atomic = True  # a row is there whole or not at all, so a damaged one is damage, and not what a crash left
 
     def __init__(self, path: str | PathLike[str], plan: Plan = DEFAULT) -> None:
         self.plan = plan.checked()
@@ -139,7 +140,7 @@ class SQLite:
     def _failures(self, what: str) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where the schema's text is damaged
             raise StoreError(f"{self.path}: could not {what}: {error}; the next call tries again") from error
 
 

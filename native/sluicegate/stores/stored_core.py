@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from sluicegate.core import Core, Saved
 from sluicegate.errors import BusyError, ConfigurationError, CorruptPageError, StoreError
 from sluicegate.monoids.layout import Layout
-from sluicegate.records import Cut
+from sluicegate.records import Bounded, Cut
 from sluicegate.stores import manifest as manifests
 from sluicegate.stores.contract import Plan, Store
 from sluicegate.stores.manifest import Level, Life, Manifest
@@ -35,7 +35,7 @@ T = TypeVar("T")
 _IN_USE: weakref.WeakSet[Any] = weakref.WeakSet()
 _PLAIN = frozenset({
     "accepted", "newest", "edge", "created", "level", "limit", "head", "tail", "heads", "centers", "cutoff",
-    "allocated", "lower", "combine", "engine_object",
+    "allocated", "lower", "combine", "engine_object", "late", "joined_late", "held_late",
     "require_leaves",
 })  # fmt: skip
 
@@ -191,11 +191,17 @@ class StoredCore:
         self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None,
         step: int = -1,
     ) -> None:  # fmt: skip
-        """Take a batch. Raises StoreError: then the readings up to `accepted` are in, and have no results here."""
+        """Take a batch. Raises StoreError: then the readings up to `accepted` are in, and have no results here.
+
+        Raises InputError, before any reading enters, for a late one where single readings are stored by time.
+        """
         dimensions = len(values) // count if count else 1
         columns: Any = None if out is None else [memoryview(column) for column in out]
         failures = self._engine.failures
         with self._use():
+            if times is not None:
+                self._mend()
+                self._core.refuse_late(times)
             for begin in range(0, count, SLICE):
                 end = min(begin + SLICE, count)
                 self._mend()
@@ -207,6 +213,14 @@ class StoredCore:
                 if out is not None and self._engine.failures > failures:  # some of its results could not be had
                     raise self._engine.error
                 self._checkpoint_if_due()
+
+    @alone
+    def advance(self, time: int) -> None:
+        """It is at least this late. Raises StoreError: then nothing has changed."""
+        self._check_free()
+        self._mend()
+        self._core.advance(time)
+        self._checkpoint_if_due()
 
     @alone
     def evict(self, leaves: Callable[[bytes, bytes], bool], monotone: bool) -> None:
@@ -240,6 +254,10 @@ class StoredCore:
     def results(self) -> list[Any]:
         """One answer per aggregate. Raises StoreError."""
         return self._told(self._core.results)
+
+    def bounded(self) -> list[Bounded] | None:
+        """See the core. Raises StoreError."""
+        return self._told(self._core.bounded)
 
     def cut_oldest(self) -> Cut | None:
         """See the core. Raises StoreError."""

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
-from sluicegate.bounds import intervals
-from sluicegate.bounds.intervals import Bounded
+from sluicegate.constants import NEVER
 from sluicegate.core import Core
 from sluicegate.errors import BoundsError, BusyError, ConfigurationError
 from sluicegate.histograms.composition import Composition
 from sluicegate.histograms.constrained import LEAST
+from sluicegate.monoids import ROUNDED
 from sluicegate.monoids.layout import Layout
-from sluicegate.policies import Policy, Time
+from sluicegate.policies import Policy
 from sluicegate.policies.custom import Field, fields
+from sluicegate.records import Bounded
 from sluicegate.window.subsequence import Subsequence
 
 Value = float | int | None
@@ -31,7 +32,7 @@ class Footprint(NamedTuple):
     bytes: int
 
 
-def steady(
+def guarded_walk(
     walk: Callable[Concatenate[Any, Asked], Found],
 ) -> Callable[Concatenate[Any, Asked], Found]:
     """A walk over the leaves; BusyError where another thread changed the window meanwhile, which stays whole."""
@@ -50,7 +51,7 @@ def steady(
     return guarded
 
 
-class Answering:
+class Queries:
     """A window whose configuration is known; `sluicegate.window.configure` makes it."""
 
     _policy: Policy
@@ -79,13 +80,12 @@ class Answering:
         """
         if self._named is not None and not bounds:
             return self._named()
-        values = self._core.results()
         if not bounds and not self._withheld:
-            return dict(zip(self._layout.names, values, strict=True))
-        answers = self._given(self._bounded(values))
+            return dict(zip(self._layout.names, self._core.results(), strict=True))
+        answers = self._withhold(self._bounded())
         return dict(zip(self._layout.names, answers if bounds else [each.value for each in answers], strict=True))
 
-    def _given(self, answers: list[Bounded]) -> list[Bounded]:
+    def _withhold(self, answers: list[Bounded]) -> list[Bounded]:
         """Without the values that are not certainly within the user's limit, where these are to be withheld."""
         limit = self._histograms.sum_like
         if limit is not None:
@@ -93,21 +93,20 @@ class Answering:
                 answers[k] = answers[k] if limit.keeps(answers[k]) else answers[k]._replace(value=None)
         return answers
 
-    @steady
-    def _bounded(self, values: list[Any]) -> list[Bounded]:
+    def _bounded(self) -> list[Bounded]:
         self._refuse_unbounded()
-        head, tail, unpack = self._core.head, self._core.tail, self._layout.format.unpack
-        if head == tail:
+        answers = self._core.bounded() if self._bucketed else None
+        return self._exactly() if answers is None else answers
+
+    @guarded_walk
+    def _exactly(self) -> list[Bounded]:
+        """Of an empty window, or of single readings: by a walk over the leaves where rounding depends on them."""
+        values, held = self._core.results(), self._core.tail - self._core.head
+        if not held:
             return [Bounded(value, value, value, True) for value in values]
-        if not self._bucketed:
-            return intervals.exactly(self._layout, values, self._slot_of_leaves, tail - head)
-        cut, rest = self._core.cut_oldest(), self._core.rest()
-        assert cut is not None  # noqa: S101  there is an oldest leaf
-        total, oldest = unpack(self._core.total()), unpack(self._core.leaf(head))
-        cutoff = self._core.cutoff if isinstance(self._policy, Time) else None
-        centers = tuple(self._core.centers or ())
-        seen = intervals.Window(self._layout, total, unpack(rest) if rest else None, oldest, cut, cutoff, centers)
-        return intervals.bounded(seen, values)
+        from sluicegate.bounds.intervals import exactly  # an agent's windows have buckets
+
+        return exactly(self._layout, values, self._slot_of_leaves, held)
 
     @property
     def _reach(self) -> tuple[int, int, int]:
@@ -128,7 +127,7 @@ class Answering:
     @property
     def _rounds(self) -> bool:
         """Whether rounding makes any of the answers uncertain, even where every reading is known."""
-        return any(monoid.kind in intervals.ROUNDED for monoid in self._layout.monoids)
+        return any(monoid.kind in ROUNDED for monoid in self._layout.monoids)
 
     def _slot_of_leaves(self, slot: int) -> array[float]:
         """A slot of each leaf's partial, oldest first."""
@@ -138,7 +137,7 @@ class Answering:
         unpack, leaf = self._layout.unpack, core.leaf
         return array("d", (unpack(leaf(index))[slot] for index in range(core.head, core.tail)))
 
-    @steady
+    @guarded_walk
     def buckets(self) -> list[Subsequence]:
         """The leaves, oldest first: count, times and each aggregate's result over the leaf alone.
 
@@ -173,13 +172,27 @@ class Answering:
 
     @property
     def accepted(self) -> int:
-        """Readings taken so far, in the window or not."""
-        return self._core.accepted
+        """Readings taken so far, in the window or not; those that came too late for it are `late` instead."""
+        return self._core.accepted + int(getattr(self._core, "joined_late", 0))
+
+    @property
+    def now(self) -> int | None:
+        """Event time of a window by time: the greatest time of a reading, or what `advance` said; None before both."""
+        return None if self._core.newest == NEVER else int(self._core.newest)
+
+    @property
+    def late(self) -> int:
+        """Readings that belonged to the window no more when they came; they changed nothing, and are not `accepted`."""
+        return int(getattr(self._core, "late", 0))
+
+    @property
+    def _in_a_store(self) -> bool:
+        return hasattr(self._core, "flush")
 
     @property
     def readings(self) -> int:
         """Readings that are still held; where the edge cuts a bucket, at most so many of them are inside."""
-        return self._core.accepted - 1 - self._core.edge
+        return self._core.accepted - 1 - self._core.edge + int(getattr(self._core, "held_late", 0))
 
     @property
     def limit(self) -> int:

@@ -7,7 +7,7 @@
     window.query(bounds=True)["mean"]  # Bounded(value=21.5, low=…, high=…, exact=True)
 
 Here it is configured, or made from what was stored. What it does stands in three layers, each of which needs only those
-before it: `window_answers` ← `window_readings` ← `window_durability`.
+before it: `answers` ← `ingest` ← `durability`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from sluicegate.window import snapshot
 from sluicegate.window.answers import Footprint as Footprint
 from sluicegate.window.answers import Value as Value
 from sluicegate.window.durability import Changes as Changes
-from sluicegate.window.durability import Keeping
-from sluicegate.window.readings import Reader
+from sluicegate.window.durability import Durability
+from sluicegate.window.readings import RowReader
 from sluicegate.window.rebuilding import Row
 
 Centers = float | Mapping[str, float] | Sequence[float]
 
 
-class Window(Keeping):
+class Window(Durability):
     """The newest readings of a stream under a policy, and what the aggregates say of them.
 
     `aggregates`: name → aggregate, or a single one (then named by its kind). `policy`: `sg.policies.count(n)`,
@@ -93,7 +93,7 @@ class Window(Keeping):
         merging, staging = self._merging(kind), self._staging(store)
         given = (kind, value, self._limit, centers, rules, hop, up_to, eviction, merging, staging)
         self._core = core(self._layout, engine, *given)
-        self._reader = Reader(self._layout.dimensions, self._layout.positive)
+        self._reader = RowReader(self._layout.dimensions, self._layout.positive)
         if store is None:  # else the core that is asked is the store's
             self._bind()
 

@@ -14,8 +14,8 @@ from sluicegate.stores.contract import Plan, Store
 from sluicegate.stores.description import describe
 from sluicegate.stores.stored_core import StoredCore
 from sluicegate.window import snapshot
-from sluicegate.window.answers import steady
-from sluicegate.window.ingest import Taking
+from sluicegate.window.answers import guarded_walk
+from sluicegate.window.ingest import Ingest
 from sluicegate.window.rebuilding import Row, chain, gather
 
 
@@ -38,12 +38,12 @@ class Changes(NamedTuple):
     merged: tuple[tuple[int, int], ...] = ()
 
 
-class Keeping(Taking):
+class Durability(Ingest):
     """A window that can be stored and taken up again."""
 
     _center: tuple[float, ...] | None
 
-    @steady
+    @guarded_walk
     def changes(self) -> Changes:
         """What happened to the leaves since the last call; together with `state`, all that a restart needs."""
         self._core.require_leaves()
@@ -54,7 +54,8 @@ class Keeping(Taking):
             closed = [(first, snapshot.portable(partial)) for first, _, partial, _ in fresh]
             merged = tuple((first, after) for first, after, _, took in fresh if took)
             return Changes(0, self._first(head), self._first(end), closed, 0, merged)
-        closed = [(i, self._stored(i)) for i in range(max(self._core.mark, head), end)]
+        changed = self._core.mark if self._in_a_store else self._core.first_changed()
+        closed = [(i, self._stored(i)) for i in range(max(changed, head), end)]
         self._core.mark = end
         return Changes(self._core.level, head, end, closed, self._core.level - len(self._core.heads))
 
@@ -75,7 +76,11 @@ class Keeping(Taking):
         """All but the closed leaves: small and bounded, whatever the window holds."""
         self._refuse_objects()
         saved = self._core.save()._replace(mark=0)  # a rebuilt window has given out what it was rebuilt from
-        return snapshot.seal(snapshot.STATE, self._owner(), snapshot.pack_state(saved))
+        return self._sealed(snapshot.STATE, saved)
+
+    def _sealed(self, kind: int, saved: Saved, leaves: Iterable[bytes] = ()) -> bytes:
+        payload = b"".join([snapshot.pack_state(saved), *leaves])
+        return snapshot.seal(kind, self._owner(), payload, snapshot.version_of(saved))
 
     def _gathered(self, saved: Saved, rows: Iterable[Row]) -> list[bytes]:
         width, closed = self._layout.width, self._closed(saved)
@@ -83,13 +88,12 @@ class Keeping(Taking):
             return chain(saved.rules, closed, rows, width)
         return gather(saved.level - len(saved.heads), saved.heads, closed, rows, width, self._core.combine)
 
-    @steady
+    @guarded_walk
     def snapshot(self) -> bytes:
         """The whole window, exactly; `restore` continues bit for bit."""
         self._refuse_objects()
         leaves = (self._stored(i) for i in range(self._core.head, self._open()))
-        payload = b"".join([snapshot.pack_state(self._core.save()), *leaves])
-        return snapshot.seal(snapshot.SNAPSHOT, self._owner(), payload)
+        return self._sealed(snapshot.SNAPSHOT, self._core.save(), leaves)
 
     def flush(self) -> None:
         """Return when the window as it is now is in its store and would survive a power cut.
@@ -116,7 +120,7 @@ class Keeping(Taking):
         described = describe(layout.names, layout.monoids, self._policy, self._engine, histograms, self._center)
 
         def seal(saved: Saved) -> bytes:
-            return snapshot.seal(snapshot.STATE, self._owner(), snapshot.pack_state(saved._replace(mark=0)))
+            return self._sealed(snapshot.STATE, saved._replace(mark=0))
 
         core = StoredCore(
             self._core, self._engine, isinstance(self._policy, Custom), store, plan, layout, described, seal

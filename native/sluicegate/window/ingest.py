@@ -7,21 +7,21 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
-from sluicegate.bounds.intervals import BoundedColumn
 from sluicegate.core import new_column, withhold
 from sluicegate.errors import ConfigurationError, InputError, PolicyError
 from sluicegate.monoids.results import as_number
 from sluicegate.policies import Custom, Time
-from sluicegate.window.answers import Answering
+from sluicegate.records import BoundedColumn
+from sluicegate.window.answers import Queries
 from sluicegate.window.batches import Batch, flat_times, flat_values, refuse_not_positive
-from sluicegate.window.readings import Reader, in_range
+from sluicegate.window.readings import RowReader, in_range
 from sluicegate.window.subsequence import Subsequence
 
 
-class Taking(Answering):
+class Ingest(Queries):
     """A window that takes readings."""
 
-    _reader: Reader
+    _reader: RowReader
     _takes_flat: bool = False  # compiled code takes a batch as it is given
 
     def insert(self, value: float | Mapping[str, float] | Sequence[float], time: int | None = None) -> None:
@@ -29,8 +29,8 @@ class Taking(Answering):
 
         `value`: a number, or one per dimension as mapping or sequence in the order of `dimensions`. `time`: µs;
         without it the reading's ordinal, which a time policy refuses. Raises InputError (nothing changed) for what is
-        not finite, does not fit, or is not greater than 0 where a geometric mean reads it; PolicyError where the policy
-        raised (the reading is in).
+        not finite, does not fit, or is not greater than 0 where a geometric mean reads it, and for a late reading where
+        the engine keeps no leaves (the Lite ones); PolicyError where the policy raised (the reading is in).
         """
         values = self._reader.row(value)
         if time is None:
@@ -48,15 +48,23 @@ class Taking(Answering):
         values = list(self.query().values())
         return values[0] if len(values) == 1 else dict(zip(self._layout.names, values, strict=True))
 
+    def advance(self, time: int) -> None:
+        """It is at least this late now (µs): what that makes too old leaves a window by time, though nothing arrived.
+
+        Never goes back: an earlier time than the window's own changes nothing. Raises ConfigurationError for a window
+        by anything but time; InputError for a time out of range; StoreError where its store fails.
+        """
+        self._core.advance(in_range(time))
+
     def _bind(self) -> None:
         """Where a compiled core enforces the policy by itself, calls for one reading are its own."""
         core: Any = self._core
         if hasattr(core, "slide") and not isinstance(self._policy, Custom) and not self._withheld:
             core.serve(self._layout.names, self._reader.row, in_range, bool(self._layout.positive))
             self._named = core.named
-            if type(self).insert is Taking.insert:  # a subclass's own is asked for each reading
+            if type(self).insert is Ingest.insert:  # a subclass's own is asked for each reading
                 self.insert = core.insert_one  # type: ignore[method-assign]
-                if type(self).slide is Taking.slide:
+                if type(self).slide is Ingest.slide:
                     self.slide = core.slide  # type: ignore[method-assign]
             layout = self._layout
             self._takes_flat = not layout.positive and len(layout.numbers(layout.names)) == len(layout.names)
@@ -128,7 +136,7 @@ class Taking(Answering):
             self._core.insert(values, time)
             if isinstance(self._policy, Custom):
                 self._enforce(self._policy)
-            found = self._bounded(self._core.results())
+            found = self._bounded()
             ends = [[each[part] for each in found] for part in range(3)]
             for column, value in zip(columns, itertools.chain(*ends), strict=True):
                 column[i] = as_number(value)

@@ -12,15 +12,17 @@ from sluicegate.errors import InputError
 _TEXT = str | bytes | bytearray
 
 
-class Reader:
+class RowReader:
     """Turns readings of the given dimensions into rows of floats; (None,) is a stream of plain numbers."""
+
+    __slots__ = ("_dimensions", "_positive", "_single")
 
     def __init__(self, dimensions: tuple[str | None, ...], positive: tuple[int, ...] = ()) -> None:
         """`dimensions`: the names, in the order in which a sequence gives their values.
 
         `positive`: the indices of those whose values must be greater than 0.
         """
-        self._positive = frozenset(positive)
+        self._positive = positive
         self._dimensions = dimensions
         self._single = len(dimensions) == 1
 
@@ -28,12 +30,12 @@ class Reader:
         """One finite float per dimension. Raises InputError for what is missing, too much, not finite or no number."""
         if self._single and isinstance(value, int | float):
             return (self._finite(0, value),)
-        given = self._given(value)
+        given = self._withhold(value)
         if len(given) != len(self._dimensions):
             raise InputError(f"reading: {len(given)} values, expected {self._shape()}")
         return tuple(self._finite(i, x) for i, x in enumerate(given))
 
-    def _given(self, value: Any) -> tuple[Any, ...]:
+    def _withhold(self, value: Any) -> tuple[Any, ...]:
         if isinstance(value, Mapping):
             return self._by_name(value)
         if isinstance(value, Sequence) and not isinstance(value, _TEXT):
@@ -53,7 +55,7 @@ class Reader:
             raise InputError(f"reading{self._which(i)}: {x!r} is no number; expected {self._shape()}") from None
         if not abs(number) <= LARGEST:
             raise InputError(f"reading{self._which(i)}: {number!r}; expected a finite value of magnitude up to 2^960")
-        if self._positive and i in self._positive and not number > 0.0:
+        if i in self._positive and not number > 0.0:
             raise InputError(f"reading{self._which(i)}: {number!r}; a geometric mean takes values greater than 0 only")
         return number
 

@@ -13,8 +13,6 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self, overload
 
-from sluicegate.bounds import intervals
-from sluicegate.bounds.intervals import Bounded
 from sluicegate.constants import BY_COUNT, BY_TIME
 from sluicegate.errors import ConfigurationError, SnapshotError
 from sluicegate.histograms.composition import Histogram
@@ -22,8 +20,7 @@ from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_LAST
 from sluicegate.monoids.results import empty
 from sluicegate.policies import Count, Time
-from sluicegate.records import Edge
-from sluicegate.reference import estimate
+from sluicegate.records import Bounded
 from sluicegate.window import snapshot
 from sluicegate.window.configure import Centers, Footprint, Value, Window
 
@@ -145,28 +142,24 @@ class Windows:
         if name == self._name or core.head == core.tail:
             return len(self.longest)
         part = self._parts[name]
-        return core.tail - self._oldest(part, part.cutoff(core.accepted, core.newest))
+        cutoff = part.cutoff(core.accepted, core.newest)
+        index = self._oldest(part, cutoff)
+        return 0 if _left(part.kind, self._slots(core.leaf(index)), cutoff) else core.tail - index
 
     def _answer(self, part: _Part, bounds: bool) -> dict[str, Any]:
         core, layout = self.longest._core, self.longest._layout
-        if core.head == core.tail:
-            return {name: _nothing(monoid, bounds) for name, monoid in zip(layout.names, layout.monoids, strict=True)}
         cutoff = part.cutoff(core.accepted, core.newest)
-        index = self._oldest(part, cutoff)
-        packed = core.leaf(index)
-        newer = self._newer(part, index)
-        oldest, rest = self._slots(packed), None if newer is None else self._slots(newer)
-        total = oldest if newer is None else self._slots(core.combine(packed, newer))
-        cut = estimate.cut(layout, oldest, Edge(part.kind, cutoff, part.edge))
-        centers = tuple(core.centers or ())
-        values = estimate.results(layout, total, rest, oldest, cut, centers, core.limit)
-        if bounds or self.longest._withheld:
-            timed = cutoff if part.kind == BY_TIME else None
-            inside = None if rest is None else tuple(rest)
-            seen = intervals.Window(layout, tuple(total), inside, tuple(oldest), cut, timed, centers)
-            given = self.longest._given(intervals.bounded(seen, values))
-            values = given if bounds else [each.value for each in given]
-        return dict(zip(layout.names, values, strict=True))
+        index = self._oldest(part, cutoff) if core.head < core.tail else -1
+        # after a silence all may have left; what came late is no newer than the newest bucket
+        if index < 0 or _left(part.kind, self._slots(core.leaf(index)), cutoff):
+            return {name: _nothing(monoid, bounds) for name, monoid in zip(layout.names, layout.monoids, strict=True)}
+        oldest, newer = core.leaf(index), self._newer(part, index) or b""
+        every = bounds or bool(self.longest._withheld)
+        answers = core.answers_over(oldest, newer, part.kind, cutoff, part.edge, every)
+        if every:
+            given = self.longest._withhold(answers)
+            answers = given if bounds else [each.value for each in given]
+        return dict(zip(layout.names, answers, strict=True))
 
     def _oldest(self, part: _Part, cutoff: int) -> int:
         """The bucket that the window begins in, and what is known to have left: looked for from where it was last."""

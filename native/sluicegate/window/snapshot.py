@@ -19,7 +19,9 @@ from sluicegate.core import KEPT_LEVELS, NEVER, Saved
 from sluicegate.errors import ForeignSnapshotError, NewerSnapshotError, SnapshotError
 from sluicegate.histograms.constrained import LEAST
 
-VERSION = 3  # 1: R1 whole, no histograms; 2: no limit of buckets now, nothing that held a window; both still read
+#: All earlier ones are read. 1: R1 whole, no histograms; 2: no limit of buckets now, nothing that held a window; 3: no
+#: buckets of late readings.
+VERSION = 4
 STATE, SNAPSHOT = 1, 2
 LARGEST = 2**40
 _MAGIC = b"SGW\x1a"
@@ -36,9 +38,9 @@ def fingerprint(parts: Sequence[str]) -> bytes:
     return hashlib.sha256("\x1f".join(parts).encode()).digest()[:16]
 
 
-def seal(kind: int, owner: bytes, payload: bytes) -> bytes:
-    """Put a payload into its envelope."""
-    head = _HEAD.pack(_MAGIC, VERSION, kind, owner, len(payload)) + payload
+def seal(kind: int, owner: bytes, payload: bytes, version: int) -> bytes:
+    """Put a payload into its envelope; `version`: as `version_of` the state in it."""
+    head = _HEAD.pack(_MAGIC, version, kind, owner, len(payload)) + payload
     return head + _CRC.pack(zlib.crc32(head))
 
 
@@ -73,6 +75,11 @@ def unseal(kind: int, owner: bytes, data: bytes) -> tuple[int, memoryview]:
     return version, view[_HEAD.size : -_CRC.size]
 
 
+def version_of(saved: Saved) -> int:
+    """The oldest version that can say it, so that an older Sluicegate reads what it can."""
+    return 4 if saved.late else 3
+
+
 def pack_state(saved: Saved) -> bytes:
     """All of a window but its closed leaves."""
     partials = (saved.left, saved.right, saved.newest_leaf)
@@ -84,6 +91,7 @@ def pack_state(saved: Saved) -> bytes:
         fixed, struct.pack(f"<{len(saved.heads)}q", *saved.heads),
         struct.pack(f"<{len(saved.centers)}d", *saved.centers),
         *(portable(partial) for partial in partials), _LENGTH.pack(len(saved.rules)), saved.rules,
+        *((_LENGTH.pack(len(saved.late)), portable(saved.late)) if saved.late else ()),
         _LIMIT.pack(saved.limit, saved.held),
     ])  # fmt: skip
 
@@ -111,9 +119,10 @@ def unpack_state(version: int, payload: memoryview, width: int, limit: int) -> t
         at += 8 * width * present
     if version < 2:  # R1 was stored with the newest leaf in it: both are taken from the leaves anew
         partials[:2] = b"", b""
-    rules, at = _rules(version, payload, at)
+    rules, at = (b"", at) if version < 2 else _sized(payload, at, "histograms' state")
+    late, at = (b"", at) if version < 4 else _sized(payload, at, "late buckets")
     now, held, at = _limit(version, payload, at, limit)
-    return Saved._make([*numbers, heads, centers, *partials, rules, now, held]), payload[at:]
+    return Saved._make([*numbers, heads, centers, *partials, rules, now, held, portable(late)]), payload[at:]
 
 
 def _limit(version: int, payload: memoryview, at: int, most: int) -> tuple[int, int, int]:
@@ -137,14 +146,12 @@ def stored_limit(state: bytes) -> int | None:
     return int(_LIMIT.unpack_from(state, len(state) - _CRC.size - _LIMIT.size)[0])
 
 
-def _rules(version: int, payload: memoryview, at: int) -> tuple[bytes, int]:
-    if version < 2:
-        return b"", at
+def _sized(payload: memoryview, at: int, what: str) -> tuple[bytes, int]:
     if len(payload) < at + _LENGTH.size:
-        raise SnapshotError(f"window state: {len(payload)} bytes, expected the histograms' state after {at}")
+        raise SnapshotError(f"window state: {len(payload)} bytes, expected the {what} after {at}")
     end = at + _LENGTH.size + int(_LENGTH.unpack_from(payload, at)[0])
     if len(payload) < end:
-        raise SnapshotError(f"window state: {len(payload)} bytes, the histograms' state ends at {end}")
+        raise SnapshotError(f"window state: {len(payload)} bytes, the {what} end at {end}")
     return bytes(payload[at + _LENGTH.size : end]), end
 
 

@@ -1,4 +1,4 @@
-"""The Amortized Monoid Tree Aggregator over a store: the forest of amta.pxd, its nodes in the pages of paged.pxd."""
+"""The Amortized Monoid Tree Aggregator over a store: the forest of amta.pxd, its nodes in the pages of pages.pxd."""
 
 from libc.stdint cimport int64_t
 
@@ -8,12 +8,11 @@ from sluicegate.partials.program cimport Slot
 
 
 cdef class KvsAmta(Paged):
-    cdef int kernel  # the operator, of kernels.pxd
     cdef int depth  # levels that hold a node
     cdef int stacked
     cdef bint has_right
     cdef bint has_base
-    cdef bint stale  # the newest leaf has changed since R0 and R1 were taken
+    cdef bint deferred  # the newest leaf has changed since R0 and R1 were taken
     cdef Slot* left  # R0
     cdef Slot* right  # R1: always base and then the newest leaf
     cdef Slot* base_of_right
@@ -22,7 +21,7 @@ cdef class KvsAmta(Paged):
     cdef void measure(self) noexcept nogil
     cdef int raise_node(self, const Slot* leaf) noexcept nogil
     cdef void note_failure(self) noexcept nogil
-    cdef void freshen(self) noexcept nogil
+    cdef void flush_deferred(self) noexcept nogil
     cdef void add_newest(self) noexcept nogil
     cdef void compute_left(self) noexcept nogil
     cdef void compute_right(self) noexcept nogil
@@ -32,6 +31,4 @@ cdef class KvsAmta(Paged):
     cdef int refresh_spine(self) noexcept nogil
     cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil
     cdef int64_t descend(self, int level, int64_t index, bint started, Leaves leaves, void* context) noexcept nogil
-    cdef int ask(self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil
-    cdef void keep_longer(self) noexcept nogil
     cdef int check_stack(self) except -1

@@ -2,28 +2,19 @@
 
 Fact card: FIFO; associative operation; insert, single eviction and query O(1) amortised, O(log n) worst; bulk eviction
 O(log n) combines and O(log n / shift) fetches; O(log n) partials in memory. The readable twin is
-sluicegate.reference.kvs_amta; the algorithms are sluicegate.engines.amta's, so both give the same bits.
+sluicegate.reference.engines.kvs_amta; the algorithms are sluicegate.engines.amta's, so both give the same bits.
 """
 
 cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy
 
-from sluicegate.engines.base cimport Block, Engine, Leaves
-from sluicegate.partials.kernels cimport ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, kernel_of
+from sluicegate.engines.base cimport Leaves
 from sluicegate.engines.paged.pages cimport LEVELS, Paged
 from sluicegate.partials.program cimport Program, Slot, combine, copy
-from sluicegate.engines.paged.within cimport run_within, stretch_within
 
 from sluicegate.errors import InvariantError
-
-# tags of kernels.pxd: never read, they choose a function
-cdef Any any_op
-cdef Add add_op
-cdef Least least_op
-cdef Greatest greatest_op
-cdef Merge merge_op
 
 
 @cython.final
@@ -41,7 +32,6 @@ cdef class KvsAmta(Paged):
         self.right = self.left + p.width
         self.base_of_right = self.right + p.width
         self.stack = self.base_of_right + p.width
-        self.kernel = kernel_of(p)
         return 0
 
     # the shape
@@ -68,10 +58,10 @@ cdef class KvsAmta(Paged):
     # Algorithms 3 to 5: insertion
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
-        """Insert a leaf (Algorithm 3). Raises StoreError, and nothing has changed, where the store is behind and fails."""
+        """Insert a leaf (Algorithm 3). Raises StoreError where the store is behind and fails: nothing has changed."""
         cdef int before, level
         self.make_room(self.tail)
-        self.freshen()
+        self.flush_deferred()
         before = self.depth
         level = self.raise_node(leaf)
         self.measure()
@@ -87,7 +77,7 @@ cdef class KvsAmta(Paged):
             self.add_newest()
         if self.leaving:
             with gil:
-                self.hand_over()
+                self.seal_pages()
         self.note_failure()
         return 0
 
@@ -127,11 +117,11 @@ cdef class KvsAmta(Paged):
             copy(self.p, self.right, newest)
         self.has_right = True
 
-    cdef inline void freshen(self) noexcept nogil:
+    cdef inline void flush_deferred(self) noexcept nogil:
         """Take R0 and R1 anew where readings have joined the newest leaf since."""
-        if not self.stale or self.faulted:
+        if not self.deferred or self.faulted:
             return
-        self.stale = False
+        self.deferred = False
         if self.depth == 1:
             self.compute_left()
         else:
@@ -153,7 +143,7 @@ cdef class KvsAmta(Paged):
         cdef int level
         cdef int64_t last = self.tail - 1
         cdef Slot* pair = self.spare + 3 * self.p.width
-        self.stale = False
+        self.deferred = False
         self.has_right = self.depth > 1
         self.has_base = self.has_right and last & 1
         if not self.has_right:
@@ -188,22 +178,22 @@ cdef class KvsAmta(Paged):
         """Fold a reading into the newest leaf, which has no parent yet."""
         cdef Slot* newest = self.node(0, self.tail - 1)
         combine(self.p, newest, newest, reading)
-        self.stale = True
+        self.deferred = True
 
     cdef void touched(self) noexcept nogil:
-        self.stale = True
+        self.deferred = True
 
     # Algorithms 6 and 7: single eviction
 
     cdef void pop(self) noexcept nogil:
-        """Evict the oldest leaf (Algorithms 6 and 7). Where its successor's page cannot be had: faulted, and evicted."""
+        """Evict the oldest leaf (Algorithms 6, 7). Where its successor's page cannot be had: faulted, and evicted."""
         cdef int before = self.depth, level = 0
         if self.faulted:
             self.head += 1
             self.lost = True
             return
-        self.freshen()
-        if self.move_heads(self.head + 1) < 0:
+        self.flush_deferred()
+        if self.move_head(self.head + 1) < 0:
             self.lost = True
             return
         self.measure()
@@ -222,29 +212,15 @@ cdef class KvsAmta(Paged):
     cdef void rebuild(self) noexcept nogil:
         if self.head == self.tail:
             self.stacked = 0
-            self.has_right = self.has_base = self.stale = False
+            self.has_right = self.has_base = self.deferred = False
             return
         self.compute_left()
         self.compute_right()
         self.note_failure()
 
-    cdef void mend(self) noexcept nogil:
+    cdef void recompute(self) noexcept nogil:
         self.measure()
         self.rebuild()
-
-    # a block of readings
-
-    cdef int run(self, const Block* block) except -1 nogil:
-        """What stays within the pages of head and tail is taken at once, the rest one by one. Raises as `push`."""
-        if self.kernel == ADD:
-            return run_by(self, add_op, block)
-        if self.kernel == GREATEST:
-            return run_by(self, greatest_op, block)
-        if self.kernel == LEAST:
-            return run_by(self, least_op, block)
-        if self.kernel == MERGE:
-            return run_by(self, merge_op, block)
-        return run_by(self, any_op, block)
 
     # Algorithm 2 on each tree of the forest: bulk eviction
 
@@ -253,7 +229,7 @@ cdef class KvsAmta(Paged):
         cdef int64_t head
         if self.faulted:
             return -1
-        self.freshen()
+        self.flush_deferred()
         if self.refresh_spine() < 0:
             return -1
         head = self.first_kept(leaves, context)
@@ -264,7 +240,7 @@ cdef class KvsAmta(Paged):
 
     cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head, and take R0, R1 and the stack anew."""
-        if self.faulted or self.move_heads(head) < 0:
+        if self.faulted or self.move_head(head) < 0:
             self.head = head
             self.lost = True
             return
@@ -281,7 +257,7 @@ cdef class KvsAmta(Paged):
             size >>= 1
             singles += 1
         if head - self.head > singles:
-            self.freshen()
+            self.flush_deferred()
             self.drop_to(head)
         while self.head < head:
             self.pop()
@@ -298,7 +274,6 @@ cdef class KvsAmta(Paged):
                     return -1
                 if answer == 0:
                     return self.descend(level, index, started, leaves, context)
-                self.keep_longer()
                 started = True
         return self.tail
 
@@ -315,24 +290,9 @@ cdef class KvsAmta(Paged):
             if answer < 0:
                 return -1
             if answer == 1:
-                self.keep_longer()
                 started = True
                 index += 1
         return index
-
-    cdef int ask(self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil:
-        """Whether the prefix that leaves so far (at spare[2]) and one node more, made at spare[4], leaves."""
-        cdef Slot* out = self.spare + 4 * self.p.width
-        if self.faulted:
-            return -1
-        if started:
-            combine(self.p, out, self.spare + 2 * self.p.width, node)
-        else:
-            copy(self.p, out, node)
-        return leaves(context, out)
-
-    cdef inline void keep_longer(self) noexcept nogil:
-        copy(self.p, self.spare + 2 * self.p.width, self.spare + 4 * self.p.width)
 
     cdef int refresh_spine(self) noexcept nogil:
         """Recompute the first node of each level from the leaves that are still there; −1: a page could not be had."""
@@ -355,7 +315,7 @@ cdef class KvsAmta(Paged):
     cdef const Slot* total(self) noexcept nogil:
         if self.head == self.tail or self.faulted:
             return NULL
-        self.freshen()
+        self.flush_deferred()
         if not self.has_right:
             return self.left
         combine(self.p, self.spare, self.left, self.right)
@@ -365,7 +325,7 @@ cdef class KvsAmta(Paged):
         cdef Slot* top
         if self.faulted:
             return NULL
-        self.freshen()
+        self.flush_deferred()
         top = self.stack + (self.stacked - 1) * self.p.width
         if not self.stacked:
             return self.right if self.has_right else NULL
@@ -380,13 +340,13 @@ cdef class KvsAmta(Paged):
     cdef const Slot* result(self, int side) noexcept nogil:
         if self.head == self.tail or (side == 1 and not self.has_base):
             return NULL
-        self.freshen()
+        self.flush_deferred()
         return self.left if side == 0 else self.base_of_right
 
     cdef int finish(self, const Slot* left, const Slot* right) except -1:
         """The stack is a function of the pages; R0 and R1 depend on how the window came to be."""
         Paged.finish(self, left, right)
-        self.mend()
+        self.recompute()
         if self.faulted:
             raise self.error
         if left == NULL:
@@ -403,46 +363,17 @@ cdef class KvsAmta(Paged):
 
     cdef int check(self) except -1:
         self.repair()
-        self.freshen()
-        self.check_pages()
+        self.flush_deferred()
+        self.check_nodes(self.depth, 1)
         return self.check_stack()
 
     cdef int check_stack(self) except -1:
-        """Recompute the stack above a copy of it."""
+        """Compare the stack with one taken anew."""
         cdef int level, kept = self.stacked
-        cdef size_t size = kept * self.p.width * sizeof(Slot)
-        cdef Slot* kept_stack = <Slot*> calloc(kept + 1, self.p.width * sizeof(Slot))
-        if kept_stack == NULL:
-            raise MemoryError("kvs_amta: no memory to verify")
-        memcpy(kept_stack, self.stack, size)
+        before = PyBytes_FromStringAndSize(<const char*> self.stack, kept * self.p.width * sizeof(Slot))
         self.stacked = 0
         for level in range(self.depth - 1, -1, -1):
             self.stack_head(level)
-        level = self.stacked == kept and memcmp(kept_stack, self.stack, size) == 0
-        memcpy(self.stack, kept_stack, size)
-        self.stacked = kept
-        free(kept_stack)
-        if not level:
+        if self.stacked != kept or before != PyBytes_FromStringAndSize(<const char*> self.stack, len(before)):
             raise InvariantError("the stack is not what the heads of the levels give")
         return 0
-
-
-cdef int run_by(KvsAmta self, Op op, const Block* block) except -1 nogil:
-    cdef int64_t done = 0, n
-    while done < block.n:
-        n = stretch_within(self, block, done)
-        if n > 0:
-            run_within(self, op, block, done, n)
-        else:
-            n = 1
-            run_one(self, block, done)
-        done += n
-    return 0
-
-
-cdef int run_one(KvsAmta self, const Block* block, int64_t i) except -1 nogil:
-    """The reading i of a block, by single calls."""
-    cdef Block one = block[0]
-    one.n, one.leaves, one.heads = 1, block.leaves + i * self.p.width, block.heads + i
-    one.totals = NULL if block.totals == NULL else block.totals + i * self.p.width
-    return Engine.run(self, &one)

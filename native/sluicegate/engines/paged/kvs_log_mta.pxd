@@ -1,7 +1,8 @@
-"""The logarithmic Monoid Tree Aggregator over a store: the tree of log_mta, its nodes in the pages of paged.pxd.
+"""The logarithmic Monoid Tree Aggregator over a store: the tree of log_mta, its nodes in the pages of pages.pxd.
 
-Level l holds nodes head >> l … (tail − 1) >> l, up to `top`, which is one pair. The pages of higher levels are begun all
-the same, so that every page before the newest of its tier is in the store; their nodes are set when they come into use.
+Level l holds nodes head >> l … (tail − 1) >> l, up to `top`, which is one pair. The pages of higher levels are begun
+all the same, so that every page before the newest of its tier is in the store; their nodes are set when they come into
+use.
 """
 
 from libc.stdint cimport int64_t
@@ -20,4 +21,3 @@ cdef class KvsLogMta(Paged):
     cdef void append(self, const Slot* leaf) noexcept nogil
     cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil
     cdef void drop_to(self, int64_t head) noexcept nogil
-    cdef void mend_firsts(self) noexcept nogil

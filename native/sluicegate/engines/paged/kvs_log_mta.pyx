@@ -1,19 +1,16 @@
 """The logarithmic Monoid Tree Aggregator over a key-value store (paper AMTA, 4.1 with 4.1.5 and 5.1), in compiled code.
 
-Fact card: FIFO; associative operation; insert, eviction of any length O(log n), query O(1): one combine; O(log n / shift)
-fetches for an eviction; O(log n) partials in memory. Nodes are those of sluicegate.engines.log_mta, so both give the
-same bits.
+Fact card: FIFO; associative operation; insert, eviction of any length O(log n), query O(1): one combine;
+O(log n / shift) fetches for an eviction; O(log n) partials in memory. Nodes are those of sluicegate.engines.log_mta, so
+both give the same bits.
 """
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.string cimport memcmp
 
 from sluicegate.engines.base cimport Leaves
-from sluicegate.engines.paged.pages cimport LEVELS, Paged
+from sluicegate.engines.paged.pages cimport Paged
 from sluicegate.partials.program cimport Slot, combine, copy
-
-from sluicegate.errors import InvariantError
 
 
 @cython.final
@@ -78,7 +75,7 @@ cdef class KvsLogMta(Paged):
             self.set_pair(level, index >> level)
         if self.leaving:
             with gil:
-                self.hand_over()
+                self.seal_pages()
         if self.faulted:
             self.lost = True
         return 0
@@ -120,12 +117,11 @@ cdef class KvsLogMta(Paged):
 
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
         """From the root down, what leaves goes whole; then combine the first pairs from the leaves up."""
-        cdef const Slot* total = self.total()
         cdef int64_t head = self.tail
         cdef int answer
-        if total == NULL:
+        if head == self.head or self.faulted:
             return -1 if self.faulted else 0
-        answer = leaves(context, total)
+        answer = leaves(context, self.total())
         if answer == 0:
             head = self.first_kept(leaves, context)
         if answer < 0 or head < 0:
@@ -138,23 +134,12 @@ cdef class KvsLogMta(Paged):
         cdef int level = self.top, answer
         cdef int64_t index = self.head >> level, last = (self.tail - 1) >> level
         cdef bint started = False
-        cdef const Slot* node
-        cdef Slot* old = self.spare + 2 * self.p.width
-        cdef Slot* longer = self.spare + 4 * self.p.width
         while True:
             if index < last:
-                node = self.node(level, index)
-                if self.faulted:
-                    return -1
-                if started:
-                    combine(self.p, longer, old, node)
-                else:
-                    copy(self.p, longer, node)
-                answer = leaves(context, longer)
+                answer = self.ask(started, self.node(level, index), leaves, context)
                 if answer < 0:
                     return -1
                 if answer == 1:
-                    copy(self.p, old, longer)
                     started = True
                     index += 1
             if level == 0:
@@ -168,19 +153,15 @@ cdef class KvsLogMta(Paged):
         if self.faulted:
             self.head = head
             self.lost = True
-        elif self.move_heads(head) < 0:
+        elif self.move_head(head) < 0:
             self.lost = True
-        else:
-            self.mend_firsts()
-
-    cdef void mend_firsts(self) noexcept nogil:
-        if self.head == self.tail:
+        elif head == self.tail:
             self.top = 0
-            return
-        self.measure()
-        self.set_firsts()
+        else:
+            self.measure()
+            self.set_firsts()
 
-    cdef void mend(self) noexcept nogil:
+    cdef void recompute(self) noexcept nogil:
         """Both sides of the tree, from the leaves up."""
         cdef int level
         self.top = 0
@@ -225,28 +206,12 @@ cdef class KvsLogMta(Paged):
     cdef int finish(self, const Slot* left, const Slot* right) except -1:
         """All follows from the leaves and the pages."""
         Paged.finish(self, left, right)
-        self.mend()
+        self.recompute()
         if self.faulted:
             raise self.error
         return 0
 
     cdef int check(self) except -1:
         """Each node above the leaves is its children combined; reads every page for each of its levels."""
-        cdef int level
-        cdef int64_t index, last = self.tail - 1, left
-        cdef Slot* child
-        cdef Slot* kept
         self.repair()
-        for level in range(1, self.top + 1 if self.head < self.tail else 0):
-            for index in range(self.head >> level, (last >> level) + 1):
-                left = max(2 * index, self.head >> (level - 1))
-                child = self.node(level - 1, left)
-                copy(self.p, self.spare, child)
-                if left < min(2 * index + 1, last >> (level - 1)):
-                    combine(self.p, self.spare, child, child + self.p.width)
-                kept = self.node(level, index)
-                if self.faulted:
-                    raise self.error  # either of them: what could not be read is blank
-                if memcmp(self.spare, kept, self.p.width * sizeof(Slot)) != 0:
-                    raise InvariantError(f"KvsLogMta: node {index} of level {level} is not its children combined")
-        return 0
+        return self.check_nodes(self.top + 1 if self.head < self.tail else 0, 0)

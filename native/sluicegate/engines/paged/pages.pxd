@@ -7,7 +7,7 @@ page is a heap: node h has the children 2h and 2h + 1, the page's own nodes are 
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.base cimport Engine
+from sluicegate.engines.base cimport Engine, Leaves
 from sluicegate.partials.program cimport Slot
 
 cdef enum:
@@ -28,8 +28,8 @@ ctypedef struct Tier:
 cdef class Paged(Engine):
     cdef object pager
     cdef readonly object error  # why it is faulted
-    cdef object worry  # what interrupted a call of the pager: raised by the next insertion
-    cdef bint uneasy
+    cdef object interruption  # what interrupted a call of the pager: raised by the next insertion
+    cdef bint interrupted
     cdef bint lost  # what follows from the pages has to be taken anew
     cdef bint recovered
     cdef readonly int64_t sealed  # pages given to the store
@@ -38,7 +38,8 @@ cdef class Paged(Engine):
     cdef Tier tier[LEVELS]
     cdef int tier_of[LEVELS]
     cdef int bits[LEVELS]  # a page has 2^bits nodes of this level
-    cdef Block* idle
+    cdef Block* idle  # free ones
+    cdef int64_t idle_blocks
     cdef int64_t blocks
     cdef int starts  # pages that the leaf being pushed begins
     cdef int start_tier[LEVELS]
@@ -51,8 +52,10 @@ cdef class Paged(Engine):
     cdef Slot* distant(self, int level, int64_t index) noexcept nogil
     cdef int64_t first(self, int level) noexcept nogil
     cdef int64_t end(self, int level) noexcept nogil
+    # the node one level up that appending this one makes; −1: none
     cdef int64_t parent_made_by(self, int level, int64_t index) noexcept nogil
     cdef Block* take(self) noexcept nogil
+    cdef Block* allocate(self) noexcept nogil
     cdef void give(self, Block* block) noexcept nogil
     cdef int reserve(self, int pages) except -1 nogil
     cdef Block* fetch(self, int tier, int64_t page) noexcept nogil
@@ -60,19 +63,17 @@ cdef class Paged(Engine):
     cdef void build(self, int tier, Block* block) noexcept nogil
     cdef void build_tail(self, int tier) noexcept nogil
     cdef int make_room(self, int64_t index) except -1 nogil
-    cdef int announce(self) except -1
-    cdef int hand_over(self) noexcept
-    cdef int settle_down(self) except -1 nogil
+    cdef int copy_outgoing(self) except -1
+    cdef int seal_pages(self) noexcept
+    cdef int finish_interrupted(self) except -1 nogil
     cdef bytes partials(self, Block* block, int64_t count)
+    cdef int ask(self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil
     cdef bint begin_page(self, int tier, int64_t page) noexcept nogil
     cdef void fill(self, int tier, int64_t index) noexcept nogil
-    cdef int move_heads(self, int64_t head) noexcept nogil
+    cdef int move_head(self, int64_t head) noexcept nogil
     cdef int hold_head(self, int tier) noexcept nogil
     cdef void ask_ahead(self, int tier, int64_t page) noexcept nogil
-    cdef int want(self, int level, int64_t page, int64_t end) noexcept
     cdef int repair(self) except -1 nogil
-    cdef void mend(self) noexcept nogil
-    cdef int check_pages(self) except -1
-    cdef int check_block(self, int tier, Block* block) except -1
-    cdef int check_roots(self, int tier) except -1
+    cdef void recompute(self) noexcept nogil  # what follows from the pages
+    cdef int check_nodes(self, int levels, int skipped) except -1
     cdef int check_node(self, int level, int64_t index) except -1

@@ -1,4 +1,4 @@
-"""Paged trees: which pages are in memory, which go to the store and which come back; see paged.pxd.
+"""Paged trees: which pages are in memory, which go to the store and which come back; see pages.pxd.
 
 Fact card: at most five pages a tier are in memory, so O(log n) partials whatever the window holds. A page goes to the
 store when the next one of its tier begins; the next page at the head is asked for when half of the one before is used;
@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
-from sluicegate.engines.base cimport Engine
+from sluicegate.engines.base cimport Engine, Leaves
 from sluicegate.partials.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError, StoreError
@@ -39,9 +39,8 @@ cdef class Paged(Engine):
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Engine.setup(self, p, limit)
         memset(self.tier, 0, sizeof(self.tier))
-        self.idle, self.blocks, self.sealed, self.outgoing = NULL, 0, 0, []
-        self.leaving = 0
-        self.failures = 0
+        self.idle, self.outgoing = NULL, []
+        self.idle_blocks = self.blocks = self.sealed = self.leaving = self.failures = 0
         self.blank = <Slot*> calloc(2 * p.width, sizeof(Slot))  # a pair: children are read side by side
         if self.blank == NULL:
             raise MemoryError(f"paged engine: no memory for 2 partials of {p.width} slots")
@@ -97,13 +96,16 @@ cdef class Paged(Engine):
     # blocks of memory
 
     cdef Block* take(self) noexcept nogil:
+        """A free block; NULL: there is none, and no memory for one."""
         cdef Block* block = self.idle
-        cdef size_t slots
-        if block != NULL:
-            self.idle = block.next
-            return block
-        slots = (<size_t> 2 << self.shift) * self.p.width
-        block = <Block*> calloc(1, sizeof(Block) + slots * sizeof(Slot))  # what no node has set yet is stored, too
+        if block == NULL:
+            return self.allocate()
+        self.idle, self.idle_blocks = block.next, self.idle_blocks - 1
+        return block
+
+    cdef Block* allocate(self) noexcept nogil:
+        cdef size_t slots = (<size_t> 2 << self.shift) * self.p.width
+        cdef Block* block = <Block*> calloc(1, sizeof(Block) + slots * sizeof(Slot))  # unset places are stored, too
         if block != NULL:
             block.heap = <Slot*> (block + 1)
             self.blocks += 1
@@ -111,8 +113,7 @@ cdef class Paged(Engine):
 
     cdef void give(self, Block* block) noexcept nogil:
         if block != NULL:
-            block.next = self.idle
-            self.idle = block
+            block.next, self.idle, self.idle_blocks = self.idle, block, self.idle_blocks + 1
 
     cdef int64_t bytes(self) noexcept nogil:
         return Engine.bytes(self) + self.blocks * ((<int64_t> 2 << self.shift) * self.p.width * <int64_t> sizeof(Slot))
@@ -161,8 +162,8 @@ cdef class Paged(Engine):
         """Have memory, and room in the store's queue, for all that appending this leaf begins: nothing fails after."""
         cdef int level = 0, t
         cdef int64_t pair
-        if self.faulted or self.uneasy:
-            self.settle_down()
+        if self.faulted or self.interrupted:
+            self.finish_interrupted()
         self.starts = 0
         while True:
             t = self.tier_of[level]
@@ -179,39 +180,28 @@ cdef class Paged(Engine):
         if self.starts:
             self.reserve(self.starts)
             with gil:
-                self.announce()
+                self.copy_outgoing()
         return 0
 
     cdef int64_t parent_made_by(self, int level, int64_t index) noexcept nogil:
-        """The node one level up that appending this one makes; −1: none."""
         return -1
 
     cdef int reserve(self, int pages) except -1 nogil:
-        cdef int k
-        cdef Block* held = NULL
+        """Have so many blocks free."""
         cdef Block* block
-        for k in range(pages):
-            block = self.take()
+        while self.idle_blocks < pages:
+            block = self.allocate()
             if block == NULL:
-                break
-            block.next = held
-            held = block
-        k = 0
-        while held != NULL:
-            block = held
-            held = block.next
+                with gil:
+                    raise MemoryError(f"paged engine: no memory for {pages} pages of {1 << self.shift} partials")
             self.give(block)
-            k += 1
-        if k < pages:
-            with gil:
-                raise MemoryError(f"paged engine: no memory for {pages} pages of {1 << self.shift} partials")
         return 0
 
-    cdef int announce(self) except -1:
+    cdef int copy_outgoing(self) except -1:
         """Copy the pages that the next leaf completes, and wait until the store can take them."""
         cdef int k, t
         cdef Block* whole
-        pages = []
+        cdef list pages = []
         for k in range(self.starts):
             t = self.start_tier[k]
             whole = self.tier[t].tail
@@ -229,24 +219,24 @@ cdef class Paged(Engine):
             <const char*> (block.heap + (<int64_t> self.p.width << self.shift)), count * self.p.width * sizeof(Slot)
         )
 
-    cdef int hand_over(self) noexcept:
+    cdef int seal_pages(self) noexcept:
         """Queue the pages that were announced. What interrupts that is raised by the next insertion."""
         try:
             self.pager.seal(self.outgoing)
             self.sealed += len(self.outgoing)
             self.outgoing, self.leaving = [], 0
         except BaseException as error:
-            self.worry, self.uneasy = error, True
+            self.interruption, self.interrupted = error, True
         return 0
 
-    cdef int settle_down(self) except -1 nogil:
+    cdef int finish_interrupted(self) except -1 nogil:
         """Before anything changes: repair what failed, finish what was interrupted, raise what interrupted it."""
         with gil:
-            worry, self.worry, self.uneasy = self.worry, None, False
+            interruption, self.interruption, self.interrupted = self.interruption, None, False
             if self.leaving:
-                self.hand_over()
-            if worry is not None:
-                raise worry
+                self.seal_pages()
+            if interruption is not None:
+                raise interruption
         return self.repair()
 
     cdef bint begin_page(self, int tier, int64_t page) noexcept nogil:
@@ -266,15 +256,32 @@ cdef class Paged(Engine):
         return True
 
     cdef void fill(self, int tier, int64_t index) noexcept nogil:
-        """Give the places before the first node of a page a value: their nodes left before they would have been made."""
+        """Give the places before a page's first node a value: their nodes left before they would have been made."""
         cdef int64_t k, nodes = 1LL << self.shift, offset = index & (nodes - 1)
         cdef Slot* heap = self.tier[tier].tail.heap
         for k in range(offset):
             copy(self.p, heap + (nodes + k) * self.p.width, heap + (nodes + offset) * self.p.width)
 
+    # which prefix leaves
+
+    cdef int ask(self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil:
+        """Whether the prefix that leaves so far (at spare[2]) and one node more leave; then that is the prefix."""
+        cdef Slot* longer = self.spare + 4 * self.p.width
+        cdef int answer
+        if self.faulted:
+            return -1
+        if started:
+            combine(self.p, longer, self.spare + 2 * self.p.width, node)
+        else:
+            copy(self.p, longer, node)
+        answer = leaves(context, longer)
+        if answer == 1:
+            copy(self.p, self.spare + 2 * self.p.width, longer)
+        return answer
+
     # at the head
 
-    cdef int move_heads(self, int64_t head) noexcept nogil:
+    cdef int move_head(self, int64_t head) noexcept nogil:
         """Evict the leaves before `head`; −1 where the pages that are needed then cannot be had."""
         cdef int t = 0, level
         cdef int64_t before, page, half = (1LL << self.shift) >> 1
@@ -319,14 +326,10 @@ cdef class Paged(Engine):
         if page >= at.tail.page or (at.before != NULL and at.before.page == page):
             return
         with gil:
-            self.want(tier * self.shift, page, at.tail.page)
-
-    cdef int want(self, int level, int64_t page, int64_t end) noexcept:
-        try:
-            self.pager.want(level, page, end)
-        except BaseException as error:
-            self.worry, self.uneasy = error, True
-        return 0
+            try:
+                self.pager.want(tier * self.shift, page, at.tail.page)
+            except BaseException as error:
+                self.interruption, self.interrupted = error, True
 
     # after a failure
 
@@ -335,18 +338,17 @@ cdef class Paged(Engine):
         self.repair()
 
     cdef int repair(self) except -1 nogil:
-        cdef int t = 0
+        cdef int t = 0, k
         if not self.faulted:
             return 0
         self.faulted = False
-        for t in range(2 * self.p.width):
-            self.blank[t].i = FAR
-        t = 0
+        for k in range(2 * self.p.width):
+            self.blank[k].i = FAR
         while t * self.shift < LEVELS and self.tier[t].tail != NULL and not self.faulted:
             self.hold_head(t)
             t += 1
         if self.lost and not self.faulted:
-            self.mend()
+            self.recompute()
         if not self.faulted:
             self.lost = False
             return 0
@@ -355,8 +357,7 @@ cdef class Paged(Engine):
                 raise self.error
             raise StoreError(f"store: {self.error!r}; the next call tries again") from self.error
 
-    cdef void mend(self) noexcept nogil:
-        """Take anew what follows from the pages."""
+    cdef void recompute(self) noexcept nogil:
         pass
 
     # for the manifest and from it
@@ -373,8 +374,7 @@ cdef class Paged(Engine):
             count = max(self.end(level) - begin, 0)
             if count > 1LL << self.shift:  # all of them have left before they would have been made
                 begin, count = self.end(level), 0
-            partials = self.partials(tail, count)
-            found.append((begin, partials))
+            found.append((begin, self.partials(tail, count)))
             t += 1
         return found
 
@@ -387,9 +387,8 @@ cdef class Paged(Engine):
         for t, (begin, partials) in enumerate(levels):
             if not partials:
                 continue
+            self.reserve(1)
             block = self.take()
-            if block == NULL:
-                raise MemoryError(f"paged engine: no memory for page {begin >> self.shift} of level {t * self.shift}")
             block.page = begin >> self.shift
             memset(block.heap, 0, (<size_t> 2 << self.shift) * self.p.width * sizeof(Slot))
             memcpy(block.heap + (<int64_t> self.p.width << self.shift), PyBytes_AS_STRING(partials), len(partials))
@@ -414,7 +413,6 @@ cdef class Paged(Engine):
             if self.faulted:
                 raise self.error
             t += 1
-        return 0
 
     cdef void build_tail(self, int tier) noexcept nogil:
         """The inner nodes that are there of a page that is not whole."""
@@ -428,45 +426,25 @@ cdef class Paged(Engine):
 
     # invariants
 
-    cdef int check_pages(self) except -1:
-        """Compare every node in memory with its children, and the root of every page with the tier above. O(n)."""
-        cdef int t = 0
-        while t * self.shift < LEVELS and self.tier[t].tail != NULL:
-            self.check_block(t, self.tier[t].tail)
-            self.check_block(t, self.tier[t].before)
-            self.check_block(t, self.tier[t].head)
-            if (t + 1) * self.shift < LEVELS and self.tier[t + 1].tail != NULL:
-                self.check_roots(t)
-            t += 1
-        return 0
-
-    cdef int check_block(self, int tier, Block* block) except -1:
+    cdef int check_nodes(self, int levels, int skipped) except -1:
+        """Compare every node below so many levels, but for so many of the oldest of each, with its children. O(n)."""
         cdef int level
         cdef int64_t index
-        if block == NULL:
-            return 0
-        for level in range(tier * self.shift + 1, min((tier + 1) * self.shift, LEVELS)):
-            for index in range(
-                max(block.page << self.bits[level], self.first(level) + 1),
-                min((block.page + 1) << self.bits[level], self.end(level)),
-            ):
+        for level in range(1, levels):
+            for index in range(self.first(level) + skipped, self.end(level)):
                 self.check_node(level, index)
         return 0
 
-    cdef int check_roots(self, int tier) except -1:
-        cdef int level = (tier + 1) * self.shift
-        cdef int64_t index
-        for index in range(self.first(level) + 1, self.end(level)):
-            self.check_node(level, index)
-        return 0
-
     cdef int check_node(self, int level, int64_t index) except -1:
-        cdef Slot* left = self.node(level - 1, 2 * index)
-        cdef Slot* kept
-        combine(self.p, self.spare, left, left + self.p.width)
-        kept = self.node(level, index)
+        """A node is those of its children combined that are in the window."""
+        cdef int64_t child = max(2 * index, self.first(level - 1))
+        cdef Slot* node = self.node(level - 1, child)
+        copy(self.p, self.spare, node)
+        if child < min(2 * index + 1, self.end(level - 1) - 1):
+            combine(self.p, self.spare, node, node + self.p.width)
+        node = self.node(level, index)
         if self.faulted:
             raise self.error  # either of them: what could not be read is blank
-        if memcmp(self.spare, kept, self.p.width * sizeof(Slot)) != 0:
-            raise InvariantError(f"node {index} of level {level} is not its children combined")
+        if memcmp(self.spare, node, self.p.width * sizeof(Slot)) != 0:
+            raise InvariantError(f"{type(self).__name__}: node {index} of level {level} is not its children combined")
         return 0

@@ -36,8 +36,6 @@ ctypedef struct Node:
 cdef class Pairs(Engine):
     cdef Term* terms
     cdef int m
-    cdef bint ranged  # the buckets are of a range: what is in which slot is known
-    cdef bint extremes  # there are no others
     cdef bint hiding  # extremes among them are judged by what follows, too
     cdef double* base  # of each: the extreme of all behind the closed buckets, as far as the costs know it
     cdef double* known  # the same before the last change
@@ -59,8 +57,9 @@ cdef class Pairs(Engine):
     cdef bint rest_known
 
     cdef int measure(self, terms) except -1
-    cdef int merge(self) noexcept nogil  # the pair that adds least; OLDEST | NEWEST where it holds one of them; needs two buckets
-    cdef bint wants(self, const Slot* leaf) noexcept nogil  # `leaf` and the newest are the pair that adds least: join it; needs two
+    # merges the pair that adds least; OLDEST | NEWEST where it holds one of them; needs two buckets
+    cdef int merge(self) noexcept nogil
+    cdef bint wants(self, const Slot* leaf) noexcept nogil  # `leaf` and the newest are that pair: join it; needs two
     cdef Node* least(self) noexcept nogil
     cdef void pop_newest(self) noexcept nogil  # the one before it is open again
     cdef int take_state(self, int64_t index) noexcept nogil  # GIVEN, FRESH or TOOK; GIVEN from now on
@@ -71,5 +70,4 @@ cdef class Pairs(Engine):
     cdef Node* take(self) noexcept nogil
     cdef void give(self, Node* node) noexcept nogil
     cdef void unlink(self, Node* node) noexcept nogil
-    cdef void together(self, Slot* out, const Slot* a, const Slot* b) noexcept nogil
     cdef const Slot* closed_rest(self) noexcept nogil

@@ -1,8 +1,9 @@
-"""A FIFO of buckets in which any neighbouring pair may be merged, compiled; the readable twin is sluicegate.reference.pairs.
+"""A FIFO of buckets in which any neighbouring pair may be merged, compiled.
 
-Fact card: FIFO and merging in the middle; associative operation; insert, eviction and merge O(log n) combines expected, join and
-total O(1), rest O(log n) once a change; 2n partials in chunks that are never moved. A treap (Seidel & Aragon 1996) whose priorities
-are a hash of the first ordinal: its shape, and so every bit of an answer, follows from the buckets alone.
+Fact card: FIFO and merging in the middle; associative operation; insert, eviction and merge O(log n) combines expected,
+join and total O(1), rest O(log n) once a change; 2n partials in chunks that are never moved. A treap (Seidel & Aragon
+1996) whose priorities are a hash of the first ordinal: its shape, and so every bit of an answer, follows from the
+buckets alone. The readable twin is sluicegate.reference.engines.pairs.
 """
 
 cimport cython
@@ -12,11 +13,8 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp
 
 from sluicegate.engines.base cimport Engine
-from sluicegate.partials.program cimport (
-    FIRST, H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH, HIGH_ENDS, LAST, LOW, LOW_ENDS, ORDERED, Program, Slot, combine,
-    combine_ends, combine_header, copy, join_extreme, mask,
-)
-from sluicegate.engines.tree.widths cimport Term, added_of_extremes, beyond, extreme, further, is_extreme, nothing, reach, weight
+from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, Program, Slot, combine, copy
+from sluicegate.engines.tree.widths cimport Term, beyond, extreme, further, is_extreme, nothing, reach, weight
 
 import struct
 
@@ -47,7 +45,6 @@ cdef class Pairs(Engine):
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Engine.setup(self, p, limit)
         self.a_chunk = min(max(<int64_t> 8, limit >> 3), <int64_t> 256)
-        self.ranged = is_range(p)
         return 0
 
     cdef int measure(self, terms) except -1:
@@ -62,7 +59,6 @@ cdef class Pairs(Engine):
             self.terms[k].width, self.terms[k].prefix, self.terms[k].low, self.terms[k].high = term[:4]
             self.terms[k].last, self.terms[k].ends, self.terms[k].timed = term[4:]
             self.terms[k].scale = 1.0
-            self.extremes = (self.extremes or not k) and is_extreme(&self.terms[k])
             self.hiding = self.hiding or (self.m > 1 and is_extreme(&self.terms[k]))
         self.later, self.behind = self.base + self.m, self.base + 2 * self.m
         self.between, self.known = self.base + 3 * self.m, self.base + 4 * self.m
@@ -107,18 +103,6 @@ cdef class Pairs(Engine):
         cdef int64_t chunk = sizeof(Slot) + self.a_chunk * self.record()
         return Engine.bytes(self) + self.chunks * chunk + self.m * <int64_t> (sizeof(Term) + 5 * sizeof(double))
 
-    cdef inline void together(self, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
-        """Two neighbours as one, to the bit what `combine` gives."""
-        if not self.ranged:
-            combine(self.p, out, a, b)
-            return
-        combine_header(out, a, b)
-        join_extreme(out + 5, a + 5, b + 5, mask(b[5].f < a[5].f))
-        join_extreme(out + 10, a + 10, b + 10, mask(b[10].f > a[10].f))
-        out[15], out[16] = a[15], b[16]
-        combine_ends(out + 17, a + 17, b + 17, -1.0)
-        combine_ends(out + 20, a + 20, b + 20, 1.0)
-
     # the contract
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
@@ -141,7 +125,7 @@ cdef class Pairs(Engine):
 
     cdef void join(self, const Slot* reading) noexcept nogil:
         cdef Slot* open = self.partial(self.newest)
-        self.together(open, open, reading)
+        combine(self.p, open, open, reading)
 
     cdef void pop(self) noexcept nogil:
         cdef Node* gone = self.oldest
@@ -224,7 +208,7 @@ cdef class Pairs(Engine):
         self.merges += 1
         self.tail -= 1
         if second == self.newest:
-            self.together(self.partial(second), self.partial(first), self.partial(second))
+            combine(self.p, self.partial(second), self.partial(first), self.partial(second))
             second.state = TOOK
             for k in range(self.m if self.hiding else 0):
                 if is_extreme(&self.terms[k]):
@@ -234,7 +218,7 @@ cdef class Pairs(Engine):
             self.give(first)
             first = second
         else:
-            self.together(self.partial(first), self.partial(first), self.partial(second))
+            combine(self.p, self.partial(first), self.partial(first), self.partial(second))
             first.state = TOOK
             self.unlink(second)
             lowest = detach(self, second)
@@ -254,7 +238,7 @@ cdef class Pairs(Engine):
             return NULL
         if self.root == NULL:
             return self.partial(self.newest)
-        self.together(self.spare, self.all(self.root), self.partial(self.newest))
+        combine(self.p, self.spare, self.all(self.root), self.partial(self.newest))
         return self.spare
 
     cdef const Slot* rest(self) noexcept nogil:
@@ -265,7 +249,7 @@ cdef class Pairs(Engine):
         closed = self.closed_rest()
         if closed == NULL:
             return self.partial(self.newest)
-        self.together(out, closed, self.partial(self.newest))
+        combine(self.p, out, closed, self.partial(self.newest))
         return out
 
     cdef const Slot* closed_rest(self) noexcept nogil:
@@ -280,12 +264,12 @@ cdef class Pairs(Engine):
         while node.up != NULL:
             node = node.up
             if started:
-                self.together(out, out, self.partial(node))
+                combine(self.p, out, out, self.partial(node))
             else:
                 copy(self.p, out, self.partial(node))
             started = True
             if node.right != NULL:
-                self.together(out, out, self.all(node.right))
+                combine(self.p, out, out, self.all(node.right))
         self.rest_known = True
         return out if started else NULL
 
@@ -339,7 +323,7 @@ cdef class Pairs(Engine):
         return 0
 
     def state(self):
-        """Ordinal of the oldest bucket, merges, when the scales are taken anew, and the scales; 8 bytes little-endian each."""
+        """Ordinal of the oldest bucket, merges, when the scales are taken anew, scales; 8 bytes little-endian each."""
         cdef int k
         first = 0 if self.oldest == NULL else self.partial(self.oldest)[H_O_FIRST].i
         scales = [self.terms[k].scale for k in range(self.m)]
@@ -379,22 +363,29 @@ cdef class Pairs(Engine):
         return 0
 
 
-cdef bint is_range(const Program* p) noexcept nogil:
-    """A header, then LOW, HIGH, FIRST, LAST, LOW_ENDS, HIGH_ENDS of one dimension and no more."""
-    cdef int k, s = 5
-    cdef int op[11]
-    op[0], op[1], op[2], op[3], op[4], op[9], op[10] = LOW, HIGH, FIRST, LAST, ORDERED, LOW_ENDS, HIGH_ENDS
-    if p.width != 23 or p.steps != 11:
-        return False
-    for k in range(11):
-        if 4 < k < 9:  # the header's others, which follow ORDERED
-            continue
-        if p.step[k].op != op[k] or (k != 4 and p.step[k].slot != s):
-            return False
-        s += 5 if k < 2 else 0 if k == 4 else 1 if k < 4 else 3
-    return True
+cdef int check_node(Pairs self, Node* node) except -1:
+    """Order of priorities, the subtree's partial, its cheapest pair and the pair's cost."""
+    cdef Slot* kept = self.spare + S_CHECK * self.p.width
+    cdef Node* cheapest
+    cdef double cost
+    if node == NULL:
+        return 0
+    check_node(self, node.left)
+    check_node(self, node.right)
+    ordinal = self.partial(node)[H_O_FIRST].i
+    for child in (<size_t> node.left, <size_t> node.right):
+        if child and ((<Node*> <size_t> child).up != node or (<Node*> <size_t> child).priority >= node.priority):
+            raise InvariantError(f"the bucket from ordinal {ordinal} does not stand above its children")
+    copy(self.p, kept, self.all(node))
+    cheapest, cost, paired = node.cheapest, node.cost, node.paired
+    price(self, node)
+    refresh(self, node)
+    if memcmp(kept, self.all(node), self.p.width * sizeof(Slot)) != 0:
+        raise InvariantError(f"the subtree of the bucket from ordinal {ordinal} is not what its buckets give")
+    if cheapest != node.cheapest or paired != node.paired or (paired and cost != node.cost):
+        raise InvariantError(f"the cost {cost} of the bucket from ordinal {ordinal} is not what its pair gives")
+    return 0
 
 
 include "pairs_tree.pxi"
 include "pairs_costs.pxi"
-include "pairs_check.pxi"

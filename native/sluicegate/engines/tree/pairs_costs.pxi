@@ -1,8 +1,7 @@
-"""What merging a pair adds: less where what is behind hides it, since as long as a reading is in the window, so are all behind it. Part of pairs.pyx."""
+"""What merging a pair adds: less where a later extreme hides it, since a reading leaves before all later ones.
 
-cdef inline bint ordered(const Slot* a, const Slot* b) noexcept nogil:
-    return a[H_ORDERED].i == 1 and b[H_ORDERED].i == 1 and b[H_T_FIRST].i >= a[H_T_LAST].i
-
+Part of pairs.pyx.
+"""
 
 cdef double added(Pairs self, const Slot* first, const Slot* second) noexcept nogil:
     """The weight of both as one, less their own; where squares overflow it is no number, and counts as infinite.
@@ -12,13 +11,10 @@ cdef double added(Pairs self, const Slot* first, const Slot* second) noexcept no
     cdef Slot* pair = self.spare + S_PAIR * self.p.width
     cdef double cost
     cdef int k
-    if self.extremes and self.hiding and (not self.terms[0].timed or ordered(first, second)):
-        cost = added_of_extremes(self.terms, self.m, first, second, self.behind, self.between)
-        return cost if cost == cost else INFINITY
     for k in range(self.m if self.hiding else 0):
         if is_extreme(&self.terms[k]):
             self.between[k] = further(&self.terms[k], self.behind[k], extreme(&self.terms[k], second))
-    self.together(pair, first, second)
+    combine(self.p, pair, first, second)
     cost = weight(self.terms, self.m, pair, self.behind) - weight(self.terms, self.m, first, self.between)
     cost -= weight(self.terms, self.m, second, self.behind)
     return cost if cost == cost else INFINITY
@@ -80,8 +76,8 @@ cdef Node* last_beyond(Pairs self, const Term* t, Node* before) noexcept nogil:
 cdef void reveal(Pairs self, int k, Node* last, double height) noexcept nogil:
     """What is behind the closed buckets up to `last` has changed, at most to a height: what it may hide costs anew.
 
-    That is what no later one of them hides. Each is hidden once, so there are O(1) for a bucket that is closed. A pair that was
-    hidden and stays so adds nothing, whatever hides it.
+    That is what no later one of them hides. Each is hidden once, so there are O(1) for a bucket that is closed. A pair
+    that was hidden and stays so adds nothing, whatever hides it.
     """
     cdef const Term* t = &self.terms[k]
     while last != NULL:

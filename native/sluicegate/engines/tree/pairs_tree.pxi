@@ -15,11 +15,11 @@ cdef inline bint cheaper(const Node* a, const Node* b) noexcept nogil:
 cdef void refresh(Pairs self, Node* node) noexcept nogil:
     cdef Slot* out = self.all(node)
     if node.left != NULL:
-        self.together(out, self.all(node.left), self.partial(node))
+        combine(self.p, out, self.all(node.left), self.partial(node))
     else:
         copy(self.p, out, self.partial(node))
     if node.right != NULL:
-        self.together(out, out, self.all(node.right))
+        combine(self.p, out, out, self.all(node.right))
     choose(self, node)
 
 

@@ -1,8 +1,8 @@
-"""A staging tail before the buckets that are stored: what may become an extreme is decided late, when it leaves the tail.
+"""A staging tail before the buckets that are stored: what may become an extreme is decided when it leaves the tail.
 
-The tail is a double-ended queue of at most `most` buckets in a ring: base … top − 1. Those before `pivot` keep what they and all
-up to the pivot fold to, the others what all from the pivot on fold to: so both ends cost O(1), amortised. base < pivot < top
-wherever there are two or more; base = pivot where there is one.
+The tail is a double-ended queue of at most `most` buckets in a ring, base … top − 1, as two stacks. Those before
+`pivot` keep what they and all up to the pivot fold to, the others what all from the pivot on fold to: so both ends cost
+O(1), amortised. base < pivot < top wherever there are two or more; base = pivot where there is one.
 """
 
 from libc.stdint cimport int64_t
@@ -61,9 +61,9 @@ cdef class Staged(Engine):
     cdef int spill(self, int verdict) except -1 nogil
     cdef int merge_stored(self) noexcept nogil
     cdef bint stored_wants(self, const Slot* leaf) noexcept nogil
-    cdef void tell_later(self, int64_t first) noexcept nogil
+    cdef void set_later(self, int64_t first) noexcept nogil
     cdef int take_state(self, int64_t index) noexcept nogil
-    cdef void settle(self) noexcept nogil
+    cdef void rebalance(self) noexcept nogil
     cdef void split(self, int64_t pivot) noexcept nogil
     cdef void changed(self) noexcept nogil
     cdef const Slot* back(self) noexcept nogil

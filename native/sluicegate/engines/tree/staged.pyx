@@ -1,8 +1,9 @@
-"""A staging tail before the buckets that are stored, compiled; see staged.pxd. The readable twin is sluicegate.reference.staged.
+"""A staging tail before the buckets that are stored, compiled; see staged.pxd.
 
-Fact card: FIFO whose newest end also takes back; associative operation; insert, eviction and total O(1) amortised while nothing
-leaves the tail, O(log n) expected for what is stored; 2(n + most) partials, the tail's as many as
-the staircase was ever long (a power of two). Source: paper A2MTA, II-B and III-A (the buffer of 512).
+Fact card: FIFO whose newest end also takes back; associative operation; insert, eviction and total O(1) amortised while
+nothing leaves the tail, O(log n) expected for what is stored; 2(n + most) partials, the tail's as many as the staircase
+was ever long (a power of two). Source: paper A2MTA, II-B and III-A (the buffer of 512). The readable twin is
+sluicegate.reference.engines.staged.
 """
 
 cimport cython
@@ -44,7 +45,7 @@ cdef class Staged(Engine):
         free(self.states)
 
     cdef int guard(self, int64_t most, guards, MaxRule rule, merging) except -1:
-        """Before setup: how many are staged, which extremes count (slot, dimension, sign, strict), what is a candidate."""
+        """Before setup: most staged, the extremes that count (slot, dimension, sign, strict), who is a candidate."""
         cdef int j
         self.most, self.m = most, len(guards)
         self.rule, self.ruled = rule, rule is not None
@@ -178,7 +179,7 @@ cdef class Staged(Engine):
         self.states[self.top & self.mask] = FRESH
         self.top += 1
         self.tail += 1
-        self.settle()
+        self.rebalance()
         return 0
 
     cdef void join(self, const Slot* reading) noexcept nogil:
@@ -197,7 +198,7 @@ cdef class Staged(Engine):
         self.tail -= 1
         self.states[(self.top - 1) & self.mask] = TOOK
         self.touched()
-        self.settle()
+        self.rebalance()
 
     cdef void take_back(self) noexcept nogil:
         """The only staged bucket takes over the newest stored one."""
@@ -236,7 +237,7 @@ cdef class Staged(Engine):
             else:
                 combine(self.p, self.fold(self.base), next, self.fold(self.base + 1))
         self.changed()
-        self.settle()
+        self.rebalance()
         return 0
 
     cdef void pop(self) noexcept nogil:
@@ -244,14 +245,14 @@ cdef class Staged(Engine):
             self.stored.pop()
         else:
             self.base += 1
-            self.settle()
+            self.rebalance()
         self.head += 1
         self.changed()
 
     cdef int merge_stored(self) noexcept nogil:
         """The stored pair that adds least becomes one; what `Pairs.merge` says of it."""
         cdef int touched
-        self.tell_later(self.base)
+        self.set_later(self.base)
         touched = self.stored.merge()
         self.tail -= 1
         self.changed()
@@ -259,10 +260,10 @@ cdef class Staged(Engine):
 
     cdef bint stored_wants(self, const Slot* leaf) noexcept nogil:
         """What `Pairs.wants` says of the oldest staged bucket."""
-        self.tell_later(self.base + 1)
+        self.set_later(self.base + 1)
         return self.stored.wants(leaf)
 
-    cdef void tell_later(self, int64_t first) noexcept nogil:
+    cdef void set_later(self, int64_t first) noexcept nogil:
         """Let the stored ones know the extremes of what is staged from `first` on: what that hides costs nothing."""
         cdef double* later = self.stored.later
         cdef const Term* t
@@ -275,7 +276,7 @@ cdef class Staged(Engine):
             if is_extreme(t) and first < self.top:
                 later[k] = further(t, later[k], extreme(t, self.back()))
 
-    cdef void settle(self) noexcept nogil:
+    cdef void rebalance(self) noexcept nogil:
         """Keep the pivot between both ends."""
         cdef int64_t n = self.top - self.base
         if n < 2:
@@ -377,7 +378,8 @@ cdef class Staged(Engine):
         return state
 
     cdef int64_t bytes(self) noexcept nogil:
-        return self.stored.bytes() + Engine.bytes(self) + (self.mask + 1) * (2 * self.p.width * <int64_t> sizeof(Slot) + 1)
+        cdef int64_t place = 2 * self.p.width * <int64_t> sizeof(Slot) + 1
+        return self.stored.bytes() + Engine.bytes(self) + (self.mask + 1) * place
 
     # storage
 
@@ -397,16 +399,17 @@ cdef class Staged(Engine):
         return 0
 
     def state(self):
-        """Ordinal of the oldest bucket, how many are staged, where they are parted (8 bytes each), and the stored ones' state."""
+        """Ordinal of the oldest bucket, number staged, where they are parted (8 bytes each), the stored ones' state."""
         first = 0 if self.head == self.tail else self.leaf(self.head)[H_O_FIRST].i
         return _head.pack(first, self.staged(), self.pivot - self.base) + self.stored.state()
 
     def load(self, bytes data not None, int64_t count):
-        """Take over a state before the `count` buckets. Raises ValueError for another length, or numbers that cannot be."""
+        """Take over a state before the `count` buckets. Raises ValueError for one that cannot be."""
         if len(data) != self.size:
             raise ValueError(f"state of a staging tail of {len(data)} bytes, expected {self.size}")
         _, staged, pivot = _head.unpack_from(data)
-        if not min(count, 1) <= staged <= min(self.most, count) or not (0 < pivot < staged if staged > 1 else pivot == 0):
+        parted = 0 < pivot < staged if staged > 1 else pivot == 0
+        if not min(count, 1) <= staged <= min(self.most, count) or not parted:
             raise ValueError(f"{staged} staged buckets of {count}, parted at {pivot}; expected at most {self.most}")
         self.stored.load(data[_head.size :])
         self.to_store, self.pivot_after = count - staged, pivot
@@ -423,7 +426,8 @@ cdef class Staged(Engine):
         cdef int64_t place, known = self.known
         self.stored.check()
         if self.staged() > self.most or self.kept() + self.staged() != self.tail - self.head:
-            raise InvariantError(f"{self.staged()} staged of at most {self.most}, {self.kept()} stored, {self.tail - self.head} in all")
+            counts = f"{self.staged()} staged of at most {self.most}, {self.kept()} stored"
+            raise InvariantError(f"{counts}, {self.tail - self.head} in all")
         if self.staged() > 1 and not self.base < self.pivot < self.top:
             raise InvariantError(f"staged {self.base} … {self.top - 1} are parted at {self.pivot}")
         for place in range(self.base, self.pivot):

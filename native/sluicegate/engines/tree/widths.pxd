@@ -1,4 +1,7 @@
-"""What a bucket may add to a cut window's interval, in compiled code; the readable twin is sluicegate.reference.widths."""
+"""What a bucket may add to a cut window's interval, in compiled code.
+
+The readable twin is sluicegate.reference.histograms.widths.
+"""
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
@@ -64,37 +67,6 @@ cdef inline double width(const Term* t, const Slot* s, double behind) noexcept n
     if t.width == W_HIGH:
         return greatest((s[t.high].f if t.ends < 0 else s[t.ends + 2].f) - greatest(s[t.last].f, behind), 0.0)
     return greatest(least(s[t.last].f, behind) - (s[t.low].f if t.ends < 0 else s[t.ends + 2].f), 0.0)
-
-
-cdef inline double added_of_extremes(const Term* terms, int m, const Slot* a, const Slot* b, const double* behind, double* between) noexcept nogil:
-    """What both buckets as one add, where all terms are extremes and times are in order; `between`: what is behind `a`.
-
-    All that is read of both as one follows from a few slots of theirs. Minima as maxima of the opposite: nothing is guessed.
-    """
-    cdef double one = 0.0, first = 0.0, second = 0.0, sign, x, y, last, hides, fall_of_first, fall
-    cdef const Term* t
-    cdef int k, own, after
-    for k in range(m):
-        t = &terms[k]
-        sign = -1.0 if t.width == W_LOW else 1.0
-        own = t.low if t.width == W_LOW else t.high
-        after = own if t.ends < 0 else t.ends + 2
-        x, y, hides = sign * a[own].f, sign * b[own].f, sign * behind[k]
-        between[k] = sign * greatest(hides, y)
-        if not t.scale > 0.0:
-            continue
-        fall_of_first, fall = sign * a[after].f, sign * b[after].f
-        last = greatest(sign * b[t.last].f, hides)
-        second += greatest(fall - last, 0.0) / t.scale
-        first += greatest(fall_of_first - greatest(sign * a[t.last].f, greatest(hides, y)), 0.0) / t.scale
-        fall_of_first = greatest(fall_of_first, y)
-        one += greatest((fall_of_first if x > y else fall) - last, 0.0) / t.scale
-    one *= <double> (a[H_COUNT].i + b[H_COUNT].i)
-    if a[H_COUNT].i > 1:
-        one -= <double> a[H_COUNT].i * first
-    if b[H_COUNT].i > 1:
-        one -= <double> b[H_COUNT].i * second
-    return one
 
 
 cdef inline double reach(const Term* t, const Slot* s) noexcept nogil:

@@ -1,0 +1,223 @@
+"""Every legal window over one worked stream, for docs/kinds.md: what each definition means, and what it does.
+
+python -m bench.kinds [--docs]
+
+Prints the tables, or puts them into the page between its marks. A test compares the page with a new run.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sluicegate as sg
+
+PAGE = Path(__file__).parents[1] / "docs" / "kinds.md"
+SECOND, HOUR = 1_000_000, 3_600_000_000
+
+# by arrival: (s, name, km); then time until 12 s
+STREAM = [(0, "a", 0), (1, "b", 1), (4, "c", 3), (6, "d", 4), (7, "e", 8)]
+UNTIL = 12
+EVICTS = {
+    "count(2)": sg.policies.count(2),
+    'delta("km", 2)': sg.policies.delta("km", 2),
+    'time("5s")': sg.policies.time("5s"),
+}
+TRIGGERS = {
+    "count(2)": sg.triggers.count(2),
+    'delta("km", 2)': sg.triggers.delta("km", 2),
+    'time("5s")': sg.triggers.time("5s"),
+}
+
+# by event time: in order of arrival, (s, name); then event time until 40 s
+TIMED = [(1, "a"), (6, "b"), (12, "c"), (4, "d"), (18, "e"), (3, "f"), (11, "g")]
+TIMED_UNTIL = 40
+BY_EVENT_TIME: dict[str, dict[str, Any]] = {
+    'tumbling `time("10s")`, `lateness=0`': {"kind": "tumbling", "evict": sg.policies.time("10s"), "lateness": 0},
+    'tumbling `time("10s")`, `lateness="5s"`': {"kind": "tumbling", "evict": sg.policies.time("10s"), "lateness": "5s"},
+    'tumbling `time("10s")`, `lateness="5s"`, trigger `time("4s")`': {
+        "kind": "tumbling", "evict": sg.policies.time("10s"), "lateness": "5s", "trigger": sg.triggers.time("4s"),
+    },
+    'tumbling `time("10s")`, `lateness="5s"`, trigger `count(2)`': {
+        "kind": "tumbling", "evict": sg.policies.time("10s"), "lateness": "5s", "trigger": sg.triggers.count(2),
+    },
+    'hopping `time("10s", hop="5s")`': {"kind": "hopping", "evict": sg.policies.time("10s", hop="5s")},
+    'hopping `time("10s", hop="5s")`, `lateness="5s"`': {
+        "kind": "hopping", "evict": sg.policies.time("10s", hop="5s"), "lateness": "5s",
+    },
+    'session `time("6s")`': {"kind": "session", "evict": sg.policies.time("6s")},
+    'session `time("6s")`, `lateness="9s"`': {"kind": "session", "evict": sg.policies.time("6s"), "lateness": "9s"},
+}  # fmt: skip
+ALIGNED: dict[str, tuple[dict[str, Any], tuple[int, ...]]] = {
+    '`aligned="day"`': ({"kind": "tumbling", "aligned": "day"}, (2026, 3, 29, 12)),
+    '`aligned="day"`, in autumn': ({"kind": "tumbling", "aligned": "day"}, (2026, 10, 25, 12)),
+    '`time("6h")`, `aligned="clock"`': (
+        {"kind": "tumbling", "evict": sg.policies.time("6h"), "aligned": "clock"}, (2026, 3, 29, 1),
+    ),
+    '`time("1h")`, `aligned="clock"`': (
+        {"kind": "tumbling", "evict": sg.policies.time("1h"), "aligned": "clock"}, (2026, 10, 25, 1, 30),
+    ),
+    '`aligned="week"`': ({"kind": "tumbling", "aligned": "week"}, (2026, 3, 26)),
+    '`aligned="month"`': ({"kind": "tumbling", "aligned": "month"}, (2026, 2, 14)),
+    '`aligned="year"`': ({"kind": "tumbling", "aligned": "year"}, (2026, 2, 14)),
+    'hopping `time("7d", hop="1d")`, `aligned="day"`': (
+        {"kind": "hopping", "evict": sg.policies.time("7d", hop="1d"), "aligned": "day"}, (2026, 3, 29, 12),
+    ),
+}  # fmt: skip
+
+
+class Tells(sg.WindowHandler):
+    """Writes events as the tables show them."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.due = False
+
+    def _say(self, window: sg.WindowOperator, words: str) -> None:
+        self.told.append(f"at {(window.now or 0) / SECOND:g} s {words}" if self.due else words)
+
+    def _inside(self, window: sg.WindowOperator) -> str:
+        return "".join(reading["name"] for reading in window.readings())
+
+    def after_insert(self, window: Any, key: Any, reading: Any) -> None:
+        self._say(window, f"insert {reading['name']}")
+
+    def after_evict(self, window: Any, key: Any, reading: Any) -> None:
+        self._say(window, f"evict {reading['name']}")
+
+    def before_flush(self, window: Any, key: Any) -> None:
+        self._say(window, f"**flush {self._inside(window)}**")
+
+    def trigger(self, window: Any, key: Any) -> None:
+        self._say(window, f"**trigger {self._inside(window) or '∅'}**")
+
+    def initial_full(self, window: Any, key: Any) -> None:
+        self._say(window, "full")
+
+
+class Results(sg.WindowHandler):
+    """Writes results by event time."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def result(self, window: Any, key: Any) -> None:
+        pane = window.pane
+        inside = "".join(reading["name"] for reading in window.readings())
+        extent = f"{pane.start / SECOND:g}–{pane.end / SECOND:g}"
+        stage = f"**{pane.stage}**" if pane.stage == "final" else pane.stage
+        self.told.append(f"{stage} {extent}: {inside}")
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def played(spec: sg.WindowSpec, punctuated: bool) -> list[str]:
+    """What each reading of the stream does, and time after it: a cell for each."""
+    now, heard, cells = [0], Tells(), []
+    window = sg.WindowOperator(spec, heard, lambda: now[0])
+
+    def cell(act: Callable[[], None], due: int) -> None:
+        heard.due = True
+        window.advance(due)  # what was due before it, with its time
+        heard.due = False
+        act()
+        cells.append(", ".join(heard.told))
+        heard.told.clear()
+
+    for at, name, km in STREAM:
+        now[0] = at * SECOND
+        cell(lambda name=name, km=km: window.insert({"name": name, "km": km}), at * SECOND)  # type: ignore[misc]
+        if punctuated and name in "be":
+            window.punctuate()
+            cells[-1] += ", punctuation, " + ", ".join(heard.told)
+            heard.told.clear()
+    now[0] = UNTIL * SECOND
+    cell(lambda: None, UNTIL * SECOND)
+    return [each or " " for each in cells]
+
+
+def by_arrival() -> Iterator[str]:
+    """Tables I and II, played; then in words."""
+    head = [f"{name} at {at} s, km {km}" for at, name, km in STREAM]
+    rows, words = [], []
+    for name, evict in [*EVICTS.items(), ("punctuation()", sg.policies.punctuation())]:
+        spec = sg.WindowSpec(kind="tumbling", evict=evict)
+        rows.append([f"`{name}`", *played(spec, name == "punctuation()")])
+        words.append(["tumbling", f"`{name}`", "", spec.explain("the mean")])
+    yield table(["tumbling, evict", *head, f"until {UNTIL} s"], rows)
+    rows = []
+    for name, evict in EVICTS.items():
+        for at, trigger in TRIGGERS.items():
+            spec = sg.WindowSpec(kind="sliding", evict=evict, trigger=trigger)
+            rows.append([f"`{name}`", f"`{at}`", *played(spec, False)])
+            words.append(["sliding", f"`{name}`", f"`{at}`", spec.explain("the mean")])
+    yield table(["sliding, evict", "trigger", *head, f"until {UNTIL} s"], rows)
+    yield table(["kind", "evict", "trigger", "in words"], words)
+
+
+def by_event_time() -> Iterator[str]:
+    """Results as readings come, late ones among them; then in words."""
+    rows, words = [], []
+    for name, given in BY_EVENT_TIME.items():
+        heard, spec = Results(), sg.WindowSpec(**given)
+        window, cells = sg.WindowOperator(spec, heard), []
+        for at, letter in TIMED:
+            late = window.late
+            window.insert({"name": letter}, at * SECOND)
+            cells.append("<br>".join(heard.told) + (" late" if window.late > late else ""))
+            heard.told.clear()
+        window.advance(TIMED_UNTIL * SECOND)
+        rows.append([name, *(cell.strip() or " " for cell in cells), "<br>".join(heard.told)])
+        words.append([name, spec.explain("the mean")])
+    yield table(["window", *(f"{letter}: {at} s" for at, letter in TIMED), f"until {TIMED_UNTIL} s"], rows)
+    yield table(["window", "in words"], words)
+
+
+def aligned() -> Iterator[str]:
+    """Where windows begin and end in Vienna."""
+    from zoneinfo import ZoneInfo
+
+    vienna, rows = ZoneInfo("Europe/Vienna"), []
+    for name, (given, wall) in ALIGNED.items():
+        moment = datetime(*wall, tzinfo=vienna)  # type: ignore[misc, arg-type]
+        time = round(moment.timestamp()) * SECOND
+        start, end = sg.WindowSpec(timezone="Europe/Vienna", **given).covering()(time)[-1]
+        shown = [datetime.fromtimestamp(each // SECOND, UTC).astimezone(vienna) for each in (start, end)]
+        edges = [f"{each:%Y-%m-%d %H:%M} {each.tzname()}" for each in shown]
+        rows.append([name, f"{moment:%Y-%m-%d %H:%M}", *edges, f"{(end - start) / HOUR:g} h"])
+    yield table(["window in Europe/Vienna", "that holds", "begins", "ends", "is long"], rows)
+
+
+PARTS = {"by arrival": by_arrival, "by event time": by_event_time, "aligned": aligned}
+
+
+def put(page: str) -> str:
+    """The page with its tables made anew: between `<!-- NAME -->` and `<!-- end -->`."""
+    for name, make in PARTS.items():
+        mark, end = f"<!-- {name} -->\n", "<!-- end -->"
+        before, found, after = page.partition(mark)
+        if not found or end not in after:
+            raise SystemExit(f"{PAGE.name}: no place for the tables {mark.strip()} … {end}")
+        page = before + mark + "\n".join(make()) + after[after.index(end) :]
+    return page
+
+
+def main() -> None:
+    """Print, or put into the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--docs", action="store_true", help="put the tables into docs/kinds.md")
+    if parser.parse_args().docs:
+        PAGE.write_text(put(PAGE.read_text("utf-8")), "utf-8")
+    else:
+        print("\n".join(part for make in PARTS.values() for part in make()))
+
+
+if __name__ == "__main__":
+    main()

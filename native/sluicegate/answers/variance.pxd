@@ -1,0 +1,9 @@
+"""Certain intervals of variances and standard deviations: `sluicegate.bounds.variance`, with its names and its bits."""
+
+from sluicegate.answers.results cimport Output, View
+from sluicegate.answers.sums cimport Ends
+
+
+cdef Ends variance_interval(
+    const Output* o, const View* v, double center, bint* exact
+) noexcept nogil  # of the deviation where that is asked for; NaN: no result

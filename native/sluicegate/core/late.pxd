@@ -1,0 +1,33 @@
+"""Late readings of a window of buckets: a few buckets of their own, in order of time, beside those that came in order."""
+
+from libc.stdint cimport int64_t
+
+from sluicegate.answers.results cimport View
+from sluicegate.partials.program cimport Program, Slot
+
+cdef enum:
+    MOST_LATE = 32  # sluicegate.constants.MOST_LATE
+
+
+cdef class Late:
+    cdef Program* p
+    cdef const double* centers
+    cdef int n  # buckets
+    cdef Slot* buckets  # NULL: no reading came late yet; after them room for six partials
+    cdef readonly int64_t joined  # late readings so far that belonged to the window
+
+    cdef Slot* at(self, int k) noexcept nogil
+    cdef int reserve(self) noexcept nogil
+    cdef int add(self, const Slot* reading, int64_t time, int64_t cutoff) noexcept nogil
+    cdef void join(self, Slot* bucket, const Slot* reading) noexcept nogil
+    cdef void merge_least(self) noexcept nogil
+    cdef void remove(self, int k) noexcept nogil
+    cdef void evict(self, int64_t cutoff) noexcept nogil
+    cdef int64_t readings(self) noexcept nogil
+    cdef int64_t bytes(self) noexcept nogil
+    cdef void add_to(self, View* v) noexcept nogil
+    cdef const Slot* fold(self, int first, Slot* out) noexcept nogil
+    cdef void unite(self, Slot* out, const Slot* a, const Slot* b) noexcept nogil
+    cdef void cut_beside(self, View* v, const Slot* cut, Slot* out) noexcept nogil
+    cdef void forget_places(self, Slot* bucket, int64_t place) noexcept nogil
+    cdef void widen_prefix(self, Slot* bucket, int k, int dimension, bint logarithms) noexcept nogil

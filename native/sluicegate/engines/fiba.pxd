@@ -1,0 +1,77 @@
+"""A finger B-tree of leaves in order of time: the engine that takes late readings; see reference/engines/fiba.py."""
+
+from libc.stdint cimport int64_t
+
+from sluicegate.engines.base cimport Engine
+from sluicegate.partials.program cimport Slot
+
+cdef enum:  # sluicegate.reference.engines.fiba
+    MOST = 8  # leaves or children of a node
+    APPENDED = 6  # of them stay in a node that splits at the newest end
+
+cdef enum:
+    MOST_TOUCHED = 96  # a tree of 47 levels
+
+cdef enum Role:  # where a node stands
+    INNER
+    LEFT
+    RIGHT
+    ROOT
+
+ctypedef struct Node:  # followed by `up` and the leaves, or `up` and `run`
+    Node* parent  # of a free node: the next one
+    Node* next  # leaf node
+    int level
+    int n  # leaves or children; the left leaf node's begin at `Fiba.start`
+    int role
+    bint has_up
+    bint has_run
+    int64_t times[MOST]  # of the leaves, or the least of each child
+    Node* child[MOST]
+
+
+ctypedef struct Touched:  # by splits: the highest node that took a new sibling, then pairs of siblings from above
+    int n
+    Node* node[MOST_TOUCHED]
+
+
+cdef class Fiba(Engine):
+    cdef Node* root
+    cdef Node* left
+    cdef Node* right
+    cdef int start  # of the left leaf node, the first leaf that is still inside
+    cdef Slot* suffix  # of the left leaf node: the partial of its leaves from each on
+    cdef Node* free_nodes
+    cdef int64_t free_count
+    cdef void* blocks  # of nodes, each beginning with the address of the next
+    cdef int64_t block_count
+    cdef size_t node_size
+    cdef Node* cursor  # where `leaf` was asked last, NULL: nowhere
+    cdef int64_t cursor_first  # index of that node's first leaf
+
+    # puts a leaf after those of its time and earlier
+    cdef int insert(self, int64_t time, const Slot* leaf) except -1 nogil
+    cdef void evict_through(self, int64_t cutoff) noexcept nogil  # all leaves of this time or earlier
+    cdef int64_t time_at(self, int64_t index) noexcept nogil
+    cdef int64_t oldest_time(self) noexcept nogil  # of a window that holds any
+
+    cdef int reserve_nodes(self) noexcept nogil
+    cdef Node* new_node(self, int level, int role) noexcept nogil
+    cdef void free_node(self, Node* node) noexcept nogil
+    cdef int64_t free_below(self, Node* node) noexcept nogil
+    cdef void clear(self) noexcept nogil
+    cdef Node* place_of(self, int64_t time) noexcept nogil
+    cdef Node* split(self, Node* node, Touched* touched) noexcept nogil
+    cdef void grow(self, Node* node) noexcept nogil
+    cdef void repair(self, Node* node, const Touched* touched) noexcept nogil
+    cdef void refresh(self, Node* node) noexcept nogil
+    cdef void refresh_leaves(self, Node* node) noexcept nogil
+    cdef void stack_up(self) noexcept nogil
+    cdef void run_down(self, Node* top) noexcept nogil
+    cdef void run_right(self, Node* node) noexcept nogil
+    cdef void run_left(self, Node* node) noexcept nogil
+    cdef void repair_left(self) noexcept nogil
+    cdef const Slot* total_from(self, int skipped, Slot* out) noexcept nogil
+    cdef Node* find(self, int64_t index) noexcept nogil
+    cdef int check_node(self, Node* node, int role, Node* parent) except -1
+    cdef int insist(self, bint holds, str what) except -1

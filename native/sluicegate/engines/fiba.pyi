@@ -1,0 +1,6 @@
+from typing import final
+
+from sluicegate.engines.base import Engine
+
+@final
+class Fiba(Engine): ...

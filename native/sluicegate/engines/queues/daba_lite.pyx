@@ -1,0 +1,185 @@
+"""DABA Lite in compiled code: DABA with one partial an element.
+
+Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a query, 3 an insert, 2 an eviction (DABA's
+own bounds are 1, 4, 3); n + 2 partials in chunks, and n times or leaves where the policy asks for the oldest.
+Source: paper DABA, Figure 10, where sublists R and B keep their leaves and two sums stand beside them: of R and A
+together, which the reversal adds to L, and of B. The readable twin is sluicegate.reference.engines.daba_lite.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+
+from sluicegate.engines.base cimport Engine, Slide
+from sluicegate.engines.queues.daba cimport check_sizes
+from sluicegate.engines.queues.lite cimport Lite
+from sluicegate.engines.queued cimport PREPARES, drop_before
+from sluicegate.memory.chunks cimport at, has_room
+from sluicegate.partials.kernels cimport (
+    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, keep_by, put_by, renew_by, width_of,
+)
+from sluicegate.partials.program cimport Program, Slot, combine, copy
+
+cdef Any any_op
+cdef Add add_op
+cdef Least least_op
+cdef Greatest greatest_op
+cdef Merge merge_op
+
+
+@cython.final
+cdef class DabaLite(Lite):
+    """An element is a leaf or an aggregate, by its sublist."""
+
+    def __dealloc__(self):
+        free(self.sum_b)
+        free(self.sum_ra)
+
+    cdef int setup(self, Program* p, int64_t limit) except -1:
+        Lite.setup(self, p, limit)
+        self.l = self.r = self.a = self.b = 0
+        self.has_b = False
+        self.sum_b, self.sum_ra = <Slot*> calloc(p.width, sizeof(Slot)), <Slot*> calloc(p.width, sizeof(Slot))
+        if self.sum_b == NULL or self.sum_ra == NULL:
+            raise MemoryError(f"daba_lite: no memory for 2 partials of {p.width} slots")
+        return 0
+
+    cdef Slide slide_of(self) noexcept:
+        return slide
+
+    cdef int push(self, const Slot* leaf) except -1 nogil:
+        """Push on the back list, then one step of the reversal."""
+        self.append(leaf)
+        add_to_back(self, any_op, leaf)
+        fixup(self, any_op)
+        return 0
+
+    cdef void pop(self) noexcept nogil:
+        """Pop from the front list, then one step of the reversal."""
+        if self.head == self.tail:
+            return
+        self.drop_oldest()
+        fixup(self, any_op)
+
+    cdef const Slot* total(self) noexcept nogil:
+        if self.head == self.tail:
+            return NULL
+        if self.head == self.b:
+            return self.sum_b
+        return self.with_back(self.element(self.head), self.spare)
+
+    cdef const Slot* rest(self) noexcept nogil:
+        """The total from the next element on, which may be the first of sublist L."""
+        cdef int64_t after = self.head + 1
+        cdef Slot* out = self.spare + self.p.width
+        if after >= self.b:
+            return self.sum_b if self.has_b else NULL
+        if after == self.l and self.l < self.r:
+            combine(self.p, out, self.element(after), self.sum_ra)
+            return self.with_back(out, out)
+        return self.with_back(self.element(after), out)
+
+    cdef inline const Slot* with_back(self, const Slot* front, Slot* out) noexcept nogil:
+        if not self.has_b:
+            return front
+        combine(self.p, out, front, self.sum_b)
+        return out
+
+    cdef int begin(self, int64_t head) except -1:
+        self.l = self.r = self.a = self.b = head
+        self.has_b = False
+        return Lite.begin(self, head)
+
+    cdef int check(self) except -1:
+        """The size invariants (Lemma 4.1), and the back list's sum."""
+        cdef int64_t index
+        check_sizes(self, self.l, self.r, self.a, self.b)
+        self.insist(self.has_b == (self.b < self.tail), f"a back list after {self.b}")
+        for index in range(self.b, self.tail):
+            if index == self.b:
+                copy(self.p, self.spare, self.element(index))
+            else:
+                combine(self.p, self.spare, self.spare, self.element(index))
+        right = not self.has_b or self.same(self.spare, self.sum_b)
+        return self.insist(right, "the back list's sum is not its leaves'")
+
+
+# the operator known at compile time
+
+cdef inline void add_to_back(DabaLite self, Op op, const Slot* leaf) noexcept nogil:
+    if self.has_b:
+        renew_by(op, self.p, self.sum_b, self.sum_b, leaf)
+    else:
+        keep_by(op, self.p, self.sum_b, leaf)
+        self.has_b = True
+
+
+cdef inline void fixup(DabaLite self, Op op) noexcept nogil:
+    """One step of the reversal, after an insertion or an eviction."""
+    cdef Slot* swapped = self.sum_ra
+    if self.head == self.b:  # singleton, or empty
+        self.l = self.r = self.a = self.b = self.tail
+        self.has_b = False
+        return
+    if self.l == self.b:  # flip
+        self.l, self.a, self.b = self.head, self.tail, self.tail
+        self.sum_ra, self.sum_b = self.sum_b, swapped
+        self.has_b = False
+    if self.l == self.r:  # shift
+        self.l += 1
+        self.r += 1
+        self.a += 1
+    else:
+        shrink(self, op)
+
+
+cdef inline void shrink(DabaLite self, Op op) noexcept nogil:
+    """Move the first of L to the front, and the last of R to A."""
+    cdef int w = width_of(op, self.p)
+    cdef Slot* element = at(&self.pool, &self.queue, w, self.l)
+    renew_by(op, self.p, element, element, self.sum_ra)
+    self.l += 1
+    self.a -= 1
+    if self.a + 1 < self.b:
+        element = at(&self.pool, &self.queue, w, self.a)
+        renew_by(op, self.p, element, element, at(&self.pool, &self.queue, w, self.a + 1))
+
+
+cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    cdef int kernel = (<DabaLite> self).kernel
+    if kernel == ADD:
+        return slide_by(<DabaLite> self, add_op, leaf, head, out)
+    if kernel == GREATEST:
+        return slide_by(<DabaLite> self, greatest_op, leaf, head, out)
+    if kernel == LEAST:
+        return slide_by(<DabaLite> self, least_op, leaf, head, out)
+    if kernel == MERGE:
+        return slide_by(<DabaLite> self, merge_op, leaf, head, out)
+    return slide_by(<DabaLite> self, any_op, leaf, head, out)
+
+
+cdef inline int slide_by(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """push, pop_to and total."""
+    cdef int w = width_of(op, self.p)
+    if not self.tail & (PREPARES - 1) or not has_room(&self.pool, &self.queue, self.tail):
+        self.make_room()
+    put_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
+    self.tail += 1
+    add_to_back(self, op, leaf)
+    fixup(self, op)
+    while self.head < head:
+        self.head += 1
+        fixup(self, op)
+    if self.pool.surplus or self.queue.begin < head >> self.queue.shift:
+        drop_before(&self.pool, &self.queue, head)
+    if self.head == self.tail:
+        return 0
+    if out == NULL:
+        return 1
+    if self.head == self.b:
+        keep_by(op, self.p, out, self.sum_b)
+    elif self.has_b:
+        renew_by(op, self.p, out, at(&self.pool, &self.queue, w, self.head), self.sum_b)
+    else:
+        keep_by(op, self.p, out, at(&self.pool, &self.queue, w, self.head))
+    return 1

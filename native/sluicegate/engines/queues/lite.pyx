@@ -1,0 +1,77 @@
+"""One partial an element, and of its leaf only what is asked for; no engine itself."""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from sluicegate.engines.base cimport Block, Engine, Slide, block_of_one
+from sluicegate.memory.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, ring_bytes, shape
+from sluicegate.partials.kernels cimport kernel_of
+from sluicegate.partials.program cimport Program, Slot, copy
+from sluicegate.engines.queued cimport Queued, drop_before
+
+
+cdef class Lite(Queued):
+    """Elements head … tail − 1, and a queue of what is kept of their leaves; see lite.pxd."""
+
+    def __dealloc__(self):
+        clear(&self.kept_pool, &self.kept_leaves)
+        release(&self.kept_pool)
+        free(self.kept_leaves.chunk)
+
+    cdef int setup(self, Program* p, int64_t limit) except -1:
+        Queued.setup(self, p, limit)
+        self.kernel = kernel_of(p)
+        memset(&self.kept_pool, 0, sizeof(Pool))
+        memset(&self.kept_leaves, 0, sizeof(Queue))
+        return self.keep(p.width)
+
+    cdef int keep(self, int slots) except -1:
+        self.kept = slots
+        self.slide_by = block_of_one if slots else self.slide_of()
+        shape(&self.kept_pool, max(slots, 1))
+        return 0
+
+    cdef Slide slide_of(self) noexcept:
+        return block_of_one
+
+    cdef int run(self, const Block* block) except -1 nogil:
+        """Reading by reading; where no leaf is kept, with the operator in the code."""
+        cdef int64_t i
+        cdef int w = self.p.width
+        if self.kept:
+            return Engine.run(self, block)
+        for i in range(block.n):
+            self.slide_by(self, block.leaves + i * w, block.heads[i], block.totals + i * w if block.totals != NULL else NULL)
+        return 0
+
+    cdef inline Slot* element(self, int64_t index) noexcept nogil:
+        return at(&self.pool, &self.queue, self.stride, index)
+
+    cdef int append(self, const Slot* leaf) except -1 nogil:
+        self.make_room()
+        if self.kept:
+            if not has_room(&self.kept_pool, &self.kept_leaves, self.tail):
+                if reserve(&self.kept_pool, &self.kept_leaves, self.tail) < 0:
+                    with gil:
+                        raise MemoryError(f"{type(self).__name__}: no memory for leaf {self.tail}")
+            memcpy(self.leaf(self.tail), leaf, self.kept * sizeof(Slot))
+        copy(self.p, self.element(self.tail), leaf)
+        self.tail += 1
+        return 0
+
+    cdef void drop_oldest(self) noexcept nogil:
+        self.head += 1
+        drop_before(&self.pool, &self.queue, self.head)
+        if self.kept:
+            drop_before(&self.kept_pool, &self.kept_leaves, self.head)
+
+    cdef Slot* leaf(self, int64_t index) noexcept nogil:
+        return at(&self.kept_pool, &self.kept_leaves, self.kept, index)
+
+    cdef int64_t bytes(self) noexcept nogil:
+        return Queued.bytes(self) + held(&self.kept_pool) + ring_bytes(&self.kept_leaves)
+
+    cdef int begin(self, int64_t head) except -1:
+        clear(&self.kept_pool, &self.kept_leaves)
+        return Queued.begin(self, head)

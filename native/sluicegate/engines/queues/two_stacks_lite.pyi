@@ -1,0 +1,6 @@
+from typing import final
+
+from sluicegate.engines.queues.lite import Lite
+
+@final
+class TwoStacksLite(Lite): ...

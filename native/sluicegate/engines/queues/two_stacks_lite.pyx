@@ -1,0 +1,168 @@
+"""Two-Stacks Lite in compiled code: Two-Stacks with one partial an element.
+
+Fact card: FIFO; associative operation; insert, eviction and query O(1) amortised, an eviction O(n) where it flips;
+n + 1 partials in chunks, and n times or leaves where the policy asks for the oldest. Source: paper DABA, Figure 1, with
+the leaf of a front element given up for its aggregate. The readable twin is
+sluicegate.reference.engines.two_stacks_lite.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+
+from sluicegate.engines.base cimport Engine, Slide
+from sluicegate.engines.queues.lite cimport Lite
+from sluicegate.engines.queued cimport PREPARES, drop_before
+from sluicegate.memory.chunks cimport at, has_room
+from sluicegate.partials.kernels cimport (
+    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, keep_by, put_by, width_of,
+)
+from sluicegate.partials.program cimport Program, Slot, combine, copy
+
+cdef enum:
+    HELD = 3  # slots of a partial that has an operator of its own
+
+cdef Any any_op
+cdef Add add_op
+cdef Least least_op
+cdef Greatest greatest_op
+cdef Merge merge_op
+
+
+@cython.final
+cdef class TwoStacksLite(Lite):
+    """Both stacks in one queue of partials."""
+
+    def __dealloc__(self):
+        free(self.back)
+
+    cdef int setup(self, Program* p, int64_t limit) except -1:
+        Lite.setup(self, p, limit)
+        self.split, self.has_back = 0, False
+        self.back = <Slot*> calloc(p.width, sizeof(Slot))
+        if self.back == NULL:
+            raise MemoryError(f"two_stacks_lite: no memory for a partial of {p.width} slots")
+        return 0
+
+    cdef Slide slide_of(self) noexcept:
+        return slide
+
+    cdef int push(self, const Slot* leaf) except -1 nogil:
+        """Push on the back; into an empty window, on the front."""
+        self.append(leaf)
+        if self.head == self.tail - 1:
+            self.split = self.tail
+        elif self.has_back:
+            combine(self.p, self.back, self.back, leaf)
+        else:
+            copy(self.p, self.back, leaf)
+            self.has_back = True
+        return 0
+
+    cdef void pop(self) noexcept nogil:
+        """Pop from the front, and flip where it is empty."""
+        if self.head == self.tail:
+            return
+        self.drop_oldest()
+        if self.head == self.split and self.head < self.tail:
+            flip(self, any_op)
+
+    cdef const Slot* total(self) noexcept nogil:
+        return NULL if self.head == self.tail else self.with_back(self.element(self.head), self.spare)
+
+    cdef const Slot* rest(self) noexcept nogil:
+        if self.head + 1 < self.split and self.head < self.tail:
+            return self.with_back(self.element(self.head + 1), self.spare + self.p.width)
+        return self.back if self.has_back else NULL
+
+    cdef const Slot* with_back(self, const Slot* front, Slot* out) noexcept nogil:
+        if not self.has_back:
+            return front
+        combine(self.p, out, front, self.back)
+        return out
+
+    cdef int begin(self, int64_t head) except -1:
+        self.has_back = False
+        return Lite.begin(self, head)
+
+    cdef int check(self) except -1:
+        """A window that holds anything has a front; the back is folded from its leaves."""
+        cdef int64_t index
+        cdef bint some = self.head < self.tail
+        self.insist(not some or self.head < self.split <= self.tail, f"the front ends at {self.split}")
+        self.insist(self.has_back == (some and self.split < self.tail), f"a back after {self.split}")
+        for index in range(self.split, self.tail if some else self.split):
+            if index == self.split:
+                copy(self.p, self.spare, self.element(index))
+            else:
+                combine(self.p, self.spare, self.spare, self.element(index))
+        right = not self.has_back or self.same(self.spare, self.back)
+        return self.insist(right, "the back's aggregate is not its leaves'")
+
+
+# the operator known at compile time
+
+cdef inline void flip(TwoStacksLite self, Op op) noexcept nogil:
+    """Turn the back's leaves into partials up to its end, newest first."""
+    cdef int w = width_of(op, self.p)
+    cdef int64_t index = self.tail - 2, first = max(self.split, self.head), n, j
+    cdef Slot* after = at(&self.pool, &self.queue, w, self.tail - 1)
+    cdef Slot* element
+    while index >= first:
+        element = at(&self.pool, &self.queue, w, index)
+        n = min(index - first, index & ((<int64_t> 1 << self.queue.shift) - 1)) + 1  # of its chunk
+        for j in range(n):
+            combine_by(op, self.p, element, element, after)
+            after, element = element, element - w
+        index -= n
+    self.split, self.has_back = self.tail, False
+
+
+cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    cdef int kernel = (<TwoStacksLite> self).kernel
+    if kernel == ADD:
+        return slide_by(<TwoStacksLite> self, add_op, leaf, head, out)
+    if kernel == GREATEST:
+        return slide_by(<TwoStacksLite> self, greatest_op, leaf, head, out)
+    if kernel == LEAST:
+        return slide_by(<TwoStacksLite> self, least_op, leaf, head, out)
+    if kernel == MERGE:
+        return slide_by(<TwoStacksLite> self, merge_op, leaf, head, out)
+    return slide_by(<TwoStacksLite> self, any_op, leaf, head, out)
+
+
+cdef inline int slide_by(TwoStacksLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """push, pop_to and total."""
+    cdef int w = width_of(op, self.p)
+    cdef Slot held[HELD]
+    cdef Slot* back = self.back if Op is Any else held
+    if not self.tail & (PREPARES - 1) or not has_room(&self.pool, &self.queue, self.tail):
+        self.make_room()
+    put_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
+    if self.has_back:
+        combine_by(op, self.p, back, self.back, leaf)
+    else:
+        copy_by(op, self.p, back, leaf)
+        if self.head < self.tail:
+            self.has_back = True
+        else:
+            self.split = self.tail + 1
+    if Op is not Any:
+        keep_by(op, self.p, self.back, back)
+    self.tail += 1
+    if head > self.head:
+        self.head = head
+        if head >= self.split:
+            if self.split < self.tail:
+                flip(self, op)
+            self.has_back = False
+        if self.pool.surplus or self.queue.begin < head >> self.queue.shift:
+            drop_before(&self.pool, &self.queue, head)
+    if head == self.tail:
+        return 0
+    if out != NULL:
+        if self.has_back:
+            combine_by(op, self.p, out, at(&self.pool, &self.queue, w, head), back)
+        else:
+            copy_by(op, self.p, out, at(&self.pool, &self.queue, w, head))
+    return 1

@@ -1,0 +1,87 @@
+"""Turns a layout into what the compiled window runs on: the program of its partials, its answers, its slots."""
+
+from sluicegate.answers.results cimport Output
+from sluicegate.partials.program cimport (
+    COUNT, FIRST, HIGH, HIGH_ENDS, LAST, LOW, MAX_BUCKET, MOMENTS, NO_BUCKET, O_FIRST, ORDERED, PREFIX, SAMPLE,
+    SUM_BUCKET, T_FIRST, T_LAST, WIDE, Program, Step,
+)
+
+from sluicegate.monoids import KINDS as _KINDS
+from sluicegate.monoids.layout import Op
+
+# what program.combine_bucket has: each an operation and its slot
+cdef int[20] SUM_LAYOUT = [
+    PREFIX, 5, LOW, 8, HIGH, 13, FIRST, 18, LAST, 19, ORDERED, 4, COUNT, 0, T_FIRST, 1, T_LAST, 2, O_FIRST, 3,
+]
+cdef int[20] MAX_LAYOUT = [
+    LOW, 5, HIGH, 10, FIRST, 15, LAST, 16, ORDERED, 4, COUNT, 0, T_FIRST, 1, T_LAST, 2, O_FIRST, 3, HIGH_ENDS, 17,
+]
+
+
+cdef int fill_program(Program* p, layout) except -1:
+    cdef int k, op
+    for k, component in enumerate(layout.components):
+        p.step[k].op, p.step[k].dimension, p.step[k].slot = component.op, component.dimension, component.slot
+    p.alone = p.step[0].op if p.width == 1 else -1
+    p.bucket = bucket_of(p)
+    p.folds = 0
+    for k in range(p.steps):
+        op = p.step[k].op
+        if op == PREFIX or op == LOW or op == HIGH or op == LAST or MOMENTS <= op < WIDE:
+            p.fold[p.folds] = p.step[k]
+            p.folds += 1
+        elif (op != FIRST and op < ORDERED) or op >= WIDE:
+            p.folds = -1
+            return 0
+    return 0
+
+
+cdef int bucket_of(const Program* p) noexcept:
+    """The layout that `combine_bucket` knows, NO_BUCKET for another."""
+    if p.dimensions == 1 and begins_with(p, SUM_LAYOUT, 10) and follow(p, 10, SAMPLE):
+        return SUM_BUCKET
+    if p.dimensions == 1 and p.steps == 10 and begins_with(p, MAX_LAYOUT, 10):
+        return MAX_BUCKET
+    return NO_BUCKET
+
+
+cdef bint begins_with(const Program* p, const int* layout, int n) noexcept:
+    """Whether the first components are these, each an operation and its slot."""
+    cdef int k
+    if p.steps < n:
+        return False
+    for k in range(n):
+        if p.step[k].op != layout[2 * k] or p.step[k].slot != layout[2 * k + 1]:
+            return False
+    return True
+
+
+cdef bint follow(const Program* p, int first, int op) noexcept:
+    """Whether all from a component on are of this operation, three slots each."""
+    cdef int k
+    for k in range(first, p.steps):
+        if p.step[k].op != op or p.step[k].slot != 20 + 3 * (k - first):
+            return False
+    return p.width == 20 + 3 * (p.steps - first)
+
+
+cdef int fill_outputs(Output* outputs, const Program* p, layout) except -1:
+    cdef int k, d, step
+    for k, monoid in enumerate(layout.monoids):
+        d = layout.dimension_of(monoid)
+        outputs[k].kind, outputs[k].dimension = _KINDS.index(monoid.kind), d
+        outputs[k].ddof = monoid.ddof
+        outputs[k].per = monoid.options[0] if monoid.kind in ("rate", "frequency") else 0.0
+        exact = () if layout.bucketed else layout.exact_slots(monoid)
+        outputs[k].slot, outputs[k].second = (exact[0], exact[len(exact) - 1]) if exact else (-1, -1)
+        for step in range(p.steps if p.extra != NULL else 0):
+            if p.step[step].slot == outputs[k].slot:
+                outputs[k].extra = p.extra + step
+        outputs[k].moments = layout.slot(Op.MOMENTS, d)
+        outputs[k].low_count, outputs[k].high_count = layout.slot(Op.LOW_COUNT, d), layout.slot(Op.HIGH_COUNT, d)
+        outputs[k].low_ends, outputs[k].high_ends = layout.slot(Op.LOW_ENDS, d), layout.slot(Op.HIGH_ENDS, d)
+        outputs[k].prefix = layout.slot(Op.LOG_PREFIX if monoid.kind == "geometric_mean" else Op.PREFIX, d)
+        outputs[k].low = layout.slot(Op.LOW, d)
+        outputs[k].high = layout.slot(Op.HIGH, d)
+        outputs[k].first, outputs[k].last = layout.slot(Op.FIRST, d), layout.slot(Op.LAST, d)
+    return 0

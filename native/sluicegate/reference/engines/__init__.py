@@ -1,0 +1,1 @@
+"""The engines' twins: each algorithm as its paper has it, in plain Python."""

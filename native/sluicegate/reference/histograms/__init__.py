@@ -1,0 +1,1 @@
+"""The histograms' twins: what joins the newest bucket, and the statistics that decide it."""
