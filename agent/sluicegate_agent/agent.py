@@ -47,7 +47,8 @@ class Agent:
         self.sync = Sync(config, state)
         steps = steps_of(self.pipeline.squeezed, config.availability.floor)
         self.availability = Availability(config.availability, steps)
-        self.link = Link(config, state.counters, wake, self._remember())
+        retired_topics = self._remember()
+        self.link = Link(config, state.counters, wake, retired_topics, self._asked["subscribed_us"])
         self.results = Results(config, self.link)
         self.notices = Notices(self.sync, self.pipeline)
         self._connection = self._confirmed = 0
@@ -65,16 +66,18 @@ class Agent:
         before = asked_before(connection)
         unsubscribed_from = retired(self.config, before)
         now = asked(self.config) | {"retired": unsubscribed_from}
-        if now != before:
-            self.state.remember(now)
-        self._forgets = bool(unsubscribed_from)
+        is_same = now["topics"] == before["topics"] and now["broker"] == before.get("broker")
+        self._asked = now | {"subscribed_us": before.get("subscribed_us", 0) if is_same else 0}
+        if self._asked != before:
+            self.state.remember(self._asked)
         return unsubscribed_from
 
-    def _forget_retired(self) -> None:
-        """The broker has confirmed that it keeps nothing more of them."""
-        if self._forgets and not self.link.retired:
-            self.state.remember(asked(self.config))
-            self._forgets = False
+    def _note_subscriptions(self) -> None:
+        """Keep since when the broker holds our subscriptions, and that it holds no others of ours any more."""
+        now = self._asked | {"retired": [*self.link.retired], "subscribed_us": self.link.subscribed_us}
+        if now != self._asked:
+            self._asked = now
+            self.state.remember(now)
 
     @property
     def idle(self) -> float:
@@ -89,7 +92,7 @@ class Agent:
                 break
             self._commit_if_due()
         self._confirm()
-        self._commit_if_due()
+        self._commit_if_due(is_window_full=self.link.is_window_full)
         now = time.monotonic()
         self._answer(now)
         self.sync.step(now)
@@ -151,9 +154,10 @@ class Agent:
         idle = _BUSY if self.sync.is_busy else _IDLE
         return min(idle, every / 4) if self.pipeline.pending else idle
 
-    def _commit_if_due(self) -> None:
+    def _commit_if_due(self, *, is_window_full: bool = False) -> None:
+        """`is_window_full`: the broker waits for our acknowledgements, and they for the commit."""
         now = time.monotonic()
-        if self.pipeline.due(now) and now >= self._commit_after:
+        if (self.pipeline.due(now) or is_window_full) and now >= self._commit_after:
             self._commit(now)
 
     def _commit(self, now: float) -> None:
@@ -187,7 +191,7 @@ class Agent:
 
     def _show_health(self, now: float) -> None:
         state, then = self._shown
-        self._forget_retired()
+        self._note_subscriptions()
         if state != self.link.state + self._refusal or now - then >= _HEALTH_EVERY:
             self._shown = (self.link.state + self._refusal, now)
             self.state.check()

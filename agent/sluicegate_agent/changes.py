@@ -55,6 +55,7 @@ def asked(config: Config) -> dict[str, Any]:
         "device": config.device.id,
         "horizon": config.identity.horizon,
         "topics": {source.subscribed: kind_of(source) for source in config.sources},
+        "broker": [config.mqtt.host, config.mqtt.actual_port, config.mqtt.client_id or ""],
         "retired": [],
     }
 

@@ -74,6 +74,12 @@ class Doubts:
         return _TOTAL.pack(self.total) + b"".join(_BLOCK.pack(*block) for block in self.blocks)
 
 
+def load_doubts(connection: sqlite3.Connection) -> dict[str, Doubts]:
+    """Every stream's that has any."""
+    query = "SELECT name, doubtful.row FROM doubtful JOIN stream ON stream.id = doubtful.stream"
+    return {name: Doubts(row) for name, row in connection.execute(query)}
+
+
 def unpack(row: bytes) -> tuple[int, list[Block]]:
     """What `pack` packed. Raises sqlite3.DatabaseError for anything else."""
     if len(row) % _BLOCK.size != _TOTAL.size:

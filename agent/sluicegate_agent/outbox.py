@@ -29,6 +29,7 @@ READING_COST = 22
 #: A document's header and the agent's health in it.
 DOCUMENT_COST = 2048
 REJECTED_KEPT = 8
+TAKE = "sluicegate status FILE --take-refused FOLDER"
 
 
 def least_bytes(streams: int) -> int:
@@ -251,6 +252,15 @@ class Outbox:
             connection.execute(*row_of(stream, Closed(bucket.first, bucket.n, bucket.pack(), readings)))
         self.load(connection)
         return chunk.buckets[0].n
+
+    def room_for(self, rejected: dict[str, str]) -> tuple[dict[str, str], str]:
+        """The refused documents that there is room to set aside, and why the rest waits; empty where nothing has to."""
+        room = max(0, REJECTED_KEPT - self.rejected)
+        aside = dict(list(rejected.items())[:room])
+        if len(aside) == len(rejected):
+            return aside, ""
+        name, reason = list(rejected.items())[room]
+        return aside, f"{REJECTED_KEPT} refused documents wait for a person ({TAKE}), and now {name}: {reason}"
 
     def reject(self, connection: sqlite3.Connection, reasons: dict[str, str]) -> int:
         """Set chunks aside that the target refuses for good, the newest REJECTED_KEPT; the readings dropped beyond."""

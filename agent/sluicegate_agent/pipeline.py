@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from sluicegate.format.bucket import LARGEST
 from sluicegate_agent import faults
+from sluicegate_agent.answers import answers_of
 from sluicegate_agent.decode import decode
-from sluicegate_agent.doubts import Doubts, widened
+from sluicegate_agent.doubts import Doubts, load_doubts
 from sluicegate_agent.identity import Found, Verdict
 from sluicegate_agent.identity.clock import FAR, Guard
 from sluicegate_agent.identity.identities import Identities
 from sluicegate_agent.identity.waiting import EXPLAINED, WaitingRoom
 from sluicegate_agent.logs.repeats import Repeats
-from sluicegate_agent.messages import Decoded, Message, Result, Unreadable, plain
+from sluicegate_agent.messages import Decoded, Message, Result, Unreadable
 from sluicegate_agent.state import State
-from sluicegate_agent.state.windows import StoredWindow, forget
+from sluicegate_agent.state.windows import StoredWindow, begin_anew, forget
 from sluicegate_agent.streams import Stream
+from sluicegate_agent.ticks import Ticks
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
@@ -82,13 +84,12 @@ class Pipeline:
         self.repeats = Repeats(log)
         self._waiting = {name: (array("d"), array("q")) for name in config.streams}
         self._heard = dict.fromkeys(state.streams, time.monotonic())
+        self._ticks = Ticks(clock)
+        for name, stream in state.streams.items():
+            if stream.builder and stream.builder.newest is not None:
+                self._ticks.resume(name, stream.builder.newest)
         self._close_retired()
-        self._doubts = {
-            name: Doubts(row)
-            for name, row in state.store.connection.execute(
-                "SELECT name, doubtful.row FROM doubtful JOIN stream ON stream.id = doubtful.stream"
-            )
-        }
+        self._doubts = load_doubts(state.store.connection)
 
     def _feed_streams(self, connection: sqlite3.Connection) -> None:
         """Tell each stream whose numbers say what it misses: what a former source's said stays with the stream."""
@@ -144,12 +145,42 @@ class Pipeline:
         self._look_for_silence = now + SILENCE_LOOKED_FOR
         self.waiting_room.look()
         self.waiting_room.age()
+        self._tick()
         age = self.config.outbox.chunk_age.seconds
         silent = [name for name, heard in self._heard.items() if now - heard >= age]
         for name in silent:
             self._heard[name] = now
             self.state.streams[name].close()
             self._silence_waits |= bool(self.state.streams[name].closed)
+
+    def _tick(self) -> None:
+        """Let time go on in the windows of streams that say nothing: what it makes too old leaves them."""
+        latest = self.guard.latest(self.clock()) + self.guard.future // 24  # a little makes nothing impossible
+        for stream in self.windows:
+            if any(window.is_ahead_of(latest) for window in self.windows[stream]):
+                self._begin_anew(stream, latest)
+            windows = self.windows[stream]
+            now = None if self._waiting[stream][0] else self._ticks.now(stream)
+            for window in windows if now is not None else ():
+                if now is not None and window.advance(now):
+                    self._touched |= dict.fromkeys((stream, name) for name in window.names)
+                    self._limits_wait = True
+
+    def _begin_anew(self, stream: str, latest: int) -> None:
+        """The clock was set since, and does not allow the stream's event time: its windows by time begin anew."""
+        self._feed_windows()
+        try:
+            with self.state.transaction() as connection:
+                number = self.state.streams[stream].number
+                windows = begin_anew(connection, number, self.windows[stream], latest)
+        except sqlite3.OperationalError as error:
+            self.repeats.tell(logging.WARNING, f"windows of {stream} cannot begin anew", f": {error}")
+            return
+        begun = [old.names for old, new in zip(self.windows[stream], windows, strict=True) if old is not new]
+        self.note("windows.begun_anew", sum(map(len, begun)))
+        self.windows[stream] = windows
+        self._ticks.forget(stream)
+        self._limits_wait = True
 
     def connected(self, *, session_present: bool) -> None:
         """A new connection to the broker: packet ids of the old one mean nothing now.
@@ -298,6 +329,7 @@ class Pipeline:
         """Hand the windows what came since, in one compiled batch a stream: the same bits as one after the other."""
         for stream, (values, times) in self._waiting.items():
             if values:
+                self._ticks.heard(stream, max(times))
                 for window in self.windows[stream]:
                     self.state.counters.add("refused.window", window.insert_many(values, times))
                     self._touched |= dict.fromkeys((stream, name) for name in window.names)
@@ -413,17 +445,5 @@ class Pipeline:
         """One window's answers, one an aggregate, as of its stream's newest time; none before its first reading."""
         self._feed_windows()
         stored = next(window for window in self.windows[stream] if name in window.names)
-        newest = self.state.streams[stream].builder
-        if newest is None:
-            return []
-        ordinal, time_us, size = newest.next - 1, newest.newest or 0, stored.size(name)
         asked = next(window for window in self.config.windows_of(stream) if window.name == name)
-        doubts = self._doubts.get(stream)
-        doubt = doubts.within(asked, newest.next, time_us) if doubts else None
-        found = []
-        for aggregate, (value, low, high, exact) in stored.answers(name).items():
-            told = plain(value), plain(low), plain(high), exact
-            if doubt:
-                told = widened(aggregate, told, asked, size[0], doubt)
-            found.append(Result(stream, name, aggregate, ordinal, time_us, *told, *size, doubt.n if doubt else 0))
-        return found
+        return answers_of(self.state.streams[stream], asked, stored, self._doubts.get(stream))

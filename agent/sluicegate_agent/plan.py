@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sluicegate_agent import doubts, identity, outbox, streams
+from sluicegate_agent import doubts, identity, outbox, replayed, streams
 from sluicegate_agent.config import Config, WindowConfig
 from sluicegate_agent.config.credentials import resolved
 from sluicegate_agent.config.questions import COUNT, build_arguments
@@ -53,10 +53,11 @@ JSON_GROWTH = 32
 SQLITE_BESIDE = MIB
 ENCODING_GROWTH = 8
 #: Modules, thread and connection of a target of the network (measured: 1.8 MiB; the SDK 29 MiB resident, and 47 MiB of
-#: what RLIMIT_DATA counts, most of it its threads' stacks); the system's certificates (1.1 MiB); a request's documents.
+#: what RLIMIT_DATA counts, most of it its threads' stacks); the system's certificates (1.1 MiB); a request beside its
+#: documents (modules and requests together grew by 3.3 MiB where 4.8 are planned).
 TARGETS = {"sync-gateway": 2 * MIB, "couchbase": 56 * MIB}
 TLS_ROOTS = 3 * MIB // 2
-REQUEST = 3 * MIB // 2
+REQUEST = MIB
 #: The directory target's own process: what of it is not shared with the agent's (3.3 MiB measured); a document in it.
 WRITER = 7 * MIB // 2
 #: Couchbase Lite: its library, threads and handles (7.2 MiB measured), and the page cache of each database it has open
@@ -79,12 +80,14 @@ OUTBOX_FILL = 3.0
 LETTER_ROW = 560
 EPOCH_ROW = 340
 FEW_ROW = 200
-HELD_ROW = 120
-LEAF_ROW = 32
+HELD_ROW = 128
+LEAF_ROW = 40
 SHARED_ROW = 128
 #: Tables with nothing in them, and the small files beside.
 SCHEMA = 256 * 1024
 PROBED = 4096
+#: Late readings that are put into a probed window, of a time each: one more than it has buckets for.
+LATE = 33
 
 
 class Line(NamedTuple):
@@ -123,10 +126,11 @@ def plan(config: Config) -> Plan:
     per_stream = {stream: _stream(config, stream) for stream in config.streams}
     lines = [
         Line("interpreter, modules, connection", BASE_RESIDENT, 0),
+        *(libraries := [*_libraries(config)]),
         *(Line(f"stream {name}", cost.memory, cost.disk) for name, cost in per_stream.items()),
         *_shared(config),
     ]
-    used = sum(line.memory for line in lines[1:])
+    used = sum(line.memory for line in lines[1 + len(libraries) :])
     lines.append(Line("left unused by the allocator", int(used * FRAGMENTATION), 0))
     lines.extend(_beside(config))
     live = sum(line.disk for line in lines)
@@ -223,7 +227,10 @@ def _probe(asked: WindowConfig, leaves: int) -> tuple[int, int, int]:
         closed = window.changes().closed
         leaf = max([leaf, *(len(row) for _, row in closed)])
         held = max(held, window.footprint.bytes)
-    return held, leaf, len(window.state()) + max(rules, 0)
+    if asked.policy.time is not None:
+        # Late readings have buckets of their own, at worst one each; the state keeps them.
+        window.insert_many(array("d", range(LATE)), array("q", range(-LATE, 0)), results=False)
+    return max(held, window.footprint.bytes), leaf, len(window.state()) + max(rules, 0)
 
 
 def _staying(asked: WindowConfig, leaves: int) -> Any:
@@ -231,7 +238,7 @@ def _staying(asked: WindowConfig, leaves: int) -> Any:
     import sluicegate as sg
 
     if asked.policy.time is not None:
-        return sg.policies.time(1)
+        return sg.policies.time(LATE + 1)
     return sg.policies.count(int(asked.policy.count or 1) if asked.buckets else leaves)
 
 
@@ -254,9 +261,19 @@ def _uses_openssl(config: Config) -> bool:
     return config.mqtt.uses_tls or (config.sync.target == "sync-gateway" and resolved(config.sync).uses_tls)
 
 
-def _shared(config: Config) -> Iterator[Line]:
+def _libraries(config: Config) -> Iterator[Line]:
+    """What is loaded once and stays: nothing of it is given back, so the allocator leaves no gaps there."""
     if _uses_openssl(config):
         yield Line("TLS", OPENSSL, 0)
+    kind = config.sync.target
+    if kind in TARGETS:
+        tls = TLS_ROOTS if kind == "sync-gateway" and resolved(config.sync).uses_tls else 0
+        yield Line(f"sync target {kind}: its modules", TARGETS[kind] + tls, 0)
+    if "couchbase-lite" in (config.state.store, kind):
+        yield Line("Couchbase Lite", CBLITE_LIBRARY, 0)
+
+
+def _shared(config: Config) -> Iterator[Line]:
     yield from _identity(config)
     readings, closed = _batch(config)
     yield Line("a batch before its commit", readings * CLOSED_OBJECTS + closed, 0)
@@ -264,6 +281,7 @@ def _shared(config: Config) -> Iterator[Line]:
     messages = config.commit_messages * MESSAGE_OBJECTS + HELD + 2 * RECEIVE + payload * (2 + JSON_GROWTH)
     yield Line("messages as they arrive", messages, 0)
     yield _dead_letters(config)
+    yield _replayed(config)
     rows, size = config.outbox.rows, int(config.outbox.bytes)
     yield Line("outbox", 20 * rows, int(size * OUTBOX_FILL))
     document = _document(config)
@@ -290,23 +308,21 @@ def _beside(config: Config) -> Iterator[Line]:
 
 
 def _target(config: Config, document: int) -> Iterator[Line]:
-    """What a target of the network takes besides the documents: modules, connections, a request, a comparison."""
+    """What a target of the network takes besides its modules and the documents: a request, a comparison."""
     kind = config.sync.target
     if kind not in TARGETS:
         return
-    tls = TLS_ROOTS if kind == "sync-gateway" and resolved(config.sync).uses_tls else 0
     # A request is the documents deflated, at most as long as they are; one of them may be compared, or halved.
     request = REQUEST + document * (2 + ENCODING_GROWTH)
-    yield Line(f"sync target {kind}", TARGETS[kind] + tls + request, 0)
+    yield Line(f"sync target {kind}: its requests", request, 0)
 
 
 def _couchbase_lite(config: Config) -> Iterator[Line]:
-    """What the library takes, where the state or the target is in it."""
+    """What the library keeps, where the state or the target is in it."""
     kept, pushed = config.state.store == "couchbase-lite", config.sync.target == "couchbase-lite"
     if not kept and not pushed:
         return
     size = int(config.outbox.bytes)
-    yield Line("Couchbase Lite", CBLITE_LIBRARY, 0)
     if kept:
         tables = size + sum(line.disk for line in _tables(config))
         yield Line("its tables in memory, and its cache", int(tables * CBLITE_TABLES) + CBLITE_CACHE, 0)
@@ -329,6 +345,7 @@ def _tables(config: Config) -> Iterator[Line]:
     yield from (_stream(config, stream) for stream in config.streams)
     yield from _identity(config)
     yield _dead_letters(config)
+    yield _replayed(config)
 
 
 def _row(config: Config) -> int:
@@ -373,6 +390,13 @@ def _identity(config: Config) -> Iterator[Line]:
 def _digests(part: str, most: int) -> Line:
     # A row of the table holds a batch, and goes when all of it is beyond the horizon: single-message batches cost most.
     return Line(part, most * DIGEST_OBJECTS, int(most * 64 * PAGE_FILL))
+
+
+def _replayed(config: Config) -> Line:
+    """Files that `replay` knows; it reads them at its start, in less memory than a broker's messages take in `run`."""
+    longest = max(len(source.topic.encode()) for source in config.sources)
+    rows = replayed.FILES_KEPT
+    return Line("files that were replayed", 0, int(rows * (longest + 64) * PAGE_FILL))
 
 
 def _dead_letters(config: Config) -> Line:

@@ -11,21 +11,9 @@ from pathlib import Path
 
 from sluicegate_agent.config import Config
 from sluicegate_agent.errors import EnvironmentRefused
-from sluicegate_agent.outbox import REJECTED, REJECTED_KEPT, Outbox
+from sluicegate_agent.outbox import REJECTED
 from sluicegate_agent.state import State
 from sluicegate_agent.sync.directory import relative_path
-
-TAKE = "sluicegate status FILE --take-refused FOLDER"
-
-
-def parted(outbox: Outbox, rejected: dict[str, str]) -> tuple[dict[str, str], str]:
-    """What there is room to set aside, and why the rest has to wait; empty where nothing has to."""
-    room = max(0, REJECTED_KEPT - outbox.rejected)
-    aside = dict(list(rejected.items())[:room])
-    if len(aside) == len(rejected):
-        return aside, ""
-    name, reason = list(rejected.items())[room]
-    return aside, f"{REJECTED_KEPT} refused documents wait for a person ({TAKE}), and now {name}: {reason}"
 
 
 def take(config: Config, folder: Path) -> list[tuple[Path, str]]:

@@ -6,12 +6,16 @@ wherever it lies and whatever it is called.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from hashlib import blake2b
 from pathlib import Path
 
 from sluicegate_agent.state import State
 
+log = logging.getLogger("sluicegate.replay")
+#: Files that are known; beyond, the one that began first is forgotten, those that were read to their end before others.
+FILES_KEPT = 1024
 _PIECE = 1 << 20
 _DIGEST = 16
 
@@ -54,9 +58,20 @@ class Replayed:
         if self._row is None:
             insert = "INSERT INTO replay (topic, bytes, digest, lines, done) VALUES (?, ?, ?, ?, ?)"
             self._row = connection.execute(insert, row).lastrowid
+            self._forget(connection)
         else:
             update = "UPDATE replay SET topic = ?, bytes = ?, digest = ?, lines = ?, done = ? WHERE id = ?"
             connection.execute(update, (*row, self._row))
+
+    def _forget(self, connection: sqlite3.Connection) -> None:
+        """Keep FILES_KEPT files: a forgotten one would count again, so it is told."""
+        beyond = connection.execute("SELECT count(*) FROM replay").fetchone()[0] - FILES_KEPT
+        query = "SELECT id FROM replay WHERE id != ? ORDER BY done DESC, id LIMIT ?"
+        gone = connection.execute(query, (self._row, max(beyond, 0))).fetchall()
+        if gone:
+            connection.executemany("DELETE FROM replay WHERE id = ?", gone)
+            self._state.counters.add("replays_forgotten", len(gone))
+            log.warning("more than %d files were replayed: the first of them would count again", FILES_KEPT)
 
     def finish(self) -> None:
         """The file's end was reached."""

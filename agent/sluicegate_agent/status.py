@@ -28,7 +28,7 @@ def gather(config: Config) -> dict[str, Any]:
 
 def show(found: dict[str, Any]) -> str:
     """The dictionary of `gather` as text: what runs, links, streams, windows, outbox, what was dropped and why."""
-    parts = (_head, _links, _streams, _windows, _outbox, _counters, _dead_letters)
+    parts = (_head, _links, _waiting, _streams, _windows, _outbox, _counters, _dead_letters)
     return "\n".join(line for part in parts for line in part(found))
 
 
@@ -79,6 +79,23 @@ def _links(found: dict[str, Any]) -> Iterator[str]:
     if sync := found["link"]:
         error = f": {sync['error']}" if sync.get("error") else ""
         yield f"  sync to {sync.get('target')}: {sync.get('state')} since {_time(sync.get('since_us'))}{error}"
+
+
+def _waiting(found: dict[str, Any]) -> Iterator[str]:
+    """Messages that are not counted yet, or that may be repeats."""
+    mqtt, held = (found["process"] or {}).get("mqtt") or {}, found["held"]
+    unacknowledged = mqtt.get("unacknowledged", 0) if found["running"] else 0
+    in_doubt = sum(stream["undecidable"] for stream in found["streams"].values())
+    parts = (
+        (unacknowledged, "for their commit and acknowledgement"),
+        (held["for_clock"], "for the clock to be set"),
+        (held["for_second_message"], "for a second message of their source"),
+    )
+    told = [f"{count:,} {what}" for count, what in parts if count]
+    if told:
+        yield f"  messages that wait: {', '.join(told)}"
+    if in_doubt:
+        yield f"  readings in doubt: {in_doubt:,} may be repeats"
 
 
 def _streams(found: dict[str, Any]) -> Iterator[str]:

@@ -4,6 +4,10 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 : "${GATEWAY_ADMIN_URL:=http://127.0.0.1:4985}" "${KEEP_DAYS:=0}" "${DATABASE:=$here/database.json}"
 database=$GATEWAY_ADMIN_URL/telemetry
+case $GATEWAY_ADMIN_URL in
+https://* | http://127.0.0.1:* | http://localhost:* | 'http://[::1]:'*) ;;
+*) [ -n "${PLAIN_HTTP:-}" ] || { echo "configure: $GATEWAY_ADMIN_URL: the password would cross the network unencrypted: use https, or a tunnel to 127.0.0.1; where the network is trusted, PLAIN_HTTP=1" >&2; exit 2; } ;;
+esac
 
 # Name and password by a file that curl reads: on the command line every user of this machine would see them.
 login=$(mktemp)

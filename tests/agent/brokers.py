@@ -82,14 +82,15 @@ def persistent_mosquitto(folder: Path, port: int) -> Server:
     return Server(["mosquitto", "-c", str(file)], port)
 
 
-def rabbitmq(folder: Path, ports: tuple[int, int, int, int]) -> Server:
+def rabbitmq(folder: Path, ports: tuple[int, int, int, int], prefetch: int = 500) -> Server:
     """A RabbitMQ node of its own with its MQTT plugin on the first of these ports."""
     program = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
     if not program.exists():
         pytest.skip("RabbitMQ is not installed")
     mqtt, amqp, nodes, names = ports
     (folder / "plugins").write_text("[rabbitmq_mqtt].")
-    lines = (f"mqtt.listeners.tcp.1 = 127.0.0.1:{mqtt}", "mqtt.prefetch = 500", f"listeners.tcp.1 = 127.0.0.1:{amqp}")
+    lines = (f"mqtt.listeners.tcp.1 = 127.0.0.1:{mqtt}", f"listeners.tcp.1 = 127.0.0.1:{amqp}")
+    lines = (*lines, f"mqtt.prefetch = {prefetch}")
     (folder / "rabbitmq.conf").write_text("\n".join(lines))
     local = "-kernel inet_dist_use_interface {127,0,0,1} +S 1:1"
     return Server(

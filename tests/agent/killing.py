@@ -112,13 +112,14 @@ def live(
     trace: list[str] | None = None,
     outbox_rows: int = 40,
     to: Callable[[], Target] | None = None,
+    only: str = "",
 ) -> None:
     """One life of an agent, in this process: from what the broker has to send to the end, unless a fault ends it.
 
-    `to` makes the target; without it, the directory `chunks`.
+    `to` makes the target; without it, the directory `chunks`. `only`: `at` counts the steps of this name.
     """
     if at or trace is not None:
-        faults.arm(at, trace)
+        faults.arm(at, trace, only)
     config = configured(
         folder, mqtt={"receive_maximum": RECEIVE_MAXIMUM}, outbox={"rows": outbox_rows, "bytes": "64KiB"}
     )

@@ -153,6 +153,34 @@ def test_the_sample_fits_its_default_budgets() -> None:
     assert plan(build(tomllib.loads(sample_text()), Path("/etc/agent.toml"))).fits
 
 
+SOURCES: dict[str, dict[str, Any]] = {
+    "bare": {},
+    "time": {"time": "t"},
+    "numbers": {"sequence": "n"},
+    "epochs": {"sequence": "n", "epoch": "boot"},
+}
+TARGETS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "directory": {"target": "directory", "path": "out"},
+    "gateway here": {"target": "sync-gateway", "url": "http://127.0.0.1:4984/telemetry"},
+    "gateway": {"target": "sync-gateway", "url": "https://gateway.example:4984/telemetry"},
+}
+
+
+@pytest.mark.parametrize("host", ["localhost", "broker.example"])
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_defaults_fit_with_two_mebibytes_in_hand(source: str, target: str, host: str) -> None:
+    """Whatever identifies a source, whatever the target, with and without TLS: nothing has to be tuned to start."""
+    raw: dict[str, Any] = {"device": {"id": "d"}, "state": {"path": "state"}, "mqtt": {"host": host}}
+    raw["source"] = [{"topic": "w", "streams": {"x": "v"}} | SOURCES[source]]
+    raw["window"] = [{"name": "mean_24h", "policy": {"time": "24h"}}]
+    access = {"username": "d", "password_env": "P"} if "gateway" in target else {}
+    worst = plan(build(raw | {"sync": TARGETS[target] | access}, Path("/etc/agent.toml")))
+    assert worst.memory + (2 << 20) <= worst.memory_budget
+    assert worst.disk + (2 << 20) <= worst.disk_budget
+
+
 def test_couchbase_lites_threads_have_room_below_the_planned_limit(tmp_path: Path) -> None:
     """RLIMIT_DATA counts their stacks, 8 MiB each: else a replicator never connects (65 MiB were seen)."""
     lite = {"target": "couchbase-lite", "url": "ws://127.0.0.1:4984/t", "username": "d", "password_env": "P"}

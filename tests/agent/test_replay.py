@@ -7,17 +7,20 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from brokers import until
 from click.testing import CliRunner
 
 from sluicegate_agent.commands.replay import replay
+from sluicegate_agent.config import load
 from sluicegate_agent.faults import VARIABLE
+from sluicegate_agent.plan import plan
 from sluicegate_agent.state import read_status
 
 CONFIGURATION = """
@@ -118,7 +121,20 @@ def start(folder: Path, fault: str = "") -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
 
 
-#: Enough that a quick machine is in the middle of them when it is interrupted.
+def interrupt_after(process: subprocess.Popen[bytes], is_reached: Callable[[], bool]) -> None:
+    """Ctrl-C once it is so; the process runs 20 ms at a time, so that it does not end while we look."""
+    deadline = time.monotonic() + 120
+    while not is_reached():
+        assert time.monotonic() < deadline
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.02)
+        process.send_signal(signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGCONT)
+    process.wait(120)
+
+
+#: Enough for a second of work.
 ROWS = 80_000
 
 
@@ -131,9 +147,30 @@ def test_killed_and_interrupted_it_goes_on_where_it_was(folder: Path) -> None:
         assert died.wait(120) == -signal.SIGKILL
     before = accepted(folder)
     interrupted = start(folder)
-    until(lambda: accepted(folder) > before)
-    interrupted.send_signal(signal.SIGINT)
-    interrupted.wait(120)
+    interrupt_after(interrupted, lambda: accepted(folder) > before)
     assert accepted(folder) < ROWS
     assert start(folder).wait(300) == 0
     assert accepted(folder) == ROWS
+
+
+def test_the_files_that_are_known_are_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest one that was read to its end is forgotten first, and counted; its rows are in the plan."""
+    from sluicegate_agent import replayed
+    from sluicegate_agent.state import State
+
+    monkeypatch.setattr(replayed, "FILES_KEPT", 3)
+    config = load(folder / "agent.toml")
+    with State(config) as state:
+        for number in range(6):
+            file = folder / f"{number}.jsonl"
+            file.write_text(f"{number}\n")
+            one = replayed.Replayed(state, "w", file)
+            one.passed(b"%d\n" % number)
+            one.counted()
+            with state.transaction() as connection:
+                one.save(connection, done=number != 1)
+        kept = state.store.connection.execute("SELECT id, done FROM replay ORDER BY id").fetchall()
+        assert kept == [(2, 0), (5, 1), (6, 1)]
+        assert state.counters["replays_forgotten"] == 3
+    part = next(line for line in plan(config).lines if line.part == "files that were replayed")
+    assert part.disk > 0

@@ -104,7 +104,9 @@ def downgraded(path: Path) -> None:
     connection.execute("ATTACH ? AS now", (str(path),))
     connection.execute("INSERT INTO main.stream SELECT id, name, row FROM now.stream")
     for table in ("meta", "counter", "window", "window_leaf", "sequence", "identity", "dead_letter"):
-        connection.execute(f"INSERT INTO main.{table} SELECT * FROM now.{table}")  # noqa: S608
+        info = connection.execute(f"PRAGMA main.table_info({table})").fetchall()
+        columns = ", ".join(row[1] for row in info)
+        connection.execute(f"INSERT INTO main.{table} SELECT {columns} FROM now.{table}")  # noqa: S608
     connection.execute("INSERT INTO main.outbox SELECT stream, first, bucket FROM now.outbox")
     connection.execute("INSERT INTO main.chunk SELECT number, id, stream, first, readings, document FROM now.chunk")
     connection.execute("DELETE FROM main.meta WHERE key NOT IN ('schema', 'incarnation', 'set_aside')")

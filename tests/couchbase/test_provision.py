@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import stat
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -82,6 +84,48 @@ def test_what_cannot_be_is_said(gateway: Gateway) -> None:
         provision.provision("http://a:b@127.0.0.1:9/telemetry", "x", "http://h/d")
     with pytest.raises(ProvisionError, match="admin URL"):
         provision.provision("http://127.0.0.1:9", "x", "http://h/d")
+
+
+@pytest.mark.parametrize("host", ["gateway.example", "192.0.2.7", "127.0.0.1.example.org"])
+def test_no_password_crosses_a_network_unencrypted(host: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Http to another machine is refused before anything is asked, and no file is left; --plain-http asks."""
+    asked: list[str] = []
+    monkeypatch.setattr(provision, "_asked", lambda request, *_: asked.append(request.full_url) or (500, None))
+    out = tmp_path / "board.json"
+    arguments = ["provision", f"http://{host}:4985/telemetry", "board-9", "--url", "https://g/t", "--out", str(out)]
+    refused = CliRunner().invoke(cloud, arguments)
+    assert isinstance(refused.exception, ProvisionError)
+    assert "--plain-http" in str(refused.exception)
+    assert (asked, out.exists()) == ([], False)
+    assert isinstance(CliRunner().invoke(cloud, [*arguments, "--plain-http"]).exception, GatewayError)
+    assert asked
+
+
+def test_a_redirection_takes_no_password_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the gateway answers is the answer, and a proxy from the environment is not asked about this machine."""
+    seen: list[str] = []
+
+    class Redirecting(BaseHTTPRequestHandler):
+        """Sends everything elsewhere."""
+
+        def do_GET(self) -> None:
+            """A redirection to itself."""
+            seen.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", f"http://127.0.0.1:{server.server_port}/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Redirecting)
+    Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with pytest.raises(GatewayError, match="302"):
+        provision.provision(f"http://127.0.0.1:{server.server_port}/telemetry", "x", "http://h/d")
+    server.shutdown()
+    assert seen == ["/telemetry/_user/x"]
 
 
 def test_the_command_writes_a_file_for_its_owner_alone(tmp_path: Path) -> None:

@@ -56,8 +56,22 @@ def _report(file: Path) -> None:
         click.echo(f"Warning: {warning}")
     for shorter, longer in might_share(config):
         click.echo(f'Note: window {shorter} could be answered from the buckets of {longer}: shares = "{longer}"')
+    _report_folder(config)
     _report_losses(config)
     click.echo(f"Next: `sluicegate plan {file}` for what it costs, `sluicegate run {file}` to start.")
+
+
+def _report_folder(config: Config) -> None:
+    """Where documents would go that is not there: said now, while somebody looks."""
+    from sluicegate_agent.sync.files import FSTAB, MARKER, unmounted
+
+    folder = config.sync.path
+    if config.sync.target != "directory" or folder is None or (folder / MARKER).exists():
+        return
+    if not folder.is_dir():
+        click.echo(f"Warning: sync.path {folder}: there is no such folder; mount or make it before the start.")
+    elif place := unmounted(str(folder)):
+        click.echo(f"Warning: sync.path {folder}: {FSTAB} mounts a medium at {place}, and none is mounted there now.")
 
 
 def _report_losses(config: Config) -> None:

@@ -37,7 +37,7 @@ class StateConfig(Table, frozen=True):
 
     path: Path
     store: Literal["sqlite", "couchbase-lite"] = "sqlite"
-    memory: Size = Size(48 * 2**20)
+    memory: Size = Size(56 * 2**20)
     disk: Size = Size(96 * 2**20)
 
 
@@ -62,7 +62,7 @@ class MqttConfig(Table, frozen=True):
     password_env: str | None = None
     keepalive: Duration = Duration(60 * _SECOND)
     session_expiry: Duration = Duration(_DAY)
-    receive_maximum: int = 1000
+    receive_maximum: int = 250
     tls: TlsConfig = TlsConfig()
 
     @property

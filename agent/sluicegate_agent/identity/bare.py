@@ -25,7 +25,7 @@ class Bare:
         """A new connection, with the session of before or without."""
         self._session = session_present
         self._deliveries.connected(session_present=session_present)
-        self._retained.connected()
+        self._retained.connected(session_present=session_present)
 
     def passed(self, message: Message) -> None:
         """Any message at all, before its `check`: those of other topics share the packet ids."""
@@ -35,12 +35,12 @@ class Bare:
     def check(self, message: Message) -> Verdict:
         """The verdict on a message of a bare topic, which is known from now on."""
         if message.retain:
-            return self._retained.check(message, queued=self._session)
+            verdict = self._retained.check(message, queued=self._session)
+            # It may have come when it was published, and other things since that were not to be retained.
+            return Verdict.UNDECIDABLE if verdict is Verdict.NEW and self._deliveries.has_said(message) else verdict
         # With QoS 0 the broker delivers once or not at all: there is nothing to know again.
         verdict = self._deliveries.check(message) if message.qos else Verdict.NEW
-        if verdict is not Verdict.DUPLICATE and self._retained.is_repeated_by(message):
-            return Verdict.DUPLICATE
-        return verdict
+        return verdict if verdict is Verdict.DUPLICATE else self._retained.judge(message, verdict)
 
     def committed(self, generation: int) -> None:
         """What came so far is durable with this commit, and is being acknowledged."""
@@ -50,7 +50,7 @@ class Bare:
         """The broker has taken the acknowledgements up to this commit's."""
         self._deliveries.confirmed(generation)
         if self._deliveries.settled:
-            self._retained.connected()
+            self._retained.settled()
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write what changed, inside the caller's transaction."""

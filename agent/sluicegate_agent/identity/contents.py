@@ -12,6 +12,7 @@ import struct
 from collections import deque
 from itertools import islice
 
+from sluicegate_agent.checksums import checksum
 from sluicegate_agent.identity.stored import entries_of, last, save_entries
 from sluicegate_agent.identity.verdict import DIGEST, Found, Verdict, digest_of
 from sluicegate_agent.messages import Message
@@ -124,8 +125,8 @@ class Contents:
         for number, entries in connection.execute(query, (self.source, digest)).fetchall():
             kept = [entries[at : at + DIGEST] for at in range(0, len(entries), DIGEST)]
             kept = [bytes(DIGEST) if each == digest else each for each in kept]
-            row = (b"".join(kept), self.source, number)
-            connection.execute("UPDATE identity SET entries = ? WHERE source = ? AND last = ?", row)
+            row = (self.source, number, b"".join(kept))
+            connection.execute("REPLACE INTO identity VALUES (?, ?, ?, ?)", (*row, checksum(*row)))
 
     def committed(self, generation: int) -> None:
         """What came so far is durable with this commit, and is being acknowledged."""

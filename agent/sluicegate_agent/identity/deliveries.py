@@ -13,7 +13,7 @@ import json
 import sqlite3
 from collections import deque
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 
 from sluicegate_agent.identity.earlier import ENTRY, Earlier, entry_of
 from sluicegate_agent.identity.habits import Habits
@@ -48,12 +48,14 @@ class Deliveries:
         self._unconfirmed = min(len(self._log), stored.get("unconfirmed", len(self._log)))
         self._habits = Habits(stored)
         self._waiting: list[bytes] = []
+        self._of_lost_session: list[bytes] = []
         self._forgotten = self._changed = False
         self.connected(session_present=True)
 
     def connected(self, *, session_present: bool) -> None:
         """A new connection: the broker repeats what it has not seen acknowledged, or has forgotten all of it."""
         if not session_present:
+            self._of_lost_session = [*self._log]
             self._log.clear()
             self._waiting.clear()
             self._unconfirmed = 0
@@ -70,6 +72,11 @@ class Deliveries:
         self._went_back = False
         self._earlier: Earlier | None = None
         self._ahead = True
+
+    def has_said(self, message: Message) -> bool:
+        """Whether its topic has said this in what is kept, that of the session before included where that was lost."""
+        said = entry_of(0, digest_of(message), _topic_of(message))[2:]
+        return any(entry[2:] == said for entry in chain(self._log, self._of_lost_session))
 
     @property
     def settled(self) -> bool:
@@ -105,8 +112,7 @@ class Deliveries:
     def check(self, message: Message) -> Verdict:
         """The verdict on a message of QoS 1, which is known from now on."""
         digest = digest_of(message)
-        topic = blake2b(message.topic.encode(), digest_size=4).digest()
-        entry = entry_of(message.packet_id, digest, topic)
+        entry = entry_of(message.packet_id, digest, _topic_of(message))
         if self._open.get(message.packet_id) == digest:
             return Verdict.DUPLICATE
         verdict = self._judge(message, entry)
@@ -213,3 +219,7 @@ class Deliveries:
         self._written += len(self._waiting)
         self._waiting = []
         self._forgotten = self._changed = False
+
+
+def _topic_of(message: Message) -> bytes:
+    return blake2b(message.topic.encode(), digest_size=4).digest()

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 BLOCK = 64
 FIRST = 64
 FEW = 32
+#: A number so far ahead of the newest may be a wrong one, as long as the run goes on below it.
+ALONE = 64
 #: A content that is not known, of a number that was seen by an older Sluicegate or beyond a shorter horizon.
 UNKNOWN = 1
 #: The widths of counters that wrap, and how many numbers may be lost at the first wrap of a source.
@@ -35,7 +37,7 @@ class Epoch:
 
     __slots__ = (
         *("base", "blocks", "changed", "doubtful_below", "few", "first", "first_changed", "generation", "high"),
-        *("high_time", "horizon", "last", "missing", "offset", "order", "ring", "start", "width"),
+        *("high_time", "horizon", "last", "lone", "missing", "offset", "order", "ring", "start", "width"),
     )
 
     def __init__(self, order: int, horizon: int, first: int, generation: int = 0) -> None:
@@ -51,6 +53,7 @@ class Epoch:
         self.blocks: set[int] = set()
         self.first_changed = self.changed = True
         self.last = 0
+        self.lone: int | None = None
 
     # numbers
 
@@ -103,6 +106,10 @@ class Epoch:
         laps = range(1, (self.horizon >> self.width) + 1)
         return any(self.content(number - (lap << self.width)) == content for lap in laps)
 
+    def laps_look_alike(self, number: int, content: int, in_flight: int) -> bool:
+        """Whether a new number may be what the lap before said, sent again: more than half a lap is on its way."""
+        return 0 < 1 << self.width >> 1 < in_flight and self.content(number - (1 << self.width)) == content
+
     def begin(self, content: int, time: int | None) -> None:
         """Mark the number it was made with."""
         self.high_time = time
@@ -111,6 +118,7 @@ class Epoch:
     def put(self, number: int, content: int, time: int | None) -> None:
         """Mark a new number as seen; those between it and the newest, or the oldest, are missing."""
         if number > self.high:
+            self.lone = number if number - self.high > ALONE else self.lone
             self._pass_to(number)
             self.high_time = time
         elif number < self.base:
@@ -119,6 +127,17 @@ class Epoch:
         else:
             self.missing -= 1
         self.mark(number, content)
+
+    def corrects(self, number: int, content: int) -> bool:
+        """Whether what had this number was wrong: it came far ahead of the run, which has come up to it since.
+
+        Then this is what it says. Not known after a restart: then the run's own message is refused as a conflict.
+        """
+        if number != self.lone or not self.content(number - 1):
+            return False
+        self.lone = None
+        self.mark(number, content)
+        return True
 
     def mark(self, number: int, content: int) -> None:
         """Note what a number said, whatever it said before."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
+from sluicegate_agent.checksums import checksum, require_sound
 from sluicegate_agent.messages import Message
 
 #: The word for what waits for the clock; what waits for a second message has the verdict that it would get without it.
@@ -32,7 +33,10 @@ class Row(NamedTuple):
 
 
 class Held:
-    """The rows of the table `held`; those of the open batch, and only those, stand in memory whole."""
+    """The rows of the table `held`; those of the open batch, and only those, stand in memory whole.
+
+    Raises sqlite3.DatabaseError where one is not as it was written.
+    """
 
     def __init__(self, connection: sqlite3.Connection, rows: int, size: int) -> None:
         self.rows, self.size = rows, size
@@ -40,8 +44,9 @@ class Held:
         self._new: dict[int, Row] = {}
         self._gone: set[int] = set()
         self._sizes: dict[int, int] = {}
-        for number, why, length in connection.execute("SELECT number, why, length(payload) FROM held ORDER BY number"):
-            self._know(number, why, length)
+        for number, *row, crc in connection.execute("SELECT * FROM held ORDER BY number"):
+            require_sound("held", crc, number, *row)
+            self._know(number, row[0], len(row[-1]))
         self.bytes_held = sum(size >> 1 for size in self._sizes.values())
         self._next = 1 + max(self._sizes, default=0)
 
@@ -92,11 +97,13 @@ class Held:
         """One that waits. Raises sqlite3.DatabaseError where its row is gone."""
         if number in self._new:
             return self._new[number]
-        query = "SELECT why, doubt, arrival_us, counted_to, topic, payload FROM held WHERE number = ?"
+        query = "SELECT why, doubt, arrival_us, counted_to, topic, payload, crc FROM held WHERE number = ?"
         found = self._connection.execute(query, (number,)).fetchone()
         if found is None:
             raise sqlite3.DatabaseError("a row of the table held is malformed")
-        return Row(*found)
+        *row, crc = found
+        require_sound("held", crc, number, *row)
+        return Row(*row)
 
     def take(self, number: int) -> Row:
         """One that waits no more."""
@@ -109,8 +116,8 @@ class Held:
     def save(self, connection: sqlite3.Connection) -> None:
         """Write what came and delete what went, inside the caller's transaction."""
         connection.executemany("DELETE FROM held WHERE number = ?", [(number,) for number in self._gone])
-        rows = [(number, *row) for number, row in self._new.items()]
-        connection.executemany("INSERT OR REPLACE INTO held VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        rows = [(number, *row, checksum(number, *row)) for number, row in self._new.items()]
+        connection.executemany("INSERT OR REPLACE INTO held VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting to be written."""

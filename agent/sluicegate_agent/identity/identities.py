@@ -76,7 +76,10 @@ class Identities:
 
     def _check_number(self, sequences: Sequences, message: Message, decoded: Decoded, *, timed: bool) -> Found:
         content, time_us = content_of(message, decoded, timed=timed), decoded.time_us if timed else None
-        found = sequences.check(decoded.sequence or 0, decoded.epoch, content, time_us, comes_again=message.qos > 0)
+        comes_again = message.qos > 0
+        found = sequences.check(
+            decoded.sequence or 0, decoded.epoch, content, time_us, comes_again=comes_again, dup=message.dup
+        )
         for counter, amount in sequences.told().items():
             self._note(counter, amount)
         return found

@@ -12,6 +12,7 @@ import time as clock
 from collections.abc import Iterator
 from hashlib import blake2b
 
+from sluicegate_agent.checksums import checksum, require_sound
 from sluicegate_agent.identity.epoch import UNKNOWN, WIDTHS, Epoch, key_of, split
 from sluicegate_agent.identity.sighting import NEAR, Sighting, confirms, is_fresh, is_later, refused, wants
 from sluicegate_agent.identity.verdict import DIGEST, Found, Released, Verdict
@@ -63,14 +64,16 @@ class Sequences:
         self._waiting: list[Sighting] = []
         self._replay: tuple[bytes, int] = (b"", -1)
         self._commit = self._stamp = 1
-        self._loaded_until = 3 * in_flight
+        self._loaded_until = self._in_flight = 3 * in_flight  # brokers send more than they were told
         self._more = 0
         self._load(connection)
 
     def _load(self, connection: sqlite3.Connection) -> None:
         heads: dict[tuple[bytes, int], bytes] = {}
         others: dict[tuple[bytes, int], dict[int, bytes]] = {}
-        for row_key, row in connection.execute("SELECT epoch, row FROM sequence WHERE source = ?", (self.source,)):
+        query = "SELECT epoch, row, crc FROM sequence WHERE source = ?"
+        for row_key, row, crc in connection.execute(query, (self.source,)):
+            require_sound("sequence", crc, self.source, row_key, row)
             key, generation, block = split(row_key, DIGEST)
             if block is None:
                 heads[key, generation] = row
@@ -101,12 +104,13 @@ class Sequences:
         time: int | None = None,
         *,
         comes_again: bool = True,
+        dup: bool = False,
     ) -> Found:
         """The verdict on a message, which is marked as seen where it is new; `time` where it has one of its own.
 
-        `comes_again`: the broker sends it again until it is acknowledged.
+        `comes_again`: the broker sends it again until it is acknowledged. `dup`: it says that it sent it before.
         """
-        seen = Sighting(_NO_EPOCH if epoch is None else _epoch_key(epoch), number, content, time)
+        seen = Sighting(_NO_EPOCH if epoch is None else _epoch_key(epoch), number, content, time, dup=dup)
         self._stamp = self._commit if comes_again else 0
         self._count_loaded()
         chain = self._chains.get(seen.key)
@@ -161,7 +165,7 @@ class Sequences:
             self._put(now, number, seen)
             return Found(Verdict.NEW, self._doubt(now, number, seen), released)
         if within:
-            return self._wait(seen, Verdict.SEQUENCE_CONFLICT)
+            return _NEW if now.corrects(number, content=seen.content) else self._wait(seen, Verdict.SEQUENCE_CONFLICT)
         is_known = now.first_content(number) > UNKNOWN
         if is_newer or is_known or number < now.base:
             return self._wait(seen, Verdict.SEQUENCE_CONFLICT if is_known else Verdict.BEYOND_HORIZON)
@@ -179,7 +183,8 @@ class Sequences:
         return True
 
     def _doubt(self, now: Epoch, number: int, seen: Sighting) -> int:
-        return int(seen.time is None and number < now.doubtful_below)
+        comes_again = seen.dup and now.laps_look_alike(number, seen.content, self._in_flight)
+        return int(seen.time is None and (comes_again or number < now.doubtful_below))
 
     def _put(self, epoch: Epoch, number: int, seen: Sighting) -> None:
         if number > epoch.high:
@@ -421,7 +426,8 @@ class Sequences:
         for key, epoch in self._epochs():
             if epoch.changed:
                 for row in epoch.rows(key, self._carried):
-                    connection.execute("INSERT OR REPLACE INTO sequence VALUES (?, ?, ?)", (self.source, *row))
+                    crc = checksum(self.source, *row)
+                    connection.execute("INSERT OR REPLACE INTO sequence VALUES (?, ?, ?, ?)", (self.source, *row, crc))
 
     def _delete(self, connection: sqlite3.Connection, key: bytes, generation: int) -> None:
         head, blocks = key_of(key, generation), key + generation.to_bytes(4, "little")

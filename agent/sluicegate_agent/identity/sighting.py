@@ -23,6 +23,7 @@ class Sighting:
     doubt: int = 0
     held: int = 0
     since: float = 0.0
+    dup: bool = False
 
 
 def refused(w: Sighting) -> Released:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
+from sluicegate_agent.checksums import checksum, require_sound
+
 
 def last(connection: sqlite3.Connection, source: str) -> int:
     """How many entries of the source were ever written."""
@@ -14,8 +16,9 @@ def last(connection: sqlite3.Connection, source: str) -> int:
 
 def entries_of(connection: sqlite3.Connection, source: str, width: int) -> Iterator[bytes]:
     """The stored entries of a source, newest first."""
-    rows = connection.execute("SELECT entries FROM identity WHERE source = ? ORDER BY last DESC", (source,))
-    for (entries,) in rows:
+    rows = connection.execute("SELECT last, entries, crc FROM identity WHERE source = ? ORDER BY last DESC", (source,))
+    for newest, entries, crc in rows:
+        require_sound("identity", crc, source, newest, entries)
         if len(entries) % width:
             raise sqlite3.DatabaseError("a row of the table identity is malformed")
         for at in range(len(entries) - width, -1, -width):
@@ -27,5 +30,6 @@ def save_entries(connection: sqlite3.Connection, source: str, before: int, waiti
     if not waiting:
         return
     newest = before + len(waiting)
-    connection.execute("INSERT OR REPLACE INTO identity VALUES (?, ?, ?)", (source, newest, b"".join(waiting)))
+    row = (source, newest, b"".join(waiting))
+    connection.execute("INSERT OR REPLACE INTO identity VALUES (?, ?, ?, ?)", (*row, checksum(*row)))
     connection.execute("DELETE FROM identity WHERE source = ? AND last <= ?", (source, newest - horizon))

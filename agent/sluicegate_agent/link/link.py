@@ -13,6 +13,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from sluicegate_agent.config import Config
 from sluicegate_agent.link.backoff import Backoff
+from sluicegate_agent.link.granted import GrantedWindow
 from sluicegate_agent.link.options import client_id, client_of, subscription
 from sluicegate_agent.link.reasons import TAKEN_OVER, closed, hint_of, reason_of, suspected, taken_over
 from sluicegate_agent.logs.repeats import Repeats
@@ -30,6 +31,9 @@ READING = 0.25
 #: has no such topic. It drops it, or hangs up (Mosquitto 2.0.11 with max_queued_messages 0).
 PROBE_AFTER = 30.0
 PROBE = b"sluicegate: are shared subscriptions known here?"
+
+#: Microseconds after which no broker goes back behind a subscription that it granted (Mosquitto saves each 30 minutes).
+LASTS_AFTER = 86_400_000_000
 
 Stage = Literal["away", "connecting", "subscribing", "granted"]
 
@@ -55,16 +59,27 @@ class Link:
     """
 
     def __init__(
-        self, config: Config, counters: Counts, wake: socket.socket | None = None, retired: Iterable[str] = ()
+        self,
+        config: Config,
+        counters: Counts,
+        wake: socket.socket | None = None,
+        retired: Iterable[str] = (),
+        subscribed_us: int = 0,
     ) -> None:
-        """`retired`: topics that an earlier configuration had; unsubscribed from, and then the attribute is empty."""
+        """`retired`: topics that an earlier configuration had; unsubscribed from, and then the attribute is empty.
+
+        `subscribed_us`: when the session first had all of this configuration's subscriptions, µs; 0: not yet. Kept here
+        as it changes, to be given again after a restart.
+        """
         self.config, self.counters = config, counters
         self.state = "not connected yet"
         self.connection = 0
         self.session_present = False
         self.retired = tuple(retired)
+        self.subscribed_us = subscribed_us
         self._wake = [wake] if wake else []
         self._unacknowledged: dict[int, None] = {}
+        self._granted_window = GrantedWindow()
         self._stage: Stage = "away"
         self._since = 0.0
         self._brought = False
@@ -108,11 +123,20 @@ class Link:
             self._ended()
         else:
             self._unacknowledged.update((message.packet_id, None) for message in messages if message.qos)
+            if messages:
+                self._granted_window.arrived(len(self._unacknowledged), time.monotonic())
         return messages
+
+    @property
+    def is_window_full(self) -> bool:
+        """Whether the broker, as far as is known of it, sends no more until we acknowledge."""
+        return self._granted_window.is_full(len(self._unacknowledged))
 
     def ack(self, packet_ids: Iterable[int]) -> None:
         """Acknowledge committed messages; those of a connection that is gone come again and are known as repeats."""
         alive = [packet_id for packet_id in packet_ids if packet_id in self._unacknowledged]
+        if alive and len(alive) == len(self._unacknowledged):
+            self._granted_window.acknowledged(len(alive), time.monotonic())
         for packet_id in alive:
             del self._unacknowledged[packet_id]
         self._client.acknowledge(alive)
@@ -160,6 +184,7 @@ class Link:
             "state": self.state,
             "failed_in_a_row": self._backoff.failures,
             "unacknowledged": len(self._unacknowledged),
+            "window": self._granted_window.size,
         }
 
     # reading and writing
@@ -219,6 +244,7 @@ class Link:
             lost = "the broker kept no session for us: messages sent while we were away may be lost"
             self._repeats.tell(logging.WARNING, lost)
         self._unacknowledged.clear()
+        self._granted_window.forget()
         self.connection += 1
         self.session_present = bool(flags.session_present)
         self.counters.add("mqtt.connects")
@@ -231,11 +257,26 @@ class Link:
         self._asked = [source.subscribed for source in self.config.sources]
         if getattr(properties, "SharedSubscriptionAvailable", 1) == 0:  # asking would end the connection
             self._asked = [source.subscribed for source in self.config.sources if not source.is_shared]
+        if not self.session_present:
+            self.subscribed_us = 0
         if not self._asked:
             self._granted([])
             return
+        if self._has_subscriptions():
+            self._turn_granted()
+            return
         client.awaited = len(self._asked)
         client.subscribe([(topic, subscription(self.config.mqtt)) for topic in self._asked])
+
+    def _has_subscriptions(self) -> bool:
+        """Whether the resumed session holds them for certain, so that asking would only bring retained messages again.
+
+        MQTT 5 asks each time, without the retained ones. MQTT 3.1.1 has no such wish, and a broker that went back to
+        what it once saved may have lost subscriptions: those that are young are made again.
+        """
+        if self.config.mqtt.version == 5 or not self.subscribed_us:
+            return False
+        return time.time_ns() // 1000 - self.subscribed_us >= LASTS_AFTER
 
     def _subscribed(self, client: Any, _: Any, mid: int, reasons: list[ReasonCode], properties: Any) -> None:
         client.awaited = 0
@@ -243,9 +284,7 @@ class Link:
 
     def _granted(self, reasons: list[ReasonCode]) -> None:
         """What was asked is answered: say what the broker refused."""
-        self._turn("granted")
-        self._brought = False
-        self.state = "connected"
+        self._turn_granted()
         refused = [f"{topic} ({r})" for topic, r in zip(self._asked, reasons, strict=False) if r.is_failure]
         refused += [f"{topic} (no answer)" for topic in self._asked[len(reasons) :]]
         shared = [source.subscribed for source in self.config.sources if source.is_shared]
@@ -255,6 +294,14 @@ class Link:
             self.state = f"connected, but the broker refused {names}"
             told = f"the broker refused our subscription to {names}: check its access rules"
             self._repeats.tell(logging.ERROR, told)
+            self.subscribed_us = 0
+        else:
+            self.subscribed_us = self.subscribed_us or time.time_ns() // 1000
+
+    def _turn_granted(self) -> None:
+        self._turn("granted")
+        self._brought = False
+        self.state = "connected"
 
     def _unsubscribed(self, client: Any, _: Any, mid: int, reasons: list[ReasonCode], properties: Any) -> None:
         self.retired, client.left = (), 0

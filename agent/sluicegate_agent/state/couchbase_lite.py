@@ -37,7 +37,10 @@ NAME = "state"
 PAGE = 256
 _ROW = "r"
 #: The last columns of a table that documents of version 3 lack, and what they are then.
-_LATER: dict[str, list[Any]] = {"stream": ["", "", 0, None], "outbox": [None], "chunk": [None]}
+_LATER: dict[str, list[Any]] = {
+    "stream": ["", "", 0, None],
+    **{table: [None] for table in ("outbox", "chunk", "window", "window_leaf", "sequence", "identity")},
+}
 _SAFE = re.compile(r"[a-z0-9_.]{1,64}")
 
 

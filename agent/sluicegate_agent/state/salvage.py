@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import Bucket, Builder
+from sluicegate_agent.checksums import is_sound
 from sluicegate_agent.outbox import check_of, sound
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.pages import Pages, Value
@@ -30,7 +31,10 @@ _COUNTER = re.compile(r"[a-z_][a-z0-9_.]*")
 _META = ("link", "asked", "key")
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "BLOB": (bytes,), "REAL": (float, int)}
 #: Last columns that rows of an older version lack, and what they are then.
-_LATER: dict[str, list[Value]] = {"stream": ["", "", 0, None], "outbox": [None], "chunk": [None]}
+_LATER: dict[str, list[Value]] = {
+    "stream": ["", "", 0, None],
+    **{table: [None] for table in ("outbox", "chunk", "window", "window_leaf", "sequence", "identity")},
+}
 Row = list[Value]
 
 
@@ -151,7 +155,25 @@ def _is_meta(row: Row) -> bool:
     return row[0] in _META
 
 
-_SENSE = {"counter": _is_counter, "meta": _is_meta}
+def _is_sequence(row: Row) -> bool:
+    """Without a checksum one looks like a row of `retained`: told by how a head begins, or by a block's key."""
+    _, key, packed, crc = row
+    return crc is not None or packed[:3] == b"SGQ" or len(key) == 24  # type: ignore[index,arg-type]  # they are bytes
+
+
+def _is_retained(row: Row) -> bool:
+    return all(len(digests) % 16 == 0 for digests in row[1:])  # type: ignore[arg-type]  # they are bytes
+
+
+_SENSE = {"counter": _is_counter, "meta": _is_meta, "sequence": _is_sequence, "retained": _is_retained}
+#: Tables whose last column is a checksum of these columns.
+_CHECKED = {
+    "window": slice(3, 5),
+    "window_leaf": slice(0, 4),
+    "sequence": slice(0, 3),
+    "identity": slice(0, 3),
+    "held": slice(0, 7),
+}
 
 
 def _keep(store: sqlite3.Connection, table: Table, row: Row, counted: Counter[str]) -> None:
@@ -178,6 +200,8 @@ def _is_whole(table: str, row: Row) -> bool:
             if not isinstance(document, bytes) or (crc is not None and zlib.crc32(document) != crc):
                 return False
             return bool(chunks.columns(document)["id"] == row[1])
+        elif table in _CHECKED:
+            return is_sound(row[-1], *row[_CHECKED[table]])  # type: ignore[arg-type]  # their types were compared
         elif table == "meta" and row[0] in ("link", "asked"):
             json.loads(str(row[1]))
     except (sqlite3.DatabaseError, ValueError):

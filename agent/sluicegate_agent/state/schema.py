@@ -33,17 +33,17 @@ CREATE TABLE chunk (
 );
 CREATE TABLE window (
     id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, name TEXT NOT NULL, definition TEXT NOT NULL, state BLOB NOT NULL,
-    UNIQUE (stream, name)
+    crc INTEGER, UNIQUE (stream, name)
 );
 CREATE TABLE window_leaf (
-    window INTEGER NOT NULL, level INTEGER NOT NULL, number INTEGER NOT NULL, leaf BLOB NOT NULL,
+    window INTEGER NOT NULL, level INTEGER NOT NULL, number INTEGER NOT NULL, leaf BLOB NOT NULL, crc INTEGER,
     PRIMARY KEY (window, level, number)
 ) WITHOUT ROWID;
 CREATE TABLE sequence (
-    source TEXT NOT NULL, epoch BLOB NOT NULL, row BLOB NOT NULL, PRIMARY KEY (source, epoch)
+    source TEXT NOT NULL, epoch BLOB NOT NULL, row BLOB NOT NULL, crc INTEGER, PRIMARY KEY (source, epoch)
 ) WITHOUT ROWID;
 CREATE TABLE identity (
-    source TEXT NOT NULL, last INTEGER NOT NULL, entries BLOB NOT NULL, PRIMARY KEY (source, last)
+    source TEXT NOT NULL, last INTEGER NOT NULL, entries BLOB NOT NULL, crc INTEGER, PRIMARY KEY (source, last)
 ) WITHOUT ROWID;
 CREATE TABLE retained (topic TEXT PRIMARY KEY, counted BLOB NOT NULL, kept BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE doubtful (stream INTEGER PRIMARY KEY, row BLOB NOT NULL);
@@ -53,7 +53,7 @@ CREATE TABLE replay (
 );
 CREATE TABLE held (
     number INTEGER PRIMARY KEY, why TEXT NOT NULL, doubt INTEGER NOT NULL, arrival_us INTEGER NOT NULL,
-    counted_to INTEGER NOT NULL, topic TEXT NOT NULL, payload BLOB NOT NULL
+    counted_to INTEGER NOT NULL, topic TEXT NOT NULL, payload BLOB NOT NULL, crc INTEGER
 );
 CREATE TABLE dead_letter (
     number INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, topic TEXT NOT NULL, reason TEXT NOT NULL,
@@ -131,7 +131,7 @@ def _from_3(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE identity SET entries = ? WHERE source = '' AND last = ?", (longer, newest))
     for new in ("TABLE retained (", "TABLE doubtful (", "TABLE replay (", "TABLE held ("):
         connection.execute(next(s for s in TABLES.split(";") if new in s))
-    for table in ("outbox", "chunk"):
+    for table in ("outbox", "chunk", "window", "window_leaf", "sequence", "identity"):
         connection.execute(f"ALTER TABLE {table} ADD COLUMN crc INTEGER")
     connection.execute("ALTER TABLE stream RENAME TO stream_3")
     for statement in TABLES.split(";"):

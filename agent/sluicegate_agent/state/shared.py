@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import sluicegate as sg
 from sluicegate.errors import SnapshotError
+from sluicegate_agent.checksums import checksum, is_sound
 from sluicegate_agent.config.questions import build_policy
 
 if TYPE_CHECKING:
@@ -31,18 +32,21 @@ class Shorter:
         """
         self.windows = sg.Windows.over(longest, name, {each.name: build_policy(each) for each in asked})
         self.aggregates = {each.name: each.aggregates for each in asked}
+        self._definitions = {each.name: each.definition for each in asked}
         self.numbers = {each.name: self._row(connection, stream, each) for each in asked}
 
     def _row(self, connection: sqlite3.Connection, stream: int, asked: WindowConfig) -> int:
-        query = "SELECT id, definition, state FROM window WHERE stream = ? AND name = ?"
+        query = "SELECT id, definition, state, crc FROM window WHERE stream = ? AND name = ?"
         found = connection.execute(query, (stream, asked.name)).fetchone()
-        if found is not None and found[1] == asked.definition and self._knows(asked.name, found[2]):
+        is_same = found is not None and found[1] == asked.definition and is_sound(found[3], *found[1:3])
+        if is_same and self._knows(asked.name, found[2]):
             return int(found[0])
         if found is not None:  # it kept buckets of its own before, or was another
             connection.execute("DELETE FROM window_leaf WHERE window = ?", (found[0],))
             connection.execute("DELETE FROM window WHERE id = ?", (found[0],))
-        insert = "INSERT INTO window (stream, name, definition, state) VALUES (?, ?, ?, ?)"
-        values = (stream, asked.name, asked.definition, self._state(asked.name))
+        insert = "INSERT INTO window (stream, name, definition, state, crc) VALUES (?, ?, ?, ?, ?)"
+        state = self._state(asked.name)
+        values = (stream, asked.name, asked.definition, state, checksum(asked.definition, state))
         return int(connection.execute(insert, values).lastrowid or 0)
 
     def _knows(self, name: str, state: bytes) -> bool:
@@ -57,5 +61,7 @@ class Shorter:
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write what is known to have left, in the caller's transaction."""
-        rows = [(self._state(name), number) for name, number in self.numbers.items()]
-        connection.executemany("UPDATE window SET state = ? WHERE id = ?", rows)
+        for name, number in self.numbers.items():
+            state = self._state(name)
+            row = (state, checksum(self._definitions[name], state), number)
+            connection.execute("UPDATE window SET state = ?, crc = ? WHERE id = ?", row)

@@ -13,6 +13,7 @@ from typing import Any
 from sluicegate.window.snapshot import stored_limit
 from sluicegate_agent import dead_letters, doubts, lock
 from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.identity.held import FUTURE
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.store import BESIDE, DATABASE, bytes_on_disk, disk_free, log_bytes
 from sluicegate_agent.streams import Stream
@@ -126,6 +127,7 @@ def collect(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
         "streams": _streams(connection),
         "windows": _windows(connection),
         "outbox": _outbox(connection),
+        "held": _held(connection),
         "link": json.loads(meta.get("link") or "{}"),
         "counters": dict(connection.execute("SELECT name, value FROM counter")),
         "dead_letters": _dead_letters(connection),
@@ -187,6 +189,13 @@ def _outbox(connection: sqlite3.Connection) -> dict[str, Any]:
         "refused": dict(connection.execute("SELECT id, reason FROM chunk WHERE state = 1 ORDER BY number")),
         "oldest_unsent_us": _oldest(connection),
     }
+
+
+def _held(connection: sqlite3.Connection) -> dict[str, int]:
+    """Messages that wait to be judged: for the clock to be set, for a second message of their source; their bytes."""
+    query = "SELECT total(why = ?), total(why != ?), coalesce(sum(length(payload)), 0) FROM held"
+    clock, second, size = connection.execute(query, (FUTURE, FUTURE)).fetchone()
+    return {"for_clock": int(clock), "for_second_message": int(second), "bytes": size}
 
 
 def _oldest(connection: sqlite3.Connection) -> int | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import sluicegate as sg
 from sluicegate.errors import InputError, SnapshotError
+from sluicegate_agent.checksums import checksum, is_sound
 from sluicegate_agent.config.questions import COUNT, build_arguments
 from sluicegate_agent.state.shared import Shorter
 
@@ -37,7 +38,10 @@ class StoredWindow:
 
         `sharing`: the windows that are answered from its buckets.
         """
+        self.asked = config, sharing
         self.name, self.aggregates, self.buckets = config.name, config.aggregates, config.buckets
+        self._definition = config.definition
+        self._by_time = config.policy.time is not None
         self.changed = False
         self.begun_anew = False
         self.refused = ""
@@ -52,15 +56,19 @@ class StoredWindow:
         self, connection: sqlite3.Connection, stream: int, config: WindowConfig
     ) -> tuple[int, sg.Window] | None:
         _rename(connection, stream, config)
-        query = "SELECT id, state FROM window WHERE stream = ? AND name = ? AND definition = ?"
+        query = "SELECT id, state, crc FROM window WHERE stream = ? AND name = ? AND definition = ?"
         found = connection.execute(query, (stream, config.name, config.definition)).fetchone()
         if found is None:
             return None
-        number, state = found
-        rows = connection.execute("SELECT level, number, leaf FROM window_leaf WHERE window = ?", (number,)).fetchall()
+        number, state, crc = found
+        query = "SELECT level, number, leaf, crc FROM window_leaf WHERE window = ?"
+        rows = connection.execute(query, (number,)).fetchall()
         try:
-            return number, sg.Window.rebuild(**build_arguments(config), state=state, leaves=rows)
-        except SnapshotError:
+            _require_sound(number, config.definition, state, crc, rows)
+            leaves = [row[:3] for row in rows]
+            return number, sg.Window.rebuild(**build_arguments(config), state=state, leaves=leaves)
+        except SnapshotError as error:
+            log.warning("window %s begins anew: what is kept of it cannot be used (%s)", config.name, error)
             # Only this answer is lost: the readings themselves are in the outbox or already sent.
             self.begun_anew = True
             return None
@@ -71,8 +79,9 @@ class StoredWindow:
         had = connection.execute(f"SELECT 1 FROM window WHERE {asked}", (stream, config.name)).fetchone()  # noqa: S608
         self.begun_anew |= had is not None
         forget(connection, asked, (stream, config.name))
-        insert = "INSERT INTO window (stream, name, definition, state) VALUES (?, ?, ?, ?)"
-        values = (stream, config.name, config.definition, window.state())
+        insert = "INSERT INTO window (stream, name, definition, state, crc) VALUES (?, ?, ?, ?, ?)"
+        state = window.state()
+        values = (stream, config.name, config.definition, state, checksum(config.definition, state))
         return int(connection.execute(insert, values).lastrowid or 0), window
 
     def insert_many(self, values: array[float], times: array[int]) -> int:
@@ -96,6 +105,23 @@ class StoredWindow:
                 )
             return False
         return True
+
+    def advance(self, time: int) -> bool:
+        """It is at least this late (µs) in a window by time; whether buckets left it, or a shorter one's."""
+        if not self._by_time:
+            return False
+        before = [self.size(name)[1] for name in self.names]
+        self.window.advance(time)
+        self.changed |= (left := before != [self.size(name)[1] for name in self.names])
+        return left
+
+    def is_ahead_of(self, latest: int) -> bool:
+        """Whether event time has gone beyond the latest (µs) that a reading may have: all that comes would be late."""
+        return self._by_time and self.window.now is not None and self.window.now > latest
+
+    def time_of(self, newest: int) -> int:
+        """What its answers are as of, where the stream's newest time is `newest`: that, unless it has begun anew."""
+        return min(newest, self.window.now) if self._by_time and self.window.now is not None else newest
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,11 +170,14 @@ class StoredWindow:
         if not self.changed:
             return
         self._collect()
-        connection.execute("UPDATE window SET state = ? WHERE id = ?", (self.window.state(), self.number))
+        state = self.window.state()
+        crc = checksum(self._definition, state)
+        connection.execute("UPDATE window SET state = ?, crc = ? WHERE id = ?", (state, crc, self.number))
         if self.shorter:
             self.shorter.save(connection)
-        rows = [(self.number, *key, leaf) for key, leaf in self._leaves.items()]
-        connection.executemany("INSERT OR REPLACE INTO window_leaf VALUES (?, ?, ?, ?)", rows)
+        rows = [(*key, leaf) for key, leaf in self._leaves.items()]
+        for row in rows:
+            self._insert(connection, *row)
         taken_over = "DELETE FROM window_leaf WHERE window = ? AND level = 0 AND number > ? AND number < ?"
         connection.executemany(taken_over, [(self.number, first, end) for first, end in self._merged])
         # What the open bucket took over is in the state; levels apart, no closed leaf is newer than the open one.
@@ -190,12 +219,15 @@ class StoredWindow:
 
     def _fold(self, connection: sqlite3.Connection, target: int) -> None:
         """Write the leaf `target` of the present level and delete the rows of lower levels that belong to it."""
-        row = (self.number, self._level, target, self.window.leaf(target))
-        connection.execute("INSERT OR REPLACE INTO window_leaf VALUES (?, ?, ?, ?)", row)
+        self._insert(connection, self._level, target, self.window.leaf(target))
         delete = "DELETE FROM window_leaf WHERE window = ? AND level = ? AND number >= ? AND number < ?"
         for level in range(self._base, self._level):
             shift = self._level - level
             connection.execute(delete, (self.number, level, target << shift, (target + 1) << shift))
+
+    def _insert(self, connection: sqlite3.Connection, level: int, number: int, leaf: bytes) -> None:
+        row = (self.number, level, number, leaf)
+        connection.execute("INSERT OR REPLACE INTO window_leaf VALUES (?, ?, ?, ?, ?)", (*row, checksum(*row)))
 
     def _delete(self, connection: sqlite3.Connection, level: int, number: int) -> None:
         delete = "DELETE FROM window_leaf WHERE window = ? AND level = ? AND number = ?"
@@ -206,6 +238,30 @@ class StoredWindow:
         self._leaves.clear()
         self._merged.clear()
         self._untidy, self.changed = self._left_untidy, False
+
+
+def begin_anew(
+    connection: sqlite3.Connection, stream: int, kept: Sequence[StoredWindow], latest: int
+) -> list[StoredWindow]:
+    """The same windows, new where their time is beyond `latest`; in the caller's transaction."""
+    windows = list(kept)
+    for place, window in enumerate(kept):
+        if window.is_ahead_of(latest):
+            for name in window.names:
+                forget(connection, "stream = ? AND name = ?", (stream, name))
+            windows[place] = StoredWindow(connection, stream, *window.asked)
+            log.warning("window %s begins anew: its time is beyond the clock and guard.future", window.name)
+    return windows
+
+
+def _require_sound(
+    number: int, definition: str, state: bytes, crc: int | None, rows: list[tuple[int, int, bytes, int | None]]
+) -> None:
+    """Raises SnapshotError where the state or a leaf is not as it was written."""
+    if not is_sound(crc, definition, state):
+        raise SnapshotError("the checksum of its state is wrong")
+    if not all(is_sound(each, number, level, index, leaf) for level, index, leaf, each in rows):
+        raise SnapshotError("the checksum of a bucket is wrong")
 
 
 def _rename(connection: sqlite3.Connection, stream: int, config: WindowConfig) -> None:

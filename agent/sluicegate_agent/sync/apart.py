@@ -50,10 +50,13 @@ class Apart:
         return bool(self._hangs_since)
 
     def put(self, documents: Sequence[Document]) -> Outcome:
-        """The outcome of the put under way; begins one where there is none."""
+        """The outcome of the put under way; begins one where there is none.
+
+        Of no documents, the first time, one that names the folder.
+        """
         if self._writer is not None and self._writer.is_busy:
             return self._heard(self._writer, 0.0)
-        if not documents:
+        if not documents and self.known:
             self._rest()
             return Outcome()
         try:
@@ -151,16 +154,12 @@ class Writer:
             os.close(held)
         self._socket.setblocking(False)
         self.waiting: list[Document] = []
+        self.is_busy = False  # whether answers are missing
         self.puts = 0
         self._out: list[memoryview] = []
         self._in = bytearray()
         self._answers: list[tuple[bytes, str]] = []
         self._moved = time.monotonic()
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether answers are missing."""
-        return bool(self.waiting) and len(self._answers) <= len(self.waiting)
 
     @property
     def silent(self) -> float:
@@ -179,7 +178,7 @@ class Writer:
 
     def begin(self, known: str, documents: Sequence[Document]) -> None:
         """Give it a put; `turn` sends it."""
-        self.waiting, self._answers = [*documents], []
+        self.waiting, self._answers, self.is_busy = [*documents], [], True
         self.puts += 1
         self._out = [memoryview(_framed(files.BEGIN, known, len(documents).to_bytes(4, "big")))]
         for each in documents:
@@ -221,6 +220,7 @@ class Writer:
                 return
             self._answers.append((bytes(self._in[:1]), self._in[files.ANSWER : end].decode("utf-8", "replace")))
             del self._in[:end]
+            self.is_busy = len(self._answers) <= len(self.waiting)
 
     def outcome(self) -> Outcome:
         """What the answers say, the first of which is about the folder."""
@@ -240,7 +240,7 @@ class Writer:
     def end(self) -> None:
         """Nothing more is asked of it: it ends with its input, or is killed, which a hung write outlasts."""
         self._socket.close()
-        self.waiting, self._out = [], []
+        self.waiting, self._out, self.is_busy = [], [], False
         end = time.monotonic() + PARTING / 10
         while not self.is_gone and time.monotonic() < end:
             time.sleep(0.002)

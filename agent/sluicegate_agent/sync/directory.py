@@ -22,8 +22,11 @@ class DirectoryTarget:
         self.path, self.known = path, known
 
     def put(self, documents: Sequence[Document]) -> Outcome:
-        """Store each document; stop at the first that the file system refuses, which is tried again later."""
-        if not documents:
+        """Store each document; stop at the first that the file system refuses, which is tried again later.
+
+        Of none, the first time, the folder is named all the same.
+        """
+        if not documents and self.known:
             return Outcome()
         try:
             folder = Folder(str(self.path), lambda name: faults.step(name))

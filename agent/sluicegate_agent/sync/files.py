@@ -23,6 +23,9 @@ OTHER_BYTES = "other bytes are there under this id"
 #: Seconds without a frame after which the process ends: a board that sends once an hour has its memory back.
 IDLE = 30.0
 _LARGEST_MARKER = 4096
+#: What the system mounts when it is told to, and what is mounted now.
+FSTAB, MOUNTS = "/etc/fstab", "/proc/self/mounts"
+_LARGEST_TABLE = 1 << 17
 _ID_BYTES = 32
 _PIECE = 1 << 16
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.~")
@@ -62,6 +65,11 @@ class Folder:
         """
         found = self._marker()
         if not known:
+            if not found and (place := unmounted(self.path)):
+                raise Away(
+                    f"{self.path}: {FSTAB} mounts a medium at {place}, and none is mounted there now; mount it: this "
+                    "agent never sent anything, so it cannot tell the bare folder from the medium by a marker"
+                )
             return found or self._mark()
         if not found:
             raise Away(
@@ -163,6 +171,34 @@ class Folder:
             _removed(folder, partial)
         os.fsync(folder)
         self._step("directory: folder synced")
+
+
+def unmounted(path: str) -> str:
+    """The mount point above a path that the system's table names and at which nothing is mounted; empty: there is none.
+
+    Only the nearest one above the path counts: what is mounted further up is where a folder of its own may lie.
+    """
+    real = os.path.realpath(path)
+    points = [point for point in _mount_points(FSTAB) if real == point or real.startswith(point.rstrip("/") + "/")]
+    nearest = max(points, key=len, default="/")
+    return nearest if nearest != "/" and nearest not in _mount_points(MOUNTS) else ""
+
+
+def _mount_points(table: str) -> list[str]:
+    """The second column of fstab(5); empty where the system has no such file."""
+    try:
+        handle = os.open(table, os.O_RDONLY)
+    except OSError:
+        return []
+    try:
+        lines = bytes(_read(handle, _LARGEST_TABLE)).decode("utf-8", "replace").splitlines()
+    finally:
+        os.close(handle)
+    columns = [line.split() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    found = [column[1] for column in columns if len(column) > 1 and column[1].startswith("/")]
+    for escape, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        found = [point.replace(escape, plain) for point in found]
+    return [os.path.realpath(point) for point in found]
 
 
 def _equal(handle: int, data: memoryview) -> bool:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluicegate_agent import faults
-from sluicegate_agent.refused import parted
 from sluicegate_agent.state import State
 from sluicegate_agent.sync.apart import Apart
 from sluicegate_agent.sync.aside import Aside
@@ -79,8 +78,18 @@ class Sync:
         while self._seal_if_due(now, flush):
             if not self._send(target, now) or time.monotonic() >= end:
                 return
-        target.put(())
-        self.link.rest(now, self.every_seconds)
+        self._rest(target, now)
+
+    def _rest(self, target: Target, now: float) -> None:
+        """Nothing is to be sent: let the target rest; before the first document it says which one it is."""
+        outcome = target.put(())
+        if outcome.mark and outcome.mark != self.state.known_target():
+            with self.state.transaction() as connection:
+                self.state.keep_target(connection, outcome.mark)
+        if outcome.retry_after is not None:
+            self.link.failed(now, outcome.error, outcome.retry_after)
+        elif not outcome.pending:
+            self.link.rest(now, self.every_seconds)
 
     def _seal_if_due(self, now: float, flush: bool) -> bool:
         """Whether there is something to send; nothing new is sealed while older chunks wait."""
@@ -97,7 +106,7 @@ class Sync:
         if inherited := self._inherited(outcome.rejected):
             self._regroup(inherited)
             outcome = replace(outcome, rejected={k: v for k, v in outcome.rejected.items() if k not in inherited})
-        aside, crowded = parted(self.state.outbox, outcome.rejected)
+        aside, crowded = self.state.outbox.room_for(outcome.rejected)
         if outcome.accepted or aside:
             self._settle(replace(outcome, rejected=aside), sizes)
         if crowded:

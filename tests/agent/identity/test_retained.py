@@ -1,82 +1,67 @@
-"""A retained message promises: it counts once, however often a subscription brings it, and a live one is never lost."""
+"""Retained messages of bare topics count once: ahead of what waits in the session, over connections, after a loss."""
 
 from __future__ import annotations
+
+import sqlite3
 
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-import sqlite3
-
 from memory_stores import empty
 
 from sluicegate_agent.identity import Bare, Verdict
 from sluicegate_agent.messages import Message
 
-NEW, DUPLICATE = Verdict.NEW, Verdict.DUPLICATE
+
+def said(value: str, packet_id: int, *, retain: bool = False) -> Message:
+    """What the door says."""
+    return Message("door", value.encode(), packet_id, 1, retain=retain)
 
 
-class Session:
-    """One agent's memory of the topic `door`, and the packet ids of its session."""
-
-    def __init__(self) -> None:
-        self.store: sqlite3.Connection = empty()
-        self.packet_id = 0
-        self.start()
-
-    def start(self) -> None:
-        self.bare = Bare(self.store, {"door"}, 100)
-
-    def connect(self, *, present: bool) -> None:
-        self.bare.connected(session_present=present)
-
-    def take(self, payload: bytes, *, retain: bool = False) -> Verdict:
-        self.packet_id += 1
-        message = Message("door", payload, self.packet_id, 1, retain=retain)
-        self.bare.passed(message)
-        verdict = self.bare.check(message)
-        self.bare.save(self.store)
-        self.bare.saved()
-        return verdict
+def told(bare: Bare, message: Message) -> Verdict:
+    """The verdict, as the pipeline asks for it."""
+    bare.passed(message)
+    return bare.check(message)
 
 
-@pytest.fixture
-def session() -> Session:
-    """A first connection."""
-    made = Session()
-    made.connect(present=False)
-    return made
+def reopened(store: sqlite3.Connection, bare: Bare) -> Bare:
+    """After a commit, in another process."""
+    bare.committed(1)
+    bare.save(store)
+    bare.saved()
+    return Bare(store, {"door"}, 100)
 
 
-def test_each_start_brings_it_and_it_counts_once(session: Session) -> None:
-    """Without a session of before, with it, and after a restart."""
-    assert session.take(b"20.5", retain=True) is NEW
-    for present in (False, True, False):
-        session.start()
-        session.connect(present=present)
-        assert session.take(b"20.5", retain=True) is DUPLICATE
+@pytest.mark.parametrize("restarted", [False, True])
+def test_one_that_came_ahead_by_a_connection(restarted: bool) -> None:
+    """The same message out of the session, later: in doubt, and only once."""
+    store = empty()
+    bare = Bare(store, {"door"}, 100)
+    bare.connected(session_present=True)
+    assert told(bare, said("21", 9, retain=True)) is Verdict.NEW
+    bare = reopened(store, bare) if restarted else bare
+    bare.connected(session_present=True)
+    assert told(bare, said("22", 9, retain=True)) is Verdict.NEW
+    assert told(bare, said("21", 10)) is Verdict.UNDECIDABLE
+    assert told(bare, said("22", 11)) is Verdict.DUPLICATE
+    assert told(bare, said("21", 12)) is Verdict.NEW
 
 
-def test_what_was_counted_live_is_known_when_it_comes_retained(session: Session) -> None:
-    """Also when something else, that was not retained, was counted since."""
-    assert session.take(b"20.5") is NEW
-    session.connect(present=False)
-    assert session.take(b"20.5", retain=True) is DUPLICATE
-    assert session.take(b"21.0") is NEW
-    session.connect(present=False)
-    assert session.take(b"20.5", retain=True) is DUPLICATE
+def test_what_was_ahead_of_a_session_that_is_lost_is_forgotten() -> None:
+    """What it waited for is gone: the same content is another reading."""
+    bare = Bare(empty(), {"door"}, 100)
+    bare.connected(session_present=True)
+    assert told(bare, said("21", 9, retain=True)) is Verdict.NEW
+    bare.connected(session_present=False)
+    assert told(bare, said("21", 1, retain=True)) is Verdict.DUPLICATE
+    assert told(bare, said("21", 2)) is Verdict.NEW
 
 
-def test_one_that_says_something_new_counts(session: Session) -> None:
-    """It was published while nobody was subscribed: it is all that is left of that time."""
-    session.take(b"20.5", retain=True)
-    session.connect(present=False)
-    assert session.take(b"22.5", retain=True) is NEW
-    assert session.take(b"22.5") is NEW, "a live one after it is another reading: no session kept one for us"
-
-
-def test_one_that_comes_ahead_of_the_queue_counts_once(session: Session) -> None:
-    """A broker that sends what is retained before what it kept for us: 21, 22, 22 and the last of them retained."""
-    session.take(b"20.5")
-    session.connect(present=True)
-    assert [session.take(b"22", retain=True), session.take(b"21"), session.take(b"22")] == [NEW, NEW, DUPLICATE]
-    assert session.take(b"22") is NEW
+def test_one_that_was_said_before_others() -> None:
+    """Published retained, counted as it came, followed by others: after a lost session it comes again, in doubt."""
+    bare = Bare(empty(), {"door"}, 100)
+    bare.connected(session_present=True)
+    assert told(bare, said("21", 1)) is Verdict.NEW
+    assert told(bare, said("22", 2)) is Verdict.NEW
+    bare.connected(session_present=False)
+    assert told(bare, said("21", 1, retain=True)) is Verdict.UNDECIDABLE

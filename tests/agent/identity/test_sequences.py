@@ -57,9 +57,11 @@ class Source:
         """As after kill -9: what waits is told again from its rows, here from the test's own list."""
         self.sequences = Sequences(self.store, "s", self.horizon, self.allowance, in_flight=100)
 
-    def take(self, number: int, content: int, time: int | None = None, epoch: int | None = None) -> Verdict:
+    def take(
+        self, number: int, content: int, time: int | None = None, epoch: int | None = None, *, dup: bool = False
+    ) -> Verdict:
         """One message, and what it decides."""
-        found = self.sequences.check(number, epoch, content, time)
+        found = self.sequences.check(number, epoch, content, time, dup=dup)
         self.settle(found.released)
         if found.verdict is Verdict.NEW:
             self.counted.count(content, found.doubt)
@@ -163,6 +165,21 @@ def test_a_counter_that_wraps(source: Source, width: int) -> None:
     assert source.counted.accepted == 3200
 
 
+@pytest.mark.parametrize("lost", [150, 200, 250])
+def test_more_than_half_a_lap_that_comes_again_is_in_doubt(source: Source, lost: int) -> None:
+    """A counter of 8 bits without times, and more on their way than half of it: the count is within what is said."""
+    for number in range(1000):
+        source.take(number % 256, 2 + number)
+    for number in range(1000 - lost, 1000):
+        source.take(number % 256, 2 + number, dup=True)
+    for number in range(1000, 1500):
+        source.take(number % 256, 2 + number)
+    refused = len(source.counted.refused)
+    assert source.counted.accepted - source.counted.doubt <= 1500 - refused <= source.counted.accepted
+    assert refused == 0
+    assert source.counted.doubt <= lost
+
+
 def test_one_bad_number_waits_and_the_source_goes_on(source: Source) -> None:
     """2^32 − 1 after 9: refused with its reason when 10 comes; nothing is missing."""
     for number in (*range(10), 2**32 - 1, *range(10, 20)):
@@ -170,6 +187,21 @@ def test_one_bad_number_waits_and_the_source_goes_on(source: Source) -> None:
     assert source.counted.refused == ["sequence_jump"]
     assert source.counted.accepted == 20
     assert source.sequences.missing == 0
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize("wrong", [80, 500, 4000])
+def test_one_bad_number_within_the_horizon_costs_no_reading(source: Source, wrong: int, timed: bool) -> None:
+    """It is believed at once, and corrected when the run comes up to it: all that was published counts once."""
+    numbers = [*range(10), wrong, *range(11, wrong + 50)]
+    for content, number in enumerate(numbers, 2):
+        source.take(number, content, content * SECOND if timed else None)
+    assert source.counted.refused == []
+    assert source.counted.times == dict.fromkeys(range(2, 2 + len(numbers)), 1)
+    for content, number in list(enumerate(numbers, 2))[-40:]:
+        assert source.take(number, content, content * SECOND if timed else None) is Verdict.DUPLICATE
+    if not timed:
+        assert source.sequences.missing == 1, "the number that the wrong one should have had"
 
 
 def test_a_jump_that_a_second_message_confirms(source: Source) -> None:

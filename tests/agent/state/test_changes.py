@@ -131,7 +131,7 @@ def test_a_start_after_acceptance_asks_no_more(tmp_path: Path) -> None:
         agent = Agent(config, state)
         assert agent.link.retired == (TIMED,), "the broker has not confirmed it yet"
         agent.link.retired = ()
-        agent._forget_retired()
+        agent._note_subscriptions()
     with State(config) as state:
         assert Agent(config, state).link.retired == ()
 
@@ -197,7 +197,7 @@ def connected(config: Config) -> None:
     with State(config) as state:
         agent = Agent(config, state)
         until(lambda: agent.turn() or agent.link.state == "connected", told=agent.link.status)
-        until(lambda: agent.turn() or not agent._forgets, told=agent.link.status)
+        until(lambda: agent.turn() or not agent._asked["retired"], told=agent.link.status)
         agent.finish()
 
 

@@ -13,10 +13,11 @@ from click.testing import CliRunner
 from durable_agent import NOON, configured, timed
 from target_suite.suite import FIRST, SECOND
 
+from sluicegate_agent.commands.check import check
 from sluicegate_agent.commands.status import status
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
-from sluicegate_agent.sync import DirectoryTarget, Sync
+from sluicegate_agent.sync import DirectoryTarget, Sync, files
 from sluicegate_agent.sync.files import MARKER, names_of
 
 OTHER = "0123456789abcdef" * 2
@@ -52,6 +53,67 @@ def test_the_first_put_names_the_folder(share: Path) -> None:
     assert set(mark) <= set(string.hexdigits.lower())
     assert one.put([SECOND]).mark == mark
     assert DirectoryTarget(share).put([SECOND]).mark == mark, "another agent takes the name that is there"
+
+
+def table(*lines: str, file: Path) -> str:
+    """A table as /etc/fstab and /proc/self/mounts have it."""
+    file.write_text("# comment\n\n" + "".join(f"{line}\n" for line in lines))
+    return str(file)
+
+
+@pytest.mark.parametrize("kind", ["in this process", "apart"])
+def test_the_first_start_names_the_folder_before_any_document(kind: str, share: Path, tmp_path: Path) -> None:
+    """So a share that is unmounted an hour later, when the first document is due, is known by then."""
+    config = configured(tmp_path / "board", sync={"target": "directory", "path": str(share)})
+    with State(config) as state:
+        sync = Sync(config, state) if kind == "apart" else Sync(config, state, DirectoryTarget(share))
+        for turn in range(2000):
+            sync.step(float(turn))
+            if state.known_target():
+                break
+            _wait_for(sync)
+        sync.close()
+        assert (share / MARKER).read_text().strip() == state.known_target()
+    swapped(share, "away")
+    assert _drained(config, 1, turns=20) > 0
+    assert everything(share) == set()
+
+
+def test_a_first_start_with_the_share_unmounted_takes_nothing(
+    share: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system's table mounts a medium there, or above; what is named further up, or is mounted, is none."""
+    deep = share / "deep" / "er"
+    deep.mkdir(parents=True)
+    spaced = str(share).replace(" ", "\\040")
+    monkeypatch.setattr(files, "FSTAB", table(f"//nas/x {spaced} cifs a 0 0", "/dev/a / ext4", file=tmp_path / "f"))
+    monkeypatch.setattr(files, "MOUNTS", table("/dev/a / ext4 rw 0 0", file=tmp_path / "m"))
+    for folder in (share, deep):
+        outcome = DirectoryTarget(folder).put([FIRST])
+        assert outcome.accepted == ()
+        assert "none is mounted there now" in outcome.error
+        assert everything(share) == set()
+    table("/dev/a / ext4 rw 0 0", f"//nas/x {spaced} cifs rw 0 0", file=tmp_path / "m")
+    assert DirectoryTarget(deep).put([FIRST]).accepted == (FIRST.id,)
+    table("/dev/a / ext4 rw 0 0", file=tmp_path / "m")
+    assert DirectoryTarget(deep).put([SECOND]).accepted == (SECOND.id,), "it has a marker"
+    assert DirectoryTarget(tmp_path / "share").put([FIRST]).accepted == ()
+
+
+def test_check_warns_of_what_is_not_mounted(share: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While somebody looks."""
+    file = tmp_path / "agent.toml"
+    file.write_text(
+        f'[device]\nid = "d"\n[state]\npath = "state"\n[[source]]\ntopic = "t"\nstreams = {{ x = "x" }}\n'
+        f'[sync]\ntarget = "directory"\npath = "{share}"\n'
+    )
+    monkeypatch.setattr(files, "FSTAB", table(file=tmp_path / "f"))
+    monkeypatch.setattr(files, "MOUNTS", table(file=tmp_path / "m"))
+    assert "Warning" not in CliRunner().invoke(check, [str(file)]).output
+    table(f"//nas/x {share} cifs a 0 0", file=tmp_path / "f")
+    assert "none is mounted there now" in CliRunner().invoke(check, [str(file)]).output
+    share.rmdir()
+    assert "there is no such folder" in CliRunner().invoke(check, [str(file)]).output
 
 
 def test_an_unmounted_share_takes_nothing(share: Path) -> None:
@@ -97,8 +159,6 @@ def test_a_share_that_goes_away_in_the_middle_is_the_one_that_is_written(
     """What is found under the name after the marker was read plays no part: the open folder does."""
     one = DirectoryTarget(share)
     one.put([FIRST])
-    from sluicegate_agent.sync import files
-
     identity = files.Folder.identity
 
     def unmounted_after(self: files.Folder, known: str) -> str:

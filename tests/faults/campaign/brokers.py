@@ -155,14 +155,59 @@ log.console = false
 """
 
 
+class Rabbit:
+    """A RabbitMQ node of our own with its MQTT plugin. What it has acknowledged it keeps, also through SIGKILL."""
+
+    keeps = True
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.port, self._epmd = folder, free_port(), free_port()
+        self._environment = _rabbits(folder, self.port, free_port(), self._epmd)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, or start again on the same ports with what is there."""
+        with (self.folder / "out").open("ab") as log:
+            command = [str(program("rabbitmq"))]
+            self._process = subprocess.Popen(
+                command, env=self._environment, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
+            )
+        _wait_for(self.port, 120)
+
+    def save(self) -> bool:
+        """It always does."""
+        return True
+
+    def kill(self) -> None:
+        """SIGKILL to the node and all that it started."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def close(self) -> None:
+        """End it with its name service."""
+        self.kill()
+        _stop_epmd(self._epmd)
+
+
 @contextlib.contextmanager
 def rabbitmq(folder: Path) -> Iterator[int]:
-    """A RabbitMQ node of our own with its MQTT plugin; the port it listens on."""
-    folder.mkdir(parents=True, exist_ok=True)
-    port, distribution, epmd = free_port(), free_port(), free_port()
+    """One node for the runs that do not kill it; the port it listens on."""
+    node = Rabbit(folder)
+    try:
+        node.start()
+        yield node.port
+    finally:
+        node.close()
+
+
+def _rabbits(folder: Path, port: int, distribution: int, epmd: int) -> dict[str, str]:
+    """The environment of a node, whose files are written."""
     (folder / "rabbitmq.conf").write_text(_RABBIT.format(port=port))
     (folder / "enabled_plugins").write_text("[rabbitmq_mqtt].\n")
-    environment = os.environ | {
+    return os.environ | {
         "RABBITMQ_NODENAME": f"campaign{port}@localhost",
         "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
@@ -172,21 +217,9 @@ def rabbitmq(folder: Path) -> Iterator[int]:
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 2:2 +sbwt none",
         "ERL_EPMD_PORT": str(epmd),
         "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "ERL_EPMD_RELAXED_COMMAND_CHECK": "true",  # else it stays while it has not noticed that a killed node is gone
         "HOME": str(folder),
     }
-    server = program("rabbitmq")
-    with (folder / "out").open("ab") as log:
-        process = subprocess.Popen(
-            [str(server)], env=environment, stdout=log, stderr=log, start_new_session=True, cwd=folder
-        )
-    try:
-        _wait_for(port, 120)
-        yield port
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        _stop_epmd(epmd)
 
 
 def _stop_epmd(port: int) -> None:

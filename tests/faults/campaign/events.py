@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from campaign import hangs, storage
+from campaign import brokers, hangs, storage, wire
 from campaign.life import Life
 
 TAKES_ON = 5.0  # seconds: intake may stop for 2, and this machine may be busy
@@ -74,27 +74,50 @@ class Events(Life):
         else:
             await self._ready(12.0)  # the keepalive of these runs is 5 s, the least there is
 
+    async def _do_session_lost(self, event: dict[str, Any]) -> None:
+        """Another client asks for a clean session under the agent's name: with ours goes what waited in it."""
+        self.excused.append((-inf, inf))
+        before = self.proxy.served
+        await self._forget_session()
+        await self._served_again(before)
+        self.excused[-1] = (-inf, time.monotonic())
+
+    async def _forget_session(self) -> None:
+        with contextlib.suppress(OSError, EOFError, TimeoutError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.broker.port)
+            writer.write(wire.connect(f"agent-{self.topic.rpartition('/')[2]}"))
+            await asyncio.wait_for(reader.readexactly(4), 10)
+            writer.write(bytes([wire.DISCONNECT << 4, 0]))
+            await asyncio.wait_for(reader.read(), 2)
+            writer.close()
+
     async def _do_broker_killed_saved(self, event: dict[str, Any]) -> None:
         saving = time.monotonic()
         saved = await asyncio.to_thread(self.broker.save)
         await asyncio.sleep(event["after"])
+        if isinstance(self.broker, brokers.Rabbit):
+            saving = inf
         await self._broker_dies(saving if saved else -inf)
 
     async def _do_broker_killed_bare(self, event: dict[str, Any]) -> None:
         await self._broker_dies(-inf)
 
     async def _broker_dies(self, since: float) -> None:
-        """What was published from `since` until the agent is subscribed again, the broker may have lost."""
+        """What was published from `since` (inf: nothing) until the agent is subscribed again the broker may lose."""
         self.excused.append((since, inf))
         before = self.proxy.served
         await asyncio.to_thread(self.broker.kill)
         await asyncio.sleep(0.02)
         await asyncio.to_thread(self.broker.start)
+        await self._served_again(before)
+        self.excused[-1] = (since, time.monotonic())
+
+    async def _served_again(self, before: int) -> None:
+        """Wait until the agent has another connection, and its subscriptions."""
         end = time.monotonic() + 30
         while (self.proxy.served == before or not self.proxy.ready) and time.monotonic() < end:
             await self._ready(0.2)
             await asyncio.sleep(0.004)
-        self.excused[-1] = (since, time.monotonic())
 
     async def _do_disk_full(self, event: dict[str, Any]) -> None:
         assert self.agent is not None

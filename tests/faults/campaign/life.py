@@ -38,7 +38,8 @@ class Life:
     disk: storage.Plain
     medium: storage.Plain | None
     share: Path
-    broker: brokers.Mosquitto | brokers.Demo | brokers.Shared
+    broker: brokers.Mosquitto | brokers.Demo | brokers.Rabbit | brokers.Shared
+    topic: str
     proxy: Proxy
     sensor: Sensor
     file: Path

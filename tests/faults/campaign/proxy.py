@@ -42,7 +42,8 @@ class Pipe:
             message = wire.published(packet, self.version)
             if message.qos:
                 self.in_flight[message.packet] = message.payload
-            self.proxy.note(f"> {message.packet}{' dup' if packet[0] & 8 else ''} {message.payload.decode()}")
+            flags = " dup" * (packet[0] >> 3 & 1) + " retained" * (packet[0] & 1)
+            self.proxy.note(f"> {message.packet}{flags} {message.payload.decode()}")
             self.proxy.delivered += 1
             if self.half:
                 self._reset_soon()

@@ -29,6 +29,7 @@ class Message:
     value: int
     number: int | None = None
     epoch: int = 0
+    retain: bool = False
     sends: int = 0
     acknowledged: float = inf
     sent: float = inf
@@ -44,6 +45,7 @@ class Habits:
     shuffle: float = 0.0
     reboot: float = 0.0
     late: float = 0.0
+    retain: float = 0.0
     wrap: int = 0
 
 
@@ -70,6 +72,7 @@ def messages(identity: str, count: int, habits: Habits, rng: random.Random) -> I
             number += rng.randint(1, 3)
         value = MARKER if last else _value(identity, used, rng)
         made = _message(identity, value, number % modulus if modulus else number, epoch, habits, rng)
+        made.retain = habits.retain > 0 and rng.random() < habits.retain
         number += 1
         if held is None and not last and rng.random() < habits.shuffle:
             held = made
@@ -122,7 +125,7 @@ class Sensor:
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
 
-    async def send(self, message: Message, *, retain: bool = False) -> None:
+    async def send(self, message: Message) -> None:
         """Publish one message as soon as there is room in the window."""
         while self.paused or len(self._flight) >= WINDOW:
             if not self._connected():
@@ -131,7 +134,7 @@ class Sensor:
         if not message.sends:
             self.published.append(message)
         message.repeat |= message.sends > 0
-        await self._put(message, retain=retain)
+        await self._put(message)
 
     async def settle(self, seconds: float) -> bool:
         """Wait until the broker has acknowledged all; whether it did."""
@@ -153,7 +156,7 @@ class Sensor:
     def _connected(self) -> bool:
         return self._writer is not None and self._reading is not None and not self._reading.done()
 
-    async def _put(self, message: Message, *, retain: bool = False) -> None:
+    async def _put(self, message: Message) -> None:
         while not self._connected():
             await self._connect()
         while True:
@@ -163,7 +166,7 @@ class Sensor:
         self._flight[self._packet] = message
         message.sent = min(message.sent, time.monotonic())
         message.sends += 1
-        packet = wire.publish(self.topic.encode(), message.payload, self._packet, retain=retain)
+        packet = wire.publish(self.topic.encode(), message.payload, self._packet, retain=message.retain)
         assert self._writer is not None
         with contextlib.suppress(OSError, RuntimeError):
             self._writer.write(packet)

@@ -18,7 +18,7 @@ from sluicegate_agent.state.store import DATABASE
 from sluicegate_agent.sync import Sync
 
 # As the program of version 3 left it in an outage: 18 rows, some merged, a sealed chunk, an open bucket.
-OUTAGE = Path(__file__).parents[1] / "cases/agent_stores/version-3-outage.sql"
+OUTAGE = Path(__file__).parents[2] / "cases/agent_stores/version-3-outage.sql"
 
 
 def test_an_outage_that_an_older_program_began_ends_with_every_reading(tmp_path: Path) -> None:

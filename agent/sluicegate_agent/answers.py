@@ -1,0 +1,29 @@
+"""One window's answers as they are told: as of its stream's newest time, with what is in doubt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluicegate_agent.doubts import Doubts, widened
+from sluicegate_agent.messages import Result, plain
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import WindowConfig
+    from sluicegate_agent.state.windows import StoredWindow
+    from sluicegate_agent.streams import Stream
+
+
+def answers_of(stream: Stream, asked: WindowConfig, stored: StoredWindow, doubts: Doubts | None) -> list[Result]:
+    """One result an aggregate; none before the stream's first reading. `stored` may share its buckets with others."""
+    newest, name = stream.builder, asked.name
+    if newest is None:
+        return []
+    ordinal, time_us, size = newest.next - 1, stored.time_of(newest.newest or 0), stored.size(name)
+    doubt = doubts.within(asked, newest.next, time_us) if doubts else None
+    found = []
+    for aggregate, (value, low, high, exact) in stored.answers(name).items():
+        told = plain(value), plain(low), plain(high), exact
+        if doubt:
+            told = widened(aggregate, told, asked, size[0], doubt)
+        found.append(Result(stream.name, name, aggregate, ordinal, time_us, *told, *size, doubt.n if doubt else 0))
+    return found

@@ -1,0 +1,81 @@
+"""Subscriptions are made where a session may lack them, and not where it has them: no retained message twice."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
+import paho.mqtt.publish as publish
+from brokers import mosquitto, until
+from peers import Counts, config
+
+from sluicegate_agent.agent import Agent
+from sluicegate_agent.config import build
+from sluicegate_agent.link import Link
+from sluicegate_agent.link.link import LASTS_AFTER
+from sluicegate_agent.messages import Message
+from sluicegate_agent.state import State
+from sluicegate_demo.ports import free_port
+
+
+def heard(port: int, subscribed_us: int, version: Any = "3.1.1") -> tuple[list[Message], int]:
+    """What comes with one connection of the session, and since when it has its subscriptions afterwards."""
+    link, got = Link(config(port, version=version), Counts(), subscribed_us=subscribed_us), list[Message]()
+    until(lambda: got.extend(link.poll(0.05, 10)) or link.state == "connected", told=link.status)
+    end = time.monotonic() + 0.3
+    until(lambda: got.extend(link.poll(0.05, 10)) or time.monotonic() > end)
+    link.ack([message.packet_id for message in got])
+    link.close()
+    return got, link.subscribed_us
+
+
+def test_a_session_that_has_them_for_long_is_not_asked_again(tmp_path: Path) -> None:
+    """MQTT 3.1.1 would bring each retained message once more; young subscriptions are made again, for safety."""
+    with mosquitto(tmp_path, free_port()) as port:
+        publish.single("w", "{}", qos=1, retain=True, port=port)
+        first, since = heard(port, 0)
+        assert [message.retain for message in first] == [True]
+        assert abs(since - time.time_ns() // 1000) < 60_000_000
+        again, kept = heard(port, since)
+        assert ([message.retain for message in again], kept) == ([True], since)
+        assert heard(port, since - LASTS_AFTER) == ([], since - LASTS_AFTER)
+        publish.single("w", '{"t": 1}', qos=1, port=port)
+        queued, _ = heard(port, since - LASTS_AFTER)
+        assert [message.retain for message in queued] == [False]
+        assert heard(port, since, version=5)[0] == [], "MQTT 5 asks without the retained ones"
+
+
+def test_a_session_that_is_new_is_asked(tmp_path: Path) -> None:
+    """However long the last one had them."""
+    with mosquitto(tmp_path, free_port()) as port:
+        publish.single("w", "{}", qos=1, retain=True, port=port)
+        got, since = heard(port, 1)
+        assert len(got) == 1
+        assert since > 1
+
+
+def test_since_when_is_kept_for_the_same_broker_and_topics(tmp_path: Path) -> None:
+    """It is in the state; another topic or another broker begins anew."""
+
+    def agent(port: int, *topics: str) -> int:
+        raw: dict[str, Any] = {"device": {"id": "d"}, "state": {"path": "state"}}
+        raw["mqtt"] = {"host": "127.0.0.1", "port": port, "version": "3.1.1"}
+        raw["source"] = [{"topic": topic, "streams": {f"s{topic}": "t"}} for topic in topics]
+        made = build(raw, tmp_path / "agent.toml")
+        with State(made) as state:
+            one = Agent(made, state)
+            before = one.link.subscribed_us
+            until(lambda: one.turn() or one.link.state == "connected", told=one.link.status)
+            one._note_subscriptions()
+            one.finish()
+        return before
+
+    with mosquitto(tmp_path, free_port()) as port, mosquitto(tmp_path, free_port()) as other:
+        assert agent(port, "w") == 0
+        assert agent(port, "w") > 0
+        assert agent(port, "w", "v") == 0
+        assert agent(other, "w", "v") == 0

@@ -1,0 +1,45 @@
+"""`status` says how many messages wait, and for what."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from durable_agent import configured
+
+from sluicegate_agent.messages import Message
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.state import State
+from sluicegate_agent.status import gather, show
+
+NOW = 1_750_000_000_000_000
+
+
+def test_what_waits_is_counted_by_what_it_waits_for(tmp_path: Path) -> None:
+    """Two readings ahead of the clock, one number that nothing confirms yet, three unacknowledged, one in doubt."""
+    sources = [
+        {"topic": "w", "sequence": "n", "streams": {"a": "v"}},
+        {"topic": "t", "time": "t", "time_format": "s", "streams": {"b": "v"}},
+    ]
+    config = configured(tmp_path, source=sources, window=[], guard={"future": "1d"})
+    with State(config) as state:
+        pipeline = Pipeline(config, state, lambda: NOW)
+        for number in (1, 2, 90_000):
+            pipeline.accept(Message("w", json.dumps({"n": number, "v": 1.0}).encode(), number, 1))
+        for days in (0, 3, 4):
+            body = {"t": NOW // 1_000_000 + days * 86_400, "v": 1.0}
+            pipeline.accept(Message("t", json.dumps(body).encode(), 100 + days, 1))
+        pipeline.commit()
+    found = gather(config)
+    assert found["held"]["for_clock"] == 2
+    assert found["held"]["for_second_message"] == 1
+    assert found["held"]["bytes"] > 0
+    found |= {"running": True, "process": {"mqtt": {"broker": "b", "tls": False, "state": "s", "unacknowledged": 3}}}
+    found["process"] |= {"uptime_s": 1, "clock_us": NOW, "rss_bytes": 1, "peak_rss_bytes": 1}
+    found["streams"]["a"]["undecidable"] = 1
+    text = show(found)
+    assert "3 for their commit and acknowledgement, 2 for the clock to be set, 1 for a second message" in text
+    assert "readings in doubt: 1" in text

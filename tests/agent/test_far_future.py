@@ -1,0 +1,122 @@
+"""A time that cannot be moves no window for good: it waits, or is forgotten when the clock is set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from durable_agent import NOON, SECOND, bare, configured, timed
+
+from sluicegate_agent.identity.clock import CLOCK_NEVER_SET
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.state import State
+
+DAY = 86_400 * SECOND
+YEARS = 4 * 365
+
+
+class Board:
+    """An agent's inner half whose clock is set by hand; windows of five minutes and a maximum of a minute beside it."""
+
+    def __init__(self, folder: Path, now: int) -> None:
+        self.config = configured(folder, guard={"future": "1d"})
+        self.now, self.looked = now, 1.0
+        self.state = State(self.config)
+        self.pipeline = Pipeline(self.config, self.state, clock=lambda: self.now)
+
+    def restart(self) -> None:
+        """As after kill -9."""
+        self.state.close()
+        self.state = State(self.config)
+        self.pipeline = Pipeline(self.config, self.state, clock=lambda: self.now)
+
+    def tick(self) -> None:
+        """A second later by the clock that is never set."""
+        self.looked += 10.0
+        self.pipeline.due(self.looked)
+        self.pipeline.commit()
+
+    def sums(self, stream: str) -> dict[str, float | None]:
+        """The answers to `sum` and `max`."""
+        names = ("recent", "peak", "steps_short")
+        found = [each for name in names for each in self.pipeline.answers(stream, name)]
+        return {f"{each.window} {each.aggregate}": each.value for each in found if each.aggregate != "mean"}
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Iterator[Board]:
+    """One whose clock was set."""
+    one = Board(tmp_path, NOON)
+    yield one
+    one.state.close()
+
+
+def test_a_sensor_far_ahead_moves_no_window(board: Board) -> None:
+    """Its reading waits; the others' windows go on as if it had not come."""
+    board.pipeline.accept(timed(0, 1, 2.0))
+    board.pipeline.accept(timed(3 * 24 * 60, 2, 100.0))
+    board.pipeline.accept(timed(1, 3, 3.0))
+    board.pipeline.commit()
+    board.tick()
+    assert board.sums("heat") == {"recent max": 3.0, "recent sum": 5.0, "peak max": 3.0, "steps_short max": 3.0}
+    assert board.state.counters["held"] == 1
+    assert board.state.counters["windows.begun_anew"] == 0
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_windows_begin_anew_where_the_clock_was_years_ahead(board: Board, restarted: bool) -> None:
+    """Readings had its time; after it was set back they would all be late for four years, and are not."""
+    board.now = NOON + YEARS * DAY
+    board.pipeline.accept(bare(50.0, 1))
+    board.pipeline.commit()
+    board.now = NOON
+    board.pipeline.accept(bare(2.0, 2))
+    board.pipeline.commit()
+    board.tick()
+    assert board.state.counters["windows.begun_anew"] == 7
+    if restarted:
+        board.restart()
+    board.now += SECOND
+    for value in (3.0, 4.0):
+        board.pipeline.accept(bare(value, 3 + int(value)))
+    board.pipeline.commit()
+    board.tick()
+    assert board.sums("door") == {"recent max": 4.0, "recent sum": 7.0, "peak max": 4.0, "steps_short max": 4.0}
+    (first, *_) = board.pipeline.answers("door", "last9")
+    assert (first.value, board.state.counters["windows.begun_anew"]) == (2.0, 7)
+    assert all(each.time_us <= board.now for each in board.pipeline.answers("door", "recent"))
+    assert board.state.streams["door"].accepted == 4
+
+
+def test_a_clock_set_back_by_less_than_the_guard_begins_nothing_anew(board: Board) -> None:
+    """What comes is late until the time is there again: at most for `guard.future`."""
+    board.now = NOON + DAY
+    board.pipeline.accept(bare(50.0, 1))
+    board.now = NOON
+    board.pipeline.accept(bare(2.0, 2))
+    board.pipeline.commit()
+    board.tick()
+    assert board.sums("door")["recent sum"] == 50.0
+    assert board.state.counters["windows.begun_anew"] == 0
+
+
+def test_a_board_whose_clock_was_never_set(tmp_path: Path) -> None:
+    """Readings keep the time that it gave them; when it is set the windows go on at the present."""
+    board = Board(tmp_path, 60 * SECOND)
+    assert board.now < CLOCK_NEVER_SET
+    for value in (1.0, 2.0):
+        board.pipeline.accept(bare(value, int(value)))
+        board.now += SECOND
+    board.pipeline.commit()
+    assert board.sums("door")["recent sum"] == 3.0
+    board.now = NOON
+    board.pipeline.accept(bare(8.0, 8))
+    board.pipeline.commit()
+    board.tick()
+    assert board.sums("door")["recent sum"] == 8.0
+    assert board.state.streams["door"].accepted == 3
+    assert board.state.counters["windows.begun_anew"] == 0
+    board.state.close()
