@@ -23,6 +23,9 @@ ORDERED = 1
 LATE = 2
 #: Squares were rounded, a bucket's few readings at a time or millions.
 _ROUNDED = 1 + 1e-9
+#: What a reading's square may lose below the least number of float64.
+_UNDER = 1e-320
+_EPSILON = float(np.finfo(np.float64).eps)
 _FAR = np.iinfo(np.int64).max
 Lines = tuple[Floats, Floats]
 Line = tuple[Floats, Floats, Floats]
@@ -223,12 +226,21 @@ def _by_squares(rows: Columns, count: Floats) -> tuple[Floats, Floats, Floats]:
     """(mean less center, a, b): c of the readings sum to c · mean ± at most a + b·c. A tangent at `count`."""
     n = rows["n"].astype(np.float64)
     mean = rows["total"] / n
-    by_values = n * (rows["high"] - rows["center"] - mean) * (mean - (rows["low"] - rows["center"]))
-    squares = np.where(np.isnan(rows["m2"]), np.maximum(by_values, 0.0), rows["m2"]) * _ROUNDED
-    at = np.clip(count, 0.5, n - 0.5)
-    most = np.sqrt(squares * at * (n - at) / n)
-    rise = np.divide(squares * (n - 2 * at), 2 * n * most, out=np.zeros_like(n), where=most > 0)
-    return mean, most - rise * at, rise
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.where(np.isnan(rows["m2"]), _squares_by_values(rows, mean), rows["m2"]) * _ROUNDED + n * _UNDER
+        at = np.clip(count, 0.5, n - 0.5)
+        most = np.sqrt(squares * (at * (n - at) / n))
+        rise = squares / most * ((n - 2 * at) / (2 * n))
+        known = np.isfinite(most)
+    return mean, np.where(known, most - rise * at, np.inf), np.where(known, rise, 0.0)
+
+
+def _squares_by_values(rows: Columns, mean: Floats) -> Floats:
+    """n · (greatest − mean) · (mean − least): no squares of a bucket with these are more; `mean` less the center."""
+    n, center, low, high = rows["n"].astype(np.float64), rows["center"], rows["low"], rows["high"]
+    rounded = 2 * (n + 8) * _EPSILON * (np.abs(center) + np.maximum(np.abs(low), np.abs(high)))
+    above, below = high - center - mean + rounded, mean - (low - center) + rounded
+    return np.asarray(n * np.maximum(above, 0.0) * np.maximum(below, 0.0))
 
 
 def _known_ends(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Floats, Floats, Floats]:

@@ -108,10 +108,12 @@ def report(merged: Path, out: Path, summary: Path | None) -> None:
     "--ca-file", type=click.Path(path_type=Path), help="The admin interface's authority; the system's if none."
 )
 @click.option("--renew", is_flag=True, help="The user exists: give it a new password; the old one ends.")
+@click.option("--plain-http", is_flag=True, help="Send passwords unencrypted to an http URL of another machine.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the credentials there, for their owner alone.")
 def provision(
-    admin_url: str, name: str, public_url: str, reader: bool, ca_file: Path | None, renew: bool, out: Path | None
-) -> None:
+    admin_url: str, name: str, public_url: str, reader: bool, ca_file: Path | None, renew: bool, plain_http: bool,
+    out: Path | None,
+) -> None:  # fmt: skip
     """Make a device's user at a Sync Gateway and print its credentials file.
 
     ADMIN_URL: the database at the admin interface, such as http://127.0.0.1:4985/telemetry; the administrator's name
@@ -121,7 +123,9 @@ def provision(
     from sluicegate_cloud import provision as provisioning
 
     def made() -> provisioning.Credentials:
-        return provisioning.provision(admin_url, name, public_url, reader=reader, renew=renew, ca_file=ca_file)
+        return provisioning.provision(
+            admin_url, name, public_url, reader=reader, renew=renew, ca_file=ca_file, plain_http=plain_http
+        )
 
     if out is None:
         click.echo(made().as_json(), nl=False)

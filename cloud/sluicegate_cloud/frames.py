@@ -8,6 +8,7 @@ are folded around their group's mean, which a window function over the same sort
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame, Window
@@ -15,6 +16,7 @@ from pyspark.sql import functions as sf
 
 from sluicegate_cloud.schema import BUCKET_FIELDS, KNOWN_TO_LIE, OWNER, SURE
 
+_EPSILON = sys.float_info.epsilon
 _FOLDED = ("first", "n", "t_first", "t_last", "total", "low", "high", "gap", "low_n", "high_n", "doubt")
 _KEYS = (*OWNER, "first_frame", "last_frame", "in_doubt", "single")
 
@@ -69,16 +71,19 @@ def _bounds() -> list[Column]:
     """
     n, low, high, center = (sf.col(name) for name in ("n", "low", "high", "center"))
     apart = sf.col("total") / sf.nullif(n, sf.lit(0))  # from the center: nothing is lost far from 0
-    widest = n * (high - center - apart) * (apart - (low - center))
+    rounded = (n + 8) * (sf.abs(center) + sf.greatest(sf.abs(low), sf.abs(high))) * (2 * _EPSILON)
+    zero = sf.lit(0.0)
+    above, below = (sf.greatest(of + rounded, zero) for of in (high - center - apart, apart - (low - center)))
+    widest, mean = n * above * below, sf.least(high, center + apart + rounded)
     base = sf.when(center > 0, sf.ln(center)).otherwise(0.0)
     none = sf.lit(float("nan"))
-    least, mean = (sf.when(low > 0, n * sf.ln(x)).otherwise(none) for x in (low, center + apart))
+    least, most = (sf.when(low > 0, n * sf.ln(sf.greatest(x, low))).otherwise(none) for x in (low, mean))
     logs, m2 = sf.coalesce(sf.col("log_total") + n * base, none), sf.coalesce("m2", none)
     bounds = [
         sf.nanvl(m2, (high - low) * (high - low) / 2),
-        sf.nanvl(m2, sf.greatest(widest, sf.lit(0.0))),
+        sf.nanvl(m2, widest),
         sf.nanvl(logs, least),
-        sf.nanvl(logs, mean),
+        sf.nanvl(logs, most),
     ]
     return [sf.when(n > 0, of).alias(name) for name, of in zip(KNOWN_TO_LIE, bounds, strict=True)]
 

@@ -12,7 +12,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
 
-#: An empty stretch longer than this many windows is left out: one reading dated 1970 must not make millions of rows.
+#: A longer run of windows in which nothing is known to be is one row, or none: one reading dated 1970 must not make
+#: millions of rows.
 MAX_EMPTY = 10_000
 #: More windows than this for one stream are refused before they are allocated: they would need some 2 GB.
 MAX_WINDOWS = 4_000_000
@@ -30,31 +31,79 @@ class Grid:
         if self.slide_us < 1 or self.width < 1:
             raise ValueError(f"a window of {self.width} frames of {self.slide_us} us is empty: both must be at least 1")
 
+    def frame_of(self, times: Ints) -> Ints:
+        """The frame in which each of `times` in µs lies."""
+        return (times - self.origin_us) // self.slide_us
+
     def start_us(self, frames: Ints) -> Ints:
         """The time in µs at which each of `frames` begins."""
         return self.origin_us + frames * self.slide_us
 
 
-def window_axis(first: Ints, last: Ints, width: int, max_empty: int = MAX_EMPTY) -> Ints:
-    """First frames of the windows to answer, ascending: every window that holds a bucket's first or last frame, and
-    the empty ones between them, where they are at most `max_empty` in a row.
-
-    A row that spans more than that is answered at its ends only. The windows of two stretches never share a frame, and
-    each stretch begins `width - 1` frames before its first reading; so position p of the axis covers positions p …
-    p + width − 1. Raises ValueError when the axis would pass MAX_WINDOWS.
+@dataclass(frozen=True)
+class Axis:
+    """The windows of a stream, ascending: entry i stands for `windows[i]` of them, the first of which begins at frame
+    `first[i]`. 1, unless it is a span: a long run that no known reading is in, and whose windows all say the same.
     """
-    points = np.unique(np.concatenate((first, last)))
-    if points.size == 0:
-        return points
-    breaks = np.flatnonzero(np.diff(points) > width + max_empty)
-    begins = points[np.concatenate(([0], breaks + 1))] - (width - 1)
-    ends = points[np.concatenate((breaks, [points.size - 1]))]
+
+    first: Ints
+    windows: Ints
+
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        return self.first.size
+
+    @property
+    def last(self) -> Ints:
+        """Where the last window of each entry begins."""
+        return self.first + self.windows - 1
+
+    @property
+    def spans(self) -> Ints:
+        """The entries that stand for more than one window."""
+        return np.flatnonzero(self.windows > 1)
+
+
+def window_axis(points: Ints, long: tuple[Ints, Ints], width: int, max_empty: int = MAX_EMPTY) -> Axis:
+    """Every window that holds one of `points`, frames in which something is known to be, and the windows between.
+
+    Where more than `max_empty` of these are in a row they are one entry, if one of the `long` rows (their first and
+    last frames, `points` both) lies across them, and else none: they hold nothing for certain. Each stretch begins
+    `width - 1` frames before its first point and a span's windows hold none, so position p of the axis covers positions
+    p … p + width − 1. Raises ValueError when the axis would pass MAX_WINDOWS.
+    """
+    begins, ends = stretches(points, width, max_empty)
     lengths = ends - begins + 1
     if lengths.sum() > MAX_WINDOWS:
         raise ValueError(
             f"{int(lengths.sum()):,} windows for one stream pass the limit of {MAX_WINDOWS:,}: choose a longer slide"
         )
-    return expand_ranges(begins, ends)[1]
+    first = expand_ranges(begins, ends)[1]
+    span = _crossed(ends[:-1], begins[1:] + (width - 1), long)
+    since, windows = ends[:-1][span] + 1, (begins[1:] - ends[:-1] - 1)[span]
+    at = np.searchsorted(first, since)
+    return Axis(np.insert(first, at, since), np.insert(np.ones_like(first), at, windows))
+
+
+def stretches(points: Ints, width: int, max_empty: int = MAX_EMPTY) -> tuple[Ints, Ints]:
+    """The first and last windows of each run that is answered one by one: those that hold a point, and short gaps."""
+    points = np.unique(points)
+    if points.size == 0:
+        return points, points
+    breaks = np.flatnonzero(np.diff(points) > width + max_empty)
+    begins = points[np.concatenate(([0], breaks + 1))] - (width - 1)
+    return begins, points[np.concatenate((breaks, [points.size - 1]))]
+
+
+def _crossed(low: Ints, high: Ints, long: tuple[Ints, Ints]) -> NDArray[np.bool_]:
+    """Whether any of the rows begins at or before each of `low` (ascending) and ends at or after the `high` of it."""
+    if long[0].size == 0:
+        return np.zeros(low.size, np.bool_)
+    order = np.argsort(long[0], kind="stable")
+    begun = np.searchsorted(long[0][order], low, side="right")
+    reach = np.maximum.accumulate(long[1][order])
+    return np.asarray((begun > 0) & (reach[np.maximum(begun - 1, 0)] >= high))
 
 
 def expand_ranges(low: Ints, high: Ints) -> tuple[Ints, Ints]:

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from sluicegate_cloud import alarms, quality, sinks
+from sluicegate_cloud import alarms, quality, shares, sinks
 from sluicegate_cloud.dedupe import PROBLEMS, catalogue
 from sluicegate_cloud.errors import SourceError, SparkError
 from sluicegate_cloud.feed.access import require_access, why_empty
@@ -113,11 +113,11 @@ def _summary(
     tallied: list[dict[str, Any]], counts: dict[str, int], out: Path, aggregates: Sequence[str]
 ) -> dict[str, Any]:
     streams = list(quality.completeness(tallied))
-    windows = sinks.read_windows(out, ["count_high", *(f"{name}_exact" for name in aggregates)])
-    shares = quality.exact_shares(windows, aggregates)
+    windows = sinks.read_windows(out, ["count_high", "windows", *(f"{name}_exact" for name in aggregates)])
+    exact = shares.exact_shares(windows, aggregates)
     raised = alarms.alarms(tallied)
     known = {"devices": quality.by_device(streams), "streams": streams, "alarms": raised[: alarms.NAMED]}
-    return {"documents": counts, "windows": shares, **known, "alarms_in_all": len(raised)}
+    return {"documents": counts, "windows": exact, **known, "alarms_in_all": len(raised)}
 
 
 def _explained(error: Exception) -> SparkError:
@@ -141,7 +141,9 @@ def table(summary: dict[str, Any]) -> Iterator[str]:
         yield f"… and {more} more devices"
     windows, documents = summary["windows"], summary["documents"]
     shares = ", ".join(f"{name} {_percent(share)}" for name, share in windows["exact"].items())
-    yield f"\nWindows: {windows['rows']:,} ({windows['with_readings']:,} with readings); exact: {shares}"
+    yield f"\nWindows: {windows['rows']:,} rows ({windows['with_readings']:,} with readings); exact: {shares}"
+    if windows["in_spans"]:
+        yield f"  {windows['in_spans']:,} of them may hold a reading that a long bucket does not place: a row for many"
     yield (
         f"Documents: {documents['files']:,} files, {documents['used']:,} used, {documents['copy']:,} copies, "
         f"{documents['refused']:,} unreadable, {documents['conflict']:,} in conflict, "

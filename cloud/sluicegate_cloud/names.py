@@ -7,3 +7,5 @@ MORE = ("variance", "std", "range", "geometric_mean", "min_count", "max_count")
 ALL = (*AGGREGATES, *MORE)
 #: The columns of an aggregate's name: the value, between what it certainly lies, and whether nothing is uncertain.
 ENDS = ("", "_low", "_high", "_exact")
+#: What the rows of all devices for one window, or one span, have in common.
+OF_A_WINDOW = ("stream", "window_start", "window_end")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from sluicegate.hosts import is_loopback
 from sluicegate_cloud.errors import GatewayError, ProvisionError
 
 ADMIN_USER, ADMIN_PASSWORD = "SLUICEGATE_GATEWAY_ADMIN_USER", "SLUICEGATE_GATEWAY_ADMIN_PASSWORD"
@@ -56,17 +57,18 @@ def provision(
     reader: bool = False,
     renew: bool = False,
     ca_file: Path | None = None,
+    plain_http: bool = False,
 ) -> Credentials:
     """Make the user `name` of the database at `admin_url`; `renew` gives one that exists a new password.
 
-    `public_url`: the database as devices reach it; `ca_file`: the authority of the admin interface. Raises
-    ProvisionError where the user exists, or is none of a device; GatewayError where the gateway does not answer or
-    refuses.
+    `public_url`: the database as devices reach it; `ca_file`: the authority of the admin interface; `plain_http`: send
+    passwords over http to another machine. Raises ProvisionError where the user exists, or is none of a device, or
+    where passwords would go unencrypted; GatewayError where the gateway does not answer or refuses.
     """
     if not _NAME.fullmatch(name):
         raise ProvisionError(f"{name!r}: expected 1 to 64 letters, digits, `_`, `-`, `.`: the device's id in its agent")
     rights = {"admin_roles": [READER_ROLE]} if reader else {"admin_channels": [f"device-{name}"]}
-    ask = asker(admin_url, ca_file)
+    ask = asker(admin_url, ca_file, plain_http=plain_http)
     path = f"/_user/{quote(name, safe='')}"
     _check_user(*ask("GET", path, None), name, rights, renew=renew)
     if reader:
@@ -96,20 +98,28 @@ def reserved(file: Path) -> Iterator[Callable[[Credentials], None]]:
             raise
 
 
-def asker(url: str, ca_file: Path | None = None) -> Ask:
-    """Requests to an admin interface, with the administrator's name and password from the environment, if any."""
+def asker(url: str, ca_file: Path | None = None, *, plain_http: bool = False) -> Ask:
+    """Requests to an admin interface, with the administrator's name and password from the environment, if any.
+
+    Raises ProvisionError for a URL that is none, and for http to another machine unless `plain_http` says so.
+    """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not parts.path.strip("/"):
         raise ProvisionError(f"{url}: expected the admin URL of a database, such as http://127.0.0.1:4985/telemetry")
     if parts.username or parts.password:
         raise ProvisionError(f"the URL has a user or password in it: use {ADMIN_USER} and {ADMIN_PASSWORD}")
+    if parts.scheme == "http" and not is_loopback(parts.hostname) and not plain_http:
+        raise ProvisionError(
+            f"{parts.scheme}://{parts.netloc}: the administrator's password and the new user's would cross the network "
+            "unencrypted: use https, or a tunnel to 127.0.0.1; where the network is trusted, --plain-http"
+        )
     headers = {"Content-Type": "application/json", **_authorization()}
-    context = _trusting(ca_file) if parts.scheme == "https" else None
+    opener = _opener(_trusting(ca_file) if parts.scheme == "https" else None)
 
     def ask(method: str, path: str, body: dict[str, Any] | None) -> tuple[int, Any]:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url.rstrip("/") + path, data, headers, method=method)  # noqa: S310  checked
-        return _asked(request, context, f"{parts.scheme}://{parts.netloc}")
+        return _asked(request, opener, f"{parts.scheme}://{parts.netloc}")
 
     return ask
 
@@ -130,10 +140,24 @@ def _trusting(ca_file: Path | None) -> ssl.SSLContext:
         raise ProvisionError(f"{roots}: cannot be used: {error}; expected an authority's certificate (PEM)") from None
 
 
-def _asked(request: urllib.request.Request, context: ssl.SSLContext | None, place: str) -> tuple[int, Any]:
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows no redirection: it would take the password along, perhaps unencrypted and to another host."""
+
+    def redirect_request(self, *told: Any) -> None:
+        """None: what the gateway said is the answer."""
+
+
+def _opener(context: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
+    """By TLS as trusted; without it past every proxy, which would read the password."""
+    if context is None:
+        return urllib.request.build_opener(_Stay, urllib.request.ProxyHandler({}))
+    return urllib.request.build_opener(_Stay, urllib.request.HTTPSHandler(context=context))
+
+
+def _asked(request: urllib.request.Request, opener: urllib.request.OpenerDirector, place: str) -> tuple[int, Any]:
     try:
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as response:  # noqa: S310  http or https, checked
+            with opener.open(request, timeout=_SECONDS) as response:
                 return response.status, _decoded(response.read(_LARGEST))
         except urllib.error.HTTPError as error:
             return error.code, _decoded(error.read(_LARGEST))

@@ -1,4 +1,4 @@
-"""How much of what exists was merged, and how exact it is: counts of documents, completeness, shares of exact windows.
+"""How much of what exists was merged: counts of documents, completeness, and what was not used.
 
 Completeness is readings merged / readings known to exist: by ordinals, by the source's sequence numbers, and in
 documents that are left out. Readings in doubt may be repeats, so that both are taken without them: it is at least that.
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
@@ -83,13 +81,6 @@ def by_device(streams: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         for i, name in enumerate(("readings", "missing", "doubt")):
             total[i] += stream[name]
     return [{"device": device, "readings": total[0]} | _complete(*total) for device, total in totals.items()]
-
-
-def exact_shares(windows: pa.Table, aggregates: Sequence[str]) -> dict[str, Any]:
-    """`rows`, how many hold a reading, and for each aggregate the share of these whose answer is exact."""
-    held = windows.filter(pc.greater(windows["count_high"], 0))
-    shares = {name: pc.mean(held[f"{name}_exact"].cast(pa.int8())).as_py() for name in aggregates}
-    return {"rows": windows.num_rows, "with_readings": held.num_rows, "exact": shares}
 
 
 def problems(documents: DataFrame, limit: int = NAMED) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -165,16 +166,18 @@ def _known_to_lie(row: Row) -> Row:
     if not n:
         return {"m2_low": 0.0, "m2_high": 0.0, "log_low": 0.0, "log_high": 0.0}
     apart, m2, logs = row["total"] / n, row["m2"], row["log_total"]
+    rounded = 2 * (n + 8) * sys.float_info.epsilon * (abs(center) + max(abs(low), abs(high)))
     if math.isnan(m2):
-        squares = {
-            "m2_low": (high - low) ** 2 / 2,
-            "m2_high": max(n * (high - center - apart) * (apart - (low - center)), 0.0),
-        }
+        above, below = high - center - apart + rounded, apart - (low - center) + rounded
+        squares = {"m2_low": (high - low) * (high - low) / 2, "m2_high": n * max(above, 0.0) * max(below, 0.0)}
     else:
         squares = {"m2_low": m2, "m2_high": m2}
     total = logs + n * (math.log(center) if center > 0 else 0.0)
     if math.isnan(logs) and low > 0:
-        return squares | {"log_low": n * math.log(low), "log_high": n * math.log(center + apart)}
+        return squares | {
+            "log_low": n * math.log(low),
+            "log_high": n * math.log(max(min(high, center + apart + rounded), low)),
+        }
     return squares | {"log_low": total, "log_high": total}
 
 
@@ -182,7 +185,7 @@ def _merged(one: Row, two: Row) -> Row:
     out = dict(one)
     apart = two["total"] / two["n"] - one["total"] / one["n"] if one["n"] and two["n"] else 0.0
     for name in ("m2_low", "m2_high"):
-        out[name] = one[name] + two[name] + apart**2 * one["n"] * two["n"] / max(one["n"] + two["n"], 1)
+        out[name] = one[name] + two[name] + apart * apart * (one["n"] * two["n"] / max(one["n"] + two["n"], 1))
     for name in ("log_low", "log_high"):
         out[name] = one[name] + two[name]
     for name, sign in (("low", 1), ("high", -1)):

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from cloud_streams import Readings, Row, Stream, fold, frame_rows, older, random_stream, violations
 
-from sluicegate_cloud.components import components, families
+from sluicegate_cloud.estimates.components import components, families
+from sluicegate_cloud.estimates.lower import lower
 from sluicegate_cloud.grid import Grid
-from sluicegate_cloud.lower import lower
 from sluicegate_cloud.names import ALL, MORE
 
 Marked = set[int]  # positions, in order of arrival, of the readings that may be repeats
@@ -23,7 +23,7 @@ def answers(buckets: list[Row], grid: Grid) -> list[dict[str, Any]]:
     """The rows of every window of one stream, with its times."""
     axis, parts = components(frame_rows(buckets, grid.slide_us, grid.origin_us), grid, needed=families(MORE))
     columns = {name: column.tolist() for name, column in lower(parts, ALL).items()}
-    columns["start"] = grid.start_us(axis).tolist()
+    columns["start"] = grid.start_us(axis.first).tolist()
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 

@@ -40,6 +40,7 @@ def window_table(
         columns[f"{name}_exact"] = np.arange(rows) % 4 == 0
     columns["count_high"] = np.r_[np.full(rows - 1, 24), 0]
     columns |= {"completeness": np.full(rows, 0.75), "resolution_us": np.full(rows, 6e8), "buckets": np.full(rows, 9)}
+    columns["windows"] = np.ones(rows, np.int64)
     return pa.table({name: pa.array(of, from_pandas=True) for name, of in columns.items()})
 
 
@@ -54,7 +55,7 @@ def merged_folder(
     counts = dict.fromkeys(("files", "bytes", "used", "used_bytes", "copy", "refused", "conflict", "overlap"), 1)
     stream = {"device": device, "readings": 10, "missing": 5, "completeness": 2 / 3}
     summary = {"window_us": 24 * HOUR, "slide_us": HOUR, "documents": counts, "devices": [stream], "streams": [stream]}
-    summary |= {"windows": {"rows": 10, "with_readings": 9, "exact": dict.fromkeys(aggregates, 0.5)}}
+    summary |= {"windows": {"rows": 10, "with_readings": 9, "in_spans": 0, "exact": dict.fromkeys(aggregates, 0.5)}}
     summary["problems"] = [{"fate": "refused", "path": "/a/<i>.json", "id": None, "reason": "</script><b>"}]
     summary |= {"alarms": [], "alarms_in_all": 0}
     (folder / "summary.json").write_text(json.dumps(summary))
@@ -70,6 +71,16 @@ def test_a_thinned_series_loses_no_band() -> None:
     assert min(x for x in mean["low"] if x is not None) == -7
     assert max(x for x in mean["high"] if x is not None) == 99
     assert series[0]["thinned"]
+
+
+def test_a_span_counts_as_often_as_the_windows_it_stands_for() -> None:
+    """One row for 100 windows of which nothing is certain: they count as 100 that are not exact."""
+    table = window_table("board", 5)
+    windows = pa.array([1, 100, 1, 1, 1])
+    table = table.set_column(table.column_names.index("windows"), "windows", windows)
+    facts = all_series(table)[0][0]["facts"]
+    assert facts["windows"] == 103
+    assert facts["exact"]["mean"] == pytest.approx(1 / 103)
 
 
 def test_short_series_are_drawn_window_by_window() -> None:

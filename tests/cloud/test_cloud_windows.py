@@ -14,12 +14,12 @@ import pytest
 from cloud_streams import Readings, Row, Stream, fold, frame_rows, older, random_stream, violations
 
 from sluicegate.bounds import sums as bounds
-from sluicegate.bounds.variance import Moments, variance_interval
+from sluicegate.bounds.variance import Deviations, variance_interval
 from sluicegate.format.bucket import FIELDS, Bucket, Builder, merge
 from sluicegate_cloud.bounds import cut
-from sluicegate_cloud.components import components, families
+from sluicegate_cloud.estimates.components import components, families
+from sluicegate_cloud.estimates.lower import lower
 from sluicegate_cloud.grid import MAX_EMPTY, Grid, window_axis
-from sluicegate_cloud.lower import lower
 from sluicegate_cloud.names import AGGREGATES, ALL, MORE
 from sluicegate_cloud.sliding import Slide
 
@@ -29,7 +29,8 @@ def answers(buckets: list[Row], grid: Grid, **options: Any) -> list[dict[str, An
     needed = families(MORE)
     axis, parts = components(frame_rows(buckets, grid.slide_us, grid.origin_us), grid, needed=needed, **options)
     columns = {name: column.tolist() for name, column in lower(parts, ALL).items()}
-    columns["start"] = grid.start_us(axis).tolist()
+    columns["start"] = grid.start_us(axis.first).tolist()
+    columns["windows"] = axis.windows.tolist()
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -119,20 +120,33 @@ def test_a_clock_of_1970_does_not_make_millions_of_windows() -> None:
     assert sum(row["count"] for row in rows) == 3 * 5
 
 
-def test_a_bucket_across_a_stretch_left_out_keeps_its_certain_bounds() -> None:
-    """A bucket from 1970 to today is cut at both ends of the gap, and never counted as inside."""
-    readings = [(0, 1.0), (10**12, 4.0)]
+def test_a_bucket_across_a_long_stretch_is_one_row_there() -> None:
+    """A bucket from 1970 to today is cut at both ends, and between them a row says how many each window may hold."""
+    readings = [(0, 1.0), (10, 2.0), (10**12, 4.0)]
     rows = answers([{"incarnation": "0", "center": 1.0, **fold(readings, 1.0, 0)}], Grid(1_000_000, 3))
-    assert len(rows) == 6
-    assert all(row["count"] == 1 and row["count_exact"] and row["max_exact"] for row in rows)
-    assert [row["max"] for row in rows] == [1.0] * 3 + [4.0] * 3
+    assert [row["windows"] for row in rows] == [1, 1, 1, 10**6 - 3, 1, 1, 1]
+    span = rows.pop(3)
+    assert (span["start"], span["count_low"], span["count_high"], span["count_exact"]) == (1_000_000, 0, 1, False)
+    assert (span["max_low"], span["max_high"]) == (1.0, 2.0)
+    assert all(row["max_exact"] for row in rows[3:])
+    assert [row["max_high"] for row in rows] == [2.0] * 3 + [4.0] * 3
+
+
+def test_missing_documents_of_months_are_a_row() -> None:
+    """Of a hole over a long stretch one row says that all is missing there; silence without a hole has no row."""
+    held = [fold([(time, 1.0)], 1.0, first) for time, first in ((0, 0), (10**11, 21), (3 * 10**11, 22))]
+    hole = dict.fromkeys(held[0], 0) | {"n": 0, "first": 1, "t_first": 0, "t_last": 10**11, "gap": 20}
+    hole |= {"low": math.inf, "high": -math.inf, "center": 1.0, "incarnation": "0"}
+    rows = answers([{"incarnation": "0", "center": 1.0, **bucket} for bucket in held] + [hole], Grid(1_000_000, 1))
+    told = [(row["windows"], row["count"], row["count_exact"], row["completeness"] == 0) for row in rows]
+    assert told == [(1, 1, True, False), (99_999, 0, True, True), (1, 1, True, False), (1, 1, True, False)]
 
 
 def test_too_many_windows_are_refused_before_they_are_allocated() -> None:
     """The message says how many and what to choose instead."""
     points = np.arange(0, 4_000 * MAX_EMPTY, MAX_EMPTY, dtype=np.int64)
     with pytest.raises(ValueError, match="choose a longer slide"):
-        window_axis(points, points, 5)
+        window_axis(points, (points, points), 5)
 
 
 def test_missing_readings_lower_completeness_where_they_are_missing() -> None:
@@ -202,9 +216,9 @@ def _as_on_the_device(rows: list[Row], center: float, start: int, end: int) -> t
     n = sum(bucket.n for bucket in inside)
     mean = sum(bucket.total for bucket in inside) / n
     m2 = sum(bucket.m2 + bucket.n * (bucket.total / bucket.n - mean) ** 2 for bucket in inside)
-    known = Moments(n, mean, m2, min(b.low for b in inside), max(b.high for b in inside))
+    known = Deviations(n, mean, m2, min(b.low for b in inside), max(b.high for b in inside))
     part = reduce(bounds.pool, (bounds.cut_by_time(bucket, center, start, end) for bucket in cuts), bounds.NOTHING)
-    own = [Moments(b.n, b.total / b.n, b.m2, b.low, b.high) for b in cuts]
+    own = [Deviations(b.n, b.total / b.n, b.m2, b.low, b.high) for b in cuts]
     return len(cuts), variance_interval(known, part, center, own[0] if len(own) == 1 else None)
 
 

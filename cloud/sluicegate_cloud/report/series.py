@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sluicegate_cloud.names import AGGREGATES, ALL
+from sluicegate_cloud.shares import exact_share
 
 #: Points and series that a page holds at most: about 4 MB of numbers in all.
 MAX_POINTS, MAX_SERIES, BUDGET = 400, 240, 24_000
@@ -59,9 +60,10 @@ def one_series(rows: pa.Table, key: dict[str, Any], points: int) -> dict[str, An
 def facts(rows: pa.Table) -> dict[str, Any]:
     """What the table says of a series: windows with readings; by aggregate the exact share and half a band."""
     held = rows.filter(pc.greater(rows["count_high"], 0))
+    shares = {name: exact_share(held, name) for name in answered(rows)}
     return {
-        "windows": held.num_rows,
-        "exact": {name: _mean(held[f"{name}_exact"].cast(pa.float64())) for name in answered(rows)},
+        "windows": pc.sum(held["windows"]).as_py() or 0,
+        "exact": {name: _rounded(share) for name, share in shares.items()},
         "half_width": {name: _half_width(held, name) for name in answered(rows)},
         "completeness": _mean(rows["completeness"]),
         "resolution": _scaled(_mean(held["resolution_us"]), 1e-6),

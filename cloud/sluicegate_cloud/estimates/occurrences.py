@@ -6,8 +6,6 @@ window's certainly reaches adds none; one whose extreme is known to be the windo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as sf
@@ -15,10 +13,9 @@ from pyspark.sql import functions as sf
 from sluicegate_cloud.bounds import Cut
 from sluicegate_cloud.grid import Columns, Floats, Ints
 from sluicegate_cloud.inside import Inside
+from sluicegate_cloud.names import OF_A_WINDOW
 from sluicegate_cloud.sliding import add_at
-
-if TYPE_CHECKING:
-    from sluicegate_cloud.components import Stream
+from sluicegate_cloud.stream import Stream
 
 SUMS = ("min_n_low", "min_n_high", "max_n_low", "max_n_high")
 LEAST: tuple[str, ...] = ()
@@ -93,7 +90,7 @@ def add(stream: Stream, out: Columns, at: Ints, part: Cut) -> None:
 
 def moved(apart: Column, mean: Column) -> dict[str, Column]:
     """A device counts where its extreme may be, or certainly is, that of all."""
-    everyone = Window.partitionBy("stream", "window_start")
+    everyone = Window.partitionBy(*OF_A_WINDOW)
     out = {}
     for name, pick, sign in (("min", sf.min, 1), ("max", sf.max, -1)):
         possible, certain = (sf.col(f"{name}_{kind}") for kind in ("possible", "certain"))

@@ -7,31 +7,34 @@ between n times the logarithm of its least value and of its mean.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
-from pyspark.sql import Column
+from pyspark.sql import Column, Window
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.bounds import Cut
 from sluicegate_cloud.doubt import Removed
+from sluicegate_cloud.estimates.means import least_mean
 from sluicegate_cloud.grid import Columns, Floats, Ints
 from sluicegate_cloud.inside import Inside
+from sluicegate_cloud.names import OF_A_WINDOW
 from sluicegate_cloud.sliding import add_at, greatest_at
-
-if TYPE_CHECKING:
-    from sluicegate_cloud.components import Stream
+from sluicegate_cloud.stream import Stream
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _STEPS = 8
 SUMS = ("log_low", "log_high", "part_log_low", "part_log_high", "part_log")
 LEAST: tuple[str, ...] = ()
-GREATEST = ("log_reach",)
+GREATEST = ("log_reach", "log_base")
 
 
 def inside(stream: Stream, out: Columns) -> None:
     """Fill in what the buckets inside add; NaN where one of them has no logarithms."""
-    base, some = ln(out["ref"]), out["n"] > 0
+    positive = stream.rows["low"] > 0
+    least, greatest = stream.rows["low"].min(initial=np.inf, where=positive), stream.rows["high"].max()
+    near = np.clip(out["ref"], least, greatest) if positive.any() else np.full_like(out["ref"], np.nan)
+    out["log_base"] = base = ln(near)  # any number will do of the size of what is there
+    some = out["n"] > 0
     for name in ("log_low", "log_high"):
         out[name] = np.where(some, stream.certain.fold(stream.certain.rows[name], np.add, 0.0) - out["n"] * base, 0.0)
     ends = (np.abs(ln(out[name])) for name in ("min_possible", "max_possible"))
@@ -42,7 +45,7 @@ def inside(stream: Stream, out: Columns) -> None:
 
 def doubtful(held: Inside, center: float, out: Columns, removed: Removed) -> None:
     """Add what buckets in doubt may; NaN where one of them has no logarithms."""
-    base, some = ln(out["ref"]), removed.n > 0
+    base, some = out["log_base"], removed.n > 0
     sums = (held.fold(held.rows[f"log_{end}"], np.add, 0.0) for end in ("low", "high"))
     low, high = (np.where(some, total - removed.n * base, 0.0) for total in sums)
     least, greatest = (ln(np.where(some, of, 1.0)) for of in (removed.least, removed.greatest))
@@ -57,7 +60,7 @@ def doubtful(held: Inside, center: float, out: Columns, removed: Removed) -> Non
 
 def add(stream: Stream, out: Columns, at: Ints, part: Cut) -> None:
     """Add what cut buckets may."""
-    rows, base = _as_logarithms(part.rows), ln(out["ref"])[at]
+    rows, base = _as_logarithms(part.rows), out["log_base"][at]
     low, high = replace(part, rows=rows).sums(base)
     counts = np.stack([part.count_low, part.count_high])
     least, greatest = counts * (rows["low"] - base), counts * (rows["high"] - base)
@@ -86,9 +89,13 @@ def ln(values: Floats) -> Floats:
 
 
 def moved(apart: Column, mean: Column) -> dict[str, Column]:
-    """The components around ln `mean`; NaN for all where a device that may hold a reading has none."""
-    ref, held = sf.col("ref"), sf.col("n") + sf.col("count_high") > 0
-    off = sf.when(~held, 0.0).when((ref > 0) & (mean > 0), sf.ln(ref) - sf.ln(mean)).otherwise(sf.lit(float("nan")))
+    """The components around the mean of the devices' bases; NaN for all where one that may hold a reading has none."""
+    everyone = Window.partitionBy(*OF_A_WINDOW)
+    expected, held = sf.col("n") + sf.col("part_count"), sf.col("n") + sf.col("count_high") > 0
+    own = sf.when(held, sf.col("log_base"))
+    base = sf.sum(expected * own).over(everyone) / sf.nullif(sf.sum(expected).over(everyone), sf.lit(0.0))
+    base = sf.coalesce(base, sf.max(own).over(everyone), sf.lit(0.0))
+    off = sf.when(held, own - base).otherwise(0.0)
     ends = (sf.col("count_low") * off, sf.col("count_high") * off)
     return {
         **{name: sf.col(name) + sf.col("n") * off for name in ("log_low", "log_high")},
@@ -96,14 +103,13 @@ def moved(apart: Column, mean: Column) -> dict[str, Column]:
         "part_log_high": sf.col("part_log_high") + sf.greatest(*ends),
         "part_log": sf.col("part_log") + sf.col("part_count") * off,
         "log_reach": sf.when(held, sf.col("log_reach") + sf.abs(off)).otherwise(0.0),
+        "log_base": base,
     }
 
 
 def geometric_mean(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:
     """(value, low, high, slack) of every window; NaN where there is none or may be none."""
-    from sluicegate_cloud.lower import least_mean
-
-    base, n = ln(parts["ref"]), parts["n"].astype(np.float64)
+    base, n = parts["log_base"], parts["n"].astype(np.float64)
     least, greatest = (ln(parts[f"part_{name}"]) - base for name in ("min", "max"))
     low = base + least_mean(parts, parts["log_low"], parts["part_log_low"], least)
     high = base - least_mean(parts, -parts["log_high"], -parts["part_log_high"], -greatest)
@@ -114,6 +120,6 @@ def geometric_mean(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:
     none = np.isnan(parts["log_low"] + parts["part_log_low"] + parts["part_log_high"] + base)
     low, high = (np.where(none, np.nan, of) for of in (low - slack, high + slack))
     ends = np.fmax(np.exp(low), parts["min_possible"]), np.fmin(np.exp(high), parts["max_possible"])
-    spare = 4 * _EPSILON * np.exp(np.where(none, 0.0, high)) + np.where(none, 0.0, np.exp(high) * -np.expm1(-2 * slack))
+    spare = np.where(none, 0.0, ends[1] * (4 * _EPSILON - np.expm1(-2 * slack)))
     low, high = (np.where(none, np.nan, end) for end in ends)
     return np.where(none, np.nan, np.exp(value)), low, high, spare

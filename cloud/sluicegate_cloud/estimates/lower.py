@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sluicegate_cloud import logarithms, occurrences, spread
+from sluicegate_cloud.estimates import logarithms, occurrences, spread
+from sluicegate_cloud.estimates.means import least_mean
 from sluicegate_cloud.grid import Columns, Floats
 from sluicegate_cloud.names import AGGREGATES
 
@@ -66,27 +67,47 @@ def _more(parts: Columns, asked: set[str], known: Columns, presence: Presence) -
 
 
 def _spread(parts: Columns, presence: Presence) -> Columns:
-    """Variance, and standard deviation as its root."""
+    """Variance, and standard deviation as its root, which is at most half the range.
+
+    So it has bounds also where squares are beyond float64. Where they are below it a root says nothing of the value.
+    """
     out = _answer("variance", *spread.variance(parts), presence)
-    out["variance_low"], out["variance"] = (np.maximum(out[name], 0.0) for name in ("variance_low", "variance"))
-    roots = {f"std{end}": np.sqrt(out[f"variance{end}"]) for end in ("", "_low", "_high")}
-    roots["std_low"], roots["std_high"] = np.nextafter(roots["std_low"], 0.0), np.nextafter(roots["std_high"], np.inf)
-    return out | roots | {"std_exact": out["variance_exact"]}
+    half = spread.half_range(parts)
+    with np.errstate(over="ignore"):
+        most = np.where(presence.possible, np.nextafter(half * half, np.inf), np.nan)
+    out["variance_high"] = np.minimum(out["variance_high"], most)
+    for name in ("variance_low", "variance"):
+        out[name] = np.clip(out[name], 0.0, out["variance_high"])
+    out["variance_exact"] &= presence.expected & ~np.isnan(out["variance"]) | ~presence.possible
+    value, low, high = (np.sqrt(out[f"variance{end}"]) for end in ("", "_low", "_high"))
+    high = np.fmin(np.nextafter(high, np.inf), half)
+    low = np.minimum(np.nextafter(low, 0.0), high)
+    exact = out["variance_exact"] & ~((high > 0) & (out["variance_high"] < spread.LEAST_SQUARE))
+    return out | {"std": np.clip(value, low, high), "std_low": low, "std_high": high, "std_exact": exact}
 
 
 def _range(known: Columns) -> Columns:
     """From the intervals of the extremes; exact where both are."""
-    low = np.maximum(known["max_low"] - known["min_high"], 0.0)
-    out = {"range": np.maximum(known["max"] - known["min"], 0.0), "range_low": low}
-    return out | {
-        "range_high": known["max_high"] - known["min_low"],
-        "range_exact": known["max_exact"] & known["min_exact"],
-    }
+    value = np.maximum(known["max"] - known["min"], 0.0)
+    low, _ = _difference(known["max_low"], known["min_high"])
+    _, high = _difference(known["max_high"], known["min_low"])
+    out = {"range": value, "range_low": np.maximum(low, 0.0), "range_high": high}
+    return out | {"range_exact": known["max_exact"] & known["min_exact"]}
+
+
+def _difference(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Between which numbers a − b lies: one, unless it was rounded (what was lost: Knuth's sum of two)."""
+    apart = a - b
+    with np.errstate(invalid="ignore"):
+        lost = (a - (apart - (apart - a))) - (b + (apart - a))
+    return np.where(lost < 0, np.nextafter(apart, -np.inf), apart), np.where(
+        lost > 0, np.nextafter(apart, np.inf), apart
+    )
 
 
 def _answer(name: str, value: Floats, low: Floats, high: Floats, slack: Floats, presence: Presence) -> Columns:
     """Widen by `slack` (what rounding may do), hold the value inside, and blank what does not exist."""
-    exact = high - low <= slack
+    exact = (high - low <= slack) & np.isfinite(slack)
     low, high = low - slack, high + slack
     value = np.clip(value, low, high)
     if name != "sum":
@@ -128,22 +149,6 @@ def _mean(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:
     high = ref - least_mean(parts, -parts["total"], -parts["part_high"], ref - parts["part_max"])
     low, high = np.maximum(low, parts["min_possible"]), np.minimum(high, parts["max_possible"])
     return ref, low, high, _slack(parts)
-
-
-def least_mean(parts: Columns, total: Floats, part: Floats, least: Floats) -> Floats:
-    """Least over c of (total + max(part, c·least)) / (n + c), c from 1 when n is 0; the greatest is − this of − all."""
-    n, c1 = parts["n"].astype(np.float64), parts["count_high"].astype(np.float64)
-    c0 = np.maximum(parts["count_low"], (parts["n"] == 0) & (c1 > 0)).astype(np.float64)
-    least = np.where(np.isfinite(least), least, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        meet = part / least
-        meet = np.where(np.isfinite(meet), meet, c0)
-        candidates = [c0, c1, np.clip(np.floor(meet), c0, c1), np.clip(np.ceil(meet), c0, c1)]
-        means = [(total + np.maximum(part, c * least)) / (n + c) for c in candidates]
-    best = means[0]
-    for mean in means[1:]:
-        best = np.fmin(best, mean)
-    return np.asarray(best)
 
 
 def _quality(parts: Columns, count: NDArray[np.int64]) -> Columns:

@@ -18,24 +18,26 @@ Both hold; the narrower counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.bounds import Cut, Ends, Line
 from sluicegate_cloud.doubt import Removed
+from sluicegate_cloud.estimates.means import least_mean
 from sluicegate_cloud.grid import Columns, Floats, Ints
 from sluicegate_cloud.inside import Inside
+from sluicegate_cloud.names import OF_A_WINDOW
 from sluicegate_cloud.sliding import add_at, greatest_at
-
-if TYPE_CHECKING:
-    from sluicegate_cloud.components import Stream
+from sluicegate_cloud.stream import Stream
 
 SEGMENTS = 12
 _EPSILON = float(np.finfo(np.float64).eps)
 _STEPS = 8
+#: Below this, squares of float64 are rounded to less and less.
+LEAST_SQUARE = 1e-290
+_UNDER = 1e-320
+_DENORMAL = 5e-324
 #: `squares_*`: Σ (x − ref)² of the readings inside; `off_*`: Σ ((x − ref)² − near) of the cut buckets' readings inside,
 #: `near` an estimate of the variance; `part_estimate`: Σ (x − ref)² of them; `reach`: the greatest |x − ref|.
 SUMS = ("squares_low", "squares_high", "off_low", "off_high", "part_estimate")
@@ -132,7 +134,7 @@ def _with_between(chord: Line, tangents: list[Line]) -> list[Line]:
 
 def moved(apart: Column, mean: Column) -> dict[str, Column]:
     """The components around `mean`, which is `apart` less than `ref`, and around the variance of all."""
-    everyone = Window.partitionBy("stream", "window_start")
+    everyone = Window.partitionBy(*OF_A_WINDOW)
     n, count = sf.col("n"), sf.col("n") + sf.col("part_count")
     squares = (sf.col("squares_low") + sf.col("squares_high")) / 2 + sf.col("part_estimate")
     near = sf.sum(squares + count * apart * apart).over(everyone)
@@ -161,10 +163,21 @@ def variance(parts: Columns) -> tuple[Floats, Floats, Floats, Floats]:
     guess = (parts["squares_low"] + parts["squares_high"]) / 2 + parts["part_estimate"]
     value = np.divide(guess, count, out=np.full_like(n, np.nan), where=count > 0)
     readings = n + parts["part_n"] + _STEPS
-    slack = 8 * readings * _EPSILON * parts["reach"] ** 2
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        near = np.where(np.isfinite(parts["near"]), np.abs(parts["near"]), 0.0)
+        slack = 8 * readings * (_EPSILON * (parts["reach"] ** 2 + near) + _UNDER)
         low, high = _relative(parts, n, readings * slack)
-        return value, np.fmax(_low(parts, n, mean, least), low), np.fmin(_high(parts, n, mean, greatest), high), slack
+        low = np.fmax(_low(parts, n, mean, least), low)
+        high = np.fmin(_high(parts, n, mean, greatest), high)
+    value, low = np.where(np.isfinite(value), value, np.nan), np.where(np.isfinite(low), low, 0.0)
+    return value, low, np.where(np.isnan(high), np.inf, high), slack
+
+
+def half_range(parts: Columns) -> Floats:
+    """Half of the greatest possible range (rounded up), which no standard deviation passes; ∞ where none is known."""
+    with np.errstate(invalid="ignore"):
+        half = (parts["max_possible"] / 2 - parts["min_possible"] / 2) * (1 + 4 * _EPSILON) + _DENORMAL
+    return np.where(np.isfinite(half) & (half >= 0), half, np.inf)
 
 
 def _relative(parts: Columns, n: Floats, slack: Floats) -> tuple[Floats, Floats]:
@@ -184,8 +197,6 @@ def _relative(parts: Columns, n: Floats, slack: Floats) -> tuple[Floats, Floats]
 
 
 def _mean_less_ref(parts: Columns, ref: Floats) -> tuple[Floats, Floats]:
-    from sluicegate_cloud.lower import least_mean
-
     low = least_mean(parts, parts["total"], parts["part_low"], parts["part_min"] - ref)
     return low, -least_mean(parts, -parts["total"], -parts["part_high"], ref - parts["part_max"])
 
@@ -223,7 +234,7 @@ def _high(parts: Columns, n: Floats, mean: Floats, squares: Floats) -> Floats:
         end = n + c1 if i == SEGMENTS - 1 else np.minimum(begin * ratio, n + c1)
         bound = _segment(parts, n, mean, squares, begin, np.maximum(end, begin))
         best, begin = np.fmax(best, bound), end
-    return np.asarray(np.where(n + c1 > 0, best, np.nan))
+    return np.asarray(np.where(n + c1 > 0, np.where(best == -np.inf, np.inf, best), np.nan))  # −∞: beyond float64
 
 
 def _segment(parts: Columns, n: Floats, mean: Floats, squares: Floats, begin: Floats, end: Floats) -> Floats:

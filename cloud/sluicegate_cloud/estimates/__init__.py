@@ -1,0 +1,1 @@
+"""Each family of aggregates over buckets: its estimate and its certain interval, as Spark columns."""
