@@ -28,12 +28,9 @@ address)
     export LD_PRELOAD ASAN_OPTIONS PYTHONMALLOC=malloc  # Python's own allocator hides small overruns
     ours
     exec "$python" -m pytest -q --capture=sys -m 'not slow' \
-        tests/native/test_engines*.py tests/native/test_exponential.py tests/native/test_engine_blocks.py tests/native/test_blocks.py tests/native/test_lockstep*.py \
-        tests/native/test_policies.py tests/native/test_bad_input.py tests/native/test_window.py \
-        tests/native/test_runs.py tests/native/test_times.py tests/native/test_chunks.py tests/native/test_aggregates.py tests/native/test_store*.py \
-        tests/native/test_batch_*.py tests/native/test_rolling.py tests/native/test_one_by_one.py tests/native/test_answered_runs.py \
-        tests/native/test_staging.py tests/native/test_withheld_answers.py tests/native/test_shared_windows.py \
-        tests/native/test_small_buckets.py tests/native/test_bucket_blocks.py tests/native/test_stretches.py tests/native/test_maxima_in_a_budget.py
+        tests/native/engines tests/native/rolling tests/native/joining tests/native/answers tests/native/memory tests/native/format tests/native/stores \
+        tests/native/window tests/native/policies/test_policies.py tests/native/monoids/test_aggregates.py tests/native/bounds/test_exponential.py \
+        tests/native/bounds/test_withheld_answers.py tests/native/histograms/test_maxima_in_a_budget.py
     ;;
 *) echo "checked: $kind, expected bounds or address" >&2; exit 2 ;;
 esac

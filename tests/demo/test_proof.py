@@ -16,7 +16,7 @@ from sluicegate_demo import proof
 from sluicegate_demo.proof import Answer, Tally
 from sluicegate_demo.publish import schedule
 from sluicegate_demo.readings import Feed
-from sluicegate_demo.truth import AGGREGATES, Streams, Truth
+from sluicegate_demo.truth import AGGREGATES, Sliding, Streams, Truth
 
 HOUR = 3_600_000_000
 
@@ -74,16 +74,31 @@ def test_the_further_truths_are_what_statistics_says() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_fifo_window_is_what_a_plain_loop_says(seed: int) -> None:
-    """The head of a device's window moves as the contract says, also when the clock goes back."""
-    streams = random_streams(seed)
-    times, _ = streams.published["a", "x"]
-    held: list[int] = []
-    for ordinal, head in enumerate(streams.window_heads(("a", "x"), 4 * HOUR)):
-        held.append(ordinal)
-        while held and times[held[0]] <= max(times[: ordinal + 1]) - 4 * HOUR:
-            held.pop(0)
-        assert head == (held[0] if held else ordinal + 1)
+def test_a_devices_window_is_what_a_plain_loop_says(seed: int) -> None:
+    """By event time, in whatever order readings came, asked in any order of ordinals."""
+    times, values = random_streams(seed).published["a", "x"]
+    window = Sliding(times, values, 4 * HOUR)
+    for ordinal in [*range(len(times)), 0, len(times) // 2]:
+        newest = max(times[: ordinal + 1])
+        inside = [values[k] for k in range(ordinal + 1) if newest - 4 * HOUR < times[k]]
+        found = window.after(ordinal)
+        assert (found[0], sorted(found[1])) == (newest, sorted(inside))
+
+
+def test_a_tenth_is_held_up() -> None:
+    """Rows keep their numbers and all come; some by more than the longest window's seven days; the seed decides."""
+    whole = feed("a", [hour * HOUR for hour in range(5_000)], [float(hour) for hour in range(5_000)])
+    late = whole.held_up()
+    assert sorted(late.rows) == whole.rows
+    assert [time // HOUR for time, _ in late.rows] == late.numbers != whole.numbers
+    newest, lags = 0, []
+    for number in late.numbers:
+        lags.append(max(newest - number, 0))
+        newest = max(newest, number)
+    assert 0.08 < sum(lag > 0 for lag in lags) / len(lags) < 0.12
+    assert sum(lag > 7 * 24 for lag in lags) > 5
+    assert whole.held_up() == late
+    assert feed("a", [0], [1.0]).held_up().rows == [(0, (1.0,))]
 
 
 def tally_of(answer: Answer, aggregate: str = "mean") -> Tally:
@@ -169,6 +184,22 @@ def test_missing_doubled_and_wrong_cloud_windows_are_caught() -> None:
     assert proof.cloud(right + right[:1] + fleet, streams, 2 * HOUR, HOUR).outside == 1
     wrong = [{**right[0], "count": 7, "count_low": 7, "count_high": 7}, *right[1:], *fleet]
     assert proof.cloud(wrong, streams, 2 * HOUR, HOUR).outside == 1
+
+
+def test_a_span_is_held_to_each_of_its_windows() -> None:
+    """One row for many windows: right where its interval holds what each of them has, and they are not missing."""
+    streams = Streams([feed("a", [0, 4 * HOUR, 9 * HOUR], [1.0, 5.0, 2.0])])
+    key = ("a", "x")
+    starts = sorted(streams.occupied(2 * HOUR, HOUR)[key])
+    right = [row(start, streams.between(key, start, start + 2 * HOUR)) for start in starts]
+    fleet = [{**one, "device": None} for one in right]
+    inner = [one for one in right if not 2 * HOUR <= one["window_start"] <= 6 * HOUR]
+    span = {**row(2 * HOUR, streams.between(key, 3 * HOUR, 5 * HOUR)), "window_end": 8 * HOUR}
+    for name in AGGREGATES:
+        span |= {f"{name}_low": 0.0, f"{name}_exact": False}
+    told = proof.cloud([*inner, span, *fleet], streams, 2 * HOUR, HOUR)
+    assert (told.outside, told.missing) == (0, 0)
+    assert proof.cloud([*inner, {**span, "count_high": 0.0, "count": 0}, *fleet], streams, 2 * HOUR, HOUR).outside >= 1
 
 
 def result(ordinal: int, value: float, **changed: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pytest
 from sluicegate_demo import proof
 from sluicegate_demo.agents import WINDOWS
 from sluicegate_demo.edge import EdgeRun
-from sluicegate_demo.readings import weather
+from sluicegate_demo.job import Source
 from sluicegate_demo.truth import Streams
 
 COUNT = {"type": "integer", "minimum": 0}
@@ -46,7 +46,7 @@ def test_edge_half_keeps_every_reading_once(sluicegate: Any, tmp_path: Path, bro
     """An outage, two kills and repeats: every reading in exactly one bucket, every answer of an agent in its bounds."""
     ran = sluicegate("demo", "--edge-only", "--rows", 1500, "--broker", broker, "--out", tmp_path / "demo")
     assert ran.returncode == 0, ran.stderr
-    run, streams = EdgeRun.load(tmp_path / "demo"), Streams(weather(1500))
+    run, streams = EdgeRun.load(tmp_path / "demo"), Streams(Source(rows=1500).feeds())
     found = proof.custody(tmp_path / "demo" / "chunks", streams)
     assert (found.lost, found.double_counted, found.wrong, found.problems) == (0, 0, 0, [])
     assert found.merged == found.published == streams.readings

@@ -36,10 +36,10 @@ def demo(
 ) -> None:
     """Run the whole path on this machine and prove its result.
 
-    Readings go over MQTT to one agent a station, under the memory limit that its plan states. While they run, the place
-    they sync to goes away for a third of the time, one agent is killed twice, and one publisher sends a tenth of its
-    messages again. Spark then merges what arrived into 24-hour windows sliding by 1 hour, and every window is compared
-    with a recomputation from the raw rows.
+    Readings go over MQTT to one agent a station, under the memory limit that its plan states, a tenth of them late and
+    out of order. While they run, the place they sync to goes away for a third of the time, one agent is killed twice,
+    and one publisher sends a tenth of its messages again. Spark then merges what arrived into 24-hour windows sliding
+    by 1 hour, and every window is compared with a recomputation from the raw rows.
 
     \b
       sluicegate demo

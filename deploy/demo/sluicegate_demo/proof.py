@@ -10,7 +10,7 @@ from typing import Any
 
 from sluicegate.format.chunk import Chunk, decode
 from sluicegate_demo.places import files
-from sluicegate_demo.truth import AGGREGATES, Streams, Truth
+from sluicegate_demo.truth import AGGREGATES, Sliding, Streams, Truth
 
 SHOWN = 10
 ROUNDING = 1e-11  # relative; n·ε of a bucket of ten thousand readings
@@ -63,7 +63,10 @@ class Tally:
 
 @dataclass(frozen=True)
 class Answer:
-    """A window's answer to one aggregate: value and interval, None where there is no reading."""
+    """A window's answer to one aggregate: value and interval, None where there is no reading.
+
+    The value alone is None where none is expected, but there may be one.
+    """
 
     value: float | None
     low: float | None
@@ -82,14 +85,14 @@ class Answer:
     def fault(self, aggregate: str, truth: Truth, reach: float) -> str:
         """What is wrong with this answer; empty when nothing is."""
         true = getattr(truth, aggregate)
-        if self.value is None or self.low is None or self.high is None:
+        if self.low is None or self.high is None or (self.value is None and self.exact):
             return f"{aggregate} has no answer, the truth is {true}"
         if isnan(true):
-            return f"{aggregate} is said to be {self.value}, there is none"
+            return f"{aggregate} is said to be {self.value}, there is none" if self.value is not None else ""
         slack = _rounding(aggregate, truth)
         if not self.low - slack <= true <= self.high + slack:
             return f"{aggregate} is {true}, outside [{self.low}, {self.high}]"
-        if self.exact and not _same(aggregate, self.value, true, truth.count, reach):
+        if self.exact and self.value is not None and not _same(aggregate, self.value, true, truth.count, reach):
             return f"{aggregate} is called exact and says {self.value}, the truth is {true}"
         return ""
 
@@ -215,25 +218,23 @@ def _cover(found: Custody, key: tuple[str, str], spans: list[tuple[str, int, int
 
 
 def agents(results: Iterable[Mapping[str, Any]], streams: Streams, windows: Mapping[str, int]) -> Tally:
-    """Check what the agents answered on the spot: `windows` maps a window's name to its length in µs.
+    """Check what the agents answered on the spot: `windows` maps a window's name to its length in µs of event time.
 
     A maximum that evicts up to the current one is held to the whole window too: what left early was below it.
     """
     tally = Tally()
-    heads: dict[tuple[tuple[str, str], str], list[int]] = {}
-    for result in results:
-        stream = result["device"], result["stream"]
-        name = result["window"]
-        if (stream, name) not in heads:
-            heads[stream, name] = streams.window_heads(stream, windows[name])
-        ordinal = result["ordinal"]
-        if ordinal >= len(heads[stream, name]):
+    found: dict[tuple[tuple[str, str], str], Sliding] = {}
+    for result in sorted(results, key=lambda result: int(result["ordinal"])):
+        stream, name, ordinal = (result["device"], result["stream"]), result["window"], result["ordinal"]
+        if ordinal >= len(streams.published[stream][0]):
             tally.outside += 1
             tally.note(f"{stream} {name}: ordinal {ordinal} was never published")
             continue
-        times, values = streams.arrived(stream, heads[stream, name][ordinal], ordinal + 1)
-        if times and result["time_us"] < times[-1]:
-            tally.note(f"{stream} {name}: as of {result['time_us']}, the reading is from {times[-1]}")
+        if (stream, name) not in found:
+            found[stream, name] = Sliding(*streams.published[stream], windows[name])
+        newest, values = found[stream, name].after(ordinal)
+        if result["time_us"] < newest:
+            tally.note(f"{stream} {name}: as of {result['time_us']}, the newest reading is from {newest}")
             tally.outside += 1
         answer = Answer(result["value"], result["low"], result["high"], result["exact"])
         tally.window(
@@ -246,21 +247,32 @@ def cloud(rows: Iterable[Mapping[str, Any]], streams: Streams, length: int, slid
     """Check every cloud window, and that each window that holds a reading is there exactly once."""
     tally, expected = Tally(), streams.occupied(length, slide)
     for row in rows:
-        key, start = (row["device"], row["stream"]), row["window_start"]
-        truth = streams.between(key, start, row["window_end"])
-        name = f"{key[0] or 'fleet'} {key[1]} from {start}"
-        if row["window_end"] - start != length or start % slide or (truth.count and start not in expected[key]):
-            tally.outside += 1
-            tally.note(f"{name} to {row['window_end']}: twice, or not a window of {length} sliding by {slide} us")
-        expected[key].discard(start)
+        key = row["device"], row["stream"]
         answers = {aggregate: _answer(row, aggregate) for aggregate in AGGREGATES}
-        tally.window(name, truth, answers, streams.reach(key), positive=streams.positive(key))
+        for start in _starts(row, expected[key], length, slide):
+            truth = streams.between(key, start, start + length)
+            name = f"{key[0] or 'fleet'} {key[1]} from {start}"
+            if (
+                (row["window_end"] - start - length) % slide
+                or start % slide
+                or (truth.count and start not in expected[key])
+            ):
+                tally.outside += 1
+                tally.note(f"{name} to {row['window_end']}: twice, or no windows of {length} sliding by {slide} us")
+            expected[key].discard(start)
+            tally.window(name, truth, answers, streams.reach(key), positive=streams.positive(key))
     for key, starts in expected.items():
         tally.missing += len(starts)
         if starts:
             name = f"{key[0] or 'fleet'} {key[1]}"
             tally.note(f"{name}: {len(starts)} windows with readings are missing, first {min(starts)}")
     return tally
+
+
+def _starts(row: Mapping[str, Any], expected: set[int], length: int, slide: int) -> list[int]:
+    """The windows that a row is held to: its only one, or of a span its first and those that hold a reading."""
+    start, last = row["window_start"], row["window_end"] - length
+    return [start, *sorted(at for at in expected if start < at <= last)] if last - start > slide else [start]
 
 
 def _answer(row: Mapping[str, Any], aggregate: str) -> Answer:

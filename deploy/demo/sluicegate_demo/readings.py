@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from itertools import islice
@@ -19,6 +21,8 @@ from pathlib import Path
 
 WEATHER_METRICS = ("temp", "dewp", "humid", "wind_speed", "pressure", "precip")
 MOST_ROWS = 2_000_000
+LATE = 0.1
+HELD_UP = (4, 4, 13, 13, 37, 201)  # by fewer rows than one of these
 _NO_VALUE = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -39,17 +43,21 @@ class MissingDataError(Exception):
 
 @dataclass
 class Feed:
-    """One device's rows in the order they are published: time in µs since 1970 UTC, one value or None a metric."""
+    """One device's rows in the order they are published: time in µs since 1970 UTC, one value or None a metric.
+
+    `numbers`: how the device numbered each row when it was measured; empty where it was published in that order.
+    """
 
     device: str
     metrics: tuple[str, ...]
     rows: list[tuple[int, tuple[float | None, ...]]] = field(default_factory=list)
     absent: int = 0
     unreadable: list[str] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
 
     def payloads(self) -> Iterator[bytes]:
         """Every row as the JSON object that goes over MQTT, numbered by `seq` from 0."""
-        for number, (time, values) in enumerate(self.rows):
+        for number, (time, values) in zip(self.numbers or range(len(self.rows)), self.rows, strict=True):
             record = {"time": iso(time), "seq": number, **dict(zip(self.metrics, values, strict=True))}
             yield json.dumps(record, separators=(",", ":")).encode()
 
@@ -58,6 +66,24 @@ class Feed:
         at = self.metrics.index(metric)
         pairs = [(time, value) for time, values in self.rows if (value := values[at]) is not None]
         return [time for time, _ in pairs], [value for _, value in pairs]
+
+    def held_up(self, share: float = LATE, seed: int = 1) -> Feed:
+        """The same rows with a share of them held up on the way: published some rows later, out of their order.
+
+        Most by hours where a row is an hour, some by days: by less than any window, and by more than the longest. None
+        by so much that the device's clock was set back meanwhile: the agent would take it for a sensor that restarted,
+        and wait ten minutes for a second message that says so.
+        """
+        rng = random.Random(f"{self.device} {seed}")
+        size = len(self.rows)
+        places = [float(number) for number in range(size)]
+        set_back = [number for number in range(1, size) if self.rows[number][0] < self.rows[number - 1][0]]
+        for number in rng.sample(range(size), round(size * share)):
+            later = bisect_right(set_back, number)
+            end = set_back[later] if later < len(set_back) else size
+            places[number] = min(number + rng.randrange(1, rng.choice(HELD_UP)), end - 1) + 0.5
+        numbers = sorted(range(size), key=lambda number: places[number])
+        return replace(self, rows=[self.rows[number] for number in numbers], numbers=numbers)
 
     @property
     def readings(self) -> int:

@@ -6,7 +6,7 @@ Sums are `math.fsum` (correctly rounded), extremes and counts come from slices o
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, fsum, log, nan, sqrt
@@ -110,24 +110,32 @@ class Streams:
         at = bisect_left(times, start)
         return at < len(times) and times[at] < end
 
-    def window_heads(self, stream: tuple[str, str], length: int) -> list[int]:
-        """For each ordinal, the oldest ordinal still in a time window of `length` µs after that reading came.
-
-        The window is a FIFO: the oldest leaves when its time ≤ newest − length, newest the greatest time so far.
-        """
-        times, _ = self.published[stream]
-        heads, head, newest = [], 0, None
-        for ordinal, time in enumerate(times):
-            newest = time if newest is None else max(newest, time)
-            while head <= ordinal and times[head] <= newest - length:
-                head += 1
-            heads.append(head)
-        return heads
-
     def arrived(self, stream: tuple[str, str], first: int, end: int) -> tuple[list[int], list[float]]:
         """The readings with ordinals first … end − 1, in order of publication."""
         times, values = self.published[stream]
         return times[first:end], values[first:end]
+
+
+class Sliding:
+    """A device's own window by event time, looked up among all readings that it had by then, in order of time.
+
+    It holds those with newest − length < time, newest the greatest time so far. What came too late for it is not in it,
+    then or later: newest never goes back.
+    """
+
+    def __init__(self, times: list[int], values: list[float], length: int) -> None:
+        self._times, self._values, self._length = times, values, length
+        self._known: list[tuple[int, int]] = []  # (time, ordinal)
+
+    def after(self, ordinal: int) -> tuple[int, list[float]]:
+        """The newest time and the values inside once the reading `ordinal` has come; quick where ordinals ascend."""
+        if ordinal < len(self._known) - 1:
+            self._known = []
+        for one in range(len(self._known), ordinal + 1):
+            insort(self._known, (self._times[one], one))
+        newest = self._known[-1][0]
+        begin = bisect_left(self._known, (newest - self._length + 1, -1))
+        return newest, [self._values[one] for _, one in self._known[begin:]]
 
 
 def by_device(streams: Streams) -> Mapping[str, int]:
