@@ -84,6 +84,12 @@ SEED ?= 1
 fuzz: dev ## random windows of four engines against the plain readings, for SECONDS from SEED (KIND of times; not part of `make test`)
 	$(BIN)/python tests/native/fuzz_windows.py --seconds $(SECONDS) --seed $(SEED) $(if $(KIND),--kind $(KIND))
 
+WINDOWS ?= 1000000
+FLEETS ?= 10
+.PHONY: exact
+exact: dev ## WINDOWS of random devices and FLEETS through the cloud's merge against exact arithmetic, from SEED (nightly)
+	$(BIN)/python tests/cloud/check_windows.py --windows $(WINDOWS) --fleets $(FLEETS) --seed $(SEED) --out bench/results/cloud-exact.json
+
 N ?= 100
 .PHONY: faults
 faults: dev ## the agent with the brokers, sensors and clocks there are: N runs of SEED of kills, cuts and worse; RUN repeats one
