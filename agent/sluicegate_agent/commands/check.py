@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--sample", is_flag=True, help="Print a commented configuration with every option and its default.")
-def check(file: Path | None, sample: bool) -> None:
+@click.option("--explain", "in_words", is_flag=True, help="Say in plain words what each window asks.")
+def check(file: Path | None, sample: bool, in_words: bool) -> None:
     """Check a configuration FILE, or print one to start from.
 
     Reads the file, the certificates it names and the state, and says what of the state a start would lose: then it ends
@@ -23,13 +24,14 @@ def check(file: Path | None, sample: bool) -> None:
     \b
       sluicegate check --sample > agent.toml
       sluicegate check agent.toml
+      sluicegate check agent.toml --explain
     """
     if sample:
         click.echo(sample_text(), nl=False)
     elif file is None:
         raise click.UsageError("give a configuration FILE, or --sample to print one")
     else:
-        _report(file)
+        _report(file, in_words=in_words)
 
 
 def sample_text() -> str:
@@ -39,8 +41,9 @@ def sample_text() -> str:
     return files("sluicegate_agent.config").joinpath("sample.toml").read_text(encoding="utf-8")
 
 
-def _report(file: Path) -> None:
+def _report(file: Path, *, in_words: bool) -> None:
     from sluicegate_agent.config import load
+    from sluicegate_agent.config.explain import explain
     from sluicegate_agent.config.sharing import might_share
     from sluicegate_agent.passwords import exposed_files
 
@@ -48,6 +51,8 @@ def _report(file: Path) -> None:
     streams, windows = len(config.streams), sum(len(config.windows_of(stream)) for stream in config.streams)
     broker = f"{config.mqtt.host}:{config.mqtt.actual_port}{' with TLS' if config.mqtt.uses_tls else ''}"
     click.echo(f"{file}: fine. Device {config.device.id}: {streams} streams, {windows} windows, broker {broker}.")
+    for line in explain(config) if in_words else ():
+        click.echo(f"  {line}.")
     if not config.mqtt.uses_tls and not config.mqtt.is_loopback:
         click.echo(
             f"Note: mqtt.tls is turned off and {config.mqtt.host} is another machine: anyone between can read along."

@@ -1,0 +1,80 @@
+"""What each [[window]] of a configuration asks, in plain words: the lines of `sluicegate check --explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from sluicegate.windowing.explain import length
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config.model import Config, WindowConfig
+
+SHOWN = 8
+"""Streams named in one sentence."""
+
+_INTERVAL = "each answer has an interval that holds the truth, and says whether it is exact"
+
+
+def explain(config: Config) -> Iterator[str]:
+    """A sentence for each window, and what its answers rest on."""
+    for window in config.windows:
+        streams = [stream for stream in config.streams if window.covers(stream)]
+        yield f"{window.name}: {_asked(config, window, streams)}; {_kept(window)}"
+
+
+def _asked(config: Config, window: WindowConfig, streams: Sequence[str]) -> str:
+    return f"{_when(config)}, {_join([_named(each) for each in window.aggregates])} of {_extent(window)}{_of(streams)}"
+
+
+def _when(config: Config) -> str:
+    if not config.results.topic:
+        return "for `sluicegate status` only, as results.topic is empty"
+    every = int(config.results.every)
+    pace = f"at most every {_bare(every)}" if every else "as soon as it is committed"
+    return f"when readings have come, {pace}"
+
+
+def _bare(span: int) -> str:
+    """A length after "every" or "the last"."""
+    said = length(span)
+    return said.split(" ", 1)[1] if said.startswith(("a ", "an ")) else said
+
+
+def _named(aggregate: str) -> str:
+    return f"the {aggregate.replace('_', ' ')}"
+
+
+def _extent(window: WindowConfig) -> str:
+    policy = window.policy
+    if policy.time is not None:
+        said = f"the last {_bare(int(policy.time))} by event time"
+        moved = f", moved on by {length(policy.step)} at once" if policy.step > 1 else ""
+    else:
+        count = policy.count or 0
+        said = "the newest reading" if count == 1 else f"the newest {count:,} readings"
+        moved = f", moved on by {policy.step:,} readings at once" if policy.step > 1 else ""
+    left = f", without what stands before the {'maximum' if policy.up_to == 'max' else 'minimum'}"
+    return said + moved + (left if policy.up_to else "")
+
+
+def _of(streams: Sequence[str]) -> str:
+    if not streams:
+        return ", of no stream"
+    names = list(streams[:SHOWN]) + ([f"{len(streams) - SHOWN} more"] if len(streams) > SHOWN else [])
+    return f", {'of' if len(streams) == 1 else 'for each of'} {_join(names)}"
+
+
+def _join(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _kept(window: WindowConfig) -> str:
+    if window.shares is not None:
+        return f"it is answered from the buckets of {window.shares}; {_INTERVAL}"
+    if window.sum_like or window.max_like or window.hop:
+        most = f", at most {window.buckets:,}" if window.buckets else ""
+        return f"readings are kept in buckets that end where the error allows{most}; {_INTERVAL}"
+    if not window.buckets:
+        return "every reading is kept, so each answer is exact"
+    return f"readings are kept in at most {window.buckets:,} buckets; {_INTERVAL}"
