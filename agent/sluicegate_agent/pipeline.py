@@ -66,7 +66,7 @@ class Pipeline:
         self.config, self.state, self.clock = config, state, clock
         self._sources = {source.topic: source for source in config.sources}
         timed = sum(source.time is not None for source in config.sources)
-        self.guard = Guard(config.guard.future, clock, sources=timed)
+        self.guard = Guard(config.guard.future, clock, sources=timed, unset=config.guard.unset_seconds)
         with state.transaction() as connection:
             self.identities = Identities(connection, config, self.note)
             self._feed_streams(connection)
@@ -232,7 +232,8 @@ class Pipeline:
         if found.released:
             self.waiting_room.settle(found.released)
         if found.verdict is Verdict.NEW:
-            self.count(message, decoded, arrival, doubt=found.doubt)
+            if not self.waiting_room.hold_while_unset(source, message, arrival, found.doubt):
+                self.count(message, decoded, arrival, doubt=found.doubt)
         elif found.verdict is Verdict.WAITS:
             self.waiting_room.hold_for_second(message, arrival)
         else:

@@ -94,9 +94,20 @@ class IdentityConfig(Table, frozen=True):
 
 
 class GuardConfig(Table, frozen=True):
-    """[guard]: a message later than the board's clock by more than `future` is dead-lettered; 0 turns it off."""
+    """[guard]: what is later than the board's clock by more than `future` waits; 0 turns it off.
+
+    Without a `clock_chip` the clock is wrong after a start until it is set: what has no time of its own waits for that,
+    but no longer than `clock_wait`.
+    """
 
     future: Duration = Duration(_DAY)
+    clock_chip: bool = True
+    clock_wait: Duration = Duration(600 * _SECOND)
+
+    @property
+    def unset_seconds(self) -> float:
+        """For how long after a start the clock may be wrong."""
+        return 0.0 if self.clock_chip else self.clock_wait.seconds
 
 
 class HeldConfig(Table, frozen=True):

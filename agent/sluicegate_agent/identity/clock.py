@@ -2,12 +2,14 @@
 
 A clock counts as set when it steps against the monotonic one, when the kernel begins to call it synchronised, and at a
 start. Where the kernel does not call it synchronised and most sources agree that it is behind, theirs is believed.
+A board without a clock chip starts with a wrong time: until it is set, readings without a time of their own wait.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 #: 2024-01-01: a clock that is earlier was never set, and judges no reading.
 CLOCK_NEVER_SET = 1_704_067_200_000_000
@@ -21,6 +23,7 @@ _HEARD, _ASKED = 3600.0, 10.0
 _AGREEMENT = 3600 * 1_000_000
 _UNSYNCHRONISED, _ERROR = 0x40, 5
 _WORDS = 64
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def is_synchronised() -> bool:
@@ -36,6 +39,12 @@ def is_synchronised() -> bool:
         return False
 
 
+def boot() -> tuple[str, int]:
+    """Which boot this is, and µs since it began, with those asleep: a clock that nobody sets."""
+    name = _BOOT.read_text(encoding="ascii").strip()[:8]
+    return name, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
+
+
 class Guard:
     """The judgement on readings' times; `wall` in µs since 1970, `monotonic` in seconds."""
 
@@ -46,14 +55,25 @@ class Guard:
         monotonic: Callable[[], float] = time.monotonic,
         synchronised: Callable[[], bool] = is_synchronised,
         sources: int = 0,
+        unset: float = 0.0,
     ) -> None:
-        """`sources`: how many have times of their own; those that say nothing agree to nothing."""
+        """`sources`: how many have times of their own; those that say nothing agree to nothing.
+
+        `unset`: seconds for which the clock may not be set yet, on a board without a clock chip.
+        """
         self.future, self.behind, self._sources = future, 0, sources
+        self._unset_until = monotonic() + unset if unset else None
         self._wall, self._monotonic, self._synchronised = wall, monotonic, synchronised
         self._apart = wall() - int(monotonic() * 1e6)
         self._leads: dict[str, tuple[int, float]] = {}
         self._asked, self._was_synchronised = float("-inf"), False
         self._judge = True
+
+    def is_unset(self) -> bool:
+        """Whether the clock has not been set since the board started, as far as can be told, and may still be."""
+        if self._unset_until is not None and (self._monotonic() >= self._unset_until or self._ask()):
+            self._unset_until, self._judge = None, True
+        return self._unset_until is not None
 
     def latest(self, arrival: int) -> int:
         """The latest time that a reading may have which arrived at `arrival`."""
@@ -92,7 +112,10 @@ class Guard:
         if abs(apart - self._apart) > _STEP:
             self._judge, self.behind = True, 0
             self._leads.clear()
+            if self._wall() >= CLOCK_NEVER_SET:
+                self._unset_until = None
         self._apart = apart
+        self.is_unset()
         if waiting and not self._judge:
             before = self._was_synchronised
             self._judge = self._ask() and not before

@@ -1,7 +1,8 @@
 """Messages that wait: durable and acknowledged, not counted yet; bounded in rows and bytes, the oldest goes first.
 
-Two kinds wait: what a later message of the same source decides, and readings that are too far ahead of a clock that may
-be behind. Each is a row of the table `held` until it is counted or refused.
+Three kinds wait: what a later message of the same source decides, readings that are too far ahead of a clock that may
+be behind, and those without a time that come before the clock is set. Each is a row of the table `held` until it is
+counted or refused.
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ from sluicegate_agent.messages import Message
 
 #: The word for what waits for the clock; what waits for a second message has the verdict that it would get without it.
 FUTURE = "future"
+#: What begins the word for what came before the clock was set; the name of the boot follows.
+UNSET = "unset "
 
 
 class Row(NamedTuple):
-    """One message that waits, with the clock's judgement: its readings until `counted_to` µs were counted."""
+    """One message that waits, with the clock's judgement: its readings until `counted_to` µs were counted.
+
+    Of one that came before the clock was set `counted_to` is when it came, in µs since the board's start.
+    """
 
     why: str
     doubt: int
@@ -25,6 +31,11 @@ class Row(NamedTuple):
     counted_to: int
     topic: str
     payload: bytes
+
+    @property
+    def came_unset(self) -> bool:
+        """Whether it came before the clock was set."""
+        return self.why.startswith(UNSET)
 
     @property
     def message(self) -> Message:
@@ -52,7 +63,7 @@ class Held:
 
     def _know(self, number: int, why: str, length: int) -> None:
         """The length of its payload, and in the lowest bit whether it waits for the clock: one number a row."""
-        self._sizes[number] = length << 1 | (why == FUTURE)
+        self._sizes[number] = length << 1 | (why == FUTURE or why.startswith(UNSET))
 
     def __len__(self) -> int:
         return len(self._sizes)

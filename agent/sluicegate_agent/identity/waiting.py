@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from sluicegate_agent.decode import decode
-from sluicegate_agent.identity.clock import Guard
+from sluicegate_agent.identity.clock import CLOCK_NEVER_SET, Guard, boot
 from sluicegate_agent.identity.contents import Contents
-from sluicegate_agent.identity.held import FUTURE, Held, Row
+from sluicegate_agent.identity.held import FUTURE, UNSET, Held, Row
 from sluicegate_agent.identity.sequences import Sequences
 from sluicegate_agent.identity.verdict import Released, Verdict, content_of
 from sluicegate_agent.messages import Decoded, Message, Unreadable
@@ -110,6 +110,15 @@ class WaitingRoom:
         self._hold(Row(FUTURE, doubt, arrival, counted_to, message.topic, message.payload))
         self._make_room()
 
+    def hold_while_unset(self, source: SourceConfig, message: Message, arrival: int, doubt: int) -> bool:
+        """Keep a message without a time of its own where the clock is not set yet: it is placed when it is."""
+        if source.time is not None or not self.guard.is_unset():
+            return False
+        name, since = boot()
+        self._hold(Row(UNSET + name, doubt, arrival, since, message.topic, message.payload))
+        self._make_room()
+        return True
+
     def _hold(self, row: Row) -> int:
         self.changed = True
         self.desk.note("held")
@@ -118,6 +127,9 @@ class WaitingRoom:
     def _make_room(self) -> None:
         while self.held.is_over:
             number = self.held.oldest()
+            if self.held.get(number).came_unset:
+                self._place(number)
+                continue
             row = self._take(number)
             if row.why == FUTURE:
                 self._refuse_future(row)
@@ -132,8 +144,10 @@ class WaitingRoom:
         """Count or refuse what waited and is decided."""
         for each in released:
             row = self._take(each.number)
-            decoded = self._decoded(row)
-            if decoded is not None and each.verdict is Verdict.NEW:
+            decoded, source = self._decoded(row), self._sources.get(row.topic)
+            if decoded is not None and source is not None and each.verdict is Verdict.NEW:
+                if self.hold_while_unset(source, row.message, row.arrival_us, each.doubt):
+                    continue
                 self.desk.count(row.message, decoded, row.arrival_us, doubt=each.doubt)
             else:
                 self._refuse(row, each.verdict)
@@ -190,6 +204,10 @@ class WaitingRoom:
 
     def _judge(self, number: int, latest: int) -> None:
         row = self.held.get(number)
+        if row.came_unset:
+            if not self.guard.is_unset():
+                self._place(number)
+            return
         decoded = self._decoded(row)
         if decoded is None:
             row = self._take(number)
@@ -197,6 +215,27 @@ class WaitingRoom:
         elif any(row.counted_to < time_us <= latest for _, time_us, _ in decoded.readings):
             self._take(number)
             self.desk.count(row.message, decoded, row.arrival_us, doubt=row.doubt, after=row.counted_to, latest=latest)
+
+    def _place(self, number: int) -> None:
+        """Count a message that came before the clock was set, at the time when it came by the clock as it is now.
+
+        Of an earlier boot only the time by its own clock is known, and that it was before this boot.
+        """
+        row = self._take(number)
+        name, since = boot()
+        began = self._clock() - since
+        if row.why == UNSET + name:
+            arrival, counter = began + row.counted_to, "placed.unset_clock" if self.guard.is_unset() else "placed"
+        else:
+            counter = "placed.earlier_boot"
+            arrival = min(row.arrival_us, began) if row.arrival_us >= CLOCK_NEVER_SET else began
+        row = row._replace(arrival_us=arrival)
+        decoded = self._decoded(row)
+        if decoded is None:
+            self.desk.refuse(row.message, arrival, "unknown_topic", "no [[source]] reads it any more")
+            return
+        self.desk.note(counter)
+        self.desk.count(row.message, decoded, arrival, doubt=row.doubt)
 
     def age(self) -> None:
         """Decide what has waited too long for a second message."""

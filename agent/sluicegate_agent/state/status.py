@@ -13,7 +13,7 @@ from typing import Any
 from sluicegate.window.snapshot import stored_limit
 from sluicegate_agent import dead_letters, doubts, lock
 from sluicegate_agent.errors import EnvironmentRefused
-from sluicegate_agent.identity.held import FUTURE
+from sluicegate_agent.identity.held import FUTURE, UNSET
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.store import BESIDE, DATABASE, bytes_on_disk, disk_free, log_bytes
 from sluicegate_agent.streams import Stream
@@ -193,9 +193,13 @@ def _outbox(connection: sqlite3.Connection) -> dict[str, Any]:
 
 def _held(connection: sqlite3.Connection) -> dict[str, int]:
     """Messages that wait to be judged: for the clock to be set, for a second message of their source; their bytes."""
-    query = "SELECT total(why = ?), total(why != ?), coalesce(sum(length(payload)), 0) FROM held"
-    clock, second, size = connection.execute(query, (FUTURE, FUTURE)).fetchone()
-    return {"for_clock": int(clock), "for_second_message": int(second), "bytes": size}
+    found = {True: [0, 0], False: [0, 0]}
+    for why, rows, size in connection.execute("SELECT why, count(*), sum(length(payload)) FROM held GROUP BY why"):
+        of = found[why == FUTURE or why.startswith(UNSET)]
+        of[0] += rows
+        of[1] += size
+    (clock, some), (second, others) = found[True], found[False]
+    return {"for_clock": clock, "for_second_message": second, "bytes": some + others}
 
 
 def _oldest(connection: sqlite3.Connection) -> int | None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,8 @@ import paho.mqtt.client as mqtt
 from brokers import mosquitto, until
 from paho.mqtt.enums import CallbackAPIVersion
 
+from sluicegate.format.bucket import Bucket
+from sluicegate_agent.identity.clock import is_synchronised
 from sluicegate_agent.state import read_status
 from sluicegate_demo.ports import free_port
 
@@ -45,6 +50,14 @@ topic = "timed"
 time = "t"
 time_format = "ms"
 streams = {{ heat = "v" }}
+"""
+UNSET = """
+[guard]
+clock_chip = false
+[[source]]
+topic = "untimed"
+sequence = "n"
+streams = { door = "v" }
 """
 
 
@@ -171,3 +184,36 @@ def test_a_restart_and_a_wrap_over_a_real_broker(setting: Setting) -> None:
     found = read_status(setting.folder / "state")
     assert found["streams"]["level"]["accepted"] == 8500
     assert found["streams"]["level"]["missing"] == 0
+
+
+@pytest.mark.skipif(not LIBRARIES, reason="libfaketime is not installed")
+@pytest.mark.skipif(is_synchronised(), reason="the kernel calls this machine's clock synchronised: nothing waits")
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_board_without_a_clock_chip_on_a_real_clock(setting: Setting, restarts: bool) -> None:
+    """500 readings without a time come five hours too early; the clock is set, also across kill -9: all are placed."""
+    configuration = setting.folder / "agent.toml"
+    configuration.write_text(configuration.read_text() + UNSET)
+    began = time.time()
+    setting.clock(-5 * 3600)
+    setting.start()
+    setting.publish("untimed", [{"n": n, "v": n} for n in range(500)])
+    setting.until(lambda: setting.count("held") == 500)
+    if restarts:
+        setting.end(signal.SIGKILL)
+        setting.publish("untimed", [{"n": n, "v": n} for n in range(400, 500)])
+        setting.start()
+        setting.until(lambda: setting.count("duplicates") == 100)
+    assert setting.count("accepted") == 0
+    setting.clock(0)
+    setting.until(lambda: setting.count("placed") == 500)
+    setting.publish("untimed", [{"n": n, "v": n} for n in range(500, 600)])
+    setting.until(lambda: setting.count("accepted") == 600)
+    setting.end(signal.SIGTERM)
+    query = "SELECT bucket FROM outbox ORDER BY first"
+    with closing(sqlite3.connect(setting.folder / "state/state.db")) as store:
+        buckets = [Bucket.unpack(row) for (row,) in store.execute(query)]
+    assert read_status(setting.folder / "state")["streams"]["door"]["accepted"] == 600
+    assert sum(bucket.n for bucket in buckets) > 500, "all but the open bucket's"
+    assert began <= min(bucket.t_first for bucket in buckets) / 1e6
+    assert max(bucket.t_last for bucket in buckets) / 1e6 <= time.time()
+    assert all(before.t_last <= after.t_first for before, after in pairwise(buckets))
