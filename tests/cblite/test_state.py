@@ -32,12 +32,6 @@ from sluicegate_agent.state import NewerStore, State, StoreDamaged, read_status,
 from sluicegate_agent.state import couchbase_lite as documents
 from sluicegate_agent.state.couchbase_lite import CouchbaseLiteStore
 
-# Of these, tests below do the same with the library's own means.
-del test_a_commit_refused_at_any_statement_is_tried_again_whole  # noqa: F821
-del test_a_full_disk_stops_acknowledging_and_nothing_else  # noqa: F821
-del test_damage_while_running_ends_the_agent_and_the_next_start_sets_it_aside  # noqa: F821
-del test_rows_that_say_nonsense_are_damage_too  # noqa: F821
-
 IN_DOCUMENTS = {"store": "couchbase-lite"}
 
 

@@ -63,15 +63,15 @@ def _advise(
     file: Path, value: str | None, clock: str | None, only: str | None, window: str | None,
     aggregates: tuple[str, ...], error: str, most: int, as_json: bool,
 ) -> None:  # fmt: skip
-    from sluicegate_agent.advice import advise, show
-    from sluicegate_agent.advice_file import read
-    from sluicegate_agent.advice_options import (
+    from sluicegate_agent.advice.options import (
         checked_aggregates,
         checked_error,
         checked_most,
         checked_only,
         policy_of,
     )  # fmt: skip
+    from sluicegate_agent.advice.readings import read
+    from sluicegate_agent.advice.trials import advise, show
 
     names, limit = checked_aggregates(aggregates), checked_error(error)
     readings = read(file, value, clock, checked_most(most), checked_only(only))

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import sluicegate as sg
-from sluicegate_agent.advice_file import ONLY, Readings
+from sluicegate_agent.advice.readings import ONLY, Readings
 from sluicegate_agent.config.units import write_duration
 
 SUMS = ("mean", "sum", "std", "variance")

@@ -6,8 +6,8 @@ from typing import Any
 
 import sluicegate as sg
 from sluicegate.spans import micros
-from sluicegate_agent.advice import AGGREGATES, FEWEST
-from sluicegate_agent.advice_file import Readings
+from sluicegate_agent.advice.readings import Readings
+from sluicegate_agent.advice.trials import AGGREGATES, FEWEST
 from sluicegate_agent.errors import InputRefused
 
 DAY = 86_400_000_000

@@ -16,9 +16,9 @@ import click
 from click.testing import CliRunner
 
 import sluicegate as sg
-from sluicegate_agent.advice import Trial, advise, candidates
-from sluicegate_agent.advice_file import Readings, read
-from sluicegate_agent.advice_options import checked_error, policy_of
+from sluicegate_agent.advice.options import checked_error, policy_of
+from sluicegate_agent.advice.readings import Readings, read
+from sluicegate_agent.advice.trials import Trial, advise, candidates
 from sluicegate_agent.commands.check import check
 from sluicegate_agent.commands.plan import plan
 from sluicegate_agent.config import build
