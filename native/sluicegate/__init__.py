@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sluicegate.monoids import rate as rate
     from sluicegate.monoids import std as std
     from sluicegate.monoids import sum as sum
+    from sluicegate.monoids import time_weighted_mean as time_weighted_mean
     from sluicegate.monoids import top_k as top_k
     from sluicegate.monoids import variance as variance
     from sluicegate.monoids.kll import Quantiles as Quantiles
@@ -94,6 +95,7 @@ _HOMES = {
             "rate",
             "std",
             "sum",
+            "time_weighted_mean",
             "top_k",
             "variance",
             "Monoid",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ FIXED = {
     "longest_run": sg.longest_run(), "rate": sg.rate(), "frequency": sg.frequency(per="1ms"),
     "histogram": sg.histogram(EDGES), "bloom_filter": sg.bloom_filter(128, 3), "top_k": sg.top_k(3),
     "distinct_count": sg.distinct_count(lg_k=8), "sum": sg.sum(compensated=True), "mean": sg.mean(compensated=True),
+    "time_weighted_mean": sg.time_weighted_mean(),
 }  # fmt: skip
 CANONICAL = ("longest_run", "histogram", "bloom_filter", "top_k", "distinct_count", "rate", "frequency")
 """Those whose partials are a function of the readings, whatever the order of combining."""
@@ -27,7 +29,7 @@ def expected(readings: list[Reading]) -> dict[str, Any]:
     return {
         "longest_run": longest_run(readings), "rate": rate(readings), "frequency": frequency(readings),
         "histogram": bins(values), "top_k": tops(readings), "sum": total,
-        "mean": total / len(values) if values else None,
+        "mean": total / len(values) if values else None, "time_weighted_mean": time_weighted_mean(readings),
     }  # fmt: skip
 
 
@@ -51,6 +53,15 @@ def rate(readings: list[Reading]) -> float | None:
     if not readings or readings[-1][1] <= readings[0][1]:
         return None
     return (readings[-1][0] - readings[0][0]) / (readings[-1][1] - readings[0][1]) * 1e6
+
+
+def time_weighted_mean(readings: list[Reading]) -> float | None:
+    """Each value times how long it held, in whole fractions; the last one alone where no time passes."""
+    if not readings or any(b[1] < a[1] for a, b in pairwise(readings)):
+        return None
+    area = sum(Fraction(a[0]) * (b[1] - a[1]) for a, b in pairwise(readings))
+    elapsed = readings[-1][1] - readings[0][1]
+    return float(area / elapsed) if elapsed else readings[-1][0]
 
 
 def frequency(readings: list[Reading]) -> float | None:

@@ -31,6 +31,7 @@ _NOT_HERE = {
 }
 FORMS = (
     *PLAIN_KINDS, "histogram(0, 10, 20)", "rate(1s)", "frequency(1s)", "longest_run", "distinct_count(10)", "top_k(5)",
+    "time_weighted_mean",
 )  # fmt: skip
 """How each may be written; the options are examples."""
 
@@ -55,7 +56,7 @@ def build_aggregate(text: str) -> sg.Monoid:
         return _SIZED[kind](_size(kind, options))
     if kind == "histogram":
         return sg.histogram([_edge(each) for each in options])
-    if kind not in (*PLAIN_KINDS, "longest_run"):
+    if kind not in (*PLAIN_KINDS, "longest_run", "time_weighted_mean"):
         raise ConfigurationError(f"expected one or several of {', '.join(FORMS)}")
     if options:
         raise ConfigurationError(f"{kind} takes no options: write it without parentheses")

@@ -34,6 +34,7 @@ cdef enum:  # sluicegate.monoids.KINDS
     K_TOP = 20
     K_DISTINCT = 21
     K_COMPILED = 22
+    K_TIME_WEIGHTED = 26
 
 cdef enum:  # sluicegate.reference.estimate
     CUSTOM = 0
@@ -102,7 +103,9 @@ cdef inline bint counts_extreme(int kind) noexcept nogil:
 
 cdef inline bint may_lack(int kind) noexcept nogil:
     """Whether NaN stands for no answer."""
-    return kind == K_VARIANCE or kind == K_STD or kind == K_RATE or kind == K_FREQUENCY or kind == K_COMPILED
+    if kind == K_VARIANCE or kind == K_STD or kind == K_RATE or kind == K_FREQUENCY:
+        return True
+    return kind == K_COMPILED or kind == K_TIME_WEIGHTED
 
 
 cdef inline bint is_slot(int kind) noexcept nogil:

@@ -82,6 +82,9 @@ cdef Slot wide_answer(const Output* o, const Slot* total, int64_t leaves) noexce
     elif o.kind == K_FREQUENCY:
         if s[1].i > s[0].i:
             out.f = <double> (leaves - 1) / <double> (s[1].i - s[0].i) * o.per
+    elif o.kind == K_TIME_WEIGHTED:
+        if s[5].i == 0:
+            out.f = s[4].f if s[3].i == s[2].i else (s[0].f + s[1].f) / <double> (s[3].i - s[2].i)
     elif o.kind == K_LONGEST_RUN:
         out = s[R_BEST]
     elif o.kind == K_DISTINCT:

@@ -277,6 +277,10 @@ def _exactly(layout: Layout, i: int, value: Any, column: Columns, readings: int)
     monoid = layout.monoids[i]
     if monoid.kind in ("rate", "frequency", "distinct_count", *UNKNOWN):
         return _of_wide(monoid, value, readings)
+    if monoid.kind == "time_weighted_mean" and value is not None:
+        # each product is rounded once, their sum nearly not at all, and what follows twice
+        margin = max(abs(x) for x in column(layout.exact_slots(monoid)[0] + 4)) * 2.0**-50
+        return Bounded(value, value - margin, value + margin, True)
     if monoid.kind not in ROUNDED or value is None:
         return Bounded(value, value, value, True)
     slots = layout.exact_slots(monoid)

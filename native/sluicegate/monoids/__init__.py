@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from sluicegate.monoids.compiled import compiled
-from sluicegate.monoids.fixed import bloom_filter, distinct_count, frequency, histogram, longest_run, rate, top_k
+from sluicegate.monoids.fixed import (
+    bloom_filter,
+    distinct_count,
+    frequency,
+    histogram,
+    longest_run,
+    rate,
+    time_weighted_mean,
+    top_k,
+)
 from sluicegate.monoids.monoid import KINDS, OBJECTS, PLAIN_KINDS, ROUNDED, Monoid
 from sluicegate.monoids.objects import collect, custom, quantiles
 from sluicegate.monoids.simple import (
@@ -54,6 +63,7 @@ __all__ = [
     "rate",
     "std",
     "sum",
+    "time_weighted_mean",
     "top_k",
     "variance",
 ]

@@ -36,6 +36,16 @@ def frequency(*, per: int | str = "1s") -> Monoid:
     return Monoid("frequency", options=(_per("frequency", per),))
 
 
+def time_weighted_mean(dimension: str | None = None) -> Monoid:
+    """The mean over time where each value holds until the next one: Σ x·(time of the next − its own) / elapsed.
+
+    From the window's first reading to its last, so the last value weighs nothing yet; of equal times the later arrival
+    holds. A window whose readings all have one time: its last value. None for an empty window, and for a window by
+    count in which the clock went back. For sensors that report a change, not at even times.
+    """
+    return Monoid("time_weighted_mean", dimension)
+
+
 def longest_run(dimension: str | None = None) -> Monoid:
     """The longest run of readings that increase strictly, each next to the one before; the earliest of equal ones.
 

@@ -59,6 +59,7 @@ class Op(IntEnum):
     COMPILED = 30  # the user's; options: name, width, four addresses, the dimensions' indices
     SPAN = 31  # the least and the greatest time
     OBJECT = 32  # a Python object; in the readable engines only
+    AREA = 33  # Σ value × µs until the next, what its rounding lost, first and last time, last value, steps back
 
 
 FORMATS = {
@@ -67,7 +68,7 @@ FORMATS = {
     Op.ORDERED: "q", Op.COUNT: "q", Op.T_FIRST: "q", Op.T_LAST: "q", Op.O_FIRST: "q", Op.SAMPLE: "ddd",
     Op.MOMENTS: "ddd", Op.LOG_SUM: "d", Op.LOG_PREFIX: "ddd", Op.LOW_COUNT: "dq", Op.HIGH_COUNT: "dq",
     Op.LOW_ENDS: "ddd", Op.HIGH_ENDS: "ddd", Op.RATE: "dqdq", Op.RUN: "qddqqqqqqqq",
-    Op.TOTAL: "dd", Op.SPAN: "qq", Op.OBJECT: "q",
+    Op.TOTAL: "dd", Op.SPAN: "qq", Op.OBJECT: "q", Op.AREA: "ddqqdq",
 }  # fmt: skip
 WIDE = Op.RATE
 HEADER = (Op.COUNT, Op.T_FIRST, Op.T_LAST, Op.O_FIRST, Op.ORDERED)  # slots 0 … 4 of a partial that has a header
@@ -78,7 +79,7 @@ EXACT_OPS: dict[str, tuple[Op, ...]] = {
     "geometric_mean": (Op.LOG_SUM,), "range": (Op.MIN, Op.MAX), "min_count": (Op.LOW_COUNT,),
     "max_count": (Op.HIGH_COUNT,), "rate": (Op.RATE,), "frequency": (Op.SPAN,), "longest_run": (Op.RUN,),
     "histogram": (Op.BINS,), "bloom_filter": (Op.BLOOM,), "top_k": (Op.TOP,), "distinct_count": (Op.DISTINCT,),
-    "compiled": (Op.COMPILED,), **dict.fromkeys(OBJECTS, (Op.OBJECT,)),
+    "compiled": (Op.COMPILED,), "time_weighted_mean": (Op.AREA,), **dict.fromkeys(OBJECTS, (Op.OBJECT,)),
 }  # fmt: skip
 INVERTIBLE = frozenset((Op.SUM, Op.COUNT, Op.LAST, Op.T_LAST, Op.MOMENTS, Op.LOG_SUM, Op.BINS, Op.TOTAL))
 """What can be deducted again when the oldest readings leave (T_LAST while times go forward), besides the users' own."""
@@ -100,6 +101,7 @@ WITH_OPTIONS = (Op.BINS, Op.BLOOM, Op.TOP, Op.DISTINCT)  # whose options are the
 NO_BUCKETS = {
     "rate": "the first reading of a bucket that the edge cuts has left, and a bucket does not know the others' times",
     "frequency": "a bucket does not know the times of its readings",
+    "time_weighted_mean": "a bucket does not know how long each of its readings held",
     "longest_run": "a run may begin anywhere inside a bucket that the edge cuts",
     "bloom_filter": "what has left cannot be taken out of a bucket's filter",
     "top_k": "a bucket that the edge cuts does not know when its other readings came",

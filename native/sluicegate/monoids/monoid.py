@@ -12,7 +12,7 @@ PLAIN_KINDS = (
 """Those whose result is one number, that need no options, and that buckets answer with a certain interval."""
 KINDS = (
     *PLAIN_KINDS, "rate", "frequency", "longest_run", "histogram", "bloom_filter", "top_k", "distinct_count",
-    "compiled", "collect", "quantiles", "custom",
+    "compiled", "collect", "quantiles", "custom", "time_weighted_mean",
 )  # fmt: skip
 """All of them; their places are the compiled answers' contract."""
 COMPOSITE = ("longest_run", "histogram", "bloom_filter", "top_k", "distinct_count")

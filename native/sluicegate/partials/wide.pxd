@@ -36,6 +36,7 @@ cdef enum:  # sluicegate.monoids.layout.Op
     TOTAL = 29
     COMPILED = 30
     SPAN = 31
+    AREA = 33
 
 cdef enum:  # the slots of a longest run
     R_COUNT = 0  # readings

@@ -55,6 +55,12 @@ cdef void lift_wide(
     if op == SPAN:
         s[0].i = s[1].i = time
         return
+    if op == AREA:
+        s[0].f = s[1].f = 0.0
+        s[2].i = s[3].i = time
+        s[4].f = x
+        s[5].i = 0
+        return
     memset(s, 0, e.slots * sizeof(Slot))
     if op == BINS:
         s[bin_of(e, x)].i = 1
@@ -94,6 +100,8 @@ cdef void combine_wide(int op, const Extra* e, Slot* o, const Slot* a, const Slo
         combine_total(o, a, b, 1.0)
     elif op == SPAN:
         o[0].i, o[1].i = min(a[0].i, b[0].i), max(a[1].i, b[1].i)
+    elif op == AREA:
+        combine_area(o, a, b)
     elif op == BINS:
         for i in range(e.slots):
             o[i].i = a[i].i + b[i].i
@@ -141,6 +149,18 @@ cdef inline void combine_total(Slot* o, const Slot* a, const Slot* b, double sig
     cdef double lost = ((x - (s - v)) + (y - v)) + (a[1].f + sign * b[1].f)
     o[0].f = s + lost
     o[1].f = lost - (o[0].f - s)
+
+
+cdef inline void combine_area(Slot* o, const Slot* a, const Slot* b) noexcept nogil:
+    """a's last value holds until b's first reading; where that is earlier time went back."""
+    cdef int64_t held_for = b[2].i - a[3].i, back = a[5].i + b[5].i + (held_for < 0)
+    cdef Slot until[2]
+    until[0].f, until[1].f = a[4].f * <double> held_for, 0.0
+    combine_total(until, a, until, 1.0)
+    o[2].i = a[2].i
+    combine_total(o, until, b, 1.0)
+    o[3], o[4] = b[3], b[4]
+    o[5].i = back
 
 
 # the longest run

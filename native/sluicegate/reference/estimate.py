@@ -136,6 +136,8 @@ def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -
         return total[slots[1]] - value
     if kind == "rate":
         return _per(monoid, total[slots[0] + 2] - value, total[slots[0] + 3] - total[slots[0] + 1])
+    if kind == "time_weighted_mean":
+        return _over_time(*total[slots[0] : slots[0] + 6])
     if kind == "frequency":
         return _per(monoid, float(leaves - 1), total[slots[0] + 1] - value)
     if kind == "compiled":
@@ -143,6 +145,12 @@ def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -
         result = wide.own_lower(component.options, total[slots[0] : slots[0] + len(component.format)])
         return None if result != result else result
     return total[slots[0] + (kind.startswith("arg") or kind in ("min_count", "max_count"))]
+
+
+def _over_time(area: float, lost: float, first: int, last: int, value: float, steps_back: int) -> float | None:
+    if steps_back:
+        return None
+    return value if last == first else (area + lost) / float(last - first)
 
 
 def _per(monoid: Monoid, change: float, elapsed: Slot) -> float | None:

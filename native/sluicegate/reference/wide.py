@@ -29,6 +29,8 @@ def lift(component: Component, values: Sequence[float], time: int, ordinal: int)
             return [x, 0.0]
         case Op.SPAN:
             return [time, time]
+        case Op.AREA:
+            return [0.0, 0.0, time, time, x, 0]
         case Op.BINS:
             slots[bisect_right(component.options, x)] = 1
         case Op.BLOOM:
@@ -54,6 +56,8 @@ def combine(component: Component, a: Slots, b: Slots) -> Slots:
             return combine_total(a, b, 1.0)
         case Op.SPAN:
             return [min(a[0], b[0]), max(a[1], b[1])]
+        case Op.AREA:
+            return _combine_area(a, b)
         case Op.BINS:
             return [x + y for x, y in zip(a, b, strict=True)]
         case Op.BLOOM:
@@ -84,6 +88,13 @@ def combine_total(a: Slots, b: Slots, sign: float) -> Slots:
     lost = ((x - (s - v)) + (y - v)) + (a[1] + sign * b[1])
     total = s + lost
     return [total, lost - (total - s)]
+
+
+def _combine_area(a: Slots, b: Slots) -> Slots:
+    """a's last value holds until b's first reading; where that is earlier time went back."""
+    held_for = b[2] - a[3]
+    until = combine_total(a, [a[4] * float(held_for), 0.0], 1.0)
+    return [*combine_total(until, b, 1.0), a[2], b[3], b[4], a[5] + b[5] + (held_for < 0)]
 
 
 def _combine_run(a: Slots, b: Slots) -> Slots:

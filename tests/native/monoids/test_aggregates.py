@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aggregate_oracles import CANONICAL, FIXED, Reading, check_sketches, expected
+from aggregate_oracles import CANONICAL, FIXED, Reading, check_sketches, expected, time_weighted_mean
 from exact_windows import of_the_last
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +32,9 @@ def agree(results: dict[str, Any], readings: list[Reading]) -> None:
     """As the plain list says; a compensated sum to the bit, but for what cancels beyond 2^-105."""
     check_sketches(results, readings)
     for name, value in expected(readings).items():
-        if name in ("sum", "mean") and value is not None:
+        if name == "time_weighted_mean" and value is not None:
+            assert abs(results[name] - value) <= 2.0**-50 * max(abs(x) for x, _ in readings)
+        elif name in ("sum", "mean") and value is not None:
             assert results[name] == pytest.approx(
                 value, rel=1e-15, abs=1e-300 + 1e-27 * sum(abs(x) for x, _ in readings)
             )
@@ -196,7 +198,9 @@ def test_columns_of_a_batch() -> None:
     """A batch gives numbers for what is one; a longest run's length, a distinct count's estimate; no other column."""
     tested = window(sg.policies.count(3))
     columns = tested.insert_many([1.0, 2.0, 3.0, 1.0, 1.0])
-    assert set(columns) == {"longest_run", "rate", "frequency", "distinct_count", "sum", "mean"}
+    assert set(columns) == {
+        "longest_run", "rate", "frequency", "distinct_count", "sum", "mean", "time_weighted_mean",
+    }  # fmt: skip
     assert list(columns["longest_run"]) == [1, 2, 3, 2, 1]
     assert list(columns["distinct_count"]) == [1, 2, 3, 3, 2]
     assert math.isnan(columns["rate"][0])
@@ -354,3 +358,21 @@ def test_no_stored_count_leads_astray(aggregate: sg.Monoid, count: int, implemen
     found = core.lower(core.combine(core.combine(wrong, right), wrong))[0]
     assert len(found) <= 4
     assert len(core.combine(right, wrong)) == len(right)
+
+
+def test_a_mean_over_time_with_late_readings() -> None:
+    """A window by time has each reading in its place: as if none had been late; with bounds the truth lies inside."""
+    readings = [(float(i * 7919 % 23) / 7, i * 1_000_000) for i in range(200)]
+    late = readings[:]
+    for i in range(3, 190, 9):
+        late[i], late[i + 5] = late[i + 5], late[i]
+    tested = sg.Window({"level": FIXED["time_weighted_mean"]}, policy=sg.policies.time("30s"))
+    known: list[Reading] = []
+    for value, time in late:
+        tested.insert(value, time)
+        known = sorted([*known, (value, time)], key=lambda reading: reading[1])
+        now = known[-1][1]
+        exact = time_weighted_mean([reading for reading in known if reading[1] > now - 30_000_000])
+        found = tested.query(bounds=True)["level"]
+        assert found.low <= exact <= found.high
+        assert found.exact

@@ -20,6 +20,7 @@ EVERY = {
     "sample": sg.variance(ddof=1), "compensated": sg.sum(compensated=True), "rate": sg.rate(),
     "frequency": sg.frequency(), "longest_run": sg.longest_run(), "histogram": sg.histogram([1, 3, 4, 9]),
     "bloom_filter": sg.bloom_filter(192, 5), "top_k": sg.top_k(4), "distinct_count": sg.distinct_count(lg_k=8),
+    "time_weighted_mean": sg.time_weighted_mean(),
 }  # fmt: skip
 ROUNDED = ("variance", "std", "sample", "geometric_mean")
 Reading = tuple[float, int]
@@ -103,5 +104,5 @@ def test_order_matters_where_it_says_so() -> None:
     there, back = (dict(zip(EVERY, core.lower(core.combine(*pair)), strict=True))
                    for pair in ((fold(a)[0], fold(b)[0]), (fold(b)[0], fold(a)[0])))  # fmt: skip
     assert {name for name in EVERY if there[name] != back[name]} == {
-        "first", "last", "rate", "longest_run", "top_k",
+        "first", "last", "rate", "longest_run", "top_k", "time_weighted_mean",
     }  # fmt: skip
