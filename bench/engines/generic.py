@@ -35,9 +35,10 @@ def generic(engines: Sequence[str], effort: Effort) -> list[Table]:
     columns += [Column(f"{engine} alone", f"{engine} alone", ",.3g") for engine in taking]
     columns.append(Column("C loop", "C loop", ",.3g"))
     notes = [
-        "CPU ns a reading, full window, least of the rounds. `Core.take` from compiled code, once a reading: lift, the "
-        "policy, `Engine.slide_by` and the answers. Alone: `Engine.slide_by` of leaves lifted before (logarithms are "
-        "taken, centers subtracted), with a total after each that is not lowered (neither power of e nor root). "
+        "CPU ns a reading, full window, least of the rounds. `Core.slide_one` from compiled code, once a reading: "
+        "lift, the policy, `Engine.slide_by` and the answers. Alone: `Engine.slide_by` of leaves lifted before "
+        "(logarithms taken, centers subtracted), with a total after each that is not lowered (neither power of e nor "
+        "root). "
         "C loop: bench/engines/loops.h, a whole batch in one call."
     ]
     return [Table("generic", "One reading at a time from compiled code", columns, rows, notes)]

@@ -128,7 +128,7 @@ cdef class Feed:
 
 
 cdef inline int one(Core core, Feed feed, int64_t i, double* out) except -1 nogil:
-    return core.take(feed.value + i * feed.dimensions, NULL if feed.time == NULL else feed.time + i, out)
+    return core.slide_one(feed.value + i * feed.dimensions, NULL if feed.time == NULL else feed.time + i, out)
 
 
 def each(Core core, values, times, array.array ticks not None):

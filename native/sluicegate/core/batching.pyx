@@ -42,7 +42,7 @@ cdef class Batching(EventTime):
             self.center[k] = values[k] if self.bucketed or fabs(values[k]) < FAR_CENTER else 0.0
         self.centered = True
 
-    cdef bint takes_blocks(self) noexcept nogil:
+    cdef bint ingests_blocks(self) noexcept nogil:
         return not self.bucketed and self.up_to.sign == 0 and self.sorted is None and (self.policy == BY_COUNT or self.timed)
 
     cdef int run_blocks(
@@ -56,7 +56,7 @@ cdef class Batching(EventTime):
             while i < count:
                 held = self.engine.tail - self.engine.head
                 if i >= again:
-                    n = take_rolled(self, values, times, i, count, out)
+                    n = ingest_rolled(self, values, times, i, count, out)
                     again = i + max(held, LEAST_ROLLED)
                     if n:
                         i += n
@@ -64,7 +64,7 @@ cdef class Batching(EventTime):
                 n = max(held >> 4, min(max(held >> 2, BLOCK_OF_FEW), BLOCK_OF_SOME))
                 n = min(min(n, max(SLOTS_OF_BLOCK // self.p.width, 1)), min(<int64_t> MOST_BLOCK, count - i))
                 self.room_for_blocks(n)
-                self.take_block(
+                self.ingest_block(
                     values + i * self.p.dimensions, NULL if times == NULL else times + i, n, out, i, count - i - n)
                 i += n
         finally:
@@ -99,7 +99,7 @@ cdef class Batching(EventTime):
         self.scratch, self.most_block = room, n
         return 0
 
-    cdef int take_block(
+    cdef int ingest_block(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row, int64_t left
     ) except -1 nogil:
         """n readings, after which `left` of the batch are to come."""
@@ -120,7 +120,7 @@ cdef class Batching(EventTime):
         try:
             self.engine.run(&block)
         finally:
-            self.took_block(times, n, self.engine.tail - self.accepted)
+            self.note_block(times, n, self.engine.tail - self.accepted)
         if out != NULL:
             self.lower_block(&block, out, row)
         return 0
@@ -188,7 +188,7 @@ cdef class Batching(EventTime):
                 raise MemoryError(f"window: no memory for the times of readings {index} to {index + n - 1}")
         return 0
 
-    cdef void took_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil:
+    cdef void note_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil:
         """Take note of the readings that are in."""
         cdef int64_t i, newest = self.newest
         self.created += taken

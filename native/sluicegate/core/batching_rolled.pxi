@@ -18,7 +18,7 @@ ctypedef struct Tile:  # by leaf: what the window holds, then what comes
     double* totals
 
 
-cdef int64_t take_rolled(
+cdef int64_t ingest_rolled(
     Batching self, const double* values, const int64_t* times, int64_t i, int64_t count, double** out
 ) except -1 nogil:
     """How many readings of a batch from reading i on were taken; 0: the window is not much shorter, and nothing has changed."""
@@ -110,7 +110,7 @@ cdef int settle_tile(Batching self, const Tile* t, const double* values, const i
         while last >= head and t.times[last] == (times - t.tail)[last]:
             last -= 1
         self.latest_late = last if last >= head else self.latest_late
-    self.took_block(times, n, n)
+    self.note_block(times, n, n)
     return 0
 
 

@@ -3,10 +3,10 @@
 from libc.stdint cimport int64_t
 
 from sluicegate.partials.program cimport Slot
-from sluicegate.core.taking cimport Taking
+from sluicegate.core.ingest cimport Ingesting
 
 
-cdef class Core(Taking):
+cdef class Core(Ingesting):
     cdef list composites  # (place, aggregate, slots) of answers that are more than one number
     cdef list as_values(self, const Slot* out)
     cdef int cut_composites(self, list values) except -1

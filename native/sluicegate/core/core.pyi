@@ -2,7 +2,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Self, final
 
-from sluicegate.core.taking import Taking
+from sluicegate.core.ingest import Ingesting
 from sluicegate.histograms._rules import Rules
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
@@ -11,7 +11,7 @@ from sluicegate.policies.eviction import EvictionRule
 from sluicegate.records import Bounded, Cut, Saved
 
 @final
-class Core(Taking):
+class Core(Ingesting):
     def __new__(
         cls,
         layout: Layout,

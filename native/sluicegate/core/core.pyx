@@ -15,11 +15,11 @@ from sluicegate.engines.tree.pairs cimport GIVEN, TOOK
 from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
 from sluicegate.core.answering cimport answers_over, bounded, view
 from sluicegate.core.eviction cimport enforce_now, evict_by_callable, evict_oldest
-from sluicegate.core.rule cimport Rule
+from sluicegate.policies.rule cimport Rule
 from sluicegate.joining.buckets cimport Buckets
 from sluicegate.joining.room cimport limit_to
-from sluicegate.core.late cimport Late
-from sluicegate.core.taking cimport Taking
+from sluicegate.joining.late cimport Late
+from sluicegate.core.ingest cimport Ingesting
 from sluicegate.memory.times cimport begin_times, clear_times, held_times
 from sluicegate.partials.wide cimport make_extra
 from sluicegate.histograms._rules cimport Rules
@@ -37,7 +37,7 @@ cdef array.array DOUBLES = array.array("d")
 
 
 @cython.final
-cdef class Core(Taking):
+cdef class Core(Ingesting):
     """A window's leaves, their engine, and what has been evicted."""
 
     def __cinit__(
@@ -81,9 +81,9 @@ cdef class Core(Taking):
             self.sorted = self.engine
         self.center_on(centers)
         self.rule.take(eviction)
-        self.plain = self.takes_blocks() and not engine.startswith("kvs_")
+        self.plain = self.ingests_blocks() and not engine.startswith("kvs_")
         self.as_is = self.answers == 1 and self.p.width == 1 and is_slot(self.outputs[0].kind)
-        self.take_by = self.way_of()
+        self.slide_by_kind = self.slide_of_kind()
 
     # answers
 

@@ -7,9 +7,9 @@ cross to Python as bytes in the machine's order.
 from libc.stdint cimport int64_t
 
 from sluicegate.answers.results cimport Cut, Output
-from sluicegate.core.rule cimport Rule
+from sluicegate.policies.rule cimport Rule
 from sluicegate.engines.base cimport Engine
-from sluicegate.core.late cimport Late
+from sluicegate.joining.late cimport Late
 from sluicegate.engines.fiba cimport Fiba
 from sluicegate.joining.buckets cimport Buckets
 from sluicegate.memory.times cimport Times

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.core.late: late readings of a window of buckets, in a few buckets of their own.
+"""The readable twin of sluicegate.joining.late: late readings of a window of buckets, in a few buckets of their own.
 
 The buckets that came in order stay as they are: contiguous, and in order inside. A late reading joins a late bucket
 whose times it lies between, or opens one; of too many the two neighbours of fewest readings become one. All that lie

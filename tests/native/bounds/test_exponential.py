@@ -78,7 +78,7 @@ def test_the_compiled_bits_are_the_twins(engine: str, length: int, monkeypatch: 
 
 @pytest.mark.parametrize("engine", ["soe", "amta", "two_stacks_lite", "daba_lite"])
 def test_a_caller_in_compiled_code_gets_the_same_bits(engine: str) -> None:
-    """One by one through `Core.take`, which has a quicker way to the power between the ends of the exponents."""
+    """One by one through `Core.slide_one`, which has a quicker way to the power between the ends of the exponents."""
     values = readings(1000)
     values.extend(math.exp(x + 0.001 * i) for x in (-708.1, -707.1, 0.0, math.log(2.0**959)) for i in range(200))
     taking, sliding = (sg.Window({"g": sg.geometric_mean()}, policy=sg.policies.count(1), engine=engine) for _ in "ab")

@@ -103,7 +103,7 @@ def test_one_by_one_is_the_twin_to_the_bit(
 
 @pytest.mark.parametrize(("engine", "question"), PAIRS)
 def test_a_caller_in_compiled_code_gets_what_slide_gives(engine: str, question: str) -> None:
-    """Every row of `Core.take`, and the state after it, by count, by time, hopping, and after evictions."""
+    """Every row of `Core.slide_one`, and the state after it, by count, by time, hopping, and after evictions."""
     rng = random.Random(f"{engine} {question}")
     for size in (1, 2, 3, 7, 16, 33, 100, 1000):
         for policy in (sg.policies.count(size), sg.policies.count(size, hop=3), sg.policies.time(size)):

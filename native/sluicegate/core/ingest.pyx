@@ -1,4 +1,4 @@
-"""Readings: one by one and in batches, with the answers after each; see taking.pxd."""
+"""Readings: one by one and in batches, with the answers after each; see ingest.pxd."""
 
 from cpython cimport array
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
@@ -42,8 +42,8 @@ cdef enum:
     MOST_COLUMNS = 16  # pointers on the stack
 
 
-cdef class Taking(Batching):
-    """A window that takes readings."""
+cdef class Ingesting(Batching):
+    """A window into which readings go, one by one or in batches."""
 
     # readings
 
@@ -64,14 +64,14 @@ cdef class Taking(Batching):
 
     def insert_one(self, value, time=None):
         """Take one reading: `Window.insert`, whose checks and words these are."""
-        self.take_given(value, time)
+        self.ingest_given(value, time)
 
     def slide(self, value, time=None):
         """Take one reading and answer: `Window.slide`, as above."""
-        self.take_given(value, time)
+        self.ingest_given(value, time)
         return self.answer()
 
-    cdef int take_given(self, value, time) except -1:
+    cdef int ingest_given(self, value, time) except -1:
         """A reading as a caller gives it."""
         cdef int i
         if self.busy:
@@ -153,12 +153,12 @@ cdef class Taking(Batching):
                     column = found[self.names[k]] = new_column(flat.count)
                     out[k] = column.data.as_doubles
                     ask_for(out[k], min(flat.count * <int64_t> sizeof(double), ASKED_FOR))
-                self.take_flat(&flat, out if results else NULL)
+                self.ingest_flat(&flat, out if results else NULL)
         finally:
             let_go_of(&flat)
         return found
 
-    cdef int take_flat(self, const Flat* flat, double** out) except -1:
+    cdef int ingest_flat(self, const Flat* flat, double** out) except -1:
         self.enter()
         try:
             if self.rule.condition.growing:
@@ -216,15 +216,15 @@ cdef class Taking(Batching):
             ordered = self.in_order(times, count)
             if ordered < count and self.needs_order() and self.has_late_inside(times, count):
                 self.refuse_late_leafless()
-        if ordered >= LEAST_BATCH and self.takes_blocks():
+        if ordered >= LEAST_BATCH and self.ingests_blocks():
             self.run_blocks(values, times, ordered, out)
             i = ordered
         while i < count and self.plain:
-            row_of_plain(self, values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
+            slide_into_row(self, values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
             i += 1
         while i < count:
-            if self.takes_runs(out):
-                i += self.take_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
+            if self.ingests_runs(out):
+                i += self.ingest_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
             if i < count:
                 self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
                 if out != NULL and self.bucketed:
@@ -236,7 +236,7 @@ cdef class Taking(Batching):
             self.engine.return_spare(count >> 1)
         return 0
 
-    cdef inline int64_t take_run(
+    cdef inline int64_t ingest_run(
         self, const double* values, const int64_t* times, int64_t count, double** out, int64_t row, bint bounds
     ) noexcept nogil:
         """Let the newest bucket take what joins; how many readings these are."""
@@ -244,28 +244,28 @@ cdef class Taking(Batching):
             return join_run(self, values, times, count)
         return answer_run(self, values, times, count, out, row, bounds)
 
-    cdef int take(self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    cdef int slide_one(self, const double* values, const int64_t* time, double* out) except -1 nogil:
         """One reading, at its ordinal where `time` is NULL, and the answers after it: what compiled code calls for each."""
-        return self.take_by(self, values, time, out)
+        return self.slide_by_kind(self, values, time, out)
 
-    cdef Take way_of(self) noexcept:
+    cdef Slide slide_of_kind(self) noexcept:
         """A plain window by count of one component and one answer knows from that what leaf and answer are."""
         if not (self.plain and self.policy == BY_COUNT and self.hop == 1 and self.answers == 1 and self.p.steps == 1):
-            return <Take> take_otherwise
+            return <Slide> slide_otherwise
         if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
-            return <Take> (take_as_it_is if self.as_is else take_value)
+            return <Slide> (slide_as_is if self.as_is else slide_value)
         if self.p.step.op == LOG_SUM:
-            return <Take> take_logarithm
-        return <Take> (take_moments if self.p.step.op == MOMENTS else take_otherwise)
+            return <Slide> slide_logarithm
+        return <Slide> (slide_moments if self.p.step.op == MOMENTS else slide_otherwise)
 
-    cdef int take_any(self, const double* values, const int64_t* time, double* out) except -1 nogil:
-        """`take` for any window."""
+    cdef int slide_any(self, const double* values, const int64_t* time, double* out) except -1 nogil:
+        """`slide_one` for any window."""
         cdef int64_t when = self.accepted if time == NULL else time[0]
         cdef Slot* answer = self.reading + self.p.width
         cdef bint holds
         cdef int k
         if self.plain:
-            return answer_plain(self, values, when, out)
+            return slide_plain(self, values, when, out)
         self.accept(values, when)
         holds = self.answer_all(answer) >= 0
         for k in range(self.answers):
@@ -287,10 +287,10 @@ cdef class Taking(Batching):
 
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:
         if self.plain:
-            return take_plain(self, values, time, NULL)
-        return self.accept_one(values, time)
+            return ingest_plain(self, values, time, NULL)
+        return self.accept_any(values, time)
 
-    cdef int take_late(self, const double* values, int64_t time) except -1 nogil:
+    cdef int ingest_late(self, const double* values, int64_t time) except -1 nogil:
         """A late reading of a window of buckets: beside those that came in order."""
         lift(&self.p, self.reading, values, time, self.accepted, self.center)
         if self.late_buckets.add(self.reading, time, self.time_cutoff()) < 0:
@@ -298,18 +298,18 @@ cdef class Taking(Batching):
                 raise MemoryError("window: no memory for late buckets")
         return 0
 
-    cdef bint takes_runs(self, double** out) noexcept nogil:
+    cdef bint ingests_runs(self, double** out) noexcept nogil:
         """Whether readings that join the newest bucket may be answered without late ones."""
         return self.bucketed and (out == NULL or self.late_buckets is None or self.late_buckets.n == 0)
 
-    cdef int accept_one(self, const double* values, int64_t time) except -1 nogil:
+    cdef int accept_any(self, const double* values, int64_t time) except -1 nogil:
         """A reading that may come late, join a bucket or make any policy evict."""
         if time < self.newest and self.policy == BY_TIME:
             if not self.belongs(time):
                 return 0
             if not self.timed and self.engine.head < self.engine.tail and time < self.time_of(self.engine.tail - 1):
                 if self.late_buckets is not None:
-                    return self.take_late(values, time)
+                    return self.ingest_late(values, time)
                 self.refuse_late_leafless()
         if not self.centered:
             self.center_on_reading(values)
@@ -353,155 +353,5 @@ cdef class Taking(Batching):
         return 0
 
 
-include "taking_flat.pxi"
-
-
-# a reading of a plain window
-
-cdef inline const Slot* lift_plain(Taking self, const double* values, int64_t time) noexcept nogil:
-    if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
-        return <const Slot*> values
-    lift(&self.p, self.reading, values, time, self.accepted, self.center)
-    return self.reading
-
-
-cdef inline int64_t head_by_count(Taking self) noexcept nogil:
-    """Where the window begins with one reading more."""
-    cdef int64_t cutoff = self.accepted + 1
-    return max(self.engine.head, cutoff - self.value if self.hop == 1 else self.cut_off_at(cutoff))
-
-
-cdef int64_t head_by_time(Taking self, int64_t time) except -1 nogil:
-    """The same by time, which is kept."""
-    cdef int64_t head = self.engine.head, cutoff
-    self.keep_time(time)
-    cutoff = max(self.newest, time)
-    cutoff = cutoff - self.value if self.hop == 1 else self.cut_off_at(cutoff)
-    if time_at(&self.times, head) <= cutoff:
-        return self.first_after(head, self.engine.tail + 1, cutoff)
-    return head
-
-
-cdef inline int take_plain(Taking self, const double* values, int64_t time, Slot* total) except -1 nogil:
-    """Take a reading; the window's total after it where that is wanted. Gives whether the window holds any."""
-    cdef const Slot* found
-    cdef int64_t head
-    cdef int holds
-    if self.timed and time < self.newest:
-        self.accept_one(values, time)
-        found = self.engine.total()
-        if found != NULL and total != NULL:
-            copy(&self.p, total, found)
-        return found != NULL
-    if not self.centered:
-        self.center_on_reading(values)
-    head = head_by_time(self, time) if self.timed else head_by_count(self)
-    holds = self.engine.slide_by(self.engine, lift_plain(self, values, time), head, total)
-    if self.timed:
-        self.forget_times()
-    self.newest = max(self.newest, time)
-    self.edge = max(self.edge, head - 1)
-    self.created += 1
-    self.accepted += 1
-    return holds
-
-
-cdef int take_otherwise(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    return self.take_any(values, time, out)
-
-
-# of a window by count, which holds one reading at least
-
-cdef int take_as_it_is(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    """As `answer_plain`, of what needs neither lifting nor lowering."""
-    if not self.centered:
-        return self.take_any(values, time, out)
-    self.engine.slide_by(self.engine, <const Slot*> values, next_head(self), <Slot*> out)
-    count_in(self, time)
-    return 0
-
-
-cdef int take_value(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    cdef Slot total
-    if not self.centered:
-        return self.take_any(values, time, out)
-    self.engine.slide_by(self.engine, <const Slot*> values, next_head(self), &total)
-    out[0] = exact_answer(self.outputs, &total, self.engine.tail - self.engine.head).f
-    count_in(self, time)
-    return 0
-
-
-cdef int take_logarithm(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    cdef Slot leaf, total
-    if not self.centered:
-        return self.take_any(values, time, out)
-    leaf.f = log(values[0])
-    self.engine.slide_by(self.engine, &leaf, next_head(self), &total)
-    out[0] = sluicegate_exponential_alone(total.f / (self.engine.tail - self.engine.head))
-    count_in(self, time)
-    return 0
-
-
-cdef int take_moments(Taking self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    cdef Slot leaf[3]
-    cdef Slot total[3]
-    if not self.centered:
-        return self.take_any(values, time, out)
-    leaf[0].f, leaf[1].f, leaf[2].f = 1.0, values[0] - self.center[0], 0.0
-    self.engine.slide_by(self.engine, leaf, next_head(self), total)
-    out[0] = spread(self.outputs, <const Moments*> total)
-    count_in(self, time)
-    return 0
-
-
-cdef inline int64_t next_head(Taking self) noexcept nogil:
-    return max(self.engine.head, self.accepted + 1 - self.value)
-
-
-cdef inline void count_in(Taking self, const int64_t* time) noexcept nogil:
-    """The reading that the engine has taken."""
-    cdef int64_t newest = self.accepted if time == NULL else time[0]
-    self.newest = max(self.newest, newest)
-    self.edge = max(self.edge, self.engine.head - 1)
-    self.created += 1
-    self.accepted += 1
-
-
-cdef inline int answer_plain(Taking self, const double* values, int64_t time, double* out) except -1 nogil:
-    """Take a reading; the answers to a row."""
-    cdef Slot* total = <Slot*> out if self.as_is else self.reading + self.p.width + self.answers
-    cdef const Output* o = self.outputs
-    cdef int k
-    if not take_plain(self, values, time, total):
-        for k in range(self.answers):
-            out[k] = of_nothing(o[k].kind)
-        return 0
-    for k in range(0 if self.as_is else self.answers):
-        if is_slot(o[k].kind):
-            out[k] = total[o[k].slot].f
-        else:
-            out[k] = in_column(o[k].kind, exact_answer(o + k, total, self.engine.tail - self.engine.head))
-    return 0
-
-
-cdef int row_of_plain(Taking self, const double* values, int64_t time, double** out, int64_t i) except -1 nogil:
-    """The same to row i of the columns, where there are any."""
-    cdef double* row = <double*> (self.reading + self.p.width)
-    cdef int k
-    if out == NULL:
-        take_plain(self, values, time, NULL)
-        return 0
-    answer_plain(self, values, time, row)
-    for k in range(self.answers):
-        out[k][i] = row[k]
-    return 0
-
-
-cdef inline double in_column(int kind, Slot answer) noexcept nogil:
-    return <double> answer.i if is_whole(kind) else answer.f
-
-
-cdef inline object answer_of(const Output* o, const Slot* out):
-    if is_whole(o.kind):
-        return out.i
-    return None if may_lack(o.kind) and isnan(out.f) else out.f
+include "ingest_flat.pxi"
+include "ingest_plain.pxi"

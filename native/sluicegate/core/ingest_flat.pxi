@@ -1,4 +1,4 @@
-"""A batch as it lies in a caller's buffers or lists, found and checked in a fraction of a microsecond. Part of taking.pyx."""
+"""A batch as it lies in a caller's buffers or lists, found and checked in a fraction of a microsecond. Part of ingest.pyx."""
 
 cdef bint lies_flat(Flat* flat, object values, object times, int dimensions) except -1:
     """Whether it can be read where it lies, or where plain lists have been copied to."""

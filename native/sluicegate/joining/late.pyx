@@ -43,7 +43,7 @@ cdef class Late:
     # readings
 
     cdef int add(self, const Slot* reading, int64_t time, int64_t cutoff) noexcept nogil:
-        """Take a reading that belongs to the window, as a partial; −1: no memory, nothing changed."""
+        """Slide a reading that belongs to the window, as a partial; −1: no memory, nothing changed."""
         cdef int k
         if self.reserve() < 0:
             return -1
@@ -204,7 +204,7 @@ cdef class Late:
         return (<char*> &self.joined)[: sizeof(int64_t)] + held if self.joined else b""
 
     def load(self, bytes saved not None):
-        """Take over saved buckets. Raises SnapshotError for what cannot be such."""
+        """Slide over saved buckets. Raises SnapshotError for what cannot be such."""
         cdef int64_t size = self.p.width * sizeof(Slot)
         cdef int64_t held = len(saved) - <int64_t> sizeof(int64_t)
         self.n, self.joined = 0, 0

@@ -7,7 +7,7 @@ from typing_extensions import disjoint_base
 from sluicegate.core.batching import Batching
 
 @disjoint_base
-class Taking(Batching):
+class Ingesting(Batching):
     def serve(
         self,
         names: tuple[str, ...],
