@@ -35,9 +35,13 @@ class Bare:
     def check(self, message: Message) -> Verdict:
         """The verdict on a message of a bare topic, which is known from now on."""
         if message.retain:
+            is_first = not self._retained.has_come(message.topic)
             verdict = self._retained.check(message, queued=self._session)
+            if verdict is not Verdict.NEW:
+                return verdict
             # It may have come when it was published, and other things since that were not to be retained.
-            return Verdict.UNDECIDABLE if verdict is Verdict.NEW and self._deliveries.has_said(message) else verdict
+            may_be_known = self._deliveries.has_said(message) or (is_first and self._deliveries.forgot_a_session)
+            return Verdict.UNDECIDABLE if may_be_known else verdict
         # With QoS 0 the broker delivers once or not at all: there is nothing to know again.
         verdict = self._deliveries.check(message) if message.qos else Verdict.NEW
         return verdict if verdict is Verdict.DUPLICATE else self._retained.judge(message, verdict)

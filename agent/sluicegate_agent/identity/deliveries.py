@@ -49,13 +49,15 @@ class Deliveries:
         self._habits = Habits(stored)
         self._waiting: list[bytes] = []
         self._of_lost_session: list[bytes] = []
+        self._lost_a_session = bool(stored.get("lost"))
         self._forgotten = self._changed = False
         self.connected(session_present=True)
 
     def connected(self, *, session_present: bool) -> None:
         """A new connection: the broker repeats what it has not seen acknowledged, or has forgotten all of it."""
         if not session_present:
-            self._of_lost_session = [*self._log]
+            self._of_lost_session = [*self._of_lost_session, *self._log][-self.most :]
+            self._lost_a_session |= bool(self._log)
             self._log.clear()
             self._waiting.clear()
             self._unconfirmed = 0
@@ -77,6 +79,11 @@ class Deliveries:
         """Whether its topic has said this in what is kept, that of the session before included where that was lost."""
         said = entry_of(0, digest_of(message), _topic_of(message))[2:]
         return any(entry[2:] == said for entry in chain(self._log, self._of_lost_session))
+
+    @property
+    def forgot_a_session(self) -> bool:
+        """Whether a session was lost before this start, so that nobody knows any more what was said in it."""
+        return self._lost_a_session and not self._of_lost_session
 
     @property
     def settled(self) -> bool:
@@ -211,7 +218,7 @@ class Deliveries:
             connection.execute("DELETE FROM identity WHERE source = ?", (_CONNECTION,))
         save_entries(connection, _CONNECTION, self._written, self._waiting, self.most)
         if self._changed:
-            row = self._habits.stored() | {"unconfirmed": self._unconfirmed}
+            row = self._habits.stored() | {"unconfirmed": self._unconfirmed, "lost": self._lost_a_session}
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_HABITS, json.dumps(row)))
 
     def saved(self) -> None:

@@ -2,7 +2,7 @@
 
 A retained message comes with a subscription, as often as that is made. It is no reading of now: it counts only where
 what it says was not the last thing counted of its topic. It may come ahead of the same message, which waits for us in
-the broker's session, by more than one connection.
+the broker's session, by more than one connection. Until it is acknowledged the session brings it again, with DUP.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from sluicegate_agent.messages import Message
 
 #: Retained messages of a topic that were counted and have not come out of the session, the newest.
 AHEAD_MOST = 32
+#: Retained messages of a topic that have come in this session, the newest: each may come again with DUP.
+CAME_MOST = 32
+_Known = tuple[bytes, bytes, bytes, bytes]
+_NOTHING = b"", b"", b"", b""
 
 
 class Retained:
-    """Of each bare topic what was counted last, what was retained last, and what came ahead: one row a topic."""
+    """Of each bare topic what was counted and retained last, what came ahead, and what came: one row a topic."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         rows = connection.execute("SELECT topic, counted, kept FROM retained")
-        self._known: dict[str, tuple[bytes, bytes, bytes]] = {
-            topic: (counted, kept[:DIGEST], kept[DIGEST:]) for topic, counted, kept in rows
+        self._known: dict[str, _Known] = {
+            topic: (counted[:DIGEST], kept[:DIGEST], kept[DIGEST:], counted[DIGEST:]) for topic, counted, kept in rows
         }
         self._changed: set[str] = set()
         self._here: set[tuple[str, bytes]] = set()
@@ -31,13 +35,17 @@ class Retained:
         """A new connection: what came ahead over an older one may still wait, if the session is the same."""
         self._here.clear()
         if not session_present:
-            for topic, (counted, kept, ahead) in self._known.items():
-                if ahead:
-                    self._note(topic, counted, kept, b"")
+            for topic, (counted, kept, ahead, came) in self._known.items():
+                if ahead or came:
+                    self._note(topic, counted, kept, b"", b"")
 
     def settled(self) -> None:
         """All that waited for us seems to have come: the same content may be another reading from now on."""
         self._here.clear()
+
+    def has_come(self, topic: str) -> bool:
+        """Whether a retained message of this topic has come in this session."""
+        return bool(self._known.get(topic, _NOTHING)[3])
 
     def check(self, message: Message, *, queued: bool) -> Verdict:
         """The verdict on a retained message, which is known from now on.
@@ -45,14 +53,17 @@ class Retained:
         `queued`: it may have come ahead of the same message, waiting for us in the broker's session.
         """
         digest = digest_of(message)
-        counted, kept, ahead = self._known.get(message.topic, (b"", b"", b""))
+        counted, kept, ahead, came = self._known.get(message.topic, _NOTHING)
+        if message.dup and digest in _digests(came):
+            return Verdict.DUPLICATE
+        came = (came + digest)[-CAME_MOST * DIGEST :]
         if digest in (counted, kept):
-            self._note(message.topic, counted, digest, ahead)
+            self._note(message.topic, counted, digest, ahead, came)
             return Verdict.DUPLICATE
         if queued:
             ahead = (ahead + digest)[-AHEAD_MOST * DIGEST :]
             self._here.add((message.topic, digest))
-        self._note(message.topic, digest, digest, ahead)
+        self._note(message.topic, digest, digest, ahead, came)
         return Verdict.NEW
 
     def judge(self, message: Message, verdict: Verdict) -> Verdict:
@@ -61,28 +72,33 @@ class Retained:
         Over the same connection, and while more waits there, it is that one; later it may be.
         """
         digest = digest_of(message)
-        counted, kept, ahead = self._known.get(message.topic, (b"", b"", b""))
-        places = [at for at in range(0, len(ahead), DIGEST) if ahead[at : at + DIGEST] == digest]
-        if not places:
-            self._note(message.topic, digest, kept, ahead)
+        counted, kept, ahead, came = self._known.get(message.topic, _NOTHING)
+        waiting = _digests(ahead)
+        if digest not in waiting:
+            self._note(message.topic, digest, kept, ahead, came)
             return verdict
         is_here = (message.topic, digest) in self._here
         self._here.discard((message.topic, digest))
-        ahead = ahead[: places[0]] + ahead[places[0] + DIGEST :]
-        self._note(message.topic, counted if is_here else digest, kept, ahead)
+        waiting.remove(digest)
+        self._note(message.topic, counted if is_here else digest, kept, b"".join(waiting), came)
         return Verdict.DUPLICATE if is_here else Verdict.UNDECIDABLE
 
-    def _note(self, topic: str, counted: bytes, kept: bytes, ahead: bytes) -> None:
-        if self._known.get(topic) != (counted, kept, ahead):
-            self._known[topic] = counted, kept, ahead
+    def _note(self, topic: str, counted: bytes, kept: bytes, ahead: bytes, came: bytes) -> None:
+        known = counted, kept, ahead, came
+        if self._known.get(topic) != known:
+            self._known[topic] = known
             self._changed.add(topic)
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the topics that changed, inside the caller's transaction."""
-        rows = [(topic, counted, kept + ahead) for topic, (counted, kept, ahead) in self._known.items()]
-        rows = [row for row in rows if row[0] in self._changed]
+        changed = [(topic, *self._known[topic]) for topic in self._changed]
+        rows = [(topic, counted + came, kept + ahead) for topic, counted, kept, ahead, came in changed]
         connection.executemany("INSERT OR REPLACE INTO retained VALUES (?, ?, ?)", rows)
 
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""
         self._changed.clear()
+
+
+def _digests(joined: bytes) -> list[bytes]:
+    return [joined[at : at + DIGEST] for at in range(0, len(joined), DIGEST)]

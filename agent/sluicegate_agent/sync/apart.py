@@ -33,7 +33,8 @@ _LOCK_HANDLE = 3
 class Apart:
     """Chunks as files below `path`, written by another process, which is given up after `timeout` silent seconds.
 
-    `folder`: the state directory. `known`: the id in the marker of a target that was used before.
+    `folder`: the state directory. `known`: the id in the marker of a target that was used before,
+    with files.UNUSED behind it where it was named only.
     """
 
     def __init__(self, path: Path, folder: Path, known: str = "", timeout: float = 30.0) -> None:
@@ -118,7 +119,9 @@ class Apart:
         if not writer.is_busy:
             self._hangs_since = ""
             outcome = writer.outcome()
-            self.known = outcome.mark or self.known
+            if outcome.mark:
+                is_used = bool(outcome.accepted or self.known.rstrip(files.UNUSED) == self.known != "")
+                self.known = outcome.mark + ("" if is_used else files.UNUSED)
             return outcome
         if writer.silent < self.timeout:
             return Outcome(pending=True)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MARKER = ".sluicegate-target"
 PARTIAL = ".partial"
+#: Behind an id that is known: nothing was sent there yet, so a folder with another marker is as good.
+UNUSED = "?"
 #: A frame: kind, length of the name, length of the data. An answer: kind, length of the text.
 FRAME, ANSWER = 7, 5
 BEGIN, STORE = b"B", b"S"
@@ -61,9 +63,10 @@ class Folder:
     def identity(self, known: str) -> str:
         """The id in the folder's marker, which has to be `known`; without one known, it is adopted or written.
 
-        Raises Away, OSError.
+        Another marker is adopted also where UNUSED stands behind the known one. Raises Away, OSError.
         """
-        found = self._marker()
+        found, is_used = self._marker(), not known.endswith(UNUSED)
+        known = known.rstrip(UNUSED)
         if not known:
             if not found and (place := unmounted(self.path)):
                 raise Away(
@@ -76,7 +79,7 @@ class Folder:
                 f"{self.path}: has no {MARKER}, so it is not the folder that was used before (is its medium mounted?); "
                 f"mount it, or write {known} into {self.path}/{MARKER} to send to this folder from now on"
             )
-        if found != known:
+        if found != known and is_used:
             raise Away(
                 f"{self.path}: is the target {found} by its {MARKER}, not {known} which was used before; mount that "
                 "one; to send to this one from now on stop the agent and run `sluicegate status FILE --accept-target`"

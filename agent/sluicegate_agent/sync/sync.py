@@ -17,6 +17,7 @@ from sluicegate_agent.state import State
 from sluicegate_agent.sync.apart import Apart
 from sluicegate_agent.sync.aside import Aside
 from sluicegate_agent.sync.contract import Document, Outcome, Target
+from sluicegate_agent.sync.files import UNUSED
 from sluicegate_agent.sync.link import Link
 from sluicegate_agent.sync.sealing import DOCUMENTS_MOST, Sealer
 
@@ -34,7 +35,7 @@ class Sync:
         """Without `target`, the one of the configuration."""
         self.state = state
         self.every_seconds = config.sync.every.seconds
-        self.target = target if target is not None else target_of(config, state.known_target())
+        self.target = target if target is not None else target_of(config, _known(state))
         self.link = Link(config.sync.target if target is None else type(target).__name__)
         self.sealer = Sealer(state, self.target.pace if isinstance(self.target, Aside) else None)
         self._pending: dict[str, int] | None = None
@@ -173,6 +174,12 @@ class Sync:
             self.link.changed = False
         except sqlite3.Error:
             self.state.counters.add("sync.store_refused")
+
+
+def _known(state: State) -> str:
+    """The mark of the directory that was used before; whether anything was sent to it is said with it."""
+    mark = state.known_target()
+    return mark + UNUSED if mark and not state.counters["sync.chunks"] else mark
 
 
 def target_of(config: Config, known: str = "") -> Target | None:

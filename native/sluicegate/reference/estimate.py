@@ -147,7 +147,7 @@ def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -
     return total[slots[0] + (kind.startswith("arg") or kind in ("min_count", "max_count"))]
 
 
-def _over_time(area: float, lost: float, first: int, last: int, value: float, steps_back: int) -> float | None:
+def _over_time(area: Slot, lost: Slot, first: Slot, last: Slot, value: Slot, steps_back: Slot) -> float | None:
     if steps_back:
         return None
     return value if last == first else (area + lost) / float(last - first)

@@ -13,9 +13,9 @@ from sluicegate_agent.identity import Bare, Verdict
 from sluicegate_agent.messages import Message
 
 
-def said(value: str, packet_id: int, *, retain: bool = False) -> Message:
+def said(value: str, packet_id: int, *, retain: bool = False, dup: bool = False) -> Message:
     """What the door says."""
-    return Message("door", value.encode(), packet_id, 1, retain=retain)
+    return Message("door", value.encode(), packet_id, 1, retain=retain, dup=dup)
 
 
 def told(bare: Bare, message: Message) -> Verdict:
@@ -65,3 +65,45 @@ def test_one_that_was_said_before_others() -> None:
     assert told(bare, said("22", 2)) is Verdict.NEW
     bare.connected(session_present=False)
     assert told(bare, said("21", 1, retain=True)) is Verdict.UNDECIDABLE
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_one_that_comes_again_behind_a_newer_one(restarted: bool) -> None:
+    """Two connections, a retained message each, none acknowledged: the session brings both again, with DUP."""
+    store = empty()
+    bare = Bare(store, {"door"}, 100)
+    bare.connected(session_present=False)
+    assert told(bare, said("21", 1, retain=True)) is Verdict.NEW
+    for number in (22, 23):
+        assert told(bare, said(str(number), number)) is Verdict.NEW
+    for again in (False, True):
+        bare = reopened(store, bare) if restarted else bare
+        bare.connected(session_present=True)
+        assert told(bare, said("21", 1, retain=True, dup=True)) is Verdict.DUPLICATE
+        assert told(bare, said("23", 24, retain=True, dup=again)) is Verdict.DUPLICATE
+
+
+def test_one_that_was_said_in_a_lost_session_before_a_restart() -> None:
+    """What that session said is forgotten with the process: the first retained message of a topic is in doubt."""
+    store = empty()
+    bare = Bare(store, {"door"}, 100)
+    bare.connected(session_present=True)
+    assert told(bare, said("21", 1)) is Verdict.NEW
+    assert told(bare, said("22", 2)) is Verdict.NEW
+    bare.connected(session_present=False)
+    bare = reopened(store, bare)
+    bare.connected(session_present=True)
+    assert told(bare, said("21", 1, retain=True)) is Verdict.UNDECIDABLE
+    assert told(bare, said("30", 2, retain=True)) is Verdict.NEW
+
+
+def test_two_sessions_that_are_lost() -> None:
+    """What the first of them said is known as well."""
+    bare = Bare(empty(), {"door"}, 100)
+    bare.connected(session_present=True)
+    assert told(bare, said("21", 1)) is Verdict.NEW
+    assert told(bare, said("22", 2)) is Verdict.NEW
+    for number in (23, 24):
+        bare.connected(session_present=False)
+        assert told(bare, said(str(number), 1)) is Verdict.NEW
+    assert told(bare, said("21", 2, retain=True)) is Verdict.UNDECIDABLE

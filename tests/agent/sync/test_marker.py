@@ -79,6 +79,32 @@ def test_the_first_start_names_the_folder_before_any_document(kind: str, share: 
     assert everything(share) == set()
 
 
+def test_a_folder_that_was_named_and_got_nothing_gives_way(share: Path, tmp_path: Path) -> None:
+    """An agent that was killed after it named its share found the bare folder next, and named that one too.
+
+    Nothing was sent to it: the share that comes back is taken. Once something was sent, another marker is refused.
+    """
+    config = configured(tmp_path / "board", sync={"target": "directory", "path": str(share)})
+    with State(config) as state:
+        sync = Sync(config, state)
+        for turn in range(2000):
+            sync.step(float(turn))
+            if state.known_target():
+                break
+            _wait_for(sync)
+        sync.close()
+    swapped(share, "bare")
+    (share / MARKER).write_text(OTHER)
+    assert _drained(config, 1) == 0
+    assert len(everything(share)) > 1
+    with State(config) as state:
+        assert state.known_target() == OTHER
+    swapped(share, "used")
+    (share / MARKER).write_text(OTHER[::-1])
+    assert _drained(config, 2, turns=20) > 0
+    assert everything(share) == {MARKER}
+
+
 def test_a_first_start_with_the_share_unmounted_takes_nothing(
     share: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

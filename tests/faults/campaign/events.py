@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import signal
+import sqlite3
 import time
 from math import inf
 from pathlib import Path
@@ -205,7 +206,7 @@ class Events(Life):
             self.crashes += 1
 
     async def _do_share_away(self, event: dict[str, Any]) -> None:
-        if not await self._is_marked(2.0):
+        if not await self._is_known(2.0):
             return  # an agent that has never seen the share cannot know that another folder is in its place
         away = self.share.with_name("medium")
         self.share.rename(away)
@@ -217,11 +218,20 @@ class Events(Life):
         self.share.rename(self.share.with_name("bare"))
         away.rename(self.share)
 
-    async def _is_marked(self, seconds: float) -> bool:
+    async def _is_known(self, seconds: float) -> bool:
+        """Whether the agent has written down which folder is its share: one that was killed before that has not."""
         end = time.monotonic() + seconds
-        while not (marked := any(self.share.glob(".*"))) and time.monotonic() < end:
+        while not (known := self._target_kept()) and time.monotonic() < end:
             await asyncio.sleep(0.02)
-        return marked
+        return known
+
+    def _target_kept(self) -> bool:
+        try:
+            store = f"file:{self.disk.path}/state/state.db?mode=ro"
+            with contextlib.closing(sqlite3.connect(store, uri=True)) as state:
+                return state.execute("SELECT count(*) FROM meta WHERE key = 'targets'").fetchone() == (1,)
+        except sqlite3.Error:
+            return False
 
     async def _do_gateway_slow(self, event: dict[str, Any]) -> None:
         assert self.gateway is not None
