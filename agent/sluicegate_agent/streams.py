@@ -85,21 +85,22 @@ class Stream:
         self.told += gap
         self._keep(value, time)
         self.changed = True
-        bucket = self.builder.bucket
-        if bucket is not None and bucket.n >= self.readings:
+        if self.builder.n >= self.readings:
             self.close()
 
     def _close_before(self, time: int) -> None:
-        bucket = self.builder.bucket if self.builder else None
-        if bucket is not None and (time < bucket.t_last or time - bucket.t_first >= self.span_us):
+        if self.builder is None or not self.builder.n:
+            return
+        first, last = self.builder.times
+        if time < last or time - first >= self.span_us:
             self.close()
 
     def _keep(self, value: float, time: int) -> None:
         """Beyond SINGLES_MOST the bucket alone stays; the empty arrays say so until it closes."""
-        bucket = self.builder.bucket if self.builder else None
-        if bucket is None or bucket.n != len(self.times) + 1:
+        readings = self.builder.n if self.builder else 0
+        if readings != len(self.times) + 1:
             return
-        if bucket.n > SINGLES_MOST:
+        if readings > SINGLES_MOST:
             self.times, self.values = array("q"), array("d")
             return
         self.times.append(time)
@@ -107,7 +108,7 @@ class Stream:
 
     def close(self) -> None:
         """Close the open bucket, if there is one: it waits for the commit."""
-        if self.builder is None or self.builder.bucket is None:
+        if self.builder is None or not self.builder.n:
             return
         bucket = self.builder.close()
         readings = pack_readings(self.times, self.values) if len(self.times) == bucket.n else None

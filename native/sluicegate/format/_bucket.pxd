@@ -35,24 +35,11 @@ cdef struct Record:
     int64_t doubt
 
 
-cdef void single(
-    Record* r, double value, int64_t time, double center, double log_center,
-    int64_t first, int64_t gap, int64_t flags, int64_t doubt,
-) noexcept nogil
-cdef void fold(Record* a, const Record* b) noexcept nogil  # a ← a then b; b.first is a.first + a.n
-
-
-@cython.final
-cdef class Bucket:
-    cdef Record r
-
-
 @cython.final
 cdef class Builder:
     cdef readonly double center
+    cdef readonly int64_t next  # the ordinal of the reading that comes next
     cdef double log_center
-    cdef int64_t following
     cdef int64_t latest
     cdef bint seen
     cdef Record r  # the open bucket; r.n is 0 where there is none
-    cdef int resume(self, Bucket bucket) except -1
