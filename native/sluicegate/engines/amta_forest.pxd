@@ -6,7 +6,7 @@ from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.amta_levels cimport end_of, let_go, make_room, measure, see_to_layout, spot
 from sluicegate.memory.chunks cimport give_back, prepare
 from sluicegate.partials.kernels cimport Any, Op, combine_by, copy_by, put_by, width_of
-from sluicegate.partials.program cimport Slot, append_closed
+from sluicegate.partials.program cimport Slot
 
 cdef enum:
     PREPARES = 64  # readings: after so many some pages of the next chunk are had
@@ -93,8 +93,6 @@ cdef inline void close_newest(Amta self, Op op) noexcept nogil:
         copy_by(op, self.p, self.base_of_right, self.right)
     elif not self.has_base:
         copy_by(op, self.p, self.base_of_right, spot(self, 0, self.tail - 2, w))
-    elif Op is Any:
-        append_closed(self.p, self.base_of_right, spot(self, 0, self.tail - 2, w))
     else:
         combine_by(op, self.p, self.base_of_right, self.base_of_right, spot(self, 0, self.tail - 2, w))
     self.has_base = True

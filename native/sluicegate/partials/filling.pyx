@@ -1,21 +1,10 @@
 """Turns a layout into what the compiled window runs on: the program of its partials, its answers, its slots."""
 
 from sluicegate.answers.results cimport Output
-from sluicegate.partials.program cimport (
-    COUNT, FIRST, HIGH, HIGH_ENDS, LAST, LOW, MAX_BUCKET, MOMENTS, NO_BUCKET, O_FIRST, ORDERED, PREFIX, SAMPLE,
-    SUM_BUCKET, T_FIRST, T_LAST, WIDE, Program, Step,
-)
+from sluicegate.partials.program cimport FIRST, HIGH, LAST, LOW, MOMENTS, ORDERED, PREFIX, WIDE, Program
 
 from sluicegate.monoids import KINDS as _KINDS
 from sluicegate.monoids.layout import Op
-
-# what program.combine_bucket has: each an operation and its slot
-cdef int[20] SUM_LAYOUT = [
-    PREFIX, 5, LOW, 8, HIGH, 13, FIRST, 18, LAST, 19, ORDERED, 4, COUNT, 0, T_FIRST, 1, T_LAST, 2, O_FIRST, 3,
-]
-cdef int[20] MAX_LAYOUT = [
-    LOW, 5, HIGH, 10, FIRST, 15, LAST, 16, ORDERED, 4, COUNT, 0, T_FIRST, 1, T_LAST, 2, O_FIRST, 3, HIGH_ENDS, 17,
-]
 
 
 cdef int fill_program(Program* p, layout) except -1:
@@ -23,7 +12,6 @@ cdef int fill_program(Program* p, layout) except -1:
     for k, component in enumerate(layout.components):
         p.step[k].op, p.step[k].dimension, p.step[k].slot = component.op, component.dimension, component.slot
     p.alone = p.step[0].op if p.width == 1 else -1
-    p.bucket = bucket_of(p)
     p.folds = 0
     for k in range(p.steps):
         op = p.step[k].op
@@ -34,35 +22,6 @@ cdef int fill_program(Program* p, layout) except -1:
             p.folds = -1
             return 0
     return 0
-
-
-cdef int bucket_of(const Program* p) noexcept:
-    """The layout that `combine_bucket` knows, NO_BUCKET for another."""
-    if p.dimensions == 1 and begins_with(p, SUM_LAYOUT, 10) and follow(p, 10, SAMPLE):
-        return SUM_BUCKET
-    if p.dimensions == 1 and p.steps == 10 and begins_with(p, MAX_LAYOUT, 10):
-        return MAX_BUCKET
-    return NO_BUCKET
-
-
-cdef bint begins_with(const Program* p, const int* layout, int n) noexcept:
-    """Whether the first components are these, each an operation and its slot."""
-    cdef int k
-    if p.steps < n:
-        return False
-    for k in range(n):
-        if p.step[k].op != layout[2 * k] or p.step[k].slot != layout[2 * k + 1]:
-            return False
-    return True
-
-
-cdef bint follow(const Program* p, int first, int op) noexcept:
-    """Whether all from a component on are of this operation, three slots each."""
-    cdef int k
-    for k in range(first, p.steps):
-        if p.step[k].op != op or p.step[k].slot != 20 + 3 * (k - first):
-            return False
-    return p.width == 20 + 3 * (p.steps - first)
 
 
 cdef int fill_outputs(Output* outputs, const Program* p, layout) except -1:

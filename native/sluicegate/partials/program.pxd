@@ -21,7 +21,6 @@ ctypedef struct Program:
     int steps
     int dimensions
     int alone  # the operation of a partial of one slot, −1 where there are more
-    int bucket  # NO_BUCKET, or the layout that combine_bucket knows
     Step* step
     int folds  # steps of `fold`; −1 where a component asks for the long way
     Step* fold
@@ -61,20 +60,11 @@ cdef enum:  # the slots of a partial that has a header
     H_ORDERED = 4
     HEADED = 4  # components of a header after ORDERED
 
-cdef enum:  # layouts of a bucket of one dimension: a header, then
-    NO_BUCKET = 0
-    SUM_BUCKET = 1  # PREFIX, LOW, HIGH, FIRST, LAST, and samples
-    MAX_BUCKET = 2  # LOW, HIGH, FIRST, LAST, HIGH_ENDS
-
 
 cdef inline void copy(const Program* p, Slot* out, const Slot* a) noexcept nogil:
-    """A partial as it is; most are one slot, for which a call to memcpy costs more than the rest of an insertion; or a bucket's."""
+    """A partial as it is; most are one slot, for which a call to memcpy costs more than the rest of an insertion."""
     if p.width == 1:
         out[0] = a[0]
-    elif p.width == 20:
-        memcpy(out, a, 20 * sizeof(Slot))
-    elif p.width == 26:
-        memcpy(out, a, 26 * sizeof(Slot))
     else:
         memcpy(out, a, p.width * sizeof(Slot))
 
@@ -355,97 +345,6 @@ cdef inline void combine_steps(const Program* p, Slot* out, const Slot* a, const
         k += 1
 
 
-cdef extern from *:
-    """
-    /* All bits where a condition holds, else none. The empty line keeps a compiler from making a jump of what is chosen by it:
-       whether a bucket beats its neighbour is as good as chance, and a jump guessed wrong costs more than all else here. */
-    static inline int64_t sg_mask(int condition) { int64_t mask = -(int64_t) condition; __asm__("" : "+r"(mask)); return mask; }
-    """
-    int64_t mask "sg_mask"(bint condition) noexcept nogil
-
-
-cdef inline int64_t chosen(int64_t which, int64_t a, int64_t b) noexcept nogil:
-    """b where the mask is set, else a."""
-    return a ^ ((a ^ b) & which)
-
-
-cdef inline const Slot* either(const Slot* a, const Slot* b, int64_t which) noexcept nogil:
-    return <const Slot*> <size_t> chosen(which, <int64_t> <size_t> a, <int64_t> <size_t> b)
-
-
-ctypedef struct Sample:
-    Slot slot[3]
-
-ctypedef struct Extreme:  # value, first and last time, first and last ordinal
-    Slot slot[5]
-
-
-cdef inline void join_extreme(Slot* o, const Slot* a, const Slot* b, int64_t wins) noexcept nogil:
-    """As combine_extreme; `wins`: a mask, whether b does. It chooses what is copied, as a whole."""
-    cdef Extreme won
-    if a[0].f == b[0].f:
-        combine_extreme(o, a, b, False)
-        return
-    memcpy(&won, either(a, b, wins), sizeof(Extreme))
-    memcpy(o, &won, sizeof(Extreme))
-
-
-cdef inline void join_sample(Slot* o, const Slot* a, const Slot* b) noexcept nogil:
-    """As combine_sample: one of two is mostly empty, but which is as good as chance."""
-    cdef Sample some
-    if (a[0].f != 0.0) & (b[0].f != 0.0):
-        combine_sample(o, a, b)
-        return
-    memcpy(&some, either(a, b, mask(b[0].f != 0.0)), sizeof(Sample))
-    memcpy(o, &some, sizeof(Sample))
-
-
-cdef inline void combine_bucket(const Program* p, Slot* o, const Slot* a, const Slot* b) noexcept nogil:
-    """combine_steps of a layout that is known: the same bits."""
-    cdef int s
-    combine_header(o, a, b)
-    if p.bucket == SUM_BUCKET:
-        combine_prefix(o + 5, a + 5, b + 5)
-        join_extreme(o + 8, a + 8, b + 8, mask(b[8].f < a[8].f))
-        join_extreme(o + 13, a + 13, b + 13, mask(b[13].f > a[13].f))
-        o[18], o[19] = a[18], b[19]
-        s = 20
-        while s < p.width:
-            join_sample(o + s, a + s, b + s)
-            s += 3
-    else:
-        join_extreme(o + 5, a + 5, b + 5, mask(b[5].f < a[5].f))
-        join_extreme(o + 10, a + 10, b + 10, mask(b[10].f > a[10].f))
-        o[15], o[16] = a[15], b[16]
-        combine_ends(o + 17, a + 17, b + 17, 1.0)
-
-
-cdef inline void extend_extreme(Slot* o, const Slot* b, bint wins) noexcept nogil:
-    """As join_extreme into a, which is of so many readings that it is seldom beaten: that is guessed."""
-    if wins:
-        o[0], o[1], o[2], o[3], o[4] = b[0], b[1], b[2], b[3], b[4]
-    elif o[0].f == b[0].f:
-        o[1].i = b[1].i if b[1].i < o[1].i else o[1].i
-        o[2].i = b[2].i if b[2].i > o[2].i else o[2].i
-        o[4] = b[4]
-
-
-cdef inline void append_closed(const Program* p, Slot* o, const Slot* b) noexcept nogil:
-    """combine(p, o, o, b) where o is of many readings."""
-    cdef int s = 20
-    if p.bucket != SUM_BUCKET:
-        combine(p, o, o, b)
-        return
-    combine_header(o, o, b)
-    combine_prefix(o + 5, o + 5, b + 5)
-    extend_extreme(o + 8, b + 8, b[8].f < o[8].f)
-    extend_extreme(o + 13, b + 13, b[13].f > o[13].f)
-    o[19] = b[19]
-    while s < p.width:
-        combine_sample(o + s, o + s, b + s)
-        s += 3
-
-
 cdef inline void combine(const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
     """The monoid's operation; a partial of one sum or one extreme takes the short way."""
     if p.alone == SUM:
@@ -454,8 +353,6 @@ cdef inline void combine(const Program* p, Slot* out, const Slot* a, const Slot*
         out.f = greatest(a.f, b.f)
     elif p.alone == MIN:
         out.f = least(a.f, b.f)
-    elif p.bucket:
-        combine_bucket(p, out, a, b)
     else:
         combine_steps(p, out, a, b)
 
