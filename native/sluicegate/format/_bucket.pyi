@@ -2,8 +2,6 @@ from typing import final
 
 from sluicegate.format.record import Bucket
 
-__pyx_capi__: dict[str, object]
-
 def merge(a: Bucket, b: Bucket) -> Bucket: ...
 
 @final
