@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sluicegate.histograms import Hop as Hop
     from sluicegate.histograms import MaxLike as MaxLike
     from sluicegate.histograms import SumLike as SumLike
+    from sluicegate.keyed.windows import KeyedWindows as KeyedWindows
     from sluicegate.monoids import Monoid as Monoid
     from sluicegate.monoids import argmax as argmax
     from sluicegate.monoids import argmin as argmin
@@ -105,6 +106,7 @@ _HOMES = {
     **dict.fromkeys(("Bins", "BloomFilter", "DistinctCount", "LongestRun", "Top"), "monoids.results"),
     **dict.fromkeys(("Changes", "Footprint", "Window"), "window.configure"),
     "Windows": "window.shared",
+    "KeyedWindows": "keyed.windows",
     **dict.fromkeys(("WindowHandler", "WindowSummarizer"), "windowing.events"),
     "WindowOperator": "windowing.operator",
     "PartitionEviction": "windowing.partitions",

@@ -1,0 +1,45 @@
+"""What the compiled windows by key and their twin are told, and what they hand over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+Cut = tuple[int, int, int, float, float, float, int, int]
+"""A bucket (first, last, readings, sum, least, greatest), the time of the cut, how many are inside (−1: unknown)."""
+
+
+class Definition(NamedTuple):
+    """Of all partitions. Limits of 0 are none."""
+
+    by_time: bool
+    length: int  # µs, or readings
+    ops: tuple[str, ...]  # which of "sum", "min", "max" the aggregates need
+    width: int  # of a bucket in µs or readings; 0: single readings
+    partitions: int  # at most
+    readings: int  # in all partitions at most
+    age: int  # µs
+    select: str | Callable[..., Any]
+    memory: int  # bytes at most
+    shared: bool  # one clock for all keys
+
+
+class Totals(NamedTuple):
+    """Of a partition: what is inside for certain, and the bucket that the window's edge cuts."""
+
+    inside: int
+    sum: float
+    least: float
+    greatest: float
+    cut: Cut | None
+
+
+class Left(NamedTuple):
+    """A partition that leaves: why ("count", "readings", "age" or "memory"), and what it held, the oldest first.
+
+    `rows`: readings (time, value), or buckets (first time, last time, readings, sum, least, greatest).
+    """
+
+    key: int | str
+    reason: str
+    rows: list[tuple[Any, ...]]

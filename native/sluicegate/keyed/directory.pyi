@@ -1,0 +1,5 @@
+from typing_extensions import disjoint_base
+
+@disjoint_base
+class Directory:
+    live: int
