@@ -1,7 +1,7 @@
-"""Batches into an exact window by count or time, in blocks: where the window begins after each reading, its leaves, its answers."""
+"""Batches into an exact window by count or time, in blocks: where it begins after each reading, leaves and answers."""
 
 from libc.math cimport NAN
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
 from sluicegate.core.event_time cimport EventTime
 from sluicegate.answers.results cimport K_DISTINCT, K_SUM
@@ -16,7 +16,8 @@ cdef inline double of_nothing(int kind) noexcept nogil:
 
 cdef class Batching(EventTime):
     cdef bint as_is  # the only answer is the engine's total as it stands
-    cdef Slot* scratch  # of a block, while a batch lasts: its heads, its leaves and its totals where they are not the caller's, and what finds its heads
+    # Of a block, while a batch lasts: its heads, its leaves, and its totals where they are not the caller's.
+    cdef Slot* scratch
     cdef int64_t most_block  # readings
     cdef int64_t step  # of a batch: its times are so far apart each; −1: not known
     cdef int64_t newest_of_block  # the greatest time up to its end

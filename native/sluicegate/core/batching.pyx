@@ -2,7 +2,6 @@
 
 from libc.math cimport fabs, log
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from sluicegate.core.event_time cimport EventTime
@@ -11,9 +10,9 @@ from sluicegate.answers.results cimport (
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.memory.chunks cimport ROOM_OF_BLOCK, ROOM_OF_ROLLING, ask_for, lend, put_back
-from sluicegate.partials.kernels cimport kernel_of
+from sluicegate.partials.kernels cimport MERGE, kernel_of
 from sluicegate.partials.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
-from sluicegate.memory.times cimport Times, ask_for_times, clear_times, copy_out, give_back_times, keep, keep_even, time_at
+from sluicegate.memory.times cimport Times, ask_for_times, clear_times, copy_out, give_back_times, keep, keep_even
 from sluicegate.rolling.starts cimport PADDING, most_at_once, starts_by_count, starts_by_time
 from sluicegate.rolling.totals cimport roll
 
@@ -28,7 +27,7 @@ cdef extern from "times.h" nogil:
 cdef enum:
     SLOTS_OF_BLOCK = 8192  # of a block's leaves
     BLOCK_OF_FEW = 512  # readings at once into a small window: more would take memory and no time less
-    BLOCK_OF_SOME = 2048  # into one of four times as many, up to 16 times: such a part more is held for as long as a block lasts
+    BLOCK_OF_SOME = 2048  # into one of four to 16 times as many: such a part more is held for as long as a block lasts
 
 cdef double FAR_CENTER = 4294967296.0  # sluicegate.reference.core.FAR_CENTER
 
@@ -43,7 +42,9 @@ cdef class Batching(EventTime):
         self.centered = True
 
     cdef bint ingests_blocks(self) noexcept nogil:
-        return not self.bucketed and self.up_to.sign == 0 and self.sorted is None and (self.policy == BY_COUNT or self.timed)
+        if self.bucketed or self.up_to.sign or self.sorted is not None:
+            return False
+        return self.policy == BY_COUNT or self.timed
 
     cdef int run_blocks(
         self, const double* values, const int64_t* times, int64_t count, double** out
@@ -75,7 +76,7 @@ cdef class Batching(EventTime):
     cdef void ask_for_next(
         self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row, int64_t head
     ) noexcept nogil:
-        """Have the pages looked up that the block after the one at hand reads and writes, while that one runs; `head`: −1 where the engine fetches times."""
+        """Have the pages looked up that the next block reads and writes, while this one runs."""
         cdef int k
         ask_for(values, n * self.p.dimensions * sizeof(double))
         for k in range(self.answers if out != NULL else 0):
@@ -86,7 +87,7 @@ cdef class Batching(EventTime):
             ask_for_times(&self.times, head, n)
 
     cdef int room_for_blocks(self, int64_t n) except -1 nogil:
-        """Heads, leaves and totals of n readings: as many as stay in the processor's first caches, for as long as a batch lasts."""
+        """Heads, leaves and totals of n readings, few enough for the processor's first caches, while a batch lasts."""
         cdef int64_t w = self.p.width
         cdef Slot* room
         if n <= self.most_block:
@@ -183,7 +184,7 @@ cdef class Batching(EventTime):
         """Keep the times of the next n leaves."""
         cdef int64_t index = self.engine.tail
         give_back_times(&self.times, n >> 1)
-        if (keep(&self.times, index, times, n) if self.step < 0 else keep_even(&self.times, index, times[0], self.step, n)) < 0:
+        if not keep_steps(&self.times, index, times, n, self.step):
             with gil:
                 raise MemoryError(f"window: no memory for the times of readings {index} to {index + n - 1}")
         return 0

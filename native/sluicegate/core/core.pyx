@@ -46,7 +46,7 @@ cdef class Core(Ingesting):
     ):
         self._layout = layout
         self.stored, self.timed = layout.width, policy == BY_TIME and not layout.header
-        self.timed = self.timed and not engine.startswith("kvs_")  # those keep no more than O(log n) outside their store
+        self.timed = self.timed and not engine.startswith("kvs_")  # they keep at most O(log n) outside their store
         self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
         if self.timed:
             layout = layout.untimed
@@ -324,12 +324,13 @@ cdef class Core(Ingesting):
         newest = self.pack(engine.leaf(engine.tail - 1)) if self.bucketed and engine.head < engine.tail else b""
         return Saved(
             self.accepted, self.newest, self.edge, self.created, engine.head, engine.tail,
-            self.buckets.mark, self.buckets.level, self.buckets.heads(), self.centers or (), self.pack(engine.result(0)), self.pack(engine.result(1)), newest,
-            self.buckets.state(), self.buckets.limit, self.up_to.held, self.late_state(),
+            self.buckets.mark, self.buckets.level, self.buckets.heads(), self.centers or (),
+            self.pack(engine.result(0)), self.pack(engine.result(1)), newest, self.buckets.state(),
+            self.buckets.limit, self.up_to.held, self.late_state(),
         )
 
     cdef bytes late_state(self):
-        """How many came too late, and the late buckets; of an exact window whether its leaves have moved for late ones."""
+        """How many came too late, and the late buckets; of an exact window whether leaves have moved for late ones."""
         cdef bytes held
         if self.late_buckets is not None:
             self.late_buckets.evict(self.time_cutoff())  # else it would depend on who asked last

@@ -1,4 +1,4 @@
-"""Event time: late readings join where they belong in time, those that belong nowhere are counted, and time goes on without any."""
+"""Event time: late readings join where they belong, those that belong nowhere are counted, time goes on without any."""
 
 from libc.stdint cimport int64_t
 

@@ -61,7 +61,7 @@ cdef class EventTime(State):
         return False
 
     cdef int insert_late(self, int64_t time) except -1 nogil:
-        """Put the lifted reading where it belongs in time; an engine that needs order gives its leaves to one that does not."""
+        """Put the lifted reading where it belongs: an engine that needs order gives way to one that does not."""
         cdef int64_t last = self.engine.tail - 1
         if self.sorted is None:
             if self.engine.head > last or time >= self.time_of(last):  # after `advance`
@@ -109,7 +109,7 @@ cdef class EventTime(State):
         return 0
 
     def first_changed(self):
-        """The first closed leaf that `changes` has not given out as it is now: a late one moves all that come after it."""
+        """The first closed leaf that `changes` has not given out as it is: a late one moves all that come after it."""
         cdef int64_t index = min(self.buckets.mark, self.engine.tail)
         if self.sorted is not None and self.late_since != INT64_MAX:
             index = self.engine.head

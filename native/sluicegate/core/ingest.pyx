@@ -126,7 +126,7 @@ cdef class Ingesting(Batching):
         return {self.names[0]: found} if self.answers == 1 else found
 
     def columns_after(self, values, times, bint results):
-        """`insert_many` of flat buffers, or plain lists, where every aggregate has a column: these by name, none where not asked for.
+        """`insert_many` of flat buffers or plain lists, where every aggregate has a column, which it gives by name.
 
         None, and nothing has changed: the batch is empty, of another type or shape, or some of it may not enter.
         """
@@ -173,7 +173,9 @@ cdef class Ingesting(Batching):
             self.busy, self.step = False, -1
         return 0
 
-    def insert_many(self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out, int64_t step=-1):
+    def insert_many(
+        self, const double[::1] values not None, const int64_t[::1] times, int64_t count, list out, int64_t step=-1
+    ):
         """Take a batch of readings in a flat buffer; each result column gets one value a reading.
 
         Three times as many columns as aggregates: the values, then the low and then the high ends of their intervals.
@@ -224,7 +226,9 @@ cdef class Ingesting(Batching):
             i += 1
         while i < count:
             if self.ingests_runs(out):
-                i += self.ingest_run(values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds)
+                i += self.ingest_run(
+                    values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds
+                )
             if i < count:
                 self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
                 if out != NULL and self.bucketed:
@@ -245,7 +249,7 @@ cdef class Ingesting(Batching):
         return answer_run(self, values, times, count, out, row, bounds)
 
     cdef int slide_one(self, const double* values, const int64_t* time, double* out) except -1 nogil:
-        """One reading, at its ordinal where `time` is NULL, and the answers after it: what compiled code calls for each."""
+        """One reading, at its ordinal where `time` is NULL, and the answers after it: for compiled code."""
         return self.slide_by_kind(self, values, time, out)
 
     cdef Slide slide_of_kind(self) noexcept:

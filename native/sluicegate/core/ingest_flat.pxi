@@ -1,4 +1,4 @@
-"""A batch as it lies in a caller's buffers or lists, found and checked in a fraction of a microsecond. Part of ingest.pyx."""
+"""A batch in a caller's buffers or lists, found and checked in a fraction of a microsecond. Part of ingest.pyx."""
 
 cdef bint lies_flat(Flat* flat, object values, object times, int dimensions) except -1:
     """Whether it can be read where it lies, or where plain lists have been copied to."""
@@ -32,14 +32,17 @@ cdef bint view_of(object given, Py_buffer* view) except -1:
 
 
 cdef inline bint is_float64(const Py_buffer* view) noexcept:
-    return view.itemsize == sizeof(double) and not (strcmp(view.format, "d") and strcmp(view.format, "@d") and strcmp(view.format, "=d"))
+    cdef const char* code = view.format
+    return view.itemsize == sizeof(double) and not (strcmp(code, "d") and strcmp(code, "@d") and strcmp(code, "=d"))
 
 
 cdef inline bint is_int64(const Py_buffer* view) noexcept:
     cdef const char* code = view.format
     if view.itemsize != sizeof(int64_t):
         return False
-    return not (strcmp(code, "q") and strcmp(code, "l") and strcmp(code, "@q") and strcmp(code, "@l") and strcmp(code, "=q"))
+    if code[0] == b"@":
+        code += 1
+    return not (strcmp(code, "q") and strcmp(code, "l") and strcmp(code, "=q"))
 
 
 cdef object doubles_of(list given):

@@ -116,9 +116,7 @@ cdef class Amta(Engine):
         return 0
 
     cdef bint rolls(self) noexcept nogil:
-        if self.p.width > 1 or self.base or self.pool.of[LARGE_KIND].used:
-            return False
-        return self.kernel == ADD or self.kernel == LEAST or self.kernel == GREATEST
+        return self.kernel != ANY and not self.base and not self.pool.of[LARGE_KIND].used
 
     cdef int64_t anew(self, const int64_t* heads, int64_t tail, int64_t n) noexcept nogil:
         """Before the last with which the leftmost tree becomes another: R0 and R1 are taken from the leaves then."""

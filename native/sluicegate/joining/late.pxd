@@ -1,4 +1,4 @@
-"""Late readings of a window of buckets: a few buckets of their own, in order of time, beside those that came in order."""
+"""Late readings of a window of buckets: a few buckets of their own, in order of time, beside the others."""
 
 from libc.stdint cimport int64_t
 

@@ -1,9 +1,10 @@
 """Late readings of a window of buckets, and what they add to its answers; see late.pxd. The twin is reference/late.py.
 
-The buckets that came in order stay as they are: contiguous, and in order inside. A late reading joins a late bucket whose
-times it lies between, or opens one; of too many the two neighbours of fewest readings become one. Late buckets do not
-overlap in time. All that lie wholly inside are combined into what the window has inside; the one that the edge cuts is
-united with the oldest bucket, if that is cut too, and of such a bucket no place of any reading is known, only its times.
+The buckets that came in order stay as they are: contiguous, and in order inside. A late reading joins a late bucket
+whose times it lies between, or opens one; of too many the two neighbours of fewest readings become one. Late buckets
+do not overlap in time. All that lie wholly inside are combined into what the window has inside; the one that the edge
+cuts is united with the oldest bucket, if that is cut too, and of such a bucket no place of any reading is known, only
+its times.
 """
 
 cimport cython
@@ -97,7 +98,7 @@ cdef class Late:
     # answers
 
     cdef void add_to(self, View* v) noexcept nogil:
-        """What is inside of the late ones enters the view of a window by time; its total, rest and leaf may be replaced."""
+        """The late ones inside enter the view of a window by time; its total, rest and leaf may be replaced."""
         cdef Slot* room = self.at(MOST_LATE + 1)
         cdef int w = self.p.width, first = 0
         cdef const Slot* inside
@@ -144,7 +145,7 @@ cdef class Late:
         return out
 
     cdef void unite(self, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
-        """Two that may overlap in time: the first reading is the earlier one's, the last the later one's; a's come before b's equals."""
+        """Two that may overlap: the first reading is the earlier one's, the last the later one's; equals: a's first."""
         cdef int k, s
         combine(self.p, out, a, b)
         for k in range(self.p.steps):
@@ -155,7 +156,7 @@ cdef class Late:
                 out[s] = (b if b[H_T_LAST].i >= a[H_T_LAST].i else a)[s]
 
     cdef void cut_beside(self, View* v, const Slot* cut, Slot* out) noexcept nogil:
-        """The edge cuts a late bucket, and perhaps the oldest of the others: both are one, of which no place is known."""
+        """The edge cuts a late bucket, and perhaps the oldest other one: both are one, of which no place is known."""
         cdef int64_t n = cut[H_COUNT].i, taken
         cdef double share = (<double> (cut[H_T_LAST].i - v.cutoff)) / (<double> (cut[H_T_LAST].i - cut[H_T_FIRST].i))
         cdef Cut where

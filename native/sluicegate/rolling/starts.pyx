@@ -1,7 +1,8 @@
 """Where a window begins after each reading; see starts.pxd.
 
-`begin` is the start before the first of these readings, which is reading `first` of the array; readings begin … first − 1 are
-in the window then. A start never goes back and is at most the reading itself, which a window always holds.
+`begin` is the start before the first of these readings, which is reading `first` of the array; readings
+begin … first − 1 are in the window then. A start never goes back and is at most the reading itself, which a window
+always holds.
 """
 
 from libc.stdint cimport int64_t
@@ -38,9 +39,10 @@ cdef void starts_by_time(
 
 
 cdef inline int64_t next_start(const int64_t* times, int64_t cutoff, int64_t start) noexcept nogil:
-    """The first reading from `start` on that is later than `cutoff`: four at a time, since a branch could not be foreseen."""
+    """The first reading from `start` on that is later than `cutoff`: four at a time, as a branch cannot be foreseen."""
     start += (
-        (times[start] <= cutoff) + (times[start + 1] <= cutoff) + (times[start + 2] <= cutoff) + (times[start + 3] <= cutoff)
+        (times[start] <= cutoff) + (times[start + 1] <= cutoff)
+        + (times[start + 2] <= cutoff) + (times[start + 3] <= cutoff)
     )
     while times[start] <= cutoff:
         start += 1

@@ -1,4 +1,4 @@
-"""A window's total after each reading of a flat array: sum, minimum, maximum."""
+"""A window's total after each reading of a flat array: sum, minimum, maximum, moments."""
 
 from libc.stdint cimport int64_t
 

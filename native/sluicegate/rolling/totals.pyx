@@ -1,14 +1,15 @@
 """A window's total after each reading; see totals.pxd.
 
-The array is cut into blocks where a window begins to lie behind the block before: a total is what is left of the block before (a
-suffix, folded once from its end) and what came since (a prefix). So a reading takes three combinations, whatever the window.
+The array is cut into blocks where a window begins to lie behind the block before: a total is what is left of the block
+before (a suffix, folded once from its end) and what came since (a prefix). So a reading takes three combinations,
+whatever the window.
 What is older comes first in every combination: extremes are those of single readings to the bit, sums within rounding.
 """
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
-from sluicegate.partials.kernels cimport ADD, GREATEST, LEAST, Add, Greatest, Least
+from sluicegate.partials.kernels cimport ADD, GREATEST, LEAST, MERGE, Add, Greatest, Least
 
 ctypedef fused Operator:
     Add
@@ -23,13 +24,18 @@ cdef Greatest greatest_op
 cdef bint roll(
     int operator, const double* x, const int64_t* starts, int64_t first, int64_t n, double* front, double* totals
 ) noexcept nogil:
-    """Totals of the windows starts[i] … first + i, i < n; `front` has room beside x, up to place first + n. False: no such operator."""
+    """Totals of the windows starts[i] … first + i, i < n. False: no such operator.
+
+    `front` has room for a total beside each x, up to place first + n. Totals of moments are three numbers.
+    """
     if operator == ADD:
         roll_by(add_op, x, starts, first, n, front, totals)
     elif operator == LEAST:
         roll_by(least_op, x, starts, first, n, front, totals)
     elif operator == GREATEST:
         roll_by(greatest_op, x, starts, first, n, front, totals)
+    elif operator == MERGE:
+        roll_moments(x, starts, first, n, front, totals)
     else:
         return False
     return True
@@ -76,3 +82,41 @@ cdef inline double combined(Operator op, double a, double b) noexcept nogil:
         return b if b < a else a
     else:
         return b if b > a else a
+
+
+# count, mean and squared deviations: Chan, Golub & LeVeque's merge, with counts that are known without the readings
+
+cdef void roll_moments(
+    const double* x, const int64_t* starts, int64_t first, int64_t n, double* front, double* totals
+) noexcept nogil:
+    cdef int64_t block = first, i
+    cdef double mean = 0.0, squares = 0.0, older, newer, delta, share
+    cdef const double* back
+    fold_moments(x, starts[0] if starts[0] < first else first, first, front)
+    for i in range(n):
+        if starts[i] > block:
+            block, mean, squares = first + i, 0.0, 0.0
+            fold_moments(x, starts[i], block, front)
+        older, newer, back = block - starts[i], first + i + 1 - block, front + 3 * starts[i]
+        add_reading(&mean, &squares, x[first + i], newer)
+        delta, share = mean - back[1], newer / (older + newer)
+        totals[3 * i], totals[3 * i + 1] = older + newer, back[1] + delta * share
+        totals[3 * i + 2] = back[2] + squares + delta * older * share * delta  # so that 0 readings add 0, never NaN
+
+
+cdef inline void fold_moments(const double* x, int64_t begin, int64_t end, double* front) noexcept nogil:
+    """front[3i + 1] and front[3i + 2] are mean and squared deviations of readings i … end − 1."""
+    cdef double mean = 0.0, squares = 0.0
+    cdef int64_t i = end
+    front[3 * end + 1] = front[3 * end + 2] = 0.0
+    while i > begin:
+        i -= 1
+        add_reading(&mean, &squares, x[i], end - i)
+        front[3 * i + 1], front[3 * i + 2] = mean, squares
+
+
+cdef inline void add_reading(double* mean, double* squares, double x, double count) noexcept nogil:
+    """Welford's step to so many readings."""
+    cdef double delta = x - mean[0], step = delta * (1.0 / count)
+    mean[0] += step
+    squares[0] += delta * (delta - step)

@@ -54,10 +54,25 @@ def inside_after_each(values: array[float], times: array[int], span: int) -> Ite
         yield array("d", (values[k] for k in range(i + 1) if times[k] > newest - span))
 
 
-def check(question: Any, column: array[float], inside_after: Iterable[array[float]]) -> None:
-    """Extremes to the bit, sums within the rounding of a sum in any order."""
+def variance(inside: array[float]) -> float:
+    """The population's, by its definition."""
+    mean = math.fsum(inside) / len(inside)
+    return math.fsum((x - mean) ** 2 for x in inside) / len(inside)
+
+
+def variance_bound(inside: array[float], center: float) -> float:
+    """Chan, Golub & LeVeque: relative error at most about n·ε·κ, κ² = Σ(x − center)² / Σ(x − mean)²."""
+    squares = math.fsum((x - center) ** 2 for x in inside) / len(inside)
+    rounding = 4 * (len(inside) + 4) * EPSILON
+    return rounding * math.sqrt(variance(inside) * squares) + rounding**2 * squares
+
+
+def check(question: Any, column: array[float], inside_after: Iterable[array[float]], values: array[float]) -> None:
+    """Extremes to the bit, sums within the rounding of a sum in any order, squares within that of Welford's updates."""
     for i, inside in enumerate(inside_after):
-        if question is sg.sum:
+        if question is sg.std:
+            assert abs(column[i] ** 2 - variance(inside)) <= variance_bound(inside, values[0]), i
+        elif question is sg.sum:
             bound = 2 * len(inside) * EPSILON * math.fsum(map(abs, inside))
             assert abs(column[i] - math.fsum(inside)) <= bound, i
         elif inside:
@@ -66,7 +81,7 @@ def check(question: Any, column: array[float], inside_after: Iterable[array[floa
             assert math.isnan(column[i]), i
 
 
-@pytest.mark.parametrize("question", [sg.sum, sg.max, sg.min])
+@pytest.mark.parametrize("question", [sg.sum, sg.max, sg.min, sg.std])
 @pytest.mark.parametrize("late", [False, True], ids=["in order", "late"])
 @pytest.mark.parametrize("gap", [even, jittered, independent, bursts])
 def test_every_size_by_time(gap: Callable[[random.Random], int], late: bool, question: Any) -> None:
@@ -77,7 +92,7 @@ def test_every_size_by_time(gap: Callable[[random.Random], int], late: bool, que
         values = array("d", (rng.uniform(-1, 1) for _ in times))
         window, single = (sg.Window(question(), policy=sg.policies.time(size * STEP), engine="amta") for _ in "ab")
         (column,) = window.insert_many(values, times).values()
-        check(question, column, inside_after_each(values, times, size * STEP))
+        check(question, column, inside_after_each(values, times, size * STEP), values)
         if size % 10 == 0:
             for value, time in zip(values, times, strict=True):
                 single.insert(value, time)
@@ -85,7 +100,7 @@ def test_every_size_by_time(gap: Callable[[random.Random], int], late: bool, que
             window.verify()
 
 
-@pytest.mark.parametrize("question", [sg.sum, sg.max, sg.min])
+@pytest.mark.parametrize("question", [sg.sum, sg.max, sg.min, sg.std])
 def test_every_size_by_count(question: Any) -> None:
     """1 … 130 readings, batch after batch."""
     for size in range(1, 131):
@@ -96,7 +111,7 @@ def test_every_size_by_count(question: Any) -> None:
         column = array("d")
         for part in (values[:cut], values[cut:]):
             column.extend(*window.insert_many(part).values())
-        check(question, column, (values[max(0, i + 1 - size) : i + 1] for i in range(len(values))))
+        check(question, column, (values[max(0, i + 1 - size) : i + 1] for i in range(len(values))), values)
         window.verify()
 
 
@@ -117,3 +132,19 @@ def test_a_tile_after_another() -> None:
         sums.append(sums[-1] + value)
     expected = [sums[i + 1] - sums[bisect_right(times, time - 500 * STEP)] for i, time in enumerate(times)]
     assert column.tolist() == expected
+
+
+@pytest.mark.parametrize("policy", [sg.policies.count(16), sg.policies.time(16 * STEP)], ids=["count", "time"])
+def test_squares_about_a_far_center(policy: Any) -> None:
+    """Deviations of 1 about a mean of 10^9, equal readings (exactly 0), and what has squares beyond float64."""
+    rng = random.Random(3)
+    far = array("d", (1e9 + rng.choice((-1.0, 1.0)) for _ in range(600)))
+    values = array("d", [0.0] * 40) + far + array("d", [7e8] * 400) + array("d", [2.0**900] * 5 + [1.0] * 400)
+    times = array("q", (i * STEP for i in range(len(values))))
+    column = sg.Window(sg.std(), policy=policy, engine="amta").insert_many(values, times)["std"]
+    for i in range(60, 630):
+        inside = values[i - 15 : i + 1]
+        assert math.isclose(column[i], math.sqrt(variance(inside)), rel_tol=1e-6), i
+    assert set(column[660:1_040]) == {0.0}
+    assert column[1_040] == math.inf
+    assert set(column[1_065:]) == {0.0}
