@@ -1,14 +1,14 @@
 """What a window of buckets answers, and between which values the exact result lies; see answering.pxd."""
 
-from libc.math cimport NAN, isnan
+from libc.math cimport isnan
 from libc.stdint cimport INT64_MIN, int64_t
 from libc.stdlib cimport malloc
 from libc.string cimport memcpy
 
 from sluicegate.answers.intervals cimport Interval, clamp, interval
 from sluicegate.answers.results cimport (
-    BY_COUNT, BY_TIME, K_COUNT, K_DISTINCT, K_FIRST, K_HISTOGRAM, K_LAST, K_MAX, K_MEAN, K_MIN, K_RANGE, K_SUM, Output,
-    View, bucket_answer, cut_leaf, is_whole, may_lack,
+    BY_COUNT, BY_TIME, K_COUNT, K_FIRST, K_HISTOGRAM, K_LAST, K_MAX, K_MEAN, K_MIN, K_RANGE, K_SUM, Output,
+    View, bucket_answer, cut_leaf, is_whole,
 )
 from sluicegate.core.state cimport State
 from sluicegate.joining.placing cimport join_run
@@ -214,21 +214,6 @@ cdef void cut_at(State s, View* v, int64_t last, int64_t edge) noexcept nogil:
     v.whole = v.where.least == v.leaf[H_COUNT].i
     v.cutoff = s.time_cutoff_at(last) if s.policy == BY_TIME else INT64_MIN
     v.late = False
-
-
-cdef inline double of_nothing(int kind) noexcept nogil:
-    """An empty window's answer in a column."""
-    return 0.0 if kind <= K_SUM or kind == K_DISTINCT else NAN
-
-
-cdef inline double in_column(int kind, Slot value) noexcept nogil:
-    return <double> value.i if is_whole(kind) else value.f
-
-
-cdef inline object number_of(const Output* o, Slot value):
-    if is_whole(o.kind):
-        return value.i
-    return None if may_lack(o.kind) and isnan(value.f) else value.f
 
 
 cdef object bounded_of(const Output* o, Slot value, const Interval* found):

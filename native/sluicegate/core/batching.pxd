@@ -1,17 +1,10 @@
 """Batches into an exact window by count or time, in blocks: where it begins after each reading, leaves and answers."""
 
-from libc.math cimport NAN
 from libc.stdint cimport int64_t
 
 from sluicegate.core.event_time cimport EventTime
-from sluicegate.answers.results cimport K_DISTINCT, K_SUM
 from sluicegate.engines.base cimport Block
 from sluicegate.partials.program cimport Slot
-
-
-cdef inline double of_nothing(int kind) noexcept nogil:
-    """An empty window's answer in a column."""
-    return 0.0 if kind <= K_SUM or kind == K_DISTINCT else NAN
 
 
 cdef class Batching(EventTime):

@@ -4,9 +4,10 @@ from libc.math cimport fabs, log
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t
 from libc.string cimport memcpy
 
+from sluicegate.core.answering cimport in_column, of_nothing
 from sluicegate.core.event_time cimport EventTime
 from sluicegate.answers.results cimport (
-    BY_COUNT, K_COUNT, K_GEOMETRIC, K_MEAN, K_STD, K_VARIANCE, Output, exact_answer, is_slot, is_whole,
+    BY_COUNT, K_COUNT, K_GEOMETRIC, K_MEAN, K_STD, K_VARIANCE, Output, exact_answer, is_slot,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.memory.chunks cimport ROOM_OF_BLOCK, ROOM_OF_ROLLING, ask_for, lend, put_back

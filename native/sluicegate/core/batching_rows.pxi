@@ -15,7 +15,6 @@ cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t f
     """One aggregate's answers after each reading, the first of which gave the window the end `first`."""
     cdef const Slot* totals = block.totals + o.slot
     cdef int64_t i
-    cdef Slot answer
     if is_slot(o.kind):
         if <double*> block.totals != out:
             for i in range(block.n):
@@ -31,5 +30,4 @@ cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t f
         lanes_spread(<const double*> totals, <const double*> (totals + 2), out, block.n, w, o.ddof, o.kind == K_STD)
     else:
         for i in range(block.n):
-            answer = exact_answer(o, block.totals + i * w, first + i - block.heads[i])
-            out[i] = <double> answer.i if is_whole(o.kind) else answer.f
+            out[i] = in_column(o.kind, exact_answer(o, block.totals + i * w, first + i - block.heads[i]))

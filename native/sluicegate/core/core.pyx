@@ -3,17 +3,16 @@
 cimport cython
 from cpython cimport array
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.math cimport isnan
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memcpy
 
-from sluicegate.answers.results cimport BY_TIME, Cut, View, bucket_answer, exact_answer, is_slot, is_whole, may_lack
+from sluicegate.answers.results cimport BY_TIME, Cut, View, bucket_answer, exact_answer, is_slot
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.fiba cimport Fiba
 from sluicegate.partials.filling cimport fill_outputs, fill_program
 from sluicegate.engines.tree.pairs cimport GIVEN, TOOK
 from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
-from sluicegate.core.answering cimport answers_over, bounded, view
+from sluicegate.core.answering cimport answers_over, bounded, number_of, view
 from sluicegate.core.eviction cimport enforce_now, evict_by_callable, evict_oldest
 from sluicegate.policies.rule cimport Rule
 from sluicegate.joining.buckets cimport Buckets
@@ -173,14 +172,10 @@ cdef class Core(Ingesting):
         return values
 
     cdef list as_values(self, const Slot* out):
-        cdef int k, kind
+        cdef int k
         if out == NULL:
             return [empty(monoid) for monoid in self._layout.monoids]
-        values = []
-        for k in range(self.answers):
-            kind = self.outputs[k].kind
-            values.append(out[k].i if is_whole(kind) else None if may_lack(kind) and isnan(out[k].f) else out[k].f)
-        return values
+        return [number_of(&self.outputs[k], out[k]) for k in range(self.answers)]
 
     def total(self):
         """The partial of all leaves, empty for an empty window."""

@@ -28,9 +28,8 @@ cdef class Ingesting(Batching):
     cdef int ingest_given(self, value, time) except -1
     cdef int64_t time_from(self, time) except? -1
     cdef object answer(self)
-    cdef int ingest_flat(self, const Flat* flat, double** out) except -1
+    cdef int ingest_flat(self, const Flat* flat, double** out, bint bounds) except -1
     cdef Slide slide_of_kind(self) noexcept
-    cdef int slide_any(self, const double* values, const int64_t* time, double* out) except -1 nogil
     cdef int slide_one(self, const double* values, const int64_t* time, double* out) except -1 nogil  # a row of answers
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
     cdef bint ingests_runs(self, double** out) noexcept nogil

@@ -5,21 +5,21 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, 
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
-from libc.math cimport fabs, isnan, log
+from libc.math cimport fabs, log
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strcmp
 
 from sluicegate.answers.results cimport (
-    BY_COUNT, BY_TIME, K_RATE, Output, View, bucket_answer, exact_answer, is_slot, is_whole, may_lack, spread,
+    BY_COUNT, BY_TIME, K_RATE, Output, View, bucket_answer, exact_answer, is_slot, spread,
 )
-from sluicegate.core.answering cimport answer_now, answer_run, view
-from sluicegate.core.batching cimport Batching, of_nothing
+from sluicegate.core.answering cimport answer_now, answer_run, in_column, number_of, of_nothing, view
+from sluicegate.core.batching cimport Batching
 from sluicegate.core.eviction cimport enforce
 from sluicegate.joining.placing cimport join_run, place
 from sluicegate.core.checks cimport first_beyond, first_not_entering, new_column, step_of
 from sluicegate.memory.chunks cimport ask_for
-from sluicegate.partials.program cimport H_T_LAST, LOG_SUM, MAX, MIN, MOMENTS, SUM, Slot, copy, lift
+from sluicegate.partials.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Slot, copy, lift
 from sluicegate.memory.times cimport time_at
 
 from sluicegate.histograms._statistics cimport Moments
@@ -113,10 +113,10 @@ cdef class Ingesting(Batching):
             values = self.results()
             return values[0] if self.answers == 1 else dict(zip(self.names, values))
         if self.answers == 1:
-            return answer_of(&self.outputs[0], out)
+            return number_of(&self.outputs[0], out[0])
         named = {}
         for k in range(self.answers):
-            named[self.names[k]] = answer_of(&self.outputs[k], out + k)
+            named[self.names[k]] = number_of(&self.outputs[k], out[k])
         return named
 
     def named(self):
@@ -153,12 +153,12 @@ cdef class Ingesting(Batching):
                     column = found[self.names[k]] = new_column(flat.count)
                     out[k] = column.data.as_doubles
                     ask_for(out[k], min(flat.count * <int64_t> sizeof(double), ASKED_FOR))
-                self.ingest_flat(&flat, out if results else NULL)
+                self.ingest_flat(&flat, out if results else NULL, False)
         finally:
             let_go_of(&flat)
         return found
 
-    cdef int ingest_flat(self, const Flat* flat, double** out) except -1:
+    cdef int ingest_flat(self, const Flat* flat, double** out, bint bounds) except -1:
         self.enter()
         try:
             if self.rule.condition.growing:
@@ -168,7 +168,7 @@ cdef class Ingesting(Batching):
                 self.run(flat.values, flat.times, flat.count, out, False)
             else:
                 with nogil:
-                    self.run(flat.values, flat.times, flat.count, out, False)
+                    self.run(flat.values, flat.times, flat.count, out, bounds)
         finally:
             self.busy, self.step = False, -1
         return 0
@@ -181,7 +181,7 @@ cdef class Ingesting(Batching):
         Three times as many columns as aggregates: the values, then the low and then the high ends of their intervals.
         `step`: what `even_step` says of the times, which then need not be looked at again.
         """
-        cdef const int64_t* when = NULL if times is None else &times[0]
+        cdef Flat flat
         cdef double** columns = NULL
         cdef double[::1] column
         cdef int k, n = 0 if out is None else len(out)
@@ -190,7 +190,8 @@ cdef class Ingesting(Batching):
             raise ValueError(f"insert_many: {values.shape[0]} values for {count} readings of {self.p.dimensions}")
         if n != 0 and n != self.answers and not bounds:
             raise ValueError(f"insert_many: {n} columns for {self.answers} aggregates")
-        self.enter()
+        flat.values, flat.times, flat.count = &values[0], NULL if times is None else &times[0], count
+        flat.step = step if times is not None else -1
         try:
             if out is not None:
                 columns = <double**> calloc(max(n, 1), sizeof(double*))
@@ -201,13 +202,8 @@ cdef class Ingesting(Batching):
                 if column.shape[0] < count:
                     raise ValueError(f"insert_many: a column of {column.shape[0]} for {count} readings")
                 columns[k] = &column[0]
-            if self.rule.condition.growing:
-                self.rule.refuse_fall(self.engine.total(), &values[0], count, self._layout.dimensions)
-            self.step = step if times is not None else -1
-            with nogil:
-                self.run(&values[0], when, count, columns, bounds)
+            self.ingest_flat(&flat, columns, bounds)
         finally:
-            self.busy, self.step = False, -1
             free(columns)
 
     cdef int run(
@@ -230,7 +226,7 @@ cdef class Ingesting(Batching):
                     values + i * self.p.dimensions, NULL if times == NULL else times + i, count - i, out, i, bounds
                 )
             if i < count:
-                self.accept(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
+                self.accept_any(values + i * self.p.dimensions, self.accepted if times == NULL else times[i])
                 if out != NULL and self.bucketed:
                     answer_now(self, out, i, bounds)
                 elif out != NULL:
@@ -255,38 +251,21 @@ cdef class Ingesting(Batching):
     cdef Slide slide_of_kind(self) noexcept:
         """A plain window by count of one component and one answer knows from that what leaf and answer are."""
         if not (self.plain and self.policy == BY_COUNT and self.hop == 1 and self.answers == 1 and self.p.steps == 1):
-            return <Slide> slide_otherwise
-        if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+            return <Slide> slide_any
+        if self.lies_as_given():
             return <Slide> (slide_as_is if self.as_is else slide_value)
         if self.p.step.op == LOG_SUM:
             return <Slide> slide_logarithm
-        return <Slide> (slide_moments if self.p.step.op == MOMENTS else slide_otherwise)
-
-    cdef int slide_any(self, const double* values, const int64_t* time, double* out) except -1 nogil:
-        """`slide_one` for any window."""
-        cdef int64_t when = self.accepted if time == NULL else time[0]
-        cdef Slot* answer = self.reading + self.p.width
-        cdef bint holds
-        cdef int k
-        if self.plain:
-            return slide_plain(self, values, when, out)
-        self.accept(values, when)
-        holds = self.answer_all(answer) >= 0
-        for k in range(self.answers):
-            out[k] = of_nothing(self.outputs[k].kind) if not holds else in_column(self.outputs[k].kind, answer[k])
-        return 0
+        return <Slide> (slide_moments if self.p.step.op == MOMENTS else slide_any)
 
     cdef int answer_into(self, double** out, int64_t i) noexcept nogil:
         """The answers as they are now, to row i of the columns."""
         cdef Slot* answer = self.reading + self.p.width
-        cdef bint empty = self.answer_all(answer) < 0
+        cdef bint holds = self.answer_all(answer) >= 0
         cdef int k, kind
         for k in range(self.answers):
             kind = self.outputs[k].kind
-            if empty:
-                out[k][i] = of_nothing(kind)
-            else:
-                out[k][i] = <double> answer[k].i if is_whole(kind) else answer[k].f
+            out[k][i] = in_column(kind, answer[k]) if holds else of_nothing(kind)
         return 0
 
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:

@@ -1,7 +1,7 @@
 """A reading of a plain window: an exact one by count or time, whose engine has all at hand. Part of ingest.pyx."""
 
 cdef inline const Slot* lift_plain(Ingesting self, const double* values, int64_t time) noexcept nogil:
-    if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:
+    if self.p.alone == SUM or self.p.alone == MAX or self.p.alone == MIN:  # `lies_as_given`, without a call
         return <const Slot*> values
     lift(&self.p, self.reading, values, time, self.accepted, self.center)
     return self.reading
@@ -48,8 +48,19 @@ cdef inline int ingest_plain(Ingesting self, const double* values, int64_t time,
     return holds
 
 
-cdef int slide_otherwise(Ingesting self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    return self.slide_any(values, time, out)
+cdef int slide_any(Ingesting self, const double* values, const int64_t* time, double* out) except -1 nogil:
+    """`slide_one` for any window."""
+    cdef int64_t when = self.accepted if time == NULL else time[0]
+    cdef Slot* answer = self.reading + self.p.width
+    cdef bint holds
+    cdef int k
+    if self.plain:
+        return slide_plain(self, values, when, out)
+    self.accept_any(values, when)
+    holds = self.answer_all(answer) >= 0
+    for k in range(self.answers):
+        out[k] = in_column(self.outputs[k].kind, answer[k]) if holds else of_nothing(self.outputs[k].kind)
+    return 0
 
 
 # of a window by count, which holds one reading at least
@@ -57,7 +68,7 @@ cdef int slide_otherwise(Ingesting self, const double* values, const int64_t* ti
 cdef int slide_as_is(Ingesting self, const double* values, const int64_t* time, double* out) except -1 nogil:
     """As `slide_plain`, of what needs neither lifting nor lowering."""
     if not self.centered:
-        return self.slide_any(values, time, out)
+        return slide_any(self, values, time, out)
     self.engine.slide_by(self.engine, <const Slot*> values, next_head(self), <Slot*> out)
     count_in(self, time)
     return 0
@@ -66,7 +77,7 @@ cdef int slide_as_is(Ingesting self, const double* values, const int64_t* time, 
 cdef int slide_value(Ingesting self, const double* values, const int64_t* time, double* out) except -1 nogil:
     cdef Slot total
     if not self.centered:
-        return self.slide_any(values, time, out)
+        return slide_any(self, values, time, out)
     self.engine.slide_by(self.engine, <const Slot*> values, next_head(self), &total)
     out[0] = exact_answer(self.outputs, &total, self.engine.tail - self.engine.head).f
     count_in(self, time)
@@ -76,7 +87,7 @@ cdef int slide_value(Ingesting self, const double* values, const int64_t* time, 
 cdef int slide_logarithm(Ingesting self, const double* values, const int64_t* time, double* out) except -1 nogil:
     cdef Slot leaf, total
     if not self.centered:
-        return self.slide_any(values, time, out)
+        return slide_any(self, values, time, out)
     leaf.f = log(values[0])
     self.engine.slide_by(self.engine, &leaf, next_head(self), &total)
     out[0] = sluicegate_exponential_alone(total.f / (self.engine.tail - self.engine.head))
@@ -88,7 +99,7 @@ cdef int slide_moments(Ingesting self, const double* values, const int64_t* time
     cdef Slot leaf[3]
     cdef Slot total[3]
     if not self.centered:
-        return self.slide_any(values, time, out)
+        return slide_any(self, values, time, out)
     leaf[0].f, leaf[1].f, leaf[2].f = 1.0, values[0] - self.center[0], 0.0
     self.engine.slide_by(self.engine, leaf, next_head(self), total)
     out[0] = spread(self.outputs, <const Moments*> total)
@@ -137,13 +148,3 @@ cdef int slide_into_row(Ingesting self, const double* values, int64_t time, doub
     for k in range(self.answers):
         out[k][i] = row[k]
     return 0
-
-
-cdef inline double in_column(int kind, Slot answer) noexcept nogil:
-    return <double> answer.i if is_whole(kind) else answer.f
-
-
-cdef inline object answer_of(const Output* o, const Slot* out):
-    if is_whole(o.kind):
-        return out.i
-    return None if may_lack(o.kind) and isnan(out.f) else out.f

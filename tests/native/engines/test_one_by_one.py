@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from array import array
 from collections.abc import Iterator
@@ -156,7 +157,7 @@ def test_few_readings_stay_laid_out(question: str, by_time: bool, monkeypatch: p
 def test_what_a_batch_leaves_in_the_ring_is_the_twins(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves alone, whatever is asked of them first; batches of all lengths after each other and after single readings.
 
-    Of numbers whose sums no order rounds.
+    Of numbers whose sums no order rounds; deviations are rounded.
     """
     rng = random.Random(f"ring {question}")
     for size in (5, 11, 12, 16, 64, 200, 329, 331, 600):
@@ -164,7 +165,8 @@ def test_what_a_batch_leaves_in_the_ring_is_the_twins(question: str, monkeypatch
         for _ in range(24):
             count = rng.choice((1, 4, 20, 33, 64, 100, 700))
             values = array("d", (float(rng.randrange(-1000, 1000)) for _ in range(count)))
-            assert one.insert_many(values) == two.insert_many(values)
+            columns = zip(one.insert_many(values)[question], two.insert_many(values)[question], strict=True)
+            assert all(math.isclose(x, y, rel_tol=1e-13 if question == "std" else 0.0) for x, y in columns)
             if rng.random() < 0.5:
                 disturb(rng, one, two, [])
             for _ in range(rng.choice((0, 0, 1, 40))):
