@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sluicegate.cblite import fleece
@@ -30,23 +30,6 @@ class Blob(Handle):
         database._pointer  # noqa: B018  a closed database makes no blobs
         kind = content_type.encode()
         return cls(database, lib.CBLBlob_CreateWithData(fleece.sliced(ffi, kind), fleece.sliced(ffi, data)))
-
-    @classmethod
-    def from_pieces(cls, database: Database, pieces: Iterable[bytes], content_type: str) -> Blob:
-        """A new blob written piece by piece, never whole in memory."""
-        ffi, lib = database._library[:2]
-        error = ffi.new("CBLError *")
-        writer = lib.CBLBlobWriter_Create(database._pointer, error)
-        if writer == ffi.NULL:
-            raise fail(ffi, lib, error, "a blob's writer")
-        try:
-            for piece in pieces:
-                if not lib.CBLBlobWriter_Write(writer, ffi.from_buffer(piece), len(piece), error):
-                    raise fail(ffi, lib, error, "writing a blob")
-        except BaseException:
-            lib.CBLBlobWriter_Close(writer)
-            raise
-        return cls(database, lib.CBLBlob_CreateWithStream(fleece.sliced(ffi, content_type.encode()), writer))
 
     def __len__(self) -> int:
         return int(self._library.lib.CBLBlob_Length(self._pointer))

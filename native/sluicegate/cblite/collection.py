@@ -190,25 +190,6 @@ class Collection(Handle):
         if not lib.CBLCollection_CreateValueIndex(self._pointer, named, config, error):
             raise fail(ffi, lib, error, f"{self.name}: index {name}")
 
-    def drop_index(self, name: str) -> None:
-        """Remove an index; one that is not there is no error."""
-        ffi, lib = self._library[:2]
-        error = ffi.new("CBLError *")
-        if not lib.CBLCollection_DeleteIndex(self._pointer, fleece.sliced(ffi, name.encode()), error):
-            raise fail(ffi, lib, error, f"{self.name}: index {name}")
-
-    def index_names(self) -> list[str]:
-        """The indexes there are."""
-        ffi, lib = self._library[:2]
-        error = ffi.new("CBLError *")
-        found = lib.CBLCollection_GetIndexNames(self._pointer, error)
-        if found == ffi.NULL:
-            raise fail(ffi, lib, error, f"{self.name}: indexes")
-        try:
-            return [str(name) for name in fleece.read(self._library, ffi.cast("FLValue", found))]
-        finally:
-            fleece.released(self._library, found)
-
     def changes(self) -> ChangeListener:
         """A listener that collects the ids of documents saved, deleted or purged from now on."""
         return ChangeListener(self)

@@ -82,24 +82,6 @@ class Database(Handle):
             raise NotFound(f"{self.name}: there is no collection {scope}.{name}; create it, or check the name")
         return Collection(self, found, name, scope)
 
-    def collection_names(self, scope: str = DEFAULT) -> list[str]:
-        """The collections of a scope."""
-        ffi, lib = self._library[:2]
-        error = ffi.new("CBLError *")
-        found = lib.CBLDatabase_CollectionNames(self._pointer, fleece.sliced(ffi, scope.encode()), error)
-        if found == ffi.NULL:
-            raise fail(ffi, lib, error, f"{self.name}: collections of {scope}")
-        try:
-            return [str(name) for name in fleece.read(self._library, ffi.cast("FLValue", found))]
-        finally:
-            fleece.released(self._library, found)
-
-    def delete_collection(self, name: str, scope: str = DEFAULT) -> None:
-        """Remove a collection with its documents."""
-        ffi, lib = self._library[:2]
-        names = fleece.sliced(ffi, name.encode()), fleece.sliced(ffi, scope.encode())
-        self._call(f"delete collection {scope}.{name}", lib.CBLDatabase_DeleteCollection, *names)
-
     # transactions
 
     @contextlib.contextmanager

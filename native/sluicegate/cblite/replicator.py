@@ -145,10 +145,6 @@ class Replicator(Handle):
         finally:
             fleece.released(self._library, found)
 
-    def reachable(self, reachable: bool) -> None:
-        """Tell what is known of the network: it tries at once, or rests."""
-        self._library.lib.CBLReplicator_SetHostReachable(self._pointer, reachable)
-
     def close(self) -> None:
         """Stop, wait for it, and let it go."""
         if self._held is not None:

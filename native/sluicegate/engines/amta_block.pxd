@@ -12,7 +12,7 @@ from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.amta_forest cimport at_once, freshen, stack_head, step
 from sluicegate.engines.amta_levels cimport end_of, lay_leaves, let_go, make_room, measure, queue_of, see_to_layout, spot
 from sluicegate.engines.base cimport Block
-from sluicegate.memory.chunks cimport ROOM_OF_LEFTS, Queue, give_back, lend, node_at, prepare, put_back, run_at
+from sluicegate.memory.chunks cimport ROOM_OF_LEFTS, Queue, give_back, lend, node_at, put_back, run_at
 from sluicegate.partials.kernels cimport (
     ADD, GREATEST, LEAST, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of_step,
 )
@@ -22,7 +22,6 @@ cdef enum:
     SLOTS_OF_FRONTS = 8192  # a block's R0s: 64 KiB at most, whatever the partial's width
     LEAST_FRONTS = 16  # of partials wider than all of that
     LEAST_GLIDE = 4  # readings for which a loop pays off
-    PREPARED = 64  # readings of a block that prepare a few pages
 
 
 cdef inline int run_block(Amta self, const Block* block) except -1 nogil:
@@ -47,9 +46,6 @@ cdef inline int run_block(Amta self, const Block* block) except -1 nogil:
             step_by(self, block.leaves + i * w, block.heads[i], block.totals + i * w if block.totals != NULL else NULL)
         i += k
     put_back(ROOM_OF_LEFTS, self.fronts)
-    k = block.n
-    while k >= PREPARED and prepare(&self.pool):
-        k -= PREPARED
     return 0
 
 

@@ -4,13 +4,9 @@ from libc.stdint cimport int64_t, uint64_t
 
 from sluicegate.engines.amta cimport Amta
 from sluicegate.engines.amta_levels cimport end_of, let_go, make_room, measure, see_to_layout, spot
-from sluicegate.memory.chunks cimport give_back, prepare
+from sluicegate.memory.chunks cimport give_back
 from sluicegate.partials.kernels cimport Any, Op, combine_by, copy_by, put_by, width_of
 from sluicegate.partials.program cimport Slot
-
-cdef enum:
-    PREPARES = 64  # readings: after so many some pages of the next chunk are had
-
 
 cdef extern from *:
     int empty_above "__builtin_clzll"(uint64_t number) nogil  # leading zeros of what is not 0
@@ -241,8 +237,6 @@ cdef inline int find_room(Amta self) except -1 nogil:
     """For one leaf. A chunk goes back to the system at every other reading: the others are for the times'."""
     if self.pool.surplus and not self.tail & 1:
         give_back(&self.pool)
-    if not self.tail & (PREPARES - 1):
-        prepare(&self.pool)
     see_to_layout(self, self.tail + 1 - self.head)
     return make_room(self, self.tail + 1)
 

@@ -31,7 +31,6 @@ cdef inline void drop_before(Pool* pool, Queue* queue, int64_t index) noexcept n
 
 
 cdef enum:
-    PREPARES = 64  # leaves: after so many some pages of the next chunk are had
     LEAST_BATCH = 256  # readings: fewer find room in short chunks
 
 

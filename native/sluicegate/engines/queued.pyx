@@ -5,7 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from sluicegate.engines.base cimport Engine
-from sluicegate.memory.chunks cimport Pool, Queue, at, clear, has_room, held, prepare, release, reserve, ring_bytes, shape
+from sluicegate.memory.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, ring_bytes, shape
 from sluicegate.partials.program cimport Program, Slot
 
 from sluicegate.errors import InvariantError
@@ -37,8 +37,6 @@ cdef class Queued(Engine):
         return 0
 
     cdef int make_room(self) except -1 nogil:
-        if not self.tail & (PREPARES - 1):
-            prepare(&self.pool)
         if not has_room(&self.pool, &self.queue, self.tail) and reserve(&self.pool, &self.queue, self.tail) < 0:
             with gil:
                 raise MemoryError(f"{type(self).__name__}: no memory for leaf {self.tail}")

@@ -182,9 +182,11 @@ cdef class Builder:
         """
         cdef Record reading
         cdef bint late = self.r.n == 0 and self.seen and time < self.latest
+        cdef int64_t flags
         if not (fabs(value) <= _LARGEST and -_WHOLE <= time <= _WHOLE and -_WHOLE <= gap <= _WHOLE and 0 <= doubt <= 1):
             check_reading(value, time, gap, doubt)
-        single(&reading, value, time, self.center, self.log_center, self.next, gap, _ORDERED | (_LATE if late else 0), doubt)
+        flags = _ORDERED | (_LATE if late else 0)
+        single(&reading, value, time, self.center, self.log_center, self.next, gap, flags, doubt)
         if self.r.n:
             if not -_WHOLE <= self.r.gap + gap <= _WHOLE:
                 check_whole(self.r.gap + gap, "gap")

@@ -44,8 +44,6 @@ ctypedef struct Pool:
     int kept  # of the heap's that are free at least so many of a kind
     Kind of[KINDS]
     int64_t held  # bytes of chunks, in use or free
-    Chunk* coming  # a large one that `prepare` is about: its bytes before `ready` have been touched
-    int64_t ready
     bint wide  # large chunks come out of regions of huge pages, once there are many
     char* region  # what is left of the newest
     int64_t region_left  # bytes
@@ -128,7 +126,6 @@ cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_
 cdef void begin_batch(Pool* pool) noexcept nogil  # chunks may come off the shelf
 cdef void end_batch(Pool* pool) noexcept nogil  # those that are free lie there again
 cdef void narrow(Queue* queue) noexcept nogil  # halves a ring at least twice as long as its chunks of the heap need
-cdef bint prepare(Pool* pool) noexcept nogil  # has a large chunk at hand before it is needed, a few pages a call; False: nothing to do
 cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # gives back what lies wholly before `index`; O(1)
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil
 cdef void give_back(Pool* pool) noexcept nogil  # returns at most one chunk to the system

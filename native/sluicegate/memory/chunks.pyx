@@ -172,8 +172,6 @@ cdef int move(Pool* pool, Queue* queue, int kind) noexcept nogil:
     longer.lowest = queue.lowest
     begin_with(pool, &longer, kind, queue.begin << queue.shift)
     inside = (<int64_t> 1 << (longer.shift - queue.shift)) - 1
-    if kind == LARGE_KIND:
-        have_ready(pool, ((queue.end - queue.begin) >> pool.large) + 1)
     for k in range(queue.begin, queue.end + 1):
         if longer.end <= k >> (longer.shift - queue.shift) and append(pool, &longer) < 0:
             clear(pool, &longer)

@@ -1,4 +1,4 @@
-"""Chunks from the heap and from the system's pages, some before they are needed, and back once too many are free. Part of chunks.pyx."""
+"""Chunks from the heap and from the system's pages, and back once too many are free. Part of chunks.pyx."""
 
 from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
 
@@ -7,21 +7,9 @@ cdef enum:
     SPARE_OF_GREAT = 40  # of each length from the heap beside large ones: none goes back while its levels take turns
     SLOTS_OF_GREAT = 5120  # in these at most
     SPARE = 56  # partials in such of the heap, but `kept` chunks at least
-    MANY = 8  # large chunks in use, in eights, from which two more are kept at hand
-    PAGE = 4096  # bytes: a system with larger pages is asked more often than it need be
     HUGE_PAGE = 2097152
     REGION = 16777216  # bytes that huge pages are asked for at a time, where as much is in use already
     GREAT = 128  # large chunks in use, from which a window of wide partials keeps more free ones
-    AT_ONCE = 4  # pages that one reading has prepared: a new one takes microseconds
-
-
-cdef extern from *:
-    """
-    #ifndef MAP_POPULATE  /* Linux only: the pages are had one by one then, as they are used */
-    #define MAP_POPULATE 0
-    #endif
-    """
-    int MAP_POPULATE
 
 
 cdef extern from *:
@@ -47,38 +35,17 @@ cdef Chunk* take(Pool* pool, int kind) noexcept nogil:
     if chunk != NULL:
         pool.of[kind].free = chunk.next
         pool.of[kind].spare -= 1
-    elif kind == LARGE_KIND and pool.coming != NULL:
-        chunk, pool.coming = pool.coming, NULL
     else:
-        chunk = take_new(pool, kind)
+        chunk = allocate(pool, kind)
         if chunk == NULL:
             return NULL
+        pool.held += bytes_of(pool, kind)
     pool.of[kind].used += 1
     return chunk
 
 
-cdef inline Chunk* take_new(Pool* pool, int kind) noexcept nogil:
-    """With all its pages only where chunks are prepared: else one reading would wait for sixteen of them."""
-    cdef Chunk* chunk = allocate(pool, kind, MAP_POPULATE if pool.ready else 0)
-    if chunk != NULL:
-        pool.held += bytes_of(pool, kind)
-    return chunk
-
-
-cdef void have_ready(Pool* pool, int64_t n) noexcept nogil:
-    """So many large chunks are free, with all their pages, as far as there is memory: all will be written at once."""
-    cdef Chunk* chunk
-    while pool.of[LARGE_KIND].spare < n:
-        chunk = allocate(pool, LARGE_KIND, MAP_POPULATE)
-        if chunk == NULL:
-            return
-        chunk.next, pool.of[LARGE_KIND].free = pool.of[LARGE_KIND].free, chunk
-        pool.of[LARGE_KIND].spare += 1
-        pool.held += bytes_of(pool, LARGE_KIND)
-
-
-cdef Chunk* allocate(Pool* pool, int kind, int at_once) noexcept nogil:
-    """A chunk of any kind; a large one with all its pages, or only its first."""
+cdef Chunk* allocate(Pool* pool, int kind) noexcept nogil:
+    """A chunk of any kind."""
     cdef bint large = kind == LARGE_KIND
     cdef size_t size = slots_of(pool, kind) * sizeof(Slot)
     cdef Chunk* chunk = <Chunk*> malloc(sizeof(LargeChunk) if large else sizeof(Chunk) + size)
@@ -87,12 +54,11 @@ cdef Chunk* allocate(Pool* pool, int kind, int at_once) noexcept nogil:
         return chunk
     data = huge(pool, size) if pool.wide else NULL
     if data == NULL:
-        data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0)
+        data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     if data == MAP_FAILED:
         free(chunk)
         return NULL
     (<LargeChunk*> chunk).data = <Slot*> data
-    (<Slot*> data).i = 0  # the first page is had now, not when the first leaf comes
     return chunk
 
 
@@ -124,32 +90,6 @@ cdef void end_region(Pool* pool) noexcept nogil:
     if pool.region_left:
         munmap(pool.region, pool.region_left)
     pool.region_left = 0
-
-
-cdef bint prepare(Pool* pool) noexcept nogil:
-    cdef int64_t end, size, used, wanted
-    if not pool.of[LARGE_KIND].used:
-        return False
-    size, used = slots_of(pool, LARGE_KIND) * <int64_t> sizeof(Slot), pool.of[LARGE_KIND].used >> 3
-    wanted = 3 if used > MANY else 1
-    if pool.coming == NULL:
-        while used:  # so many levels of a forest come to the end of a chunk at once
-            used, wanted = used >> 1, wanted + 1
-        if pool.of[LARGE_KIND].spare >= wanted:
-            return False
-        pool.coming, pool.ready = allocate(pool, LARGE_KIND, 0), PAGE
-        if pool.coming != NULL:
-            pool.held += bytes_of(pool, LARGE_KIND)
-        return pool.coming != NULL  # without memory: whoever comes to need it says so
-    end = min(pool.ready + AT_ONCE * PAGE, size)
-    while pool.ready < end:
-        (<LargeChunk*> pool.coming).data[pool.ready // <int64_t> sizeof(Slot)].i = 0
-        pool.ready += PAGE
-    if end == size:
-        pool.coming.next, pool.of[LARGE_KIND].free = pool.of[LARGE_KIND].free, pool.coming
-        pool.of[LARGE_KIND].spare += 1
-        pool.coming = NULL
-    return True
 
 
 cdef inline int least_of_surplus(const Pool* pool) noexcept nogil:
@@ -199,9 +139,6 @@ cdef void forget(Pool* pool, int kind) noexcept nogil:
 cdef void release(Pool* pool) noexcept nogil:
     cdef int kind
     end_region(pool)
-    if pool.coming != NULL:
-        pool.coming.next, pool.of[LARGE_KIND].free = pool.of[LARGE_KIND].free, pool.coming
-        pool.coming = NULL
     for kind in range(KINDS):
         while pool.of[kind].free != NULL:
             forget(pool, kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import resource
 from array import array
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -246,19 +246,3 @@ def test_a_gap_lets_all_but_the_newest_leave() -> None:
         assert len(window) == 1
         assert window.slide(6.0, 10**9 + 1) == 11.0
         window.verify()
-
-
-@pytest.mark.skipif(not hasattr(resource, "RUSAGE_THREAD"), reason="counts the page faults of a thread")
-def test_single_readings_find_their_memory_prepared() -> None:
-    """In a full window, through some chunks: few readings wait for new pages, and none for more than some at once."""
-    size, faults = 2**20, array("q", bytes(8 * 2**15))  # written, so that no fault is its own
-    for i in range(len(faults)):
-        faults[i] = -1
-    window = filled(sg.policies.count(size), size)
-    slide, pages = window.slide, resource.getrusage
-    for i in range(2**15):
-        slide(1.0)
-        faults[i] = pages(resource.RUSAGE_THREAD).ru_minflt
-    each = [after - before for before, after in pairwise(faults)]
-    assert max(each) <= 8
-    assert sum(n > 0 for n in each) <= 32

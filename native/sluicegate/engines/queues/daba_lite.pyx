@@ -13,7 +13,7 @@ from libc.stdlib cimport calloc, free
 from sluicegate.engines.base cimport Engine, Slide
 from sluicegate.engines.queues.daba cimport check_sizes
 from sluicegate.engines.queues.lite cimport Lite
-from sluicegate.engines.queued cimport PREPARES, drop_before
+from sluicegate.engines.queued cimport drop_before
 from sluicegate.memory.chunks cimport at, has_room
 from sluicegate.partials.kernels cimport (
     ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, keep_by, put_by, renew_by, width_of,
@@ -161,7 +161,7 @@ cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1
 cdef inline int slide_by(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     """push, pop_to and total."""
     cdef int w = width_of(op, self.p)
-    if not self.tail & (PREPARES - 1) or not has_room(&self.pool, &self.queue, self.tail):
+    if not has_room(&self.pool, &self.queue, self.tail):
         self.make_room()
     put_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
     self.tail += 1

@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Engine, Slide
 from sluicegate.engines.queues.lite cimport Lite
-from sluicegate.engines.queued cimport PREPARES, drop_before
+from sluicegate.engines.queued cimport drop_before
 from sluicegate.memory.chunks cimport at, has_room
 from sluicegate.partials.kernels cimport (
     ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, keep_by, put_by, width_of,
@@ -136,7 +136,7 @@ cdef inline int slide_by(TwoStacksLite self, Op op, const Slot* leaf, int64_t he
     cdef int w = width_of(op, self.p)
     cdef Slot held[HELD]
     cdef Slot* back = self.back if Op is Any else held
-    if not self.tail & (PREPARES - 1) or not has_room(&self.pool, &self.queue, self.tail):
+    if not has_room(&self.pool, &self.queue, self.tail):
         self.make_room()
     put_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
     if self.has_back:
