@@ -10,7 +10,8 @@ cdef enum:
 cdef bint heads_merged(
     Batching self, int64_t* heads, const int64_t* times, int64_t n, int64_t head, int64_t tail, int64_t newest
 ) noexcept nogil:
-    """Of n readings from leaf `tail` on, merge what there is with what comes. False: it cannot be, and nothing is noted."""
+    """Of n readings from leaf `tail` on, merge what there is with what comes. False: it cannot be, and nothing is
+    noted."""
     cdef int64_t around[LEAVING + TOGETHER + 2 * PADS]
     cdef int64_t* kept = around + PADS
     cdef int64_t m = min(tail - head, 2 * n), i

@@ -1,8 +1,9 @@
-"""The Amortized Monoid Tree Aggregator: a forest whose shape follows from the absolute indices of its first and last leaf.
+"""The Amortized Monoid Tree Aggregator: a forest whose shape follows from the absolute indices of its first and last
+leaf.
 
 Level l holds the nodes head >> l … ((tail + 1) >> l) − 2; node i's parent is node i >> 1 of the level above and exists
-once i's pair is not the last of its level. The first node of a level is stale until `refresh_spine`; only bulk and level
-eviction read it.
+once i's pair is not the last of its level. The first node of a level is stale until `refresh_spine`; only bulk and
+level eviction read it.
 """
 
 from libc.stdint cimport int64_t
@@ -28,7 +29,8 @@ cdef class Amta(Engine):
     cdef bint apart  # each level lies in chunks of its own, however few there are
     cdef bint has_right
     cdef bint has_base
-    cdef bint stale  # the newest leaf is not in R1 yet as it is now, or where it is part of the leftmost tree, not in R0
+    # the newest leaf is not in R1 yet as it is now, or where it is part of the leftmost tree, not in R0
+    cdef bint stale
     cdef Slot* left  # R0, the leftmost tree
     cdef Slot* right  # R1, the other trees: always base and then the newest leaf
     cdef Slot* base_of_right

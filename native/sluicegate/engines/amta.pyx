@@ -4,7 +4,8 @@ Fact card: FIFO; associative operation; insert, single eviction and query O(1) a
 O(log n) combines; about 2n partials in chunks, and log n on the stack. The readable twin is
 sluicegate.reference.engines.amta.
 
-What the forest is and how it changes is in amta_forest, a block of readings in amta_block, where all lies in amta_levels.
+What the forest is and how it changes is in amta_forest, a block of readings in amta_block, where all lies in
+amta_levels.
 """
 
 cimport cython

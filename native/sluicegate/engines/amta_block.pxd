@@ -1,9 +1,10 @@
-"""A block of readings through AMTA: while the leftmost tree stays, level by level. The state is single readings' to the bit.
+"""A block of readings through AMTA: while the leftmost tree stays, level by level. The state is single readings' to the
+bit.
 
-R0 where the window begins at h is node(l, h >> l) and then R0 at h + 2^l, for l the trailing zeros of h: what Algorithm 7
-leaves on the stack. R1 grows by a combination a reading. So every combination is the one that single calls make. Where every
-component of a partial has an operator of its own (`split`), each goes through by itself: `w` slots from one partial to the
-next, the component `s` slots into it.
+R0 where the window begins at h is node(l, h >> l) and then R0 at h + 2^l, for l the trailing zeros of h: what Algorithm
+7 leaves on the stack. R1 grows by a combination a reading. So every combination is the one that single calls make.
+Where every component of a partial has an operator of its own (`split`), each goes through by itself: `w` slots from one
+partial to the next, the component `s` slots into it.
 """
 
 from libc.stdint cimport int64_t
@@ -30,7 +31,8 @@ cdef inline int run_block(Amta self, const Block* block) except -1 nogil:
     for k in range(block.n >> 1 if self.pool.surplus else 0):
         if self.pool.surplus:
             give_back(&self.pool)
-    see_to_layout(self, self.tail + block.n - block.heads[block.n - 1])  # as it will be: else it changes with every block, and back
+    # as it will be: else it changes with every block, and back
+    see_to_layout(self, self.tail + block.n - block.heads[block.n - 1])
     make_room(self, self.tail + block.n)
     self.fronts = <Slot*> lend(ROOM_OF_LEFTS, (max(SLOTS_OF_FRONTS, LEAST_FRONTS * w) + w) * sizeof(Slot))
     if self.fronts == NULL:
@@ -173,7 +175,8 @@ cdef inline void find_fronts(Amta self, Op op, int w, int s, int64_t old, bint e
 
 
 cdef inline void fronts_of_level(Amta self, Op op, int w, int s, Slot* fronts, int64_t before, int level) noexcept nogil:
-    """R0 for the heads after `before` that have `level` trailing zeros; the stack's top is what follows the last one."""
+    """R0 for the heads after `before` that have `level` trailing zeros; the stack's top is what follows the last
+    one."""
     cdef int64_t leap = (<int64_t> w) << level, h = ((before >> level) + 1) | 1, last = self.head >> level, n, j
     cdef Queue* queue = queue_of(self, level)
     cdef const Slot* nodes

@@ -1,8 +1,8 @@
 """Where the levels of AMTA's forest lie: each in chunks of its own, in a small window some of them in the same chunks.
 
-Every queue has a chunk begun at either end, a ring and a link a chunk. So a window of few has one queue for the lowest three
-to five levels and one for every three above; a larger one has a queue a level, for long runs. Room is had before it is
-needed, so that nothing fails half-way.
+Every queue has a chunk begun at either end, a ring and a link a chunk. So a window of few has one queue for the lowest
+three to five levels and one for every three above; a larger one has a queue a level, for long runs. Room is had before
+it is needed, so that nothing fails half-way.
 """
 
 from libc.stdint cimport int64_t
@@ -17,7 +17,8 @@ from sluicegate.partials.program cimport Slot
 
 cdef enum:
     WIDEST_TOGETHER = 4  # slots of a partial: chunks of several levels of wider ones would be great
-    LEAST_TOGETHER = 3  # levels, in chunks of 8 partials and those above; 4 in chunks of 16, and so on: a pair never lies in two
+    # levels, in chunks of 8 partials and those above; 4 in chunks of 16, and so on: a pair never lies in two
+    LEAST_TOGETHER = 3
     MOST_TOGETHER = 6
     LEAVES_TOGETHER = 3  # the kind of chunks that leaves come to lie in at least, their parents in those half as long
 
@@ -99,7 +100,8 @@ cdef inline void dispose(Pool* pool, Queue* level) noexcept nogil:
 
 
 cdef inline bint lay_anew(Amta self, int64_t head, int64_t tail, int64_t readings, bint keep) noexcept nogil:
-    """Chunks for the leaves head … tail − 1 of so many readings in place of those there are, with the nodes that are to `keep`.
+    """Chunks for the leaves head … tail − 1 of so many readings in place of those there are, with the nodes that are to
+    `keep`.
 
     False: no memory, and nothing has changed.
     """
@@ -203,7 +205,8 @@ cdef inline void let_go(Amta self) noexcept nogil:
             pass
         elif queue.begin < min((self.head >> level) >> queue.shift, queue.end):
             drop(&self.pool, queue, self.head >> level)
-        elif queue.begin == queue.end or queue.shift <= self.pool.shift:  # so it is above, or soon: chunks of the heap all
+        # so it is above, or soon: chunks of the heap all
+        elif queue.begin == queue.end or queue.shift <= self.pool.shift:
             break
         level += 1
 

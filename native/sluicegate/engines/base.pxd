@@ -21,7 +21,8 @@ ctypedef struct Block:  # readings of an exact window that come one after the ot
 cdef enum:
     MOST_BLOCK = 8192
 
-# push, pop_to and total at once: a leaf, the head after it, and where the total goes (NULL: not asked for); 0: the window is empty then
+# push, pop_to and total at once: a leaf, the head after it, and where the total goes (NULL: not asked for); 0: the
+# window is empty then
 ctypedef int (*Slide)(Engine, const Slot*, int64_t, Slot*) except -1 nogil
 
 
@@ -29,27 +30,31 @@ cdef class Engine:
     cdef Program* p
     cdef int64_t head
     cdef int64_t tail
-    cdef readonly bint faulted  # a partial could not be had from a store: what leaf, total and rest give is not to be believed
+    # a partial could not be had from a store: what leaf, total and rest give is not to be believed
+    cdef readonly bint faulted
     cdef Slide slide_by  # one reading; a function, found without a table: a block of one until an engine sets its own
     cdef Slot* spare  # the results of total, rest and bulk: five partials
 
     cdef int setup(self, Program* p, int64_t limit) except -1
-    cdef int keep(self, int slots) except -1  # after setup: `leaf` is asked for so many of a leaf's first slots, 0: never
+    # after setup: `leaf` is asked for so many of a leaf's first slots, 0: never
+    cdef int keep(self, int slots) except -1
     cdef int push(self, const Slot* leaf) except -1 nogil
     cdef void join(self, const Slot* reading) noexcept nogil  # folds into the newest leaf
     cdef void touched(self) noexcept nogil  # the caller has changed the newest leaf
     cdef void pop(self) noexcept nogil  # evicts the oldest leaf
     cdef void pop_to(self, int64_t head) noexcept nogil  # evicts the leaves before `head`, at most the tail
-    # where readings join the newest leaf: total = left ⊕ (base ⊕ newest), rest = top ⊕ (base ⊕ newest), NULL: nothing there; valid until
-    # the window changes otherwise. False: this engine cannot say, or the newest is the only leaf
+    # where readings join the newest leaf: total = left ⊕ (base ⊕ newest), rest = top ⊕ (base ⊕ newest), NULL: nothing
+    # there; valid until the window changes otherwise. False: this engine cannot say, or the newest is the only leaf
     cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil
     cdef int run(self, const Block* block) except -1 nogil  # push, pop_to and total for each reading; the same bits
-    # whether a batch's results may come from the readings themselves (rolling/); then: of n readings, the first of which is leaf `tail`, the
-    # last but not the first after which nothing of what was before it is in any bit of the state, −1: none; and these leaves in place of all
+    # whether a batch's results may come from the readings themselves (rolling/); then: of n readings, the first of
+    # which is leaf `tail`, the last but not the first after which nothing of what was before it is in any bit of the
+    # state, −1: none; and these leaves in place of all
     cdef bint rolls(self) noexcept nogil
     cdef int64_t anew(self, const int64_t* heads, int64_t tail, int64_t n) noexcept nogil
     cdef int adopt(self, const Slot* leaves, int64_t head, int64_t held) except -1 nogil
-    cdef int bulk(self, Leaves leaves, void* context) noexcept nogil  # evicts the longest prefix that leaves; −1 as `Leaves`
+    # evicts the longest prefix that leaves; −1 as `Leaves`
+    cdef int bulk(self, Leaves leaves, void* context) noexcept nogil
     cdef void return_spare(self, int64_t chunks) noexcept nogil  # at most so many free chunks go back to the system
     cdef int coarsen(self) except -1 nogil  # level eviction: leaf i becomes part of leaf i >> 1
     cdef const Slot* total(self) noexcept nogil  # NULL: empty; valid until the next call
@@ -59,7 +64,8 @@ cdef class Engine:
     cdef int64_t bytes(self) noexcept nogil
     cdef const Slot* result(self, int side) noexcept nogil  # 0: R0, 1: R1 less the newest leaf, where kept, else NULL
     cdef int begin(self, int64_t head) except -1  # empty, the next leaf's index is `head`
-    cdef int finish(self, const Slot* left, const Slot* right) except -1  # after loading leaves by push: take over R0, R1
+    # after loading leaves by push: take over R0, R1
+    cdef int finish(self, const Slot* left, const Slot* right) except -1
     cdef int check(self) except -1  # raises InvariantError
 
 

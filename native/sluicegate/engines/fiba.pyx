@@ -5,7 +5,8 @@ at the newest end; evict and query O(1) amortised; n leaves and about a third as
 Hirzel and Schneider, "Optimal and General Out-of-Order Sliding-Window Aggregation", VLDB 2019, and their bulk eviction,
 VLDB 2023. The readable twin, which says what `up` and `run` are, is sluicegate.reference.engines.fiba.
 
-Nodes come from blocks of the engine's own; an insertion makes sure of as many as it may take before it changes anything.
+Nodes come from blocks of the engine's own; an insertion makes sure of as many as it may take before it changes
+anything.
 """
 
 cimport cython

@@ -1,4 +1,5 @@
-"""Log MTA: a binary tree in a queue a level. Leaf i's ancestor at level l is node i >> l; the topmost level is one pair.
+"""Log MTA: a binary tree in a queue a level. Leaf i's ancestor at level l is node i >> l; the topmost level is one
+pair.
 
 Level l holds nodes head >> l … (tail − 1) >> l, each its children combined, the first and the last included.
 """

@@ -1,4 +1,5 @@
-"""What engines with a queue of elements have in common: element i is the leaf and what stands beside it, `stride` slots."""
+"""What engines with a queue of elements have in common: element i is the leaf and what stands beside it, `stride`
+slots."""
 
 from libc.stdint cimport int64_t
 
@@ -13,13 +14,15 @@ cdef class Queued(Engine):
     cdef int stride
     cdef size_t size  # bytes of a partial
 
-    cdef int lay_out(self, int partials, int64_t limit) except -1  # an element is so many partials; before anything is pushed
+    # an element is so many partials; before anything is pushed
+    cdef int lay_out(self, int partials, int64_t limit) except -1
     cdef int make_room(self) except -1 nogil  # for the element `tail`
     cdef bint same(self, const Slot* a, const Slot* b) noexcept nogil
     cdef int insist(self, bint holds, str what) except -1
 
 
-cdef void shape_elements(Pool* pool, Queue* queue, int stride) noexcept nogil  # an empty queue of elements of so many slots
+# an empty queue of elements of so many slots
+cdef void shape_elements(Pool* pool, Queue* queue, int stride) noexcept nogil
 
 
 cdef inline void drop_before(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
@@ -35,7 +38,8 @@ cdef enum:
 
 
 cdef inline void begin_block(Pool* pool, const Block* block) noexcept nogil:
-    """What a block of many takes comes off the shelf: its chunks are long ones, and a window of few has none of them after it."""
+    """What a block of many takes comes off the shelf: its chunks are long ones, and a window of few has none of them
+    after it."""
     if block.n >= LEAST_BATCH:
         begin_batch(pool)
 

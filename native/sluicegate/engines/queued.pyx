@@ -12,7 +12,8 @@ from sluicegate.errors import InvariantError
 
 
 cdef enum:
-    SHORTEST = 5  # chunks of 2^5 elements; what no longer fits in a few has the longest at once: its loops run from chunk to chunk
+    # chunks of 2^5 elements; what no longer fits in a few has the longest at once: its loops run from chunk to chunk
+    SHORTEST = 5
     KEPT = 6  # chunks: a batch's block takes as many before it gives back as many
 
 

@@ -1,7 +1,7 @@
 """The Reactive Aggregator over FlatFAT: a complete binary tree in one array, its leaves a ring.
 
-Node k's children are 2k and 2k + 1; leaf index is node capacity + (index & (capacity − 1)). A node is there where a leaf
-below it is.
+Node k's children are 2k and 2k + 1; leaf index is node capacity + (index & (capacity − 1)). A node is there where a
+leaf below it is.
 """
 
 from libc.stdint cimport int64_t

@@ -1,8 +1,8 @@
 """The Reactive Aggregator over FlatFAT in compiled code: a flat tree that doubles and halves with the window.
 
 Fact card: FIFO as used here; associative operation; insert, eviction and query O(log n), O(n) where the tree is
-resized; up to 8n partials in one array. Source: paper DABA, Section 5 (its [27]: Tangwongsan et al., General Incremental
-Sliding-Window Aggregation, 2015). The readable twin is sluicegate.reference.engines.reactive.
+resized; up to 8n partials in one array. Source: paper DABA, Section 5 (its [27]: Tangwongsan et al., General
+Incremental Sliding-Window Aggregation, 2015). The readable twin is sluicegate.reference.engines.reactive.
 """
 
 cimport cython

@@ -1,6 +1,7 @@
 """The recalculating oracle in compiled code.
 
-Fact card: FIFO; any associative operation; insert and evict O(1), a query O(n); n partials; the baseline of every paper.
+Fact card: FIFO; any associative operation; insert and evict O(1), a query O(n); n partials; the baseline of every
+paper.
 """
 
 cimport cython

@@ -155,7 +155,8 @@ cdef class Soe(Queued):
         self.note_errors(total, errors, leaf, -1.0)
 
     cdef void exchange_deviations(self) noexcept nogil:
-        """The leaf before the head, which has left, for the newest, which came right before: from the total of before both."""
+        """The leaf before the head, which has left, for the newest, which came right before: from the total of before
+        both."""
         cdef Slot* former
         cdef Slot* now
         cdef int k
@@ -293,7 +294,8 @@ cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1
 
 
 cdef inline int64_t take(Soe self, const Slot* leaves, const int64_t* heads, int64_t n, Slot* out) except -1 nogil:
-    """The first of n readings as push, pop_to and total; or, where one leaves for each, as many as go in one stretch."""
+    """The first of n readings as push, pop_to and total; or, where one leaves for each, as many as go in one
+    stretch."""
     cdef int64_t taken = 0
     if self.kernel == MERGE and turns_left(self) <= 1 and self.overflow_at < self.head:
         self.take_moments_anew()
@@ -317,7 +319,8 @@ cdef inline int64_t take(Soe self, const Slot* leaves, const int64_t* heads, int
 
 
 cdef inline int64_t exchange_sums(Soe self, const Slot* new, const int64_t* heads, int64_t n, Slot* out) noexcept nogil:
-    """Readings for each of which one leaves, up to one with which digits are lost: a sum, its error, the largest summand."""
+    """Readings for each of which one leaves, up to one with which digits are lost: a sum, its error, the largest
+    summand."""
     cdef const Slot* old = self.element(self.head)
     cdef Slot* kept = self.element(self.tail)
     cdef double total = self.sum.f, errors = self.errors[0], most = self.largest[0], x, between, after

@@ -1,15 +1,16 @@
 """A queue of partials under absolute indices in chunks, taken from and given back to a shared free list.
 
-A queue begins with chunks of a few partials from the heap and moves to larger ones as it grows, so that what is begun and
-what stands between them stays a small part of it; where the pool has large ones, mapped from the system, a queue of many
-moves to those, so that a great one gives its memory back a chunk at a time. Chunks of a queue are linked, so that any
-number of them joins the free list at once.
+A queue begins with chunks of a few partials from the heap and moves to larger ones as it grows, so that what is begun
+and what stands between them stays a small part of it; where the pool has large ones, mapped from the system, a queue of
+many moves to those, so that a great one gives its memory back a chunk at a time. Chunks of a queue are linked, so that
+any number of them joins the free list at once.
 
 In a pool whose levels lie `together` a chunk of 2^k partials also has those of the k − 1 levels above them, one level
 behind the other (`share`), and a queue keeps to its kind. So a forest of few begins few chunks at its ends.
 
-What is needed only while a batch runs is the process's: free chunks of the heap, and `lend`'s rooms, lie on a shelf between
-two batches, whosever they are. Whoever finds it empty takes from the heap, whoever finds it full frees: no thread waits.
+What is needed only while a batch runs is the process's: free chunks of the heap, and `lend`'s rooms, lie on a shelf
+between two batches, whosever they are. Whoever finds it empty takes from the heap, whoever finds it full frees: no
+thread waits.
 """
 
 from libc.stdint cimport int64_t
@@ -49,14 +50,16 @@ ctypedef struct Pool:
     int64_t region_left  # bytes
 
 ctypedef struct Queue:
-    Slot** chunk  # a ring: chunk k's data is at k & mask; behind it, where they are large, a ring of the chunks themselves
+    # a ring: chunk k's data is at k & mask; behind it, where they are large, a ring of the chunks themselves
+    Slot** chunk
     int64_t begin  # chunks begin … end − 1 are there
     int64_t end
     int mask
     int most  # chunks, before it moves to longer ones or its ring is full
     short shift  # of its chunks now
     short kind
-    short lowest  # once they are not the shortest they are of this kind at least: who reads one after the other has longer runs
+    # once they are not the shortest they are of this kind at least: who reads one after the other has longer runs
+    short lowest
     short behind  # partials of the levels below it that lie in a chunk before its own; 0: the chunks are its own
 
 
@@ -115,18 +118,24 @@ cdef inline int64_t ring_bytes(const Queue* queue) noexcept nogil:
 cdef enum:  # rooms that `lend` keeps
     ROOM_OF_BLOCK, ROOM_OF_LEFTS, ROOM_OF_ROLLING, ROOMS
 
-cdef void* lend(int room, size_t size) noexcept nogil  # so many bytes until `put_back`, with whatever is in them; NULL: no memory
+# so many bytes until `put_back`, with whatever is in them; NULL: no memory
+cdef void* lend(int room, size_t size) noexcept nogil
 cdef void put_back(int room, void* data) noexcept nogil
 cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: up to 4 KiB, and 64 KiB
 cdef void shape_together(Pool* pool, int width, int least, int shift) noexcept nogil  # such, for levels together
-cdef void keep_to_kind(const Pool* pool, Queue* queue, int shift) noexcept nogil  # an empty one there, of chunks of 2^shift
-cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil  # 2^least to 2^shift partials, at most 7 kinds, and large ones or none
-cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # makes room up to `index`, in an empty queue from there; −1: no memory
-cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil  # an empty one, for first … end − 1, at most n of them; −1: no memory
+# an empty one there, of chunks of 2^shift
+cdef void keep_to_kind(const Pool* pool, Queue* queue, int shift) noexcept nogil
+# 2^least to 2^shift partials, at most 7 kinds, and large ones or none
+cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil
+# makes room up to `index`, in an empty queue from there; −1: no memory
+cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil
+# an empty one, for first … end − 1, at most n of them; −1: no memory
+cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil
 cdef void begin_batch(Pool* pool) noexcept nogil  # chunks may come off the shelf
 cdef void end_batch(Pool* pool) noexcept nogil  # those that are free lie there again
 cdef void narrow(Queue* queue) noexcept nogil  # halves a ring at least twice as long as its chunks of the heap need
-cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil  # gives back what lies wholly before `index`; O(1)
+# gives back what lies wholly before `index`; O(1)
+cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil
 cdef void give_back(Pool* pool) noexcept nogil  # returns at most one chunk to the system
 cdef void release(Pool* pool) noexcept nogil  # frees the chunks of the free lists

@@ -15,7 +15,8 @@ cdef enum:
     LEAST = 3  # 2^LEAST partials of the shortest one: what loops over eight leaves count on
     LARGE = 4  # a large chunk is 2^LARGE of the longest ones
     MOST_SMALL = 264  # of those in a queue before it moves to large ones, which then are no great part of it
-    MOST_BESIDE = 72  # where many large ones are in use: their ends are no great part of all then, and longer runs are quicker
+    # where many large ones are in use: their ends are no great part of all then, and longer runs are quicker
+    MOST_BESIDE = 72
     MANY_LARGE = 48
     MOST_SHORT = 36  # of shorter ones at most
     LEAST_WIDE = 15  # places of a ring that may have too many, less one
@@ -72,7 +73,8 @@ cdef inline int next_kind(const Pool* pool, const Queue* queue, int kind) noexce
 cdef inline int64_t most_of(const Pool* pool, int kind) noexcept nogil:
     """So many chunks a queue has at most before it moves to longer ones.
 
-    What is begun at both ends grows with their length, what stands beside each (its link, its place in the ring, the heap's own) with their number.
+    What is begun at both ends grows with their length, what stands beside each (its link, its place in the ring, the
+    heap's own) with their number.
     """
     if pool.least + kind == pool.shift:
         return pool.most_small if pool.of[LARGE_KIND].used < MANY_LARGE else MOST_BESIDE
@@ -117,7 +119,8 @@ cdef int append(Pool* pool, Queue* queue) noexcept nogil:
     cdef int longer = next_kind(pool, queue, queue.kind)
     if longer != queue.kind and queue.kind != LARGE_KIND and queue.end - queue.begin >= most_of(pool, queue.kind):
         return move(pool, queue, longer)
-    if (queue.chunk == NULL or queue.end - queue.begin >= queue.mask) and widen(queue) < 0:  # before it is full: windows of 2^k end there
+    # before it is full: windows of 2^k end there
+    if (queue.chunk == NULL or queue.end - queue.begin >= queue.mask) and widen(queue) < 0:
         return -1
     chunk = take(pool, queue.kind)
     if chunk == NULL:
@@ -185,7 +188,8 @@ cdef int move(Pool* pool, Queue* queue, int kind) noexcept nogil:
     clear(pool, queue)
     free(queue.chunk)
     queue[0] = longer
-    while kind != LARGE_KIND and pool.of[was].spare > 1 and not pool.batch:  # of many only a chunk an operation goes back
+    # of many only a chunk an operation goes back
+    while kind != LARGE_KIND and pool.of[was].spare > 1 and not pool.batch:
         forget(pool, was)
     return 0
 
@@ -217,7 +221,8 @@ cdef inline int64_t chunks_for(const Pool* pool, int kind, int64_t n) noexcept n
 
 
 cdef int kind_for(const Pool* pool, const Queue* queue, int64_t n) noexcept nogil:
-    """The shortest chunks of the heap in which n partials may stay, and an eighth more: as many as a block brings before others leave."""
+    """The shortest chunks of the heap in which n partials may stay, and an eighth more: as many as a block brings
+    before others leave."""
     cdef int kind = 0
     if pool.together:
         return queue.kind

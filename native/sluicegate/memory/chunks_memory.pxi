@@ -108,7 +108,8 @@ cdef bint has_surplus(const Pool* pool) noexcept nogil:
 cdef inline bint has_too_many(const Pool* pool, int kind) noexcept nogil:
     """More than an eighth of what is in use, or a sixteenth of what is from the heap, and what takes turns.
 
-    Half of what is in use where that is many wide partials: their number comes and goes, and clearing their pages anew takes longer than all else.
+    Half of what is in use where that is many wide partials: their number comes and goes, and clearing their pages anew
+    takes longer than all else.
     """
     if kind == LARGE_KIND:
         return pool.of[kind].spare > (pool.of[kind].used >> (1 if pool.wide and pool.of[kind].used > GREAT else 3)) + SPARE_LARGE

@@ -1,4 +1,5 @@
-"""What is the process's between two batches: rooms lent for one, and free chunks of the heap, on a shelf. Part of chunks.pyx."""
+"""What is the process's between two batches: rooms lent for one, and free chunks of the heap, on a shelf. Part of
+chunks.pyx."""
 
 cdef enum:
     MOST_SHELVED = 96  # chunks of one size on the shelf
@@ -59,7 +60,8 @@ cdef void begin_batch(Pool* pool) noexcept nogil:
 
 cdef void end_batch(Pool* pool) noexcept nogil:
     cdef int kind
-    for kind in range(0 if pool.of[LARGE_KIND].used else pool.shift - pool.least + 1):  # of a great one they are no part to speak of
+    # of a great one they are no part to speak of
+    for kind in range(0 if pool.of[LARGE_KIND].used else pool.shift - pool.least + 1):
         while slots_of(pool, kind) >= SIZES and has_too_many(pool, kind):
             forget(pool, kind)
         if 0 < pool.of[kind].spare <= MOST_SHELVED and slots_of(pool, kind) < SIZES:

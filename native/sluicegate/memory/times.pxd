@@ -1,8 +1,10 @@
-"""The times of a window's leaves, in blocks of 128: where they are a step apart only that, else 32-bit offsets where they fit.
+"""The times of a window's leaves, in blocks of 128: where they are a step apart only that, else 32-bit offsets where
+they fit.
 
-A block is a first time and a step as long as its times are as far apart; then its offsets, or its times, stand in a second
-queue, block after block. So the times of readings at a steady rate take a quarter of a byte each and nothing is written for
-them, others four bytes. A block that turns is written once: 128 times at most. Any number leaves at once in O(1).
+A block is a first time and a step as long as its times are as far apart; then its offsets, or its times, stand in a
+second queue, block after block. So the times of readings at a steady rate take a quarter of a byte each and nothing is
+written for them, others four bytes. A block that turns is written once: 128 times at most. Any number leaves at once in
+O(1).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -95,10 +97,14 @@ cdef inline void forget(Times* t, int64_t head) noexcept nogil:
 cdef void begin_times(Times* t) noexcept nogil  # none yet; what it held before is not looked at
 cdef void clear_times(Times* t) noexcept nogil  # none again
 cdef void release_times(Times* t) noexcept nogil
-cdef int keep(Times* t, int64_t index, const int64_t* times, int64_t n) noexcept nogil  # of the next n leaves, or anew from there; −1: no memory
-cdef int keep_even(Times* t, int64_t index, uint64_t first, uint64_t step, int64_t n) noexcept nogil  # the same: first, first + step …
-cdef void copy_out(const Times* t, int64_t* out, int64_t index, int64_t n) noexcept nogil  # the times of n leaves, one after the other
-cdef void ask_for_times(const Times* t, int64_t index, int64_t n) noexcept nogil  # has those fetched that stand one by one
+# of the next n leaves, or anew from there; −1: no memory
+cdef int keep(Times* t, int64_t index, const int64_t* times, int64_t n) noexcept nogil
+# the same: first, first + step …
+cdef int keep_even(Times* t, int64_t index, uint64_t first, uint64_t step, int64_t n) noexcept nogil
+# the times of n leaves, one after the other
+cdef void copy_out(const Times* t, int64_t* out, int64_t index, int64_t n) noexcept nogil
+# has those fetched that stand one by one
+cdef void ask_for_times(const Times* t, int64_t index, int64_t n) noexcept nogil
 cdef void give_back_times(Times* t, int64_t chunks) noexcept nogil  # returns at most so many chunks to the system
 cdef int64_t held_times(const Times* t) noexcept nogil  # bytes
 cdef void forget_blocks(Times* t, int64_t block) noexcept nogil

@@ -13,12 +13,15 @@ cdef extern from "times.h" nogil:
     void times_from_step(uint64_t* out, int64_t n, uint64_t first, uint64_t step)
 
 cdef int64_t NONE = INT64_MAX
-cdef uint64_t NEAR_BASE = 1 << 30  # from what offsets count from, for a block to begin there: what fits from its own first time mostly fits
+# from what offsets count from, for a block to begin there: what fits from its own first time mostly fits
+cdef uint64_t NEAR_BASE = 1 << 30
 
 cdef enum:
     BLOCKS_OF_CHUNK = 5  # bits
     SLOTS_OF_OFFSETS = 64
-    MOST_SMALL = 28  # chunks of offsets before they lie in large ones, in runs merged where they lie; more than a queue brings from shorter ones (18)
+    # chunks of offsets before they lie in large ones, in runs merged where they lie; more than a queue brings from
+    # shorter ones (18)
+    MOST_SMALL = 28
     SLOTS_OF_TIMES = 128  # what a chunk of `odd_pool` holds at least
 
 
@@ -112,7 +115,8 @@ cdef inline bint begins_even(const uint64_t* times) noexcept nogil:
 
 
 cdef inline int64_t keep_uneven_blocks(Times* t, int64_t block, const uint64_t* times, int64_t n) noexcept nogil:
-    """The times of up to n readings in whole blocks, none of which begins evenly: nothing is written twice. How many it was; −1: no memory."""
+    """The times of up to n readings in whole blocks, none of which begins evenly: nothing is written twice. How many it
+    was; −1: no memory."""
     cdef int64_t k = 1, i
     cdef uint64_t first = base_of(t, block, times[0])
     cdef Stretch* s
@@ -156,7 +160,8 @@ cdef int keep_in_block(Times* t, int64_t index, const uint64_t* times, int64_t n
 
 
 cdef inline int keep_offsets(Times* t, Stretch* s, int64_t j, int64_t there, const uint64_t* times, int64_t n) noexcept nogil:
-    """n times from leaf j of a block on, `there` before them; where they are too far from what it counts from, from its own first, or as they are."""
+    """n times from leaf j of a block on, `there` before them; where they are too far from what it counts from, from its
+    own first, or as they are."""
     cdef uint64_t before[BLOCK]
     cdef uint64_t old = s.first
     if times_to_offsets(times, <int32_t*> odds_of(t, s) + j, n, s.first):
@@ -184,7 +189,8 @@ cdef int open_block(Times* t, int64_t block) noexcept nogil:
 
 
 cdef int turn(Times* t, Stretch* s, int64_t block, int64_t j, int64_t n, uint64_t first) noexcept nogil:
-    """Write an even block's n times from leaf j on one by one, as offsets if they fit, and `first`, which comes next."""
+    """Write an even block's n times from leaf j on one by one, as offsets if they fit, and `first`, which comes
+    next."""
     cdef uint64_t times[BLOCK]
     cdef Stretch before = s[0]
     cdef uint64_t own = s.first + <uint64_t> j * s.step if n else first
@@ -212,7 +218,8 @@ cdef inline bint fits(uint64_t time, uint64_t first) noexcept nogil:
 
 
 cdef inline uint64_t base_of(const Times* t, int64_t block, uint64_t first) noexcept nogil:
-    """What a block's offsets count from: what those before it do, so that they can be read together; or its own first time, where that is far from there."""
+    """What a block's offsets count from: what those before it do, so that they can be read together; or its own first
+    time, where that is far from there."""
     cdef const Stretch* before
     if block <= max(t.start >> BLOCK_BITS, t.oldest):
         return first

@@ -1,7 +1,8 @@
 """What a partial is in compiled code, and the operation on it: a small program of components over 8-byte slots.
 
 `combine(p, out, a, b)`: a's readings precede b's; `out` may be a or b. It is associative up to rounding, and neither
-allocates nor needs the GIL. The twin is sluicegate.reference.program; the numbers of the operations are sluicegate.monoids.layout.Op.
+allocates nor needs the GIL. The twin is sluicegate.reference.program; the numbers of the operations are
+sluicegate.monoids.layout.Op.
 """
 
 from libc.math cimport INFINITY, log
@@ -157,7 +158,8 @@ cdef inline void fold_extreme(Slot* s, bint wins, double x, int64_t time, int64_
 cdef inline void fold(
     const Program* p, Slot* o, const double* values, int64_t time, int64_t ordinal, const double* centers
 ) noexcept nogil:
-    """What combine(o, o, lift(reading)) gives for a bucket's partial, to the bit, where p.folds ≥ 0 and no sample rides."""
+    """What combine(o, o, lift(reading)) gives for a bucket's partial, to the bit, where p.folds ≥ 0 and no sample
+    rides."""
     cdef int k, op
     cdef double x, total
     cdef Slot* s
@@ -386,7 +388,8 @@ cdef inline void deduct_moments(Slot* o, const Slot* total, const Slot* oldest) 
 
 
 cdef inline void deduct(const Program* p, Slot* out, const Slot* total, const Slot* oldest) noexcept nogil:
-    """What combine(oldest, rest) = total gives for rest, where `invertible`; a greatest time stays (times go forward)."""
+    """What combine(oldest, rest) = total gives for rest, where `invertible`; a greatest time stays (times go
+    forward)."""
     cdef int k, op, s
     for k in range(p.steps):
         op = p.step[k].op

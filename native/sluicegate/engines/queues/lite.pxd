@@ -1,6 +1,7 @@
 """What the Lite engines have in common: one partial an element, and of its leaf only the slots that are asked for.
 
-An element is a leaf at first and an aggregate later. `leaf(index)` gives the `kept` first slots of a leaf; none: invalid.
+An element is a leaf at first and an aggregate later. `leaf(index)` gives the `kept` first slots of a leaf; none:
+invalid.
 """
 
 from libc.stdint cimport int64_t
