@@ -23,6 +23,7 @@ import test_sync as of_sync
 from durable_agent import configured, timed
 from test_pipeline import *  # noqa: F403  the same suite
 from test_pipeline import Board, content
+from test_pipeline_refusals import Refusing
 from test_sync import *  # noqa: F403  the same suite
 
 from sluicegate import cblite
@@ -113,7 +114,7 @@ def test_a_commit_refused_at_statements_of_its_own(tmp_path: Path) -> None:
         for message in of_pipeline.batch(4):
             one.pipeline.accept(message)
         before, real = content(one), one.state.store.connection
-        one.state.store.connection = of_pipeline.Refusing(real, at)  # type: ignore[assignment]
+        one.state.store.connection = Refusing(real, at)  # type: ignore[assignment]
         with contextlib.suppress(sqlite3.OperationalError):
             acknowledged = one.pipeline.commit()
         one.state.store.connection = real
