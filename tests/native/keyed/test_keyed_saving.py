@@ -35,7 +35,7 @@ def answers(window: sg.KeyedWindows) -> dict[Any, Any]:
 @pytest.mark.parametrize("buckets", [None, 6])
 def test_what_is_taken_up_goes_on_as_before(core: str, buckets: int | None) -> None:
     """From a snapshot and changes; answers, counters and who leaves next are the same ever after."""
-    rng, now = random.Random(buckets), 0
+    rng, now = random.Random(buckets or 1), 0
     window = sg.KeyedWindows(**TOLD, buckets=buckets)
     now = feed([window], rng, now)
     saved = [window.snapshot()]
