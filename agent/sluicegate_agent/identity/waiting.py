@@ -68,6 +68,7 @@ class WaitingRoom:
         self._sequences, self._contents, self._clock = sequences, contents, clock
         self._sources = {source.topic: source for source in config.sources}
         self._unfinished = False
+        self._began: tuple[str, int] | None = None
         for number in sorted(set(self.held.numbers) - set(self.held.futures)):
             self._wait_again(number)
 
@@ -193,7 +194,10 @@ class WaitingRoom:
 
     def look(self) -> None:
         """Judge what waits for the clock again where that was set; as much at once as a batch takes."""
-        if self.guard.was_set(waiting=self.held.has_futures) or self._unfinished:
+        was_set = self.guard.was_set(waiting=self.held.has_futures)
+        if was_set:
+            self._began = None
+        if was_set or self._unfinished:
             self._unfinished = False
             latest = self.guard.latest(self._clock())
             for number in self.held.futures:
@@ -222,8 +226,7 @@ class WaitingRoom:
         Of an earlier boot only the time by its own clock is known, and that it was before this boot.
         """
         row = self._take(number)
-        name, since = boot()
-        began = self._clock() - since
+        name, began = self._booted()
         if row.why == UNSET + name:
             arrival, counter = began + row.counted_to, "placed.unset_clock" if self.guard.is_unset() else "placed"
         else:
@@ -236,6 +239,14 @@ class WaitingRoom:
             return
         self.desk.note(counter)
         self.desk.count(row.message, decoded, arrival, doubt=row.doubt)
+
+    def _booted(self) -> tuple[str, int]:
+        """This boot, and when it began by the clock as it is: found once after a step, so that the order stays."""
+        if self._began is None:
+            now = self._clock()  # before the other one: what is placed lies before what comes now
+            name, since = boot()
+            self._began = name, now - since
+        return self._began
 
     def age(self) -> None:
         """Decide what has waited too long for a second message."""

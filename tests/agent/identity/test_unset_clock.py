@@ -222,3 +222,24 @@ def test_status_says_what_waits_for_the_clock(board: Make) -> None:
     one.take(1.0)
     found = read_status(one.config.state.path)["held"]
     assert (found["for_clock"], found["for_second_message"]) == (1, 0)
+
+
+def test_a_board_that_is_held_up_while_it_places_keeps_their_order(
+    board: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a minute goes by between looks at its two clocks: no reading is placed before an earlier one."""
+    one = board()
+    for n in range(6):
+        one.take(float(n))
+    one.wrong, looks = 0, [0]
+
+    def boot() -> tuple[str, int]:
+        since = one.true - one.began
+        looks[0] += 1
+        one.passes(30 * (looks[0] % 2))
+        return one.boot, since
+
+    monkeypatch.setattr(waiting, "boot", boot)
+    one.tick()
+    assert one.times() == [NOON + n * 10 * SECOND for n in range(6)]
+    assert one.counted()["placed"] == 6
