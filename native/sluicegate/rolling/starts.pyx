@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t
 
 cdef enum:
     STRETCHES = 8  # that are gone through side by side: none waits for another's start
-    LEAST_STRETCH = 16  # readings
+    LINE = 8  # readings in a line of the processor's cache
 
 
 cdef void starts_by_count(int64_t count, int64_t begin, int64_t first, int64_t n, int64_t* starts) noexcept nogil:
@@ -24,8 +24,8 @@ cdef void starts_by_time(
 ) noexcept nogil:
     """The window holds the readings with time > newest − span."""
     cdef int64_t start[STRETCHES]
-    cdef int64_t part = n // STRETCHES, i, k
-    if part >= LEAST_STRETCH:
+    cdef int64_t part = length_of_stretch(n), i, k
+    if part:
         for k in range(STRETCHES):
             start[k] = begin = first_after(times, times[first + k * part] - span, begin, first + k * part)
         for i in range(part):
@@ -33,9 +33,15 @@ cdef void starts_by_time(
                 start[k] = next_start(times, times[first + k * part + i] - span, start[k])
                 starts[k * part + i] = start[k]
         begin = start[STRETCHES - 1]
-    for i in range(part * STRETCHES if part >= LEAST_STRETCH else 0, n):
+    for i in range(part * STRETCHES, n):
         begin = next_start(times, times[first + i] - span, begin)
         starts[i] = begin
+
+
+cdef inline int64_t length_of_stretch(int64_t n) noexcept nogil:
+    """An odd number of cache lines: a power of two apart, the stretches would drive each other out of the cache."""
+    cdef int64_t lines = n // (STRETCHES * LINE)
+    return ((lines - 1) | 1) * LINE if lines else 0
 
 
 cdef inline int64_t next_start(const int64_t* times, int64_t cutoff, int64_t start) noexcept nogil:
