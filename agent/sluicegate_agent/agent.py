@@ -27,6 +27,7 @@ from sluicegate_agent.messages import Message
 from sluicegate_agent.passwords import exposed_files
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.results import Results
+from sluicegate_agent.service.notify import Supervisor
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import Sync
 
@@ -239,7 +240,11 @@ def run(config: Config, *, drain: bool = False, idle: float | None = None) -> No
         for warning in exposed_files(config):
             log.warning("%s", warning)
         log.info("device %s on %s: %d streams", config.device.id, config.state.path, len(config.streams))
+        supervisor = Supervisor()
+        supervisor.ready(f"device {config.device.id}: {len(config.streams)} streams")
         while not signals.received and (idle is None or agent.idle < idle):
             agent.turn()
+            supervisor.alive()
+        supervisor.stopping()
         log.info("told to stop: finishing" if signals.received else "no messages: finishing")
         agent.finish(drain=drain)

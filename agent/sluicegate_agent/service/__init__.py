@@ -1,0 +1,1 @@
+"""The agent as a service: what its supervisor is told."""
