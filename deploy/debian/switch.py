@@ -1,0 +1,164 @@
+#!/usr/bin/python3
+"""Makes the agent of the wheels beside this file the one that runs, or leaves the one before running: never neither.
+
+Standard library only, since it runs before anything of ours is installed. It needs no network: all wheels are there.
+The new version gets an environment of its own. Before it takes over, it checks the configuration. Once started it has
+a minute to say that it is ready; until then it has acknowledged nothing, so the state of before is put back with the
+version of before, and no reading is lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+SPACE = 150 << 20  # bytes that an environment and a copy of a small state take
+READY = "60"  # seconds
+SERVICE = "sluicegate.service"
+
+
+class RefusedError(Exception):
+    """The new version cannot take over; the message says why and what to do. The one before goes on."""
+
+
+class Places:
+    """Where things are below `root`: `/` on a board, a folder in a test."""
+
+    def __init__(self, root: Path) -> None:
+        self.is_system = root == Path("/")
+        self.home = root / "opt/sluicegate"
+        self.wheels, self.versions, self.current = self.home / "wheels", self.home / "versions", self.home / "venv"
+        self.configuration = root / "etc/sluicegate/agent.toml"
+        self.state, self.kept = root / "var/lib/sluicegate", root / "var/lib/sluicegate.before"
+
+
+def systemctl(*words: str) -> int:
+    """Ask systemd; `SLUICEGATE_SYSTEMCTL` names another program to ask. 0 where it did what was asked."""
+    program = os.environ.get("SLUICEGATE_SYSTEMCTL", "systemctl")
+    return subprocess.run([program, *words], check=False).returncode
+
+
+def is_supervised() -> bool:
+    """Whether there is a systemd to ask: not in a container or while an image is made."""
+    return "SLUICEGATE_SYSTEMCTL" in os.environ or Path("/run/systemd/system").is_dir()
+
+
+def environment_of(places: Places) -> Path:
+    """The new version's own environment, made unless it is there. Raises RefusedError."""
+    wheels = sorted(places.wheels.glob("*.whl"))
+    named = hashlib.sha256("".join(f"{each.name} {each.stat().st_size}\n" for each in wheels).encode()).hexdigest()
+    made = places.versions / f"{sys.version_info.major}.{sys.version_info.minor}-{named[:12]}"
+    if (made / ".complete").exists():
+        return made
+    places.versions.mkdir(parents=True, exist_ok=True)
+    if (free := shutil.disk_usage(places.versions).free) < SPACE:
+        raise RefusedError(
+            f"{places.home} has {free >> 20} MiB free and {SPACE >> 20} are needed: make room, then try again"
+        )
+    shutil.rmtree(made, ignore_errors=True)
+    install = ["-m", "pip", "install", "--quiet", "--no-index", "--find-links", str(places.wheels), "sluicegate[agent]"]
+    for command in ([sys.executable, "-m", "venv", str(made)], [str(made / "bin/python"), *install]):
+        if subprocess.run(command, check=False).returncode:
+            shutil.rmtree(made, ignore_errors=True)
+            raise RefusedError(
+                f"{' '.join(command[:4])} failed: are python3-venv and wheels for {sys.version.split()[0]} there?"
+            )
+    (made / ".complete").touch()
+    return made
+
+
+def check(places: Places, made: Path) -> None:
+    """Let the new version read the configuration. Raises RefusedError where it would not run with it."""
+    if places.configuration.exists():
+        # As the agent's own user: what the check writes beside the state has to stay its own.
+        user = ["runuser", "-u", "sluicegate", "--"] if places.is_system and os.geteuid() == 0 else []
+        command = [*user, str(made / "bin/sluicegate"), "check", str(places.configuration)]
+        if subprocess.run(command, check=False).returncode:
+            raise RefusedError(f"the new version refuses {places.configuration}: see above; the one before goes on")
+
+
+def point_to(places: Places, made: Path) -> None:
+    """Let `venv` be that environment, from one moment to the next."""
+    link = places.home / "venv.new"
+    link.unlink(missing_ok=True)
+    link.symlink_to(made.relative_to(places.home))
+    link.replace(places.current)
+
+
+def take_over(places: Places, made: Path) -> None:
+    """Start the new version in place of what runs; where it is not ready go back and raise RefusedError."""
+    before = places.current.resolve() if places.current.is_symlink() else None
+    if not is_supervised() or not places.configuration.exists():
+        point_to(places, made)
+        return
+    systemctl("stop", SERVICE)
+    shutil.rmtree(places.kept, ignore_errors=True)
+    if places.state.exists():
+        shutil.copytree(places.state, places.kept, symlinks=True)
+        copy_owners(places.state, places.kept)
+    point_to(places, made)
+    systemctl("daemon-reload")
+    if subprocess.run(
+        ["timeout", READY, os.environ.get("SLUICEGATE_SYSTEMCTL", "systemctl"), "start", SERVICE]
+    ).returncode:
+        systemctl("stop", SERVICE)
+        go_back(places, before)
+    shutil.rmtree(places.kept, ignore_errors=True)
+
+
+def go_back(places: Places, before: Path | None) -> None:
+    """Put state and version of before back, and start it. Raises RefusedError with what to look at."""
+    if places.kept.exists():
+        shutil.rmtree(places.state, ignore_errors=True)
+        places.kept.replace(places.state)
+    if before is None:
+        raise RefusedError(f"the agent was not ready within {READY} s: see journalctl -u {SERVICE}")
+    point_to(places, before)
+    started = systemctl("start", SERVICE) == 0
+    raise RefusedError(
+        f"the new version was not ready within {READY} s (journalctl -u {SERVICE}); the one before "
+        f"{'runs again' if started else 'does not start either'}, with its state as it was"
+    )
+
+
+def copy_owners(source: Path, copy: Path) -> None:
+    """Give a copied tree the owners of its source, as far as this user may."""
+    for path in [source, *source.rglob("*")]:
+        try:
+            os.chown(copy / path.relative_to(source), path.lstat().st_uid, path.lstat().st_gid, follow_symlinks=False)
+        except PermissionError:
+            return
+
+
+def prune(places: Places, *keep: Path | None) -> None:
+    """Remove environments that are neither in use nor the one before."""
+    kept = {each.resolve() for each in keep if each is not None}
+    for each in places.versions.iterdir():
+        if each.resolve() not in kept:
+            shutil.rmtree(each, ignore_errors=True)
+
+
+def main() -> int:
+    """0: the new version is in place; 1: the one before is, with the reason on stderr."""
+    parser = argparse.ArgumentParser(description="Install the agent from the wheels of this folder and start it.")
+    parser.add_argument("--root", type=Path, default=Path("/"), help="for tests: the folder to take for /")
+    places = Places(parser.parse_args().root)
+    before = places.current.resolve() if places.current.is_symlink() else None
+    try:
+        made = environment_of(places)
+        check(places, made)
+        take_over(places, made)
+    except RefusedError as reason:
+        print(f"sluicegate: {reason}", file=sys.stderr)
+        return 1
+    prune(places, made, before)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Builds one wheel for a board: wheel.sh SUITE ARCHITECTURE [PACKAGE] puts it, tagged for manylinux, into dist/.
+# The suite decides the Python (bookworm 3.11, trixie 3.13). The compiler is Debian's cross compiler of this machine.
+# PACKAGE is one of PyPI's that has no wheel for the board, built from its source; without it the checkout is built.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+suite=${1:?a Debian suite}
+architecture=${2:?amd64, arm64 or armhf}
+package=${3:-}
+venv=$(realpath "${VENV:-.venv}")
+out=$(realpath -m "${OUT:-dist}")
+
+stop() { echo "wheels: $1" >&2; exit "$2"; }
+
+case $architecture in
+amd64) triplet=x86_64-linux-gnu platform=linux-x86_64 ;;
+arm64) triplet=aarch64-linux-gnu platform=linux-aarch64 ;;
+armhf) triplet=arm-linux-gnueabihf platform=linux-armv7l ;;
+*) stop "$architecture is none of amd64, arm64, armhf" 2 ;;
+esac
+command -v "$triplet-gcc" >/dev/null || stop "$triplet-gcc is not here; on Debian: apt install gcc-${triplet//_/-}" 3
+"$venv/bin/python" -c 'import auditwheel' 2>/dev/null || stop "auditwheel is not installed: make $venv/wheels.stamp" 3
+
+root=$(deploy/wheels/root.sh "$suite" "$architecture")
+builder=$(deploy/wheels/root.sh "$suite" amd64)
+python=$(basename "$(readlink "$root/usr/bin/python3")")
+work=$PWD/build/wheels/$suite-$architecture${package:+-$package}
+cache=$PWD/build/cache
+tools=$("$venv/bin/python" -c 'import setuptools, pathlib; print(pathlib.Path(setuptools.__file__).parents[1])')
+rm -rf "$work"
+mkdir -p "$work/source" "$work/sysconfig" "$work/include/$triplet" "$out"
+
+if [ -n "$package" ]; then
+    pin=$(grep "^$package==" deploy/make/constraints.txt) || stop "$package has no pin in deploy/make/constraints.txt" 2
+    "$venv/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest "$work" "$pin"
+    tar --extract --directory "$work/source" --strip-components 1 --file "$work/$package"-*.tar.gz
+else
+    git ls-files -z -- native agent cloud deploy setup.py pyproject.toml README.md LICENSE CHANGELOG.md MANIFEST.in |
+        tar --create --null --files-from - | tar --extract --directory "$work/source"
+fi
+
+# Only Python's headers come from the suite: the C library's are the cross compiler's own.
+cp "$root/usr/lib/$python/_sysconfigdata__$triplet.py" "$work/sysconfig/"
+ln -s "$root/usr/include/$python" "$work/include/$python"
+ln -s "$root/usr/include/$triplet/$python" "$work/include/$triplet/$python"
+
+# The suite's own Python builds, since a wheel is tagged with the version that builds it; its loader finds its own libc.
+libraries=$builder/usr/lib/x86_64-linux-gnu:$builder/lib/x86_64-linux-gnu
+loader=("$(find "$builder" -name ld-linux-x86-64.so.2 -print -quit)" --library-path "$libraries" "$builder/usr/bin/$python")
+echo "wheels: compiling ${package:-sluicegate} for $architecture, $python" >&2
+# Equal sources give equal bytes: the dates in the wheel are the commit's.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+(
+    cd "$work/source"
+    export SOURCE_DATE_EPOCH PYTHONHOME=$builder/usr PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$work/sysconfig:$tools
+    export _PYTHON_HOST_PLATFORM=$platform _PYTHON_SYSCONFIGDATA_NAME=_sysconfigdata__$triplet
+    export CC="$triplet-gcc -I$work/include/$python -I$work/include" LDSHARED="$triplet-gcc -shared"
+    [ -z "$package" ] || export SETUPTOOLS_SCM_PRETEND_VERSION=${pin#*==}
+    export CFLAGS="-O3 -g0 -fwrapv -DNDEBUG -ffile-prefix-map=$work=." SLUICEGATE_BUILD_CACHE=$cache
+    [ -e setup.py ] || echo 'from setuptools import setup; setup()' >setup.py
+    "${loader[@]}" setup.py --quiet bdist_wheel --dist-dir "$work/wheel" >"$work/log" 2>&1 ||
+        { tail -n 30 "$work/log" >&2; stop "not built; all that the compiler said is in $work/log" 1; }
+)
+PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel repair --only-plat --wheel-dir "$out" "$work"/wheel/*.whl >"$work/auditwheel.log" 2>&1 ||
+    { tail -n 20 "$work/auditwheel.log" >&2; stop "the wheel has no manylinux tag" 1; }
+sed -n 's/^Fixed-up wheel written to //p' "$work/auditwheel.log"
