@@ -41,7 +41,7 @@ install -D -m 0644 deploy/debian/overrides "$stage/usr/share/lintian/overrides/s
 install -D -m 0644 deploy/debian/copyright "$stage/usr/share/doc/sluicegate/copyright"
 install -D -m 0644 docs/install.md "$stage/usr/share/doc/sluicegate/README.md"
 "$python" -m sluicegate check --sample >"$stage/usr/share/doc/sluicegate/agent.toml"
-printf 'sluicegate (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md of the project.\n\n -- Sluicegate developers <sluicegate@localhost>  %s\n' \
+printf 'sluicegate (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md of the project.\n\n -- Sluicegate developers <sluicegate@sluicegate.invalid>  %s\n' \
     "$version" "$(git log -1 --format=%cD)" | gzip -9n >"$stage/usr/share/doc/sluicegate/changelog.gz"
 for script in postinst prerm postrm; do install -m 0755 "deploy/debian/$script" "$stage/DEBIAN/$script"; done
 size=$(du -sk --apparent-size "$stage" | cut -f 1)

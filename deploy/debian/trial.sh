@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Installs dist/'s package in a fresh Debian root, under qemu for boards, and shows: first bucket, upgrade, failed upgrade, removal.
+# trial.sh ARCHITECTURE SUITE, as root (it enters the root by chroot). Needs mmdebstrap, mosquitto and its clients.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+PATH=$PATH:/usr/sbin:/sbin
+architecture=${1:?amd64, arm64 or armhf}
+suite=${2:?bookworm or trixie}
+package=$(find "${OUT:-dist}" -name "sluicegate_*_$architecture.deb" | head -n 1)
+[ -n "$package" ] || { echo "trial: no package for $architecture: make deb" >&2; exit 3; }
+[ "$(id -u)" = 0 ] || { echo "trial: needs root, for chroot" >&2; exit 4; }
+for program in mmdebstrap mosquitto mosquitto_pub; do command -v "$program" >/dev/null || { echo "trial: $program is not here" >&2; exit 3; }; done
+root=$PWD/build/roots/trial-$suite-$architecture
+port=${PORT:-21883}
+
+say() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
+inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
+as_agent() { inside runuser -u sluicegate -- "$@"; }
+documents() { find "$root/var/lib/sluicegate/out" -name '*.json' ! -name '.*' 2>/dev/null | wc -l; }
+
+if [ ! -e "$root/.complete" ]; then
+    mirror=$(apt-get indextargets --format '$(SITE)|$(RELEASE)' | grep -m 1 -E '/debian\|' | cut -d '|' -f 1)
+    rm -rf "$root"
+    mmdebstrap --quiet --variant=minbase --architectures="$architecture" --include=python3-venv --aptopt='Acquire::Languages "none"' \
+        "$suite" "$root" "deb $mirror $suite main" >&2
+    touch "$root/.complete"
+fi
+say "a bare $suite of $architecture is there"
+SECONDS=0
+
+cp "$package" "$root/tmp/new.deb"
+inside dpkg --install /tmp/new.deb >/dev/null
+say "installed: $(inside sluicegate --version)"
+
+mosquitto -p "$port" >/dev/null 2>&1 &
+broker=$!
+trap 'kill $broker' EXIT
+cat >"$root/etc/sluicegate/agent.toml" <<TOML
+[device]
+id = "trial"
+[state]
+path = "/var/lib/sluicegate"
+[mqtt]
+port = $port
+[bucket]
+readings = 4
+[outbox]
+chunk_buckets = 2
+[sync]
+target = "directory"
+path = "/var/lib/sluicegate/out"
+every = "1s"
+[[source]]
+topic = "trial"
+sequence = "seq"
+streams = { x = "x" }
+TOML
+mkdir -p "$root/var/lib/sluicegate/out"
+inside chown sluicegate: /var/lib/sluicegate/out
+as_agent sluicegate check /etc/sluicegate/agent.toml
+as_agent sluicegate run /etc/sluicegate/agent.toml --idle 20 --drain >/dev/null 2>"$root/tmp/agent.log" &
+agent=$!
+for _ in $(seq 120); do grep -q -i 'connected' "$root/tmp/agent.log" && break; sleep 1; done
+for number in $(seq 40); do mosquitto_pub -p "$port" -q 1 -t trial -m "{\"seq\": $number, \"x\": $number.5}"; done
+for _ in $(seq 120); do [ "$(documents)" -gt 0 ] && break; sleep 1; done
+[ "$(documents)" -gt 0 ] || { cat "$root/tmp/agent.log" >&2; exit 1; }
+say "first bucket on disk"
+wait "$agent"
+say "$(documents) documents after the agent has ended; $(as_agent sluicegate status /etc/sluicegate/agent.toml | grep -m 1 -i 'accepted' || true)"
+
+# The same wheels under another name are a new version; without one of them it cannot be installed.
+repack() {
+    rm -rf "$root/tmp/repacked"
+    dpkg-deb --raw-extract "$package" "$root/tmp/repacked"
+    sed -i "s/^Version: .*/Version: $1/" "$root/tmp/repacked/DEBIAN/control"
+    cp "$(find "$root/tmp/repacked/opt/sluicegate/wheels" -name 'click-*')" "$root/tmp/repacked/opt/sluicegate/wheels/again-$1-py3-none-any.whl"
+    [ "$1" = 0.1.1 ] || find "$root/tmp/repacked/opt/sluicegate/wheels" -name 'paho*' -delete
+    dpkg-deb --root-owner-group --build "$root/tmp/repacked" "$root/tmp/$1.deb" >/dev/null
+}
+before=$(inside readlink /opt/sluicegate/venv)
+repack 0.1.1
+inside dpkg --install /tmp/0.1.1.deb >/dev/null 2>&1
+[ "$(inside readlink /opt/sluicegate/venv)" != "$before" ]
+as_agent sluicegate status /etc/sluicegate/agent.toml >/dev/null
+say "upgraded: $(inside dpkg-query --show --showformat '${Version} ${Status}' sluicegate)"
+before=$(inside readlink /opt/sluicegate/venv)
+repack 0.1.2
+if inside dpkg --install /tmp/0.1.2.deb >"$root/tmp/failed.log" 2>&1; then echo "trial: a broken package was installed" >&2; exit 1; fi
+[ "$(inside readlink /opt/sluicegate/venv)" = "$before" ]
+as_agent sluicegate status /etc/sluicegate/agent.toml >/dev/null
+say "a broken upgrade was refused and the version before still works: $(grep -m 1 '^sluicegate: ' "$root/tmp/failed.log")"
+
+inside dpkg --remove sluicegate >/dev/null 2>&1
+[ -e "$root/var/lib/sluicegate/agent.db" ] || [ -n "$(ls -A "$root/var/lib/sluicegate")" ]
+[ ! -e "$root/opt/sluicegate/venv" ]
+say "removed: $(documents) documents and the state are still there"
+inside dpkg --purge sluicegate >/dev/null 2>&1
+[ ! -e "$root/var/lib/sluicegate" ]
+say "purged: nothing is left"
