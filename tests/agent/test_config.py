@@ -52,7 +52,18 @@ def test_the_sample_is_the_defaults() -> None:
     for line in sample_text().splitlines():
         key = line.removeprefix("# ").split(" = ")[0]
         is_default = line.startswith("# ") and " = " in line and key.isidentifier()
-        unset = {"client_id", "username", "password_env", "path", "url", "resolution"}
+        unset = {
+            "client_id",
+            "username",
+            "password_env",
+            "path",
+            "url",
+            "resolution",
+            "listen",
+            "webhook",
+            "aggregate",
+            "per",
+        }
         optional = key in unset or key.endswith("_file")
         paths = key in {"time", "sequence", "epoch"}
         shown.append(line.removeprefix("# ") if is_default and not optional and not paths else line)

@@ -43,9 +43,9 @@ def run(file: Path, level: str, form: Form, drain: bool, accept: bool, idle: flo
     from sluicegate_agent.plan import refuse_over_budget
 
     config = load(file)
-    refuse_over_budget(config)
+    worst = refuse_over_budget(config)
     refuse_losses(config, accept=accept)
 
     from sluicegate_agent.agent import run as run_agent
 
-    run_agent(config, drain=drain, idle=idle)
+    run_agent(config, drain=drain, idle=idle, planned=worst.memory)

@@ -10,6 +10,7 @@ from sluicegate.errors import ConfigurationError
 from sluicegate_agent.config.aggregates import build_aggregate
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.model import Config, MqttConfig, SourceConfig, WindowConfig
+from sluicegate_agent.config.outward_checks import outward_problems
 from sluicegate_agent.config.questions import histogram_problems
 from sluicegate_agent.config.sharing import shared_problems
 from sluicegate_agent.config.targets import readable, sync_problems
@@ -21,13 +22,14 @@ _NAME_RULE = "expected 1 to 64 letters, digits, `_`, `-` or `.`, starting with a
 
 def check(config: Config) -> list[Problem]:
     """Every finding in a converted configuration, in the order of the file's tables."""
-    parts = (_names, _ranges, _mqtt, _sources, _windows, _storage)
+    parts = (_names, _ranges, _mqtt, _sources, _windows, _storage, outward_problems)
     return [problem for part in parts for problem in part(config)]
 
 
 def _names(config: Config) -> Iterator[Problem]:
     named = [("device.id", config.device.id)]
     named += [(f"window[{i}].name", window.name) for i, window in enumerate(config.windows, 1)]
+    named += [(f"alert[{i}].name", alert.name) for i, alert in enumerate(config.alert, 1)]
     for i, source in enumerate(config.sources, 1):
         named += [(f"source[{i}].streams", stream) for stream in source.streams]
     for key, name in named:

@@ -14,7 +14,8 @@ from msgspec.structs import FieldInfo, fields
 
 from sluicegate_agent.config.checks import check
 from sluicegate_agent.config.errors import ConfigError, Problem
-from sluicegate_agent.config.model import Config, Table
+from sluicegate_agent.config.model import Config
+from sluicegate_agent.config.table import Table
 from sluicegate_agent.config.units import Duration, Share, Size
 
 _LARGEST_FILE = 1 << 20

@@ -11,19 +11,17 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import asdict
 
 from sluicegate.hosts import is_loopback
+from sluicegate_agent.config.outward import AlertConfig, AlertsConfig, MetricsConfig, ResultsConfig
+from sluicegate_agent.config.table import Table
 from sluicegate_agent.config.units import Duration, Share, Size
 
 _SECOND = 1_000_000
 STAGING = 512  # of a staircase, the paper's buffer; the library's own is larger than a board's budget
 _DAY = 86_400 * _SECOND
-
-
-class Table(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of the file; an unknown key is an error."""
 
 
 class DeviceConfig(Table, frozen=True):
@@ -357,13 +355,6 @@ class DeadLettersConfig(Table, frozen=True):
     bytes_each: Size = Size(256)
 
 
-class ResultsConfig(Table, frozen=True):
-    """[results]: where answers are published; an empty topic publishes none."""
-
-    topic: str = "sluicegate/{device}/results"
-    every: Duration = Duration(_SECOND)
-
-
 class LimitsConfig(Table, frozen=True):
     """[limits]: what one message may ask of the agent."""
 
@@ -389,6 +380,9 @@ class Config(Table, frozen=True):
     availability: AvailabilityConfig = AvailabilityConfig()
     dead_letters: DeadLettersConfig = DeadLettersConfig()
     results: ResultsConfig = ResultsConfig()
+    alerts: AlertsConfig = AlertsConfig()
+    alert: tuple[AlertConfig, ...] = ()
+    metrics: MetricsConfig = MetricsConfig()
     limits: LimitsConfig = LimitsConfig()
 
     @property

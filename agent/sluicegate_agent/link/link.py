@@ -127,6 +127,10 @@ class Link:
                 self._granted_window.arrived(len(self._unacknowledged), time.monotonic())
         return messages
 
+    def wake_for(self, sock: socket.socket) -> None:
+        """Let what waits on this socket end a `poll` that waits, too; who reads it has to empty it."""
+        self._wake.append(sock)
+
     @property
     def is_window_full(self) -> bool:
         """Whether the broker, as far as is known of it, sends no more until we acknowledge."""

@@ -1,0 +1,293 @@
+"""A small server in one thread: few connections, each with a bounded request and a deadline, nobody can hold it up."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sluicegate_agent.config.outward import UNIX, MetricsConfig
+from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.logs.repeats import Repeats
+from sluicegate_agent.web.desk import Ticket
+from sluicegate_agent.web.http import HEAD_MOST, Refused, Request, Response, head_of, parse, written
+
+log = logging.getLogger("sluicegate.web")
+#: Seconds a peer has for its whole request, the agent for an answer, and a peer for taking a piece of the response.
+ASKING, ANSWERING, TAKING = 5.0, 5.0, 10.0
+#: Seconds that a connection lasts at most, unless it follows events.
+LONGEST = 60.0
+#: Connections that follow events, of all; seconds between two events; bytes that may wait for such a peer.
+FOLLOWERS_MOST, EVENT_EVERY, BEHIND_MOST = 4, 1.0, 1 << 20
+_STACK = 256 << 10
+_PIECE = 65536
+
+
+class Follow:
+    """Returned for a request that goes on: a new ticket every EVENT_EVERY seconds, its body one event."""
+
+    def __init__(self, ask: Callable[[], Ticket]) -> None:
+        self.ask = ask
+
+
+#: What a handler returns: the response, the question whose answer it is, or a question again and again.
+Handled = Response | Ticket | Follow
+
+
+class _Peer:
+    """One connection: what was read of its request, what waits to be written, and until when."""
+
+    def __init__(self, sock: socket.socket, now: float) -> None:
+        self.sock = sock
+        self.read, self.unsent = bytearray(), b""
+        self.ends, self.dies = now + ASKING, now + LONGEST
+        self.ticket: Ticket | None = None
+        self.follow: Follow | None = None
+        self.next_event = 0.0
+        self.is_asking, self.head_only, self.closes = True, False, False
+
+
+class Server:
+    """Listens while it is open; `handle` is called in its thread and must not block."""
+
+    def __init__(self, config: MetricsConfig, handle: Callable[[Request], Handled]) -> None:
+        """Bind, so that who is told of it can connect; raises EnvironmentRefused where that is not possible."""
+        self._most, self._handle = config.connections, handle
+        self._socket = _bound(config)
+        self._path = _path(config)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._socket, selectors.EVENT_READ)
+        self._wake, self._woken = socket.socketpair()
+        for each in (self._wake, self._woken):
+            each.setblocking(False)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        self._peers: dict[socket.socket, _Peer] = {}
+        self._closing = False
+        self._repeats = Repeats(log)
+
+    def start(self) -> None:
+        """Serve in a thread that ends with the process."""
+        before = threading.stack_size(_STACK)
+        try:
+            self._thread = threading.Thread(target=self._run, name="web", daemon=True)
+            self._thread.start()
+        finally:
+            threading.stack_size(before)
+
+    def wake(self) -> None:
+        """Look at the tickets now; from any thread."""
+        with contextlib.suppress(OSError):
+            self._woken.send(b"\0")
+
+    def close(self) -> None:
+        """Stop serving and let every connection go."""
+        self._closing = True
+        self.wake()
+        self._thread.join(5.0)
+        for peer in [*self._peers.values()]:
+            self._drop(peer)
+        for each in (self._socket, self._wake, self._woken):
+            each.close()
+        self._selector.close()
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+
+    def _run(self) -> None:
+        while not self._closing:
+            for key, events in self._selector.select(self._patience()):
+                sock: Any = key.fileobj
+                if sock is self._socket:
+                    self._accept()
+                elif sock is self._wake:
+                    with contextlib.suppress(OSError):
+                        self._wake.recv(4096)
+                elif sock in self._peers:
+                    self._guarded(self._peers[sock], partial(self._exchange, self._peers[sock], events))
+            self._look(time.monotonic())
+
+    def _patience(self) -> float | None:
+        """Without a peer there is nothing to look after: an idle listener costs no wake-up."""
+        return 0.25 if self._peers else None
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._socket.accept()
+        except OSError as error:
+            self._repeats.tell(logging.WARNING, "a connection could not be taken", f": {error}")
+            time.sleep(0.05)  # no descriptor is left: trying again at once would only burn time
+            return
+        sock.setblocking(False)
+        if len(self._peers) >= self._most:
+            self._repeats.tell(logging.WARNING, f"more than {self._most} connections at once: refused", "")
+            with contextlib.suppress(OSError):
+                sock.send(written(Response(503, b"too many connections; try again later\n")))
+            sock.close()
+            return
+        self._peers[sock] = _Peer(sock, time.monotonic())
+        self._selector.register(sock, selectors.EVENT_READ)
+
+    def _exchange(self, peer: _Peer, events: int) -> None:
+        if events & selectors.EVENT_READ:
+            self._receive(peer)
+        if events & selectors.EVENT_WRITE and peer.sock in self._peers:
+            self._send(peer)
+
+    def _guarded(self, peer: _Peer, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except OSError:
+            self._drop(peer)
+        except Exception:
+            # A peer's bytes must not end the listener, whatever they are.
+            log.exception("a request failed in a way that was not foreseen")
+            self._drop(peer)
+
+    def _receive(self, peer: _Peer) -> None:
+        piece = peer.sock.recv(HEAD_MOST + 1 - len(peer.read) if peer.is_asking else _PIECE)
+        if not piece:
+            self._drop(peer)
+        elif peer.is_asking:
+            peer.read += piece
+            self._judge(peer)
+
+    def _judge(self, peer: _Peer) -> None:
+        head, end, _ = peer.read.partition(b"\r\n\r\n")
+        if not end:
+            if len(peer.read) > HEAD_MOST:
+                self._finish(peer, Response(431, b"the request's head is too long\n"))
+            return
+        peer.is_asking = False
+        try:
+            request = parse(bytes(head))
+            peer.head_only = request.method == "HEAD"
+            handled = self._handle(request)
+        except Refused as refusal:
+            handled = refusal.response
+        peer.read = bytearray()
+        self._begin(peer, handled)
+
+    def _begin(self, peer: _Peer, handled: Handled) -> None:
+        if isinstance(handled, Response):
+            self._finish(peer, handled)
+        elif isinstance(handled, Ticket):
+            peer.ticket, peer.ends = handled, time.monotonic() + ANSWERING
+        elif sum(each.follow is not None for each in self._peers.values()) >= FOLLOWERS_MOST:
+            self._finish(peer, Response(503, b"too many follow the events already\n"))
+        else:
+            peer.follow, peer.ends = handled, time.monotonic() + ANSWERING
+            self._queue(peer, head_of(200, "text/event-stream; charset=utf-8"))
+
+    def _finish(self, peer: _Peer, response: Response) -> None:
+        peer.is_asking, peer.ticket, peer.closes = False, None, True
+        self._queue(peer, written(response, head_only=peer.head_only))
+
+    def _queue(self, peer: _Peer, data: bytes) -> None:
+        peer.unsent += data
+        peer.ends = time.monotonic() + TAKING
+        self._send(peer)
+
+    def _send(self, peer: _Peer) -> None:
+        try:
+            sent = peer.sock.send(peer.unsent[:_PIECE]) if peer.unsent else 0
+        except BlockingIOError:
+            sent = 0
+        if sent:
+            peer.unsent = peer.unsent[sent:]
+            peer.ends = time.monotonic() + TAKING
+        if not peer.unsent and peer.closes:
+            self._drop(peer)
+            return
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.unsent else 0)
+        if self._selector.get_key(peer.sock).events != events:
+            self._selector.modify(peer.sock, events)
+
+    def _look(self, now: float) -> None:
+        """Answers that came, events that are due, and peers whose time is over."""
+        for peer in [*self._peers.values()]:
+            self._guarded(peer, partial(self._look_at, peer, now))
+
+    def _look_at(self, peer: _Peer, now: float) -> None:
+        ticket = peer.ticket
+        if ticket is not None and ticket.is_done:
+            peer.ticket = None
+            if peer.follow is None:
+                self._finish(peer, ticket.response())
+            else:
+                self._queue(peer, b"data: " + ticket.response().body + b"\n\n")
+        elif ticket is None and peer.follow is not None and now >= peer.next_event:
+            peer.next_event = now + EVENT_EVERY
+            peer.ticket, peer.ends = peer.follow.ask(), now + ANSWERING
+        elif now >= peer.ends and (ticket is not None or peer.is_asking or peer.unsent):
+            self._expire(peer)
+        elif peer.follow is None and now >= peer.dies:
+            self._drop(peer)
+        if len(peer.unsent) > BEHIND_MOST and peer.follow is not None:
+            self._drop(peer)
+
+    def _expire(self, peer: _Peer) -> None:
+        if peer.ticket is not None and peer.follow is None:
+            self._finish(peer, Response(503, b"the agent does not answer\n"))
+        elif peer.is_asking and peer.read:
+            self._finish(peer, Response(408, b"the request did not come in time\n"))
+        else:
+            self._drop(peer)
+
+    def _drop(self, peer: _Peer) -> None:
+        if self._peers.pop(peer.sock, None) is not None:
+            self._selector.unregister(peer.sock)
+            peer.sock.close()
+
+
+def _path(config: MetricsConfig) -> Path | None:
+    return Path((config.listen or "").removeprefix(UNIX)) if config.is_unix else None
+
+
+def _bound(config: MetricsConfig) -> socket.socket:
+    path = _path(config)
+    internet = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    family = internet if path is None else socket.AF_UNIX
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if path is None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind((config.host, config.port))
+        else:
+            _bind_file(sock, path)
+        sock.listen(config.connections)
+    except OSError as error:
+        sock.close()
+        raise EnvironmentRefused(
+            f"metrics.listen = {config.listen}: {error.strerror or error}; give an address of this machine that is free"
+        ) from None
+    sock.setblocking(False)
+    return sock
+
+
+def _is_served(path: Path) -> bool:
+    """Whether somebody listens there now."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
+        try:
+            trial.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
+def _bind_file(sock: socket.socket, path: Path) -> None:
+    """A socket for the agent's user alone; one that an agent left behind is taken away, any other file is not."""
+    if path.is_socket() and not _is_served(path):
+        path.unlink()
+    before = os.umask(0o177)
+    try:
+        sock.bind(str(path))
+    finally:
+        os.umask(before)
