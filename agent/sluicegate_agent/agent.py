@@ -33,6 +33,7 @@ from sluicegate_agent.sync import Sync
 from sluicegate_agent.web.commits import CommitTimes
 
 if TYPE_CHECKING:
+    from sluicegate_agent.alerts.delivery import Alerting
     from sluicegate_agent.web.listener import Listener
 
 log = logging.getLogger("sluicegate.agent")
@@ -58,6 +59,7 @@ class Agent:
         self.results = Results(config, self.link)
         self.notices = Notices(self.sync, self.pipeline)
         self.commits = CommitTimes()
+        self.alerting = self._alerting() if config.alert else None
         self.listener = self._listener(planned) if config.metrics.listen is not None else None
         self._connection = self._confirmed = 0
         self._commit_after = 0.0
@@ -67,6 +69,14 @@ class Agent:
         self._last_message = time.monotonic()
         # The process before may have ended between a commit and what it would have published.
         self.pipeline.answer_again()
+
+    def _alerting(self) -> Alerting:
+        """Judged beside each commit from now on, in its transaction."""
+        from sluicegate_agent.alerts.alerts import Alerts
+        from sluicegate_agent.alerts.delivery import Alerting
+
+        alerts = self.pipeline.beside = Alerts(self.config, self.state, self.pipeline)
+        return Alerting(self.config, alerts, self.link)
 
     def _listener(self, planned: int) -> Listener:
         """Imported where it is configured, since a board that nobody asks needs none of it."""
@@ -109,6 +119,8 @@ class Agent:
         self._commit_if_due(is_window_full=self.link.is_window_full)
         now = time.monotonic()
         self._answer(now)
+        if self.alerting:
+            self.alerting.step(now)
         self.sync.step(now)
         self.notices.look()
         if self.listener:
@@ -196,6 +208,8 @@ class Agent:
     def _answer(self, now: float, *, last: bool = False) -> None:
         """Publish answers when it is time: only while all that is in memory is durable, so that none is taken back."""
         if (last or self.results.due(now)) and not self.pipeline.pending:
+            if self.alerting:
+                self.alerting.alerts.note()
             answers = self.pipeline.results()
             self.results.offer(answers, now)
             if self.listener:

@@ -54,6 +54,9 @@ class Beside(Protocol):
     def save(self, connection: sqlite3.Connection) -> None:
         """Write it, inside the caller's transaction."""
 
+    def saved(self) -> None:
+        """The transaction is durable."""
+
 
 class Pipeline:
     """All streams and windows of one agent, on its state; `clock` gives the arrival time of messages in µs."""
@@ -423,6 +426,8 @@ class Pipeline:
         self.waiting_room.saved()
         self.state.dead_letters.saved()
         self.state.counters.saved()
+        if self.beside:
+            self.beside.saved()
         self._messages = self._readings = 0
         self._silence_waits = self._limits_wait = False
 
@@ -430,6 +435,11 @@ class Pipeline:
         return [window for of_stream in self.windows.values() for window in of_stream]
 
     # answers out
+
+    @property
+    def touched(self) -> dict[tuple[str, str], None]:
+        """The (stream, window) that took a reading, or lost a bucket, since answers were last asked for."""
+        return self._touched
 
     def answer_again(self) -> None:
         """Have `results` give the answers of every window, whether it took a reading or not."""

@@ -77,6 +77,12 @@ STACK = 8 * MIB
 #: response, and of a table of buckets; each connection may hold one.
 LISTENER = 3 * MIB // 2
 STREAM_TEXT, WINDOW_TEXT, ANSWER_TEXT, BUCKET_TEXT, STATUS_TEXT = 640, 512, 768, 160, 24 * 1024
+#: An alert of a stream with the answers from which its change is taken; its row; a message that waits.
+ALERT_MODULES = MIB // 4
+ALERT_OBJECTS = 2048
+ALERT_ROW = 192
+ALERT_TEXT = 1024
+WEBHOOK = 3 * MIB // 2
 #: What the allocator leaves unused between what is used.
 FRAGMENTATION = 0.10
 #: Rows in pages that are not full, times their bytes; in the outbox up to 2.9 was measured (long rows overflow a page).
@@ -264,7 +270,8 @@ def _strict(asked: WindowConfig, leaves: int) -> Iterator[Any]:
 
 def _uses_openssl(config: Config) -> bool:
     """Whether the broker or the gateway is reached by TLS; Couchbase Lite and Couchbase's SDK bring their own."""
-    return config.mqtt.uses_tls or (config.sync.target == "sync-gateway" and resolved(config.sync).uses_tls)
+    hooked = bool(config.alert) and config.alerts.uses_tls
+    return config.mqtt.uses_tls or hooked or (config.sync.target == "sync-gateway" and resolved(config.sync).uses_tls)
 
 
 def _libraries(config: Config) -> Iterator[Line]:
@@ -299,6 +306,7 @@ def _shared(config: Config) -> Iterator[Line]:
     yield Line("SQLite", store.CACHE_KIB * 1024 + SQLITE_BESIDE, log + SCHEMA)
     answers = sum(len(asked.aggregates) for stream in config.streams for asked in config.windows_of(stream))
     yield Line("results", answers * RESULT_OBJECTS, 0)
+    yield from _alerts(config)
     yield from _listener(config)
 
 
@@ -337,6 +345,18 @@ def _couchbase_lite(config: Config) -> Iterator[Line]:
     if pushed:
         documents = sealing.IN_FLIGHT * min(sealing.CHUNK_BYTES, size // (2 * sealing.IN_FLIGHT))
         yield Line("documents that are pushed", 2 * documents + CBLITE_CACHE, 4 * documents + CBLITE_LOG)
+
+
+def _alerts(config: Config) -> Iterator[Line]:
+    """Each alert of each stream, and the messages that wait; a webhook's modules and its thread."""
+    if not config.alert:
+        return
+    states = sum(alert.covers(stream) for alert in config.alert for stream in config.streams)
+    queue = config.alerts.queue
+    disk = int((states * ALERT_ROW + queue * ALERT_TEXT) * PAGE_FILL)
+    yield Line("alerts", ALERT_MODULES + states * ALERT_OBJECTS + queue * (ALERT_TEXT + ALERT_OBJECTS), disk)
+    if config.alerts.webhook is not None:
+        yield Line("webhook", WEBHOOK + TLS_ROOTS * config.alerts.uses_tls, 0)
 
 
 def _listener(config: Config) -> Iterator[Line]:

@@ -63,6 +63,9 @@ class Replayed:
             update = "UPDATE replay SET topic = ?, bytes = ?, digest = ?, lines = ?, done = ? WHERE id = ?"
             connection.execute(update, (*row, self._row))
 
+    def saved(self) -> None:
+        """Its row is durable: nothing of it waits in memory."""
+
     def _forget(self, connection: sqlite3.Connection) -> None:
         """Keep FILES_KEPT files: a forgotten one would count again, so it is told."""
         beyond = connection.execute("SELECT count(*) FROM replay").fetchone()[0] - FILES_KEPT

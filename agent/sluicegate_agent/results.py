@@ -31,7 +31,7 @@ class Results:
         self.device = config.device.id
         self.topic = config.results.topic.replace("{device}", config.device.id)
         self.every = config.results.every.seconds
-        self._is_asked = bool(self.topic) or config.metrics.listen is not None
+        self._is_asked = bool(self.topic) or config.metrics.listen is not None or bool(config.alert)
         self._sender = sender
         self._waiting: dict[tuple[str, str, str], Result] = {}
         self._next = 0.0

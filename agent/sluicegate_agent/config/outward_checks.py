@@ -91,7 +91,7 @@ def _webhook(url: str) -> Iterator[Problem]:
     if not whole or parts.scheme not in ("https", "http") or any(c.isspace() or not c.isprintable() for c in url):
         yield Problem("alerts.webhook", url, 'expected a URL such as "https://alerts.example/sluicegate"')
     elif parts.username is not None or parts.password is not None:
-        yield Problem("alerts.webhook", "…@…", "no user and password in a URL, where logs show it: give a token_file")
+        yield Problem("alerts.webhook", None, "no user and password in a URL, where logs show it: give a token_file")
     elif parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         yield Problem("alerts.webhook", url, "is not encrypted, and leaves this machine: expected https://…")
 

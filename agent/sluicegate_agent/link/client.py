@@ -129,6 +129,7 @@ class Client(paho.Client):
             connected=self.is_connected(),
             asked=self.awaited,
             left=self.left,
+            sent=len(self._out_messages),
         )
         if why:
             self._refuse(f"it sent {why}; is it an MQTT broker?")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Literal, Protocol
 
+from paho.mqtt.client import MQTTMessageInfo
 from paho.mqtt.reasoncodes import ReasonCode
 
 from sluicegate_agent.config import Config
@@ -162,6 +163,16 @@ class Link:
             self._client.publish(topic, payload)
         self.counters.add("results.published" if ready else "results.skipped")
         return ready
+
+    def send(self, topic: str, payload: bytes, *, retain: bool) -> MQTTMessageInfo | None:
+        """Send a message with QoS 1: its `is_published` says when the broker has it; None where it has to wait.
+
+        One that is under way when the connection ends is sent again over the next one.
+        """
+        if not self.connected or self._client.want_write():
+            return None
+        info = self._client.publish(topic, payload, qos=1, retain=retain)
+        return None if info.rc else info
 
     def pause(self, reason: str, seconds: float) -> None:
         """Leave the broker, which keeps what it has not delivered, and come back after a while."""

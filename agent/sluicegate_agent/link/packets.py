@@ -12,12 +12,14 @@ NAMES = {
 PROPERTIES = 4096
 
 
-def unexpected(command: int, length: int, *, version_5: bool, connected: bool, asked: int, left: int = 0) -> str:
+def unexpected(
+    command: int, length: int, *, version_5: bool, connected: bool, asked: int, left: int = 0, sent: int = 0
+) -> str:
     """Why a packet with this first byte and length is not read; empty where it is.
 
-    `connected`: after CONNACK; `asked`: subscriptions whose SUBACK is awaited; `left`: topics whose UNSUBACK is. We
-    publish with QoS 0 and subscribe once, so of sixteen kinds six are left. A PUBLISH has any length: its payload is
-    cut while it arrives.
+    `connected`: after CONNACK; `asked`: subscriptions whose SUBACK is awaited; `left`: topics whose UNSUBACK is;
+    `sent`: messages of ours whose PUBACK is. We subscribe once, so of sixteen kinds seven are left. A PUBLISH has any
+    length: its payload is cut while it arrives.
     """
     kind = command & 0xF0
     if kind == PUBLISH:
@@ -26,6 +28,7 @@ def unexpected(command: int, length: int, *, version_5: bool, connected: bool, a
     properties = PROPERTIES if version_5 else 0
     longest = {CONNACK: 2 + properties, SUBACK: 2 + properties + asked, PINGRESP: 0, DISCONNECT: 1 + properties}
     longest |= {UNSUBACK: 2 + properties + left} if left else {}
+    longest |= {PUBACK: 3 + properties} if sent else {}
     if kind not in longest or (kind == DISCONNECT and not version_5):
         return f"a packet of type {name}, which a broker does not send us"
     if (kind != CONNACK and not connected) or (kind == SUBACK and not asked):

@@ -1,0 +1,1 @@
+"""Alerts: judged with the commit that caused them, kept until somebody has taken them, told at least once."""
