@@ -13,7 +13,6 @@ cdef class Batching(EventTime):
     cdef Slot* scratch
     cdef int64_t most_block  # readings
     cdef int64_t step  # of a batch: its times are so far apart each; −1: not known
-    cdef int64_t newest_of_block  # the greatest time up to its end
     cdef bint empties  # the block may leave the window empty
 
     cdef void center_on_reading(self, const double* values) noexcept nogil
@@ -31,7 +30,6 @@ cdef class Batching(EventTime):
     cdef Slot* totals_of_block(self, double** out, int64_t row) noexcept nogil
     cdef int64_t heads_by_count(self, int64_t* heads, int64_t n) noexcept nogil
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil
-    cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil
-    cdef void note_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil
+    cdef void note_block(self, const int64_t* times, int64_t taken) noexcept nogil
     cdef void lower_block(self, const Block* block, double** out, int64_t row) noexcept nogil

@@ -1,8 +1,8 @@
 """Batches into an exact window by count or time, in blocks; see batching.pxd."""
 
 from libc.math cimport fabs, log
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t
-from libc.string cimport memcpy
+from libc.stdint cimport INT64_MAX, int64_t
+from libc.string cimport memcpy, memmove
 
 from sluicegate.core.answering cimport in_column, of_nothing
 from sluicegate.core.event_time cimport EventTime
@@ -13,17 +13,14 @@ from sluicegate.engines.base cimport MOST_BLOCK, Block
 from sluicegate.memory.chunks cimport ROOM_OF_BLOCK, ROOM_OF_ROLLING, ask_for, lend, put_back
 from sluicegate.partials.kernels cimport MERGE, kernel_of
 from sluicegate.partials.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
-from sluicegate.memory.times cimport Times, ask_for_times, clear_times, copy_out, give_back_times, keep, keep_even
-from sluicegate.rolling.starts cimport PADDING, most_at_once, starts_by_count, starts_by_time
+from sluicegate.memory.times cimport Times, ask_for_times, clear_times, copy_out, give_back_times, keep, keep_even, time_at
+from sluicegate.rolling.starts cimport PADDING, first_after, most_at_once, starts_by_count, starts_by_time
 from sluicegate.rolling.totals cimport roll
 
 cdef extern from "lanes.h" nogil:
     void lanes_means(const double* totals, const int64_t* heads, double* out, int64_t n, int w, int64_t end)
     void lanes_exponentials(double* x, int64_t n)
     void lanes_spread(const double* n_of, const double* squares, double* out, int64_t n, int w, double ddof, bint root)
-
-cdef extern from "times.h" nogil:
-    void times_raised(int64_t* times, int64_t n)
 
 cdef enum:
     SLOTS_OF_BLOCK = 8192  # of a block's leaves
@@ -57,9 +54,9 @@ cdef class Batching(EventTime):
         try:
             while i < count:
                 held = self.engine.tail - self.engine.head
-                if i >= again:
+                if i >= again:  # not sooner: what was tried in vain cost a tile
                     n = ingest_rolled(self, values, times, i, count, out)
-                    again = i + max(held, LEAST_ROLLED)
+                    again = i + max(WINDOWS_OF_TILE * held, LEAST_TILE)
                     if n:
                         i += n
                         continue
@@ -122,7 +119,7 @@ cdef class Batching(EventTime):
         try:
             self.engine.run(&block)
         finally:
-            self.note_block(times, n, self.engine.tail - self.accepted)
+            self.note_block(times, self.engine.tail - self.accepted)
         if out != NULL:
             self.lower_block(&block, out, row)
         return 0
@@ -165,19 +162,18 @@ cdef class Batching(EventTime):
 
     cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil:
         """Where the window begins after each reading; the times are kept. Gives the most that leave at once."""
+        cdef int64_t head = self.engine.head, tail = self.engine.tail, i = 0, k, jump = 0
         self.keep_times(times, n)
-        return self.heads_one_by_one(heads, times, n)
-
-    cdef int64_t heads_one_by_one(self, int64_t* heads, const int64_t* times, int64_t n) noexcept nogil:
-        """The same whatever the times: a leaf leaves with the greatest time before it, so a late one counts as that."""
-        cdef int64_t head = self.engine.head, newest = self.newest, tail = self.engine.tail, i = 0, k, jump = 0
         self.empties = False
+        if self.hop == 1 and time_at(&self.times, head) > times[n - 1] - self.value:  # nothing leaves yet
+            for i in range(n):
+                heads[i] = head
+            return 0
         while i < n:
             k = min(<int64_t> TOGETHER, n - i)
-            if self.hop > 1 or not heads_merged(self, heads + i, times + i, k, head, tail + i, newest):
-                heads_stepwise(self, heads + i, times + i, k, head, tail + i, newest)
+            if self.hop > 1 or not heads_merged(self, heads + i, times + i, k, head, tail + i):
+                heads_stepwise(self, heads + i, times + i, k, head, tail + i)
             jump = max(jump, most_at_once(heads + i, head, k))
-            newest = self.newest_of_block
             head, i = heads[i + k - 1], i + k
         return jump
 
@@ -190,19 +186,18 @@ cdef class Batching(EventTime):
                 raise MemoryError(f"window: no memory for the times of readings {index} to {index + n - 1}")
         return 0
 
-    cdef void note_block(self, const int64_t* times, int64_t n, int64_t taken) noexcept nogil:
+    cdef void note_block(self, const int64_t* times, int64_t taken) noexcept nogil:
         """Take note of the readings that are in."""
-        cdef int64_t i, newest = self.newest
+        cdef int64_t i
         self.created += taken
         self.accepted += taken
         if times == NULL:
-            newest = max(newest, self.accepted - 1)
-        elif self.timed and taken == n:
-            newest = self.newest_of_block
+            self.newest = max(self.newest, self.accepted - 1)
+        elif self.timed and taken:
+            self.newest = times[taken - 1]
         else:
             for i in range(taken):
-                newest = max(newest, times[i])
-        self.newest = newest
+                self.newest = max(self.newest, times[i])
         if self.timed:
             self.forget_times()
         self.note_edge()

@@ -1,22 +1,26 @@
-"""A batch through the rolling kernels: window and batch as one flat array, tile by tile. Part of batching.pyx."""
+"""A batch through the rolling kernels: window and batch as one flat array, tile by tile. Part of batching.pyx.
+
+The engine hears of it once, at the end: of the readings up to the last with which its state is made anew from leaves.
+Times are in order here: a batch ends where one comes late.
+"""
 
 cdef enum:
     LEAST_ROLLED = 128  # readings: of fewer the engine takes as long
-    MOST_ROLLED = 8192  # readings of a window: through more the engine's blocks are as quick
+    MOST_ROLLED = 4096  # readings of a window: tiles of longer ones leave the cache, and the engine's blocks are as quick
     MOST_OF_MOMENTS = 256  # the same of moments
     LEAST_TILE = 4096  # readings at once
-    WINDOWS_OF_TILE = 4  # and at least so many windows, since the engine's state is made anew after each tile
+    WINDOWS_OF_TILE = 4  # and at least so many windows, since what a window holds is gone through for each tile
 
 ctypedef struct Tile:  # by leaf: what the window holds, then what comes
     int64_t n  # readings that come
     int64_t head  # before them
     int64_t tail
+    int64_t room  # leaves
     double* x  # of moments: less the center
-    int64_t* times  # each as late as any before it; by time only
-    int64_t* own  # what the window holds, as it came; by time only
+    int64_t* times  # by time only
     double* front
     int64_t* starts  # by reading
-    Slot* totals  # and, after these are lowered, the leaves that stay
+    Slot* totals  # and, at the end, the leaves that stay
 
 
 cdef int64_t ingest_rolled(
@@ -26,118 +30,142 @@ cdef int64_t ingest_rolled(
 
     0: the window is not much shorter, and nothing has changed.
     """
-    cdef int64_t held = self.engine.tail - self.engine.head
-    cdef int64_t n = min(count - i, max(WINDOWS_OF_TILE * held, LEAST_TILE))
-    cdef int64_t w = self.p.width
+    cdef int64_t begin = self.engine.tail, end = begin + count - i, head = begin, tail = begin, n
     cdef Tile t
-    cdef Slot* room
-    cdef bint moments = kernel_of(&self.p) == MERGE
-    if n < LEAST_ROLLED or held > (MOST_OF_MOMENTS if moments else MOST_ROLLED) or self.hop > 1:
+    cdef Slot* memory
+    n = longest_window(self, NULL if times == NULL else times + i, end - begin)
+    if end - begin < max(2 * n, LEAST_ROLLED) or not can_roll(self, n):
         return 0
-    if self.p.dimensions > 1 or not (moments or self.lies_as_given()) or not self.engine.rolls():
+    memory = room_for_tile(self, &t, n, end - begin)
+    if memory == NULL:
         return 0
-    if not outlasts(self, NULL if times == NULL else times + i, n):
-        return 0
-    room = <Slot*> lend(ROOM_OF_ROLLING, ((3 + 2 * w) * n + (3 + w) * held + w + 2 * PADDING) * sizeof(Slot))
-    if room == NULL:
-        return 0
+    values, times = values + i - begin, NULL if times == NULL else times + i - begin  # by leaf
     try:
-        lay_tile(self, &t, room, values + i, NULL if times == NULL else times + i, n)
-        if not t.n:
-            return 0
-        if self.timed:
-            starts_by_time(t.times, self.value, t.head, t.tail, n, t.starts)
-        else:
-            starts_by_count(self.value, t.head, t.tail, n, t.starts)
-        n = self.engine.anew(t.starts, t.tail, n)
-        if n < 1 or t.starts[n - 1] < t.tail:
-            return 0
-        if out != NULL:
-            roll(
-                kernel_of(&self.p), t.x, t.starts, t.tail, n, t.front,
-                out[0] + i if self.as_is else <double*> t.totals,
-            )
-            lower_tile(self, &t, n, out, i)
-        settle_tile(self, &t, values + i, NULL if times == NULL else times + i, n)
+        lay_window(self, &t)
+        while t.tail < end and has_room(&t, end):
+            lay_readings(self, &t, values, times, end)
+            n = self.engine.anew(t.starts, t.tail, t.n)
+            if n > 0 and t.starts[n - 1] >= begin:
+                head, tail = t.starts[n - 1], t.tail + n
+            if out != NULL:
+                answer_tile(self, &t, out, i + t.tail - begin)
+            move_on(self, &t)
+        if tail > begin:
+            adopt_leaves(self, &t, values, times, head, tail)
     finally:
-        put_back(ROOM_OF_ROLLING, room)
-    return n
+        put_back(ROOM_OF_ROLLING, memory)
+    return tail - begin
 
 
-cdef bint outlasts(Batching self, const int64_t* times, int64_t n) noexcept nogil:
-    """Whether n readings go on for about two windows or more."""
+cdef int64_t longest_window(Batching self, const int64_t* times, int64_t n) noexcept nogil:
+    """Readings in it: now or after n more, whichever are more; between them there may be still more."""
+    cdef int64_t held = self.engine.tail - self.engine.head
     if not self.timed:
-        return n >= 2 * self.value
-    return times[n - 1] - self.value >= times[n >> 1] and times[n >> 1] - self.value >= times[0]
+        return max(held, min(self.value, n))
+    return max(held, n - first_after(times, times[n - 1] - self.value, 0, n - 1))
 
 
-cdef void lay_tile(
-    Batching self, Tile* t, Slot* room, const double* values, const int64_t* times, int64_t n
-) noexcept nogil:
-    """The window and n readings as one array; t.n is 0 where what leaves does not follow from their times alone."""
-    cdef int64_t head = self.engine.head, held = self.engine.tail - head, all = held + n, i
+cdef bint can_roll(Batching self, int64_t longest) noexcept nogil:
+    """Whether windows like this one, of so many readings, go through the kernels."""
+    cdef bint moments = kernel_of(&self.p) == MERGE
+    if longest > (MOST_OF_MOMENTS if moments else MOST_ROLLED) or self.hop > 1:
+        return False
+    return self.p.dimensions == 1 and (moments or self.lies_as_given()) and self.engine.rolls()
+
+
+cdef Slot* room_for_tile(Batching self, Tile* t, int64_t longest, int64_t n) noexcept nogil:
+    """For so long a window and several times as much, of n readings; NULL: no memory."""
     cdef int64_t w = self.p.width
-    cdef int64_t* when = <int64_t*> (room + all + w * (all + 1))
-    t.n, t.head, t.tail = n, head, head + held
-    t.x, t.front = <double*> room - head, <double*> (room + all) - w * head
-    t.times, t.own = when - head, when + all + PADDING - head
-    t.starts = when + all + PADDING + held
-    t.totals = <Slot*> (t.starts + n)
-    self.engine.copy_leaves(room + all if w > 1 else room)
+    cdef Slot* memory
+    t.room = longest + min(n, max(WINDOWS_OF_TILE * longest, LEAST_TILE))
+    memory = <Slot*> lend(ROOM_OF_ROLLING, ((3 + 2 * w) * t.room + w + PADDING) * sizeof(Slot))
+    if memory != NULL:
+        t.x, t.front = <double*> memory, <double*> (memory + t.room)
+        t.times = <int64_t*> (memory + t.room + w * (t.room + 1))
+        t.starts = t.times + t.room + PADDING
+        t.totals = <Slot*> (t.starts + t.room)
+    return memory
+
+
+cdef inline bint has_room(const Tile* t, int64_t end) noexcept nogil:
+    """Whether the rest has room, or so many readings that what the window holds is not gone through in vain."""
+    return t.room - (t.tail - t.head) >= min(end - t.tail, 2 * (t.tail - t.head))
+
+
+cdef void lay_window(Batching self, Tile* t) noexcept nogil:
+    """What the window holds."""
+    cdef int64_t held = self.engine.tail - self.engine.head, w = self.p.width, i
+    t.head, t.tail = self.engine.head, self.engine.tail
+    self.engine.copy_leaves(<Slot*> (t.front if w > 1 else t.x))
     for i in range(held if w > 1 else 0):
-        room[i] = room[all + w * i + 1]
-    if w > 1:
-        for i in range(n):
-            room[held + i].f = values[i] - self.center[0]
-    else:
-        memcpy(room + held, values, n * sizeof(double))
+        t.x[i] = t.front[w * i + 1]
+    if self.timed:
+        copy_out(&self.times, t.times, t.head, held)
+
+
+cdef void lay_readings(
+    Batching self, Tile* t, const double* values, const int64_t* times, int64_t end
+) noexcept nogil:
+    """The next readings behind it, and where the window begins after each."""
+    cdef int64_t held = t.tail - t.head, i
+    t.n = min(end - t.tail, t.room - held)
+    memcpy(t.x + held, values + t.tail, t.n * sizeof(double))
+    for i in range(t.n if self.p.width > 1 else 0):
+        t.x[held + i] -= self.center[0]
     if not self.timed:
+        starts_by_count(self.value, t.head, t.tail, t.n, t.starts)
         return
-    copy_out(&self.times, t.own + head, head, held)
-    memcpy(when, t.own + head, held * sizeof(int64_t))
-    memcpy(when + held, times, n * sizeof(int64_t))
-    times_raised(when, all)
+    memcpy(t.times + held, times + t.tail, t.n * sizeof(int64_t))
     for i in range(PADDING):
-        when[all + i] = INT64_MAX
-    if times[0] < self.newest and (when[held - 1] if held else times[0]) < self.newest:
-        t.n = 0  # the latest was evicted by hand: it says what leaves, but holds nothing back
+        t.times[held + t.n + i] = INT64_MAX
+    starts_by_time(t.times - t.head, self.value, t.head, t.tail, t.n, t.starts)
 
 
-cdef void lower_tile(Batching self, const Tile* t, int64_t n, double** out, int64_t row) noexcept nogil:
-    """The answers after n readings."""
+cdef void answer_tile(Batching self, const Tile* t, double** out, int64_t row) noexcept nogil:
+    """The answers after its readings, the first of which is row `row`."""
     cdef Block block
     cdef int k
-    block.n, block.heads = n, t.starts
+    block.n, block.heads = t.n, t.starts
     block.totals = <Slot*> (out[0] + row) if self.as_is else t.totals
+    roll(
+        kernel_of(&self.p), t.x - t.head, t.starts, t.tail, t.n, t.front - self.p.width * t.head,
+        <double*> block.totals,
+    )
     for k in range(self.answers):
-        lower_rows(&self.outputs[k], &block, out[k] + row, self.accepted + 1, self.p.width)
+        lower_rows(&self.outputs[k], &block, out[k] + row, t.tail + 1, self.p.width)
 
 
-cdef int settle_tile(
-    Batching self, const Tile* t, const double* values, const int64_t* times, int64_t n
+cdef void move_on(Batching self, Tile* t) noexcept nogil:
+    """Keep what the window holds after the tile's readings."""
+    cdef int64_t head = t.starts[t.n - 1], gone = head - t.head
+    t.tail += t.n
+    memmove(t.x, t.x + gone, (t.tail - head) * sizeof(double))
+    if self.timed:
+        memmove(t.times, t.times + gone, (t.tail - head) * sizeof(int64_t))
+    t.head = head
+
+
+cdef int adopt_leaves(
+    Batching self, const Tile* t, const double* values, const int64_t* times, int64_t head, int64_t tail
 ) except -1 nogil:
-    """n readings are in: the engine's state is that of the leaves which are left, all of them among these readings."""
-    cdef int64_t head = t.starts[n - 1], tail = t.tail + n, stays = tail - head, last
-    cdef const Slot* leaves = <const Slot*> values + n - stays
+    """The engine's leaves are these of the batch's readings now, and their times are kept."""
+    cdef int64_t stays = tail - head, before = self.engine.head, begin = self.engine.tail
+    cdef const Slot* leaves = <const Slot*> values + head
     cdef int taken = False
     if self.p.width > 1:
-        lift_alone(&self.p, t.totals, values + n - stays, stays, self.center[0])
+        lift_alone(&self.p, t.totals, values + head, stays, self.center[0])
         leaves = t.totals
-    if self.timed and not keep_only(&self.times, head, times + n - stays, stays, self.step):
-        keep_only(&self.times, t.head, t.own + t.head, t.tail - t.head, -1)  # for which there is room: they were there
-        with gil:
-            raise MemoryError(f"window: no memory for the times of readings {head} to {tail - 1}")
+    if self.timed:
+        copy_out(&self.times, t.times, before, begin - before)
     try:
+        if self.timed and not keep_only(&self.times, head, times + head, stays, self.step):
+            with gil:
+                raise MemoryError(f"window: no memory for the times of readings {head} to {tail - 1}")
         taken = self.engine.adopt(leaves, head, stays)
     finally:
         if self.timed and not taken:
-            keep_only(&self.times, t.head, t.own + t.head, t.tail - t.head, -1)
-    if self.timed:
-        self.newest_of_block, last = t.times[tail - 1], tail - 1
-        while last >= head and t.times[last] == (times - t.tail)[last]:
-            last -= 1
-        self.latest_late = last if last >= head else self.latest_late
-    self.note_block(times, n, n)
+            keep_only(&self.times, before, t.times, begin - before, -1)  # for which there is room: they were there
+    self.note_block(NULL if times == NULL else times + begin, tail - begin)
     return 0
 
 

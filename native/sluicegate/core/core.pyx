@@ -50,7 +50,7 @@ cdef class Core(Ingesting):
         if self.timed:
             layout = layout.untimed
             begin_times(&self.times)
-        self.latest_late = self.step = -1
+        self.step = -1
         self.policy, self.value, self.hop, self.up_to.sign = policy, value, hop, up_to
         self.bucketed, self.buckets, self.rule = layout.bucketed, Buckets(), Rule()
         self.buckets.setup(rules, limit, layout)
@@ -372,7 +372,7 @@ cdef class Core(Ingesting):
         self.engine.begin(saved.head)
         self.known.index = -1
         clear_times(&self.times)
-        self.latest_late, self.newest = -1, _NEVER
+        self.newest = _NEVER
         self.load_late(saved.late)
         for leaf in leaves:
             if self.timed:

@@ -1,6 +1,6 @@
 """Event time of windows by time whose leaves are readings; see event_time.pxd. The twin is reference/event_time.py."""
 
-from libc.stdint cimport INT64_MAX, int64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
 from sluicegate.answers.results cimport BY_TIME
 from sluicegate.core.eviction cimport enforce
@@ -12,6 +12,12 @@ from sluicegate.memory.times cimport begin_times, release_times
 from sluicegate.constants import NEVER as _NEVER
 from sluicegate.catalogue import needs_order_by
 from sluicegate.errors import ConfigurationError, InputError
+
+cdef extern from "times.h" nogil:
+    bint times_in_order(const uint64_t* times, int64_t n)
+
+cdef enum:
+    LOOKED_THROUGH = 512  # times together, without a branch
 
 cdef int64_t NEVER = _NEVER
 
@@ -39,11 +45,16 @@ cdef class EventTime(State):
 
     cdef int64_t in_order(self, const int64_t* times, int64_t count) noexcept nogil:
         """How many readings come before the first that is older than one before it."""
-        cdef int64_t i, newest = self.newest
-        for i in range(count):
-            if times[i] < newest:
-                return i
-            newest = times[i]
+        cdef int64_t i = 0, n
+        if count and times[0] < self.newest:
+            return 0
+        while i < count:
+            n = min(count - i, <int64_t> LOOKED_THROUGH)
+            if not times_in_order(<const uint64_t*> times + i, n):
+                while times[i + 1] >= times[i]:
+                    i += 1
+                return i + 1
+            i += n - 1 if n > 1 else 1
         return count
 
     cdef bint has_late_inside(self, const int64_t* times, int64_t count) noexcept nogil:

@@ -49,7 +49,6 @@ cdef class State:
     cdef int64_t late_since  # the least time of those inside that came late since `changes` was asked
     cdef bint timed  # an exact window by time: its times are kept here, one a leaf, and not in the engine's partials
     cdef Times times
-    cdef int64_t latest_late  # ordinal of the last reading that was older than one before it, −1: none
     cdef bint bucketed  # a leaf is a bucket of readings, not one
     cdef Buckets buckets
     cdef double* center

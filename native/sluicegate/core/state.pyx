@@ -154,8 +154,6 @@ cdef class State:
         if not keep_next(&self.times, index, time) and keep(&self.times, index, &time, 1) < 0:
             with gil:
                 raise MemoryError(f"window: no memory for the time of reading {index}")
-        if time < self.newest:
-            self.latest_late = index
         return 0
 
     cdef void forget_times(self) noexcept nogil:
@@ -171,11 +169,11 @@ cdef class State:
         return self.engine.leaf(index)[self.newest_slot].i
 
     cdef int64_t first_after(self, int64_t first, int64_t end, int64_t cutoff) noexcept nogil:
-        """Of leaves first … end − 1 the first that does not leave by time: O(log n) past the last late reading."""
+        """Of leaves first … end − 1 the first that does not leave by time: O(log n), as times never go back."""
         cdef int64_t looked = first + 8, low, high, place
         cdef bint guess = True
         cdef double share
-        while first < end and (first < looked or first <= self.latest_late):
+        while first < end and first < looked:
             if self.time_of(first) > cutoff:
                 return first
             first += 1

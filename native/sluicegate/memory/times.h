@@ -24,11 +24,15 @@ SLUICEGATE_LANES_OF static int times_in_order(const uint64_t *times, int64_t n)
     return !(late >> 63);
 }
 
-/* Each time becomes the greatest up to it: most are. */
-__attribute__((unused)) static void times_raised(int64_t *times, int64_t n)
+/* The most by which one of n + 1 numbers that never go back exceeds the one before it. */
+SLUICEGATE_LANES_OF static int64_t times_farthest(const int64_t *times, int64_t n)
 {
-    if (times_in_order((const uint64_t *) times, n)) return;
-    for (int64_t j = 1; j < n; j++) times[j] = times[j] > times[j - 1] ? times[j] : times[j - 1];
+    int64_t most = 0;
+    for (int64_t j = 0; j < n; j++) {
+        int64_t step = times[j + 1] - times[j];
+        most = step > most ? step : most;
+    }
+    return most;
 }
 
 /* out[j] = times[j] − first; whether all of them fit. */

@@ -7,6 +7,9 @@ always holds.
 
 from libc.stdint cimport int64_t
 
+cdef extern from "times.h" nogil:
+    int64_t times_farthest(const int64_t* times, int64_t n)
+
 cdef enum:
     STRETCHES = 8  # that are gone through side by side: none waits for another's start
     LINE = 8  # readings in a line of the processor's cache
@@ -56,7 +59,6 @@ cdef inline int64_t next_start(const int64_t* times, int64_t cutoff, int64_t sta
 
 
 cdef int64_t first_after(const int64_t* times, int64_t cutoff, int64_t low, int64_t high) noexcept nogil:
-    """The first of readings low … high that is later than `cutoff`; reading `high` is."""
     cdef int64_t middle
     while low < high:
         middle = (low + high) >> 1
@@ -69,7 +71,4 @@ cdef int64_t first_after(const int64_t* times, int64_t cutoff, int64_t low, int6
 
 cdef int64_t most_at_once(const int64_t* starts, int64_t begin, int64_t n) noexcept nogil:
     """The most readings that leave with one."""
-    cdef int64_t most = starts[0] - begin, i
-    for i in range(n - 1):
-        most = max(most, starts[i + 1] - starts[i])
-    return most
+    return max(starts[0] - begin, times_farthest(starts, n - 1))
