@@ -21,6 +21,7 @@ from sluicegate_agent.changes import asked, asked_before, retired
 from sluicegate_agent.config import Config
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.handover import hand_over
+from sluicegate_agent.integrations.home_assistant import Discovery
 from sluicegate_agent.link import Link
 from sluicegate_agent.logs.notices import Notices
 from sluicegate_agent.messages import Message
@@ -57,6 +58,9 @@ class Agent:
         retired_topics = self._remember()
         self.link = Link(config, state.counters, wake, retired_topics, self._asked["subscribed_us"])
         self.results = Results(config, self.link)
+        self.discovery = (
+            Discovery(config, self.link) if config.results.home_assistant and config.results.topic else None
+        )
         self.notices = Notices(self.sync, self.pipeline)
         self.commits = CommitTimes()
         self.alerting = self._alerting() if config.alert else None
@@ -121,6 +125,8 @@ class Agent:
         self._answer(now)
         if self.alerting:
             self.alerting.step(now)
+        if self.discovery:
+            self.discovery.step(self.link.connection)
         self.sync.step(now)
         self.notices.look()
         if self.listener:

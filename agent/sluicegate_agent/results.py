@@ -6,7 +6,7 @@ What is offered rests on a commit (agent.py); after a start each window's answer
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -14,14 +14,20 @@ from sluicegate_agent.config import Config
 from sluicegate_agent.messages import Result
 
 PER_MESSAGE = 32
+#: Messages of QoS 1 that the broker has not acknowledged, at most.
+IN_FLIGHT = 32
 _encode = msgspec.json.Encoder().encode
+Key = tuple[str, str, str]
 
 
 class Sender(Protocol):
     """Whatever takes a result's bytes and says whether it did: the MQTT link."""
 
-    def publish(self, topic: str, payload: bytes) -> bool:
-        """Send one message; False when it has to wait."""
+    def publish(self, topic: str, payload: bytes, *, retain: bool = False) -> bool:
+        """Send one message with QoS 0; False when it has to wait."""
+
+    def send(self, topic: str, payload: bytes, *, retain: bool) -> Any:
+        """Send one with QoS 1: something whose `is_published()` says when it was taken; None when it has to wait."""
 
 
 class Results:
@@ -31,26 +37,73 @@ class Results:
         self.device = config.device.id
         self.topic = config.results.topic.replace("{device}", config.device.id)
         self.every = config.results.every.seconds
+        self.config = config.results
         self._is_asked = bool(self.topic) or config.metrics.listen is not None or bool(config.alert)
         self._sender = sender
-        self._waiting: dict[tuple[str, str, str], Result] = {}
+        self._waiting: dict[Key, Result] = {}
+        self._last: dict[Key, Result] = {}
+        self._flying: list[Any] = []
         self._next = 0.0
 
     def due(self, now: float) -> bool:
-        """Whether answers should be asked for at monotonic second `now`: to be published, or for the listener."""
+        """Whether answers should be asked for at monotonic second `now`: to be published, or for who asks here."""
         return self._is_asked and now >= self._next
 
     def offer(self, answers: Iterable[Result], now: float) -> None:
         """Take new answers, replacing older ones that never left, and send what the link takes."""
         for answer in answers if self.topic else ():
-            self._waiting[answer.stream, answer.window, answer.aggregate] = answer
+            key = answer.stream, answer.window, answer.aggregate
+            if self.config.on_change and not self._has_changed(self._last.get(key), answer):
+                self._waiting.pop(key, None)  # it went back to what is known outside
+            else:
+                self._waiting[key] = answer
         self._next = now + self.every
         while self._waiting:
-            keys = list(self._waiting)[:PER_MESSAGE]
-            if not self._sender.publish(self.topic, encode(self.device, [self._waiting[key] for key in keys])):
+            topic, keys = self._next_message()
+            if not self._sent(topic, encode(self.device, [self._waiting[key] for key in keys])):
                 return
             for key in keys:
-                del self._waiting[key]
+                answer = self._waiting.pop(key)
+                if self.config.on_change:
+                    self._last[key] = answer
+
+    def _next_message(self) -> tuple[str, list[Key]]:
+        """The topic of the answer that has waited longest, and those that go with it."""
+        first = topic_of(self.topic, *next(iter(self._waiting)))
+        if first == self.topic:
+            return first, list(self._waiting)[:PER_MESSAGE]
+        keys = [key for key in self._waiting if topic_of(self.topic, *key) == first]
+        return first, keys[:PER_MESSAGE]
+
+    def _sent(self, topic: str, payload: bytes) -> bool:
+        if self.config.qos == 0:
+            return self._sender.publish(topic, payload, retain=self.config.retain)
+        self._flying = [info for info in self._flying if not info.is_published()]
+        info = None
+        if len(self._flying) < IN_FLIGHT:
+            info = self._sender.send(topic, payload, retain=self.config.retain)
+        if info is not None:
+            self._flying.append(info)
+        return info is not None
+
+    def _has_changed(self, before: Result | None, now: Result) -> bool:
+        """Whether value, an end of the interval or its exactness is another one than was sent, beyond the deadband."""
+        if before is None or before.exact != now.exact:
+            return True
+        pairs = ((before.value, now.value), (before.low, now.low), (before.high, now.high))
+        return any(_differ(was, is_now, self.config.deadband) for was, is_now in pairs)
+
+
+def topic_of(template: str, stream: str, window: str, aggregate: str) -> str:
+    """Where an answer goes; what a topic cannot have in a name (`histogram(0, 1, 2)` is fine, `+` is not) is `_`."""
+    safe = "".join("_" if c in "+#/" else c for c in aggregate)
+    return template.replace("{stream}", stream).replace("{window}", window).replace("{aggregate}", safe)
+
+
+def _differ(was: object, now: object, deadband: float) -> bool:
+    if isinstance(was, int | float) and isinstance(now, int | float):
+        return was != now and not abs(now - was) <= deadband
+    return was != now
 
 
 def encode(device: str, answers: list[Result]) -> bytes:

@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 import sluicegate as sg
 from sluicegate_agent import health
-from sluicegate_agent.config import build
+from sluicegate_agent.config import ConfigError, build
+from sluicegate_agent.integrations.home_assistant import Discovery
 from sluicegate_agent.messages import Result, plain
-from sluicegate_agent.results import PER_MESSAGE, Results, encode
+from sluicegate_agent.results import IN_FLIGHT, PER_MESSAGE, Results, encode
 
 
 class Sender:
@@ -27,13 +28,24 @@ class Sender:
         self.room = 1 << 30
         self.sent: list[tuple[str, dict[str, Any]]] = []
 
-    def publish(self, topic: str, payload: bytes) -> bool:
+    def publish(self, topic: str, payload: bytes, *, retain: bool = False) -> bool:
         """Take one, or not."""
         if self.room <= 0:
             return False
         self.room -= 1
         self.sent.append((topic, json.loads(payload)))
+        self.retained = retain
         return True
+
+    def send(self, topic: str, payload: bytes, *, retain: bool) -> Sender | None:
+        """The same with QoS 1: taken when `acknowledged` is set."""
+        return self if self.publish(topic, payload, retain=retain) else None
+
+    acknowledged = False
+
+    def is_published(self) -> bool:
+        """Whether all that was sent was taken."""
+        return self.acknowledged
 
 
 def answer(stream: str, ordinal: int, low: float = 0.0) -> Result:
@@ -134,3 +146,100 @@ def test_the_peak_is_the_process_own() -> None:
     code = "from sluicegate_agent import health; print(health.peak())"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert len(large) > int(shown.stdout) > 4 << 20
+
+
+def test_a_topic_for_each_window() -> None:
+    """The template names stream, window and aggregate; what a topic cannot have is replaced."""
+    sender = Sender()
+    results = publisher(sender, topic="s/{device}/{stream}/{window}/{aggregate}", retain=True)
+    odd = Result("y", "w", "top_k(2)+/#", 1, 10, 1.5, 1, 2, False, 3, 2)
+    results.offer([answer("x", 1), answer("y", 2), odd], now=0.0)
+    assert [topic for topic, _ in sender.sent] == ["s/d/x/w/mean", "s/d/y/w/mean", "s/d/y/w/top_k(2)___"]
+    assert sender.retained
+    together = publisher(sender, topic="s/{stream}")
+    together.offer([answer("x", 1), Result("x", "w", "max", 1, 10, 1, 1, 1, True, 3, 2)], now=0.0)
+    assert [each["aggregate"] for each in sender.sent[-1][1]["results"]] == ["mean", "max"]
+
+
+def test_only_what_changed_is_sent() -> None:
+    """By more than the deadband since it was last sent, so that a slow drift is not missed; exactness counts."""
+
+    def valued(value: float | None, *, exact: bool = True) -> Result:
+        return Result("x", "w", "mean", 1, 10, value, value, value, exact, 3, 2)
+
+    sender = Sender()
+    results = publisher(sender, on_change=True, deadband=1.0)
+    for now, value in enumerate((10.0, 10.5, 11.0, 11.25, 11.25, None, None, 11.0)):
+        results.offer([valued(value)], float(now))
+    results.offer([valued(11.0, exact=False)], 9.0)
+    assert [body["results"][0]["value"] for _, body in sender.sent] == [10.0, 11.25, None, 11.0, 11.0]
+
+
+def test_what_went_back_before_it_left_is_not_sent() -> None:
+    """The link was busy, and by the time it takes messages the answer is what is known outside already."""
+    sender = Sender()
+    results = publisher(sender, on_change=True)
+    results.offer([answer("x", 1)], 0.0)
+    sender.room = 0
+    results.offer([Result("x", "w", "mean", 2, 20, 9.0, 9, 9, False, 3, 2)], 1.0)
+    sender.room = 5
+    results.offer([answer("x", 1)], 2.0)
+    assert len(sender.sent) == 1
+
+
+def test_with_qos_1_few_are_under_way() -> None:
+    """What the broker has not acknowledged is bounded; the rest waits as the newest of its window."""
+    sender = Sender()
+    results = publisher(sender, qos=1, topic="r/{stream}")
+    results.offer([answer(f"s{i}", i) for i in range(100)], 0.0)
+    assert len(sender.sent) == IN_FLIGHT
+    sender.acknowledged = True
+    results.offer([], 1.0)
+    assert len(sender.sent) == 100
+
+
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        ({"deadband": 1}, "add on_change = true"),
+        ({"deadband": -1, "on_change": True}, "expected 0 or more"),
+        ({"home_assistant": "homeassistant"}, "add {stream} and {window}"),
+        ({"home_assistant": "a/#", "topic": "{stream}/{window}"}, "expected the prefix"),
+        ({"topic": "{stram}"}, "without wildcards"),
+        ({"qos": 2}, "expected 0 or 1"),
+    ],
+)
+def test_results_that_cannot_work_are_found_by_check(results: dict[str, Any], said: str) -> None:
+    """Key, value and remedy."""
+    with pytest.raises(ConfigError) as refusal:
+        publisher(Sender(), **results)
+    assert said in str(refusal.value)
+
+
+def test_home_assistant_finds_each_answer() -> None:
+    """A retained description a window and aggregate, whose template picks that answer; again at each connection."""
+    raw = {
+        "device": {"id": "d.1"},
+        "state": {"path": "s"},
+        "source": [{"topic": "t", "streams": {"x": "x"}}],
+        "window": [{"name": "w", "policy": {"count": 5}, "aggregate": ["mean", "max"]}],
+        "results": {"topic": "r/{device}/{stream}/{window}", "home_assistant": "homeassistant"},
+    }
+    sender = Sender()
+    sender.acknowledged = True
+    discovery = Discovery(build(raw, Path("agent.toml")), sender)
+    discovery.step(0)
+    assert sender.sent == []
+    for connection in (1, 1, 2):
+        discovery.step(connection)
+    assert sender.retained
+    assert [topic for topic, _ in sender.sent[:2]] == [
+        "homeassistant/sensor/d_1/x_w_mean/config",
+        "homeassistant/sensor/d_1/x_w_max/config",
+    ]
+    assert len(sender.sent) == 4
+    body = sender.sent[1][1]
+    assert body["state_topic"] == "r/d.1/x/w"
+    jinja = pytest.importorskip("jinja2", reason="the template is tried with Jinja where that is installed")
+    message = {"results": [{"aggregate": "mean", "value": 1}, {"aggregate": "max", "value": 4}]}
+    assert jinja.Template(body["value_template"]).render(value_json=message) == "4"

@@ -55,10 +55,19 @@ class MetricsConfig(Table, frozen=True):
 
 
 class ResultsConfig(Table, frozen=True):
-    """[results]: where answers are published; an empty topic publishes none."""
+    """[results]: where answers are published; an empty topic publishes none.
+
+    `on_change`: only what differs from what was sent by more than `deadband`. `home_assistant`: the prefix under which
+    each answer is described for it; empty: none.
+    """
 
     topic: str = "sluicegate/{device}/results"
     every: Duration = Duration(_SECOND)
+    qos: Literal[0, 1] = 0
+    retain: bool = False
+    on_change: bool = False
+    deadband: float = 0.0
+    home_assistant: str = ""
 
 
 class AlertConfig(Table, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.model import Config, SourceConfig
@@ -30,11 +31,26 @@ def source_problems(source: SourceConfig, at: str) -> Iterator[Problem]:
 
 def result_problems(config: Config) -> Iterator[Problem]:
     """Every finding in `results.topic`."""
-    topic = config.results.topic.replace("{device}", config.device.id)
+    results = config.results
+    topic = results.topic.replace("{device}", config.device.id)
+    for name in ("stream", "window", "aggregate"):
+        topic = topic.replace(f"{{{name}}}", "x")
     if any(c in topic for c in "+#{}\0") or len(topic.encode()) > _LONGEST or topic.startswith("$"):
-        remedy = "expected a topic without wildcards, and without $ at its start; `{device}` stands for the device's id"
+        remedy = (
+            "expected a topic without wildcards or $ at its start; {device}, {stream}, {window}, {aggregate} are names"
+        )
         yield Problem("results.topic", config.results.topic, remedy)
     if topic in {source.topic for source in config.sources}:
         yield Problem(
             "results.topic", config.results.topic, "is also a source's topic: the agent would read its own answers"
         )
+    if not (isfinite(results.deadband) and results.deadband >= 0):
+        yield Problem("results.deadband", results.deadband, "expected 0 or more, in the units of the answers")
+    if results.deadband and not results.on_change:
+        yield Problem("results.deadband", results.deadband, "says what is a change: add on_change = true")
+    prefix = results.home_assistant
+    if prefix and (any(c in prefix for c in "+#{}\0") or prefix.startswith("$") or len(prefix) > 64):
+        yield Problem("results.home_assistant", prefix, 'expected the prefix of its topics, such as "homeassistant"')
+    if prefix and not ("{stream}" in results.topic and "{window}" in results.topic):
+        remedy = "a sensor needs a topic of its own: add {stream} and {window} to results.topic"
+        yield Problem("results.home_assistant", prefix, remedy)

@@ -156,11 +156,11 @@ class Link:
         """The newest commit whose PUBACKs the broker has taken over this connection; 0 before the first."""
         return self._client.barrier.passed
 
-    def publish(self, topic: str, payload: bytes) -> bool:
+    def publish(self, topic: str, payload: bytes, *, retain: bool = False) -> bool:
         """Send a result (QoS 0); False, and counted, where the broker is away or has not taken the last one yet."""
         ready = self.connected and not self._client.want_write()
         if ready:
-            self._client.publish(topic, payload)
+            self._client.publish(topic, payload, retain=retain)
         self.counters.add("results.published" if ready else "results.skipped")
         return ready
 

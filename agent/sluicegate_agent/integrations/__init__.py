@@ -1,0 +1,1 @@
+"""What other systems are told so that they find the agent's answers by themselves."""
