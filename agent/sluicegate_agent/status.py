@@ -28,7 +28,7 @@ def gather(config: Config) -> dict[str, Any]:
 
 def show(found: dict[str, Any]) -> str:
     """The dictionary of `gather` as text: what runs, links, streams, windows, outbox, what was dropped and why."""
-    parts = (_head, _links, _waiting, _streams, _windows, _outbox, _counters, _dead_letters)
+    parts = (_head, _links, _budget, _waiting, _streams, _windows, _outbox, _counters, _dead_letters)
     return "\n".join(line for part in parts for line in part(found))
 
 
@@ -79,6 +79,17 @@ def _links(found: dict[str, Any]) -> Iterator[str]:
     if sync := found["link"]:
         error = f": {sync['error']}" if sync.get("error") else ""
         yield f"  sync to {sync.get('target')}: {sync.get('state')} since {_time(sync.get('since_us'))}{error}"
+
+
+def _budget(found: dict[str, Any]) -> Iterator[str]:
+    """What the link has carried in this period, and since when what waits is kept coarser for it."""
+    if spent := found.get("budget"):
+        yield f"  link in {spent['period']}: {show_size(spent['used'])} sent"
+        if spent["short_since_us"]:
+            yield (
+                f"  ALARM: its budget runs short since {_time(spent['short_since_us'])}: "
+                f"{spent['merged']:,} pairs of buckets or single readings were merged since, to fit into it"
+            )
 
 
 def _waiting(found: dict[str, Any]) -> Iterator[str]:

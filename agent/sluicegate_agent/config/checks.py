@@ -9,6 +9,7 @@ from typing import Any
 from sluicegate.errors import ConfigurationError
 from sluicegate_agent.config.aggregates import build_aggregate
 from sluicegate_agent.config.errors import Problem
+from sluicegate_agent.config.linking import budget_problems
 from sluicegate_agent.config.model import Config, MqttConfig, SourceConfig, WindowConfig
 from sluicegate_agent.config.outward_checks import outward_problems
 from sluicegate_agent.config.questions import histogram_problems
@@ -245,5 +246,6 @@ def _storage(config: Config) -> Iterator[Problem]:
         remedy = f"expected at most half of outbox.rows ({config.outbox.rows}): a chunk leaves room for what comes next"
         yield Problem("outbox.chunk_buckets", config.outbox.chunk_buckets, remedy)
     yield from sync_problems(config.sync)
+    yield from budget_problems(config.sync.budget, config.streams, config.sync.target)
     if config.results.topic:
         yield from result_problems(config)

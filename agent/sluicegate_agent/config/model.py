@@ -15,6 +15,7 @@ from msgspec import field
 from msgspec.structs import asdict
 
 from sluicegate.hosts import is_loopback
+from sluicegate_agent.config.linking import BudgetConfig
 from sluicegate_agent.config.outward import AlertConfig, AlertsConfig, MetricsConfig, ResultsConfig
 from sluicegate_agent.config.table import Table
 from sluicegate_agent.config.units import Duration, Share, Size
@@ -326,6 +327,7 @@ class SyncConfig(Table, frozen=True):
     tls: SyncTlsConfig = SyncTlsConfig()
     couchbase: CouchbaseConfig = CouchbaseConfig()
     couchbase_lite: CouchbaseLiteConfig = CouchbaseLiteConfig()
+    budget: BudgetConfig = BudgetConfig()
 
     @property
     def uses_tls(self) -> bool:

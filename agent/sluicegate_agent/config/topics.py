@@ -36,9 +36,7 @@ def result_problems(config: Config) -> Iterator[Problem]:
     for name in ("stream", "window", "aggregate"):
         topic = topic.replace(f"{{{name}}}", "x")
     if any(c in topic for c in "+#{}\0") or len(topic.encode()) > _LONGEST or topic.startswith("$"):
-        remedy = (
-            "expected a topic without wildcards or $ at its start; {device}, {stream}, {window}, {aggregate} are names"
-        )
+        remedy = "expected a topic without wildcards, and without $ at its start; known: {device}, {stream}, …"
         yield Problem("results.topic", config.results.topic, remedy)
     if topic in {source.topic for source in config.sources}:
         yield Problem(

@@ -152,7 +152,7 @@ def _is_counter(row: Row) -> bool:
 
 
 def _is_meta(row: Row) -> bool:
-    return row[0] in _META or str(row[0]).startswith("alert.")
+    return row[0] in _META or str(row[0]).startswith(("alert.", "budget"))
 
 
 def _is_sequence(row: Row) -> bool:

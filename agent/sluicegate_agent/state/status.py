@@ -128,6 +128,7 @@ def collect(connection: sqlite3.Connection, folder: Path) -> dict[str, Any]:
         "windows": _windows(connection),
         "outbox": _outbox(connection),
         "held": _held(connection),
+        "budget": json.loads(meta.get("budget") or "null"),
         "link": json.loads(meta.get("link") or "{}"),
         "counters": dict(connection.execute("SELECT name, value FROM counter")),
         "dead_letters": _dead_letters(connection),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 from sluicegate.format import chunk as chunks
 from sluicegate_agent import faults
@@ -11,6 +12,9 @@ from sluicegate_agent.outbox import DOCUMENT_COST, READING_COST, ROW_COST, Seale
 from sluicegate_agent.state import State
 from sluicegate_agent.streams import Stream, unpack_readings
 from sluicegate_agent.sync.pace import Pace
+
+if TYPE_CHECKING:
+    from sluicegate_agent.budget.keeping import Keeping
 
 #: Chunks sealed and not acknowledged, at most, and in how many of the largest all of them together have room: what is
 #: sealed cannot be merged while the target is away.
@@ -30,13 +34,17 @@ class Sealer:
         self.rows = config.chunk_buckets
         self.age_seconds = config.chunk_age.seconds
         self._cost = min(CHUNK_BYTES, config.bytes // (2 * IN_FLIGHT))
+        self.keeping: Keeping | None = None
         self._since: dict[int, float] = {}
         self._begun: set[int] = set()
+        first = state.config.sync.budget.first
+        self._rank = {name: place for place, name in enumerate(first)}
 
     @property
     def cost(self) -> int:
         """About the most bytes of rows in one document, now."""
-        return self._cost if self._pace is None else min(self._cost, self._pace.bytes)
+        cost = self._cost if self._pace is None else min(self._cost, self._pace.bytes)
+        return cost if self.keeping is None else min(cost, self.keeping.largest(time.monotonic()))
 
     def due(self, now: float, *, flush: bool) -> list[Stream]:
         """The streams with a full chunk, or rows that have waited long enough; all with rows where `flush`."""
@@ -50,7 +58,7 @@ class Sealer:
             full = len(lane) >= self.rows or lane.cost >= self.cost
             if flush or full or waited >= self.age_seconds:
                 found.append(stream)
-        return found
+        return sorted(found, key=lambda each: self._rank.get(each.name, 1 << 30)) if self._rank else found
 
     def seal(self, due: list[Stream], now: float, *, flush: bool = False) -> int:
         """Seal chunks of the streams that are due, one of each in turn, while there is room; how many.
@@ -100,7 +108,10 @@ class Sealer:
         sealed = Sealed(number, chunks.document_id(chunk), readings, document)
         self.state.outbox.seal(connection, stream.number, len(rows), sealed, first)
         faults.step("seal: rows replaced")
-        return sum(ROW_COST + len(singles or b"") // 16 * READING_COST for _, singles in rows)
+        cost = sum(ROW_COST + len(singles or b"") // 16 * READING_COST for _, singles in rows)
+        if self.keeping:
+            self.keeping.sealed(len(document), cost)
+        return cost
 
     def _chunk(
         self, stream: Stream, rows: list[tuple[bytes, bytes | None]], health: dict[str, Any] | None

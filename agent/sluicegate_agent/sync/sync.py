@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sluicegate_agent import faults
+from sluicegate_agent.budget.keeping import keeping_of
 from sluicegate_agent.state import State
 from sluicegate_agent.sync.apart import Apart
 from sluicegate_agent.sync.aside import Aside
@@ -38,6 +39,8 @@ class Sync:
         self.target = target if target is not None else target_of(config, _known(state))
         self.link = Link(config.sync.target if target is None else type(target).__name__)
         self.sealer = Sealer(state, self.target.pace if isinstance(self.target, Aside) else None)
+        self.keeping = keeping_of(config, state)
+        self.sealer.keeping = self.keeping
         self._pending: dict[str, int] | None = None
 
     @property
@@ -59,6 +62,8 @@ class Sync:
         """
         if self.target is not None and (flush or self.link.is_due(now)):
             try:
+                if self.keeping:
+                    self.keeping.limit_outbox()
                 self._rounds(self.target, now, flush)
             except sqlite3.Error as error:
                 self.state.counters.add("sync.store_refused")
@@ -96,12 +101,14 @@ class Sync:
         """Whether there is something to send; nothing new is sealed while older chunks wait."""
         if self.state.outbox.sealed or self._pending is not None:
             return True
+        if self.keeping and not self.keeping.left(now):
+            return False
         due = self.sealer.due(now, flush=flush)
         return bool(due) and self.sealer.seal(due, now, flush=flush) > 0
 
     def _send(self, target: Target, now: float) -> bool:
         """Put what is sealed and delete what the target has; whether to go on."""
-        outcome, sizes = self._put(target)
+        outcome, sizes = self._put(target, now)
         if outcome.pending:
             return False
         if inherited := self._inherited(outcome.rejected):
@@ -119,13 +126,18 @@ class Sync:
         self.link.succeeded(now)
         return True
 
-    def _put(self, target: Target) -> tuple[Outcome, dict[str, int]]:
+    def _put(self, target: Target, now: float) -> tuple[Outcome, dict[str, int]]:
         """The target's answer to what is sealed, or to what it was given before; and the bytes of each document."""
         sizes, documents = self._pending, list[Document]()
         if sizes is None:
             waiting = self.state.outbox.waiting(self.state.store.connection, DOCUMENTS_MOST)
             documents = [Document(chunk.id, chunk.document) for chunk in waiting]
+            if self.keeping:
+                documents = self.keeping.charged(documents, now)
             sizes = {each.id: len(each.data) for each in documents}
+            if not documents:
+                self.link.rest(now, self.every_seconds)
+                return Outcome(pending=True), sizes
         faults.step("put: before")
         outcome = target.put(documents)
         faults.step("put: after")

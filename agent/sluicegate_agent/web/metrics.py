@@ -151,8 +151,20 @@ class _Collector:
         yield self._family("gauge", "target_up", "Whether the target takes documents", (), states)
         since = [((), seen["target"]["since_us"] / 1e6)] if states else []
         yield self._family("gauge", "target_since_seconds", "Since when it is so, s since 1970", (), since)
+        yield from self._budget()
         refuses = int(bool(seen["store"]["refuses"]))
         yield self._family("gauge", "store_refuses", "Whether the store refuses commits", (), [((), refuses)])
+
+    def _budget(self) -> Iterator[Any]:
+        spent = self._seen.get("budget")
+        if not spent:
+            return
+        texts = {"used": "Bytes sent in this period", "limit": "Bytes that may be sent in a period; 0: no limit"}
+        for key, text in texts.items():
+            yield self._family("gauge", f"budget_{key}_bytes", text, (), [((), spent[key])])
+        short = int(spent["short_since_us"] is not None)
+        text = "Whether what waits is kept coarser for the budget's sake"
+        yield self._family("gauge", "budget_short", text, (), [((), short)])
 
     def _counters(self) -> Iterator[Any]:
         counted = dict.fromkeys(COUNTED, 0) | {f"refused.{name}": 0 for name in _REFUSED} | self._seen["counters"]

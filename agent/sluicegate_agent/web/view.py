@@ -49,6 +49,7 @@ class View:
             "memory_budget": int(self.config.state.memory),
             "broker": self.link.status(),
             "target": self.sync.link.as_dict(),
+            "budget": self.sync.keeping.account.as_dict() if self.sync.keeping else None,
             "store": {"refuses": self.refusal},
             "outbox": self._outbox(),
             "counters": self.pipeline.state.counters.as_dict(),
