@@ -10,14 +10,15 @@ twin for a device's own window is `sluicegate.bounds.sums`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sluicegate_cloud.grid import Columns, Floats, Ints
+from sluicegate_cloud.grid import Floats, Ints
 
 ORDERED = 1
 LATE = 2
@@ -28,6 +29,7 @@ _UNDER = 1e-320
 _EPSILON = float(np.finfo(np.float64).eps)
 _FAR = np.iinfo(np.int64).max
 Lines = tuple[Floats, Floats]
+Rows = Mapping[str, Any]
 Line = tuple[Floats, Floats, Floats]
 
 
@@ -44,7 +46,7 @@ class Ends:
 class Cut:
     """Cut buckets and the edges that cut them; all arrays have one entry for each pair."""
 
-    rows: Columns
+    rows: Rows
     start: Ints
     end: Ints
     count_low: Ints
@@ -70,6 +72,14 @@ class Cut:
         low, high = self._lines(around)
         c0, c1 = self.count_low.astype(np.float64), self.count_high.astype(np.float64)
         return _least(c0, c1, *low), -_least(c0, c1, -high[0], -high[1])
+
+    def sums_and_raw(self, around: Floats, at: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+        """`sums` around that of each pair's window, and around 0."""
+        return *self.sums(around[at]), *self.sums(0.0)
+
+    def squares_off(self, around: Floats, near: Floats, at: Ints) -> tuple[Floats, Floats] | None:
+        """Least and greatest Σ ((x − around[at])² − near[at]) of the readings inside; None: left to `estimates`."""
+        return None
 
     def _lines(self, around: Floats | float) -> tuple[Lines, Lines]:
         return _lines(self.rows, self.start, self.end, around, (self.count_low + self.count_high) / 2)
@@ -101,7 +111,7 @@ class Cut:
         return np.asarray(whole + _least(c0, c1, at, size * slope + each))
 
 
-def cut(rows: Columns, start: Ints, end: Ints) -> Cut:
+def cut(rows: Rows, start: Ints, end: Ints) -> Cut:
     """Bounds for buckets `rows` (fields of the contract, one entry a pair) cut by the windows [start, end) in µs."""
     ordered = _ordered(rows)
     times, ordinals, values = _known_points(rows, ordered)
@@ -111,7 +121,7 @@ def cut(rows: Columns, start: Ints, end: Ints) -> Cut:
     return Cut(rows, start, end, low, high, np.clip(estimate, low, high), total, *extremes)
 
 
-def _known_points(rows: Columns, ordered: NDArray[np.bool_]) -> tuple[Ints, Ints, Floats]:
+def _known_points(rows: Rows, ordered: NDArray[np.bool_]) -> tuple[Ints, Ints, Floats]:
     """Readings whose time is known: (6, pairs) times, ordinals and values (NaN where the value is not known)."""
     names = ("low_t_first", "low_t_last", "high_t_first", "high_t_last")
     times = np.stack([rows["t_first"], *(rows[name] for name in names), rows["t_last"]])
@@ -124,7 +134,7 @@ def _known_points(rows: Columns, ordered: NDArray[np.bool_]) -> tuple[Ints, Ints
 
 
 def _counts(
-    rows: Columns, ordered: NDArray[np.bool_], times: Ints, ordinals: Ints, start: Ints, end: Ints
+    rows: Rows, ordered: NDArray[np.bool_], times: Ints, ordinals: Ints, start: Ints, end: Ints
 ) -> tuple[Ints, Ints, Floats]:
     """Least, greatest and interpolated number of readings inside. In order: both edges are bracketed by known ordinals.
 
@@ -143,14 +153,14 @@ def _counts(
     return low, high, np.where(ordered, b - a, n * _share(rows, start, end))
 
 
-def _extremes_inside(rows: Columns, times: Ints, start: Ints, end: Ints) -> Ints:
+def _extremes_inside(rows: Rows, times: Ints, start: Ints, end: Ints) -> Ints:
     """How many of a bucket's two extremes are certainly inside; its only value counts once."""
     inside = (times >= start) & (times < end)
     low, high = inside[1] | inside[2], inside[3] | inside[4]
     return np.asarray(np.where(rows["low"] < rows["high"], low.astype(np.int64) + high, low | high))
 
 
-def _edge(rows: Columns, times: Ints, ordinals: Ints, edge: Ints) -> tuple[Ints, Ints, Floats]:
+def _edge(rows: Rows, times: Ints, ordinals: Ints, edge: Ints) -> tuple[Ints, Ints, Floats]:
     """Least, greatest and interpolated ordinal of the first reading at or after `edge`."""
     before = times < edge
     low = np.where(before, ordinals + 1, rows["first"]).max(axis=0)
@@ -163,7 +173,7 @@ def _edge(rows: Columns, times: Ints, ordinals: Ints, edge: Ints) -> tuple[Ints,
     return low, high, low + (high - low) * np.clip(share, 0.0, 1.0)
 
 
-def _share(rows: Columns, start: Ints, end: Ints) -> Floats:
+def _share(rows: Rows, start: Ints, end: Ints) -> Floats:
     """Share of the bucket's time that lies inside the window."""
     inside = np.minimum(rows["t_last"], end) - np.maximum(rows["t_first"], start)
     span = np.maximum(rows["t_last"] - rows["t_first"], 1)
@@ -171,7 +181,7 @@ def _share(rows: Columns, start: Ints, end: Ints) -> Floats:
 
 
 def _extremes(
-    rows: Columns, times: Ints, values: Floats, start: Ints, end: Ints, c0: Ints, c1: Ints
+    rows: Rows, times: Ints, values: Floats, start: Ints, end: Ints, c0: Ints, c1: Ints
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """(min_low, min_high, max_low, max_high): possible and certain extremes; ±inf where nothing is certain or possible.
 
@@ -190,7 +200,7 @@ def _extremes(
     return min_low, min_high, max_low, max_high
 
 
-def _beside(rows: Columns, name: str, sign: float, start: Ints, end: Ints) -> Floats:
+def _beside(rows: Rows, name: str, sign: float, start: Ints, end: Ints) -> Floats:
     """The extreme that is possible: the bucket's, or what its neighbours leave where all its places are outside.
 
     What arrived before the first place is all that is left where that place is at or after the end, and so on. NaN, in
@@ -203,7 +213,7 @@ def _beside(rows: Columns, name: str, sign: float, start: Ints, end: Ints) -> Fl
     return np.asarray(np.where(np.isfinite(left), left, extreme))
 
 
-def _lines(rows: Columns, start: Ints, end: Ints, around: Floats | float, count: Floats) -> tuple[Lines, Lines]:
+def _lines(rows: Rows, start: Ints, end: Ints, around: Floats | float, count: Floats) -> tuple[Lines, Lines]:
     """(intercepts, slopes) of the four lines in the count c that bound Σ (x − around) from below, and from above.
 
     The lines: the prefix sums; the known readings and c less these of at least the least value; the total without the
@@ -222,7 +232,7 @@ def _lines(rows: Columns, start: Ints, end: Ints, around: Floats | float, count:
     return (below, slopes - tilt), (above, slopes[[0, 2, 1, 3]] + tilt)
 
 
-def _by_squares(rows: Columns, count: Floats) -> tuple[Floats, Floats, Floats]:
+def _by_squares(rows: Rows, count: Floats) -> tuple[Floats, Floats, Floats]:
     """(mean less center, a, b): c of the readings sum to c · mean ± at most a + b·c. A tangent at `count`."""
     n = rows["n"].astype(np.float64)
     mean = rows["total"] / n
@@ -235,7 +245,7 @@ def _by_squares(rows: Columns, count: Floats) -> tuple[Floats, Floats, Floats]:
     return mean, np.where(known, most - rise * at, np.inf), np.where(known, rise, 0.0)
 
 
-def _squares_by_values(rows: Columns, mean: Floats) -> Floats:
+def _squares_by_values(rows: Rows, mean: Floats) -> Floats:
     """n · (greatest − mean) · (mean − least): no squares of a bucket with these are more; `mean` less the center."""
     n, center, low, high = rows["n"].astype(np.float64), rows["center"], rows["low"], rows["high"]
     rounded = 2 * (n + 8) * _EPSILON * (np.abs(center) + np.maximum(np.abs(low), np.abs(high)))
@@ -243,7 +253,7 @@ def _squares_by_values(rows: Columns, mean: Floats) -> Floats:
     return np.asarray(n * np.maximum(above, 0.0) * np.maximum(below, 0.0))
 
 
-def _known_ends(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+def _known_ends(rows: Rows, start: Ints, end: Ints) -> tuple[Floats, Floats, Floats, Floats]:
     """(n_in, s_in, n_any, s_any): the end readings of an ordered bucket that are inside, and all but those outside."""
     n_in, s_in = np.zeros(start.size), np.zeros(start.size)
     n_any, s_any = rows["n"].astype(np.float64), rows["total"].copy()
@@ -253,7 +263,7 @@ def _known_ends(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Floats, 
     return n_in, s_in, n_any, s_any
 
 
-def _ends(rows: Columns, start: Ints, end: Ints) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_], Floats]]:
+def _ends(rows: Rows, start: Ints, end: Ints) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_], Floats]]:
     """The first and the last reading: whether each is known to be inside, to be outside, and its value."""
     ordered, found = _whole(rows), []
     for name in ("first", "last"):
@@ -262,16 +272,16 @@ def _ends(rows: Columns, start: Ints, end: Ints) -> list[tuple[NDArray[np.bool_]
     return found
 
 
-def _ordered(rows: Columns) -> NDArray[np.bool_]:
+def _ordered(rows: Rows) -> NDArray[np.bool_]:
     return np.asarray((rows["flags"].astype(np.int64) & ORDERED).astype(bool))
 
 
-def _whole(rows: Columns) -> NDArray[np.bool_]:
+def _whole(rows: Rows) -> NDArray[np.bool_]:
     """Whether the readings inside are a run of the bucket's: it is in order, and none of them is in doubt."""
     return np.asarray(_ordered(rows) & (rows["doubt"] == 0))
 
 
-def _prefix_interval(rows: Columns, start: Ints, end: Ints) -> tuple[Floats, Floats]:
+def _prefix_interval(rows: Rows, start: Ints, end: Ints) -> tuple[Floats, Floats]:
     """Interval of Σ (x − center) inside, from P⁻ and P⁺; without limits when the bucket is out of order."""
     p_low, p_high, total = rows["pre_low"], rows["pre_high"], rows["total"]
     at_start, at_end = rows["t_first"] < start, rows["t_last"] >= end
@@ -296,7 +306,7 @@ def _crossing(c0: Floats, c1: Floats, intercepts: Floats, slopes: Floats, i: int
     return np.asarray(np.where(np.isfinite(at), np.clip(at, c0, c1), c0))
 
 
-def _estimate(rows: Columns, start: Ints, end: Ints, count: Floats) -> Floats:
+def _estimate(rows: Rows, start: Ints, end: Ints, count: Floats) -> Floats:
     """Interpolated Σ (x − center) of the `count` readings inside, held between the lines at that count."""
     center = rows["center"]
     (below, low), (above, high) = _lines(rows, start, end, center, count)

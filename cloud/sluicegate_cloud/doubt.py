@@ -41,14 +41,14 @@ def extremes(held: Inside, out: Columns, name: str, field: str, pick: np.ufunc, 
     out[f"{name}_certain"] = pick(out[f"{name}_certain"], held.fold(held.rows[f"sure_{field}"], pick, none))
 
 
-def add(held: Inside, center: float, out: Columns, needed: Sequence[ModuleType]) -> None:
+def add(held: Inside, base: Floats, out: Columns, needed: Sequence[ModuleType]) -> None:
     """Add the buckets in doubt to the components of the windows that they lie in."""
     rows, ref = held.rows, out["ref"]
     n, most = held.count(), held.fold(rows["doubt"].astype(np.float64), np.add, 0.0)
-    total = held.sum_around(center)
+    total = held.total()
     low, high = _less(held, ref, most), _more(held, ref, most)
     zero = np.zeros_like(ref)
-    around_ref, around_0 = total + n * (center - ref), total + n * center
+    around_ref, around_0 = total + n * (base - ref), total + n * base
     out["part_low"] += around_ref - low
     out["part_high"] += around_ref + high
     out["raw_low"] += around_0 - _less(held, zero, most)
@@ -72,7 +72,7 @@ def add(held: Inside, center: float, out: Columns, needed: Sequence[ModuleType])
     removed = Removed(n, around_ref, most, least, greatest, far)
     for family in needed:
         if hasattr(family, "doubtful"):
-            family.doubtful(held, center, out, removed)
+            family.doubtful(held, base, out, removed)
 
 
 def _less(held: Inside, ref: Floats, most: Floats) -> Floats:

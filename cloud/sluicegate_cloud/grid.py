@@ -65,20 +65,21 @@ class Axis:
         return np.flatnonzero(self.windows > 1)
 
 
-def window_axis(points: Ints, long: tuple[Ints, Ints], width: int, max_empty: int = MAX_EMPTY) -> Axis:
+def window_axis(
+    points: Ints, long: tuple[Ints, Ints], width: int, max_empty: int = MAX_EMPTY, lanes: Ints | None = None
+) -> Axis:
     """Every window that holds one of `points`, frames in which something is known to be, and the windows between.
 
     Where more than `max_empty` of these are in a row they are one entry, if one of the `long` rows (their first and
     last frames, `points` both) lies across them, and else none: they hold nothing for certain. Each stretch begins
     `width - 1` frames before its first point and a span's windows hold none, so position p of the axis covers positions
-    p … p + width − 1. Raises ValueError when the axis would pass MAX_WINDOWS.
+    p … p + width − 1. `lanes`: the first frame of each of several streams, which lie far apart on one line of frames.
+    Raises ValueError when the windows of a stream would pass MAX_WINDOWS.
     """
     begins, ends = stretches(points, width, max_empty)
-    lengths = ends - begins + 1
-    if lengths.sum() > MAX_WINDOWS:
-        raise ValueError(
-            f"{int(lengths.sum()):,} windows for one stream pass the limit of {MAX_WINDOWS:,}: choose a longer slide"
-        )
+    most = int(windows_of_lanes(begins, ends, lanes).max(initial=0))
+    if most > MAX_WINDOWS:
+        raise ValueError(f"{most:,} windows for one stream pass the limit of {MAX_WINDOWS:,}: choose a longer slide")
     first = expand_ranges(begins, ends)[1]
     span = _crossed(ends[:-1], begins[1:] + (width - 1), long)
     since, windows = ends[:-1][span] + 1, (begins[1:] - ends[:-1] - 1)[span]
@@ -88,12 +89,38 @@ def window_axis(points: Ints, long: tuple[Ints, Ints], width: int, max_empty: in
 
 def stretches(points: Ints, width: int, max_empty: int = MAX_EMPTY) -> tuple[Ints, Ints]:
     """The first and last windows of each run that is answered one by one: those that hold a point, and short gaps."""
-    points = np.unique(points)
+    points = distinct(points)
     if points.size == 0:
         return points, points
     breaks = np.flatnonzero(np.diff(points) > width + max_empty)
     begins = points[np.concatenate(([0], breaks + 1))] - (width - 1)
     return begins, points[np.concatenate((breaks, [points.size - 1]))]
+
+
+def distinct(values: Ints) -> Ints:
+    """Ascending, each once: nearly sorted ones, which are sorted faster than they are hashed."""
+    ordered = np.sort(values, kind="stable")
+    return np.asarray(ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]) if ordered.size else ordered
+
+
+def windows_of_lanes(begins: Ints, ends: Ints, lanes: Ints | None) -> Ints:
+    """How many windows the stretches of each stream have; `lanes` as `window_axis` has them."""
+    lengths = ends - begins + 1
+    if lanes is None:
+        return np.asarray(lengths.sum(keepdims=True), np.int64)
+    return np.bincount(np.searchsorted(lanes, ends, side="right") - 1, lengths, lanes.size).astype(np.int64)
+
+
+def block_positions(first: Ints, width: int) -> Ints:
+    """Ascending positions for windows that begin at the frames `first`, each equal to its frame modulo `width`.
+
+    So blocks of `width` begin at the same frames whatever else is on the axis, and what is summed in a block is summed
+    in one order: a window has the same bits beside any neighbours.
+    """
+    if first.size == 0:
+        return first
+    steps = (np.diff(first) - 1) % width + 1
+    return np.asarray(np.concatenate(([0], np.cumsum(steps))) + first[0] % width)
 
 
 def _crossed(low: Ints, high: Ints, long: tuple[Ints, Ints]) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Rows of frames wholly inside the windows of one stream, and any fold over those of each window."""
+"""Rows of frames wholly inside the windows of streams, and any fold over those of each window."""
 
 from __future__ import annotations
 
@@ -13,43 +13,66 @@ from sluicegate_cloud.sliding import Slide, add_at
 
 
 @dataclass(frozen=True)
+class Place:
+    """A run of windows that are answered together.
+
+    `first`: the frame in which each begins; `frames`: these, and those behind that the last of them cover; `at`: their
+    positions (`grid.block_positions`), less a whole number of blocks.
+    """
+
+    first: Ints
+    frames: Ints
+    at: Ints
+    width: int
+
+
+@dataclass(frozen=True)
 class Inside:
-    """Some of a stream's rows; `pairs`: (row, window) where a row crosses a block's edge, so that no block holds it."""
+    """Some of the rows; `pairs`: (row, window) where a row crosses a block's edge, so that no block holds it."""
 
     rows: Columns
     slide: Slide
     pairs: tuple[Ints, Ints]
 
     @classmethod
-    def of(cls, rows: Columns, wanted: NDArray[np.bool_], axis: Ints, width: int) -> Inside:
-        """Those of `rows` that are wanted, on the windows that begin at `axis`."""
-        rows = {name: column[wanted] for name, column in rows.items()}
-        first, last = (np.searchsorted(axis, rows[name]) for name in ("first_frame", "last_frame"))
-        slide = Slide(first, last, width, axis.size)
+    def of(cls, rows: Columns, single: int, place: Place) -> Inside:
+        """`rows`, all of whose frames are the place's; the first `single` are of one frame each, no two of the same."""
+        width, size = place.width, place.first.size
+        begins = np.searchsorted(place.frames, rows["first_frame"])
+        ends = begins if single == begins.size else np.searchsorted(place.frames, rows["last_frame"])
+        slide = Slide(place.at[begins], place.at[ends], width, size, place.at[:size], single)
+        if single == begins.size:
+            return cls(rows, slide, (begins[:0], begins[:0]))
         bridging = np.flatnonzero(slide.bridging)
-        pair, at = expand_ranges(np.searchsorted(axis, rows["last_frame"][bridging] - width + 1), first[bridging])
+        since = np.searchsorted(place.first, rows["last_frame"][bridging] - width + 1)
+        pair, at = expand_ranges(since, np.minimum(begins[bridging], size - 1))
         return cls(rows, slide, (bridging[pair], at))
 
     def fold(self, values: NDArray[Any], operation: np.ufunc, neutral: float) -> NDArray[Any]:
         """`operation` over the values of the rows inside each window."""
         out = self.slide.fold(values, operation, neutral)
         row, at = self.pairs
-        operation.at(out, at, values[row])
+        if row.size:
+            operation.at(out, at, values[row])
         return out
 
     def count(self) -> Floats:
         """Readings in each window."""
         return self.fold(self.rows["n"].astype(np.float64), np.add, 0.0)
 
-    def sum_around(self, around: float) -> Floats:
-        """Σ (x − around) of them."""
+    def totals(self) -> Floats:
+        """What each row adds to Σ (x − base of its stream)."""
         rows = self.rows
-        return self.fold(rows["total"] + rows["n"] * (rows["center"] - around), np.add, 0.0)
+        return np.asarray(rows["total"] + rows["n"] * (rows["center"] - rows["base"]))
 
-    def squares(self, around: float) -> Floats:
+    def total(self) -> Floats:
+        """Σ (x − base of the stream) of the readings in each window."""
+        return self.fold(self.totals(), np.add, 0.0)
+
+    def squares(self) -> Floats:
         """Σ (x − mean)² of each window's rows, around the mean of all of them, each with its `m2_low`."""
         rows, (row, at) = self.rows, self.pairs
-        n, total = rows["n"].astype(np.float64), rows["total"] + rows["n"] * (rows["center"] - around)
+        n, total = rows["n"].astype(np.float64), self.totals()
         count, added, squares = self.slide.fold_squares(n, total, rows["m2_low"])
         n_all, total_all = count.copy(), added.copy()
         add_at(n_all, at, n[row])

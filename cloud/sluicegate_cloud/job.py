@@ -17,7 +17,7 @@ from sluicegate_cloud.dedupe import PROBLEMS, catalogue
 from sluicegate_cloud.errors import SourceError, SparkError
 from sluicegate_cloud.feed.access import require_access, why_empty
 from sluicegate_cloud.feed.gateway import Gateway
-from sluicegate_cloud.frames import merge_frames
+from sluicegate_cloud.frames import place_in_frames
 from sluicegate_cloud.names import AGGREGATES
 from sluicegate_cloud.progress import step
 from sluicegate_cloud.session import QUICK, spark_session
@@ -101,7 +101,7 @@ def _merged(
             f"none of the {counts['files']} files is a chunk document; {named[0]['path']}: {named[0]['reason']}"
         )
     with step("merging windows", spark.sparkContext):
-        frames = merge_frames(buckets_of(documents), slide_us)
+        frames = place_in_frames(buckets_of(documents), slide_us)
         sinks.write_windows(sliding_windows(frames, window_us // slide_us, aggregates), out)
     times = {"window_us": window_us, "slide_us": slide_us, "origin_us": 0}
     summary = {"format": 1, **times, **_summary(tallied, counts, out, aggregates), "problems": named}

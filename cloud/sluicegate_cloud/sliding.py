@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sluicegate_cloud import compiled
 from sluicegate_cloud.grid import Floats, Ints
 
 Array = NDArray[Any]
@@ -24,41 +26,68 @@ Merge = Callable[[Moments, Moments], Moments]
 
 @dataclass(frozen=True)
 class Slide:
-    """How rows that cover positions `first … last` stand to windows of `width` that begin at 0 … `size` − 1."""
+    """How rows that cover positions `first … last` stand to windows of `width` that begin at 0 … `size` − 1.
+
+    `at`: where they begin instead, ascending, if not there; `single`: so many rows come first that cover one position
+    each, no two the same.
+    """
 
     first: Ints
     last: Ints
     width: int
     size: int
+    at: Ints | None = None
+    single: int = 0
 
     @property
     def bridging(self) -> NDArray[np.bool_]:
         """Rows that cross the edge of a block."""
         return np.not_equal(self.first // self.width, self.last // self.width)
 
+    @cached_property
+    def windows(self) -> Ints:
+        """Where each window begins."""
+        return np.arange(self.size) if self.at is None else self.at
+
+    @cached_property
+    def _kept(self) -> tuple[slice | NDArray[np.bool_], Ints, Ints]:
+        """The rows that do not bridge, and where they stand."""
+        if self.single == self.first.size:
+            return slice(None), self.first, self.last
+        rows = ~self.bridging
+        return rows, self.first[rows], self.last[rows]
+
     def fold(self, values: Array, operation: np.ufunc, neutral: float) -> Array:
         """`operation` over the rows wholly inside each window and not bridging; shape (size,), dtype of `values`."""
-        rows = ~self.bridging
-        suffix = self._blocks(self.first[rows], values[rows], operation, neutral)[:, ::-1]
-        suffix = operation.accumulate(suffix, axis=1)[:, ::-1].reshape(-1)
-        prefix = self._blocks(self.last[rows], values[rows], operation, neutral)
-        prefix = operation.accumulate(prefix, axis=1).reshape(-1)
-        at = np.arange(self.size)
-        right = np.where(at % self.width == 0, np.asarray(neutral, values.dtype), prefix[at + self.width - 1])
-        return np.asarray(operation(suffix[at], right))
+        rows, first, last = self._kept
+        values = values[rows]
+        ends = self._blocks(last, values, operation, neutral)
+        begins = ends if self.single == self.first.size else self._blocks(first, values, operation, neutral)
+        suffix = operation.accumulate(begins[:, ::-1], axis=1)[:, ::-1].reshape(-1)
+        prefix = operation.accumulate(ends, axis=1).reshape(-1)
+        return np.asarray(operation(suffix[self.windows], self._right(prefix, neutral)))
+
+    def _right(self, prefix: Array, neutral: float) -> Array:
+        """What the next block adds to each window; nothing where the window is a block."""
+        at = self.windows
+        return np.where(at % self.width == 0, np.asarray(neutral, prefix.dtype), prefix[at + (self.width - 1)])
 
     def fold_squares(self, n: Floats, total: Floats, squares: Floats) -> Moments:
         """(n, total, Σ (x − mean)²) of the rows wholly inside each window and not bridging; merged as Chan does."""
-        rows = ~self.bridging
+        rows, first, last = self._kept
         kept = n[rows], total[rows], squares[rows]
-        suffix, prefix = (self._moments(at[rows], *kept) for at in (self.first, self.last))
+        if compiled.COMPILED and self.size:
+            return compiled.fold_squares(first, last, kept, self.windows, self.width)
+        suffix, prefix = (self._moments(at, *kept) for at in (first, last))
         return self._joined(suffix, prefix, (0.0, 0.0, 0.0), _merged_moments)
 
     def fold_occurrences(self, values: Floats, counts: tuple[Floats, Floats]) -> Moments:
         """(least value, two counts of it) of the rows wholly inside each window and not bridging; (∞, 0, 0): none."""
-        rows = ~self.bridging
+        rows, first, last = self._kept
         kept = values[rows], counts[0][rows], counts[1][rows]
-        suffix, prefix = (self._occurrences(at[rows], *kept) for at in (self.first, self.last))
+        if compiled.COMPILED and self.size:
+            return compiled.fold_occurrences(first, last, kept, self.windows, self.width)
+        suffix, prefix = (self._occurrences(at, *kept) for at in (first, last))
         return self._joined(suffix, prefix, (np.inf, 0.0, 0.0), _merged_occurrences)
 
     def _moments(self, at: Ints, n: Floats, total: Floats, squares: Floats) -> Moments:
@@ -70,25 +99,24 @@ class Slide:
     def _occurrences(self, at: Ints, values: Floats, low: Floats, high: Floats) -> Moments:
         least = self._blocks(at, values, np.minimum, np.inf)
         same = least.reshape(-1)[at] == values
-        return least, *(self._blocks(at[same], count[same], np.add, 0.0) for count in (low, high))
+        return least, *(self._blocks(at[same], count[same], np.add, 0.0, 0) for count in (low, high))
 
     def _joined(self, suffix: Moments, prefix: Moments, neutral: tuple[float, float, float], merged: Merge) -> Moments:
         """van Herk with any associative merge: a block's suffixes and the next one's prefixes, a column at a time."""
         for i in range(1, self.width):
             _set(prefix, i, merged(_get(prefix, i - 1), _get(prefix, i)))
             _set(suffix, -i - 1, merged(_get(suffix, -i - 1), _get(suffix, -i)))
-        at = np.arange(self.size)
-        begins = at % self.width == 0
-        right = [
-            np.where(begins, none, of.reshape(-1)[at + self.width - 1])
-            for of, none in zip(prefix, neutral, strict=True)
-        ]
-        return merged(tuple(of.reshape(-1)[at] for of in suffix), tuple(right))
+        right = [self._right(of.reshape(-1), none) for of, none in zip(prefix, neutral, strict=True)]
+        return merged(tuple(of.reshape(-1)[self.windows] for of in suffix), tuple(right))
 
-    def _blocks(self, at: Ints, values: Array, operation: np.ufunc, neutral: float) -> Array:
-        blocks = -(-(self.size + self.width) // self.width)
+    def _blocks(self, at: Ints, values: Array, operation: np.ufunc, neutral: float, single: int | None = None) -> Array:
+        begin = int(self.windows[-1]) + 1 if self.size else 1
+        blocks = -(-(begin + self.width) // self.width)
         dense = np.full(blocks * self.width, neutral, dtype=values.dtype)
-        operation.at(dense, at, values)
+        single = self.single if single is None else single
+        dense[at[:single]] = values[:single]
+        if single < at.size:
+            operation.at(dense, at[single:], values[single:])
         return dense.reshape(blocks, self.width)
 
 

@@ -1,10 +1,10 @@
 """Spans in the fleet: a device of which nothing is known for long may still hold a reading in every window of others.
 
 A span is one row for many windows of one device. The fleet's windows that lie in it need its components one by one, and
-where no device is known to hold a reading for long, all devices' spans must be cut alike to be added. So each device
-that has a span is told in which blocks of frames any device of the stream is known to hold a reading (`with_marks`).
-Both the fleet's windows and its spans follow from these blocks alone, and a device cuts its own spans at them
-(`pieces`): windows and spans of one fleet are then equal in start and end, and groups of one aggregate.
+where no device is known to hold a reading for long, all devices' spans must be cut alike to be added. So each task
+tells in which blocks of frames a device of the stream is known to hold a reading. Both the fleet's windows and its
+spans follow from these blocks alone, and every device's spans are cut at them (`pieces`): windows and spans of one
+fleet are then equal in start and end.
 """
 
 from __future__ import annotations
@@ -13,13 +13,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
 
-from sluicegate_cloud.grid import Axis, Grid, Ints, expand_ranges, stretches
-
-#: Whose row it is: `FOR_ALL` the device's and, with others', the fleet's; `OF_DEVICE`, `OF_FLEET`: of one of them only.
-FOR_ALL, OF_DEVICE, OF_FLEET = 0, 1, 2
+from sluicegate_cloud.grid import Axis, Ints, expand_ranges, stretches
 
 
 class Pieces(NamedTuple):
@@ -28,20 +23,6 @@ class Pieces(NamedTuple):
     entry: Ints
     first: Ints
     windows: Ints
-
-
-def with_marks(frames: DataFrame, grid: Grid, max_empty: int) -> DataFrame:
-    """`frames`; rows that may cross a span have `marks`, the blocks in which a device of the stream is known to be."""
-    block = block_of(max_empty)
-    first, last = sf.col("first_frame"), sf.col("last_frame")
-    long = last - first > grid.width + max_empty
-    times = [sf.col(f"{name}_t_{end}") for name in ("low", "high") for end in ("first", "last")]
-    inner = [sf.when(long & (sf.col("n") > 0), _floor(_floor(t - grid.origin_us, grid.slide_us), block)) for t in times]
-    known = [of.alias(f"at_{i}") for i, of in enumerate((_floor(first, block), _floor(last, block), *inner))]
-    points = frames.select("stream", *known).distinct()
-    sets = sf.flatten(sf.array(*(sf.collect_set(f"at_{i}") for i in range(len(known)))))
-    marks = points.groupBy(sf.col("stream").alias("marked")).agg(sf.array_distinct(sets).alias("marks"))
-    return frames.join(sf.broadcast(marks), (sf.col("stream") == sf.col("marked")) & long, "left").drop("marked")
 
 
 def block_of(max_empty: int) -> int:
@@ -84,8 +65,3 @@ def _edges(axis: Axis, spans: Ints, fleet: tuple[Ints, Ints], between: tuple[Int
     for counts, first in ((before, axis.first[spans]), (after, fleet[1][between[1]] + 1)):
         some = counts > 0
         yield Pieces(spans[some], first[some], counts[some])
-
-
-def _floor(of: Column, by: int) -> Column:
-    """Floor of a quotient of integers."""
-    return sf.call_function("div", of - sf.pmod(of, sf.lit(by).cast("bigint")), sf.lit(by).cast("bigint"))

@@ -91,7 +91,7 @@ def windows_of(
     """All windows, from documents; `rng` loses some (and their readings) and sends some twice, in any order."""
     from sluicegate_cloud.dedupe import catalogue
     from sluicegate_cloud.documents import DOCUMENTS, Found, document_batches
-    from sluicegate_cloud.frames import merge_frames
+    from sluicegate_cloud.frames import merge_frames, place_in_frames
     from sluicegate_cloud.sources import buckets_of
     from sluicegate_cloud.windows import sliding_windows
 
@@ -101,7 +101,8 @@ def windows_of(
         rng.shuffle(sent)
     found = (Found(f"{number}.json", lambda data=data: data) for number, data in enumerate(sent))
     documents = spark.createDataFrame(pa.Table.from_batches(document_batches(found)), DOCUMENTS).repartition(3)
-    frames = merge_frames(buckets_of(catalogue(documents)), cut.slide, cut.origin)
+    make = merge_frames if rng and rng.random() < 0.3 else place_in_frames
+    frames = make(buckets_of(catalogue(documents)), cut.slide, cut.origin)
     table = sliding_windows(frames, cut.width, ALL, max_empty=cut.most).toArrow()
     return list(table.to_pylist())
 

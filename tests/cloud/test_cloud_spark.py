@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pandas as pd
@@ -166,19 +167,24 @@ def test_frames_fold_inside_and_keep_what_crosses(spark: Any) -> None:
     ]
 
 
-def test_frames_and_windows_are_planned_with_code_generation(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Folding is one hash aggregate inside whole-stage code generation; nothing is exploded; the streams run once."""
-    from sluicegate_cloud.frames import merge_frames
+def test_buckets_are_shuffled_once(spark: Any) -> None:
+    """One exchange carries buckets, used for the devices' windows and for the fleet's; the other a task's shares.
+
+    What no asked aggregate needs is not among the columns that travel.
+    """
+    from sluicegate_cloud.frames import place_in_frames
     from sluicegate_cloud.windows import sliding_windows
 
     head = {"device": "d", "stream": "s", "incarnation": "0", "key": None, "center": 1.0, "chunk": ""}
-    frames = merge_frames(bucket_frame(spark, [{**head, **fold([(0, 1.0)], 1.0, 0)}]), 1_000)
+    frames = place_in_frames(bucket_frame(spark, [{**head, **fold([(0, 1.0)], 1.0, 0)}]), 1_000)
     windows = sliding_windows(frames, 3)
     windows.collect()
-    windows.explain("formatted")
-    plan = capsys.readouterr().out.split("== Initial Plan ==")[0]
-    assert "HashAggregate" in plan
-    assert "WholeStageCodegen" in plan or "(codegen id" in plan or "* HashAggregate" in plan
+    plan = windows._jdf.queryExecution().executedPlan().toString()
+    assert len(re.findall(r"[+:]- Exchange hashpartitioning\(device", plan)) == 1
+    assert len(re.findall(r"[+:]- Exchange hashpartitioning\(stream", plan)) == 1
+    assert "ReusedExchange" in plan
+    (travels,) = re.findall(r"MapInArrow answered\((device[^)]*)\)#", plan.split("Exchange")[0])
+    assert {"incarnation", "key", "m2", "log_total"}.isdisjoint(re.findall(r"([a-z_0-9]+)#", travels))
     assert "Generate" not in plan
     assert "Expand" not in plan
 

@@ -1,1 +1,1 @@
-"""Each family of aggregates over buckets: its estimate and its certain interval, as Spark columns."""
+"""Each family of aggregates over buckets: its estimate and its certain interval, over whole columns."""

@@ -17,9 +17,10 @@ import numpy as np
 from sluicegate_cloud import doubt
 from sluicegate_cloud.bounds import Cut
 from sluicegate_cloud.estimates import logarithms, occurrences, spread
-from sluicegate_cloud.grid import MAX_EMPTY, Axis, Columns, Floats, Grid, Ints, expand_ranges, window_axis
-from sluicegate_cloud.sliding import Slide, add_at, greatest_at, least_at
-from sluicegate_cloud.stream import Stream
+from sluicegate_cloud.fleet.block import blocks
+from sluicegate_cloud.fleet.part import Part, parts
+from sluicegate_cloud.grid import MAX_EMPTY, Axis, Columns, Floats, Grid, Ints
+from sluicegate_cloud.sliding import add_at, greatest_at, least_at
 
 #: The components of a window, by how they combine over devices. `ref`: the mean's estimate, to which `total`,
 #: `part_low` and `part_high` are relative; `n`, `total`: the readings of the buckets inside; `part_*`: of the cut
@@ -32,10 +33,6 @@ LEAST = ("part_min", "min_possible", "min_certain", "min_likely")
 GREATEST = ("part_max", "max_possible", "max_certain", "max_likely", "scale")
 SHIFTED = ("ref", "total", "part_low", "part_high")
 COMPONENTS = (*SUMS, *LEAST, *GREATEST, *SHIFTED)
-
-
-#: What squares beyond float64 are at least.
-_LARGEST = float(np.finfo(np.float64).max) / 4
 
 #: Components that only some aggregates need; each module has `SUMS`, `LEAST`, `GREATEST`, `inside`, `add` and `moved`.
 FAMILIES: dict[str, ModuleType] = {
@@ -62,110 +59,74 @@ def components(
 ) -> tuple[Axis, Columns]:
     """The windows of one stream and their components (name → array, an entry for each of the axis), `needed` ones too.
 
-    `rows` are the columns of `merge_frames` for one device and stream, all incarnations, in any order.
+    `rows` are the columns of buckets or of frames of one device and stream, all incarnations, in any order.
     Raises ValueError when the windows would be too many (`grid.MAX_WINDOWS`).
     """
-    ties = rows["total"], rows["t_last"], rows["t_first"]  # two boards have buckets of the same ordinals
-    order = np.lexsort((*ties, rows["first"], rows["first_frame"], rows["incarnation"]))
-    rows = {name: column[order] for name, column in rows.items() if name != "incarnation"}
-    rows["m2_low"] = np.minimum(rows["m2_low"], _LARGEST)
-    full = {name: column[rows["n"] > 0] for name, column in rows.items()}
-    holes = _within(full, {name: column[rows["n"] == 0] for name, column in rows.items()})
-    points = known_points(full, grid), holes["first_frame"], holes["last_frame"]
-    long = tuple(np.concatenate((full[name], holes[name])) for name in ("first_frame", "last_frame"))
-    axis = window_axis(np.concatenate(points), (long[0], long[1]), grid.width, max_empty)
-    if axis.size == 0:
-        return axis, {name: np.zeros(0, np.int64 if name in INTEGERS else np.float64) for name in names(needed)}
-    return axis, _answer(Stream(full, axis.first, grid), _missing(holes, axis.first, grid), needed)
+    rows = {"owner": np.zeros(rows["n"].size, np.int64)} | {n: of for n, of in rows.items() if n != "incarnation"}
+    found = [
+        (part, answer(part, needed)) for _, block in blocks(rows, grid, max_empty) for part in parts(block, max_empty)
+    ]
+    if not found:
+        none = Axis(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return none, {name: np.zeros(0, np.int64 if name in INTEGERS else np.float64) for name in names(needed)}
+    shifts = [part.axis.first - part.block.owners.shift[part.owner] for part, _ in found]
+    axis = Axis(np.concatenate(shifts), np.concatenate([part.axis.windows for part, _ in found]))
+    return axis, {name: np.concatenate([answer[name] for _, answer in found]) for name in names(needed)}
 
 
-def known_points(rows: Columns, grid: Grid) -> Ints:
-    """The frames in which a reading is known to be: the ends of every row, and the extremes of those that are long."""
-    crossing = rows["first_frame"] < rows["last_frame"]
-    extremes = [rows[f"{name}_t_{end}"][crossing] for name in ("low", "high") for end in ("first", "last")]
-    known = [grid.frame_of(times.astype(np.int64)) for times in extremes]
-    return np.concatenate((rows["first_frame"], rows["last_frame"], *known))
-
-
-def _within(full: Columns, holes: Columns) -> Columns:
-    """The holes, their frames held between the stream's own: what is missing before or after makes no windows."""
-    if full["n"].size == 0:
-        return {name: column[:0] for name, column in holes.items()}
-    ends = full["first_frame"].min(), full["last_frame"].max()
-    return holes | {name: np.clip(holes[name], *ends) for name in ("first_frame", "last_frame")}
-
-
-def _missing(holes: Columns, axis: Ints, grid: Grid) -> Floats:
-    """Readings missing in each position of the axis: a hole's are spread over its time."""
-    low = np.searchsorted(axis, holes["first_frame"])
-    high = np.searchsorted(axis, holes["last_frame"], side="right") - 1
-    row, at = expand_ranges(low, high)
-    frame = grid.start_us(axis[at])
-    first, last = holes["t_first"][row], holes["t_last"][row]
-    inside = np.maximum(np.minimum(last, frame + grid.slide_us) - np.maximum(first, frame), 0)
-    here = (frame <= first) & (first < frame + grid.slide_us)
-    share = np.where(last > first, inside / np.maximum(last - first, 1), here)
-    missing = np.zeros(axis.size)
-    add_at(missing, at, holes["gap"][row] * share)
-    return missing
-
-
-def _answer(stream: Stream, missing: Floats, needed: Sequence[ModuleType]) -> Columns:
-    """The components of every window; `missing` holds the lost readings of each position."""
-    out = _inside(stream, missing, needed)
-    out["ref"] = _estimate(stream, out)
-    out["total"] += out["n"] * (stream.center - out["ref"])
+def answer(part: Part, needed: Sequence[ModuleType]) -> Columns:
+    """The components of every window of a part."""
+    out = _inside(part, needed)
+    out["ref"] = _estimate(part, out)
+    out["total"] += out["n"] * (part.base - out["ref"])
     for family in needed:
-        family.inside(stream, out)
-    if stream.doubtful is not None:
-        doubt.add(stream.doubtful, stream.center, out, needed)
-    _add_parts(stream, out, needed)
+        family.inside(part, out)
+    if part.doubtful is not None:
+        doubt.add(part.doubtful, part.base, out, needed)
+    _add_parts(part, out, needed)
     if occurrences in needed:
         occurrences.finish(out)
-        for at, part in stream.cuts():
-            occurrences.add(stream, out, at, part)
+        for at, cut in part.cuts():
+            occurrences.add(part, out, at, cut)
     out["missing"] = np.maximum(out["missing"], 0.0)
-    out["scale"] += np.abs(stream.rows["center"]).max()
+    owners = part.block.owners
+    out["scale"] += np.maximum(np.abs(owners.center_low), np.abs(owners.center_high))[part.owner]
     return out
 
 
-def _inside(stream: Stream, missing: Floats, needed: Sequence[ModuleType]) -> Columns:
-    rows, fold = stream.certain.rows, stream.certain.fold
-    out: Columns = {name: np.zeros(stream.axis.size) for name in names(needed)}
+def _inside(part: Part, needed: Sequence[ModuleType]) -> Columns:
+    rows, fold = part.certain.rows, part.certain.fold
+    out: Columns = {name: np.zeros(part.size) for name in names(needed)}
     for name in INTEGERS:
-        out[name] = np.zeros(stream.axis.size, np.int64)
+        out[name] = np.zeros(part.size, np.int64)
     for name in ("n", "buckets", "span_us"):
         out[name] = fold(rows[name].astype(np.int64), np.add, 0)
-    out["total"] = fold(rows["total"] + rows["n"] * (rows["center"] - stream.center), np.add, 0.0)
-    out["missing"] = fold(rows["gap"].astype(np.float64), np.add, 0.0)
-    positions = np.arange(missing.size)
-    out["missing"] += Slide(positions, positions, stream.grid.width, missing.size).fold(missing, np.add, 0.0)
-    for name, field, pick, none in (("min", "low", np.minimum, np.inf), ("max", "high", np.maximum, -np.inf)):
-        out[f"{name}_certain"] = fold(rows[field], pick, none)
+    out["total"], out["missing"] = part.certain.total(), part.missing()
+    for name, of, pick, none in (("min", "low", np.minimum, np.inf), ("max", "high", np.maximum, -np.inf)):
+        out[f"{name}_certain"] = fold(rows[of], pick, none)
         out[f"{name}_possible"] = out[f"{name}_certain"].copy()
-        if stream.doubtful is not None:
-            doubt.extremes(stream.doubtful, out, name, field, pick, none)
+        if part.doubtful is not None:
+            doubt.extremes(part.doubtful, out, name, of, pick, none)
         out[f"{name}_likely"] = out[f"{name}_possible"].copy()
     out["scale"] = np.maximum(np.abs(_finite(out["min_possible"])), np.abs(_finite(out["max_possible"])))
-    out["part_min"], out["part_max"] = np.full(stream.axis.size, np.inf), np.full(stream.axis.size, -np.inf)
+    out["part_min"], out["part_max"] = np.full(part.size, np.inf), np.full(part.size, -np.inf)
     return out
 
 
-def _estimate(stream: Stream, out: Columns) -> Floats:
-    """The interpolated mean of every window; its center where no reading is expected."""
+def _estimate(part: Part, out: Columns) -> Floats:
+    """The interpolated mean of every window; its base where no reading is expected."""
     count, total = out["n"].astype(np.float64), out["total"].copy()
-    if stream.doubtful is not None:
-        count, total = count + stream.doubtful.count(), total + stream.doubtful.sum_around(stream.center)
-    for at, part in stream.cuts():
-        add_at(count, at, part.count)
-        add_at(total, at, part.total + part.count * (part.rows["center"] - stream.center))
-    return np.asarray(stream.center + np.divide(total, count, out=np.zeros_like(total), where=count > 0))
+    if part.doubtful is not None:
+        count, total = count + part.doubtful.count(), total + part.doubtful.total()
+    for at, cut in part.cuts():
+        add_at(count, at, cut.count)
+        add_at(total, at, cut.total + cut.count * (cut.rows["center"] - part.base[at]))
+    return np.asarray(part.base + np.divide(total, count, out=np.zeros_like(total), where=count > 0))
 
 
-def _add_parts(stream: Stream, out: Columns, needed: Sequence[ModuleType]) -> None:
-    for at, part in stream.cuts():
-        low, high = part.sums(out["ref"][at])
-        raw_low, raw_high = part.sums(0.0)
+def _add_parts(windows: Part, out: Columns, needed: Sequence[ModuleType]) -> None:
+    for at, part in windows.cuts():
+        low, high, raw_low, raw_high = part.sums_and_raw(out["ref"], at)
         raw = part.total + part.count * part.rows["center"]
         share = part.rows["gap"] * part.count / part.rows["n"]
         for name, values in (
@@ -186,7 +147,7 @@ def _add_parts(stream: Stream, out: Columns, needed: Sequence[ModuleType]) -> No
             add_at(out[name], at, values)
         for family in needed:
             if family is not occurrences:
-                family.add(stream, out, at, part)
+                family.add(windows, out, at, part)
         _add_extremes(out, at, part)
 
 

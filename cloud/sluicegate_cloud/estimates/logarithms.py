@@ -9,17 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from pyspark.sql import Column, Window
-from pyspark.sql import functions as sf
 
-from sluicegate_cloud.bounds import Cut
+from sluicegate_cloud.bounds import Cut, Rows
 from sluicegate_cloud.doubt import Removed
 from sluicegate_cloud.estimates.means import least_mean
+from sluicegate_cloud.fleet.groups import Groups
+from sluicegate_cloud.fleet.part import Part
 from sluicegate_cloud.grid import Columns, Floats, Ints
 from sluicegate_cloud.inside import Inside
-from sluicegate_cloud.names import OF_A_WINDOW
 from sluicegate_cloud.sliding import add_at, greatest_at
-from sluicegate_cloud.stream import Stream
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _STEPS = 8
@@ -28,24 +26,23 @@ LEAST: tuple[str, ...] = ()
 GREATEST = ("log_reach", "log_base")
 
 
-def inside(stream: Stream, out: Columns) -> None:
+def inside(part: Part, out: Columns) -> None:
     """Fill in what the buckets inside add; NaN where one of them has no logarithms."""
-    positive = stream.rows["low"] > 0
-    least, greatest = stream.rows["low"].min(initial=np.inf, where=positive), stream.rows["high"].max()
-    near = np.clip(out["ref"], least, greatest) if positive.any() else np.full_like(out["ref"], np.nan)
+    owners = part.block.owners
+    least, greatest = owners.positive[part.owner], owners.greatest[part.owner]
+    near = np.where(np.isfinite(least), np.clip(out["ref"], np.minimum(least, greatest), greatest), np.nan)
     out["log_base"] = base = ln(near)  # any number will do of the size of what is there
-    some = out["n"] > 0
+    some, rows = out["n"] > 0, part.certain.rows
     for name in ("log_low", "log_high"):
-        out[name] = np.where(some, stream.certain.fold(stream.certain.rows[name], np.add, 0.0) - out["n"] * base, 0.0)
+        out[name] = np.where(some, part.certain.fold(rows[name], np.add, 0.0) - out["n"] * base, 0.0)
     ends = (np.abs(ln(out[name])) for name in ("min_possible", "max_possible"))
-    centers = np.abs(ln(stream.rows["center"]))
-    center = float(np.max(centers, initial=0.0, where=np.isfinite(centers)))
+    center = owners.log_center[part.owner]
     out["log_reach"] = np.fmax(np.fmax(np.where(some, np.fmax(*ends), 0.0), np.abs(base)), center)
 
 
-def doubtful(held: Inside, center: float, out: Columns, removed: Removed) -> None:
+def doubtful(held: Inside, base: Floats, out: Columns, removed: Removed) -> None:
     """Add what buckets in doubt may; NaN where one of them has no logarithms."""
-    base, some = out["log_base"], removed.n > 0
+    base, some = out["log_base"], removed.n > 0  # of logarithms
     sums = (held.fold(held.rows[f"log_{end}"], np.add, 0.0) for end in ("low", "high"))
     low, high = (np.where(some, total - removed.n * base, 0.0) for total in sums)
     least, greatest = (ln(np.where(some, of, 1.0)) for of in (removed.least, removed.greatest))
@@ -58,7 +55,7 @@ def doubtful(held: Inside, center: float, out: Columns, removed: Removed) -> Non
     out["log_reach"] = np.where(some, np.fmax(out["log_reach"], reach), out["log_reach"])
 
 
-def add(stream: Stream, out: Columns, at: Ints, part: Cut) -> None:
+def add(windows: Part, out: Columns, at: Ints, part: Cut) -> None:
     """Add what cut buckets may."""
     rows, base = _as_logarithms(part.rows), out["log_base"][at]
     low, high = replace(part, rows=rows).sums(base)
@@ -75,7 +72,7 @@ def add(stream: Stream, out: Columns, at: Ints, part: Cut) -> None:
     greatest_at(out["log_reach"], at, np.nan_to_num(np.fmax(reach, np.abs(rows["center"])), posinf=0.0))
 
 
-def _as_logarithms(rows: Columns) -> Columns:
+def _as_logarithms(rows: Rows) -> Rows:
     """The fields of the bucket of the logarithms, as `bounds` reads them."""
     named = {name: ln(rows[name]) for name in ("low", "high", "x_first", "x_last")}
     sums = {name: rows[f"log_{name}"] for name in ("total", "pre_low", "pre_high")}
@@ -88,21 +85,23 @@ def ln(values: Floats) -> Floats:
     return np.log(np.where(values > 0, values, np.nan))
 
 
-def moved(apart: Column, mean: Column) -> dict[str, Column]:
+def moved(parts: Columns, groups: Groups, apart: Floats) -> Columns:
     """The components around the mean of the devices' bases; NaN for all where one that may hold a reading has none."""
-    everyone = Window.partitionBy(*OF_A_WINDOW)
-    expected, held = sf.col("n") + sf.col("part_count"), sf.col("n") + sf.col("count_high") > 0
-    own = sf.when(held, sf.col("log_base"))
-    base = sf.sum(expected * own).over(everyone) / sf.nullif(sf.sum(expected).over(everyone), sf.lit(0.0))
-    base = sf.coalesce(base, sf.max(own).over(everyone), sf.lit(0.0))
-    off = sf.when(held, own - base).otherwise(0.0)
-    ends = (sf.col("count_low") * off, sf.col("count_high") * off)
+    held = parts["n"] + parts["count_high"] > 0
+    expected = np.where(held, parts["n"] + parts["part_count"], 0.0)
+    own = np.where(held, parts["log_base"], np.nan)
+    weight = groups.sum(expected)
+    summed = groups.sum(np.where(held, expected * own, 0.0))
+    base = np.divide(summed, weight, out=groups.greatest(own), where=weight != 0)
+    base = groups.to_rows(np.where(groups.greatest(held), base, 0.0))
+    off = np.where(held, own - base, 0.0)
+    ends = parts["count_low"] * off, parts["count_high"] * off
     return {
-        **{name: sf.col(name) + sf.col("n") * off for name in ("log_low", "log_high")},
-        "part_log_low": sf.col("part_log_low") + sf.least(*ends),
-        "part_log_high": sf.col("part_log_high") + sf.greatest(*ends),
-        "part_log": sf.col("part_log") + sf.col("part_count") * off,
-        "log_reach": sf.when(held, sf.col("log_reach") + sf.abs(off)).otherwise(0.0),
+        **{name: parts[name] + parts["n"] * off for name in ("log_low", "log_high")},
+        "part_log_low": parts["part_log_low"] + np.minimum(*ends),
+        "part_log_high": parts["part_log_high"] + np.maximum(*ends),
+        "part_log": parts["part_log"] + parts["part_count"] * off,
+        "log_reach": np.where(held, parts["log_reach"] + np.abs(off), 0.0),
         "log_base": base,
     }
 

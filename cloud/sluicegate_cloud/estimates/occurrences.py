@@ -7,15 +7,13 @@ window's certainly reaches adds none; one whose extreme is known to be the windo
 from __future__ import annotations
 
 import numpy as np
-from pyspark.sql import Column, Window
-from pyspark.sql import functions as sf
 
 from sluicegate_cloud.bounds import Cut
+from sluicegate_cloud.fleet.groups import Groups
+from sluicegate_cloud.fleet.part import Part
 from sluicegate_cloud.grid import Columns, Floats, Ints
 from sluicegate_cloud.inside import Inside
-from sluicegate_cloud.names import OF_A_WINDOW
 from sluicegate_cloud.sliding import add_at
-from sluicegate_cloud.stream import Stream
 
 SUMS = ("min_n_low", "min_n_high", "max_n_low", "max_n_high")
 LEAST: tuple[str, ...] = ()
@@ -24,12 +22,12 @@ Told = tuple[Floats, Floats, Floats]
 _SIDES = (("min", "low", 1.0), ("max", "high", -1.0))
 
 
-def inside(stream: Stream, out: Columns) -> None:
+def inside(part: Part, out: Columns) -> None:
     """Fill in what the buckets inside have, their extremes being all there is so far."""
     for name, field, sign in _SIDES:
-        told = _told(stream.certain, field, sign)
-        if stream.doubtful is not None:
-            told = _with_doubt(told, stream.doubtful, field, sign, out["n"])
+        told = _told(part.certain, field, sign)
+        if part.doubtful is not None:
+            told = _with_doubt(told, part.doubtful, field, sign, out["n"])
         out[f"_{name}"], out[f"{name}_n_low"], out[f"{name}_n_high"] = told
 
 
@@ -71,7 +69,7 @@ def finish(out: Columns) -> None:
         out[f"{name}_n_low"] = np.where(extreme == possible, out[f"{name}_n_low"], 0.0)
 
 
-def add(stream: Stream, out: Columns, at: Ints, part: Cut) -> None:
+def add(windows: Part, out: Columns, at: Ints, part: Cut) -> None:
     """Add the parts, in a pass of its own after `finish`."""
     for name, field, sign in _SIDES:
         lows, highs = (part.min_low, part.min_high) if name == "min" else (part.max_high, part.max_low)
@@ -88,16 +86,15 @@ def add(stream: Stream, out: Columns, at: Ints, part: Cut) -> None:
         add_at(out[f"{name}_n_low"], at, np.where(sure & (most > 0), lowest, 0.0))
 
 
-def moved(apart: Column, mean: Column) -> dict[str, Column]:
+def moved(parts: Columns, groups: Groups, apart: Floats) -> Columns:
     """A device counts where its extreme may be, or certainly is, that of all."""
-    everyone = Window.partitionBy(*OF_A_WINDOW)
-    out = {}
-    for name, pick, sign in (("min", sf.min, 1), ("max", sf.max, -1)):
-        possible, certain = (sf.col(f"{name}_{kind}") for kind in ("possible", "certain"))
-        may = sign * possible <= sign * pick(certain).over(everyone)
-        sure = (possible == certain) & (possible == pick(possible).over(everyone))
-        out[f"{name}_n_high"] = sf.when(may, sf.col(f"{name}_n_high")).otherwise(0.0)
-        out[f"{name}_n_low"] = sf.when(sure, sf.col(f"{name}_n_low")).otherwise(0.0)
+    out: Columns = {}
+    for name, _, sign in _SIDES:
+        possible, certain = (sign * parts[f"{name}_{kind}"] for kind in ("possible", "certain"))
+        may = possible <= groups.to_rows(groups.least(certain))
+        sure = (possible == certain) & (possible == groups.to_rows(groups.least(possible)))
+        out[f"{name}_n_high"] = np.where(may, parts[f"{name}_n_high"], 0.0)
+        out[f"{name}_n_low"] = np.where(sure, parts[f"{name}_n_low"], 0.0)
     return out
 
 

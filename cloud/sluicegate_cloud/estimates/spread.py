@@ -19,17 +19,17 @@ Both hold; the narrower counts.
 from __future__ import annotations
 
 import numpy as np
-from pyspark.sql import Column, Window
-from pyspark.sql import functions as sf
 
+from sluicegate.fleet import spreads
+from sluicegate_cloud import compiled
 from sluicegate_cloud.bounds import Cut, Ends, Line
 from sluicegate_cloud.doubt import Removed
 from sluicegate_cloud.estimates.means import least_mean
+from sluicegate_cloud.fleet.groups import Groups
+from sluicegate_cloud.fleet.part import Part
 from sluicegate_cloud.grid import Columns, Floats, Ints
 from sluicegate_cloud.inside import Inside
-from sluicegate_cloud.names import OF_A_WINDOW
 from sluicegate_cloud.sliding import add_at, greatest_at
-from sluicegate_cloud.stream import Stream
 
 SEGMENTS = 12
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -45,34 +45,35 @@ LEAST: tuple[str, ...] = ()
 GREATEST = ("reach", "near")
 
 
-def inside(stream: Stream, out: Columns) -> None:
+def inside(part: Part, out: Columns) -> None:
     """Fill in what the buckets inside add; `out` has `n`, `ref` and `total` of them already."""
-    ref, centers = out["ref"], stream.rows["center"]
-    out["squares_low"], out["squares_high"] = around(stream.certain, stream.center, ref, out["n"], out["total"])
-    reach = np.maximum(np.abs(centers.max() - ref), np.abs(centers.min() - ref))
+    ref, owners = out["ref"], part.block.owners
+    out["squares_low"], out["squares_high"] = around(part.certain, ref, out["n"], out["total"])
+    ends = (of[part.owner] for of in (owners.center_low, owners.center_high))
+    reach = np.maximum(*(np.abs(end - ref) for end in ends))
     for name in ("min_possible", "max_possible"):
         reach = np.maximum(reach, np.where(np.isfinite(out[name]), np.abs(out[name] - ref), 0.0))
     out["reach"] = reach
-    out["near"] = _estimate(stream, out)
+    out["near"] = _estimate(part, out)
 
 
-def around(held: Inside, center: float, ref: Floats, n: Ints | Floats, total: Floats) -> tuple[Floats, Floats]:
+def around(held: Inside, ref: Floats, n: Ints | Floats, total: Floats) -> tuple[Floats, Floats]:
     """Least and greatest Σ (x − ref)² of each window's rows: `n` readings with Σ (x − ref) = `total`."""
     mean = np.divide(total, n, out=np.zeros_like(ref), where=n > 0)
-    low = held.squares(center) + n * mean * mean
+    low = held.squares() + n * mean * mean
     return low, low + held.fold(held.rows["m2_high"] - held.rows["m2_low"], np.add, 0.0)
 
 
-def _estimate(stream: Stream, out: Columns) -> Floats:
+def _estimate(part: Part, out: Columns) -> Floats:
     """The interpolated variance; any number is certain, one near it is sharp."""
     count, squares = out["n"].astype(np.float64), out["squares_low"].copy()
-    if stream.doubtful is not None:
-        more, center, ref = stream.doubtful.count(), stream.center, out["ref"]
-        total = stream.doubtful.sum_around(center) + more * (center - ref)
-        count, squares = count + more, squares + around(stream.doubtful, center, ref, more, total)[0]
-    for at, part in stream.cuts():
-        add_at(count, at, part.count)
-        add_at(squares, at, _likely(part, out["ref"][at]))
+    if part.doubtful is not None:
+        more, ref = part.doubtful.count(), out["ref"]
+        total = part.doubtful.total() + more * (part.base - ref)
+        count, squares = count + more, squares + around(part.doubtful, ref, more, total)[0]
+    for at, cut in part.cuts():
+        add_at(count, at, cut.count)
+        add_at(squares, at, _likely(cut, out["ref"][at]))
     return np.divide(squares, count, out=np.zeros_like(squares), where=count > 0)
 
 
@@ -83,29 +84,30 @@ def _likely(part: Cut, ref: Floats) -> Floats:
     return np.asarray(part.count * ((rows["m2_low"] + rows["m2_high"]) / (2 * n) + off * off))
 
 
-def doubtful(held: Inside, center: float, out: Columns, removed: Removed) -> None:
+def doubtful(held: Inside, base: Floats, out: Columns, removed: Removed) -> None:
     """Add what buckets in doubt may: all their readings, or all but `removed.most` of any value they have."""
     ref, near, n = out["ref"], out["near"], removed.n
-    low, high = around(held, center, ref, n, removed.total)
+    low, high = around(held, ref, n, removed.total)
     out["off_low"] += low - n * near - removed.most * np.maximum(removed.far**2 - near, 0.0)
     out["off_high"] += high - n * near + removed.most * near
     out["part_estimate"] += (low + high) / 2
 
 
-def add(stream: Stream, out: Columns, at: Ints, part: Cut) -> None:
+def add(windows: Part, out: Columns, at: Ints, part: Cut) -> None:
     """Add what cut buckets may."""
     rows, ref = part.rows, out["ref"][at]
-    total = rows["total"] + rows["n"] * (rows["center"] - ref)
-    for name, values in zip(("off_low", "off_high"), _offs(part, ref, out["near"][at], total), strict=True):
+    offs = part.squares_off(out["ref"], out["near"], at) or _offs(part, ref, out["near"][at])
+    for name, values in zip(("off_low", "off_high"), offs, strict=True):
         add_at(out[name], at, np.where(part.count_high > 0, values, 0.0))
     add_at(out["part_estimate"], at, _likely(part, ref))
     ends = [np.abs(rows[name] - ref) for name in ("low", "high", "center")]
     greatest_at(out["reach"], at, np.max(ends, axis=0))
 
 
-def _offs(part: Cut, ref: Floats, near: Floats, total: Floats) -> tuple[Floats, Floats]:
-    """Least and greatest Σ ((x − ref)² − near) of the readings inside; `total`: Σ (x − ref) of the whole buckets."""
+def _offs(part: Cut, ref: Floats, near: Floats) -> tuple[Floats, Floats]:
+    """Least and greatest Σ ((x − ref)² − near) of the readings inside."""
     rows, n = part.rows, part.rows["n"].astype(np.float64)
+    total = rows["total"] + rows["n"] * (rows["center"] - ref)
     inside, outside = part.known_ends(ref)
     mean = total / n
     all_low, all_high = (rows[name] + mean * total - outside.squares for name in ("m2_low", "m2_high"))
@@ -132,24 +134,26 @@ def _with_between(chord: Line, tangents: list[Line]) -> list[Line]:
     return [chord, *tangents, *((half[0], half[1], half[2]) for half in halves)]
 
 
-def moved(apart: Column, mean: Column) -> dict[str, Column]:
-    """The components around `mean`, which is `apart` less than `ref`, and around the variance of all."""
-    everyone = Window.partitionBy(*OF_A_WINDOW)
-    n, count = sf.col("n"), sf.col("n") + sf.col("part_count")
-    squares = (sf.col("squares_low") + sf.col("squares_high")) / 2 + sf.col("part_estimate")
-    near = sf.sum(squares + count * apart * apart).over(everyone)
-    near = sf.coalesce(near / sf.nullif(sf.sum(count).over(everyone), sf.lit(0.0)), sf.lit(0.0))
-    inside_shift = 2 * apart * sf.col("total") + n * apart * apart
-    sums = [2 * apart * sf.col(name) for name in ("part_low", "part_high")]
-    counts = [sf.col(name) * (apart * apart + sf.col("near") - near) for name in ("count_low", "count_high")]
-    likely = sf.col("raw_part") - sf.col("part_count") * sf.col("ref")
+def moved(parts: Columns, groups: Groups, apart: Floats) -> Columns:
+    """The components around a mean that is `apart` less than `ref`, and around the variance of all of a group."""
+    n, count = parts["n"], parts["n"] + parts["part_count"]
+    squares = (parts["squares_low"] + parts["squares_high"]) / 2 + parts["part_estimate"]
+    counted = groups.sum(count)
+    near = np.divide(
+        groups.sum(squares + count * apart * apart), counted, out=np.zeros_like(counted), where=counted != 0
+    )
+    near = groups.to_rows(near)
+    inside_shift = 2 * apart * parts["total"] + n * apart * apart
+    sums = [2 * apart * parts[name] for name in ("part_low", "part_high")]
+    counts = [parts[name] * (apart * apart + parts["near"] - near) for name in ("count_low", "count_high")]
+    likely = parts["raw_part"] - parts["part_count"] * parts["ref"]
     return {
-        "squares_low": sf.col("squares_low") + inside_shift,
-        "squares_high": sf.col("squares_high") + inside_shift,
-        "off_low": sf.col("off_low") + sf.least(*sums) + sf.least(*counts),
-        "off_high": sf.col("off_high") + sf.greatest(*sums) + sf.greatest(*counts),
-        "part_estimate": sf.col("part_estimate") + 2 * apart * likely + sf.col("part_count") * apart * apart,
-        "reach": sf.col("reach") + sf.abs(apart),
+        "squares_low": parts["squares_low"] + inside_shift,
+        "squares_high": parts["squares_high"] + inside_shift,
+        "off_low": parts["off_low"] + np.fmin(*sums) + np.fmin(*counts),
+        "off_high": parts["off_high"] + np.fmax(*sums) + np.fmax(*counts),
+        "part_estimate": parts["part_estimate"] + 2 * apart * likely + parts["part_count"] * apart * apart,
+        "reach": parts["reach"] + np.abs(apart),
         "near": near,
     }
 
@@ -226,6 +230,12 @@ def _low(parts: Columns, n: Floats, mean: Floats, squares: Floats) -> Floats:
 
 
 def _high(parts: Columns, n: Floats, mean: Floats, squares: Floats) -> Floats:
+    if compiled.COMPILED:
+        out = np.empty(n.size)
+        least, greatest = _box(parts)
+        counts, ends = (parts["count_low"], parts["count_high"]), (parts["part_low"], parts["part_high"])
+        spreads.greatest(parts["n"], mean, squares, least, greatest, *ends, *counts, SEGMENTS, out)
+        return out
     c1 = parts["count_high"].astype(np.float64)
     c0 = np.maximum(parts["count_low"], (n == 0) & (c1 > 0)).astype(np.float64)
     ratio = ((n + c1) / (n + c0)) ** (1 / SEGMENTS)

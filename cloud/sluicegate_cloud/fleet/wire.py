@@ -1,0 +1,152 @@
+"""What travels from Spark to the pass that answers windows, and how it becomes rows: what is asked for, no more.
+
+Fields that only a cut needs are one struct, null for a bucket inside a frame; names of devices and streams become
+numbers. `lane` sorts what is one stream's together and by time: a hash of its owner above, the time of a row below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from sluicegate_cloud.fleet.known import as_frames
+from sluicegate_cloud.grid import Columns, Ints
+from sluicegate_cloud.schema import BUCKET_FIELDS, KNOWN_TO_LIE, SURE
+
+#: Bits of `lane` that tell the time, in units of 2^_UNIT µs (67 s): all of an int64.
+_TIME_BITS, _UNIT = 38, 26
+#: Rows that are answered together, at least: the cost of a call is spread over them.
+ROWS = 1 << 16
+_ALWAYS = ("center", "first", "n", "t_first", "t_last", "total", "low", "high", "gap", "doubt")
+_SPREAD, _LOGS, _OFTEN = ("variance", "std"), ("geometric_mean",), ("min_count", "max_count")
+_OF_LOGS = ("log_total", "log_pre_low", "log_pre_high")
+_KINDS: dict[str, type] = {"bigint": np.int64, "double": np.float64}
+
+
+class Fields(NamedTuple):
+    """The columns to read: those of every row, and those of what a cut needs."""
+
+    every: tuple[str, ...]
+    cut: tuple[str, ...]
+
+
+def fields(aggregates: Sequence[str], *, folded: bool) -> Fields:
+    """Which fields of buckets, or of frames that are `folded`, the aggregates need."""
+    asked = set(aggregates)
+    every: list[str] = [*_ALWAYS]
+    if folded:
+        every += [*SURE, "buckets", "span_us"]
+    if asked & {*_SPREAD}:
+        every += KNOWN_TO_LIE[:2] if folded else ["m2"]
+    if asked & {*_LOGS}:
+        every += KNOWN_TO_LIE[2:] if folded else ["log_total"]
+    if asked & {*_OFTEN}:
+        every += ["low_n", "high_n"]
+    left_out = set(every) | (set() if asked & {*_LOGS} else {*_OF_LOGS})
+    return Fields(tuple(every), tuple(name for name in BUCKET_FIELDS if name not in left_out))
+
+
+def laid_out(frames: DataFrame, wanted: Fields) -> DataFrame:
+    """The columns to read, what belongs to one stream in one partition, together and by time: the one shuffle."""
+    needs_cut = (sf.col("first_frame") != sf.col("last_frame")) | (sf.col("doubt") > 0)
+    cut = sf.when(needs_cut, sf.struct(*wanted.cut)).alias("cut")
+    ends = ("first_frame", "last_frame")
+    chosen = frames.select("device", "stream", *ends, *wanted.every, cut, _lane().alias("lane"))
+    return chosen.repartition("device", "stream").sortWithinPartitions("lane")
+
+
+def _lane() -> Column:
+    half = 1 << (_TIME_BITS - 1)
+    time = sf.shiftright("t_first", _UNIT) + sf.lit(half).cast("bigint")
+    owner = sf.xxhash64("device", "stream").bitwiseAND(sf.lit(-(1 << _TIME_BITS)).cast("bigint"))
+    return owner.bitwiseOR(time)
+
+
+class Rows(NamedTuple):
+    """Rows of whole streams: `columns` with `owner`, the number of each row's stream in `devices` and `streams`."""
+
+    columns: Columns
+    devices: pa.Array
+    streams: pa.Array
+
+
+def whole_streams(batches: Iterable[pa.RecordBatch], wanted: Fields, rows: int = ROWS) -> Iterator[Rows]:
+    """Batches of `laid_out` → rows of whole streams, at least so many at a time; a stream is never in two."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        cut = _last_edge(held[-1] if held else None, batch) if size + batch.num_rows >= rows else None
+        if cut is None:
+            held, size = [*held, batch], size + batch.num_rows
+            continue
+        if whole := [one for one in (*held, batch.slice(0, cut)) if one.num_rows]:
+            yield _rows(pa.Table.from_batches(whole), wanted)
+        held, size = [batch.slice(cut)], batch.num_rows - cut
+    if held and size:
+        yield _rows(pa.Table.from_batches(held), wanted)
+
+
+def _last_edge(before: pa.RecordBatch | None, batch: pa.RecordBatch) -> int | None:
+    """Where the last stream that begins in `batch` does; None where none does."""
+    owner = _owner_bits(batch)
+    edges = np.flatnonzero(np.diff(owner))
+    if edges.size:
+        return int(edges[-1]) + 1
+    if before is None or not before.num_rows or not batch.num_rows:
+        return None
+    return 0 if _owner_bits(before.slice(before.num_rows - 1))[0] != owner[0] else None
+
+
+def _owner_bits(batch: pa.RecordBatch) -> Ints:
+    return np.asarray(batch.column("lane").to_numpy() >> _TIME_BITS)
+
+
+def _rows(table: pa.Table, wanted: Fields) -> Rows:
+    table = table.combine_chunks()
+    owner, devices, streams = _owners(table)
+    columns: Columns = {"owner": owner}
+    for name in table.column_names:
+        if name not in ("device", "stream", "lane", "cut"):
+            columns[name] = numbers(table.column(name))
+    cut = _chunk(table.column("cut"))
+    for i, one in enumerate(cut.type):
+        columns[one.name] = numbers(cut.field(i))
+    return Rows(as_frames(columns, wanted.every), devices, streams)
+
+
+def _owners(table: pa.Table) -> tuple[Ints, pa.Array, pa.Array]:
+    """The number of each row's stream, 0 … in the order in which they come, and the names by number."""
+    device, stream = (_chunk(table.column(name)).dictionary_encode() for name in ("device", "stream"))
+    key = device.indices.to_numpy().astype(np.int64) * len(stream.dictionary) + stream.indices.to_numpy()
+    begin = np.concatenate(([0], np.flatnonzero(np.diff(key)) + 1))
+    found, number = np.unique(key[begin], return_inverse=True)
+    run = np.cumsum(np.concatenate(([0], np.diff(key) != 0)))
+    owner = run if found.size == begin.size else number[run]
+    some = key[begin] if found.size == begin.size else found
+    names = (
+        of.dictionary.take(pa.array(at))
+        for of, at in ((device, some // len(stream.dictionary)), (stream, some % len(stream.dictionary)))
+    )
+    return owner, *names
+
+
+def _chunk(column: Any) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def numbers(column: Any) -> Any:
+    """As they are stored; a null is NaN, of integers any number."""
+    array = _chunk(column)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0)
+    kind = np.float64 if pa.types.is_floating(array.type) else np.int64
+    data = np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
+    if array.null_count and kind is np.float64:
+        data = np.where(np.asarray(pc.is_null(array)), np.nan, data)
+    return data

@@ -1,0 +1,238 @@
+"""The pass over Arrow batches: rows of whole streams → windows of devices, or what a task adds to those of all.
+
+`devices` gives the rows of the table. `shares` gives components, a row for each window of all devices that a task has,
+and `whole` adds these up: never a row for a device and a window goes through a shuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sluicegate_cloud.estimates.components import INTEGERS, answer, families, names
+from sluicegate_cloud.estimates.lower import lower
+from sluicegate_cloud.fleet.block import Block, blocks
+from sluicegate_cloud.fleet.groups import Groups
+from sluicegate_cloud.fleet.part import Part, parts
+from sluicegate_cloud.fleet.wire import Fields, Rows, numbers, whole_streams
+from sluicegate_cloud.grid import Axis, Columns, Grid, Ints
+from sluicegate_cloud.merging.combining import combined
+from sluicegate_cloud.names import ENDS
+from sluicegate_cloud.spans import block_of, pieces
+
+Batches = Iterable[pa.RecordBatch]
+Pass = Callable[[Batches], Iterator[pa.RecordBatch]]
+#: What a row of `shares` is: a block of frames in which a device is known to be, a device's span, or windows of some.
+MARK, SPAN, WINDOW = 0, 1, 2
+#: Windows of devices that are added up at a time in a task: some 100 MB.
+_ADDED = 1 << 18
+#: Windows that travel to the JVM at a time, about 8 MB: it takes them one batch after the other.
+_BATCH = 1 << 15
+_INT = pa.int64()
+
+
+def devices(grid: Grid, wanted: Fields, aggregates: Sequence[str], max_empty: int) -> Pass:
+    """Batches of `wire.laid_out` → rows of `windows.window_columns`, those of each device."""
+    needed = families(aggregates)
+
+    def answered(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for rows, owners, block in _blocks(batches, wanted, grid, max_empty):
+            for part in parts(block, max_empty):
+                with np.errstate(all="ignore"):
+                    told = lower(answer(part, needed), aggregates)
+                whose = pa.array(owners[part.owner])
+                head = {"device": rows.devices.take(whose), "stream": rows.streams.take(whose), **_placed(part, grid)}
+                windows = {"windows": part.axis.windows}
+                yield pa.RecordBatch.from_pydict(head | as_arrow(told, aggregates) | windows)
+
+    return answered
+
+
+def shares(grid: Grid, wanted: Fields, aggregates: Sequence[str], max_empty: int) -> Pass:
+    """Batches of `wire.laid_out` → what the devices of a task add to the windows of all: rows of `share_columns`."""
+    needed = families(aggregates)
+
+    def answered(batches: Batches) -> Iterator[pa.RecordBatch]:
+        held = _Held(needed)
+        for rows, owners, block in _blocks(batches, wanted, grid, max_empty):
+            held.name(rows.streams, owners)
+            yield from held.marks(block, max_empty)
+            for part in parts(block, max_empty):
+                with np.errstate(all="ignore"):
+                    yield from held.take(part, answer(part, needed))
+        yield from held.told()
+
+    return answered
+
+
+def whole(grid: Grid, aggregates: Sequence[str], max_empty: int) -> Pass:
+    """All rows of `shares` of some streams, sorted by stream, kind and window → rows of `windows.window_columns`."""
+    needed = families(aggregates)
+
+    def answered(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for stream, table in _by_stream(batches):
+            for placed, found in _of_all(table, grid, max_empty, needed):
+                with np.errstate(all="ignore"):
+                    told = as_arrow(lower(found, aggregates), aggregates)
+                rows = placed.size
+                head = {"device": pa.nulls(rows, pa.string()), "stream": pa.repeat(stream, rows)}
+                times = {"window_start": grid.start_us(placed.first)}
+                times["window_end"] = grid.start_us(placed.last) + grid.width * grid.slide_us
+                yield pa.RecordBatch.from_pydict(head | times | told | {"windows": placed.windows})
+
+    return answered
+
+
+def share_columns(aggregates: Sequence[str]) -> dict[str, str]:
+    """The columns of `shares` and their SQL types."""
+    kinds = {name: "bigint" if name in INTEGERS else "double" for name in names(families(aggregates))}
+    return {"stream": "string", "kind": "bigint", "frame": "bigint", "windows": "bigint", **kinds}
+
+
+def as_arrow(answers: Columns, aggregates: Sequence[str]) -> dict[str, Any]:
+    """Columns in the order of `window_columns`; NaN, which means that there is no such number, becomes null."""
+    columns = {f"{name}{end}": name.endswith("count") and end != ENDS[-1] for name in aggregates for end in ENDS}
+    columns |= {"completeness": False, "resolution_us": False, "buckets": True}
+    return {name: pa.array(answers[name], _INT if whole else None, from_pandas=True) for name, whole in columns.items()}
+
+
+def _blocks(batches: Batches, wanted: Fields, grid: Grid, max_empty: int) -> Iterator[tuple[Rows, Ints, Block]]:
+    for rows in whole_streams(batches, wanted):
+        with np.errstate(all="ignore"):
+            found = blocks(rows.columns, grid, max_empty)
+            for owners, block in found:
+                yield rows, owners, block
+
+
+def _placed(part: Part, grid: Grid) -> dict[str, Any]:
+    length = (part.axis.windows + grid.width - 1) * grid.slide_us
+    return {"window_start": part.start_us, "window_end": part.start_us + length}
+
+
+class _Held:
+    """Components of windows of devices, until there are enough of them to be added up."""
+
+    def __init__(self, needed: Sequence[ModuleType]) -> None:
+        self._needed = needed
+        self._streams: dict[str, int] = {}
+        self._parts: list[Columns] = []
+        self._size = 0
+        self._owner_stream: Ints = np.zeros(0, np.int64)
+
+    def name(self, streams: pa.Array, owners: Ints) -> None:
+        """Of the block that comes: the stream of each of its owners."""
+        told = streams.take(pa.array(owners)).to_pylist()
+        self._owner_stream = np.array([self._streams.setdefault(name, len(self._streams)) for name in told], np.int64)
+
+    def marks(self, block: Block, max_empty: int) -> Iterator[pa.RecordBatch]:
+        """The blocks of frames in which a device is known to be."""
+        owner = np.searchsorted(block.owners.lane, block.points, side="right") - 1
+        own = (block.points - block.owners.shift[owner]) // block_of(max_empty)
+        stream = self._owner_stream[owner]
+        changed = np.flatnonzero(np.concatenate(([True], (np.diff(own) != 0) | (np.diff(stream) != 0))))
+        found = np.unique(np.stack((stream[changed], own[changed])), axis=1)
+        yield self._batch(MARK, found[0], found[1], np.zeros_like(found[0]), {})
+
+    def take(self, part: Part, found: Columns) -> Iterator[pa.RecordBatch]:
+        """Add the windows of a part; spans go as they are."""
+        stream = self._owner_stream[part.owner]
+        frame = part.axis.first - part.block.owners.shift[part.owner]
+        spans = part.axis.windows > 1
+        if spans.any():
+            some = {name: found[name][spans] for name in names(self._needed)}
+            yield self._batch(SPAN, stream[spans], frame[spans], part.axis.windows[spans], some)
+            found = {name: found[name][~spans] for name in names(self._needed)}
+            stream, frame = stream[~spans], frame[~spans]
+        self._parts.append({name: found[name] for name in names(self._needed)} | {"stream": stream, "frame": frame})
+        self._size += frame.size
+        if self._size >= _ADDED:
+            yield from self.told()
+
+    def told(self) -> Iterator[pa.RecordBatch]:
+        """What is held, a row for each window of a stream."""
+        if not self._size:
+            return
+        found = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
+        self._parts, self._size = [], 0
+        order = np.lexsort((found["frame"], found["stream"]))
+        found = {name: column[order] for name, column in found.items()}
+        groups = Groups.of(found["stream"], found["frame"])
+        stream, frame = found["stream"][groups.begin], found["frame"][groups.begin]
+        with np.errstate(all="ignore"):
+            added = combined(found, groups, self._needed)
+        for at in range(0, frame.size, _BATCH):
+            some = slice(at, at + _BATCH)
+            columns = {name: of[some] for name, of in added.items()}
+            yield self._batch(WINDOW, stream[some], frame[some], np.ones(frame[some].size, np.int64), columns)
+
+    def _batch(self, kind: int, stream: Ints, frame: Ints, windows: Ints, columns: Columns) -> pa.RecordBatch:
+        told = pa.array([*self._streams], pa.string()).take(pa.array(stream))
+        head = {"stream": told, "kind": np.full(frame.size, kind), "frame": frame, "windows": windows}
+        none = np.zeros(frame.size)
+        every = {name: columns.get(name, none) for name in names(self._needed)}
+        arrays = {
+            name: pa.array(of, _INT if name in INTEGERS else pa.float64(), safe=False) for name, of in every.items()
+        }
+        return pa.RecordBatch.from_pydict(head | arrays)
+
+
+def _by_stream(batches: Batches) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of one stream after the other."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        names_of = batch.column("stream").dictionary_encode()
+        key = names_of.indices.to_numpy()
+        edges = [0, *(np.flatnonzero(np.diff(key)) + 1).tolist(), batch.num_rows]
+        for begin, end in pairwise(edges):
+            some = batch.slice(begin, end - begin)
+            if held and some.num_rows and held[-1].column("stream")[0] != some.column("stream")[0]:
+                yield held[0].column("stream")[0].as_py(), pa.Table.from_batches(held)
+                held = []
+            if some.num_rows:
+                held.append(some)
+    if held:
+        yield held[0].column("stream")[0].as_py(), pa.Table.from_batches(held)
+
+
+def _of_all(
+    table: pa.Table, grid: Grid, max_empty: int, needed: Sequence[ModuleType]
+) -> Iterator[tuple[Axis, Columns]]:
+    """The windows and spans of all devices of one stream, ascending, some at a time."""
+    rows = {name: numbers(table.column(name)) for name in table.column_names if name != "stream"}
+    mine = {kind: {name: of[rows["kind"] == kind] for name, of in rows.items()} for kind in (MARK, SPAN, WINDOW)}
+    entry, first, windows = _pieces(mine[SPAN], np.unique(mine[MARK]["frame"]), grid, max_empty)
+    own = mine[WINDOW]["frame"]
+    frame = np.concatenate((own, first))
+    lasting = np.concatenate((np.ones_like(own), windows))
+    source = np.concatenate((np.arange(own.size), own.size + entry))
+    held = {name: np.concatenate((mine[WINDOW][name], mine[SPAN][name])) for name in names(needed)}
+    order = np.lexsort((held["total"][source], held["ref"][source], lasting, frame))
+    frame, lasting, source = frame[order], lasting[order], source[order]
+    groups = Groups.of(frame, lasting)
+    at = np.searchsorted(groups.begin, np.arange(0, frame.size, _BATCH))
+    edges = groups.begin[np.unique(at[at < groups.begin.size])]
+    for begin, end in zip(edges.tolist(), [*edges[1:].tolist(), frame.size], strict=True):
+        some = {name: of[source[begin:end]] for name, of in held.items()}
+        here = Groups.of(frame[begin:end], lasting[begin:end])
+        with np.errstate(all="ignore"):
+            yield Axis(frame[begin:end][here.begin], lasting[begin:end][here.begin]), combined(some, here, needed)
+
+
+def _pieces(spans: Columns, marks: Ints, grid: Grid, max_empty: int) -> tuple[Ints, Ints, Ints]:
+    """The devices' spans as the fleet has them: (span, first frame, windows) of each piece."""
+    axis = Axis(spans["frame"], spans["windows"])
+    if axis.size == 0 or marks.size == 0:
+        return np.arange(axis.size), axis.first, axis.windows
+    cut, found = pieces(axis, marks, grid.width, max_empty, _BATCH)
+    kept = np.setdiff1d(np.arange(axis.size), cut)
+    some = [piece for piece in found if piece.entry.size]
+    return (
+        np.concatenate([kept, *(piece.entry for piece in some)]),
+        np.concatenate([axis.first[kept], *(piece.first for piece in some)]),
+        np.concatenate([axis.windows[kept], *(piece.windows for piece in some)]),
+    )
