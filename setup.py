@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -38,12 +39,15 @@ def extensions() -> list[Extension]:
         "-O3", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Wno-unreachable-code"
     ]  # fmt: skip
     flags += [] if DEBUGGED else ["-g0"]
+    # Names of functions that only a debugger asks for are a fifth of a module.
+    links = [] if DEBUGGED or sys.platform != "linux" else ["-Wl,-s"]
     return [
         Extension(
             ".".join(source.relative_to(NATIVE).with_suffix("").parts),
             [source.as_posix()],
             include_dirs=sorted({header.parent.as_posix() for header in NATIVE.rglob("*.h")}),
             extra_compile_args=flags,
+            extra_link_args=links,
             # Named, so that exp and log bind to libm's present ones, and not to those for programs of before 2018.
             libraries=["m"],
         )
