@@ -86,7 +86,11 @@ class Agent:
         """Imported where it is configured, since a board that nobody asks needs none of it."""
         from sluicegate_agent.web.listener import Listener
 
-        return Listener(self.config, self.pipeline, self.sync, self.link, self.commits, planned)
+        listener = Listener(self.config, self.pipeline, self.sync, self.link, self.commits, planned)
+        if self.alerting:
+            alerts = self.alerting.alerts
+            listener.view.alerts = lambda: alerts.raised
+        return listener
 
     def _remember(self) -> list[str]:
         """Keep what this configuration asks for; the topics of earlier ones that the broker may still keep for us."""

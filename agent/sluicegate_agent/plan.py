@@ -76,7 +76,7 @@ STACK = 8 * MIB
 #: The listener: its modules, thread and one look (1.1 MiB measured); text of a stream, a window, an answer in a
 #: response, and of a table of buckets; each connection may hold one.
 LISTENER = 3 * MIB // 2
-STREAM_TEXT, WINDOW_TEXT, ANSWER_TEXT, BUCKET_TEXT, STATUS_TEXT = 640, 512, 768, 160, 24 * 1024
+STREAM_TEXT, WINDOW_TEXT, ANSWER_TEXT, BUCKET_TEXT, STATUS_TEXT = 640, 512, 768, 160, 48 * 1024
 #: An alert of a stream with the answers from which its change is taken; its row; a message that waits.
 ALERT_MODULES = MIB // 4
 ALERT_OBJECTS = 2048

@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 
@@ -95,7 +95,7 @@ class Alerts:
         self._spoke: set[str] = set()
 
     @property
-    def raised(self) -> list[dict[str, object]]:
+    def raised(self) -> list[dict[str, Any]]:
         """Those that are pending or raised, for who looks."""
         kept = self._states.items()
         return [

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,6 +20,13 @@ from sluicegate_agent.web.view import View
 
 _JSON, _CSV = "application/json", "text/csv; charset=utf-8"
 _encode = msgspec.json.Encoder(enc_hook=int).encode  # sizes and lengths of time are whole numbers
+#: Path → file of the page and its type.
+PAGE = {
+    "/": ("page.html", "text/html; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+}
+_FOLDER = Path(__file__).parent
 _OLDEST, _NEWEST = -(2**63), 2**63 - 1
 
 
@@ -48,9 +56,12 @@ class Routes:
     def handle(self, request: Request) -> Handled:
         """The response, or the question that has to be asked. Raises Refused."""
         self._access.check(request)
+        if request.path in PAGE:
+            name, kind = PAGE[request.path]
+            return Response(200, (_FOLDER / name).read_bytes(), kind)
         found = self._paths.get(request.path)
         if found is None:
-            raise Refused(404, f"there are: {', '.join(sorted(self._paths))}")
+            raise Refused(404, f"there are: {', '.join(sorted([*PAGE, *self._paths]))}")
         return found(request)
 
     def _ask_metrics(self, request: Request) -> Handled:

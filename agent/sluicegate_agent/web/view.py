@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sluicegate_agent import health
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Buckets that one question may ask for.
 BUCKETS_MOST = 2_000
+#: Alerts that are shown.
+ALERTS_MOST = 100
 
 
 class View:
@@ -32,6 +34,7 @@ class View:
         self.config, self.pipeline, self.sync, self.link = config, pipeline, sync, link
         self.commits, self.errors, self.planned = commits, errors, planned
         self.refusal = ""
+        self.alerts: Callable[[], list[dict[str, Any]]] = list
         self.answers: dict[tuple[str, str, str], Result] = {}
 
     def note(self, answers: Iterable[Result]) -> None:
@@ -58,6 +61,7 @@ class View:
             "streams": [self._stream(name) for name in shown],
             "windows": [window for name in shown for window in self._windows(name)],
             "answers": self._answers(set(shown)),
+            "alerts": self.alerts()[:ALERTS_MOST],
             "errors": self.errors.as_list(),
         }
 
