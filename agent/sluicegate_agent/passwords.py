@@ -35,6 +35,8 @@ def exposed_files(config: Config) -> list[str]:
         "mqtt.tls.key_file": config.mqtt.tls.key_file,
         "sync.password_file": config.sync.password_file,
         "sync.credentials_file": config.sync.credentials_file,
+        "alerts.token_file": config.alerts.token_file,
+        "metrics.token_file": config.metrics.token_file,
     }
     return [
         f"{key}: others than its owner may read {path}; chmod 600 {path}"

@@ -33,7 +33,7 @@ EXTRA_OF_MODULE = {
 }
 
 SECTIONS = {
-    "On the board": ("run", "check", "plan", "status", "replay"),
+    "On the board": ("run", "check", "plan", "status", "replay", "export", "support"),
     "In the cloud": ("cloud",),
     "On this machine": ("demo", "doctor"),
 }

@@ -16,7 +16,7 @@ import time
 import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Literal
 
@@ -32,7 +32,7 @@ PARTS = {
 }
 
 #: Keys of a configuration that name a file with a secret.
-SECRET_FILES = {"password_file", "credentials_file", "key_file"}
+SECRET_FILES = {"password_file", "credentials_file", "key_file", "token_file"}
 
 #: Extension modules that everything on the board goes through.
 COMPILED = ("sluicegate.format._bucket", "sluicegate.core.core")
@@ -211,6 +211,15 @@ def secrets_of(config: Path) -> Iterator[Finding]:
             yield _private(f"{name}.{key}", config.absolute().parent / str(table[key]))
 
 
+def looked_by_components(config: Path) -> Iterator[Finding]:
+    """What the components that are installed find for a configuration: each names a function by entry point."""
+    for entry in entry_points(group="sluicegate.doctors"):
+        try:
+            yield from (Finding(*look) for look in entry.load()(config))
+        except ImportError as error:
+            yield Finding(entry.name, "missing", f"not looked at: {error}", "a configuration", "install its extra")
+
+
 def _private(key: str, path: Path) -> Finding:
     try:
         is_open = bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
@@ -239,7 +248,7 @@ def _table(rows: list[Finding]) -> str:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.option(
-    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Look at the secrets that this file names, too."
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Look at what this configuration needs, too."
 )
 @click.option("--for", "target", type=click.Choice(sorted(PARTS)), help="Only what this sync target runs through.")
 def doctor(as_json: bool, config: Path | None, target: str | None) -> None:
@@ -249,7 +258,7 @@ def doctor(as_json: bool, config: Path | None, target: str | None) -> None:
     is missing ends with exit code 3.
     """
     rows = needed(target) if target else list(findings())
-    rows += [*secrets_of(config)] if config else []
+    rows += [*secrets_of(config), *looked_by_components(config)] if config else []
     click.echo(json.dumps([asdict(row) for row in rows], indent=2) if as_json else _table(rows))
     if any(row.status == "broken" for row in rows):
         raise SystemExit(1)

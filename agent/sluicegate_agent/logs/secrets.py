@@ -56,16 +56,17 @@ def _named(match: re.Match[str]) -> str:
 
 def without_secrets(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
     """A processor of structlog: every text of an event redacted, in whatever it is nested; other things as texts."""
-    return {name: _cleaned(name, value) for name, value in event.items()}
+    return {name: cleaned(name, value) for name, value in event.items()}
 
 
-def _cleaned(name: str, value: Any) -> Any:
+def cleaned(name: str, value: Any) -> Any:
+    """A value without secrets, in whatever they are nested; `name` is what it is called."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if _NAMES.search(name) and not name.lower().endswith(("_file", "_env")):
         return HIDDEN
     if isinstance(value, dict):
-        return {str(key): _cleaned(str(key), part) for key, part in value.items()}
+        return {str(key): cleaned(str(key), part) for key, part in value.items()}
     if isinstance(value, list | tuple | set):
-        return [_cleaned("", part) for part in value]
+        return [cleaned("", part) for part in value]
     return redacted(value if isinstance(value, str) else str(value))
