@@ -14,8 +14,9 @@ FIELDS = (
 )
 #: What `cut` tells of a pair.
 TOLD = ("count", "total", "min_low", "min_high", "max_low", "max_high")
-#: Numbers that describe the bounds of a pair's sum: four lines below and four above, intercepts and slopes.
-LINES = 16
+#: Numbers that describe the bounds of a pair's sum: four lines below and four above, intercepts and the values that
+#: slopes are taken from; then what the last slope of each is more than that. Far from 0 a sum of both would lose it.
+LINES = 18
 
 cdef enum:
     LATEST = 0x7FFFFFFFFFFFFFFF
@@ -47,6 +48,7 @@ cdef struct Edge:
 cdef struct Lines:
     double at[4]
     double slope[4]
+    double off
 
 
 def cut(
@@ -55,8 +57,8 @@ def cut(
 ):
     """Bounds of the pairs (records[row[i]], window of `length` from start[i]).
 
-    `records`: (buckets, FIELDS). Fills `count_low`, `count_high`, `told` (TOLD, pairs) and `lines` (pairs, LINES), whose
-    slopes are those of sums around 0. Raises ValueError for arrays of other lengths.
+    `records`: (buckets, FIELDS). Fills `count_low`, `count_high`, `told` (TOLD, pairs) and `lines` (pairs, LINES).
+    Raises ValueError for arrays of other lengths.
     """
     cdef int64_t pairs = row.shape[0], i
     if (records.shape[1] * 8 != sizeof(Bucket) or start.shape[0] != pairs or count_low.shape[0] != pairs
@@ -92,10 +94,11 @@ cdef void cut_one(
     bound(b, ordered and b.doubt == 0, start, end, (low[0] + high[0]) / 2.0, &below, &above)
     least, most = -INFINITY, INFINITY
     for k in range(4):
-        least = fmax(least, below.at[k] + (below.slope[k] - b.center) * likely)
-        most = fmin(most, above.at[k] + (above.slope[k] - b.center) * likely)
+        least = fmax(least, below.at[k] + (below.slope[k] - b.center + (below.off if k == 3 else 0.0)) * likely)
+        most = fmin(most, above.at[k] + (above.slope[k] - b.center + (above.off if k == 3 else 0.0)) * likely)
         lines[k], lines[4 + k] = below.at[k], below.slope[k]
         lines[8 + k], lines[12 + k] = above.at[k], above.slope[k]
+    lines[16], lines[17] = below.off, above.off
     guess = fmax(b.total * likely / b.n, least)
     out[1][i] = fmin(guess, most)
 
@@ -233,7 +236,8 @@ cdef void bound(
     below.slope[0], above.slope[0] = center, center
     below.slope[1], above.slope[1] = b.low, b.high
     below.slope[2], above.slope[2] = b.high, b.low
-    below.slope[3], above.slope[3] = (center + mean) - rise, (center + mean) + rise
+    below.slope[3], above.slope[3] = center, center
+    below.off, above.off = mean - rise, mean + rise
 
 
 cdef void prefixes(const Bucket* b, bint whole, int64_t start, int64_t end, double* low, double* high) noexcept nogil:
@@ -270,7 +274,7 @@ cdef double by_squares(const Bucket* b, double count, double* most, double* rise
     return mean
 
 
-cdef void envelope(const double* at, const double* slope, double around, double sign, double c0, double c1,
+cdef void envelope(const double* at, const double* slope, double off, double around, double sign, double c0, double c1,
                    double* counts, double* highest) noexcept nogil:
     """Counts at which the greatest of four lines may be least, and how great it is there.
 
@@ -280,7 +284,7 @@ cdef void envelope(const double* at, const double* slope, double around, double 
     cdef double c, best
     cdef int i, j, k = 2
     for i in range(4):
-        a[i], s[i] = sign * at[i], sign * (slope[i] - around)
+        a[i], s[i] = sign * at[i], sign * (slope[i] - around + (off if i == 3 else 0.0))
     counts[0], counts[1] = c0, c1
     for i in range(4):
         for j in range(i + 1, 4):
@@ -334,7 +338,7 @@ cdef double least_of(const double* lines, int begin, double around, double sign,
     cdef double[8] counts, highest
     cdef double best = INFINITY
     cdef int k
-    envelope(lines + begin, lines + begin + 4, around, sign, c0, c1, counts, highest)
+    envelope(lines + begin, lines + begin + 4, lines[16 if begin == 0 else 17], around, sign, c0, c1, counts, highest)
     for k in range(CANDIDATES):
         best = -higher(-best, -highest[k])
     return best
@@ -379,8 +383,8 @@ cdef void offs_of(
     total = b.total + n * (b.center - ref)
     mean = total / n
     known_ends(b, start, end, ref, &inside, &outside)
-    envelope(lines, lines + 4, ref, 1, c0, c1, below_c, below)
-    envelope(lines + 8, lines + 12, ref, -1, c0, c1, above_c, above)
+    envelope(lines, lines + 4, lines[16], ref, 1, c0, c1, below_c, below)
+    envelope(lines + 8, lines + 12, lines[17], ref, -1, c0, c1, above_c, above)
     rest.count, rest.total = n - outside.count, total - outside.total
     rest.squares = b.m2_low + mean * total - outside.squares
     low[0] = greatest_of(least + greatest, -(least * greatest), &rest, mean, &inside, near, 1,

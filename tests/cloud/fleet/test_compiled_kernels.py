@@ -56,6 +56,11 @@ def test_cuts_are_those_of_the_twin(rows: dict[str, Any], pairs: tuple[Any, Any,
     found, expected = fast.sums_and_raw(around, window), slow.sums_and_raw(around, window)
     for one, other in zip(found, expected, strict=True):
         assert np.all(np.abs(one - other) <= 1e-9 * (size + 1))
+    own = np.minimum(rows["center"][row] + 0.25, 1e9)  # far from 0 and near the values: nothing of these is lost
+    near_own = np.abs(rows["high"] - rows["center"])[row] + np.abs(rows["low"] - rows["center"])[row] + 1
+    one, other = fast.sums_and_raw(own, np.arange(row.size)), slow.sums_and_raw(own, np.arange(row.size))
+    for found_end, expected_end in zip(one[:2], other[:2], strict=True):
+        assert np.all(np.abs(found_end - expected_end) <= 1e-13 * rows["n"][row] ** 2 * near_own)
     near = np.full(around.size, 2.0)
     found, expected = fast.squares_off(around, near, window), spread._offs(slow, around[window], near[window])
     for one, other in zip(found, expected, strict=True):

@@ -1,0 +1,1 @@
+"""How long a merge of a fleet takes, and what it grows with, beside plain Spark, DuckDB and Polars."""
