@@ -1,12 +1,13 @@
 """The papers' experiments and the comparisons, on every engine.
 
 python -m bench.engines [COMMAND …] [--quick] [--engines amta,daba] [--json FILE] [--pictures DIR] [--docs]
+    (what is measured goes to bench/results/engines/COMMAND.json, too, but with --tiny)
 
 Commands: latency, throughput, break-even (DABA paper: Tables 2 and 3, Figure 13); sizes, bulk, stream, memory,
-dimensions (AMTA paper: Experiments 1 to 5); kvs (windows in SQLite in 64 MiB); peers (pandas, river, C), jitter (times
-not a step apart), real (../shared/data), generic (one reading at a time from compiled code), calls (one Python call a
-reading). Without any: all of them. --quick takes under a minute, all of it some minutes. --docs also puts the tables
-and pictures into docs/benchmarks.md.
+dimensions (AMTA paper: Experiments 1 to 5); kvs (windows in SQLite in 64 MiB); peers (pandas, river, C), batches (a
+batch into a window made anew, by count and by time, beside pandas), real (../shared/data), generic (one reading at a
+time from compiled code), calls (one Python call a reading), board (what the agent asks). Without any: all of them.
+--quick takes some minutes, all of it many. --docs also puts tables into docs/benchmarks.md that have a place there.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from bench.engines import amta, daba, generic, jitter, kvs, memory, page, peers, pictures, real, stream
+from bench.engines import amta, batches, board, daba, generic, kvs, memory, page, peers, pictures, real, stream
 from bench.engines.tables import Table, as_json, as_text
 from bench.engines.timing import FULL, QUICK, TINY, Effort
 
@@ -26,14 +28,16 @@ import sluicegate as sg
 
 Command = Callable[[Sequence[str], Effort], list[Table]]
 COMMANDS: dict[str, Command] = {}
-for module in (daba, amta, stream, memory, kvs, peers, jitter, real, generic):
+for module in (batches, board, peers, generic, real, daba, amta, stream, memory, kvs):
     COMMANDS |= module.COMMANDS
 EFFORTS = {
     "full": (FULL, "some minutes (the default)"),
-    "quick": (QUICK, "under a minute"),
+    "quick": (QUICK, "some minutes"),
     "tiny": (TINY, "seconds: whether it runs; the figures mean nothing"),
 }
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/benchmarks.md"
+RESULTS = ROOT / "bench/results/engines"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -46,7 +50,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--engines", default=",".join(sg.ENGINES), help="names of sg.ENGINES, with commas")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
     parser.add_argument("--pictures", type=Path, help="draw SVG pictures into this folder")
-    parser.add_argument("--docs", action="store_true", help="put tables and pictures into docs/benchmarks.md")
+    parser.add_argument("--docs", action="store_true", help="put tables into docs/benchmarks.md")
     parser.set_defaults(effort="full")
     options = parser.parse_args(arguments)
     for given, known in ((options.commands, COMMANDS), (options.engines.split(","), sg.ENGINES)):
@@ -75,12 +79,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         command = f"python -m bench.engines {name}{said}"
         measured.append(as_json(table, command))
         if options.docs:
-            for missing in page.update(DOCS / "benchmarks.md", [table], command):
-                print(f"docs/benchmarks.md has no place for {missing}", file=sys.stderr)
-        for folder in [options.pictures] * bool(options.pictures) + [DOCS / "pictures"] * options.docs:
-            pictures.draw(table, folder)
+            page.update(PAGE, [table], command)
+        if options.pictures:
+            pictures.draw(table, options.pictures)
+        if options.effort != "tiny":
+            write(RESULTS / f"{name}.json", [found for found in measured if found["command"] == command])
     if options.json:
-        options.json.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+        write(options.json, measured)
+
+
+def write(path: Path, measured: list[dict[str, Any]]) -> None:
+    """As JSON, a table after the other."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
