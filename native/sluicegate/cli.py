@@ -24,6 +24,7 @@ EXTRA_OF_MODULE = {
     "msgspec": "agent",
     "structlog": "agent",
     "prometheus_client": "agent",
+    "textual": "top",
     "pyspark": "cloud",
     "pyarrow": "cloud",
     "pandas": "cloud",
@@ -33,7 +34,7 @@ EXTRA_OF_MODULE = {
 }
 
 SECTIONS = {
-    "On the board": ("run", "check", "plan", "status", "replay", "export", "support"),
+    "On the board": ("run", "check", "plan", "status", "top", "replay", "export", "support"),
     "In the cloud": ("cloud",),
     "On this machine": ("demo", "doctor"),
 }
