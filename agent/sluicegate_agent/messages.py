@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from sluicegate.monoids.kll import Quantiles
 from sluicegate.monoids.results import DistinctCount
 
 
@@ -44,6 +45,9 @@ class Unreadable(Exception):  # noqa: N818  it is a verdict on a message, not a 
     """Raised by `decode` for a message that cannot be used at all; `str()` is the dead letter's reason."""
 
 
+PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
+"""What a message tells of a window's quantiles, besides the least and the greatest value."""
+
 #: A number, none, or what has parts: named numbers (a run, bins), or a list of those (top_k).
 Told = float | int | dict[str, Any] | list[Any] | None
 
@@ -69,9 +73,11 @@ class Result(Struct, frozen=True, gc=False):
 
 
 def plain(answer: Any) -> Told:
-    """An answer of a window as JSON has it: what has parts by their names, a distinct count as its estimate."""
+    """An answer as JSON has it: what has parts by their names, a distinct count's estimate, quantiles' percentiles."""
     if isinstance(answer, DistinctCount):
         return answer.estimate
+    if isinstance(answer, Quantiles):
+        return _percentiles(answer)
     if isinstance(answer, list):
         return [plain(each) for each in answer]
     if isinstance(answer, tuple):
@@ -79,3 +85,10 @@ def plain(answer: Any) -> Told:
         return named
     told: float | int | None = answer
     return told
+
+
+def _percentiles(answer: Quantiles) -> dict[str, Any]:
+    """Percentiles by name; by how much of the readings their ranks may be wrong (99 %), and how much the edge adds."""
+    told = {f"p{each}": answer.quantile(each / 100) for each in PERCENTILES}
+    ends = {"least": answer.quantile(0.0), "greatest": answer.quantile(1.0)}
+    return {"n": answer.n, **ends, **told, "error": answer.error, "cut": answer.cut}

@@ -28,13 +28,17 @@ if TYPE_CHECKING:
     from sluicegate.monoids import bloom_filter as bloom_filter
     from sluicegate.monoids import collect as collect
     from sluicegate.monoids import compiled as compiled
+    from sluicegate.monoids import correlation as correlation
     from sluicegate.monoids import count as count
+    from sluicegate.monoids import count_min as count_min
+    from sluicegate.monoids import covariance as covariance
     from sluicegate.monoids import custom as custom
     from sluicegate.monoids import distinct_count as distinct_count
     from sluicegate.monoids import first as first
     from sluicegate.monoids import frequency as frequency
     from sluicegate.monoids import geometric_mean as geometric_mean
     from sluicegate.monoids import histogram as histogram
+    from sluicegate.monoids import intercept as intercept
     from sluicegate.monoids import last as last
     from sluicegate.monoids import longest_run as longest_run
     from sluicegate.monoids import max as max
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from sluicegate.monoids import quantiles as quantiles
     from sluicegate.monoids import range as range
     from sluicegate.monoids import rate as rate
+    from sluicegate.monoids import slope as slope
     from sluicegate.monoids import std as std
     from sluicegate.monoids import sum as sum
     from sluicegate.monoids import time_weighted_mean as time_weighted_mean
@@ -53,6 +58,7 @@ if TYPE_CHECKING:
     from sluicegate.monoids.kll import Quantiles as Quantiles
     from sluicegate.monoids.results import Bins as Bins
     from sluicegate.monoids.results import BloomFilter as BloomFilter
+    from sluicegate.monoids.results import CountMin as CountMin
     from sluicegate.monoids.results import DistinctCount as DistinctCount
     from sluicegate.monoids.results import LongestRun as LongestRun
     from sluicegate.monoids.results import Top as Top
@@ -77,13 +83,17 @@ _HOMES = {
             "bloom_filter",
             "collect",
             "compiled",
+            "correlation",
             "count",
+            "count_min",
+            "covariance",
             "custom",
             "distinct_count",
             "first",
             "frequency",
             "geometric_mean",
             "histogram",
+            "intercept",
             "last",
             "longest_run",
             "max",
@@ -94,6 +104,7 @@ _HOMES = {
             "quantiles",
             "range",
             "rate",
+            "slope",
             "std",
             "sum",
             "time_weighted_mean",
@@ -103,7 +114,7 @@ _HOMES = {
         ),
         "monoids",
     ),
-    **dict.fromkeys(("Bins", "BloomFilter", "DistinctCount", "LongestRun", "Top"), "monoids.results"),
+    **dict.fromkeys(("Bins", "BloomFilter", "CountMin", "DistinctCount", "LongestRun", "Top"), "monoids.results"),
     **dict.fromkeys(("Changes", "Footprint", "Window"), "window.configure"),
     "Windows": "window.shared",
     "KeyedWindows": "keyed.windows",

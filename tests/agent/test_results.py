@@ -91,6 +91,21 @@ def test_answers_with_parts_are_published_by_their_names() -> None:
     ]
 
 
+def test_quantiles_are_published_as_percentiles() -> None:
+    """Of a window of buckets: percentiles by name, with what is known of the error of their ranks; none when empty."""
+    window = sg.Window(sg.quantiles(k=64), policy=sg.policies.count(1000), histograms=[sg.Constrained(16)])
+    empty = plain(window.query()["quantiles"])
+    assert isinstance(empty, dict)
+    assert (empty["n"], empty["p50"]) == (0, None)
+    for time in range(900):
+        window.insert(float(time), time=time)
+    told = json.loads(encode("d", [replace(answer("x", 7), value=plain(window.query()["quantiles"]))]))["results"]
+    value = told[0]["value"]
+    assert (value["n"], value["least"], value["greatest"], value["cut"]) == (900, 0.0, 899.0, 0.0)
+    assert abs(value["p50"] - 450) <= value["error"] * 900
+    assert abs(value["p99"] - 891) <= value["error"] * 900
+
+
 def test_the_rate_is_bounded() -> None:
     """Answers are asked for at most once every `results.every`, and never where no topic is wanted."""
     results = publisher(Sender(), every="2s")

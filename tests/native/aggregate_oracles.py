@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -92,3 +93,39 @@ def check_sketches(results: dict[str, Any], readings: list[Reading]) -> None:
     else:
         assert found.error == 0.065
         assert abs(found.estimate - distinct) <= 5 * found.error * distinct
+
+
+def _sums(us: list[float], vs: list[float]) -> tuple[float, float, float, float]:
+    """Means of both, Σ of squared deviations of the first, and Σ of products."""
+    u, v = math.fsum(us) / len(us), math.fsum(vs) / len(vs)
+    return u, v, math.fsum((x - u) ** 2 for x in us), math.fsum((x - u) * (y - v) for x, y in zip(us, vs, strict=True))
+
+
+def slope(readings: list[Reading]) -> float | None:
+    """Of the line of least squares, per second."""
+    if len({time for _, time in readings}) < 2:
+        return None
+    _, _, tt, tx = _sums([float(time - readings[0][1]) for _, time in readings], [x for x, _ in readings])
+    return tx / tt * 1e6
+
+
+def intercept(readings: list[Reading]) -> float | None:
+    """The line's value at the least time."""
+    rise = slope(readings)
+    if rise is None:
+        return None
+    first = min(time for _, time in readings)
+    t, x, _, _ = _sums([float(time - first) for _, time in readings], [x for x, _ in readings])
+    return x - rise / 1e6 * t
+
+
+def _with_itself(readings: list[Reading]) -> float | None:
+    values = [x for x, _ in readings]
+    return _sums(values, values)[3] / len(values) if values else None
+
+
+TOGETHER: dict[str, Callable[[list[Reading]], float | None]] = {
+    "slope": slope, "intercept": intercept, "covariance": _with_itself,
+    "correlation": lambda readings: 1.0 if len({x for x, _ in readings}) > 1 else None,
+}  # fmt: skip
+"""Aggregates of two quantities; where these are dimensions, of one with itself."""

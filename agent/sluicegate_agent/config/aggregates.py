@@ -13,25 +13,30 @@ _FORM = re.compile(r"(\w+)\s*(?:\((.*)\))?", re.DOTALL)
 MOST_TEXT = 4096
 """Characters of one aggregate with its options."""
 
-BUCKETED = (*PLAIN_KINDS, "histogram")
+SKETCHED = ("distinct_count", "top_k", "quantiles")
+"""Kinds that keep a sketch a bucket."""
+
+BUCKETED = (*PLAIN_KINDS, "histogram", "time_weighted_mean", "slope", "intercept", *SKETCHED)
 """Kinds that buckets carry; the others need single readings: a count window with `buckets = 0`."""
 
-_TIMED = {"rate": sg.rate, "frequency": sg.frequency}
+_TIMED = {"rate": sg.rate, "frequency": sg.frequency, "slope": sg.slope}
 _SIZED: dict[str, Callable[[int], sg.Monoid]] = {
     "top_k": sg.top_k,
     "distinct_count": lambda lg_k: sg.distinct_count(lg_k=lg_k),
+    "quantiles": lambda k: sg.quantiles(k=k),
 }
-_DEFAULTS = {"distinct_count": 10}
+_DEFAULTS = {"distinct_count": 10, "quantiles": 64}
 _NOT_HERE = {
     "bloom_filter": "its answer is a set to put questions to, which no message carries; ask distinct_count",
-    "quantiles": "its partials are Python objects, which the agent's store does not keep; ask histogram(…)",
+    "count_min": "its answer is a sketch to put questions to, which no message carries; ask top_k or histogram(…)",
     "collect": "its partials are Python objects, which the agent's store does not keep",
+    **dict.fromkeys(("covariance", "correlation"), "a stream of the agent has one value a reading"),
     "custom": "the agent runs no code of yours; use sluicegate.Window in your own program",
     "compiled": "the agent runs no code of yours; use sluicegate.Window in your own program",
 }
 FORMS = (
     *PLAIN_KINDS, "histogram(0, 10, 20)", "rate(1s)", "frequency(1s)", "longest_run", "distinct_count(10)", "top_k(5)",
-    "time_weighted_mean",
+    "time_weighted_mean", "slope(1h)", "intercept(last)", "quantiles(64)",
 )  # fmt: skip
 """How each may be written; the options are examples."""
 
@@ -54,6 +59,8 @@ def build_aggregate(text: str) -> sg.Monoid:
         return _TIMED[kind](per=_single(kind, options, 'a length of time, such as "1h"') or "1s")
     if kind in _SIZED:
         return _SIZED[kind](_size(kind, options))
+    if kind == "intercept":
+        return sg.intercept(at=_single(kind, options, '"first" or "last"') or "first")
     if kind == "histogram":
         return sg.histogram([_edge(each) for each in options])
     if kind not in (*PLAIN_KINDS, "longest_run", "time_weighted_mean"):

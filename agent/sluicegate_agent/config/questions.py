@@ -73,6 +73,9 @@ def _single_readings(window: WindowConfig, at: str) -> Iterator[Problem]:
             "ask the other aggregates in a window of their own"
         )
         yield Problem(f"{at}.aggregate", asked[0], remedy)
+    sketches = [name for name in window.aggregates if kind_of(name) == "quantiles"]
+    if sketches and not window.buckets and not rules:
+        yield Problem(f"{at}.aggregate", sketches[0], "it keeps a sketch a bucket: expected buckets above 0")
 
 
 def _sum_like(window: WindowConfig, at: str) -> Iterator[Problem]:

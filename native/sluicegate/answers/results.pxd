@@ -35,6 +35,10 @@ cdef enum:  # sluicegate.monoids.KINDS
     K_DISTINCT = 21
     K_COMPILED = 22
     K_TIME_WEIGHTED = 26
+    K_SLOPE = 27
+    K_INTERCEPT = 28
+    K_COVARIANCE = 29
+    K_CORRELATION = 30
 
 cdef enum:  # sluicegate.reference.estimate
     CUSTOM = 0
@@ -45,7 +49,8 @@ ctypedef struct Output:
     int kind
     int dimension
     int ddof
-    double per  # µs that a rate is given for
+    double per  # µs that a rate or a slope is given for
+    bint at_last  # an intercept, at the greatest time
     const Extra* extra  # of a wide component
     int slot  # of a window of single readings
     int second  # the same, of the second component
@@ -105,7 +110,7 @@ cdef inline bint may_lack(int kind) noexcept nogil:
     """Whether NaN stands for no answer."""
     if kind == K_VARIANCE or kind == K_STD or kind == K_RATE or kind == K_FREQUENCY:
         return True
-    return kind == K_COMPILED or kind == K_TIME_WEIGHTED
+    return kind == K_COMPILED or K_TIME_WEIGHTED <= kind <= K_CORRELATION
 
 
 cdef inline bint is_slot(int kind) noexcept nogil:

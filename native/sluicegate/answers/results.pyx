@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t
 from sluicegate.partials.program cimport (
     H_COUNT, H_O_FIRST, H_ORDERED, H_T_FIRST, H_T_LAST, HIGH, LOW, Program, Slot, greatest, least, log_of,
 )
+from sluicegate.partials.comoments cimport correlation_of, covariance_of, intercept_of, slope_of
 from sluicegate.partials.wide cimport R_BEST, number_of_distinct
 from sluicegate.histograms._statistics cimport Moments, c_merge
 
@@ -89,6 +90,14 @@ cdef Slot wide_answer(const Output* o, const Slot* total, int64_t leaves) noexce
         out = s[R_BEST]
     elif o.kind == K_DISTINCT:
         out.f = number_of_distinct(o.extra, s)
+    elif o.kind == K_SLOPE:
+        out.f = slope_of(s, o.per)
+    elif o.kind == K_INTERCEPT:
+        out.f = intercept_of(s, o.at_last)
+    elif o.kind == K_COVARIANCE:
+        out.f = covariance_of(s, o.ddof)
+    elif o.kind == K_CORRELATION:
+        out.f = correlation_of(s)
     elif o.kind == K_COMPILED:
         out.f = o.extra.lower(s)
     return out
@@ -99,7 +108,7 @@ cdef Slot bucket_answer(
 ) noexcept nogil:
     """A window of buckets, not empty; `rest` is NULL where the oldest leaf is the only one."""
     cdef Slot none
-    if o.kind >= K_RATE:  # a histogram: no number
+    if o.kind >= K_RATE:  # sluicegate.bounds.told has it
         none.f = NAN
         return none
     if o.kind == K_GEOMETRIC:

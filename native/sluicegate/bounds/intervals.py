@@ -9,41 +9,25 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from math import exp, fsum, inf, log, nextafter
-from typing import Any, NamedTuple
+from typing import Any
 
 from sluicegate.bounds import extremes as bounds_extremes
+from sluicegate.bounds import least_squares, told
 from sluicegate.bounds import sums as bounds
 from sluicegate.bounds import variance as bounds_variance
+from sluicegate.bounds.view import Slots as Slots
+from sluicegate.bounds.view import View as View
 from sluicegate.format.bucket import ORDERED as ORDERED_FLAG
 from sluicegate.format.bucket import Bucket
 from sluicegate.monoids import ROUNDED, Monoid
 from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
-from sluicegate.monoids.results import bounds_of_bins
+from sluicegate.monoids.monoid import PAIRED, TOLD
 from sluicegate.partials.logarithms import log_of
-from sluicegate.records import Bounded, Cut
+from sluicegate.records import Bounded
 
-Slots = tuple[Any, ...]
-Columns = Callable[[int], "array[float]"]
+Columns = Callable[[int], "array[Any]"]  # of int64 where a slot holds whole numbers
 Known = dict[int, tuple[bounds.Inside, bounds.Part]]  # by dimension
 UNKNOWN = ("compiled", "custom", "quantiles")  # of whose results nothing is certain
-
-
-class View(NamedTuple):
-    """What the intervals of a window of buckets are taken from."""
-
-    layout: Layout
-    total: Slots
-    rest: Slots | None
-    oldest: Slots
-    cut: Cut
-    cutoff: int | None  # readings of this time or earlier have left, where the policy tells
-    centers: tuple[float, ...]
-    late: bool = False  # readings that came late are in total and rest, or in the oldest bucket
-
-    @property
-    def whole(self) -> bool:
-        """Whether the edge cuts no bucket."""
-        return bool(self.cut.least == self.oldest[COUNT])
 
 
 def bounded(window: View, values: list[Any]) -> list[Bounded]:
@@ -54,6 +38,8 @@ def bounded(window: View, values: list[Any]) -> list[Bounded]:
 
 def _bounded(window: View, i: int, value: Any, known: Known) -> Bounded:
     monoid = window.layout.monoids[i]
+    if monoid.kind in TOLD:
+        return told.bounded(window, monoid)
     if monoid.kind == "last" or (window.whole and monoid.kind not in ROUNDED):
         return Bounded(value, value, value, True)
     dimension = window.layout.dimension_of(monoid)
@@ -69,8 +55,6 @@ def _bounded(window: View, i: int, value: Any, known: Known) -> Bounded:
         low, high = _time_of_extreme(window, dimension, 1 if monoid.kind == "argmax" else -1)
     elif monoid.kind.endswith("_count"):
         low, high = _occurrences(window, dimension, 1 if monoid.kind == "max_count" else -1)
-    elif monoid.kind == "histogram":
-        return _histogram(window, monoid, dimension, value)
     elif monoid.kind == "geometric_mean":
         return _geometric_mean(window, dimension, value)
     else:
@@ -105,15 +89,6 @@ def _narrowed(window: View, dimension: int, part: bounds.Part, sign: int) -> bou
         return part
     most = bounds_extremes.extreme_of_run(peak, *_edges(window))
     return part._replace(high=min(part.high, most)) if sign == 1 else part._replace(low=max(part.low, most))
-
-
-def _histogram(window: View, monoid: Monoid, dimension: int, value: Any) -> Bounded:
-    """Each bin by itself."""
-    at = window.layout.slot(Op.BINS, dimension, monoid.options)
-    own = slice(at, at + len(monoid.options) + 1)
-    rest, cut = None if window.rest is None else window.rest[own], (window.cut.least, window.cut.most)
-    low, high = bounds_of_bins(monoid.options, rest, window.oldest[own], window.oldest[COUNT], cut)
-    return Bounded(value, low, high, low == high)
 
 
 def _edges(window: View) -> tuple[bounds.Range, bounds.Range]:
@@ -281,6 +256,9 @@ def _exactly(layout: Layout, i: int, value: Any, column: Columns, readings: int)
         # each product is rounded once, their sum nearly not at all, and what follows twice
         margin = max(abs(x) for x in column(layout.exact_slots(monoid)[0] + 4)) * 2.0**-50
         return Bounded(value, value - margin, value + margin, True)
+    if monoid.kind in ("slope", "intercept", *PAIRED):
+        first = layout.exact_slots(monoid)[0] + 1
+        return least_squares.exactly(monoid, column(first), column(first + (1 if monoid.kind in PAIRED else 2)), value)
     if monoid.kind not in ROUNDED or value is None:
         return Bounded(value, value, value, True)
     slots = layout.exact_slots(monoid)

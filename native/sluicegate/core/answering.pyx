@@ -1,22 +1,26 @@
 """What a window of buckets answers, and between which values the exact result lies; see answering.pxd."""
 
-from libc.math cimport isnan
+from libc.math cimport NAN, isnan
 from libc.stdint cimport INT64_MIN, int64_t
 from libc.stdlib cimport malloc
 from libc.string cimport memcpy
 
 from sluicegate.answers.intervals cimport Interval, clamp, interval
 from sluicegate.answers.results cimport (
-    BY_COUNT, BY_TIME, K_COUNT, K_FIRST, K_HISTOGRAM, K_LAST, K_MAX, K_MEAN, K_MIN, K_RANGE, K_SUM, Output,
+    BY_COUNT, BY_TIME, K_COUNT, K_FIRST, K_LAST, K_MAX, K_MEAN, K_MIN, K_RANGE, K_RATE, K_SUM, Output,
     View, bucket_answer, cut_leaf, is_whole,
 )
 from sluicegate.core.state cimport State
 from sluicegate.joining.placing cimport join_run
 from sluicegate.partials.program cimport H_COUNT, HIGH, LAST, LOW, PREFIX, Slot, combine, fold, greatest, least
 
-from sluicegate.monoids.layout import Op
-from sluicegate.monoids.results import bounds_of_bins, cut_bins, lowered
+from sluicegate.bounds.told import answer as told_answer
+from sluicegate.bounds.told import bounded as told_bounded
+from sluicegate.bounds.told import numbers as told_numbers
+from sluicegate.bounds.view import View as SeenView
+from sluicegate.monoids.monoid import COLUMNLESS as _COLUMNLESS
 from sluicegate.records import Bounded
+from sluicegate.records import Cut as CutTuple
 
 
 cdef bint has_room(State s) noexcept nogil:
@@ -62,8 +66,8 @@ cdef list told(State s, const View* v, bint bounds):
     answers = []
     for k in range(s.answers):
         o = &s.outputs[k]
-        if o.kind == K_HISTOGRAM:
-            answers.append(told_bins(s, k, v, bounds))
+        if o.kind >= K_RATE:
+            answers.append((told_bounded if bounds else told_answer)(seen(s, v), s._layout.monoids[k]))
             continue
         value = bucket_answer(o, v.total, v.rest, v.leaf, v.where, s.center[o.dimension])
         if bounds:
@@ -74,23 +78,14 @@ cdef list told(State s, const View* v, bint bounds):
     return answers
 
 
-cdef object told_bins(State s, int k, const View* v, bint bounds):
-    """A histogram, bin by bin."""
-    cdef int64_t n = v.leaf[H_COUNT].i
-    monoid, unpack = s._layout.monoids[k], s._layout.format.unpack
-    edges, at = monoid.options, s._layout.slot(Op.BINS, s.outputs[k].dimension, monoid.options)
-    own = slice(at, at + len(edges) + 1)
-    leaf, rest = unpack(s.pack(v.leaf))[own], unpack(s.pack(v.rest))[own] if v.rest != NULL else None
-    if v.where.taken == n and v.whole:
-        value = lowered(monoid, unpack(s.pack(v.total))[own])
-    else:
-        value = cut_bins(edges, rest, leaf, n, v.where.taken)
-    if not bounds:
-        return value
-    low = high = value
-    if not v.whole:
-        low, high = bounds_of_bins(edges, rest, leaf, n, (v.where.least, v.where.most))
-    return Bounded(value, low, high, low == high)
+cdef object seen(State s, const View* v):
+    """What sluicegate.bounds.told takes its answers from."""
+    unpack = s._layout.format.unpack
+    rest = unpack(s.pack(v.rest)) if v.rest != NULL else None
+    where = CutTuple(v.where.least, v.where.most, v.where.taken)
+    cutoff = v.cutoff if v.cutoff != INT64_MIN else None
+    centers = tuple([s.center[k] for k in range(s.p.dimensions)])
+    return SeenView(s._layout, unpack(s.pack(v.total)), rest, unpack(s.pack(v.leaf)), where, cutoff, centers, v.late)
 
 
 # after each reading of a batch
@@ -182,12 +177,25 @@ cdef void answer_row(State s, const View* v, double** out, int64_t row, bint bou
     cdef Slot value
     for k in range(n):
         o = &s.outputs[k]
+        if o.kind >= K_RATE:
+            told_row(s, k, v, out, row, bounds)
+            continue
         value = bucket_answer(o, v.total, v.rest, v.leaf, v.where, s.center[o.dimension])
         if bounds:
             found = interval(o, v, value, s.center[o.dimension])
             value = clamp(o, value, &found)
             out[n + k][row], out[2 * n + k][row] = in_column(o.kind, found.low), in_column(o.kind, found.high)
         out[k][row] = in_column(o.kind, value)
+
+
+cdef void told_row(State s, int k, const View* v, double** out, int64_t row, bint bounds) noexcept with gil:
+    """What Python tells, in its columns; a histogram and other answers that are no numbers have none."""
+    cdef int n = s.answers
+    monoid = s._layout.monoids[k]
+    value, low, high = (NAN, NAN, NAN) if monoid.kind in _COLUMNLESS else told_numbers(seen(s, v), monoid, bounds)
+    out[k][row] = value
+    if bounds:
+        out[n + k][row], out[2 * n + k][row] = low, high
 
 
 # what is seen of the window

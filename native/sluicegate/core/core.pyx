@@ -12,7 +12,7 @@ from sluicegate.engines.fiba cimport Fiba
 from sluicegate.partials.filling cimport fill_outputs, fill_program
 from sluicegate.engines.tree.pairs cimport GIVEN, TOOK
 from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
-from sluicegate.core.answering cimport answers_over, bounded, number_of, view
+from sluicegate.core.answering cimport answers_over, bounded, number_of, seen, view
 from sluicegate.core.eviction cimport enforce_now, evict_by_callable, evict_oldest
 from sluicegate.policies.rule cimport Rule
 from sluicegate.joining.buckets cimport Buckets
@@ -24,9 +24,11 @@ from sluicegate.partials.wide cimport make_extra
 from sluicegate.histograms._rules cimport Rules
 
 from sluicegate import catalogue
+from sluicegate.bounds import told
 from sluicegate.errors import InvariantError, SnapshotError
 from sluicegate.monoids.layout import Op
-from sluicegate.monoids.results import cut_bins, empty, lowered
+from sluicegate.monoids.monoid import TOLD as _TOLD
+from sluicegate.monoids.results import empty, lowered
 from sluicegate.constants import NEVER as _NEVER
 from sluicegate.constants import SORTED as _SORTED
 from sluicegate.records import Saved, kept_slots
@@ -63,7 +65,7 @@ cdef class Core(Ingesting):
         self.p.dimensions, self.answers = len(layout.dimensions), len(layout.monoids)
         self.allocate()
         self.p.extra = make_extra(layout)
-        self.composites = self._layout.composites()  # of a partial as Python sees it
+        self.composites = layout.told() if layout.bucketed else self._layout.composites()  # what Python tells
         fill_program(&self.p, layout)
         fill_outputs(self.outputs, &self.p, layout)
         self.keep_to(limit)
@@ -128,19 +130,12 @@ cdef class Core(Ingesting):
         return values
 
     cdef int cut_composites(self, list values) except -1:
-        """Those of a window whose edge cuts its oldest bucket: of the aggregates that buckets keep, histograms."""
+        """Those of a window of buckets."""
         cdef View v
-        cdef int64_t n
         view(self, &v)
-        self.lower_composites(v.total, values)
-        n = v.leaf[H_COUNT].i
-        if v.where.taken == n and v.where.least == n:
-            return 0
-        unpack = self._layout.format.unpack
-        leaf, rest = unpack(self.pack(v.leaf)), self.pack(v.rest)
-        inside = unpack(rest) if rest else None
-        for place, monoid, at in self.composites:
-            values[place] = cut_bins(monoid.options, inside[at] if rest else None, leaf[at], n, v.where.taken)
+        window = seen(self, &v)
+        for place, monoid in self.composites:
+            values[place] = told.answer(window, monoid)
         return 0
 
     cdef int lower_composites(self, const Slot* partial, list values) except -1:
@@ -167,6 +162,10 @@ cdef class Core(Ingesting):
                     &self.outputs[k], partial, NULL, partial, where, self.center[self.outputs[k].dimension]
                 )
         values = self.as_values(out)
+        if self.composites and self.bucketed:
+            window = told.alone(self._layout, self._layout.format.unpack(packed))
+            return [told.answer(window, monoid) if monoid.kind in _TOLD else value
+                    for monoid, value in zip(self._layout.monoids, values)]
         if self.composites:
             self.lower_composites(partial, values)
         return values

@@ -15,6 +15,7 @@ MOST_BITS = 65_536
 MOST_HASHES = 16
 MOST_TOP = 256
 MOST_PER = 2**62
+MOST_COUNTERS = 8192
 LEAST_LG_K, MOST_LG_K = 8, 12
 
 
@@ -44,6 +45,38 @@ def time_weighted_mean(dimension: str | None = None) -> Monoid:
     count in which the clock went back. For sensors that report a change, not at even times.
     """
     return Monoid("time_weighted_mean", dimension)
+
+
+def slope(dimension: str | None = None, *, per: int | str = "1s") -> Monoid:
+    """The slope of the line of least squares through the values over time, per `per` (µs, or a text such as "1h").
+
+    None where all readings have one time. Kept as moments around the partial's own first value and least time, so that
+    far values and years after 1970 cost no digits, and merged by the formulas of Chan, Golub & LeVeque (1979).
+    """
+    return Monoid("slope", dimension, options=(_per("slope", per),))
+
+
+def intercept(dimension: str | None = None, *, at: str = "first") -> Monoid:
+    """The value of the line of least squares at the window's least time, or with at="last" at its greatest.
+
+    Time counts from there, not from 1970. None where all readings have one time. Raises ConfigurationError.
+    """
+    if at not in ("first", "last"):
+        raise ConfigurationError(f"intercept(at={at!r}): expected 'first' or 'last': the least or the greatest time")
+    return Monoid("intercept", dimension, options=(at,))
+
+
+def covariance(a: str, b: str, *, ddof: int = 0) -> Monoid:
+    """The covariance of two dimensions of a reading; `ddof` 1: the sample's, divided by count − 1.
+
+    With count ≤ ddof: None. Merged stably (Chan, Golub & LeVeque 1979). Raises ConfigurationError.
+    """
+    return Monoid("covariance", _two("covariance", a, b), ddof)
+
+
+def correlation(a: str, b: str) -> Monoid:
+    """Pearson's correlation of two dimensions of a reading, −1 to 1; None where one of them does not vary."""
+    return Monoid("correlation", _two("correlation", a, b))
 
 
 def longest_run(dimension: str | None = None) -> Monoid:
@@ -106,6 +139,25 @@ def distinct_count(dimension: str | None = None, *, lg_k: int = 10) -> Monoid:
     if not _whole(lg_k, LEAST_LG_K, MOST_LG_K):
         raise ConfigurationError(f"distinct_count(lg_k={lg_k!r}): expected {LEAST_LG_K} to {MOST_LG_K}")
     return Monoid("distinct_count", dimension, options=(lg_k,))
+
+
+def count_min(width: int = 256, depth: int = 4, dimension: str | None = None) -> Monoid:
+    """How often each value occurs, by hash: `CountMin.most(value)` is never too small (Cormode & Muthukrishnan 2005).
+
+    Too great by more than e / `width` of the readings with a probability of at most e^−`depth`. `width` 8 to 4,096,
+    `depth` 1 to 8, at most 8,192 counters of 8 bytes together. Raises ConfigurationError.
+    """
+    if not _whole(width, 8, 4096) or not _whole(depth, 1, 8) or width * depth > MOST_COUNTERS:
+        raise ConfigurationError(
+            f"count_min(width={width!r}, depth={depth!r}): expected 8 to 4096 by 1 to 8, at most {MOST_COUNTERS}"
+        )
+    return Monoid("count_min", dimension, options=(width, depth))
+
+
+def _two(name: str, a: object, b: object) -> tuple[str, str]:
+    if not isinstance(a, str) or not isinstance(b, str):
+        raise ConfigurationError(f"{name}({a!r}, {b!r}): expected the names of two dimensions: {name}('a', 'b')")
+    return a, b
 
 
 def _whole(x: object, least: int, most: int) -> bool:

@@ -19,12 +19,20 @@ def murmur(value: float) -> tuple[int, int]:
     a, b = (SEED ^ (k * 0x4CF5AD432745937F & _MASK)) ^ 8, SEED ^ 8
     a = (a + b) & _MASK
     b = (b + a) & _MASK
-    a, b = _mix(a), _mix(b)
+    a, b = mix(a), mix(b)
     a = (a + b) & _MASK
     return a, (b + a) & _MASK
 
 
-def _mix(k: int) -> int:
+def bits(value: float) -> int:
+    """The eight bytes of a float64 as a whole number."""
+    (found,) = _BITS.unpack(_DOUBLE.pack(value))
+    return int(found)
+
+
+def mix(k: int) -> int:
+    """Each bit of the result depends on all 64 of k (Murmur's finalizer)."""
+    k &= _MASK
     k = (k ^ k >> 33) * 0xFF51AFD7ED558CCD & _MASK
     k = (k ^ k >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
     return k ^ k >> 33
@@ -34,6 +42,12 @@ def coupon(value: float) -> int:
     """What a HyperLogLog sketch keeps of a value: 26 bits of address, and leading zeros + 1 (at most 63) above them."""
     a, b = murmur(value)
     return (min(64 - b.bit_length(), 62) + 1) << 26 | a & 0x3FFFFFF
+
+
+def rows(value: float, width: int, depth: int) -> Iterator[int]:
+    """The counter of each row of a count-min sketch that a value adds to, rows of `width` one after the other."""
+    a, b = murmur(value)
+    return (i * width + mix(a + i * b) % width for i in range(depth))
 
 
 def places(value: float, bits: int, hashes: int) -> Iterator[int]:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import accumulate, pairwise, zip_longest
 from math import inf
-from random import Random
 from typing import NamedTuple
+
+from sluicegate.monoids import hashing
 
 LEAST_K, MOST_K = 8, 4096
 _NARROWEST = 8  # values a level may hold at least
-_COIN = Random(0x5106C6A7E)  # noqa: S311  which half of a level survives: no secret, and the same in every run
+MOST_LEVELS = 32  # of a sketch of fixed width: 2^31 · k readings
+MOST_BUCKETED_K = 256
 
 
 class Quantiles(NamedTuple):
@@ -29,11 +31,20 @@ class Quantiles(NamedTuple):
     low: float
     high: float
     levels: tuple[tuple[float, ...], ...]  # each sorted
+    doubt: int = 0  # of the n values so many may have left the window already: those of a bucket that its edge cuts
 
     @property
     def error(self) -> float:
-        """By how much of the readings a rank may be wrong, at 99 % confidence; 0.0 while every value is kept."""
+        """By how much of the readings a rank may be wrong, at 99 % confidence; 0.0 while every value is kept.
+
+        `cut` comes on top where the window's edge cuts a bucket.
+        """
         return 0.0 if len(self.levels) < 2 else float(2.296 / self.k**0.9723)
+
+    @property
+    def cut(self) -> float:
+        """By how much a rank may be wrong besides, certainly no more: the share of values that may have left."""
+        return self.doubt / self.n if self.n else 0.0
 
     def quantile(self, rank: float) -> float | None:
         """The least kept value of which at least `rank` (0 to 1) of the values are no greater; None for no values."""
@@ -84,6 +95,7 @@ class Kll:
 
     def lift(self, value: float, time: int) -> Quantiles:
         """A sketch of one value."""
+        value += 0.0  # −0.0 as 0.0
         return Quantiles(self.k, 1, value, value, ((value,),))
 
     def combine(self, a: Quantiles, b: Quantiles) -> Quantiles:
@@ -91,7 +103,7 @@ class Kll:
         pairs = zip_longest(a.levels, b.levels, fillvalue=())
         levels = [list(x) if not y else list(y) if not x else sorted(x + y) for x, y in pairs]
         if sum(map(len, levels)) >= most_values(self.k, len(levels)):
-            _compress(self.k, levels)
+            _compress(self.k, levels, a.n + b.n)
         least, greatest = min(a.low, b.low), max(a.high, b.high)
         return Quantiles(self.k, a.n + b.n, least, greatest, tuple(map(tuple, levels)))
 
@@ -105,23 +117,29 @@ class Kll:
         return Quantiles(self.k, 0, inf, -inf, ())
 
 
-def _compress(k: int, levels: list[list[float]]) -> None:
+def _compress(k: int, levels: list[list[float]], n: int) -> None:
     """From the lowest level up, compact each that is full, while there are more values than there is room for."""
     count, height = sum(map(len, levels)), 0
     while height < len(levels):
         level = levels[height]
-        if count >= most_values(k, len(levels)) and len(level) >= _room(k, len(levels), height):
+        full = count >= most_values(k, len(levels)) and len(level) >= _room(k, len(levels), height)
+        if full and height + 1 < MOST_LEVELS:
             if height + 1 == len(levels):
                 levels.append([])
             count -= len(level) // 2
-            stays, up = _halved(level)
+            stays, up = _halved(level, _coin(level, n, height))
             levels[height], levels[height + 1] = stays, sorted(levels[height + 1] + up)
         height += 1
 
 
-def _halved(level: list[float]) -> tuple[list[float], list[float]]:
+def _coin(level: list[float], n: int, height: int) -> int:
+    """Two bits that follow from what is merged, and look as if tossed: the same in every run and on every machine."""
+    first, last = (hashing.bits(x) for x in (level[0], level[-1]))
+    return hashing.mix(hashing.mix(first + n) + last + height) & 3
+
+
+def _halved(level: list[float], coin: int) -> tuple[list[float], list[float]]:
     """Every second value of pairs, beginning by a coin; an odd one stays behind, at either end by a coin."""
-    coin = _COIN.getrandbits(2)
     odd = len(level) % 2
     left = odd and coin >> 1
     stays = [level[0] if left else level[-1]] if odd else []
@@ -146,3 +164,21 @@ def _two_thirds(k: int, depth: int) -> int:
 def most_values(k: int, levels: int) -> int:
     """Values that a sketch of so many levels may hold."""
     return sum(_room(k, levels, height) for height in range(levels))
+
+
+def as_slots(sketch: Quantiles, width: int) -> list[float | int]:
+    """A sketch as the slots of a partial (`layout.Op.KLL`)."""
+    sizes = [len(level) for level in sketch.levels]
+    flat = [value for level in sketch.levels for value in level]
+    padding = [0] * (MOST_LEVELS - len(sizes))
+    head = [sketch.n, len(sizes), sketch.low, sketch.high, *sizes, *padding]
+    return [*head, *flat, *([0.0] * (width - len(head) - len(flat)))]
+
+
+def of_slots(k: int, slots: Sequence[float | int]) -> Quantiles:
+    """The same back; of what a damaged partial says no more than it has room for."""
+    n, count, low, high = slots[:4]
+    sizes = [max(0, int(size)) for size in slots[4 : 4 + min(max(int(count), 1), MOST_LEVELS)]]
+    ends = list(accumulate(sizes, initial=4 + MOST_LEVELS))
+    levels = tuple(tuple(float(x) for x in slots[begin:end]) for begin, end in pairwise(ends))
+    return Quantiles(k, int(n), float(low), float(high), levels)

@@ -15,7 +15,8 @@ from functools import lru_cache
 from typing import Any
 
 from sluicegate.errors import ConfigurationError
-from sluicegate.monoids.monoid import COLUMNLESS, COMPOSITE, KINDS, OBJECTS, OWN, Monoid
+from sluicegate.monoids.kll import MOST_BUCKETED_K, MOST_LEVELS, most_values
+from sluicegate.monoids.monoid import COLUMNLESS, COMPOSITE, KINDS, OBJECTS, OWN, PAIRED, TOLD, Monoid
 
 MAX_DIMENSIONS = 64
 MAX_AGGREGATES = 256
@@ -60,6 +61,10 @@ class Op(IntEnum):
     SPAN = 31  # the least and the greatest time
     OBJECT = 32  # a Python object; in the readable engines only
     AREA = 33  # Σ value × µs until the next, what its rounding lost, first and last time, last value, steps back
+    LINE = 34  # of values over time, see sluicegate.monoids.comoments
+    PAIR = 35  # of two dimensions, alike; options: the index of the second one
+    KLL = 36  # readings, levels, least, greatest, a size a level, values; options: k
+    COUNTS = 37  # a count-min sketch, row by row; options: width, depth
 
 
 FORMATS = {
@@ -69,6 +74,7 @@ FORMATS = {
     Op.MOMENTS: "ddd", Op.LOG_SUM: "d", Op.LOG_PREFIX: "ddd", Op.LOW_COUNT: "dq", Op.HIGH_COUNT: "dq",
     Op.LOW_ENDS: "ddd", Op.HIGH_ENDS: "ddd", Op.RATE: "dqdq", Op.RUN: "qddqqqqqqqq",
     Op.TOTAL: "dd", Op.SPAN: "qq", Op.OBJECT: "q", Op.AREA: "ddqqdq",
+    Op.LINE: "dqqdddddd", Op.PAIR: "dddddddd",
 }  # fmt: skip
 WIDE = Op.RATE
 HEADER = (Op.COUNT, Op.T_FIRST, Op.T_LAST, Op.O_FIRST, Op.ORDERED)  # slots 0 … 4 of a partial that has a header
@@ -79,9 +85,11 @@ EXACT_OPS: dict[str, tuple[Op, ...]] = {
     "geometric_mean": (Op.LOG_SUM,), "range": (Op.MIN, Op.MAX), "min_count": (Op.LOW_COUNT,),
     "max_count": (Op.HIGH_COUNT,), "rate": (Op.RATE,), "frequency": (Op.SPAN,), "longest_run": (Op.RUN,),
     "histogram": (Op.BINS,), "bloom_filter": (Op.BLOOM,), "top_k": (Op.TOP,), "distinct_count": (Op.DISTINCT,),
-    "compiled": (Op.COMPILED,), "time_weighted_mean": (Op.AREA,), **dict.fromkeys(OBJECTS, (Op.OBJECT,)),
+    "compiled": (Op.COMPILED,), "count_min": (Op.COUNTS,), "time_weighted_mean": (Op.AREA,),
+    "slope": (Op.LINE,), "intercept": (Op.LINE,), "covariance": (Op.PAIR,), "correlation": (Op.PAIR,),
+    **dict.fromkeys(OBJECTS, (Op.OBJECT,)),
 }  # fmt: skip
-INVERTIBLE = frozenset((Op.SUM, Op.COUNT, Op.LAST, Op.T_LAST, Op.MOMENTS, Op.LOG_SUM, Op.BINS, Op.TOTAL))
+INVERTIBLE = frozenset((Op.SUM, Op.COUNT, Op.LAST, Op.T_LAST, Op.MOMENTS, Op.LOG_SUM, Op.BINS, Op.TOTAL, Op.COUNTS))
 """What can be deducted again when the oldest readings leave (T_LAST while times go forward), besides the users' own."""
 CERTAIN = (Op.LOW, Op.HIGH, Op.FIRST, Op.LAST)  # what the certain intervals read of a cut bucket
 BUCKET_OPS: dict[str, tuple[Op, ...]] = {
@@ -96,18 +104,22 @@ BUCKET_OPS: dict[str, tuple[Op, ...]] = {
     **dict.fromkeys(("variance", "std"), (Op.PREFIX, *CERTAIN, Op.MOMENTS)),
     "geometric_mean": (Op.LOG_PREFIX, *CERTAIN),
     "histogram": (Op.BINS,),
+    "time_weighted_mean": (Op.AREA, *CERTAIN),
+    **dict.fromkeys(("slope", "intercept"), (Op.LINE, *CERTAIN)),
+    **dict.fromkeys(PAIRED, (Op.PAIR, *CERTAIN)),
+    "bloom_filter": (Op.BLOOM, *CERTAIN),
+    "top_k": (Op.TOP, *CERTAIN),
+    "distinct_count": (Op.DISTINCT, *CERTAIN),
+    "quantiles": (Op.KLL, *CERTAIN),
+    "count_min": (Op.COUNTS, *CERTAIN),
 }
-WITH_OPTIONS = (Op.BINS, Op.BLOOM, Op.TOP, Op.DISTINCT)  # whose options are their aggregate's
+WITH_OPTIONS = (Op.BINS, Op.BLOOM, Op.TOP, Op.DISTINCT, Op.KLL, Op.COUNTS)  # whose options are their aggregate's
 NO_BUCKETS = {
     "rate": "the first reading of a bucket that the edge cuts has left, and a bucket does not know the others' times",
     "frequency": "a bucket does not know the times of its readings",
-    "time_weighted_mean": "a bucket does not know how long each of its readings held",
     "longest_run": "a run may begin anywhere inside a bucket that the edge cuts",
-    "bloom_filter": "what has left cannot be taken out of a bucket's filter",
-    "top_k": "a bucket that the edge cuts does not know when its other readings came",
-    "distinct_count": "what has left cannot be taken out of a bucket's sketch",
     **dict.fromkeys(("compiled", "custom"), "nothing is known of a part of a bucket in the user's own operation"),
-    "collect": "it keeps the single readings", "quantiles": "what has left cannot be taken out of a bucket's sketch",
+    "collect": "it keeps the single readings",
 }  # fmt: skip
 """Why a window of buckets refuses an aggregate: no certain interval follows where the edge cuts a bucket."""
 
@@ -157,6 +169,23 @@ class Layout:
                 at, options = self.exact_slots(monoid)[0], _exact(monoid, self.dimensions)[0]
                 found.append((place, monoid, slice(at, at + len(format_of(options[0], options[2])))))
         return found
+
+    def told(self) -> list[tuple[int, Monoid]]:
+        """The aggregates of a window of buckets that `bounds.told` answers: place, aggregate."""
+        return [(place, monoid) for place, monoid in enumerate(self.monoids) if self.bucketed and monoid.kind in TOLD]
+
+    def own_slots(self, monoid: Monoid) -> slice:
+        """Where a window of buckets keeps what only this aggregate reads."""
+        read = [self.dimensions.index(dimension) for dimension in monoid.reads]
+        op = BUCKET_OPS[monoid.kind][0]
+        options = _options(op, monoid, read)
+        at = self.slots[op, read[0], options]
+        return slice(at, at + len(format_of(op, options)))
+
+    def code(self, slot: int) -> str:
+        """What a slot holds: d for a float, q for an integer."""
+        found = next(c for c in self.components if c.slot <= slot < c.slot + len(c.format))
+        return found.format[slot - found.slot]
 
     def numbers(self, columns: Sequence[Any]) -> dict[str, Any]:
         """The columns of results by name, without those of results that are no numbers."""
@@ -285,6 +314,10 @@ def format_of(op: Op, options: tuple[Any, ...]) -> str:
             return "q" + "dq" * k
         case Op.DISTINCT, (int(lg_k),):
             return "q" * (1 + (1 << lg_k >> 3))
+        case Op.KLL, (int(k),):
+            return "qqdd" + "q" * MOST_LEVELS + "d" * most_values(k, MOST_LEVELS)
+        case Op.COUNTS, (int(width), int(depth)):
+            return "q" * (width * depth)
         case Op.COMPILED, (_, int(width), *_):
             return "q" * width
     return FORMATS[op]
@@ -309,7 +342,7 @@ def _check(named: Mapping[str, Monoid]) -> None:
             raise ConfigurationError(
                 f"aggregates[{name!r}]: {monoid!r} is not an aggregate; use sg.mean(), sg.max(), …"
             )
-        several = isinstance(monoid.dimension, tuple) and monoid.kind not in OWN
+        several = isinstance(monoid.dimension, tuple) and monoid.kind not in (*OWN, *PAIRED)
         if several or not all(isinstance(each, str | None) for each in monoid.reads):
             raise ConfigurationError(
                 f"aggregates[{name!r}]: dimension {monoid.dimension!r}, expected its name, or None for a stream of "
@@ -326,6 +359,10 @@ def _check_buckets(named: Mapping[str, Monoid]) -> None:
         reason = NO_BUCKETS.get(monoid.kind)
         if monoid.kind in ("sum", "mean") and monoid.options:
             reason = "buckets sum differences from a center, with what rounding loses in the interval"
+        if monoid.kind == "quantiles" and monoid.options[0] > MOST_BUCKETED_K:
+            raise ConfigurationError(
+                f"aggregates[{name!r}]: k {monoid.options[0]}; over buckets at most {MOST_BUCKETED_K}"
+            )
         if reason:
             raise ConfigurationError(
                 f"aggregates[{name!r}]: {monoid.kind} over buckets has no certain interval: {reason}; "
@@ -350,12 +387,25 @@ def _wanted(named: Mapping[str, Monoid], dimensions: tuple[str | None, ...], buc
     wanted: dict[Wanted, None] = {}
     for monoid in named.values():
         if bucketed and monoid.kind != "count":
-            at = dimensions.index(monoid.reads[0])
-            options = monoid.options if monoid.kind == "histogram" else ()
-            wanted |= dict.fromkeys((op, at, options) for op in BUCKET_OPS[monoid.kind])
+            wanted |= dict.fromkeys(_bucketed(monoid, dimensions))
         elif not bucketed:
             wanted |= dict.fromkeys(_exact(monoid, dimensions))
     return list(wanted)
+
+
+def _bucketed(monoid: Monoid, dimensions: tuple[str | None, ...]) -> list[Wanted]:
+    """What a window of buckets keeps for an aggregate: its own component, and of each dimension what a cut asks for."""
+    read = [dimensions.index(dimension) for dimension in monoid.reads]
+    ops = BUCKET_OPS[monoid.kind]
+    own: list[Wanted] = [(op, read[0], _options(op, monoid, read)) for op in ops if op not in CERTAIN]
+    return own + [(op, at, ()) for at in read for op in ops if op in CERTAIN]
+
+
+def _options(op: Op, monoid: Monoid, read: Sequence[int]) -> tuple[Any, ...]:
+    """What a component is told: its aggregate's options, or the second dimension that it reads."""
+    if op == Op.PAIR:
+        return (read[1],)
+    return monoid.options if op in WITH_OPTIONS else ()
 
 
 def _exact(monoid: Monoid, dimensions: tuple[str | None, ...]) -> tuple[Wanted, ...]:
@@ -368,7 +418,7 @@ def _exact(monoid: Monoid, dimensions: tuple[str | None, ...]) -> tuple[Wanted, 
         return ((Op.OBJECT, first, (monoid.kind, *monoid.options, read)),)
     if ops == (Op.COMPILED,):
         return ((Op.COMPILED, first, (*monoid.options[:6], read)),)
-    return tuple((op, first, monoid.options if op in WITH_OPTIONS else ()) for op in ops)
+    return tuple((op, first, _options(op, monoid, read)) for op in ops)
 
 
 def _place(head: tuple[Op, ...], wanted: list[Wanted]) -> tuple[tuple[Component, ...], int]:

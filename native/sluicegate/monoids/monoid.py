@@ -12,16 +12,23 @@ PLAIN_KINDS = (
 """Those whose result is one number, that need no options, and that buckets answer with a certain interval."""
 KINDS = (
     *PLAIN_KINDS, "rate", "frequency", "longest_run", "histogram", "bloom_filter", "top_k", "distinct_count",
-    "compiled", "collect", "quantiles", "custom", "time_weighted_mean",
+    "compiled", "collect", "quantiles", "custom", "time_weighted_mean", "slope", "intercept", "covariance",
+    "correlation", "count_min",
 )  # fmt: skip
 """All of them; their places are the compiled answers' contract."""
-COMPOSITE = ("longest_run", "histogram", "bloom_filter", "top_k", "distinct_count")
+COMPOSITE = ("longest_run", "histogram", "bloom_filter", "top_k", "distinct_count", "count_min")
 """Kinds of fixed width whose result is more than one number."""
 OBJECTS = ("collect", "quantiles", "custom")
 """Kinds whose partials are Python objects: their windows run on the readable engines (`reference.object_core`)."""
+PAIRED = ("covariance", "correlation")
+"""Kinds that read two dimensions."""
+SKETCHES = ("bloom_filter", "top_k", "distinct_count", "quantiles", "count_min")
+"""Kinds that keep a summary of the values: over buckets each says what is certain, and what its stated error is."""
+TOLD = ("histogram", "time_weighted_mean", "slope", "intercept", *PAIRED, *SKETCHES)
+"""Kinds that buckets answer through `bounds.told`: their answers are put together in Python."""
 OWN = ("compiled", "custom")
 """Kinds of the user's own code, which is kept for no longer than a window that needs it."""
-COLUMNLESS = ("histogram", "bloom_filter", "top_k", "collect", "quantiles")
+COLUMNLESS = ("histogram", "bloom_filter", "top_k", "collect", "quantiles", "count_min")
 """Kinds that `insert_many` has no column for: their result is no number."""
 ROUNDED = ("sum", "mean", "variance", "std", "geometric_mean", "range")
 """Kinds whose result rounding makes uncertain, even where every reading is known."""

@@ -91,8 +91,9 @@ def quantiles(dimension: str | None = None, *, k: int = 200) -> Monoid:
     """Quantiles and ranks with a stated error, as a `Quantiles` (KLL sketch: Karnin, Lang & Liberty 2016).
 
     `k` 8 to 4,096: at 200 a rank is right within 1.33 % of the readings at 99 % confidence; below k readings every
-    answer is exact. About 3·k values a partial. `Quantiles.sketch` is read by Spark's kll_sketch_*_double functions
-    and by Apache DataSketches. An empty window: no readings. Raises ConfigurationError.
+    answer is exact. About 3·k values a partial; of fixed width over buckets, where k is at most 256.
+    `Quantiles.sketch` is read by Spark's kll_sketch_*_double functions and by Apache DataSketches. An empty window:
+    no readings. Raises ConfigurationError.
     """
     if isinstance(k, bool) or not isinstance(k, int) or not LEAST_K <= k <= MOST_K:
         raise ConfigurationError(f"quantiles(k={k!r}): expected {LEAST_K} to {MOST_K}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from math import e, exp
 from typing import Any, NamedTuple
 
-from sluicegate.monoids import hashing, hll
+from sluicegate.monoids import hashing, hll, kll
 from sluicegate.monoids.monoid import Monoid
 
 
@@ -39,13 +40,43 @@ class DistinctCount(NamedTuple):
     """How many different values: the estimate, its relative standard error, and how many there certainly are at least.
 
     `error` 0.0: counted one by one (two values count as one with a probability of about count² / 2^27). `sketch`: an
-    HLL_8 sketch in the format of Apache DataSketches.
+    HLL_8 sketch in the format of Apache DataSketches. `cut`: as many of them may have left the window already, those of
+    a bucket that its edge cuts (by the same estimate); the sketch still has them.
     """
 
     estimate: float
     error: float
     least: int
     sketch: bytes
+    cut: float = 0.0
+
+
+class CountMin(NamedTuple):
+    """How often values occur among `n` readings, never told too small; `doubt` of them may have left the window."""
+
+    width: int
+    depth: int
+    counts: tuple[int, ...]  # row by row
+    doubt: int = 0
+
+    @property
+    def n(self) -> int:
+        """The readings counted."""
+        return sum(self.counts[: self.width])
+
+    @property
+    def error(self) -> float:
+        """By how many `most` may be too great, but for a probability of `failure`; `doubt` comes on top."""
+        return e / self.width * self.n
+
+    @property
+    def failure(self) -> float:
+        """With what probability, at most, `most` is too great by more than `error`."""
+        return exp(-self.depth)
+
+    def most(self, value: float) -> int:
+        """The value certainly occurs no more often than this."""
+        return min(self.counts[place] for place in hashing.rows(value, self.width, self.depth))
 
 
 class BloomFilter(NamedTuple):
@@ -77,7 +108,9 @@ def lowered(monoid: Monoid, slots: Sequence[Any]) -> Any:
     if monoid.kind == "histogram":
         return as_bins(monoid.options, slots)
     if monoid.kind == "top_k":
-        return [Top(slots[1 + 2 * i], slots[2 + 2 * i]) for i in range(min(slots[0], monoid.options[0]))]
+        return as_tops(slots)
+    if monoid.kind == "count_min":
+        return CountMin(monoid.options[0], monoid.options[1], tuple(slots))
     area = struct.pack(f"<{len(slots)}q", *slots)
     if monoid.kind == "bloom_filter":
         return BloomFilter(area, monoid.options[1])
@@ -107,6 +140,11 @@ def bounds_of_bins(
     )
 
 
+def as_tops(slots: Sequence[Any]) -> list[Top]:
+    """The greatest values that a component keeps."""
+    return [Top(slots[1 + 2 * i], slots[2 + 2 * i]) for i in range(min(slots[0], len(slots) // 2))]
+
+
 def as_bins(edges: tuple[float, ...], slots: Sequence[int]) -> Bins:
     """A component's slots as the result."""
     return Bins(edges, tuple(slots[1:-1]), slots[0], slots[-1])
@@ -133,4 +171,8 @@ def empty(monoid: Monoid) -> Any:
         return []
     if monoid.kind == "distinct_count":
         return DistinctCount(*hll.answer(monoid.options[0], 0, b""))
+    if monoid.kind == "count_min":
+        return CountMin(monoid.options[0], monoid.options[1], (0,) * (monoid.options[0] * monoid.options[1]))
+    if monoid.kind == "quantiles":
+        return kll.Kll(monoid.options[0]).neutral
     return None

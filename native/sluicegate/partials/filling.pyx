@@ -30,7 +30,8 @@ cdef int fill_outputs(Output* outputs, const Program* p, layout) except -1:
         d = layout.dimension_of(monoid)
         outputs[k].kind, outputs[k].dimension = _KINDS.index(monoid.kind), d
         outputs[k].ddof = monoid.ddof
-        outputs[k].per = monoid.options[0] if monoid.kind in ("rate", "frequency") else 0.0
+        outputs[k].per = monoid.options[0] if monoid.kind in ("rate", "frequency", "slope") else 0.0
+        outputs[k].at_last = monoid.options == ("last",)
         exact = () if layout.bucketed else layout.exact_slots(monoid)
         outputs[k].slot, outputs[k].second = (exact[0], exact[len(exact) - 1]) if exact else (-1, -1)
         for step in range(p.steps if p.extra != NULL else 0):

@@ -9,7 +9,7 @@ from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from sluicegate.partials.wide cimport BINS, COMPILED, TOTAL, Extra, Slot, combine_wide, deduct_wide, lift_wide
+from sluicegate.partials.wide cimport BINS, COMPILED, COUNTS, TOTAL, Extra, Slot, combine_wide, deduct_wide, lift_wide
 from sluicegate.histograms._statistics cimport Moments, c_merge
 
 ctypedef struct Step:
@@ -367,7 +367,7 @@ cdef inline bint invertible(const Program* p) noexcept nogil:
         if op == COMPILED:
             if p.extra[k].deduct == NULL:
                 return False
-        elif op not in (SUM, COUNT, LAST, T_LAST, MOMENTS, LOG_SUM, BINS, TOTAL):
+        elif op not in (SUM, COUNT, LAST, T_LAST, MOMENTS, LOG_SUM, BINS, TOTAL, COUNTS):
             return False
     return True
 

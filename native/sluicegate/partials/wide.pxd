@@ -17,7 +17,7 @@ ctypedef double (*Lower)(const void*) noexcept nogil
 
 ctypedef struct Extra:
     int64_t slots
-    int64_t size  # edges; bits; k; lg k; the user's dimensions
+    int64_t size  # edges; bits; k; lg k; how many dimensions a pair or the user's operation reads
     int64_t hashes
     double* edges
     int* dimensions
@@ -37,6 +37,10 @@ cdef enum:  # sluicegate.monoids.layout.Op
     COMPILED = 30
     SPAN = 31
     AREA = 33
+    LINE = 34
+    PAIR = 35
+    KLL = 36
+    COUNTS = 37
 
 cdef enum:  # the slots of a longest run
     R_COUNT = 0  # readings

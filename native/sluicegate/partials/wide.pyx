@@ -5,6 +5,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from sluicegate.partials.kll cimport combine_quantiles, lift_quantiles
+from sluicegate.partials.comoments cimport combine_line, combine_pair, lift_line, lift_pair
+
 from sluicegate.monoids.compiled import MOST_SLOTS as _MOST_SLOTS
 from sluicegate.monoids.fixed import MOST_TOP as _MOST_TOP
 from sluicegate.monoids.layout import Op
@@ -61,6 +64,12 @@ cdef void lift_wide(
         s[4].f = x
         s[5].i = 0
         return
+    if op == LINE:
+        lift_line(s, x, time)
+        return
+    if op == PAIR:
+        lift_pair(s, x, values[e.dimensions[1]])
+        return
     memset(s, 0, e.slots * sizeof(Slot))
     if op == BINS:
         s[bin_of(e, x)].i = 1
@@ -68,6 +77,10 @@ cdef void lift_wide(
         lift_bloom(e, s, x)
     elif op == TOP:
         s[0].i, s[1].f, s[2].i = 1, x, time
+    elif op == KLL:
+        lift_quantiles(s, x)
+    elif op == COUNTS:
+        lift_counts(e, s, x)
     elif op == DISTINCT:
         s[0].i = 1
         (<uint32_t*> (s + 1))[SG_WORD(0)] = coupon_of(x)
@@ -102,7 +115,13 @@ cdef void combine_wide(int op, const Extra* e, Slot* o, const Slot* a, const Slo
         o[0].i, o[1].i = min(a[0].i, b[0].i), max(a[1].i, b[1].i)
     elif op == AREA:
         combine_area(o, a, b)
-    elif op == BINS:
+    elif op == LINE:
+        combine_line(o, a, b)
+    elif op == PAIR:
+        combine_pair(o, a, b)
+    elif op == KLL:
+        combine_quantiles(e.size, e.slots, o, a, b)
+    elif op == BINS or op == COUNTS:
         for i in range(e.slots):
             o[i].i = a[i].i + b[i].i
     elif op == BLOOM:
@@ -129,7 +148,7 @@ cdef bint deduct_wide(int op, const Extra* e, Slot* o, const Slot* total, const 
     cdef int64_t i
     if op == TOTAL:
         combine_total(o, total, oldest, -1.0)
-    elif op == BINS:
+    elif op == BINS or op == COUNTS:
         for i in range(e.slots):
             o[i].i = total[i].i - oldest[i].i
     elif op == COMPILED and e.deduct != NULL:
@@ -277,20 +296,26 @@ cdef int fill_one(Extra* e, component) except -1:
             raise MemoryError(f"window: no memory for {e.size} edges")
         for k in range(e.size):
             e.edges[k] = options[k]
-    elif component.op == Op.BLOOM:
+    elif component.op == Op.BLOOM or component.op == Op.COUNTS:
         e.size, e.hashes = options
-    elif component.op == Op.TOP or component.op == Op.DISTINCT:
+    elif component.op == Op.TOP or component.op == Op.DISTINCT or component.op == Op.KLL:
         e.size = options[0]
     elif component.op == Op.COMPILED:
         fill_own(e, options)
+    elif component.op == Op.PAIR:
+        fill_dimensions(e, (component.dimension, *options))
     return 0
 
 
 cdef int fill_own(Extra* e, options) except -1:
-    cdef int k
     _, _, lift, combine, lower, deduct, dimensions = options
     e.lift, e.combine = <Lift> <size_t> lift, <Combine> <size_t> combine
     e.lower, e.deduct = <Lower> <size_t> lower, <Combine> <size_t> deduct
+    return fill_dimensions(e, dimensions)
+
+
+cdef int fill_dimensions(Extra* e, dimensions) except -1:
+    cdef int k
     e.size = len(dimensions)
     e.dimensions = <int*> calloc(e.size, sizeof(int))
     if e.dimensions == NULL:

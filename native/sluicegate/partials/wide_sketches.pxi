@@ -41,6 +41,15 @@ cdef void lift_bloom(const Extra* e, Slot* s, double x) noexcept nogil:
         s[place >> 6].i |= <int64_t> (<uint64_t> 1 << (place & 63))
 
 
+cdef void lift_counts(const Extra* e, Slot* s, double x) noexcept nogil:
+    """A count-min sketch of one value: e.hashes rows of e.size counters."""
+    cdef uint64_t a, b
+    cdef int64_t i
+    murmur(x, &a, &b)
+    for i in range(e.hashes):
+        s[i * e.size + <int64_t> (mix(a + <uint64_t> i * b) % <uint64_t> e.size)].i = 1
+
+
 # distinct values: sluicegate.monoids.hll
 
 

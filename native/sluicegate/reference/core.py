@@ -203,7 +203,8 @@ class Core(Bucketing):
 
     def _estimates(self, view: LateView) -> list[Value]:
         layout, centers = self._layout, self.centers or ()
-        return estimate.results(layout, view.total, view.rest, view.leaf, view.where, centers, self.limit)
+        pieces = view.total, view.rest, view.leaf, view.where
+        return estimate.results(layout, *pieces, centers, self.limit, view.cutoff, view.late)
 
     def bounded(self) -> list[Bounded] | None:
         """Each aggregate's result with its certain interval; None of a window that is empty or has no buckets."""

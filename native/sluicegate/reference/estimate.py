@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from math import exp, floor, inf, log, sqrt
 from typing import Any, NamedTuple
 
+from sluicegate.bounds import told
+from sluicegate.bounds.view import View
 from sluicegate.constants import BY_COUNT, CUSTOM
-from sluicegate.monoids import Monoid
+from sluicegate.monoids import Monoid, comoments
 from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
-from sluicegate.monoids.results import cut_bins, empty, lowered
+from sluicegate.monoids.monoid import TOLD
+from sluicegate.monoids.results import empty, lowered
 from sluicegate.partials.logarithms import log_of
 from sluicegate.records import Cut, Edge
 from sluicegate.reference import wide
@@ -84,6 +87,8 @@ def results(
     where: Cut,
     centers: Sequence[float],
     limit: int,
+    cutoff: int | None = None,
+    late: bool = False,
 ) -> list[Value]:
     """One answer per aggregate of a window of buckets; `rest` is the window without its oldest leaf.
 
@@ -95,21 +100,15 @@ def results(
         dimension = layout.dimension_of(monoid)
         if total is None:
             answers.append(empty(monoid))
-        elif monoid.kind == "histogram":
-            answers.append(_bins(layout, monoid, total, rest, leaf, where))
+        elif monoid.kind in TOLD:
+            inside = None if rest is None else tuple(rest)
+            seen = View(layout, tuple(total), inside, tuple(leaf), where, cutoff, tuple(centers), late)
+            answers.append(told.answer(seen, monoid))
         elif where.taken == leaf[COUNT] == where.least:
             answers.append(_whole(layout, monoid, dimension, total, centers[dimension]))
         else:
             answers.append(_partly(layout, monoid, dimension, total, rest, leaf, where, centers[dimension], limit))
     return answers
-
-
-def _bins(layout: Layout, monoid: Monoid, total: Partial, rest: Partial | None, leaf: Partial, where: Cut) -> Value:
-    at = layout.slot(Op.BINS, layout.dimension_of(monoid), monoid.options)
-    own, n = slice(at, at + len(monoid.options) + 1), int(leaf[COUNT])
-    if where.taken == n == where.least:
-        return lowered(monoid, total[own])
-    return cut_bins(monoid.options, None if rest is None else rest[own], leaf[own], n, where.taken)  # type: ignore[arg-type]
 
 
 def exact_results(layout: Layout, total: Partial | None, leaves: int) -> list[Value]:
@@ -138,6 +137,8 @@ def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -
         return _per(monoid, total[slots[0] + 2] - value, total[slots[0] + 3] - total[slots[0] + 1])
     if kind == "time_weighted_mean":
         return _over_time(*total[slots[0] : slots[0] + 6])
+    if kind in ("slope", "intercept", "covariance", "correlation"):
+        return _of_comoments(monoid, total[slots[0] : slots[0] + 9])
     if kind == "frequency":
         return _per(monoid, float(leaves - 1), total[slots[0] + 1] - value)
     if kind == "compiled":
@@ -145,6 +146,17 @@ def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -
         result = wide.own_lower(component.options, total[slots[0] : slots[0] + len(component.format)])
         return None if result != result else result
     return total[slots[0] + (kind.startswith("arg") or kind in ("min_count", "max_count"))]
+
+
+def _of_comoments(monoid: Monoid, slots: Sequence[Slot]) -> float | None:
+    match monoid.kind:
+        case "slope":
+            return comoments.slope(slots, monoid.options[0])
+        case "intercept":
+            return comoments.intercept(slots, monoid.options[0])
+        case "covariance":
+            return comoments.covariance(slots, monoid.ddof)
+    return comoments.correlation(slots)
 
 
 def _over_time(area: Slot, lost: Slot, first: Slot, last: Slot, value: Slot, steps_back: Slot) -> float | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sluicegate.monoids import hashing, hll
+from sluicegate.monoids import comoments, hashing, hll, kll
 from sluicegate.monoids.layout import Component, Op
 
 Slots = list[Any]
@@ -31,6 +31,15 @@ def lift(component: Component, values: Sequence[float], time: int, ordinal: int)
             return [time, time]
         case Op.AREA:
             return [0.0, 0.0, time, time, x, 0]
+        case Op.LINE:
+            return comoments.lift_line(x, time)
+        case Op.PAIR:
+            return comoments.lift_pair(x, values[component.options[0]])
+        case Op.KLL:
+            return kll.as_slots(kll.Kll(component.options[0]).lift(x, time), len(slots))
+        case Op.COUNTS:
+            for place in hashing.rows(x, *component.options):
+                slots[place] = 1
         case Op.BINS:
             slots[bisect_right(component.options, x)] = 1
         case Op.BLOOM:
@@ -58,7 +67,14 @@ def combine(component: Component, a: Slots, b: Slots) -> Slots:
             return [min(a[0], b[0]), max(a[1], b[1])]
         case Op.AREA:
             return _combine_area(a, b)
-        case Op.BINS:
+        case Op.LINE:
+            return comoments.combine_line(a, b)
+        case Op.PAIR:
+            return comoments.combine_pair(a, b)
+        case Op.KLL:
+            k = component.options[0]
+            return kll.as_slots(kll.Kll(k).combine(kll.of_slots(k, a), kll.of_slots(k, b)), len(a))
+        case Op.BINS | Op.COUNTS:
             return [x + y for x, y in zip(a, b, strict=True)]
         case Op.BLOOM:
             return [x | y for x, y in zip(a, b, strict=True)]
@@ -74,7 +90,7 @@ def deduct(component: Component, total: Slots, oldest: Slots) -> Slots:
     """total less its oldest part; for a compensated sum, bins, and the user's where it says how."""
     if component.op == Op.TOTAL:
         return combine_total(total, oldest, -1.0)
-    if component.op == Op.BINS:
+    if component.op in (Op.BINS, Op.COUNTS):
         return [x - y for x, y in zip(total, oldest, strict=True)]
     _, width, _, _, _, address, _ = component.options
     return _call(_operation(address), width, _native(total), _native(oldest))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sluicegate import policies
 from sluicegate.errors import ConfigurationError, CorruptPageError
 from sluicegate.histograms import Constrained, Hop, MaxLike, SumLike
-from sluicegate.monoids import KINDS, OBJECTS, Monoid
+from sluicegate.monoids import KINDS, Monoid
 
 _POLICIES = (
     policies.Count, policies.Time, policies.Delta, policies.Total, policies.NewerThanMaximum,
@@ -24,7 +24,7 @@ _POLICIES = (
 POLICIES = {kind.__name__: kind for kind in _POLICIES}
 """Policies that are data. Never one that holds an address or a callable: what a store says must not be executed."""
 
-MONOIDS = frozenset(KINDS) - {"compiled", *OBJECTS}
+MONOIDS = frozenset(KINDS) - {"compiled", "collect", "custom"}
 """Kinds of aggregates that are data, likewise."""
 
 _HISTOGRAMS = {kind.__name__: kind for kind in (Constrained, Hop, MaxLike, SumLike)}

@@ -129,13 +129,14 @@ class Queries:
         """Whether rounding makes any of the answers uncertain, even where every reading is known."""
         return any(monoid.kind in ROUNDED for monoid in self._layout.monoids)
 
-    def _slot_of_leaves(self, slot: int) -> array[float]:
-        """A slot of each leaf's partial, oldest first."""
-        core = self._core
+    def _slot_of_leaves(self, slot: int) -> array[Any]:
+        """A slot of each leaf's partial, oldest first; of int64 where it holds a whole number."""
+        core, code = self._core, self._layout.code(slot)
         if hasattr(core, "slot_of_leaves"):  # not of a store, where each page may fail
-            return core.slot_of_leaves(slot)
+            found: array[Any] = core.slot_of_leaves(slot)
+            return found if code == "d" else array("q", found.tobytes())
         unpack, leaf = self._layout.unpack, core.leaf
-        return array("d", (unpack(leaf(index))[slot] for index in range(core.head, core.tail)))
+        return array(code, (unpack(leaf(index))[slot] for index in range(core.head, core.tail)))
 
     @guarded_walk
     def buckets(self) -> list[Subsequence]:

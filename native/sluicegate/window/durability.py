@@ -162,7 +162,7 @@ class Durability(Ingest):
 
     def _refuse_objects(self) -> None:
         names = [name for name, monoid in zip(self._layout.names, self._layout.monoids, strict=True)
-                 if monoid.kind in OBJECTS]  # fmt: skip
+                 if self._layout.objects and monoid.kind in OBJECTS]  # fmt: skip
         if names:
             raise ConfigurationError(
                 f"window: the aggregates {names} keep Python objects, which are not stored (nothing here is ever "

@@ -285,7 +285,7 @@ def test_objects_are_not_stored() -> None:
             call()
 
 
-@pytest.mark.parametrize("aggregate", [sg.custom(Words()), sg.collect(3), sg.quantiles()])
+@pytest.mark.parametrize("aggregate", [sg.custom(Words()), sg.collect(3)])
 def test_buckets_are_refused(aggregate: Any) -> None:
     """Histograms would keep less than the objects need; refused with the reason."""
     with pytest.raises(sg.errors.ConfigurationError, match="no certain interval"):
