@@ -14,7 +14,7 @@ from sluicegate_agent.config.outward import UNIX, AlertConfig, AlertsConfig, Met
 from sluicegate_agent.config.targets import readable
 
 #: Aggregates whose answer is no one number: nothing to compare with a threshold.
-_PARTS = re.compile(r"(histogram|top_k|longest_run)\b")
+_PARTS = re.compile(r"(histogram|top_k|longest_run|quantiles)\b")
 _LONGEST_SOCKET = 100
 _TOPIC_NAMES = ("device", "alert", "stream")
 
