@@ -45,17 +45,21 @@ def plan(
 
 
 def _worst_case(file: Path, as_json: bool) -> None:
+    from sluicegate_agent.budget.forecast import lines
     from sluicegate_agent.config import load
     from sluicegate_agent.plan import plan as worst_case
     from sluicegate_agent.plan import show
 
-    worst = worst_case(load(file))
+    config = load(file)
+    worst = worst_case(config)
     if as_json:
         import json
 
         click.echo(json.dumps(worst.as_dict(), indent=2))
     else:
         click.echo(show(worst))
+        for line in lines(config):
+            click.echo(line)
     raise SystemExit(0 if worst.fits else 1)
 
 
