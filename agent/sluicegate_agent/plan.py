@@ -73,7 +73,7 @@ CBLITE_LOG = 4 * MIB
 #: whole, and under one that has no room for them a replicator never connects.
 CBLITE_THREADS = 8
 STACK = 8 * MIB
-#: The listener: its modules, thread and one look (1.1 MiB measured); text of a stream, a window, an answer in a
+#: The listener: its modules, thread and one look (0.6 to 1.1 MiB measured); text of a stream, a window, an answer in a
 #: response, and of a table of buckets; each connection may hold one.
 LISTENER = 3 * MIB // 2
 STREAM_TEXT, WINDOW_TEXT, ANSWER_TEXT, BUCKET_TEXT, STATUS_TEXT = 640, 512, 768, 160, 48 * 1024
