@@ -356,7 +356,7 @@ def test_no_stored_count_leads_astray(aggregate: sg.Monoid, count: int, implemen
     core, right = tested._core, tested._core.total()
     wrong = struct.pack("=q", count) + right[8:]
     found = core.lower(core.combine(core.combine(wrong, right), wrong))[0]
-    assert len(found) <= 4
+    assert (len(found) if isinstance(found, list) else found.least) <= 24  # what a partial has room for
     assert len(core.combine(right, wrong)) == len(right)
 
 
