@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any, NamedTuple
 
-from bench.intervals import KINDS, SHAPES, Truth, some_histograms
+from bench.intervals import KINDS, SHAPES, Facts, Truth, some_histograms
 
 import sluicegate as sg
 from sluicegate.records import Bounded
@@ -62,6 +62,13 @@ def times(rng: random.Random, kind: str, length: int) -> Iterator[int]:
 
 class Timed(Truth):
     """The definition, also where time goes on without readings."""
+
+    greatest = 0  # magnitude of a reading
+
+    def insert(self, unit: int, time: int) -> None:
+        """A reading arrives."""
+        super().insert(unit, time)
+        self.greatest = max(self.greatest, abs(unit))
 
     def advance(self, time: int) -> None:
         """It is at least this late."""
@@ -156,6 +163,7 @@ class Judged(NamedTuple):
     inside: bool
     honest: bool
     what: str
+    found: Bounded
 
 
 def judge(truth: Timed, answers: Answers, arrival: str, what: str) -> Iterator[Judged]:
@@ -165,26 +173,26 @@ def judge(truth: Timed, answers: Answers, arrival: str, what: str) -> Iterator[J
         empty = {"count": 0, "sum": 0.0}
         for name, found in answers.items():
             right = found.value == empty.get(name)
-            yield Judged(arrival, name, right, right, f"{found} of nothing, {what}")
+            yield Judged(arrival, name, right, right, what, found)
         return
-    for name, holds in truth.holds(answers):
+    facts = truth.facts(inside)
+    for name, holds in truth.holds(answers, facts):
         found = answers[name]
-        honest = not found.exact or found.value is None or is_exact(truth, name, found.value)
-        yield Judged(arrival, name, holds, honest, f"{found}, {what}")
+        honest = not found.exact or found.value is None or is_exact(truth, facts, name, found.value)
+        yield Judged(arrival, name, holds, honest, what, found)
 
 
-def is_exact(truth: Timed, name: str, value: float) -> bool:
+def is_exact(truth: Timed, facts: Facts, name: str, value: float) -> bool:
     """Whether a value is the result, rounding of sums aside."""
-    n = len(truth.inside())
     if name not in ROUNDED:
-        return dict(truth.holds({name: Bounded(value, value, value, True)}))[name]
-    size = max(abs(reading.unit) for reading in truth.all) or 1  # a center may be any of them
-    scale = math.ldexp(size, truth.exponent)
-    slack = ROUNDING * (scale * scale if "variance" in name else scale * (n if name == "sum" else 1))
+        return dict(truth.holds({name: Bounded(value, value, value, True)}, facts))[name]
+    scale = math.ldexp(truth.greatest or 1, truth.exponent)  # a center may be any reading
+    slack = ROUNDING * (scale * scale if "variance" in name else scale * (facts.n if name == "sum" else 1))
     if name == "std":
         slack = max(slack, math.sqrt(ROUNDING) * scale)
     low, high = value - slack, value + slack
-    return dict(truth.holds({name: Bounded(value, max(low, 0.0) if name == "std" else low, high, True)}))[name]
+    told = Bounded(value, max(low, 0.0) if name == "std" else low, high, True)
+    return dict(truth.holds({name: told}, facts))[name]
 
 
 def stream(seed: int) -> Iterator[Judged]:
@@ -221,7 +229,10 @@ def attack(answers: int, seed: int) -> tuple[Counter[str], Counter[str], Counter
             outside[found.arrival] += not found.inside
             dishonest[found.arrival] += not found.honest
             if not (found.inside and found.honest):
-                print(f"{found.name} {'outside' if not found.inside else 'not exact'}: {found.what}", file=sys.stderr)
+                print(
+                    f"{found.name} {'outside' if not found.inside else 'not exact'}: {found.found}, {found.what}",
+                    file=sys.stderr,
+                )
         if asked.total() >= answers:
             break
     return asked, outside, dishonest

@@ -73,6 +73,27 @@ class Reading(NamedTuple):
     logarithm: int  # of its value, times 2⁹⁰; 0 where there is none
 
 
+class Facts(NamedTuple):
+    """What a window's exact results follow from: whole numbers, in order of time."""
+
+    n: int
+    low: int
+    high: int
+    total: int
+    deviation: int  # n² variances
+    logarithms: int
+    units: list[int]
+    times: list[int]
+
+
+EXACT: dict[str, Callable[[Facts], int]] = {
+    "count": lambda of: of.n, "sum": lambda of: of.total, "min": lambda of: of.low, "max": lambda of: of.high,
+    "first": lambda of: of.units[0], "last": lambda of: of.units[-1], "range": lambda of: of.high - of.low,
+    "min_count": lambda of: of.units.count(of.low), "max_count": lambda of: of.units.count(of.high),
+}  # fmt: skip
+SCALED = {"sum", "mean", "min", "max", "first", "last", "range", "std", "variance", "sample variance"}
+
+
 class Truth:
     """All readings there were; what the window holds of them is looked up anew each time, by its definition."""
 
@@ -108,31 +129,39 @@ class Truth:
     def inside(self) -> list[Reading]:
         """By time those of the last span, by (time, ordinal); else the newest n in order of arrival, by whole hops."""
         if self.by_time:
-            return sorted(reading for reading in self.all if reading.time > self.cutoff)
+            cutoff = self.cutoff
+            return sorted([reading for reading in self.all if reading.time > cutoff])
         hop = getattr(self.policy, "hop", 1)
         return self.all[max(0, len(self.all) // hop * hop - self.limit) :]
 
-    def holds(self, answers: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-        """Whether each exact result lies in its interval, and the value as well; an empty window has none."""
-        inside = self.inside()
+    def facts(self, inside: list[Reading]) -> Facts:
+        """What the exact results of one or more readings follow from."""
         units, times = [reading.unit for reading in inside], [reading.time for reading in inside]
-        n, low, high, s = len(units), min(units), max(units), sum(units)
-        deviation = n * sum(unit * unit for unit in units) - s * s  # n² variances
-        logarithms = sum(reading.logarithm for reading in inside)
+        n, s = len(units), sum(units)
+        deviation = n * sum([unit * unit for unit in units]) - s * s
+        logarithms = sum([reading.logarithm for reading in inside])
+        return Facts(n, min(units), max(units), s, deviation, logarithms, units, times)
+
+    def holds(self, answers: dict[str, Any], facts: Facts | None = None) -> Iterator[tuple[str, bool]]:
+        """Whether each exact result lies in its interval, and the value as well; an empty window has none.
+
+        `facts`: of the window, where they are known already.
+        """
+        facts = self.facts(self.inside()) if facts is None else facts
+        plain, squared = -self.exponent, -2 * self.exponent
         for name, (value, least, greatest, _) in answers.items():
             if value is None:
-                yield name, name == "sample variance" and n < 2
+                yield name, name == "sample variance" and facts.n < 2
                 continue
-            scale = -2 * self.exponent if "variance" in name else -self.exponent
-            if name in ("sum", "mean", "min", "max", "first", "last", "range", "std", "variance", "sample variance"):
-                a, b, x = (math.ldexp(y, scale) for y in (least, greatest, value))
+            if name in SCALED:
+                scale = squared if "variance" in name else plain
+                a, b, x = math.ldexp(least, scale), math.ldexp(greatest, scale), math.ldexp(value, scale)
             else:
                 a, b, x = least, greatest, value
-            known = n, low, high, s, deviation, logarithms
-            yield name, a <= x <= b and self._within(name, a, b, units, times, known)
+            yield name, a <= x <= b and self._within(name, a, b, facts)
 
-    def _within(self, name: str, a: Any, b: Any, units: list[int], times: list[int], known: tuple[int, ...]) -> bool:
-        n, low, high, s, deviation, logarithms = known
+    def _within(self, name: str, a: Any, b: Any, facts: Facts) -> bool:
+        n, low, high, s, deviation, logarithms, units, times = facts
         if name == "mean":
             return between(a, b, s, n)
         if name == "variance":
@@ -146,12 +175,8 @@ class Truth:
             return bool(a <= math.exp(math.ldexp(logarithms / n, -90)) <= b)
         if name in ("argmin", "argmax"):
             extreme = low if name == "argmin" else high
-            return bool(a <= min(t for x, t in zip(units, times, strict=True) if x == extreme) <= b)
-        exact = {
-            "count": n, "sum": s, "min": low, "max": high, "first": units[0], "last": units[-1], "range": high - low,
-            "min_count": units.count(low), "max_count": units.count(high),
-        }  # fmt: skip
-        return bool(a <= exact[name] <= b)  # Python compares an int and a float exactly
+            return bool(a <= min([t for x, t in zip(units, times, strict=True) if x == extreme]) <= b)
+        return bool(a <= EXACT[name](facts) <= b)  # Python compares an int and a float exactly
 
 
 def between(a: float, b: float, above: int, below: int) -> bool:
