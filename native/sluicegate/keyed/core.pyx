@@ -38,7 +38,7 @@ cdef class KeyedCore(PartitionRows):
 
     def __init__(self, definition, leave=None):
         """`leave`: called with a `Left` for each partition that leaves, while it is still there."""
-        self.by_time, self.length = definition.by_time, definition.length
+        self.by_time, self.length, self.more = definition.by_time, definition.length, definition.more
         self.width = definition.width
         self.count_limit = definition.partitions or INT64_MAX
         self.readings_limit = definition.readings or INT64_MAX

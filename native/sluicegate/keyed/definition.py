@@ -9,6 +9,16 @@ Cut = tuple[int, int, int, float, float, float, int, int]
 """A bucket (first, last, readings, sum, least, greatest), the time of the cut, how many are inside (−1: unknown)."""
 
 
+class More(NamedTuple):
+    """What an answer takes from a walk over a partition's readings, in their order; of none it is None."""
+
+    first: float
+    last: float
+    argmin: int
+    argmax: int
+    m2: float  # squared deviations from the mean
+
+
 class Definition(NamedTuple):
     """Of all partitions. Limits of 0 are none."""
 
@@ -22,6 +32,7 @@ class Definition(NamedTuple):
     select: str | Callable[..., Any]
     memory: int  # bytes at most
     shared: bool  # one clock for all keys
+    more: bool = False  # whether an aggregate needs `Totals.more`
 
 
 class Totals(NamedTuple):
@@ -32,6 +43,7 @@ class Totals(NamedTuple):
     least: float
     greatest: float
     cut: Cut | None
+    more: More | None = None
 
 
 class Left(NamedTuple):

@@ -14,8 +14,11 @@ from typing import Any
 from sluicegate.keyed.definition import Cut, Totals
 from sluicegate.records import Bounded
 
-NEEDS = {
+WALKED = ("variance", "std", "first", "last", "argmin", "argmax")
+"""Aggregates that take a walk over the readings when they are asked, a nanosecond each."""
+NEEDS: dict[str, tuple[str, ...]] = {
     "count": (), "sum": ("sum",), "mean": ("sum",), "min": ("min",), "max": ("max",), "range": ("min", "max"),
+    **dict.fromkeys(WALKED, ()),
 }  # fmt: skip
 """Which operations an aggregate needs; these are the aggregates that windows by key have."""
 _EPSILON = 2.0**-52
@@ -33,6 +36,9 @@ def value(kind: str, totals: Totals) -> Any:
         return None
     if kind == "mean":
         return totals.sum / totals.inside
+    if kind in WALKED and totals.more is not None:
+        variance = totals.more.m2 / totals.inside
+        return {**totals.more._asdict(), "variance": variance, "std": math.sqrt(variance)}[kind]
     return {"min": totals.least, "max": totals.greatest, "range": totals.greatest - totals.least}[kind]
 
 

@@ -9,7 +9,7 @@ cdef enum:
 
 cdef class PartitionRows(Directory):
     cdef readonly int64_t clock, readings
-    cdef bint by_time
+    cdef bint by_time, more
     cdef int64_t length, width
     cdef int ops, stride
     cdef int[3] op
@@ -21,6 +21,7 @@ cdef class PartitionRows(Directory):
     cdef bint _evict(self, Slot* slot, int64_t now) noexcept
     cdef void _evict_rows(self, Slot* slot, uint32_t rows) noexcept
     cdef int64_t _now(self, Slot* slot) noexcept
+    cdef object _walked(self, Slot* slot)
     cdef object _cut(self, const double* row, int64_t cutoff, int64_t known)
     cdef void _fold(self, Slot* slot, double* found) noexcept
     cdef list _rows(self, Slot* slot)

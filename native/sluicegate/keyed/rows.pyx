@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memmove
 from sluicegate.keyed.directory cimport FLAG_CHANGED, Directory, Slot, slot_at
 
 from sluicegate.errors import InvariantError
-from sluicegate.keyed.definition import Totals
+from sluicegate.keyed.definition import More, Totals
 
 cdef enum:
     STALE = 0xFFFFFFFF  # a split: the older stack is to be made anew
@@ -127,9 +127,9 @@ cdef class PartitionRows(Directory):
         if <uint64_t> slot.head * 3 < slot.room or not slot.room:
             if slot.room >= 1 << 30:
                 raise MemoryError("keyed windows: a partition of 2^30 rows; make the window shorter or use buckets=")
-            room = slot.room + slot.room // 2 + 2
+            room = slot.room + slot.room // 2 + 1
         elif live * 8 <= slot.room:
-            room = live * 2 + 2
+            room = live * 2 + 1
         slot.head, slot.tail = 0, live
         if room != slot.room:
             rows = <double*> realloc(slot.rows, room * size)
@@ -208,7 +208,8 @@ cdef class PartitionRows(Directory):
             self._fold(slot, found)
             for k in range(self.ops):
                 named[self.op[k]] = found[k]
-            return Totals(slot.held, named[SUM], named[MIN], named[MAX], None)
+            more = self._walked(slot) if self.more and slot.tail > slot.head else None
+            return Totals(slot.held, named[SUM], named[MIN], named[MAX], None, more)
         cutoff = self._now(slot) - self.length if self.by_time else 0
         for at in range(slot.head, slot.tail):
             row = slot.rows + <size_t> at * BUCKET
@@ -224,6 +225,31 @@ cdef class PartitionRows(Directory):
             named[MIN] = combined(MIN, named[MIN], row[4])
             named[MAX] = combined(MAX, named[MAX], row[5])
         return Totals(inside, named[SUM], named[MIN], named[MAX], cut)
+
+    cdef object _walked(self, Slot* slot):
+        """First, last, the earliest extremes and the squared deviations: two passes, so that nothing cancels."""
+        cdef uint32_t at
+        cdef double total = 0.0, off = 0.0, m2 = 0.0, mean
+        cdef const double* row
+        cdef const double* low = slot.rows + <size_t> slot.head * self.stride
+        cdef const double* high = low
+        for at in range(slot.head, slot.tail):
+            row = slot.rows + <size_t> at * self.stride
+            total += row[1]
+            if row[1] < low[1]:
+                low = row
+            if row[1] > high[1]:
+                high = row
+        mean = total / (slot.tail - slot.head)
+        for at in range(slot.head, slot.tail):
+            row = slot.rows + <size_t> at * self.stride
+            off += row[1] - mean
+            m2 += (row[1] - mean) * (row[1] - mean)
+        m2 -= off * off / (slot.tail - slot.head)
+        row = slot.rows + <size_t> (slot.tail - 1) * self.stride
+        return More(
+            (slot.rows + <size_t> slot.head * self.stride)[1], row[1], time_of(low), time_of(high), m2 if m2 > 0.0 else 0.0
+        )
 
     cdef object _cut(self, const double* row, int64_t cutoff, int64_t known):
         """The oldest bucket as a tuple: its words, the cutoff, and how many of its readings are inside if known."""

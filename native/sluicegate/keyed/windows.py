@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 from zlib import crc32
 
 from sluicegate import policies
@@ -26,6 +26,7 @@ from sluicegate.monoids import Monoid
 from sluicegate.policies import Count, Policy, Time
 from sluicegate.window.batches import flat_times, flat_values
 from sluicegate.windowing.partitions import PartitionEviction
+from sluicegate.windowing.spec import WindowSpec
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
     from sluicegate.keyed.core import KeyedCore
@@ -59,7 +60,8 @@ def _alone(call: Callable[Concatenate[Any, Given], Found]) -> Callable[Concatena
 class KeyedWindows:
     """A window for each key: the newest n readings, or the last stretch of event time, whatever order they come in.
 
-    `aggregates`: `sg.count()`, `sum`, `mean`, `min`, `max` or `range`, or several by name. `policy`:
+    `aggregates`: `sg.count()`, `sum`, `mean`, `min`, `max` or `range`, or several by name; of windows without `buckets`
+    also `variance`, `std`, `first`, `last`, `argmin`, `argmax`, which walk over the readings when asked. `policy`:
     `sg.policies.count(n)` or `.time("1h")`. `buckets`: at most so many for each key instead of all readings; results
     then have intervals. `partitions`: which keys leave (`sg.PartitionEviction`); its `select` may be a callable, then
     the readable twin runs. `clock`: "key", each has its own event time; or "shared", one for all (a group-by).
@@ -79,10 +81,24 @@ class KeyedWindows:
         self._single = isinstance(aggregates, Monoid)
         self._kinds = _kinds(aggregates)
         self._definition = _definition(self._kinds, policy, buckets, partitions, clock, memory)
+        self._timed = any(kind in ("argmin", "argmax") for kind in self._kinds.values())
         self._on_leave = on_leave
         self._busy = False
         self._base: int | None = None  # checksum of the last snapshot or changes
         self._core = self._new_core()
+
+    @classmethod
+    def of(cls, spec: WindowSpec, aggregates: Monoid | Mapping[str, Monoid], **options: Any) -> Self:
+        """The windows of a definition: sliding, asked, by count or time, with a key that the caller gives.
+
+        `options`: `buckets`, `clock`, `memory`, `on_leave`. Raises ConfigurationError naming what it has not.
+        """
+        if not spec.asked:
+            raise ConfigurationError(f"kind: {spec.kind} with a trigger or an end; sg.operators.Aggregate runs it")
+        if spec.key is None:
+            raise ConfigurationError("key: missing; without one take sg.Window")
+        policy: Any = spec.evict
+        return cls(aggregates, policy=policy, partitions=spec.partitions, **options)
 
     def _new_core(self) -> Any:
         if callable(self._definition.select):
@@ -132,6 +148,8 @@ class KeyedWindows:
         anything has changed; PolicyError where `on_leave` raised, when all readings are in.
         """
         view, count, _ = flat_values(values, 1)
+        if times is None and self._timed:
+            raise InputError("times: missing; argmin and argmax are times")
         if times is not None:
             times, _ = flat_times(times, count)
         elif self._definition.by_time or self._definition.age or self._definition.shared:
@@ -282,7 +300,7 @@ def _kinds(aggregates: Any) -> dict[str, str]:
         if not isinstance(each, Monoid) or each.kind not in intervals.NEEDS:
             given = each.kind if isinstance(each, Monoid) else repr(each)
             raise ConfigurationError(f"{place}: {given}; windows by key have {', '.join(intervals.NEEDS)}")
-        if each.dimension is not None or each.options:
+        if each.dimension is not None or each.options or each.ddof:
             raise ConfigurationError(f"{place}: {each.kind} with a dimension or options; windows by key have none")
     return {name: each.kind for name, each in named.items()}
 
@@ -306,9 +324,12 @@ def _definition(
         raise ConfigurationError("partitions.select: 'user', but there is no handler; give a callable")
     if clock == "shared" and limits.readings is not None:
         raise ConfigurationError("partitions.readings: not with a shared clock: silent keys let go when they are asked")
+    walked = [kind for kind in kinds.values() if kind in intervals.WALKED]
+    if walked and buckets is not None:
+        raise ConfigurationError(f"buckets: {buckets!r}, but {walked[0]} needs the readings; leave buckets out")
     ops = [op for op in ("sum", "min", "max") if any(op in intervals.NEEDS[kind] for kind in kinds.values())]
     width = 0 if buckets is None else -(-length // (buckets - 1))
     return Definition(
         isinstance(policy, Time), length, tuple(ops), width, (limits.count or 0) if partitions else 0,
-        limits.readings or 0, limits.age or 0, limits.select, memory or 0, clock == "shared",
+        limits.readings or 0, limits.age or 0, limits.select, memory or 0, clock == "shared", bool(walked),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 
 from sluicegate.constants import NEVER
 from sluicegate.errors import ConfigurationError, InputError, InvariantError, PolicyError, SnapshotError
-from sluicegate.keyed.definition import Cut, Definition, Left, Totals
+from sluicegate.keyed.definition import Cut, Definition, Left, More, Totals
 
 _HEAD = struct.Struct("=8q")
 _READING, _BUCKET = struct.Struct("=qd"), struct.Struct("=3q3d")
@@ -31,6 +31,14 @@ class Held:
         self.updated = self.updates = self.held = 0
         self.rows: list[tuple[Any, ...]] = []
         self.saved, self.changed = False, True
+
+
+def _walked(rows: list[tuple[int, float]]) -> More:
+    """What a walk over readings tells; the earliest of equal extremes."""
+    values = [value for _, value in rows]
+    mean = math.fsum(values) / len(values)
+    low, high = min(rows, key=lambda row: row[1]), max(rows, key=lambda row: row[1])
+    return More(values[0], values[-1], low[0], high[0], math.fsum((value - mean) ** 2 for value in values))
 
 
 class KeyedCore:
@@ -223,7 +231,8 @@ class KeyedCore:
             )  # fmt: skip
         values = [row[1] for row in rows]
         least, greatest = min(values, default=math.inf), max(values, default=-math.inf)
-        return Totals(len(values), sum(values, 0.0), least, greatest, None)
+        more = _walked(rows) if told.more and rows else None
+        return Totals(len(values), sum(values, 0.0), least, greatest, None, more)
 
     def _cut(self, partition: Held, row: tuple[Any, ...]) -> Cut | None:
         cutoff = max(partition.newest, self.clock) - self.told.length

@@ -7,6 +7,7 @@ it is the greatest of all keys. A window by time holds now − length < time ≤
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 
@@ -108,12 +109,18 @@ class ByKey:
 
     def answers(self, key: Any) -> dict[str, Any]:
         """Each aggregate by its name."""
-        x = [reading.value for reading in self.inside(key)]
+        inside = self.inside(key)
+        x = [reading.value for reading in inside]
         if not x:
-            return {"count": 0, "sum": 0.0, "mean": None, "min": None, "max": None, "range": None}
+            none = ("mean", "min", "max", "range", "variance", "std", "first", "last", "argmin", "argmax")
+            return {"count": 0, "sum": 0.0} | dict.fromkeys(none)
+        exact = [Fraction(value) for value in x]
+        variance = float(sum((each - sum(exact) / len(x)) ** 2 for each in exact) / len(x))
         return {
             "count": len(x), "sum": math.fsum(x), "mean": math.fsum(x) / len(x), "min": min(x), "max": max(x),
-            "range": max(x) - min(x),
+            "range": max(x) - min(x), "variance": variance, "std": math.sqrt(variance), "first": x[0], "last": x[-1],
+            "argmin": next(each.time for each in inside if each.value == min(x)),
+            "argmax": next(each.time for each in inside if each.value == max(x)),
         }  # fmt: skip
 
 
