@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from sluicegate.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from sluicegate.windowing.event_time import Pane
     from sluicegate.windowing.operator import WindowOperator
@@ -73,6 +75,14 @@ class WindowSummarizer:
 
     def close(self) -> None:
         """The window has been processed, or its partition leaves; this summarizer goes with it."""
+
+    def state(self) -> Any:
+        """What a snapshot keeps of it, of what JSON has. Raises ConfigurationError unless overridden."""
+        raise ConfigurationError(f"snapshot: {type(self).__name__} does not say what to keep of it: override state")
+
+    def take_up(self, state: Any) -> None:
+        """Go on from `state`; called instead of `open`."""
+        raise ConfigurationError(f"restore: {type(self).__name__} takes nothing up: override take_up")
 
 
 class Clock(Protocol):

@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from sluicegate.errors import BusyError, ConfigurationError, InputError, PolicyError
+from sluicegate.spans import micros
 from sluicegate.window.readings import in_range
 from sluicegate.windowing.arrival import Sliding, Tumbling
 from sluicegate.windowing.event_time import EventTimeWindows, Pane
@@ -21,6 +22,14 @@ from sluicegate.windowing.events import Clock, WindowHandler, registered
 from sluicegate.windowing.partitions import AGE, DUE_AT, Partition, PartitionStore
 from sluicegate.windowing.reading import check_key, key_reader
 from sluicegate.windowing.spec import WindowSpec
+
+
+def _length(future: int | str | None) -> int | None:
+    length = micros(future) if isinstance(future, str) else future
+    if future is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 0):
+        raise ConfigurationError(f"future: {future!r}, expected a length: µs, or a text like '1d'")
+    return length
+
 
 EVENTS = [name for name in vars(WindowHandler) if not name.startswith("_") and name != "keeps_readings"]
 
@@ -35,7 +44,8 @@ class WindowOperator:
 
     `handler`: a `WindowHandler`, or any object with some of its methods. `clock`: what time it is in µs, for windows by
     arrival; the machine's unless given. `summarizer`: a class of `WindowSummarizer`, made once for each tumbling
-    window. `store`: where partitions are kept, a `PartitionStore` unless given. Raises ConfigurationError.
+    window. `store`: where partitions are kept, a `PartitionStore` unless given. `future`: how far the time of a reading
+    may be beyond the clock, by event time; later ones are refused. Raises ConfigurationError.
 
     What a handler raises reaches whoever inserted or advanced; what had happened stays, and the window goes on.
     """
@@ -48,6 +58,7 @@ class WindowOperator:
         *,
         summarizer: Callable[[], Any] | None = None,
         store: PartitionStore | None = None,
+        future: int | str | None = None,
     ) -> None:
         self.spec, self.handler = spec, handler
         self.now: int | None = None
@@ -57,12 +68,13 @@ class WindowOperator:
         self._heap: list[tuple[int, int, int, int, int, Partition, Pane | None]] = []
         self._pushed, self._most_pushed = 0, 64
         self._inside = False
-        self._store = PartitionStore() if store is None else store
+        self._store = self.store = PartitionStore() if store is None else store
         self._fire = {event: registered(handler, event) for event in EVENTS}
         self._key = key_reader(spec.key)
+        self._future = _length(future)
         self._check(clock, summarizer)
         self._clock = wall_clock if clock is None else clock
-        self.summarizer_class = summarizer
+        self.summarizer_class = self.makes = summarizer
         self.keeps = summarizer is None and getattr(handler, "keeps_readings", True)
         kinds: dict[str, Any] = {"sliding": Sliding, "tumbling": Tumbling}
         self._moves = EventTimeWindows(self) if spec.by_event_time else kinds[spec.kind](self)
@@ -71,9 +83,17 @@ class WindowOperator:
         self._age = limits.age if limits else None
 
     def _check(self, clock: Clock | None, summarizer: Any) -> None:
-        if clock is not None and self.spec.by_event_time:
+        if self.spec.asked:
             raise ConfigurationError(
-                "clock: the window goes by event time: readings and advance(to) say what time it is"
+                "trigger: missing: an operator processes a sliding window when its trigger says so, such as "
+                "sg.triggers.count(1); sg.Window and sg.KeyedWindows answer whenever they are asked"
+            )
+        if self._future is not None and not self.spec.by_event_time:
+            raise ConfigurationError("future: the window goes by arrival: its clock says what time it is")
+        if clock is not None and self.spec.by_event_time and self._future is None:
+            raise ConfigurationError(
+                "clock: the window goes by event time: readings and advance(to) say what time it is; with `future` the "
+                "clock says which of them are too far ahead"
             )
         if summarizer is not None and self.spec.kind in ("sliding", "session"):
             why = "has to keep its readings until they leave" if self.spec.kind == "sliding" else "may join another"
@@ -130,6 +150,48 @@ class WindowOperator:
         finally:
             self._leave()
 
+    # what outlives the process
+
+    def snapshot(self) -> bytes:
+        """All that it holds, as bytes without code; `restore` goes on from them, with the same events.
+
+        Raises ConfigurationError for readings, keys or summarizers that cannot be written down, and BusyError.
+        """
+        from sluicegate.windowing import saving
+
+        self._enter()
+        try:
+            return saving.snapshot(self)
+        finally:
+            self._leave()
+
+    def restore(self, saved: bytes) -> None:
+        """Go on from a snapshot of the same definition. Raises SnapshotError, and nothing has changed."""
+        from sluicegate.windowing import saving
+
+        self._enter()
+        try:
+            saving.restore(self, saved)
+        finally:
+            self._leave()
+
+    def due_events(self) -> list[tuple[int, int, int, int, int, Partition, Pane | None]]:
+        """What will be due in what is still there."""
+        return [each for each in self._heap if not (each[5].gone or (each[6] is not None and each[6].gone))]
+
+    @property
+    def arrived(self) -> int:
+        """Readings that entered by event time: the next one's ordinal."""
+        return self._moves.arrived if isinstance(self._moves, EventTimeWindows) else 0
+
+    def take_over(self, now: int | None, late: int, size: int, arrived: int, due: list[Any]) -> None:
+        """Time, counts and what will be due, from a snapshot."""
+        self.now, self.late, self.size, self._heap = now, late, size, due
+        if isinstance(self._moves, EventTimeWindows):
+            self._moves.arrived = arrived
+        self._pushed = max((each[4] for each in due), default=0)
+        self._most_pushed = 2 * len(due) + 64
+
     # what a handler may ask
 
     def readings(self, key: Hashable = None) -> list[Any]:
@@ -168,9 +230,7 @@ class WindowOperator:
         start = 0 if pane is None else pane.start
         heappush(self._heap, (deadline, rank, partition.number, start, self._pushed, partition, pane))
         if len(self._heap) > self._most_pushed:  # what has left is not kept until its deadlines
-            self._heap[:] = [
-                each for each in self._heap if not (each[5].gone or (each[6] is not None and each[6].gone))
-            ]
+            self._heap[:] = self.due_events()
             heapify(self._heap)
             self._most_pushed = 2 * len(self._heap) + 64
 
@@ -203,6 +263,11 @@ class WindowOperator:
         if self.spec.by_event_time:
             if time is None:
                 raise InputError("time: missing, expected microseconds as int64, since the window goes by event time")
+            if self._future is not None and in_range(time) > self._clock() + self._future:
+                raise InputError(
+                    f"time: {time!r} is later than the clock by more than `future` ({self._future} µs): it would make "
+                    "windows final; hold it back until its time is there, or set the clock"
+                )
             return in_range(time)
         if time is not None:
             raise InputError("time: given, but the window goes by arrival: set its clock instead")

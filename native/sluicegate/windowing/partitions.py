@@ -130,6 +130,21 @@ class PartitionStore:
         """All, the oldest first."""
         return iter(self._made.values())
 
+    def by_update(self) -> Iterator[Partition]:
+        """All, the least recently updated first."""
+        return iter(self._by_key.values())
+
+    @property
+    def following(self) -> int:
+        """How many were made."""
+        return self._next
+
+    def refill(self, partitions: Iterable[Partition], following: int) -> None:
+        """These, the least recently updated first, in place of what is here."""
+        self._by_key = OrderedDict((each.key, each) for each in partitions)
+        self._made = {each.number: each for each in sorted(self._by_key.values(), key=lambda each: each.number)}
+        self._by_updates, self._next = None, following
+
     def find(self, key: Hashable) -> Partition | None:
         """The partition of a key, if there is one."""
         return self._by_key.get(key)

@@ -7,6 +7,7 @@ buckets: nothing is estimated, since nothing leaves it before all does (a mean m
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from sluicegate.windowing.events import Clock, WindowSummarizer
 from sluicegate.windowing.operator import WindowOperator
 from sluicegate.windowing.operators.base import Operator
 from sluicegate.windowing.partitions import Partition
+from sluicegate.windowing.saving import key_of, key_table
 from sluicegate.windowing.spec import WindowSpec
 
 Aggregates = Mapping[str, Monoid] | Monoid
@@ -49,15 +51,26 @@ class Running(WindowSummarizer):
 
     def __init__(self, aggregates: Aggregates, by_event_time: bool) -> None:
         policy = policies.time(MAX_SPAN) if by_event_time else policies.count(MAX_COUNT)
+        self._asked: dict[str, Any] = {"aggregates": aggregates, "policy": policy}
         try:
-            self._window = Window(aggregates, policy=policy, histograms=[Constrained(BUCKETS)])
+            self._window = Window(**self._asked, histograms=[Constrained(BUCKETS)])
+            self._asked["histograms"] = [Constrained(BUCKETS)]
         except ConfigurationError:  # aggregates that buckets do not carry
-            self._window = Window(aggregates, policy=policy)
+            self._window = Window(**self._asked)
         self.query = self._window.query
 
     def insert(self, reading: Any, time: int) -> None:
         """A reading more."""
         self._window.insert(reading, time)
+
+    def state(self) -> str:
+        """Its window, as text."""
+        return b64encode(self._window.snapshot()).decode()
+
+    def take_up(self, state: str) -> None:
+        """The window again."""
+        self._window = Window.restore(b64decode(state), **self._asked)
+        self.query = self._window.query
 
 
 class Aggregate(Operator):
@@ -78,11 +91,21 @@ class Aggregate(Operator):
         self._sliding, self._by_event_time = spec.kind == "sliding", spec.by_event_time
         whole = spec.kind in ("tumbling", "hopping")
         super().__init__(spec, clock=clock, summarizer=self._running if whole else None)
+        self.window.makes = self._running
 
     def insert(self, reading: Any, time: int | None = None) -> list[WindowResult]:
         """The results that it led to. Raises InputError, and nothing changes, where the aggregates cannot read it."""
         self._read(reading)
         return super().insert(reading, time)
+
+    def state(self) -> list[Any]:
+        """The windows that follow sliding ones, by key."""
+        return [(key_table(key), b64encode(each.snapshot()).decode()) for key, each in self._following.items()]
+
+    def take_up(self, state: list[Any]) -> None:
+        """They follow again."""
+        given = self._follow.args[0], self._follow.keywords
+        self._following = {key_of(key): Window.restore(b64decode(saved), given[0], **given[1]) for key, saved in state}
 
     # sliding
 

@@ -10,6 +10,7 @@ longest.insert("a")  # [], until the window is full: then ["the longest"]
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +58,24 @@ class Operator(WindowHandler):
         """As `WindowOperator.punctuate`; the results."""
         self.window.punctuate()
         return self.taken()
+
+    def snapshot(self) -> bytes:
+        """The window and what the operator keeps beside it. Raises ConfigurationError where it does not say what."""
+        own = json.dumps(self.state()).encode()
+        return len(own).to_bytes(8, "little") + own + self.window.snapshot()
+
+    def restore(self, saved: bytes) -> None:
+        """Go on from a snapshot of the same operator over the same definition. Raises SnapshotError."""
+        size = int.from_bytes(saved[:8], "little")
+        self.window.restore(saved[8 + size :])
+        self.take_up(json.loads(saved[8 : 8 + size]))
+
+    def state(self) -> Any:
+        """What it keeps beside its window, of what JSON has. Raises ConfigurationError unless overridden."""
+        raise ConfigurationError(f"snapshot: {type(self).__name__} does not say what it keeps: override state")
+
+    def take_up(self, state: Any) -> None:
+        """Go on from what `state` said: nothing, unless overridden."""
 
     def taken(self) -> list[Any]:
         """What has been emitted and not returned."""

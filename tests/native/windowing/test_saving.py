@@ -1,0 +1,144 @@
+"""An operator that goes on from a snapshot tells the same events; what cannot be written down is refused by name."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import sluicegate as sg
+from sluicegate.errors import ConfigurationError, ForeignSnapshotError, InputError, SnapshotError
+
+count, delta, time = sg.policies.count(7), sg.policies.delta("x", 9), sg.policies.time(20)
+after, away, every = sg.triggers.count(3), sg.triggers.delta("x", 4), sg.triggers.time(8)
+SPECS: list[dict[str, Any]] = [
+    *({"kind": "tumbling", "evict": evict} for evict in (count, delta, time, sg.policies.punctuation())),
+    *({"kind": "sliding", "evict": e, "trigger": t} for e in (count, delta, time) for t in (after, away, every)),
+    {"kind": "tumbling", "evict": time, "lateness": 15, "trigger": every},
+    {"kind": "hopping", "evict": sg.policies.time(20, hop=5), "lateness": 12, "trigger": after},
+    {"kind": "session", "evict": sg.policies.time(6), "lateness": 25},
+]
+LIMITS = [None, {"count": 3}, {"readings": 15, "select": "lfu"}, {"age": 30}]
+
+
+class Heard(sg.WindowHandler):
+    """Every event, with what the window then held."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+
+    def __getattribute__(self, name: str) -> Any:
+        if name not in sg.WindowHandler.__dict__ or name.startswith("_") or name == "keeps_readings":
+            return super().__getattribute__(name)
+
+        def heard(window: Any, *told: Any) -> None:
+            pane = window.pane
+            extent = () if pane is None else (pane.start, pane.end, pane.stage, pane.revision, pane.replaces)
+            shown = [str(each) if not isinstance(each, list) else [p.key for p in each] for each in told[1:]]
+            key = told[0] if not isinstance(told[0], list) else [each.key for each in told[0]]
+            self.events.append((name, window.now, key, name != "joined" and shown, extent, len(window)))
+
+        return heard
+
+
+def steps(seed: str, by_event_time: bool) -> list[tuple[int, Any, int]]:
+    """(clock, reading or None, its time): keys of any rank, silence, late readings where they may be."""
+    rng, now, x, found = random.Random(seed), 0, 0, list[Any]()
+    for _ in range(260):
+        now += rng.choice((0, 1, 1, 2, 9 if rng.random() < 0.2 else 1))
+        x += rng.choice((0, 1, 2))
+        late = rng.randrange(30) if by_event_time and rng.random() < 0.3 else 0
+        reading = None if rng.random() < 0.15 else {"key": rng.choice("aaabcde"), "x": x, "late": late}
+        found.append((now, reading, now - late))
+    return found
+
+
+def feed(operator: Any, clock: list[int], each: tuple[int, Any, int], spec: sg.WindowSpec) -> Any:
+    """One step."""
+    clock[0], reading, at = each
+    by_punctuation = type(spec.evict).__name__ == "Punctuation"
+    if reading is None:
+        return operator.punctuate() if by_punctuation else operator.advance(clock[0])
+    return operator.insert(reading, at) if spec.by_event_time else operator.insert(reading)
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=str)
+@pytest.mark.parametrize("given", SPECS, ids=lambda each: f"{each['kind']}-{each['evict']}-{each.get('trigger')}"[:60])
+def test_events_go_on_as_if_nothing_had_been(given: dict[str, Any], limits: dict[str, Any] | None) -> None:
+    """Saved and taken up anew at twenty places: the events are those of the operator that was never saved."""
+    partitions = sg.PartitionEviction(**limits) if limits else None
+    spec, clock = sg.WindowSpec(**given, key="key", partitions=partitions), [0]
+    told: dict[str, Any] = {} if spec.by_event_time else {"clock": lambda: clock[0]}
+    plain, saved = Heard(), Heard()
+    one, other = sg.WindowOperator(spec, plain, **told), sg.WindowOperator(spec, saved, **told)
+    for i, each in enumerate(steps(str(given), spec.by_event_time)):
+        if i % 13 == 12:
+            kept, other = other.snapshot(), sg.WindowOperator(spec, saved, **told)
+            other.restore(kept)
+        feed(one, clock, each, spec)
+        feed(other, clock, each, spec)
+    assert saved.events == plain.events
+    assert len(plain.events) > 20
+    assert (other.late, len(other), other.now) == (one.late, len(one), one.now)
+
+
+@pytest.mark.parametrize("given", SPECS, ids=lambda each: f"{each['kind']}-{each['evict']}-{each.get('trigger')}"[:60])
+def test_aggregates_go_on_to_the_bit(given: dict[str, Any]) -> None:
+    """Summarizers, sessions that join, and the windows that follow sliding ones."""
+    spec, clock = sg.WindowSpec(**given, key="key"), [0]
+    told: dict[str, Any] = {} if spec.by_event_time else {"clock": lambda: clock[0]}
+    asked = {"mean": sg.mean("x"), "last": sg.last("x"), "n": sg.count()}
+    one, other = (sg.operators.Aggregate(spec, asked, **told) for _ in range(2))
+    results = 0
+    for i, each in enumerate(steps(str(given), spec.by_event_time)):
+        if i % 13 == 12:
+            kept, other = other.snapshot(), sg.operators.Aggregate(spec, asked, **told)
+            other.restore(kept)
+        expected = feed(one, clock, each, spec)
+        assert feed(other, clock, each, spec) == expected
+        results += len(expected)
+    assert results > 10
+
+
+def test_what_cannot_be_saved_or_taken_up_is_refused() -> None:
+    """Readings that JSON has not, summarizers and operators that say nothing; damage, and another definition."""
+    spec = sg.WindowSpec(kind="tumbling", evict=sg.policies.count(3))
+    window = sg.WindowOperator(spec)
+    window.insert(object())
+    with pytest.raises(ConfigurationError, match=r"^snapshot: .* have to be what JSON has"):
+        window.snapshot()
+    summarized = sg.WindowOperator(spec, summarizer=sg.WindowSummarizer)
+    summarized.insert(1)
+    with pytest.raises(ConfigurationError, match="WindowSummarizer does not say what to keep"):
+        summarized.snapshot()
+    with pytest.raises(ConfigurationError, match="Dedup does not say what it keeps"):
+        sg.operators.Dedup(sg.WindowSpec(kind="sliding", evict=count, trigger=after), "id").snapshot()
+    window = sg.WindowOperator(spec)
+    window.insert(1.5)
+    saved = window.snapshot()
+    for bad in (b"", saved[:-1], saved[:20] + b"x" + saved[21:]):
+        with pytest.raises(SnapshotError):
+            window.restore(bad)
+    with pytest.raises(ForeignSnapshotError, match="this window is"):
+        sg.WindowOperator(sg.WindowSpec(kind="tumbling", evict=count)).restore(saved)
+    assert window.readings() == [1.5]
+
+
+def test_the_future_is_refused_and_nothing_changes() -> None:
+    """A time beyond the clock by more than `future` would make all windows final."""
+    clock = [100]
+    spec = sg.WindowSpec(kind="tumbling", evict=sg.policies.time(10), lateness=0)
+    window = sg.WindowOperator(spec, clock=lambda: clock[0], future=5)
+    window.insert(1.0, 105)
+    with pytest.raises(InputError, match=r"time: 106 is later than the clock by more than `future` \(5 µs\)"):
+        window.insert(2.0, 106)
+    assert (window.now, window.readings(), window.late) == (105, [1.0], 0)
+    clock[0] = 101
+    window.insert(2.0, 106)
+    assert window.readings() == [1.0, 2.0]
+    for bad in (-1, "soon", True):
+        with pytest.raises(ConfigurationError, match="future: "):
+            sg.WindowOperator(spec, future=bad)
+    with pytest.raises(ConfigurationError, match="future: the window goes by arrival"):
+        sg.WindowOperator(sg.WindowSpec(kind="tumbling", evict=count), future=5)
