@@ -6,18 +6,24 @@ from typing import TYPE_CHECKING
 
 from sluicegate_agent.doubts import Doubts, widened
 from sluicegate_agent.messages import Result, plain
+from sluicegate_agent.state.windows import StoredWindow
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import WindowConfig
-    from sluicegate_agent.state.windows import StoredWindow
+    from sluicegate_agent.state.opening import Stored
     from sluicegate_agent.streams import Stream
 
 
-def answers_of(stream: Stream, asked: WindowConfig, stored: StoredWindow, doubts: Doubts | None) -> list[Result]:
-    """One result an aggregate; none before the stream's first reading. `stored` may share its buckets with others."""
+def answers_of(stream: Stream, asked: WindowConfig, stored: Stored, doubts: Doubts | None) -> list[Result]:
+    """One result an aggregate; none before the stream's first reading. `stored` may share its buckets with others.
+
+    Of windows that say by themselves when they answer: what they said since the last call.
+    """
     newest, name = stream.builder, asked.name
     if newest is None:
         return []
+    if not isinstance(stored, StoredWindow) or asked.triggered:
+        return list(stored.results(stream, doubts))
     ordinal, time_us, size = newest.next - 1, stored.time_of(newest.newest or 0), stored.size(name)
     doubt = doubts.within(asked, newest.next, time_us) if doubts else None
     found = []

@@ -69,6 +69,14 @@ class Doubts:
                 found = block if found is None else found.joined(block)
         return found
 
+    def since(self, start: int) -> Block | None:
+        """Those that a window may hold which begins at this time."""
+        found = None
+        for block in self.blocks:
+            if block.time >= start:
+                found = block if found is None else found.joined(block)
+        return found
+
     def pack(self) -> bytes:
         """As one row."""
         return _TOTAL.pack(self.total) + b"".join(_BLOCK.pack(*block) for block in self.blocks)

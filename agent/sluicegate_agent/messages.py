@@ -72,6 +72,19 @@ class Result(Struct, frozen=True, gc=False):
     undecidable: int = 0
 
 
+class EndedResult(Result, frozen=True, gc=False):
+    """An answer of the window start ≤ time < end: "early", "revised" or "final", after so many results before it.
+
+    `time_us` is the event time at which it was due. `replaces`: starts of the sessions that this one has taken up.
+    """
+
+    start_us: int = 0
+    end_us: int = 0
+    stage: str = "final"
+    revision: int = 0
+    replaces: tuple[int, ...] = ()
+
+
 def plain(answer: Any) -> Told:
     """An answer as JSON has it: what has parts by their names, a distinct count's estimate, quantiles' percentiles."""
     if isinstance(answer, DistinctCount):

@@ -27,7 +27,7 @@ from sluicegate_agent.identity.waiting import EXPLAINED, WaitingRoom
 from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Decoded, Message, Result, Unreadable
 from sluicegate_agent.state import State
-from sluicegate_agent.state.windows import StoredWindow, begin_anew, forget
+from sluicegate_agent.state.opening import Stored, begin_anew, forget_others, open_window
 from sluicegate_agent.streams import Stream
 from sluicegate_agent.ticks import Ticks
 
@@ -102,18 +102,17 @@ class Pipeline:
                 former = partial(self.identities.missing_of_former, connection)
                 self.state.streams[stream].fed_by(topic, self.identities.missing(topic), former)
 
-    def _open_windows(self, connection: sqlite3.Connection) -> dict[str, list[StoredWindow]]:
+    def _open_windows(self, connection: sqlite3.Connection) -> dict[str, list[Stored]]:
         windows = {
             name: [
-                StoredWindow(connection, self.state.streams[name].number, asked, self.config.sharing(name, asked.name))
+                open_window(connection, self.state.streams[name].number, asked, self.config.sharing(name, asked.name))
                 for asked in self.config.kept_of(name)
             ]
             for name in self.config.streams
         }
         kept = [window for of_stream in windows.values() for window in of_stream]
         self.state.counters.add("windows.begun_anew", sum(window.begun_anew for window in kept))
-        numbers = ",".join(str(number) for window in kept for number in window.numbers)
-        forget(connection, f"id NOT IN ({numbers})", ())
+        forget_others(connection, kept)
         return windows
 
     def _close_retired(self) -> None:
@@ -351,7 +350,7 @@ class Pipeline:
     @property
     def squeezed(self) -> list[tuple[int, int]]:
         """(most buckets now, buckets of the configuration) of every window with a bound."""
-        return [(window.window.limit, window.buckets) for window in self._all_windows() if window.buckets]
+        return [(window.limit, window.buckets) for window in self._all_windows() if window.buckets]
 
     # commits
 
@@ -431,7 +430,7 @@ class Pipeline:
         self._messages = self._readings = 0
         self._silence_waits = self._limits_wait = False
 
-    def _all_windows(self) -> list[StoredWindow]:
+    def _all_windows(self) -> list[Stored]:
         return [window for of_stream in self.windows.values() for window in of_stream]
 
     # answers out
@@ -450,7 +449,10 @@ class Pipeline:
         """The answers of every window that took a reading since the last call."""
         self._feed_windows()
         touched, self._touched = self._touched, {}
-        return [result for stream, name in touched for result in self.answers(stream, name)]
+        found = [result for stream, name in touched for result in sorted(self.answers(stream, name), key=_due)]
+        for window in self._all_windows():
+            window.given_out()
+        return found
 
     def answers(self, stream: str, name: str) -> list[Result]:
         """One window's answers, one an aggregate, as of its stream's newest time; none before its first reading."""
@@ -458,3 +460,8 @@ class Pipeline:
         stored = next(window for window in self.windows[stream] if name in window.names)
         asked = next(window for window in self.config.windows_of(stream) if window.name == name)
         return answers_of(self.state.streams[stream], asked, stored, self._doubts.get(stream))
+
+
+def _due(result: Result) -> tuple[int, int]:
+    """Of what one window says several times, the oldest goes out first."""
+    return result.ordinal, result.time_us

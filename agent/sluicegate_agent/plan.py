@@ -21,6 +21,7 @@ from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.identity.identities import epochs_in_flight
 from sluicegate_agent.link import HELD, RECEIVE
 from sluicegate_agent.pipeline import BACKLOG, READINGS_MOST
+from sluicegate_agent.results import ENDED_MOST
 from sluicegate_agent.state import store
 from sluicegate_agent.sync import sealing
 from sluicegate_agent.web.view import BUCKETS_MOST
@@ -39,6 +40,9 @@ WINDOW_OBJECTS = 8 * 1024
 WINDOW_CHUNKS = 8 * 1024
 #: A histogram's rule: a sample of 256 hops, 30 block maxima, a controlled sum's limits (256 aggregates at most).
 RULE_OBJECTS = 8 * 1024
+#: A hop of a window with ends: its record, its window and what of them is due (1.4 KiB measured); their rows.
+SLICE_OBJECTS = 2048
+SLICE_ROW, TOLD_ROW = 384, 64
 DIGEST_OBJECTS = 160
 #: An epoch beside its ring; one of a few numbers; a message that waits beside its payload.
 EPOCH_OBJECTS = 1024
@@ -189,9 +193,24 @@ def _stream(config: Config, stream: str) -> Line:
     if any(stream in each.streams and each.sequence is None and each.time is None for each in config.sources):
         memory, disk = memory + doubts.MEMORY, int(disk + doubts.ROW * PAGE_FILL)
     for asked in config.windows_of(stream):
-        window = _window(asked) if asked.shares is None else _shared_window(config, asked)
+        window = _sliced(asked) if asked.sliced else _kept_window(config, asked)
         memory, disk = memory + window.memory, disk + window.disk
     return Line(stream, memory, disk)
+
+
+def _kept_window(config: Config, asked: WindowConfig) -> Line:
+    return _window(asked) if asked.shares is None else _shared_window(config, asked)
+
+
+def _sliced(asked: WindowConfig) -> Line:
+    """A window with ends: a record for each hop until all windows that hold it are final, and as many windows."""
+    from sluicegate.windowing.slices import slices_at_most
+    from sluicegate_agent.state.slices import KEPT, WAITING
+
+    slices = slices_at_most(asked.spec)
+    waiting = (KEPT + WAITING + ENDED_MOST * len(asked.aggregates)) * RESULT_OBJECTS
+    disk = (slices * (SLICE_ROW + TOLD_ROW) + KEPT * SLICE_ROW) * 2
+    return Line(asked.name, WINDOW_OBJECTS + slices * SLICE_OBJECTS + waiting, int(disk * PAGE_FILL))
 
 
 def _shared_window(config: Config, asked: WindowConfig) -> Line:

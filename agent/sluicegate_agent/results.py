@@ -11,13 +11,15 @@ from typing import Any, Protocol
 import msgspec
 
 from sluicegate_agent.config import Config
-from sluicegate_agent.messages import Result
+from sluicegate_agent.messages import EndedResult, Result
 
 PER_MESSAGE = 32
 #: Messages of QoS 1 that the broker has not acknowledged, at most.
 IN_FLIGHT = 32
+#: Results of one window with ends, an aggregate, that wait while the link takes none; the oldest of more are dropped.
+ENDED_MOST = 64
 _encode = msgspec.json.Encoder().encode
-Key = tuple[str, str, str]
+Key = tuple[str, str, str, int]  # stream, window, aggregate; where the window begins, 0 for one without an end
 
 
 class Sender(Protocol):
@@ -43,6 +45,8 @@ class Results:
         self._waiting: dict[Key, Result] = {}
         self._last: dict[Key, Result] = {}
         self._flying: list[Any] = []
+        self._starts: dict[tuple[str, str, str], dict[int, None]] = {}  # of windows with ends, the newest last
+        self.dropped = 0
         self._next = 0.0
 
     def due(self, now: float) -> bool:
@@ -52,11 +56,7 @@ class Results:
     def offer(self, answers: Iterable[Result], now: float) -> None:
         """Take new answers, replacing older ones that never left, and send what the link takes."""
         for answer in answers if self.topic else ():
-            key = answer.stream, answer.window, answer.aggregate
-            if self.config.on_change and not self._has_changed(self._last.get(key), answer):
-                self._waiting.pop(key, None)  # it went back to what is known outside
-            else:
-                self._waiting[key] = answer
+            self._wait(answer)
         self._next = now + self.every
         while self._waiting:
             topic, keys = self._next_message()
@@ -64,15 +64,38 @@ class Results:
                 return
             for key in keys:
                 answer = self._waiting.pop(key)
-                if self.config.on_change:
+                if self.config.on_change and not isinstance(answer, EndedResult):
                     self._last[key] = answer
+
+    def _wait(self, answer: Result) -> None:
+        """The newest of each window; of windows that end the newest of each of the newest ENDED_MOST."""
+        place = answer.stream, answer.window, answer.aggregate
+        if isinstance(answer, EndedResult):
+            self._wait_for_end(place, answer)
+            return
+        key = (*place, 0)
+        if self.config.on_change and not self._has_changed(self._last.get(key), answer):
+            self._waiting.pop(key, None)  # it went back to what is known outside
+        else:
+            self._waiting[key] = answer
+
+    def _wait_for_end(self, place: tuple[str, str, str], answer: EndedResult) -> None:
+        for start in answer.replaces:
+            self._waiting.pop((*place, start), None)
+        self._waiting[(*place, answer.start_us)] = answer
+        starts = self._starts.setdefault(place, {})
+        starts[answer.start_us] = None
+        if len(starts) > ENDED_MOST:
+            oldest = next(iter(starts))
+            del starts[oldest]
+            self.dropped += self._waiting.pop((*place, oldest), None) is not None
 
     def _next_message(self) -> tuple[str, list[Key]]:
         """The topic of the answer that has waited longest, and those that go with it."""
-        first = topic_of(self.topic, *next(iter(self._waiting)))
+        first = topic_of(self.topic, *next(iter(self._waiting))[:3])
         if first == self.topic:
             return first, list(self._waiting)[:PER_MESSAGE]
-        keys = [key for key in self._waiting if topic_of(self.topic, *key) == first]
+        keys = [key for key in self._waiting if topic_of(self.topic, *key[:3]) == first]
         return first, keys[:PER_MESSAGE]
 
     def _sent(self, topic: str, payload: bytes) -> bool:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from sluicegate.windowing.definition import WindowDefinition
 
 
 @click.group()
@@ -46,6 +50,14 @@ def names(context: click.Context, option: click.Parameter, value: str) -> tuple[
     help="By comma, of those and variance, std, range, geometric_mean, min_count, max_count; or all. "
     "The count always comes along.",
 )  # fmt: skip
+@click.option(
+    "--windows",
+    "definitions",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Instead of the three: [[window]] tables, such as an agent's; each is written to OUT/its name.",
+)
+@click.option("--explain", "in_words", is_flag=True, help="Say in plain words what each window asks, and end.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark master; all cores of this machine.")
 @click.option("--memory", default="2g", show_default=True, help="What Spark's Java may take of this machine.")
 @click.option("--keep", type=click.Path(path_type=Path), metavar="FOLDER",
@@ -57,6 +69,8 @@ def merge(
     window: int,
     slide: int,
     aggregates: tuple[str, ...],
+    definitions: Path | None,
+    in_words: bool,
     master: str,
     memory: str,
     keep: Path | None,
@@ -73,15 +87,58 @@ def merge(
       OUT/windows/stream=NAME/*.parquet   a row a window: value, low, high, exact
       OUT/summary.json                    documents, completeness, exact shares
     """
+    asked = _of_options(window, slide, aggregates) if definitions is None else _of_file(definitions)
+    if in_words:
+        for each in asked:
+            click.echo(f"{each.explain()}.")
+        return
+    from sluicegate_cloud import job
+    from sluicegate_cloud.definitions import lengths
+
+    for each in asked:
+        folder, of = out if definitions is None else out / each.name, lengths(each.spec)
+        summary = job.merge(
+            source, folder, of.window_us, of.slide_us, each.aggregates, master=master, memory=memory, strict=strict,
+            keep=keep, origin_us=of.origin_us, streams=each.streams,
+        )  # fmt: skip
+        for line in job.table(summary):
+            click.echo(line)
+        click.echo(f"\nWindows in {folder / 'windows'}, summary in {folder / 'summary.json'}")
+        click.echo(f"Next: sluicegate cloud report {folder} --out report.html")
+
+
+def _of_options(window: int, slide: int, aggregates: tuple[str, ...]) -> list[WindowDefinition]:
+    """The one window that --window, --slide and --aggregates say."""
+    from sluicegate.windowing.definition import WindowDefinition
+    from sluicegate.windowing.spec import WindowSpec
+
     if window % slide:
         raise click.UsageError(f"--window must be a whole number of --slide: {window} us is not one of {slide} us")
-    from sluicegate_cloud import job
+    tumbling: dict[str, Any] = {"kind": "tumbling", "evict": {"time": window}, "lateness": 0}
+    hopping: dict[str, Any] = {"kind": "hopping", "evict": {"time": window, "hop": slide}}
+    return [WindowDefinition("windows", WindowSpec.from_dict(tumbling if slide == window else hopping), aggregates)]
 
-    summary = job.merge(source, out, window, slide, aggregates, master=master, memory=memory, strict=strict, keep=keep)
-    for line in job.table(summary):
-        click.echo(line)
-    click.echo(f"\nWindows in {out / 'windows'}, summary in {out / 'summary.json'}")
-    click.echo(f"Next: sluicegate cloud report {out} --out report.html")
+
+def _of_file(file: Path) -> list[WindowDefinition]:
+    """Those of the windows of a file that the merge answers; the others are named, with the reason."""
+    from sluicegate.errors import ConfigurationError
+    from sluicegate.windowing.definition import read
+    from sluicegate_cloud.definitions import unsupported
+
+    try:
+        found = read(file)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error), param_hint="--windows") from error
+    answered = []
+    for each in found:
+        reasons = [f"{place}: {reason}" for place, reason in unsupported(each)]
+        if reasons:
+            click.echo(f"Not merged: {each.name}: {'; '.join(reasons)}", err=True)
+        else:
+            answered.append(each)
+    if not answered:
+        raise click.BadParameter(f"{file}: none of its windows is one that the merge answers", param_hint="--windows")
+    return answered
 
 
 @cloud.command()

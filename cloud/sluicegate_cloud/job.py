@@ -11,6 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from sluicegate_cloud import alarms, quality, shares, sinks
 from sluicegate_cloud.dedupe import PROBLEMS, catalogue
@@ -39,12 +40,15 @@ def merge(
     memory: str = "2g",
     strict: bool = False,
     keep: Path | None = None,
+    origin_us: int = 0,
+    streams: Sequence[str] = ("*",),
 ) -> dict[str, Any]:
     """Merge `sources` into OUT and return the summary (docs/cloud.md, "summary.json").
 
     `window_us` is a multiple of `slide_us`; the count is among the `aggregates` even where it is not named; `memory` is
-    what Spark's Java may take; `keep` is where a gateway's documents are kept between runs. Raises SourceError,
-    GatewayError, SinkError, JavaError, SparkError and, when `strict`, StrictError.
+    what Spark's Java may take; `keep` is where a gateway's documents are kept between runs. Windows begin at multiples
+    of the slide after `origin_us`; `streams`: of which there are rows, "*" of all. Raises SourceError, GatewayError,
+    SinkError, JavaError, SparkError and, when `strict`, StrictError.
     """
     aggregates = tuple(dict.fromkeys(("count", *aggregates)))
     listed = list_sources(sources)
@@ -59,7 +63,7 @@ def merge(
     try:
         documents = _documents(spark, sources, keep).persist()
         _require_documents(documents, listed.gateways)
-        return _merged(spark, documents, out, (window_us, slide_us), aggregates, strict)
+        return _merged(spark, documents, out, (window_us, slide_us, origin_us), aggregates, streams, strict)
     except (PySparkException, Py4JError) as error:
         raise _explained(error) from error
     finally:
@@ -85,11 +89,12 @@ def _merged(
     spark: SparkSession,
     documents: DataFrame,
     out: Path,
-    lengths: tuple[int, int],
+    lengths: tuple[int, int, int],
     aggregates: Sequence[str],
+    streams: Sequence[str],
     strict: bool,
 ) -> dict[str, Any]:
-    window_us, slide_us = lengths
+    window_us, slide_us, origin_us = lengths
     with step("reading documents", spark.sparkContext):
         tallied = quality.tally(documents)
     counts = quality.document_counts(tallied)
@@ -100,10 +105,15 @@ def _merged(
         raise SourceError(
             f"none of the {counts['files']} files is a chunk document; {named[0]['path']}: {named[0]['reason']}"
         )
+    held = {each["stream"] for each in quality.completeness(tallied)}
+    if "*" not in streams and not held & {*streams}:
+        raise SourceError(f"no document is of {', '.join(streams)}; there are: {', '.join(sorted(held))}")
     with step("merging windows", spark.sparkContext):
-        frames = place_in_frames(buckets_of(documents), slide_us)
+        buckets = buckets_of(documents)
+        asked = buckets if "*" in streams else buckets.where(sf.col("stream").isin(*streams))
+        frames = place_in_frames(asked, slide_us, origin_us)
         sinks.write_windows(sliding_windows(frames, window_us // slide_us, aggregates), out)
-    times = {"window_us": window_us, "slide_us": slide_us, "origin_us": 0}
+    times = {"window_us": window_us, "slide_us": slide_us, "origin_us": origin_us}
     summary = {"format": 1, **times, **_summary(tallied, counts, out, aggregates), "problems": named}
     sinks.write_summary(summary, out)
     return summary

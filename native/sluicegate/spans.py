@@ -11,8 +11,8 @@ _UNITS = {
 
 
 def micros(text: str) -> int | None:
-    """The length in µs of a text such as "24h", "7d", "15min", "90s", "500ms", "10us"; None for anything else."""
-    match = re.fullmatch(r"\s*(\d{1,19})\s*([a-z]+)\s*", text)
-    if match is None or match[2] not in _UNITS:
+    """The length in µs of a text such as "24h", "1.5h", "15min", "90s", "500ms", "10us"; None for anything else."""
+    match = re.fullmatch(r"\s*(\d{1,19})(\.\d{1,9})?\s*([a-z]+)\s*", text)
+    if match is None or match[3] not in _UNITS:
         return None
-    return int(match[1]) * _UNITS[match[2]]
+    return int(match[1]) * _UNITS[match[3]] + round(float(match[2] or 0) * _UNITS[match[3]])

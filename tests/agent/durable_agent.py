@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,24 @@ SECOND = 1_000_000
 SEQUENCED, TIMED, BARE = "plant/sequenced", "plant/timed", "plant/bare"
 
 
-def configured(folder: Path, **tables: Any) -> Config:
-    """Three sources, one for each kind of identity, small buckets and windows; `tables` replaces keys of tables."""
+WITH_ENDS: list[dict[str, Any]] = [
+    {
+        "name": "each_20s",
+        "kind": "hopping",
+        "evict": {"time": "1min", "hop": "20s"},
+        "aggregate": ["mean", "last"],
+        "lateness": "40s",
+    },
+    {"name": "runs", "kind": "session", "evict": {"time": "2s"}, "aggregate": "count", "lateness": "5s"},
+    {"name": "by_7", "kind": "sliding", "evict": {"count": 9}, "trigger": {"count": 7}, "buckets": 0},
+]
+
+
+def configured(folder: Path, more: Sequence[dict[str, Any]] = (), **tables: Any) -> Config:
+    """Three sources, one for each kind of identity, small buckets and windows; `tables` replaces keys of tables.
+
+    `more`: windows beside those.
+    """
     raw: dict[str, Any] = {
         "device": {"id": "board-1"},
         "state": {"path": "state"},
@@ -69,6 +86,7 @@ def configured(folder: Path, **tables: Any) -> Config:
             },
             {"name": "steps_short", "policy": {"time": "1min"}, "aggregate": "max", "shares": "steps"},
             {"name": "merged_short", "policy": {"time": "2min"}, "aggregate": "mean", "shares": "merged"},
+            *more,
         ],
         "bucket": {"readings": 4},
         "outbox": {"rows": 1000, "bytes": "1MiB", "chunk_buckets": 8},

@@ -20,7 +20,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
-from durable_agent import BARE, NOON, SECOND, SEQUENCED, TIMED, configured
+from durable_agent import BARE, NOON, SECOND, SEQUENCED, TIMED, WITH_ENDS, configured
 
 import sluicegate as sg
 from sluicegate.format import chunk as chunks
@@ -28,6 +28,7 @@ from sluicegate_agent import faults
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
+from sluicegate_agent.state.slices import StoredSlices
 from sluicegate_agent.sync import DirectoryTarget, Document, Outcome, Sync, Target
 
 Reading = tuple[int, float]
@@ -121,7 +122,7 @@ def live(
     if at or trace is not None:
         faults.arm(at, trace, only)
     config = configured(
-        folder, mqtt={"receive_maximum": RECEIVE_MAXIMUM}, outbox={"rows": outbox_rows, "bytes": "64KiB"}
+        folder, WITH_ENDS, mqtt={"receive_maximum": RECEIVE_MAXIMUM}, outbox={"rows": outbox_rows, "bytes": "64KiB"}
     )
     acks = os.open(folder / "acknowledged", os.O_RDWR | os.O_CREAT)
     with State(config) as state:
@@ -189,18 +190,30 @@ def closed(window: sg.Window, changes: sg.Changes) -> list[int]:
     return [bucket.ordinal or 0 for bucket in window.buckets()[:-1]]
 
 
+def sliced(stored: StoredSlices) -> list[Any]:
+    """Its state, every record of readings, and the newest final results; how often it told of them a kill changes."""
+    slices = stored.slices
+    records = [(start, each.pack().hex()) for start, each in sorted(slices.slices.items())]
+    finals = [(each.start, each.end, each.bucket.pack().hex(), each.first, each.last) for each in stored._finals]
+    return [slices.state().hex(), records, finals]
+
+
 def answers(pipeline: Pipeline) -> dict[str, Any]:
     """All that every window says, and every closed leaf it holds, exactly."""
     found: dict[str, Any] = {}
     for stream, windows in pipeline.windows.items():
         for stored in windows:
+            if isinstance(stored, StoredSlices):
+                found[f"{stream}/{stored.name}"] = sliced(stored)
+                continue
             changes = stored.window.changes()
             leaves = [stored.window.leaf(i).hex() for i in closed(stored.window, changes)]
             said = [
                 repr(tuple(getattr(r, f) for f in r.__struct_fields__))
                 for name in stored.names
-                for r in pipeline.answers(stream, name)
+                for r in (pipeline.answers(stream, name) if not stored.asked[0].triggered else ())
             ]
+            said += [repr(stored.answers())] if stored.asked[0].triggered else []
             found[f"{stream}/{stored.name}"] = [said, changes.level, changes.head, changes.open, leaves]
     return found
 

@@ -60,6 +60,17 @@ def said(window: dict[str, Any], streams: dict[str, str] = STREAMS, **tables: An
             "when readings have come, at most every second, the max of the last 90 seconds by event time, without what "
             f"stands before the maximum, of temp; readings are kept in at most 64 buckets; {INTERVAL}",
         ),
+        (
+            {"kind": "hopping", "evict": {"time": "1h", "hop": "10min"}, "lateness": "5min", "streams": ["temp"]},
+            "every 10 minutes, the mean of temp of the hour before, by event time; a late reading gives a revised "
+            "result until 5 minutes after the end, when it is final; later ones are counted and change nothing; one "
+            "record is kept for each hop, and each answer is exact",
+        ),
+        (
+            {"policy": {"count": 9}, "trigger": {"count": 3}, "buckets": 0},
+            "after every 3 readings, the mean of the last 9 readings, for each of temp and humid; every reading is "
+            "kept, so each answer is exact",
+        ),
     ],
 )
 def test_what_a_window_asks(window: dict[str, Any], words: str) -> None:
@@ -94,4 +105,6 @@ def plain_windows(file: Path) -> int:
     """Windows by time of a configuration file."""
     import tomllib
 
-    return sum("time" in window["policy"] for window in tomllib.loads(file.read_text())["window"])
+    return sum(
+        "time" in window.get("policy", window.get("evict")) for window in tomllib.loads(file.read_text())["window"]
+    )

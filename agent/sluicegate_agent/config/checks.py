@@ -14,6 +14,7 @@ from sluicegate_agent.config.model import Config, MqttConfig, SourceConfig, Wind
 from sluicegate_agent.config.outward_checks import outward_problems
 from sluicegate_agent.config.questions import histogram_problems
 from sluicegate_agent.config.sharing import shared_problems
+from sluicegate_agent.config.specified import spec_problems
 from sluicegate_agent.config.targets import readable, sync_problems
 from sluicegate_agent.config.topics import result_problems, source_problems
 
@@ -169,7 +170,8 @@ def _windows(config: Config) -> Iterator[Problem]:
             )
         names.add(window.name)
         found = [*_window(window, config.streams, f"window[{i}]")]
-        found = found or [*histogram_problems(window, f"window[{i}]")] if window.shares is None else found
+        own = window.shares is None and not window.sliced
+        found = found or [*histogram_problems(window, f"window[{i}]")] if own else found
         yield from found
         right = right and not found
     yield from _renamed(config)
@@ -203,13 +205,15 @@ def _window(window: WindowConfig, streams: tuple[str, ...], at: str) -> Iterator
             yield Problem(f"{at}.aggregate", aggregate, str(error))
     if not window.aggregates or len(set(window.aggregates)) != len(window.aggregates):
         yield Problem(f"{at}.aggregate", str(list(window.aggregates)), "expected each aggregate once, at least one")
-    yield from _policy(window, at)
+    found = [] if window.sliced else [*_policy(window, at)]
+    yield from found or spec_problems(window, at)
 
 
 def _policy(window: WindowConfig, at: str) -> Iterator[Problem]:
     policy = window.policy
     if (policy.time is None) == (policy.count is None):
-        yield Problem(f"{at}.policy", None, 'expected exactly one: { time = "24h" } or { count = 100 }')
+        remedy = 'expected exactly one: { time = "24h" } or { count = 100 }; or, without policy, `kind` and `evict`'
+        yield Problem(f"{at}.policy", None, remedy)
     if policy.time is not None and policy.time <= 0:
         yield Problem(f"{at}.policy.time", int(policy.time), 'expected more than nothing, such as "24h"')
     if policy.count is not None and not 1 <= policy.count <= 2**40:

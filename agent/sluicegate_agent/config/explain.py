@@ -24,7 +24,11 @@ def explain(config: Config) -> Iterator[str]:
 
 
 def _asked(config: Config, window: WindowConfig, streams: Sequence[str]) -> str:
-    return f"{_when(config)}, {_join([_named(each) for each in window.aggregates])} of {_extent(window)}{_of(streams)}"
+    """The words of `WindowSpec.explain`."""
+    of = _join([_named(each) for each in window.aggregates])
+    if window.sliced:
+        return window.spec.explain(of + _of(streams).removeprefix(","))
+    return window.spec.explain(of, _when(config)) + _of(streams)
 
 
 def _when(config: Config) -> str:
@@ -45,19 +49,6 @@ def _named(aggregate: str) -> str:
     return f"the {aggregate.replace('_', ' ')}"
 
 
-def _extent(window: WindowConfig) -> str:
-    policy = window.policy
-    if policy.time is not None:
-        said = f"the last {_bare(int(policy.time))} by event time"
-        moved = f", moved on by {length(policy.step)} at once" if policy.step > 1 else ""
-    else:
-        count = policy.count or 0
-        said = "the newest reading" if count == 1 else f"the newest {count:,} readings"
-        moved = f", moved on by {policy.step:,} readings at once" if policy.step > 1 else ""
-    left = f", without what stands before the {'maximum' if policy.up_to == 'max' else 'minimum'}"
-    return said + moved + (left if policy.up_to else "")
-
-
 def _of(streams: Sequence[str]) -> str:
     if not streams:
         return ", of no stream"
@@ -70,6 +61,8 @@ def _join(names: Sequence[str]) -> str:
 
 
 def _kept(window: WindowConfig) -> str:
+    if window.sliced:
+        return "one record is kept for each hop, and each answer is exact"
     if window.shares is not None:
         return f"it is answered from the buckets of {window.shares}; {_INTERVAL}"
     if window.sum_like or window.max_like or window.hop:

@@ -15,6 +15,7 @@ from msgspec.structs import FieldInfo, fields
 from sluicegate_agent.config.checks import check
 from sluicegate_agent.config.errors import ConfigError, Problem
 from sluicegate_agent.config.model import Config
+from sluicegate_agent.config.specified import as_policies, as_written, unsaid
 from sluicegate_agent.config.table import Table
 from sluicegate_agent.config.units import Duration, Share, Size
 
@@ -38,12 +39,13 @@ def load(path: str | Path) -> Config:
 def build(raw: dict[str, Any], file: Path) -> Config:
     """The same from parsed TOML; relative paths are taken from the folder of `file`."""
     reader = _Reader(file.absolute().parent)
-    config: Config | None = reader.table(Config, raw, "")
-    if config is None:
-        raise ConfigError(file, reader.problems)
+    config: Config | None = reader.table(Config, as_policies(raw), "")
+    reader.problems.extend(unsaid(raw))
+    if config is None or reader.problems:
+        raise ConfigError(file, [as_written(problem, raw) for problem in reader.problems])
     problems = check(config)
     if problems:
-        raise ConfigError(file, [_as_written(problem, raw) for problem in problems])
+        raise ConfigError(file, [_as_written(as_written(problem, raw), raw) for problem in problems])
     return config
 
 
@@ -164,7 +166,6 @@ _EXAMPLES = {
     "path": ': the folder for everything durable, such as path = "/var/lib/sluicegate"',
     "topic": ': the topic to subscribe to, such as topic = "weather/ewr"',
     "streams": ': which values become streams, such as streams = { temp = "temp" }',
-    "policy": ': how long the window is, such as policy = { time = "24h" } or { count = 100 }',
     "name": ': what its results are called, such as name = "mean_24h"',
 }
 

@@ -15,6 +15,7 @@ from msgspec import field
 from msgspec.structs import asdict
 
 from sluicegate.hosts import is_loopback
+from sluicegate.windowing.spec import WindowSpec
 from sluicegate_agent.config.linking import BudgetConfig
 from sluicegate_agent.config.outward import AlertConfig, AlertsConfig, MetricsConfig, ResultsConfig
 from sluicegate_agent.config.table import Table
@@ -228,6 +229,7 @@ class HopConfig(Table, frozen=True):
 class WindowConfig(Table, frozen=True):
     """[[window]]: a question asked of streams; `buckets` bounds its footprint, 0 does not (count windows only).
 
+    What it is, `policy` says, or `kind` and the keys down to `partitions`: as `sg.WindowSpec` and the cloud read them.
     `merge` says how room is made: whole levels, or the neighbouring pair that adds least to the bound.
     `sum_like`, `max_like` and `hop` decide where a bucket ends; without them and without `buckets` it is exact.
     `shares`: a longer window, by name, from whose buckets this one is answered; it keeps none of its own then.
@@ -235,7 +237,16 @@ class WindowConfig(Table, frozen=True):
     """
 
     name: str
-    policy: PolicyConfig
+    policy: PolicyConfig = PolicyConfig()
+    kind: str | None = None
+    evict: dict[str, Any] | None = None
+    trigger: dict[str, Any] | None = None
+    partial: bool = True
+    lateness: int | str | None = None
+    aligned: str | None = None
+    timezone: str | None = None
+    key: str | tuple[str, ...] | None = None
+    partitions: dict[str, Any] | None = None
     streams: tuple[str, ...] = ("*",)
     aggregate: str | tuple[str, ...] = "mean"
     buckets: int = 64
@@ -251,6 +262,24 @@ class WindowConfig(Table, frozen=True):
         """The aggregates by name, one or several."""
         return (self.aggregate,) if isinstance(self.aggregate, str) else self.aggregate
 
+    @property
+    def spec(self) -> WindowSpec:
+        """What it is, for the library and the cloud alike. Raises ConfigurationError where it is no window."""
+        table = {name: getattr(self, name) for name in SPECIFIED if getattr(self, name) != _UNSAID[name]}
+        if self.policy != PolicyConfig():
+            table["policy"] = self._kept_policy()
+        return WindowSpec.from_dict(table)
+
+    @property
+    def sliced(self) -> bool:
+        """Whether its windows have ends: they go by event time and are kept in slices. `policy` says nothing then."""
+        return self.kind is not None
+
+    @property
+    def triggered(self) -> int:
+        """It is answered after so many readings; 0: when the agent asks."""
+        return int((self.trigger or {}).get("count", 0)) if not self.sliced else 0
+
     def covers(self, stream: str) -> bool:
         """Whether this window is asked of the stream."""
         return "*" in self.streams or stream in self.streams
@@ -258,6 +287,8 @@ class WindowConfig(Table, frozen=True):
     @property
     def definition(self) -> str:
         """What the kept state depends on, as canonical JSON: a window whose definition changed is started anew."""
+        if self.sliced:  # what is kept answers whatever is asked, and early results change nothing of it
+            return json.dumps(self.spec.to_dict() | {"trigger": None}, sort_keys=True, separators=(",", ":"))
         kept: dict[str, Any] = {"aggregates": self.aggregates, "policy": self._kept_policy()}
         if self.shares is not None:
             kept |= {"buckets": 0, "shares": self.shares}
@@ -270,6 +301,11 @@ class WindowConfig(Table, frozen=True):
     def _kept_policy(self) -> dict[str, Any]:
         policy = {name: value for name, value in asdict(self.policy).items() if value is not None}
         return policy | ({"hop": self.policy.step} if self.policy.hop is not None else {})
+
+
+SPECIFIED = ("kind", "evict", "trigger", "partial", "lateness", "aligned", "timezone", "key", "partitions")
+"""The keys that, beside `policy`, say what a window is."""
+_UNSAID: dict[str, Any] = dict.fromkeys(SPECIFIED) | {"partial": True}
 
 
 class BucketConfig(Table, frozen=True):

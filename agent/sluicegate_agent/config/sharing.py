@@ -67,7 +67,7 @@ def _refused(window: WindowConfig, longest: WindowConfig, at: str) -> Iterator[P
 
 def might_share(config: Config) -> Iterator[tuple[str, str]]:
     """Pairs (shorter, longer) of windows that keep buckets by the same method, each its own."""
-    kept = [window for window in config.windows if window.shares is None and window.policy.up_to is None]
+    kept = [each for each in config.windows if each.shares is None and each.policy.up_to is None and not each.sliced]
     for window in kept:
         longer = [each for each in kept if _alike(window, each) and _length(each) > _length(window)]
         if longer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sluicegate as sg
 from sluicegate.errors import InputError, SnapshotError
@@ -19,9 +19,12 @@ from sluicegate_agent.config.questions import COUNT, build_arguments
 from sluicegate_agent.state.shared import Shorter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sluicegate_agent.config import WindowConfig
+    from sluicegate_agent.doubts import Doubts
+    from sluicegate_agent.messages import Result
+    from sluicegate_agent.streams import Stream
 
 log = logging.getLogger("sluicegate.windows")
 #: Rows deleted or folded a commit beyond twice what it inserted: a backlog of them always shrinks.
@@ -30,6 +33,10 @@ TIDIED = 64
 
 class StoredWindow:
     """One window of one stream, its rows and what of it waits for the commit."""
+
+    def results(self, stream: Stream, doubts: Doubts | None) -> Iterator[Result]:
+        """What it has to say by itself: nothing."""
+        return iter(())
 
     def __init__(
         self, connection: sqlite3.Connection, stream: int, config: WindowConfig, sharing: Sequence[WindowConfig] = ()
@@ -157,6 +164,30 @@ class StoredWindow:
         found = self.window.query()
         return int(found[COUNT] or 0) if COUNT in found else self.window.readings
 
+    def given_out(self) -> None:
+        """What it had to say has been taken."""
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Its buckets, oldest first: readings, first and last time, then what each aggregate is of it."""
+        for bucket in self.window.buckets():
+            values = (bucket[name] for name in self.aggregates)
+            yield (bucket.count, bucket.t_first or 0, bucket.t_last or 0, *values)
+
+    @property
+    def held(self) -> int:
+        """How many buckets it keeps."""
+        return len(self.window)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its partials in memory."""
+        return self.window.footprint.bytes
+
+    @property
+    def limit(self) -> int:
+        """The most buckets that it keeps now."""
+        return self.window.limit
+
     def squeeze(self, buckets: int) -> bool:
         """Keep at most so many buckets from now on; whether that is a change."""
         if buckets == self.window.limit:
@@ -238,20 +269,6 @@ class StoredWindow:
         self._leaves.clear()
         self._merged.clear()
         self._untidy, self.changed = self._left_untidy, False
-
-
-def begin_anew(
-    connection: sqlite3.Connection, stream: int, kept: Sequence[StoredWindow], latest: int
-) -> list[StoredWindow]:
-    """The same windows, new where their time is beyond `latest`; in the caller's transaction."""
-    windows = list(kept)
-    for place, window in enumerate(kept):
-        if window.is_ahead_of(latest):
-            for name in window.names:
-                forget(connection, "stream = ? AND name = ?", (stream, name))
-            windows[place] = StoredWindow(connection, stream, *window.asked)
-            log.warning("window %s begins anew: its time is beyond the clock and guard.future", window.name)
-    return windows
 
 
 def _require_sound(

@@ -80,13 +80,11 @@ class View:
         stored = next((each for each in of_stream if window in each.names), None)
         if stored is None:
             raise KeyError(f"stream {stream} has no window {window}")
-        names = [*stored.aggregates]
         rows: list[tuple[Any, ...]] = []
-        for bucket in stored.window.buckets():
-            first, last = bucket.t_first or 0, bucket.t_last or 0
-            if last >= start and first <= end and len(rows) < BUCKETS_MOST:
-                rows.append((bucket.count, first, last, *(bucket[name] for name in names)))
-        return names, rows
+        for row in stored.rows():
+            if row[2] >= start and row[1] <= end and len(rows) < BUCKETS_MOST:
+                rows.append(row)
+        return [*stored.aggregates], rows
 
     def _shown(self, stream: str | None) -> list[str]:
         if stream is not None:
@@ -108,9 +106,8 @@ class View:
 
     def _windows(self, name: str) -> Iterator[dict[str, Any]]:
         for stored in self.pipeline.windows[name]:
-            window = stored.window
-            told = {"buckets": len(window), "limit": window.limit if stored.buckets else 0}
-            yield {"stream": name, "window": stored.name, **told, "bytes": window.footprint.bytes}
+            told = {"buckets": stored.held, "limit": stored.limit if stored.buckets else 0}
+            yield {"stream": name, "window": stored.name, **told, "bytes": stored.nbytes}
 
     def _answers(self, shown: set[str]) -> list[Result]:
         return [answer for answer in self.answers.values() if answer.stream in shown]

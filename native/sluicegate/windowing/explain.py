@@ -26,11 +26,26 @@ _UNITS = (
 )
 
 
-def explain(spec: WindowSpec, of: str) -> str:
+def explain(spec: WindowSpec, of: str, when: str) -> str:
     """One sentence: when, what, of which readings, for which keys; then what else holds."""
     words = {"tumbling": _tumbling, "sliding": _sliding, "hopping": _hopping, "session": _session}[spec.kind]
-    clauses = [words(spec, of) + _each(spec.key) + _clock(spec), *_early(spec), *_late(spec), *_partitions(spec)]
+    said = f"{when}, {of} of {_asked(spec.evict)}" if spec.asked else words(spec, of)
+    clauses = [said + _each(spec.key) + _clock(spec), *_early(spec), *_late(spec), *_partitions(spec)]
     return "; ".join(clauses)
+
+
+def _asked(evict: Any) -> str:
+    """What a window holds that is answered when it is asked."""
+    if isinstance(evict, Delta):
+        return f"the readings {_attribute(evict.dimension)} is within {evict.width:g} of the newest's"
+    if isinstance(evict, Time):
+        said, step = f"the last {_bare(evict.span)} by event time", length(evict.hop)
+    else:
+        said = "the newest reading" if evict.limit == 1 else f"the newest {evict.limit:,} readings"
+        step = f"{evict.hop:,} readings"
+    moved = f", moved on by {step} at once" if evict.hop > 1 else ""
+    left = f", without what stands before the {'maximum' if evict.up_to == 'max' else 'minimum'}"
+    return said + moved + (left if evict.up_to else "")
 
 
 def length(span: int) -> str:

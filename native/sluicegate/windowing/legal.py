@@ -35,13 +35,15 @@ def _refusals(spec: WindowSpec) -> Iterator[Refusal]:
     yield from _keys(spec)
     yield from _aligned(spec)
     if spec.lateness is not None and spec.kind == "sliding":
-        yield "lateness", "a sliding window keeps readings in order of arrival; by event time take kind 'hopping'"
+        yield "lateness", _NO_LATENESS[spec.asked]
     if spec.lateness is not None and not spec.by_event_time:
         yield "lateness", f"a tumbling window by {_name(spec.evict)} goes by arrival: no reading comes late into it"
     if not isinstance(spec.partial, bool):
         yield "partial", f"{spec.partial!r}, expected True or False"
     if not spec.partial and spec.kind != "sliding":
         yield "partial", f"a {spec.kind} window is not processed before it is full; only a sliding one has a choice"
+    if not spec.partial and spec.asked:
+        yield "partial", "a window without trigger answers whenever it is asked; give a trigger, or leave it out"
 
 
 def _eviction(spec: WindowSpec) -> Iterator[Refusal]:
@@ -52,9 +54,9 @@ def _eviction(spec: WindowSpec) -> Iterator[Refusal]:
         yield "evict", f"{evict!r}, expected count, time, delta or punctuation of sg.policies; sg.Window takes the rest"
     if isinstance(evict, Punctuation) and spec.kind != "tumbling":
         yield "evict", f"punctuation ends tumbling windows only: nothing says what leaves a {spec.kind} one"
-    if isinstance(evict, Count | Time) and evict.up_to is not None:
+    if isinstance(evict, Count | Time) and evict.up_to is not None and not spec.asked:
         yield "evict.up_to", "what may still become an extreme is kept by sg.Window, not by a window of readings"
-    if isinstance(evict, Count | Time) and evict.hop > 1 and spec.kind != "hopping":
+    if isinstance(evict, Count | Time) and evict.hop > 1 and spec.kind in _NO_HOP and not spec.asked:
         yield "evict.hop", _NO_HOP[spec.kind]
     if spec.kind == "session" and not isinstance(evict, Time):
         yield "evict", "a session ends with a pause, expected its length: sg.policies.time('30min')"
@@ -66,6 +68,10 @@ def _eviction(spec: WindowSpec) -> Iterator[Refusal]:
         yield "evict.hop", "longer than the window: readings between two windows would be in none"
 
 
+_NO_LATENESS = {
+    True: "a window that is answered when it is asked takes each reading that belongs, however late it comes",
+    False: "a sliding window keeps readings in order of arrival; by event time take kind 'hopping'",
+}
 _NO_HOP = {
     "tumbling": "a tumbling window empties at once; take kind 'hopping' for windows that overlap",
     "sliding": "a sliding window's trigger says when it is processed; take kind 'hopping' for windows that overlap",
@@ -77,8 +83,6 @@ def _trigger(spec: WindowSpec) -> Iterator[Refusal]:
     trigger = spec.trigger
     if trigger is not None and not isinstance(trigger, CountTrigger | DeltaTrigger | TimeTrigger):
         yield "trigger", f"{trigger!r}, expected sg.triggers.count(n), .delta(attribute, width) or .time('1m')"
-    if spec.kind == "sliding" and trigger is None:
-        yield "trigger", "missing: a sliding window is processed when its trigger says so, such as sg.triggers.count(1)"
     if spec.kind == "tumbling" and trigger is not None and not spec.by_event_time:
         yield "trigger", "a tumbling window is processed when it is full, which its eviction policy says"
     if isinstance(trigger, DeltaTrigger) and spec.by_event_time:

@@ -357,6 +357,12 @@ class Slices:
         oldest = min(self.windows, default=None)
         return [start for start in self.slices if oldest is None or start < oldest]
 
+    def each(self) -> Iterator[SliceResult]:
+        """What each slice holds by itself, oldest first."""
+        for start, held in sorted(self.slices.items()):
+            of = (held.bucket, held.first, held.last, self.center, ())
+            yield SliceResult(self.now, start, held.end, "early", 0, *of)
+
     # what outlives the process
 
     def state(self) -> bytes:

@@ -29,8 +29,10 @@ class WindowSpec:
     `kind`: "tumbling", "sliding", "hopping" or "session". `evict`: `sg.policies.count(n)`, `.delta(attribute, width)`,
     `.time("1h")` or, of a tumbling window, `.punctuation()`; of a hopping one `.time("1h", hop="10min")`; of a session
     the pause that ends it. `trigger`: when a sliding window is processed (`sg.triggers`), or when one by event time
-    gives early results. `key`: an attribute, several, or a callable: a window for each of its values; `partitions`:
-    which of them leave. `partial`: whether a sliding window is processed before it has been full.
+    gives early results. A sliding window without one is answered whenever it is asked, as `sg.Window` is: by event time
+    where it goes by time, and with `hop` and `up_to` as `sg.policies` have them. `key`: an attribute, several, or a
+    callable: a window for each of its values; `partitions`: which of them leave. `partial`: whether a sliding window is
+    processed before it has been full.
 
     Hopping and session windows, and tumbling ones with `lateness` or `aligned`, go by event time. `lateness`: how late
     a reading may be and still correct a result (0 unless said). `aligned`: "clock" for windows that begin at multiples
@@ -62,6 +64,11 @@ class WindowSpec:
             calendar.zone(self.timezone)
 
     @property
+    def asked(self) -> bool:
+        """Whether it is a sliding window that nothing triggers: it is answered when somebody asks."""
+        return self.kind == "sliding" and self.trigger is None
+
+    @property
     def by_event_time(self) -> bool:
         """Whether readings count where their own time puts them, in whatever order they arrive."""
         by_time = self.evict is None or isinstance(self.evict, Time)
@@ -79,17 +86,21 @@ class WindowSpec:
         hop = evict.hop if self.kind == "hopping" else evict.span
         return calendar.every(evict.span, hop) if place is None else calendar.on_the_clock(evict.span, hop, place)
 
-    def explain(self, of: str = "the readings") -> str:
-        """The definition in plain words; `of` is what is asked, such as "the mean"."""
+    def explain(self, of: str = "the readings", when: str = "whenever it is asked") -> str:
+        """The definition in plain words; `of` is what is asked, such as "the mean"; `when`: when one is asked."""
         from sluicegate.windowing.explain import explain
 
-        return explain(self, of)
+        return explain(self, of, when)
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
-        """The window that a table says, as `to_dict` writes it. Raises ConfigurationError naming the key."""
+        """The window that a table says, as `to_dict` writes it. Raises ConfigurationError naming the key.
+
+        `policy = X` is short for `kind = "sliding"` and `evict = X`: a window that is answered when it is asked.
+        """
         known = [each.name for each in fields(cls)]
-        _only("window", table, known)
+        _only("window", table, [*known, "policy"])
+        table = _spelled_out(table)
         if "kind" not in table:
             raise ConfigurationError(f"kind: missing, expected one of {', '.join(legal.KINDS)}")
         read = {"evict": _evict, "trigger": _trigger, "key": _key, "partitions": _partitions}
@@ -134,6 +145,16 @@ def _length(place: str, given: object) -> int:
     return length
 
 
+def _spelled_out(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The table without the short form."""
+    if "policy" not in table:
+        return table
+    if twice := [name for name in ("kind", "evict") if name in table]:
+        raise ConfigurationError(f"policy: is short for kind = 'sliding' and evict; leave out it or {twice[0]}")
+    rest = {name: value for name, value in table.items() if name != "policy"}
+    return {"kind": "sliding", "evict": table["policy"]} | rest
+
+
 def _only(place: str, table: Any, known: list[str]) -> None:
     if not isinstance(table, Mapping):
         raise ConfigurationError(f"{place}: {table!r}, expected a table of {', '.join(known)}")
@@ -152,12 +173,11 @@ def _one_of(place: str, table: Any, kinds: dict[str, list[str]]) -> str:
 
 
 def _evict(table: Any) -> Evict:
-    kinds = {"count": [], "time": ["hop"], "delta": ["width", "growing"], "punctuation": []}
+    kinds = {"count": ["hop", "up_to"], "time": ["hop", "up_to"], "delta": ["width", "growing"], "punctuation": []}
     kind = _one_of("evict", table, kinds)
-    if kind == "count":
-        return policies.count(table["count"])
-    if kind == "time":
-        return policies.time(table["time"], hop=table.get("hop", 1))
+    if kind in ("count", "time"):
+        made = policies.count if kind == "count" else policies.time
+        return made(table[kind], hop=table.get("hop", 1), up_to=table.get("up_to"))
     if kind == "delta":
         growing = table.get("growing", False)
         if not isinstance(growing, bool):
@@ -195,10 +215,11 @@ def _partitions(table: Any) -> PartitionEviction:
 
 
 def _evict_table(evict: Evict) -> dict[str, Any]:
-    if isinstance(evict, Count):
-        return {"count": evict.limit}
-    if isinstance(evict, Time):
-        return {"time": written(evict.span)} | ({"hop": written(evict.hop)} if evict.hop > 1 else {})
+    if isinstance(evict, Count | Time):
+        up_to = {"up_to": evict.up_to} if evict.up_to else {}
+        if isinstance(evict, Time):
+            return {"time": written(evict.span)} | ({"hop": written(evict.hop)} if evict.hop > 1 else {}) | up_to
+        return {"count": evict.limit} | ({"hop": evict.hop} if evict.hop > 1 else {}) | up_to
     if isinstance(evict, Delta):
         table = {"delta": evict.dimension or "", "width": evict.width}
         return table | ({"growing": True} if evict.growing else {})

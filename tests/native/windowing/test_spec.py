@@ -12,6 +12,7 @@ import pytest
 
 import sluicegate as sg
 from sluicegate.errors import ConfigurationError
+from sluicegate.windowing.schema import schema
 
 count, delta, time = sg.policies.count(10), sg.policies.delta("km", 5), sg.policies.time("1h")
 punctuation, hop = sg.policies.punctuation(), sg.policies.time("1h", hop="10min")
@@ -34,7 +35,11 @@ BY_EVENT_TIME: list[dict[str, Any]] = [
     {"kind": "hopping", "evict": sg.policies.time("7d", hop="1d"), "aligned": "day"},
     {"kind": "session", "evict": time, "trigger": by_time},
 ]
-LEGAL = TUMBLING + SLIDING + BY_EVENT_TIME
+ASKED: list[dict[str, Any]] = [
+    {"kind": "sliding", "evict": evict}
+    for evict in (count, time, delta, hop, sg.policies.count(100, hop=10), sg.policies.time("1h", up_to="max"))
+]
+LEGAL = TUMBLING + SLIDING + BY_EVENT_TIME + ASKED
 
 
 def test_the_paper_counts_52() -> None:
@@ -52,7 +57,8 @@ FORBIDDEN: list[tuple[dict[str, Any], str]] = [
         {"kind": "sliding", "evict": sg.policies.total("km", 3), "trigger": by_count},
         "evict: .*sg.Window takes the rest",
     ),
-    ({"kind": "sliding", "evict": count}, "trigger: missing: a sliding window"),
+    ({"kind": "sliding", "evict": time, "lateness": 0}, "lateness: a window that is answered when it is asked takes"),
+    ({"kind": "sliding", "evict": count, "partial": False}, "partial: a window without trigger answers whenever"),
     ({"kind": "sliding", "evict": count, "trigger": count}, r"trigger: .*expected sg.triggers.count\(n\)"),
     ({"kind": "sliding", "evict": punctuation, "trigger": by_count}, "evict: punctuation ends tumbling windows only"),
     ({"kind": "hopping", "evict": punctuation}, "evict: punctuation ends tumbling windows only"),
@@ -154,6 +160,11 @@ def test_a_definition_and_its_table_are_one(extra: dict[str, Any]) -> None:
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs/schema/window.schema.json").read_text("utf-8"))
 
 
+def test_the_schema_is_what_the_code_says() -> None:
+    """Written by `python -m sluicegate.windowing.schema > docs/schema/window.schema.json`."""
+    assert schema() == SCHEMA
+
+
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_the_schema_takes_every_definition(extra: dict[str, Any]) -> None:
     """Editors say of a window what `from_dict` does."""
@@ -173,7 +184,8 @@ def test_the_schema_takes_every_definition(extra: dict[str, Any]) -> None:
         {"kind": "tumbling", "evict": {"count": 3}, "partitions": {"count": 3}},
         {"kind": "tumbling", "evict": {"count": 3}, "key": "k", "partitions": {}},
         {"kind": "tumbling", "evict": {"count": 3, "time": "1h"}},
-        {"kind": "sliding", "evict": {"count": 3}},
+        {"kind": "sliding", "evict": {"count": 3, "hop": 2}, "trigger": {"count": 1}},
+        {"kind": "sliding", "evict": {"count": 3}, "partial": False},
         {"kind": "sliding", "evict": {"punctuation": True}, "trigger": {"count": 1}},
         {"kind": "sliding", "evict": {"delta": "km"}, "trigger": {"count": 1}},
         {"kind": "sliding", "evict": {"count": 3}, "trigger": {"time": "later"}},
@@ -188,6 +200,23 @@ def test_what_the_schema_refuses_the_library_refuses(table: dict[str, Any]) -> N
     assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(table)
     with pytest.raises(ConfigurationError):
         sg.WindowSpec.from_dict(table)
+
+
+def test_a_policy_is_short_for_a_sliding_window_that_is_asked() -> None:
+    """`policy` of the agent's TOML and `kind = "sliding"` with `evict` are one; an operator needs a trigger."""
+    for policy in ({"time": "24h"}, {"count": 100, "hop": 10}, {"time": "7d", "up_to": "max"}):
+        short, long = {"policy": policy}, {"kind": "sliding", "evict": policy}
+        spec = sg.WindowSpec.from_dict(short)
+        assert spec == sg.WindowSpec.from_dict(long)
+        assert spec.asked
+        assert spec.to_dict() == {
+            "kind": "sliding",
+            "evict": {**policy, **({"time": "1d"} if "24h" in str(policy) else {})},
+        }
+        with pytest.raises(ConfigurationError, match=r"^trigger: missing: an operator .*sg\.Window"):
+            sg.WindowOperator(spec)
+    with pytest.raises(ConfigurationError, match=r"^policy: is short for .* leave out it or evict"):
+        sg.WindowSpec.from_dict({"policy": {"count": 3}, "evict": {"count": 3}})
 
 
 def test_a_table_as_it_is_written() -> None:
@@ -207,9 +236,11 @@ def test_a_table_as_it_is_written() -> None:
     ("change", "message"),
     [
         ({"kinds": 1}, "window.kinds: unknown, expected kind, evict"),
+        ({"policy": {"count": 3}}, "policy: is short for"),
         ({"evict": {}}, "evict: {}, expected a table with one of count, time, delta, punctuation"),
         ({"evict": {"count": 3, "time": "1h"}}, "evict: .*expected a table with one of"),
-        ({"evict": {"count": 3, "hop": 2}}, "evict.hop: unknown, expected count"),
+        ({"evict": {"count": 3, "hop": 2}}, "evict.hop: a sliding window's trigger says"),
+        ({"evict": {"count": 3, "width": 2}}, "evict.width: unknown, expected count, hop, up_to"),
         ({"evict": {"delta": "km"}}, "evict.width: missing"),
         ({"evict": {"delta": "km", "width": 1, "growing": 1}}, "evict.growing: 1, expected true or false"),
         ({"evict": {"punctuation": 1}}, "evict.punctuation: 1, expected true"),
@@ -252,6 +283,12 @@ EXPLAINED: list[tuple[dict[str, Any], str]] = [
         {"kind": "sliding", "evict": delta, "trigger": by_delta},
         "before each reading whose km is more than 5 past that of the last such reading, the mean of the readings "
         "whose km is within 5 of the newest's",
+    ),
+    ({"kind": "sliding", "evict": time}, "whenever it is asked, the mean of the last hour by event time"),
+    (
+        {"kind": "sliding", "evict": sg.policies.count(100, hop=10, up_to="max")},
+        "whenever it is asked, the mean of the newest 100 readings, moved on by 10 readings at once, without what "
+        "stands before the maximum",
     ),
     ({"kind": "tumbling", "evict": count}, "after every 10 readings, the mean of those"),
     ({"kind": "tumbling", "evict": time}, "every hour, the mean of what arrived since the last time"),
