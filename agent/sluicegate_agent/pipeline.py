@@ -13,7 +13,7 @@ import time
 from array import array
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sluicegate.format.bucket import LARGEST
 from sluicegate_agent import faults
@@ -33,6 +33,7 @@ from sluicegate_agent.ticks import Ticks
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
+    from sluicegate_agent.state.beside import Beside
 
 log = logging.getLogger("sluicegate.readings")
 #: A commit is due at so many readings, however few messages brought them.
@@ -46,16 +47,6 @@ SILENCE_LOOKED_FOR = 1.0
 def now_us() -> int:
     """The board's clock, µs since 1970 UTC."""
     return time.time_ns() // 1000
-
-
-class Beside(Protocol):
-    """What is written with each commit, beside what the messages change."""
-
-    def save(self, connection: sqlite3.Connection) -> None:
-        """Write it, inside the caller's transaction."""
-
-    def saved(self) -> None:
-        """The transaction is durable."""
 
 
 class Pipeline:
@@ -78,8 +69,7 @@ class Pipeline:
             self.windows = self._open_windows(connection)
         self._most = BACKLOG * config.mqtt.receive_maximum
         self._unacknowledged: list[int] = []
-        self._messages = self._readings = 0
-        self.generation = 0
+        self._messages = self._readings = self.generation = 0
         self.beside: Beside | None = None
         self._since = 0.0
         self._look_for_silence, self._silence_waits, self._limits_wait = float("-inf"), False, False

@@ -1,0 +1,16 @@
+"""What is written with each commit of the pipeline, beside what the messages change: alerts, how far a file is read."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Protocol
+
+
+class Beside(Protocol):
+    """What is written with each commit, beside what the messages change."""
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write it, inside the caller's transaction."""
+
+    def saved(self) -> None:
+        """The transaction is durable."""
