@@ -140,3 +140,23 @@ def test_a_file_that_says_no_windows(tmp_path: Path, text: str, words: str) -> N
     assert refused.exit_code == 2
     with pytest.raises(ConfigurationError, match="cannot be read"):
         read(tmp_path / "none.toml")
+
+
+@pytest.mark.spark
+def test_each_window_has_its_folder(tmp_path: Path) -> None:
+    """What the one definition gives is what the options give, of the streams that it names."""
+    from test_cloud_merge import digest, readings, stored, write_chunks
+
+    write_chunks(tmp_path / "chunks", "board", readings(1, 400))
+    file = tmp_path / "w.toml"
+    file.write_text(AGENTS)
+    source = [str(tmp_path / "chunks"), "--out"]
+    done = CliRunner().invoke(merge, [*source, str(tmp_path / "by_file"), "--windows", str(file)])
+    assert done.exit_code == 0, done.output
+    options = ["--window", "6h", "--slide", "1h", "--aggregates", "mean,max"]
+    assert CliRunner().invoke(merge, [*source, str(tmp_path / "by_options"), *options]).exit_code == 0
+    assert digest(tmp_path / "by_file" / "hours") == digest(tmp_path / "by_options")
+    assert len(stored(tmp_path / "by_options")) > 10
+    file.write_text(AGENTS.replace("temp", "tmp"))
+    refused = CliRunner().invoke(merge, [*source, str(tmp_path / "none"), "--windows", str(file)])
+    assert "no document is of tmp; there are: temp" in str(refused.exception or refused.output)
