@@ -42,7 +42,7 @@ class Broker:
     def confirm(self, generation: int) -> None:
         """No barrier is asked for here."""
 
-    def publish(self, topic: str, payload: bytes) -> bool:
+    def publish(self, topic: str, payload: bytes, *, retain: bool = False) -> bool:
         """Hear the answers."""
         if self.is_there:
             self.told += json.loads(payload)["results"]
