@@ -394,11 +394,13 @@ def _wanted(named: Mapping[str, Monoid], dimensions: tuple[str | None, ...], buc
 
 
 def _bucketed(monoid: Monoid, dimensions: tuple[str | None, ...]) -> list[Wanted]:
-    """What a window of buckets keeps for an aggregate: its own component, and of each dimension what a cut asks for."""
+    """What a window of buckets keeps for an aggregate: its own component, and of each dimension what a cut asks for.
+
+    The order is that of BUCKET_OPS: stored windows lie so.
+    """
     read = [dimensions.index(dimension) for dimension in monoid.reads]
     ops = BUCKET_OPS[monoid.kind]
-    own: list[Wanted] = [(op, read[0], _options(op, monoid, read)) for op in ops if op not in CERTAIN]
-    return own + [(op, at, ()) for at in read for op in ops if op in CERTAIN]
+    return [(op, at, _options(op, monoid, read)) for at in read for op in ops if op in CERTAIN or at == read[0]]
 
 
 def _options(op: Op, monoid: Monoid, read: Sequence[int]) -> tuple[Any, ...]:
