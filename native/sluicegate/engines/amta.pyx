@@ -4,36 +4,34 @@ Fact card: FIFO; associative operation; insert, single eviction and query O(1) a
 O(log n) combines; about 2n partials in chunks, and log n on the stack. The readable twin is
 sluicegate.reference.engines.amta.
 
-What the forest is and how it changes is in amta_forest, a block of readings in amta_block, where all lies in
+Level l holds the nodes head >> l … ((tail + 1) >> l) − 2; node i's parent is node i >> 1 of the level above and exists
+once i's pair is not the last of its level. The first node of a level is stale until `refresh_spine`; only bulk and
+level eviction read it. How the forest changes is in amta_forest, a block of readings in amta_block, where all lies in
 amta_levels.
 """
 
 cimport cython
-from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from sluicegate.engines.amta_block cimport raise_parts, run_block
-from sluicegate.engines.amta_forest cimport (
-    add_newest, depth_of, evict, evict_to, find_room, freshen, insert, make_stack,
-    raise_placed, rebuild, renews, slide_by,
-)
-from sluicegate.engines.amta_levels cimport (
-    WIDEST_TOGETHER, dispose, draw_together, end_of, lay_anew, lay_leaves, let_go, make_room, measure,
-    most_readings, queue_of, see_to_layout, shape_levels, share_chunks, spot, widen_stack, LEAST_TOGETHER,
-)
-from sluicegate.engines.base cimport Block, Engine, Leaves
+from sluicegate.engines.base cimport Block, Engine, Leaves, ask
 from sluicegate.memory.chunks cimport (
-    LARGE_KIND, Queue, begin_batch, clear, end_batch, give_back, held, narrow, ring_bytes, run_at, shape_by,
+    LARGE_KIND, ROOM_OF_LEFTS, Pool, Queue, begin_batch, clear, drop, end_batch, give_back, has_room, held,
+    keep_to_kind, lend, narrow, node_at, open_queue, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
+    shape_together, share,
 )
 from sluicegate.partials.kernels cimport (
-    ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, each_has_kernel, kernel_of,
+    ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel,
+    kernel_of, kernel_of_step, put_by, width_of,
 )
 from sluicegate.partials.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
 
 cdef enum:
+    LEVELS = 64
     FEW_BUCKETS = 16384
     WIDE_PARTIAL = 8  # slots: of so many the window is worth huge pages, and its readings take what it is to get one
     FEW_LEVELS = 8
@@ -46,9 +44,35 @@ cdef Greatest greatest_op
 cdef Merge merge_op
 
 
+cdef class Amta
+
+ctypedef fused Forest:
+    Amta
+
+
 @cython.final
 cdef class Amta(Engine):
     """Leaves head … tail − 1, the forest above them, its stack and its result pair."""
+
+    cdef Pool pool
+    cdef Queue level[LEVELS]  # a circular queue of levels: level l is at (base + l) % LEVELS
+    cdef int base
+    cdef int depth  # levels that hold a node
+    cdef int room  # elements the stack can hold
+    cdef int stacked  # elements on the stack
+    cdef int kernel  # the operator of its own that the partial has: `kernels.kernel_of`
+    cdef bint split  # every component of a partial has such an operator
+    cdef int64_t most_together  # readings for which levels lie together as they do
+    cdef bint apart  # each level lies in chunks of its own, however few there are
+    cdef bint has_right
+    cdef bint has_base
+    # the newest leaf is not in R1 yet as it is now, or where it is part of the leftmost tree, not in R0
+    cdef bint stale
+    cdef Slot* left  # R0, the leftmost tree
+    cdef Slot* right  # R1, the other trees: always base and then the newest leaf
+    cdef Slot* base_of_right
+    cdef Slot* stack  # R0 without the first element of each level, the topmost level first
+    cdef Slot* fronts  # while a block lasts: R0 for the heads that come
 
     def __dealloc__(self):
         dispose(&self.pool, self.level)
@@ -143,80 +167,8 @@ cdef class Amta(Engine):
             end_block(self)
         return True
 
-    # Algorithm 2 on each tree of the forest: bulk eviction
-
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
-        """Evict the longest prefix that leaves: each tree whole first, then down the first that stays."""
-        cdef int64_t head
-        freshen(self, any_op)
-        self.refresh_spine()
-        head = self.first_kept(leaves, context)
-        if head < 0:
-            return -1
-        if head > self.head:
-            self.head = head
-            let_go(self)
-            measure(self)
-            rebuild(self, any_op)
-        return 0
-
-    cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil:
-        cdef int level, answer
-        cdef int64_t index, start
-        cdef bint started = False
-        for level in range(self.depth - 1, -1, -1):
-            start = (end_of(self.tail, level) - 1) & ~(<int64_t> 1)
-            if start < self.head >> level:
-                start = self.head >> level
-            for index in range(start, end_of(self.tail, level)):
-                answer = leaves(context, self.longer(started, spot(self, level, index, self.p.width)))
-                if answer < 0:
-                    return -1
-                if answer == 0:
-                    return self.descend(level, index, started, leaves, context)
-                copy(self.p, self.spare + 2 * self.p.width, self.spare + 4 * self.p.width)
-                started = True
-        return self.tail
-
-    cdef int64_t descend(self, int level, int64_t index, bint started, Leaves leaves, void* context) noexcept nogil:
-        """The first leaf that stays, below a node that cannot leave as a whole."""
-        cdef int answer
-        while level > 0:
-            level -= 1
-            index = 2 * index
-            if index < self.head >> level:
-                index += 1
-                continue
-            answer = leaves(context, self.longer(started, spot(self, level, index, self.p.width)))
-            if answer < 0:
-                return -1
-            if answer == 1:
-                copy(self.p, self.spare + 2 * self.p.width, self.spare + 4 * self.p.width)
-                started = True
-                index += 1
-        return index
-
-    cdef const Slot* longer(self, bint started, const Slot* node) noexcept nogil:
-        """The prefix that leaves so far (at spare[2]) and one node more, at spare[4]; `total` writes neither."""
-        cdef Slot* out = self.spare + 4 * self.p.width
-        if started:
-            combine(self.p, out, self.spare + 2 * self.p.width, node)
-        else:
-            copy(self.p, out, node)
-        return out
-
-    cdef void refresh_spine(self) noexcept nogil:
-        """Recompute the first node of each level from the leaves that are still there."""
-        cdef int level
-        cdef int64_t child
-        cdef Slot* node
-        for level in range(1, self.depth):
-            child = self.head >> (level - 1)
-            node = spot(self, level, child >> 1, self.p.width)
-            if child & 1:
-                copy(self.p, node, spot(self, level - 1, child, self.p.width))
-            else:
-                combine(self.p, node, spot(self, level - 1, child, self.p.width), spot(self, level - 1, child + 1, self.p.width))
+        return evict_prefix(self, any_op, leaves, context)
 
     # A2MTA II-D: level eviction
 
@@ -228,7 +180,7 @@ cdef class Amta(Engine):
         self.apart, self.most_together = True, -1 if self.pool.together else most_readings(1)
         see_to_layout(self, self.tail - self.head)
         make_room(self, self.tail + 3)  # so far that the newest leaf's parent has its place
-        self.refresh_spine()
+        refresh_spine(self)
         if last & 1 and last - 1 >= self.head:
             combine(self.p, newest, spot(self, 0, last - 1, self.p.width), spot(self, 0, last, self.p.width))
         else:
@@ -249,22 +201,10 @@ cdef class Amta(Engine):
     # answers
 
     cdef const Slot* total(self) noexcept nogil:
-        if self.head == self.tail:
-            return NULL
-        freshen(self, any_op)
-        if not self.has_right:
-            return self.left
-        combine(self.p, self.spare, self.left, self.right)
-        return self.spare
+        return total_of(self, any_op)
 
     cdef const Slot* rest(self) noexcept nogil:
-        freshen(self, any_op)
-        if not self.stacked:
-            return self.right if self.has_right else NULL
-        if not self.has_right:
-            return self.top()
-        combine(self.p, self.spare + self.p.width, self.top(), self.right)
-        return self.spare + self.p.width
+        return rest_of(self, any_op)
 
     cdef inline const Slot* top(self) noexcept nogil:
         return self.stack + (self.stacked - 1) * self.p.width if self.stacked else NULL
@@ -297,10 +237,7 @@ cdef class Amta(Engine):
         return Engine.bytes(self) + slots * <int64_t> sizeof(Slot) + held(&self.pool) + rings
 
     cdef const Slot* result(self, int side) noexcept nogil:
-        if self.head == self.tail or (side == 1 and not self.has_base):
-            return NULL
-        freshen(self, any_op)
-        return self.left if side == 0 else self.base_of_right
+        return result_of(self, any_op, side)
 
     cdef int begin(self, int64_t head) except -1:
         cdef int level
@@ -312,16 +249,9 @@ cdef class Amta(Engine):
         return Engine.begin(self, head)
 
     cdef int finish(self, const Slot* left, const Slot* right) except -1:
-        """The stack is a function of the leaves; R0 and R1 depend on how the window came to be."""
         rebuild(self, any_op)
-        if left == NULL:
-            return 0
-        copy(self.p, self.left, left)
-        self.has_base = right != NULL
-        if right != NULL:
-            copy(self.p, self.base_of_right, right)
-        if self.has_right:
-            add_newest(self, any_op)
+        if left != NULL:
+            take_over(self, any_op, left, right)
         return 0
 
     # invariants
@@ -330,7 +260,7 @@ cdef class Amta(Engine):
         """The nodes and the stack are what the leaves give."""
         freshen(self, any_op)
         self.check_nodes()
-        return self.check_stack()
+        return check_stack(self, any_op)
 
     cdef int check_nodes(self) except -1:
         cdef int level, w = self.p.width
@@ -342,23 +272,48 @@ cdef class Amta(Engine):
                     raise InvariantError(f"node {index} of level {level} is not its children combined")
         return 0
 
-    cdef int check_stack(self) except -1:
-        """Recompute the stack above a copy of it."""
-        cdef int level, kept = self.stacked
-        cdef size_t size = kept * self.p.width * sizeof(Slot)
-        cdef Slot* kept_stack = <Slot*> calloc(kept + 1, self.p.width * sizeof(Slot))
-        if kept_stack == NULL:
-            raise MemoryError("amta: no memory to verify")
-        memcpy(kept_stack, self.stack, size)
-        make_stack(self, any_op)
-        level = self.stacked == kept and memcmp(kept_stack, self.stack, size) == 0
-        memcpy(self.stack, kept_stack, size)
-        self.stacked = kept
-        free(kept_stack)
-        if not level:
-            raise InvariantError("the stack is not what the heads of the levels give")
-        return 0
 
+# what the forest asks
+
+cdef inline Slot* spot(Amta self, int level, int64_t index, int w) noexcept nogil:
+    return node_at(queue_of(self, level), w, index)
+
+
+cdef inline bint broken(Amta self) noexcept nogil:
+    return False
+
+
+cdef inline bint leave(Amta self, int64_t head, bint one) noexcept nogil:
+    self.head = head
+    if not one or not head & ((<int64_t> 1 << self.pool.least) - 1):  # no chunk ends anywhere else
+        let_go(self)
+    return True
+
+
+cdef inline bint begins(Amta self, int level, int64_t index) noexcept nogil:
+    return False
+
+
+cdef inline void fill(Amta self, int level, int64_t index) noexcept nogil:
+    pass
+
+
+cdef inline int depth_of(int64_t head, int64_t tail) noexcept nogil:
+    """Levels of a forest of these leaves that hold a node."""
+    cdef int level
+    if head == tail:
+        return 0
+    level = bits(tail + 1 - head)
+    return level - (((tail + 1) >> (level - 1)) - (head >> (level - 1)) < 2)
+
+
+cdef inline bint renews(int64_t head, int64_t after, int64_t tail) noexcept nogil:
+    """Whether leaf `tail`, and what leaves with it before `after`, make the leftmost tree another."""
+    cdef int before = depth_of(head, tail), depth = depth_of(head, tail + 1)
+    return before == 0 or grows(before, depth, tail + 1) or depth_of(after, tail + 1) < depth
+
+
+# one reading
 
 cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     cdef int kernel = (<Amta> self).kernel
@@ -371,6 +326,42 @@ cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1
     if kernel == MERGE:
         return slide_by(<Amta> self, merge_op, leaf, head, out)
     return slide_by(<Amta> self, any_op, leaf, head, out)
+
+
+cdef inline int slide_by(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
+    """push, pop_to and total."""
+    find_room(self)
+    return step(self, op, leaf, head, out)
+
+
+cdef inline int find_room(Amta self) except -1 nogil:
+    """For one leaf. A chunk goes back to the system at every other reading: the others are for the times'."""
+    if self.pool.surplus and not self.tail & 1:
+        give_back(&self.pool)
+    see_to_layout(self, self.tail + 1 - self.head)
+    return make_room(self, self.tail + 1)
+
+
+cdef inline int step(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
+    """The same where there is room; 0: the window is empty then."""
+    put_by(op, self.p, spot(self, 0, self.tail, width_of(op, self.p)), leaf)
+    insert(self, op)
+    if head > self.head:
+        evict_to(self, op, head)
+    if self.head == self.tail:
+        return 0
+    if out != NULL:
+        freshen(self, op)
+        total_by(self, op, out)
+    return 1
+
+
+cdef inline void total_by(Amta self, Op op, Slot* out) noexcept nogil:
+    """Of a window that holds any."""
+    if self.has_right:
+        combine_by(op, self.p, out, self.left, self.right)
+    else:
+        copy_by(op, self.p, out, self.left)
 
 
 cdef int chunk_shift(int64_t limit) noexcept:
@@ -390,3 +381,8 @@ cdef void end_block(Amta self) noexcept nogil:
         if not self.level[level].behind:
             narrow(&self.level[level])
             share_chunks(self, level)
+
+
+include "amta_forest.pxi"
+include "amta_levels.pxi"
+include "amta_block.pxi"

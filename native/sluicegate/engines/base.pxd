@@ -69,4 +69,7 @@ cdef class Engine:
     cdef int check(self) except -1  # raises InvariantError
 
 
+# whether the prefix that leaves so far (at spare[2], where `started`) and one node more leave; then that is the prefix.
+# −1: as `Leaves`, or a partial could not be had
+cdef int ask(Engine self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil
 cdef int block_of_one(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil  # a Slide for any engine

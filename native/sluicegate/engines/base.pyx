@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-from sluicegate.partials.program cimport Program, Slot, copy
+from sluicegate.partials.program cimport Program, Slot, combine, copy
 
 
 cdef class Engine:
@@ -112,6 +112,21 @@ cdef class Engine:
 
     cdef int check(self) except -1:
         return 0
+
+
+cdef int ask(Engine self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil:
+    cdef Slot* longer = self.spare + 4 * self.p.width
+    cdef int answer
+    if self.faulted:
+        return -1
+    if started:
+        combine(self.p, longer, self.spare + 2 * self.p.width, node)
+    else:
+        copy(self.p, longer, node)
+    answer = leaves(context, longer)
+    if answer == 1:
+        copy(self.p, self.spare + 2 * self.p.width, longer)
+    return answer
 
 
 cdef int block_of_one(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:

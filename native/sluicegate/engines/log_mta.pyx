@@ -4,6 +4,8 @@ Fact card: FIFO; associative operation; insert, eviction of any length O(log n),
 a chunked queue a level. Source: paper AMTA, Algorithms 1 and 2, with these slips of theirs mended: a node is there by
 its absolute index, never by its value; a new root gets the old root pair too; a policy that holds for the whole window
 empties it; a level is dropped when its pair is. The readable twin is sluicegate.reference.engines.log_mta.
+
+Leaf i's ancestor at level l is node i >> l; the topmost level is one pair. Level l holds nodes head >> l … (tail − 1) >> l, each its children combined, the first and the last included.
 """
 
 cimport cython
@@ -11,7 +13,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
-from sluicegate.engines.base cimport Engine, Leaves
+from sluicegate.engines.base cimport Engine, Leaves, ask
 from sluicegate.memory.chunks cimport (
     Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, ring_bytes, shape,
 )
@@ -24,9 +26,23 @@ cdef enum:
     KEPT = 6  # of a kind: its levels give back and take in turns
 
 
+cdef enum:
+    LEVELS = 64
+
+
+cdef class LogMta
+
+ctypedef fused Tree:
+    LogMta
+
+
 @cython.final
 cdef class LogMta(Engine):
     """Leaves head … tail − 1 and the tree above them."""
+
+    cdef Pool pool
+    cdef Queue level[LEVELS]
+    cdef int top  # the lowest level that is one pair, 0 for an empty window
 
     def __dealloc__(self):
         cdef int level
@@ -49,30 +65,12 @@ cdef class LogMta(Engine):
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return self.node(0, index)
 
-    cdef inline void measure(self) noexcept nogil:
-        """Find the topmost level again, from the one before."""
-        cdef int64_t last = self.tail - 1
-        while self.head >> (self.top + 1) < last >> (self.top + 1):
-            self.top += 1
-        while self.top > 0 and self.head >> self.top >= last >> self.top:
-            self.top -= 1
-
     cdef inline int make_room(self, int level, int64_t index) except -1 nogil:
         cdef Queue* queue = &self.level[level]
         if not has_room(&self.pool, queue, index) and reserve(&self.pool, queue, index) < 0:
             with gil:
                 raise MemoryError(f"log_mta: no memory for node {index} of level {level}")
         return 0
-
-    cdef inline void set_pair(self, int level, int64_t index) noexcept nogil:
-        """A node from those of its children that are there."""
-        cdef int64_t first = 2 * index, last = (self.tail - 1) >> (level - 1)
-        if first < self.head >> (level - 1):
-            copy(self.p, self.node(level, index), self.node(level - 1, first + 1))
-        elif first == last:
-            copy(self.p, self.node(level, index), self.node(level - 1, first))
-        else:
-            combine(self.p, self.node(level, index), self.node(level - 1, first), self.node(level - 1, first + 1))
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Algorithm 1: append a leaf, then combine the pairs above it up to the root; a new root gets both sides."""
@@ -86,11 +84,7 @@ cdef class LogMta(Engine):
             self.make_room(level, index >> level)
         copy(self.p, self.node(0, index), leaf)
         self.tail += 1
-        self.measure()
-        for level in range(1, self.top + 1):
-            if level > before:
-                self.set_pair(level, self.head >> level)
-            self.set_pair(level, index >> level)
+        set_above(self, before)
         return 0
 
     cdef void join(self, const Slot* reading) noexcept nogil:
@@ -100,9 +94,7 @@ cdef class LogMta(Engine):
         self.touched()
 
     cdef void touched(self) noexcept nogil:
-        cdef int level
-        for level in range(1, self.top + 1):
-            self.set_pair(level, (self.tail - 1) >> level)
+        set_lasts(self)
 
     cdef void pop(self) noexcept nogil:
         """Evict the oldest leaf as a bulk of one."""
@@ -114,45 +106,7 @@ cdef class LogMta(Engine):
             self.drop_to(head)
 
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
-        """Algorithm 2: from the root down, what leaves goes whole; then combine the first pairs from the leaves up."""
-        cdef const Slot* total = self.total()
-        cdef int64_t head = self.tail
-        cdef int answer
-        if total == NULL:
-            return 0
-        answer = leaves(context, total)
-        if answer == 0:
-            head = self.first_kept(leaves, context)
-        if answer < 0 or head < 0:
-            return -1
-        self.drop_to(head)
-        return 0
-
-    cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil:
-        """The first leaf that stays, where the window as a whole does not leave; −1: an error was noted."""
-        cdef int level = self.top, answer
-        cdef int64_t index = self.head >> level, last = (self.tail - 1) >> level
-        cdef bint started = False
-        cdef Slot* old = self.spare + 2 * self.p.width
-        cdef Slot* longer = self.spare + 4 * self.p.width
-        while True:
-            if index < last:
-                if started:
-                    combine(self.p, longer, old, self.node(level, index))
-                else:
-                    copy(self.p, longer, self.node(level, index))
-                answer = leaves(context, longer)
-                if answer < 0:
-                    return -1
-                if answer == 1:
-                    copy(self.p, old, longer)
-                    started = True
-                    index += 1
-            if level == 0:
-                return index
-            level -= 1
-            last = min(2 * index + 1, (self.tail - 1) >> level)
-            index = max(2 * index, self.head >> level)
+        return evict_prefix(self, leaves, context)
 
     cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head, then set the first node of each level anew; chunks before it return to the free list."""
@@ -162,9 +116,8 @@ cdef class LogMta(Engine):
         if head == self.tail:
             self.top = 0
         else:
-            self.measure()
-        for level in range(1, self.top + 1):
-            self.set_pair(level, head >> level)
+            measure(self)
+        set_firsts(self)
         for level in range(before + 1 if crossed else 0):
             drop(&self.pool, &self.level[level], head >> level)
         for level in range(self.top + 1, before + 1):
@@ -179,45 +132,22 @@ cdef class LogMta(Engine):
         cdef int64_t last = self.tail - 1
         self.make_room(1, self.head >> 1)
         self.make_room(1, last >> 1)
-        self.set_pair(1, self.head >> 1)
-        self.set_pair(1, last >> 1)
+        set_pair(self, 1, self.head >> 1)
+        set_pair(self, 1, last >> 1)
         clear(&self.pool, &lowest)
         for level in range(LEVELS - 1):
             self.level[level] = self.level[level + 1]
         self.level[LEVELS - 1] = lowest
         self.head, self.tail = self.head >> 1, (last >> 1) + 1
         self.top = 0
-        self.measure()
+        measure(self)
         return 0
 
     cdef const Slot* total(self) noexcept nogil:
-        """The root pair, combined."""
-        cdef int64_t first = self.head >> self.top, last = (self.tail - 1) >> self.top
-        if self.head == self.tail:
-            return NULL
-        if first == last:
-            return self.node(self.top, first)
-        combine(self.p, self.spare, self.node(self.top, first), self.node(self.top, last))
-        return self.spare
+        return total_of(self)
 
     cdef const Slot* rest(self) noexcept nogil:
-        """The right siblings of the oldest leaf's ancestors, from the lowest up."""
-        cdef Slot* out = self.spare + self.p.width
-        cdef bint some = False
-        cdef int64_t index
-        cdef int level
-        if self.tail - self.head < 2:
-            return NULL
-        for level in range(self.top + 1):
-            index = self.head >> level
-            if index & 1 or index == (self.tail - 1) >> level:
-                continue
-            if some:
-                combine(self.p, out, out, self.node(level, index + 1))
-            else:
-                copy(self.p, out, self.node(level, index + 1))
-            some = True
-        return out
+        return rest_of(self)
 
     cdef int64_t bytes(self) noexcept nogil:
         cdef int64_t rings = 0
@@ -248,3 +178,6 @@ cdef class LogMta(Engine):
                 if memcmp(self.spare, self.node(level, index), self.p.width * sizeof(Slot)) != 0:
                     raise InvariantError(f"LogMta: node {index} of level {level} is not its children combined")
         return 0
+
+
+include "log_tree.pxi"

@@ -21,6 +21,8 @@ cdef class Queued(Engine):
     cdef int insist(self, bint holds, str what) except -1
 
 
+# of DABA and DABA Lite: raises InvariantError where the pointers of their sublists break Lemma 4.1
+cdef int check_sizes(Queued queue, int64_t l, int64_t r, int64_t a, int64_t b) except -1
 # an empty queue of elements of so many slots
 cdef void shape_elements(Pool* pool, Queue* queue, int stride) noexcept nogil
 

@@ -66,3 +66,12 @@ cdef void shape_elements(Pool* pool, Queue* queue, int stride) noexcept nogil:
     shape(pool, stride)
     pool.least, pool.kept = min(pool.shift, SHORTEST), KEPT
     queue.lowest = <short> (pool.shift - pool.least)
+
+
+cdef int check_sizes(Queued queue, int64_t l, int64_t r, int64_t a, int64_t b) except -1:
+    """Lemma 4.1: |L| + |R| + |A| + 1 = |front| − |back| and |L| = |R|, or the window is empty."""
+    cdef int64_t f = queue.head, e = queue.tail
+    if f == e:
+        return queue.insist(l == r == a == b == e, f"pointers {l}, {r}, {a}, {b} of an empty window")
+    queue.insist(f <= l <= r <= a <= b <= e, f"pointers {l}, {r}, {a}, {b}")
+    return queue.insist(b - l + 1 == (b - f) - (e - b) and r - l == a - r, f"sizes by {l}, {r}, {a}, {b}")

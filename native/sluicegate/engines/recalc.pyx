@@ -2,6 +2,8 @@
 
 Fact card: FIFO; any associative operation; insert and evict O(1), a query O(n); n partials; the baseline of every
 paper.
+
+Recalc: keeps leaves in a queue and recalculates every answer from them, oldest first.
 """
 
 cimport cython
@@ -17,6 +19,9 @@ from sluicegate.partials.program cimport Program, Slot, combine, copy
 @cython.final
 cdef class Recalc(Engine):
     """Leaves head … tail − 1 and nothing else."""
+
+    cdef Pool pool
+    cdef Queue leaves
 
     def __dealloc__(self):
         clear(&self.pool, &self.leaves)

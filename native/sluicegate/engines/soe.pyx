@@ -3,6 +3,8 @@
 Fact card: FIFO; associative operation with an inverse (`deduct`); insert and query O(1), eviction O(1) amortised, O(n)
 where digits were lost; n partials and a sum. Source: paper DABA, Figure 2. What keeps the total from drifting, and from
 staying poisoned after a large value, is told in the twin, sluicegate.reference.engines.soe.
+
+The first `plain` of the `sums` are sums whose exact rounding errors stand beside them; the others carry theirs.
 """
 
 cimport cython
@@ -33,6 +35,29 @@ cdef enum:
 @cython.final
 cdef class Soe(Queued):
     """Leaves head … tail − 1 and their running total."""
+
+    cdef Slot* arena  # what the pointers below point at
+    cdef Slot* sum
+    cdef Slot* kept  # of rest
+    cdef Slot* whole  # the leaf last asked for, where only its value is kept
+    cdef double* errors  # of the plain sums
+    cdef double* kept_errors
+    cdef double* before  # the plain sums before an operation
+    cdef double* largest  # summand of each sum since the total was taken
+    cdef int64_t* largest_at  # its leaf, or a later one half as large
+    cdef double* greatest  # squared deviations since then
+    cdef Slot* former  # the total before the newest leaf came
+    cdef double* former_greatest
+    cdef int64_t former_overflow_at
+    cdef int64_t former_until  # the tail as long as nothing has left since, or another number
+    cdef int64_t overflow_at  # the last leaf far enough to make them overflow, or with which they did
+    cdef int64_t since  # evictions since the total was taken
+    cdef int* sum_slots
+    cdef int* deviation_slots
+    cdef int kernel
+    cdef int plain
+    cdef int sums
+    cdef int deviations
 
     def __dealloc__(self):
         free(self.arena)

@@ -3,19 +3,31 @@
 Fact card: FIFO; associative operation; insert, eviction of any length O(log n), query O(1): one combine;
 O(log n / shift) fetches for an eviction; O(log n) partials in memory. Nodes are those of sluicegate.engines.log_mta, so
 both give the same bits.
+
+Level l holds nodes head >> l … (tail − 1) >> l, up to `top`, which is one pair. The pages of higher levels are begun
+all the same, so that every page before the newest of its tier is in the store; their nodes are set when they come into
+use.
 """
 
 cimport cython
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.base cimport Leaves
+from sluicegate.engines.base cimport Leaves, ask
 from sluicegate.engines.paged.pages cimport Paged
 from sluicegate.partials.program cimport Slot, combine, copy
+
+
+cdef class KvsLogMta
+
+ctypedef fused Tree:
+    KvsLogMta
 
 
 @cython.final
 cdef class KvsLogMta(Paged):
     """Leaves head … tail − 1 and the tree above them, in pages."""
+
+    cdef int top
 
     # the shape
 
@@ -28,33 +40,6 @@ cdef class KvsLogMta(Paged):
             return -1
         return index >> 1 if index > 0 else -1
 
-    cdef inline void measure(self) noexcept nogil:
-        """Find the topmost level again, from the one before."""
-        cdef int64_t last = self.tail - 1
-        while self.head >> (self.top + 1) < last >> (self.top + 1):
-            self.top += 1
-        while self.top > 0 and self.head >> self.top >= last >> self.top:
-            self.top -= 1
-
-    cdef inline void set_pair(self, int level, int64_t index) noexcept nogil:
-        """A node from those of its children that are there."""
-        cdef int64_t left = 2 * index, last = (self.tail - 1) >> (level - 1)
-        cdef Slot* child
-        if left < self.head >> (level - 1):
-            copy(self.p, self.node(level, index), self.node(level - 1, left + 1))
-            return
-        child = self.node(level - 1, left)
-        if left == last:
-            copy(self.p, self.node(level, index), child)
-        else:
-            combine(self.p, self.node(level, index), child, child + self.p.width)
-
-    cdef void set_firsts(self) noexcept nogil:
-        """The first node of each level, from the leaves up."""
-        cdef int level
-        for level in range(1, self.top + 1):
-            self.set_pair(level, self.head >> level)
-
     # Algorithm 1
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
@@ -62,17 +47,12 @@ cdef class KvsLogMta(Paged):
 
         Raises StoreError, and nothing has changed, where the store is behind and fails.
         """
-        cdef int before, level
-        cdef int64_t index = self.tail
-        self.make_room(index)
+        cdef int before
+        self.make_room(self.tail)
         before = self.top
         self.append(leaf)
         self.tail += 1
-        self.measure()
-        for level in range(1, self.top + 1):
-            if level > before:
-                self.set_pair(level, self.head >> level)
-            self.set_pair(level, index >> level)
+        set_above(self, before)
         if self.leaving:
             with gil:
                 self.seal_pages()
@@ -99,9 +79,8 @@ cdef class KvsLogMta(Paged):
         self.touched()
 
     cdef void touched(self) noexcept nogil:
-        cdef int level
-        for level in range(1, self.top + 1 if not self.faulted else 0):
-            self.set_pair(level, (self.tail - 1) >> level)
+        if not self.faulted:
+            set_lasts(self)
         self.lost = self.lost or self.faulted
 
     # Algorithm 2
@@ -116,37 +95,7 @@ cdef class KvsLogMta(Paged):
             self.drop_to(head)
 
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
-        """From the root down, what leaves goes whole; then combine the first pairs from the leaves up."""
-        cdef int64_t head = self.tail
-        cdef int answer
-        if head == self.head or self.faulted:
-            return -1 if self.faulted else 0
-        answer = leaves(context, self.total())
-        if answer == 0:
-            head = self.first_kept(leaves, context)
-        if answer < 0 or head < 0:
-            return -1
-        self.drop_to(head)
-        return -1 if self.faulted else 0
-
-    cdef int64_t first_kept(self, Leaves leaves, void* context) noexcept nogil:
-        """The first leaf that stays, where the window as a whole does not leave; −1: an error was noted."""
-        cdef int level = self.top, answer
-        cdef int64_t index = self.head >> level, last = (self.tail - 1) >> level
-        cdef bint started = False
-        while True:
-            if index < last:
-                answer = self.ask(started, self.node(level, index), leaves, context)
-                if answer < 0:
-                    return -1
-                if answer == 1:
-                    started = True
-                    index += 1
-            if level == 0:
-                return index
-            level -= 1
-            last = min(2 * index + 1, (self.tail - 1) >> level)
-            index = max(2 * index, self.head >> level)
+        return evict_prefix(self, leaves, context)
 
     cdef void drop_to(self, int64_t head) noexcept nogil:
         """Move the head, then set the first node of each level anew."""
@@ -158,50 +107,23 @@ cdef class KvsLogMta(Paged):
         elif head == self.tail:
             self.top = 0
         else:
-            self.measure()
-            self.set_firsts()
+            measure(self)
+            set_firsts(self)
 
     cdef void recompute(self) noexcept nogil:
         """Both sides of the tree, from the leaves up."""
-        cdef int level
         self.top = 0
         if self.head == self.tail:
             return
-        self.measure()
-        for level in range(1, self.top + 1):
-            self.set_pair(level, self.head >> level)
-            self.set_pair(level, (self.tail - 1) >> level)
+        set_above(self, 0)
 
     # answers
 
     cdef const Slot* total(self) noexcept nogil:
-        """The root pair, combined."""
-        cdef int64_t first = self.head >> self.top, last = (self.tail - 1) >> self.top
-        if self.head == self.tail or self.faulted:
-            return NULL
-        if first == last:
-            return self.node(self.top, first)
-        combine(self.p, self.spare, self.node(self.top, first), self.node(self.top, last))
-        return self.spare
+        return total_of(self)
 
     cdef const Slot* rest(self) noexcept nogil:
-        """The right siblings of the oldest leaf's ancestors, from the lowest up."""
-        cdef Slot* out = self.spare + self.p.width
-        cdef bint some = False
-        cdef int64_t index
-        cdef int level
-        if self.tail - self.head < 2 or self.faulted:
-            return NULL
-        for level in range(self.top + 1):
-            index = self.head >> level
-            if index & 1 or index == (self.tail - 1) >> level:
-                continue
-            if some:
-                combine(self.p, out, out, self.node(level, index + 1))
-            else:
-                copy(self.p, out, self.node(level, index + 1))
-            some = True
-        return out
+        return rest_of(self)
 
     cdef int finish(self, const Slot* left, const Slot* right) except -1:
         """All follows from the leaves and the pages."""
@@ -215,3 +137,6 @@ cdef class KvsLogMta(Paged):
         """Each node above the leaves is its children combined; reads every page for each of its levels."""
         self.repair()
         return self.check_nodes(self.top + 1 if self.head < self.tail else 0, 0)
+
+
+include "sluicegate/engines/log_tree.pxi"

@@ -7,7 +7,7 @@ page is a heap: node h has the children 2h and 2h + 1, the page's own nodes are 
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.base cimport Engine, Leaves
+from sluicegate.engines.base cimport Engine
 from sluicegate.partials.program cimport Slot
 
 cdef enum:
@@ -67,7 +67,6 @@ cdef class Paged(Engine):
     cdef int seal_pages(self) noexcept
     cdef int finish_interrupted(self) except -1 nogil
     cdef bytes partials(self, Block* block, int64_t count)
-    cdef int ask(self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil
     cdef bint begin_page(self, int tier, int64_t page) noexcept nogil
     cdef void fill(self, int tier, int64_t index) noexcept nogil
     cdef int move_head(self, int64_t head) noexcept nogil

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
-from sluicegate.engines.base cimport Engine, Leaves
+from sluicegate.engines.base cimport Engine
 from sluicegate.partials.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError, StoreError
@@ -261,23 +261,6 @@ cdef class Paged(Engine):
         cdef Slot* heap = self.tier[tier].tail.heap
         for k in range(offset):
             copy(self.p, heap + (nodes + k) * self.p.width, heap + (nodes + offset) * self.p.width)
-
-    # which prefix leaves
-
-    cdef int ask(self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil:
-        """Whether the prefix that leaves so far (at spare[2]) and one node more leave; then that is the prefix."""
-        cdef Slot* longer = self.spare + 4 * self.p.width
-        cdef int answer
-        if self.faulted:
-            return -1
-        if started:
-            combine(self.p, longer, self.spare + 2 * self.p.width, node)
-        else:
-            copy(self.p, longer, node)
-        answer = leaves(context, longer)
-        if answer == 1:
-            copy(self.p, self.spare + 2 * self.p.width, longer)
-        return answer
 
     # at the head
 

@@ -3,18 +3,28 @@
 Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a query, 4 an insert, 3 an eviction;
 2n partials in one chunked queue. Source: paper DABA, Figures 8 to 10, Theorems 4.2 and 4.3. The readable twin is
 sluicegate.reference.engines.daba.
+
+DABA: pointers F (head) ≤ L ≤ R ≤ A ≤ B ≤ E (tail) cut one queue of leaves and aggregates into sublists.
+
+The aggregate of p holds leaves p … B − 1 for p in F … L − 1, p … R − 1 in L … R − 1, R … p in R … A − 1, p … B − 1 in
+A … B − 1, B … p in B … E − 1.
 """
 
 cimport cython
 from libc.stdint cimport int64_t
 
 from sluicegate.partials.program cimport Program, Slot, combine, copy
-from sluicegate.engines.queued cimport Queued, drop_before
+from sluicegate.engines.queued cimport Queued, check_sizes, drop_before
 
 
 @cython.final
 cdef class Daba(Queued):
     """An element is a leaf and its aggregate."""
+
+    cdef int64_t l
+    cdef int64_t r
+    cdef int64_t a
+    cdef int64_t b
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Queued.setup(self, p, limit)
@@ -120,12 +130,3 @@ cdef class Daba(Queued):
     cdef int check_aggregate(self, int64_t index, const Slot* first, const Slot* second) except -1:
         combine(self.p, self.spare, first, second)
         return self.insist(self.same(self.spare, self.agg(index)), f"aggregate {index}")
-
-
-cdef int check_sizes(Queued queue, int64_t l, int64_t r, int64_t a, int64_t b) except -1:
-    """Lemma 4.1: |L| + |R| + |A| + 1 = |front| − |back| and |L| = |R|, or the window is empty."""
-    cdef int64_t f = queue.head, e = queue.tail
-    if f == e:
-        return queue.insist(l == r == a == b == e, f"pointers {l}, {r}, {a}, {b} of an empty window")
-    queue.insist(f <= l <= r <= a <= b <= e, f"pointers {l}, {r}, {a}, {b}")
-    return queue.insist(b - l + 1 == (b - f) - (e - b) and r - l == a - r, f"sizes by {l}, {r}, {a}, {b}")

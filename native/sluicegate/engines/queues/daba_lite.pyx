@@ -4,6 +4,11 @@ Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a que
 own bounds are 1, 4, 3); n + 2 partials in chunks, and n times or leaves where the policy asks for the oldest.
 Source: paper DABA, Figure 10, where sublists R and B keep their leaves and two sums stand beside them: of R and A
 together, which the reversal adds to L, and of B. The readable twin is sluicegate.reference.engines.daba_lite.
+
+DABA Lite: pointers F (head) ≤ L ≤ R ≤ A ≤ B ≤ E (tail) cut one queue of partials into sublists.
+
+Elements of R … A − 1 and B … E − 1 are leaves, the others sums: p … B − 1 for p in F … L − 1 and A … B − 1, p … R − 1
+for p in L … R − 1.
 """
 
 cimport cython
@@ -11,9 +16,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Engine, Slide
-from sluicegate.engines.queues.daba cimport check_sizes
 from sluicegate.engines.queues.lite cimport Lite
-from sluicegate.engines.queued cimport drop_before
+from sluicegate.engines.queued cimport check_sizes, drop_before
 from sluicegate.memory.chunks cimport at, has_room
 from sluicegate.partials.kernels cimport (
     ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, keep_by, put_by, renew_by, width_of,
@@ -30,6 +34,14 @@ cdef Merge merge_op
 @cython.final
 cdef class DabaLite(Lite):
     """An element is a leaf or an aggregate, by its sublist."""
+
+    cdef int64_t l
+    cdef int64_t r
+    cdef int64_t a
+    cdef int64_t b
+    cdef bint has_b
+    cdef Slot* sum_b  # of B … E − 1, where has_b
+    cdef Slot* sum_ra  # of R … B − 1 while L is not empty
 
     def __dealloc__(self):
         free(self.sum_b)

@@ -6,6 +6,9 @@ readable twin is sluicegate.reference.engines.foa.
 
 Where the paper's languages collect garbage, cells are counted: one that is in no list any more goes to a free list,
 which always holds enough for the next operation, so that an eviction never asks for memory.
+
+Cells are shared by reference count and never change. A cell's tail may be suspended: then it is rot(left, right, done),
+to be computed once, when it is first looked at.
 """
 
 cimport cython
@@ -20,55 +23,48 @@ cdef enum:
     RESERVE = 8  # an operation takes four at most before it gives any back
 
 
+ctypedef struct Cell:
+    Cell* tail  # of a cell in the free list: the next there
+    Cell* left
+    Cell* right
+    Cell* done  # NULL: the tail is not suspended
+    int64_t references
+    int64_t index  # of the leaf
+    Slot* agg
+
+
+cdef class Foa
+
+ctypedef fused Lists:
+    Foa
+
+
 @cython.final
 cdef class Foa(Queued):
     """Lists F (the oldest first), N (what of F is not yet rotated) and B (the newest first)."""
 
+    cdef Cell* f
+    cdef Cell* n
+    cdef Cell* b
+    cdef Cell* free_cells
+    cdef int64_t free_count
+    cdef void* blocks  # of cells; each begins with a pointer to the next
+    cdef int64_t block_count
+
     def __dealloc__(self):
-        cdef void* block
-        while self.blocks != NULL:
-            block = self.blocks
-            self.blocks = (<void**> block)[0]
-            free(block)
+        free_blocks(self.blocks)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Queued.setup(self, p, limit)
-        self.f = self.n = self.b = self.free_cells = NULL
-        self.free_count = self.block_count = 0
-        self.blocks = NULL
+        self.f = self.n = self.b = NULL
         return 0
 
     # cells
 
-    cdef int reserve_cells(self) noexcept nogil:
-        """Make sure of the cells an operation may take; −1: no memory."""
-        cdef size_t size = sizeof(Cell) + self.size
-        cdef char* block
-        cdef Cell* cell
-        cdef int k
-        if self.free_count >= RESERVE:
-            return 0
-        block = <char*> malloc(sizeof(void*) + BLOCK * size)
-        if block == NULL:
-            return -1
-        (<void**> block)[0] = self.blocks
-        self.blocks = block
-        self.block_count += 1
-        for k in range(BLOCK):
-            cell = <Cell*> (block + sizeof(void*) + k * size)
-            cell.agg = <Slot*> (cell + 1)
-            cell.tail = self.free_cells
-            self.free_cells = cell
-        self.free_count += BLOCK
-        return 0
-
     cdef Cell* take(self, int64_t index, Cell* tail) noexcept nogil:
         """A new cell, owned by the caller, before a tail that it shares."""
-        cdef Cell* cell = self.free_cells
-        self.free_cells = cell.tail
-        self.free_count -= 1
-        cell.index, cell.references = index, 1
-        cell.tail, cell.left, cell.right, cell.done = share(tail), NULL, NULL, NULL
+        cdef Cell* cell = new_cell(self, index)
+        cell.tail, cell.left, cell.right, cell.done, cell.references = share(tail), NULL, NULL, NULL, 1
         return cell
 
     cdef void release_cell(self, Cell* cell) noexcept nogil:
@@ -82,9 +78,7 @@ cdef class Foa(Queued):
                 self.release_cell(cell.left)
                 self.release_cell(cell.right)
             after = cell.done if cell.done != NULL else cell.tail
-            cell.tail = self.free_cells
-            self.free_cells = cell
-            self.free_count += 1
+            free_cell(self, cell)
             cell = after
 
     cdef Cell* tail_of(self, Cell* cell) noexcept nogil:
@@ -137,16 +131,11 @@ cdef class Foa(Queued):
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """insert(v, ⟨F, N, B⟩)."""
         cdef Cell* cell
-        if self.reserve_cells() < 0:
-            with gil:
-                raise MemoryError(f"foa: no memory for {BLOCK} cells")
+        reserve_cells(self)
         self.make_room()
         copy(self.p, self.leaf(self.tail), leaf)
         cell = self.take(self.tail, self.b)
-        if self.b == NULL:
-            copy(self.p, cell.agg, leaf)
-        else:
-            combine(self.p, cell.agg, self.b.agg, leaf)
+        fold_back(self, cell, leaf)
         self.release_cell(self.b)
         self.tail += 1
         self.makeq(self.f, cell)
@@ -163,19 +152,13 @@ cdef class Foa(Queued):
         drop_before(&self.pool, &self.queue, self.head)
 
     cdef const Slot* total(self) noexcept nogil:
-        return self.both(self.f, self.spare)
+        return both(self, self.f, self.spare)
 
     cdef const Slot* rest(self) noexcept nogil:
-        return self.both(self.tail_of(self.f), self.spare + self.p.width)
-
-    cdef const Slot* both(self, const Cell* front, Slot* out) noexcept nogil:
-        if front == NULL or self.b == NULL:
-            return front.agg if front != NULL else self.b.agg if self.b != NULL else NULL
-        combine(self.p, out, front.agg, self.b.agg)
-        return out
+        return both(self, self.tail_of(self.f), self.spare + self.p.width)
 
     cdef int64_t bytes(self) noexcept nogil:
-        return Queued.bytes(self) + self.block_count * <int64_t> (sizeof(void*) + BLOCK * (sizeof(Cell) + self.size))
+        return bytes_of(self)
 
     cdef int begin(self, int64_t head) except -1:
         self.release_cell(self.f)
@@ -184,41 +167,21 @@ cdef class Foa(Queued):
         self.f = self.n = self.b = NULL
         return Queued.begin(self, head)
 
-    # invariants
-
     cdef int check(self) except -1:
-        """|N| = |F| − |B|; the leaves in order; B is folded from its end. What is suspended stays so."""
-        cdef Cell* cell = self.b
-        cdef list front = [], todo = [], back = []
-        self.list_cells(self.f, front)
-        self.list_cells(self.n, todo)
-        self.list_cells(self.b, back)
-        sizes = f"|F|, |N|, |B| are {len(front)}, {len(todo)}, {len(back)}"
-        self.insist(len(todo) == len(front) - len(back), sizes)
-        whole = front + back[::-1]
-        self.insist(whole == list(range(self.head, self.tail)), "its lists do not hold the leaves in order")
-        while cell != NULL:
-            copy(self.p, self.spare, self.leaf(cell.index))
-            if cell.tail != NULL:
-                combine(self.p, self.spare, cell.tail.agg, self.spare)
-            if not self.same(self.spare, cell.agg):
-                self.insist(False, f"aggregate of {cell.index} in the back list")
-            cell = cell.tail
-        return 0
+        return check_lists(self)
 
-    cdef int list_cells(self, const Cell* cell, list out) except -1:
+    cdef list listed(self, const Cell* cell):
         """The leaves of a list in its order; what is suspended stays so."""
-        cdef list right = []
+        cdef list found = []
         while cell != NULL:
-            out.append(cell.index)
+            found.append(cell.index)
             if cell.done != NULL:
-                self.list_cells(cell.left, out)
-                self.list_cells(cell.right, right)
-                out.extend(reversed(right))
-                cell = cell.done
-            else:
-                cell = cell.tail
-        return 0
+                return found + self.listed(cell.left) + self.listed(cell.right)[::-1] + self.listed(cell.done)
+            cell = cell.tail
+        return found
+
+
+include "cells.pxi"
 
 
 cdef inline Cell* share(Cell* cell) noexcept nogil:

@@ -6,7 +6,6 @@ the leaf of a front element given up for its aggregate. The readable twin is
 sluicegate.reference.engines.two_stacks_lite.
 """
 
-cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
@@ -29,7 +28,6 @@ cdef Greatest greatest_op
 cdef Merge merge_op
 
 
-@cython.final
 cdef class TwoStacksLite(Lite):
     """Both stacks in one queue of partials."""
 

@@ -2,18 +2,8 @@
 
 Every queue has a chunk begun at either end, a ring and a link a chunk. So a window of few has one queue for the lowest
 three to five levels and one for every three above; a larger one has a queue a level, for long runs. Room is had before
-it is needed, so that nothing fails half-way.
+it is needed, so that nothing fails half-way. Part of amta.pyx.
 """
-
-from libc.stdint cimport int64_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memset
-
-from sluicegate.engines.amta cimport LEVELS, Amta
-from sluicegate.memory.chunks cimport (
-    LARGE_KIND, Pool, Queue, clear, drop, has_room, keep_to_kind, node_at, open_queue, release, reserve, run_at, shape, shape_together, share,
-)
-from sluicegate.partials.program cimport Slot
 
 cdef enum:
     WIDEST_TOGETHER = 4  # slots of a partial: chunks of several levels of wider ones would be great
@@ -27,23 +17,6 @@ cdef enum:
 
 cdef inline Queue* queue_of(Amta self, int level) noexcept nogil:
     return &self.level[(self.base + level) & (LEVELS - 1)]
-
-
-cdef inline Slot* spot(Amta self, int level, int64_t index, int w) noexcept nogil:
-    return node_at(queue_of(self, level), w, index)
-
-
-cdef inline int64_t end_of(int64_t tail, int level) noexcept nogil:
-    """Index after a level's last node."""
-    return ((tail + 1) >> level) - 1
-
-
-cdef inline void measure(Amta self) noexcept nogil:
-    """Find the depth again, from the one before."""
-    while (self.head >> self.depth) < end_of(self.tail, self.depth):
-        self.depth += 1
-    while self.depth > 0 and (self.head >> (self.depth - 1)) >= end_of(self.tail, self.depth - 1):
-        self.depth -= 1
 
 
 # levels that lie together

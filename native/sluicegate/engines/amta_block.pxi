@@ -4,20 +4,8 @@ bit.
 R0 where the window begins at h is node(l, h >> l) and then R0 at h + 2^l, for l the trailing zeros of h: what Algorithm
 7 leaves on the stack. R1 grows by a combination a reading. So every combination is the one that single calls make.
 Where every component of a partial has an operator of its own (`split`), each goes through by itself: `w` slots from one
-partial to the next, the component `s` slots into it.
+partial to the next, the component `s` slots into it. Part of amta.pyx.
 """
-
-from libc.stdint cimport int64_t
-
-from sluicegate.engines.amta cimport Amta
-from sluicegate.engines.amta_forest cimport at_once, freshen, stack_head, step
-from sluicegate.engines.amta_levels cimport end_of, lay_leaves, let_go, make_room, measure, queue_of, see_to_layout, spot
-from sluicegate.engines.base cimport Block
-from sluicegate.memory.chunks cimport ROOM_OF_LEFTS, Queue, give_back, lend, node_at, put_back, run_at
-from sluicegate.partials.kernels cimport (
-    ADD, GREATEST, LEAST, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, kernel_of_step,
-)
-from sluicegate.partials.program cimport Program, Slot
 
 cdef enum:
     SLOTS_OF_FRONTS = 8192  # a block's R0s: 64 KiB at most, whatever the partial's width

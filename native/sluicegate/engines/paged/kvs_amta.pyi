@@ -1,6 +1,0 @@
-from typing import final
-
-from sluicegate.engines.paged.pages import Paged
-
-@final
-class KvsAmta(Paged): ...

@@ -1,6 +1,0 @@
-from typing import final
-
-from sluicegate.engines.queued import Queued
-
-@final
-class Ioa(Queued): ...

@@ -1,6 +1,0 @@
-from typing import final
-
-from sluicegate.engines.queues.lite import Lite
-
-@final
-class TwoStacksLite(Lite): ...

@@ -1,6 +1,0 @@
-from typing import final
-
-from sluicegate.engines.base import Engine
-
-@final
-class Recalc(Engine): ...
