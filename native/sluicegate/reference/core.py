@@ -34,7 +34,6 @@ from sluicegate.reference.checks import withhold as withhold
 from sluicegate.reference.engines.engine import Engine
 from sluicegate.reference.engines.factory import make_for
 from sluicegate.reference.engines.fiba import Fiba
-from sluicegate.reference.engines.paged import Paged
 from sluicegate.reference.engines.pairs import LeafState, Pairs
 from sluicegate.reference.engines.staged import Staged
 from sluicegate.reference.estimate import Value
@@ -291,13 +290,6 @@ class Core(Bucketing):
         return self._late.readings
 
     # storage
-
-    @property
-    def engine_object(self) -> Engine:
-        """The engine itself, for whoever gives it a store."""
-        if isinstance(self._engine, Paged):
-            self._engine.carry(self._pack, self._unpack, self._layout.width)
-        return self._engine
 
     def save(self) -> Saved:
         """All but the closed leaves."""

@@ -8,7 +8,6 @@ from sluicegate.catalogue import needs_order_by
 from sluicegate.constants import BY_TIME, NEVER
 from sluicegate.errors import ConfigurationError, InputError
 from sluicegate.reference.engines.fiba import Fiba
-from sluicegate.reference.engines.paged import Paged
 from sluicegate.reference.evicting import Evicting
 from sluicegate.reference.program import Partial
 
@@ -51,7 +50,7 @@ class EventTime(Evicting):
     def _needs_order(self) -> bool:
         """Whether a window of single readings by time keeps none in memory to put a late one among."""
         leafless = self._kept < self._layout.width or not (self._facts.keeps_leaves or self._up_to)
-        return self._timed and (leafless or isinstance(self._engine, Paged))
+        return self._timed and leafless
 
     def refuse_late(self, times: Iterable[int]) -> None:
         """Raise InputError, before any of a batch enters, where one comes late into a window that needs order."""

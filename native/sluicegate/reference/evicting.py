@@ -31,16 +31,6 @@ class Evicting(State):
         self._note_edge()
         self._settle()
 
-    def enforce_now(self) -> None:
-        """Let leave what a built-in policy says, where a failure of the store kept it."""
-        if self._policy != CUSTOM:
-            self._enforce()
-        elif self._rule is not None:
-            self._enforce_rule(self._rule, self._rule.attribute)
-        else:
-            self._note_edge()
-            self._settle()
-
     def _evict_by_time(self, cutoff: int) -> None:
         if self._sorted is not None:
             self._sorted.evict_through(cutoff)
@@ -67,7 +57,7 @@ class Evicting(State):
     def _settle(self) -> None:
         """Tell the histograms where the window begins now, and how uncertain that is within the oldest bucket."""
         rules, engine = self._rules, self._engine
-        if rules is None or self._faulted():
+        if rules is None:
             return
         if engine.head == engine.tail:
             rules.settled(self.accepted, 0)
@@ -130,8 +120,8 @@ class Evicting(State):
         engine = self._engine
         singles = (engine.tail - engine.head).bit_length() + 1 if monotone else engine.tail - engine.head
         for _ in range(singles):
-            if engine.head == engine.tail or self._faulted() or not leaves(engine.leaf(engine.head)):
+            if engine.head == engine.tail or not leaves(engine.leaf(engine.head)):
                 return
             engine.pop()
-        if engine.head < engine.tail and not self._faulted():
+        if engine.head < engine.tail:
             engine.bulk(leaves)

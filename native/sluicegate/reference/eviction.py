@@ -23,7 +23,6 @@ class Rule:
         self._eviction, self._engine, self._pack, self._bulk = eviction, engine, pack, bulk
         self._function: Any = _function(eviction.address) if eviction.kind == COMPILED else None
         self._reference, self._begins = 0.0, 0
-        self.attribute = 0.0  # of the newest reading
 
     def refuse_fall(self, before: float | None, after: float, name: str | None) -> float:
         """Refuse an attribute that falls though it is declared growing; else what the next is held against."""
@@ -41,7 +40,7 @@ class Rule:
 
     def enforce(self, attribute: float) -> None:
         """The oldest leaves while the rule says so; in bulk, as often as it takes, where the rule is monotone."""
-        engine, rule, self.attribute = self._engine, self._eviction, attribute
+        engine, rule = self._engine, self._eviction
         while rule.most and engine.tail - engine.head > rule.most:
             engine.pop()
         if rule.kind == TOTAL:
@@ -79,8 +78,6 @@ class Rule:
 
     def _leaves(self, old: Partial) -> bool:
         rule = self._eviction
-        if getattr(self._engine, "faulted", False):  # of a store: nothing it gives is to be believed
-            return False
         if rule.kind == DELTA:
             return self._reference - old[rule.other] > rule.limit or old[rule.slot] - self._reference > rule.limit
         if rule.kind == MAXIMUM:

@@ -12,7 +12,6 @@ from sluicegate.records import Cut, Edge
 from sluicegate.reference import estimate
 from sluicegate.reference.engines.engine import Engine
 from sluicegate.reference.engines.fiba import Fiba
-from sluicegate.reference.engines.paged import Paged
 from sluicegate.reference.engines.pairs import Pairs
 from sluicegate.reference.engines.staged import Staged
 from sluicegate.reference.eviction import Rule
@@ -87,8 +86,6 @@ class State:
 
     def _note_edge(self) -> None:
         engine = self._engine
-        if self._bucketed and self._faulted():
-            return
         if not self._bucketed:
             self.edge = max(self.edge, engine.head - 1)
         elif engine.head == engine.tail:
@@ -97,10 +94,6 @@ class State:
             self.edge = max(self.edge, int(engine.leaf(engine.head)[O_FIRST]) - 1)
         if self._policy == BY_COUNT:
             self.edge = max(self.edge, self.cutoff - 1)
-
-    def _faulted(self) -> bool:
-        """Whether a partial could not be had from a store: what the engine gives is not to be believed."""
-        return isinstance(self._engine, Paged) and self._engine.faulted
 
     def cut(self, leaf: Partial) -> Cut:
         """Where the edge cuts the oldest leaf of a window of buckets."""

@@ -6,13 +6,10 @@ import threading
 import time
 from typing import Any, ClassVar
 
-import pytest
 from test_store_faults import SUMS, plain_of, shape, values
 
 import sluicegate as sg
 from sluicegate.stores import Key, Memory, Plan
-
-pytestmark = pytest.mark.usefixtures("implementation_of_window")
 
 
 class _Held(Memory):

@@ -21,8 +21,6 @@ from sluicegate.errors import CorruptPageError, StoreError
 from sluicegate.stores import Key, Memory, Plan, SQLite, stored_core
 from sluicegate.stores.contract import Row
 
-pytestmark = pytest.mark.usefixtures("implementation_of_window")
-
 SUMS = {"sum": sg.sum(), "max": sg.max(), "first": sg.first()}
 SIZE, COUNT, EVERY = 21, 60, 17  # of the window, readings, readings between two flushes
 
@@ -113,13 +111,11 @@ def dying(kind: type[Any], *arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_the_process_ends_at_every_call(engine: str, kind: str, tmp_path: Path, implementation_of_window: str) -> None:
+def test_the_process_ends_at_every_call(engine: str, kind: str, tmp_path: Path) -> None:
     """Whatever call of the store is the last: the window opens as it was, not before the last flush, and goes on.
 
     In memory every call; in SQLite, which takes longer and cannot know whose calls they are, every third.
     """
-    if kind == "sqlite" and implementation_of_window == "pure":
-        pytest.skip("the compiled window makes the same calls")
     expected = states(engine)
     for die_at in itertools.count(3, 1 if kind == "memory" else 3):  # the first two calls are a new store's
         folder = tmp_path / str(die_at)
@@ -159,10 +155,8 @@ def copy(source: Path, target: Path) -> None:
             shutil.copyfile(source.with_name(source.name + ending), target.with_name(target.name + ending))
 
 
-def test_a_log_cut_anywhere(engine: str, tmp_path: Path, implementation_of_window: str) -> None:
+def test_a_log_cut_anywhere(engine: str, tmp_path: Path) -> None:
     """A power cut leaves a prefix of SQLite's log, torn anywhere: an older state of the window, whole, or none yet."""
-    if implementation_of_window == "pure":
-        pytest.skip("the compiled window makes the same log")
     expected, store = states(engine), SQLite(tmp_path / "w.db", Plan(1, 3))
     window = sg.Window(SUMS, policy=sg.policies.count(SIZE), engine=engine, store=store)
     for value in readings():
@@ -236,10 +230,8 @@ print("whole", window.query()["sum"] == sum(values[-50_000:]), window.accepted =
 
 
 @pytest.mark.parametrize("kept", list(stored_core.ENGINES))
-def test_a_file_that_may_not_grow(kept: str, tmp_path: Path, implementation_of_window: str) -> None:
+def test_a_file_that_may_not_grow(kept: str, tmp_path: Path) -> None:
     """A real limit on the size of files (RLIMIT_FSIZE), lifted later."""
-    if implementation_of_window == "pure":
-        pytest.skip("the limit is on a process of its own, which has the compiled window")
     command = [sys.executable, "-c", LIMITED, str(tmp_path / "w.db"), kept]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert ran.stdout.splitlines() == ["refused True True", "whole True True"], ran.stderr

@@ -16,8 +16,6 @@ import sluicegate as sg
 from sluicegate.errors import CorruptPageError, StoreError
 from sluicegate.stores import Key, Memory, Plan, stored_core
 
-pytestmark = pytest.mark.usefixtures("implementation_of_window")
-
 ENGINES = [engine for engine in stored_core.ENGINES if engine in sg.ENGINES]
 SUMS = {"sum": sg.sum(), "max": sg.max(), "first": sg.first()}
 

@@ -13,7 +13,6 @@ import sluicegate as sg
 from sluicegate.errors import ConfigurationError, InputError, StoreError
 from sluicegate.stores import Memory, Plan
 
-pytestmark = pytest.mark.usefixtures("implementation_of_window")
 LENGTH = 40_000
 SUMS = {"n": sg.count(), "sum": sg.sum(), "max": sg.max(), "last": sg.last()}
 KEPT: dict[str, Any] = {

@@ -23,15 +23,13 @@ from sluicegate.errors import (
 )
 from sluicegate.stores import Key, Memory, Plan, SQLite, stored_core
 
-pytestmark = pytest.mark.usefixtures("implementation_of_window")
-
 ENGINES = [engine for engine in stored_core.ENGINES if engine in sg.ENGINES]
 SUMS = {"sum": sg.sum(), "max": sg.max(), "first": sg.first()}
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest, implementation_of_window: str) -> str:
-    """Each engine that has a stored form, compiled and its readable twin."""
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each engine that has a stored form."""
     return str(request.param)
 
 
@@ -133,7 +131,6 @@ Buckets: Any = st.sampled_from(
     Steps, Policies, Buckets, st.integers(1, 4), st.integers(1, 4), st.sets(st.integers(0, 149), max_size=3), st.data()
 )
 def test_random_streams(
-    implementation_of_window: str,
     steps: list[tuple[float, int]],
     policy: Any,
     histograms: Any,

@@ -19,16 +19,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sluicegate.errors import InvariantError
+from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.program import Partial
 
 
-class Amta:
+class Amta(Engine):
     """A FIFO of leaves head … tail − 1 and the partial of all of them."""
 
-    def __init__(self, combine: Callable[[Partial, Partial], Partial]) -> None:
-        self._combine = combine
+    def __init__(self, combine: Combine, keep: int | None = None) -> None:
+        super().__init__(combine, keep)
         self._levels: list[dict[int, Partial]] = [{}]
-        self.head = self.tail = 0
         self.left: Partial | None = None
         self.right: Partial | None = None
         self.base: Partial | None = None
@@ -259,7 +259,7 @@ class Amta:
         if fresh != kept:
             raise InvariantError("the stack is not what the heads of the levels give")
 
-    # nodes and absent operands
+    # nodes
 
     def _node(self, level: int, index: int) -> Partial:
         return self._levels[level][index]
@@ -274,9 +274,3 @@ class Amta:
             for index in range(self.head >> level, min(head >> level, self.end(level))):
                 nodes.pop(index, None)
         self.head = head
-
-    def _before(self, a: Partial, b: Partial | None) -> Partial:
-        return a if b is None else self._combine(a, b)
-
-    def _after(self, a: Partial | None, b: Partial) -> Partial:
-        return b if a is None else self._combine(a, b)

@@ -6,11 +6,11 @@ Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a que
 
 from __future__ import annotations
 
-from sluicegate.reference.engines.queued import Combine, Queued
+from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.program import Partial
 
 
-class Daba(Queued):
+class Daba(Engine):
     """Pointers F (head) ≤ L ≤ R ≤ A ≤ B ≤ E (tail) cut the queue into sublists; `_aggs[p]` holds
 
     leaves p … B − 1 for p in F … L − 1; p … R − 1 in L … R − 1; R … p in R … A − 1; p … B − 1 in A … B − 1; B … p in

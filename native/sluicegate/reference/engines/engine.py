@@ -3,49 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import ClassVar
 
+from sluicegate.errors import InvariantError
 from sluicegate.reference.program import Partial
 
+Combine = Callable[[Partial, Partial], Partial]
 
-class Engine(Protocol):
-    """A FIFO of leaves head … tail − 1 under absolute indices, and the partial of all of them."""
 
-    head: int
-    tail: int
+class Engine:
+    """A FIFO of leaves head … tail − 1 under absolute indices, and the partial of all of them.
+
+    `keep`: how many slots of a leaf the caller will ask for (None: all); only the Lite engines make use of it.
+    """
+
+    worst_case: ClassVar[str] = ""
+
+    def __init__(self, combine: Combine, keep: int | None = None) -> None:
+        self._combine = combine
+        self._leaves: dict[int, Partial] = {}
+        self._keep = keep
+        self.head = self.tail = 0
 
     def push(self, leaf: Partial) -> None:
         """Append a leaf."""
-
-    def join(self, reading: Partial) -> None:
-        """Fold a reading into the newest leaf."""
+        self._append(leaf)
 
     def pop(self) -> None:
         """Evict the oldest leaf. Raises IndexError for an empty window."""
+        self._drop()
 
     def pop_to(self, head: int) -> None:
-        """Evict what lies before `head` where the engine does that at once; what it leaves is evicted one by one."""
+        """Nothing at once, for engines that know no better: the caller evicts one by one."""
 
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
-        """Evict the longest prefix for which `leaves(prefix)` holds."""
+        """Evict one by one while `leaves(oldest)` holds, for engines that know no better."""
+        while self.head < self.tail and leaves(self.leaf(self.head)):
+            self.pop()
+
+    def join(self, reading: Partial) -> None:
+        """Refuse: what is aggregated beside the newest leaf cannot be revised."""
+        raise InvariantError(f"{type(self).__name__}: a reading cannot join the newest leaf")
 
     def coarsen(self) -> None:
-        """Level eviction: leaf i becomes part of leaf i >> 1."""
+        """Refuse: the leaves have no level above them."""
+        raise InvariantError(f"{type(self).__name__}: there is no level to evict")
 
     def total(self) -> Partial | None:
         """The partial of all leaves, None when there are none."""
+        raise NotImplementedError
 
     def rest(self) -> Partial | None:
         """The partial of all leaves but the oldest, None when there are none."""
+        raise NotImplementedError
 
     def leaf(self, index: int) -> Partial:
         """A leaf, head ≤ index < tail."""
+        return self._leaves[index]
 
     def result(self) -> tuple[Partial | None, Partial | None]:
-        """What the answers depend on besides the leaves and their indices, for a stored window."""
+        """What the answers depend on besides the leaves and their indices; nothing by default."""
+        return None, None
 
     def load(self, head: int, leaves: list[Partial], left: Partial | None, right: Partial | None) -> None:
-        """Take over leaves head … and the `result` of a stored window."""
+        """Take over the leaves of a stored window, an empty engine's first index being `head`."""
+        self.head = self.tail = head
+        for leaf in leaves:
+            self.push(leaf)
 
     def verify(self) -> None:
         """Raise InvariantError where the structure contradicts itself."""
+
+    def _append(self, leaf: Partial) -> None:
+        self._leaves[self.tail] = leaf
+        self.tail += 1
+
+    def _drop(self) -> None:
+        if self.head == self.tail:
+            raise IndexError(f"{type(self).__name__}: the window is empty, there is nothing to evict")
+        del self._leaves[self.head]
+        self.head += 1
+
+    def _before(self, a: Partial, b: Partial | None) -> Partial:
+        return a if b is None else self._combine(a, b)
+
+    def _after(self, a: Partial | None, b: Partial) -> Partial:
+        return b if a is None else self._combine(a, b)
+
+    def _either(self, a: Partial | None, b: Partial | None) -> Partial | None:
+        return b if a is None else self._before(a, b)
+
+    def _insist(self, holds: bool, what: str) -> None:
+        if not holds:
+            raise InvariantError(f"{type(self).__name__}: {what} (leaves {self.head} … {self.tail - 1})")

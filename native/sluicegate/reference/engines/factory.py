@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sluicegate.errors import ConfigurationError
 from sluicegate.monoids.layout import Layout, Op
 from sluicegate.reference.engines.amta import Amta
 from sluicegate.reference.engines.daba import Daba
 from sluicegate.reference.engines.daba_lite import DabaLite
-from sluicegate.reference.engines.engine import Engine
+from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.engines.fiba import Fiba
 from sluicegate.reference.engines.foa import Foa
 from sluicegate.reference.engines.ioa import Ioa
-from sluicegate.reference.engines.kvs_amta import KvsAmta
-from sluicegate.reference.engines.kvs_log_mta import KvsLogMta
 from sluicegate.reference.engines.log_mta import LogMta
-from sluicegate.reference.engines.queued import Combine
 from sluicegate.reference.engines.reactive import Reactive
 from sluicegate.reference.engines.recalc import Recalc
 from sluicegate.reference.engines.soe import Soe
@@ -26,7 +24,6 @@ from sluicegate.reference.engines.two_stacks_lite import TwoStacksLite
 TWINS: dict[str, Callable[..., Engine]] = {
     "recalc": Recalc, "soe": Soe, "two_stacks": TwoStacks, "two_stacks_lite": TwoStacksLite, "reactive": Reactive,
     "foa": Foa, "ioa": Ioa, "daba": Daba, "daba_lite": DabaLite, "log_mta": LogMta, "amta": Amta, "fiba": Fiba,
-    "kvs_amta": KvsAmta, "kvs_log_mta": KvsLogMta,
 }  # fmt: skip
 LITE = ("two_stacks_lite", "daba_lite")
 
@@ -37,6 +34,8 @@ def make(name: str, combine: Combine, *, deduct: Combine | None = None, keep: in
     `keep`: how many slots of a leaf a Lite engine will be asked for (None: all). Raises ValueError where the inverse
     that `soe` needs is missing.
     """
+    if name not in TWINS:
+        raise ConfigurationError(f"engine {name!r}: a window in a store needs compiled code; unset SLUICEGATE_PURE")
     if name in LITE:
         return TWINS[name](combine, keep)
     if name != "soe":

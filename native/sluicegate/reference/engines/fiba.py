@@ -14,13 +14,12 @@ those at both ends; `run` goes on from the root to the node: root's `up` ⊗ …
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from functools import reduce
 from typing import Any
 
-from sluicegate.errors import InvariantError
-from sluicegate.reference.engines.queued import Combine
+from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.program import Partial
 
 MOST = 8  # leaves or children of a node
@@ -50,14 +49,13 @@ class Node:
         self.run: Partial | None = None
 
 
-class Fiba:
+class Fiba(Engine):
     """Leaves by time, equal ones by arrival; the index of a leaf is its place in that order."""
 
     ordered = False
 
     def __init__(self, combine: Combine) -> None:
-        self._combine = combine
-        self.head = self.tail = 0
+        super().__init__(combine)
         self._clear()
 
     def _clear(self) -> None:
@@ -242,11 +240,6 @@ class Fiba:
         if self._root.level:
             self._run_down(self._root)
 
-    def bulk(self, leaves: Callable[[Partial], bool]) -> None:
-        """Evict one by one while `leaves(oldest)` holds."""
-        while self.head < self.tail and leaves(self.leaf(self.head)):
-            self.pop()
-
     # answers
 
     def total(self) -> Partial | None:
@@ -287,18 +280,6 @@ class Fiba:
         for child in node.items:
             yield from self._walk(child)
 
-    def join(self, reading: Partial) -> None:
-        """Refuse: what is aggregated beside the newest leaf cannot be revised."""
-        raise InvariantError("Fiba: a reading cannot join the newest leaf")
-
-    def coarsen(self) -> None:
-        """Refuse: the leaves have no level above them."""
-        raise InvariantError("Fiba: there is no level to evict")
-
-    def result(self) -> tuple[Partial | None, Partial | None]:
-        """What the answers depend on besides the leaves and their indices; nothing."""
-        return None, None
-
     def load(self, head: int, leaves: list[Partial], left: Partial | None, right: Partial | None) -> None:
         """Take over leaves that all have one time; `load_times` where they have their own."""
         self.load_times(head, [0] * len(leaves), leaves)
@@ -309,9 +290,6 @@ class Fiba:
         self._clear()
         for time, leaf in zip(times, leaves, strict=True):
             self.insert(time, leaf)
-
-    def _either(self, a: Partial | None, b: Partial | None) -> Partial | None:
-        return b if a is None else a if b is None else self._combine(a, b)
 
     def _fold(self, partials: Iterable[Partial | None]) -> Partial | None:
         return reduce(self._either, partials, None)
@@ -369,7 +347,3 @@ class Fiba:
                 below = Role.INNER
             self._verify_node(child, below, node)
             self._insist(below == Role.LEFT or child.times[0] == node.times[k], f"least time {k} at {node.level}")
-
-    def _insist(self, holds: bool, what: str) -> None:
-        if not holds:
-            raise InvariantError(f"Fiba: {what} (leaves {self.head} … {self.tail - 1})")

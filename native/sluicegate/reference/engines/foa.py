@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sluicegate.reference.engines.queued import Combine, Queued
+from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.program import Partial
 
 
@@ -45,7 +45,7 @@ def _walk(cells: LazyCell | Suspended | None) -> Iterator[int]:
         yield from [*_walk(cells.left), *reversed([*_walk(cells.right)]), *_walk(cells.done)]
 
 
-class Foa(Queued):
+class Foa(Engine):
     """Lists F (the oldest first), N (what of F is not yet rotated) and B (the newest first)."""
 
     def __init__(self, combine: Combine, keep: int | None = None) -> None:

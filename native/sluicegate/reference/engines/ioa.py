@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sluicegate.reference.engines.queued import Combine, Queued
+from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.program import Partial
 
 
@@ -38,7 +38,7 @@ def _walk(cells: Cell | None) -> list[int]:
     return [cell.index for cell in _cells(cells)]
 
 
-class Ioa(Queued):
+class Ioa(Engine):
     """Lists F and B, N within F; while `_last` is there, F goes on after it with the lists left, right, done."""
 
     def __init__(self, combine: Combine, keep: int | None = None) -> None:

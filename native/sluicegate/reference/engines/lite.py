@@ -7,11 +7,11 @@ count window, the time for a time window, all where a callable judges the oldest
 from __future__ import annotations
 
 from sluicegate.errors import ConfigurationError
-from sluicegate.reference.engines.queued import Combine, Queued
+from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.program import Partial
 
 
-class Lite(Queued):
+class Lite(Engine):
     """Elements head … tail − 1, and what is kept of their leaves."""
 
     def __init__(self, combine: Combine, keep: int | None = None) -> None:

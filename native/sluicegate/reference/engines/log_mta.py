@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sluicegate.reference.engines.queued import Combine, Queued
+from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.program import Partial
 
 
-class LogMta(Queued):
+class LogMta(Engine):
     """Every node is its children combined, the first and the last of a level included."""
 
     def __init__(self, combine: Combine, keep: int | None = None) -> None:

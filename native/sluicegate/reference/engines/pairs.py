@@ -19,6 +19,7 @@ from typing import NamedTuple
 from sluicegate.errors import InvariantError
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import COUNT, O_FIRST
+from sluicegate.reference.engines.engine import Engine
 from sluicegate.reference.histograms.widths import Weights
 from sluicegate.reference.program import Partial
 
@@ -49,51 +50,42 @@ def priority(ordinal: int) -> int:
     return z ^ z >> 31
 
 
-class Pairs:
+class Pairs(Engine):
     """Buckets head … tail − 1, counted from the oldest: merging moves those behind by one."""
 
     def __init__(self, combine: Callable[[Partial, Partial], Partial], terms: Sequence[Term]) -> None:
         """`terms`: the widths that a merge is judged by."""
-        self._combine, self._weights = combine, Weights(terms)
-        self._leaves: list[Partial] = []
+        super().__init__(combine)
+        self._weights = Weights(terms)
+        self._buckets: list[Partial] = []
         self._state: list[LeafState] = []
         self.merges = self._due = 0  # so far; from how many on the scales are taken anew
-        self.head = self.tail = 0
 
     # insertion and eviction
 
     def push(self, leaf: Partial) -> None:
         """Append a bucket; the one before it is closed now."""
-        self._leaves.append(leaf)
+        self._buckets.append(leaf)
         self.tail += 1
         self._state.append(LeafState.FRESH)
 
     def join(self, reading: Partial) -> None:
         """Fold a reading into the newest bucket."""
-        self._leaves[-1] = self._combine(self._leaves[-1], reading)
+        self._buckets[-1] = self._combine(self._buckets[-1], reading)
 
     def pop(self) -> None:
         """Evict the oldest bucket."""
-        del self._leaves[0], self._state[0]
+        del self._buckets[0], self._state[0]
         self.head += 1
 
     def pop_newest(self) -> None:
         """Take the newest bucket out; the one before it is open again."""
-        del self._leaves[-1], self._state[-1]
+        del self._buckets[-1], self._state[-1]
         self.tail -= 1
 
     def mark_newest(self, state: LeafState) -> None:
         """What is to be told of the newest bucket."""
         self._state[-1] = state
-
-    def bulk(self, leaves: Callable[[Partial], bool]) -> None:
-        """Evict the longest prefix for which `leaves(prefix)` holds: the policy asks one bucket after the other."""
-        while self._leaves and leaves(self._leaves[0]):
-            self.pop()
-
-    def coarsen(self) -> None:
-        """No levels here: `merge` makes room."""
-        raise InvariantError("pairs: there are no levels to evict")
 
     # merging
 
@@ -103,8 +95,8 @@ class Pairs:
         What a pair adds: the weight of both as one bucket, less their own, so the interval's width, by how much it
         grows on average over the readings at which the window's edge may stand. `later`: what a tail holds behind them.
         """
-        n, i = len(self._leaves), self._least(later)[2]
-        self._leaves[i : i + 2] = [self._combine(self._leaves[i], self._leaves[i + 1])]
+        n, i = len(self._buckets), self._least(later)[2]
+        self._buckets[i : i + 2] = [self._combine(self._buckets[i], self._buckets[i + 1])]
         self._state[i : i + 2] = [LeafState.TOOK]
         self.merges += 1
         self.tail -= 1
@@ -116,7 +108,7 @@ class Pairs:
         `later`: what a tail holds behind `leaf`.
         """
         least = self._least(later)
-        newest = self._leaves[-1]
+        newest = self._buckets[-1]
         cost, _ = self._added(newest, leaf, self._weights.behind(later))
         wanted = (cost, int(newest[COUNT] + leaf[COUNT])) < least[:2]
         self.merges += wanted
@@ -127,8 +119,8 @@ class Pairs:
         if len(self._weights.terms) > 1 and self.merges >= self._due:
             self._rescale()
         found, behind = [], self._weights.behind(later)
-        for i in reversed(range(len(self._leaves) - 1)):
-            cost, behind = self._added(self._leaves[i], self._leaves[i + 1], behind)
+        for i in reversed(range(len(self._buckets) - 1)):
+            cost, behind = self._added(self._buckets[i], self._buckets[i + 1], behind)
             found.append((cost, self._readings(i), i))
         return min(found)
 
@@ -142,31 +134,31 @@ class Pairs:
         return cost if cost == cost else inf, between
 
     def _readings(self, i: int) -> int:
-        return int(self._leaves[i][COUNT] + self._leaves[i + 1][COUNT])
+        return int(self._buckets[i][COUNT] + self._buckets[i + 1][COUNT])
 
     def _rescale(self) -> None:
         """Measure each width by what the whole window as one bucket might add."""
         total = self.total()
         assert total is not None  # noqa: S101  a pair is to be merged
         self._weights.rescale(total)
-        self._due = self.merges + len(self._leaves)
+        self._due = self.merges + len(self._buckets)
 
     # answers
 
     def total(self) -> Partial | None:
         """The partial of all buckets, None when there are none."""
-        if not self._leaves:
+        if not self._buckets:
             return None
-        return self._before_open(self._fold(self._leaves[:-1]))
+        return self._before_open(self._fold(self._buckets[:-1]))
 
     def rest(self) -> Partial | None:
         """The partial of all buckets but the oldest, None when there are none."""
-        if len(self._leaves) < 2:
+        if len(self._buckets) < 2:
             return None
-        return self._before_open(self._without_first(self._leaves[:-1]))
+        return self._before_open(self._without_first(self._buckets[:-1]))
 
     def _before_open(self, closed: Partial | None) -> Partial:
-        return self._leaves[-1] if closed is None else self._combine(closed, self._leaves[-1])
+        return self._buckets[-1] if closed is None else self._combine(closed, self._buckets[-1])
 
     def _fold(self, leaves: list[Partial]) -> Partial | None:
         """The root's partial: left subtree, bucket, right subtree."""
@@ -191,7 +183,7 @@ class Pairs:
 
     def leaf(self, index: int) -> Partial:
         """A bucket, head ≤ index < tail."""
-        return self._leaves[index - self.head]
+        return self._buckets[index - self.head]
 
     def take_state(self, index: int) -> LeafState:
         """What became of a bucket since it was last given out; it counts as given from now on."""
@@ -201,15 +193,15 @@ class Pairs:
     def begin(self, head: int) -> None:
         """Empty; the next bucket's index is `head`."""
         self.head = self.tail = head
-        self._leaves, self._state = [], []
+        self._buckets, self._state = [], []
 
     def finish(self) -> None:
         """Rows may be left of what a bucket took over before: when it is given out, they are told to be of no use."""
-        self._state = [LeafState.TOOK] * len(self._leaves)
+        self._state = [LeafState.TOOK] * len(self._buckets)
 
     def state(self) -> bytes:
         """Ordinal of the oldest bucket, merges, when the scales are taken anew, the scales; 8 bytes each."""
-        first = int(self._leaves[0][O_FIRST]) if self._leaves else 0
+        first = int(self._buckets[0][O_FIRST]) if self._buckets else 0
         return struct.pack(f"<3q{len(self._weights.scales)}d", first, self.merges, self._due, *self._weights.scales)
 
     def load_state(self, data: bytes) -> None:
@@ -228,13 +220,6 @@ class Pairs:
             self.push(leaf)
         self.finish()
 
-    def result(self) -> tuple[Partial | None, Partial | None]:
-        """Nothing besides the buckets and the state."""
-        return None, None
-
-    def pop_to(self, head: int) -> None:
-        """Nothing at once: the caller evicts one by one."""
-
     @property
     def size(self) -> int:
         """Bytes of a state."""
@@ -242,8 +227,8 @@ class Pairs:
 
     def verify(self) -> None:
         """Raise InvariantError where the buckets are not as many as are counted."""
-        if not len(self._leaves) == len(self._state) == self.tail - self.head:
-            held = f"{len(self._leaves)} buckets, {len(self._state)} states"
+        if not len(self._buckets) == len(self._state) == self.tail - self.head:
+            held = f"{len(self._buckets)} buckets, {len(self._state)} states"
             raise InvariantError(f"{held}, {self.tail - self.head} counted")
 
 

@@ -11,13 +11,13 @@ the prefix up to the newest. The capacity doubles when it is full and halves whe
 
 from __future__ import annotations
 
-from sluicegate.reference.engines.queued import Combine, Queued
+from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.program import Partial
 
 LEAST = 4
 
 
-class Reactive(Queued):
+class Reactive(Engine):
     """`_nodes[k]`, 1 ≤ k < 2 · capacity; None where no leaf is below."""
 
     def __init__(self, combine: Combine, keep: int | None = None) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from functools import reduce
 
-from sluicegate.reference.engines.queued import Queued
+from sluicegate.reference.engines.engine import Engine
 from sluicegate.reference.program import Partial
 
 
-class Recalc(Queued):
+class Recalc(Engine):
     """A FIFO of leaves head … tail − 1 and nothing else."""
 
     def join(self, reading: Partial) -> None:

@@ -20,14 +20,14 @@ from collections.abc import Sequence
 from math import inf
 
 from sluicegate.constants import CANCELLED, FAR, LOST
-from sluicegate.reference.engines.queued import Combine, Queued
+from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.program import Partial
 
 TURNS = 4
 FEWEST = 512  # evictions, however small the window
 
 
-class Soe(Queued):
+class Soe(Engine):
     """Leaves head … tail − 1 and their running total.
 
     `deduct(total, oldest)` is the inverse of combine(oldest, rest). `sums`: slots of plain sums; `totals`: of sums that

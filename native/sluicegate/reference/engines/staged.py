@@ -17,6 +17,7 @@ from sluicegate.errors import InvariantError
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import O_FIRST, T_FIRST, T_LAST
+from sluicegate.reference.engines.engine import Engine
 from sluicegate.reference.engines.pairs import LeafState, Merged, Pairs
 from sluicegate.reference.histograms.max_like import MaxRule
 from sluicegate.reference.program import Partial
@@ -32,7 +33,7 @@ class Verdict(IntEnum):
     OPEN = 2  # it is stored as a bucket of its own
 
 
-class Staged:
+class Staged(Engine):
     """The stored buckets, then the staged ones: head … tail − 1, counted from the oldest."""
 
     def __init__(
@@ -44,13 +45,13 @@ class Staged:
         terms: Sequence[Term],
     ) -> None:
         """`most`: of the tail; `guards`: the extremes it watches; `rule`: its ranges tell candidates, None: all are."""
-        self._combine, self.most, self._guards, self._rule = combine, most, guards, rule
+        super().__init__(combine)
+        self.most, self._guards, self._rule = most, guards, rule
         self.stored = Pairs(combine, terms)
         self.staged: list[Partial] = []
         self._states: list[LeafState] = []
         self._pivot = 0
         self._to_store = self._pivot_after = 0
-        self.head = self.tail = 0
 
     # what hides what
 
@@ -141,18 +142,6 @@ class Staged:
             self._shift()
             self._settle()
         self.head += 1
-
-    def pop_to(self, head: int) -> None:
-        """Nothing at once: the caller evicts one by one."""
-
-    def bulk(self, leaves: Callable[[Partial], bool]) -> None:
-        """Evict the longest prefix for which `leaves(prefix)` holds: the policy asks one bucket after the other."""
-        while self.head < self.tail and leaves(self.leaf(self.head)):
-            self.pop()
-
-    def coarsen(self) -> None:
-        """No levels here: `merge_stored` makes room."""
-        raise InvariantError("staged: there are no levels to evict")
 
     def merge_stored(self) -> Merged:
         """The stored pair that adds least becomes one."""
@@ -247,10 +236,6 @@ class Staged:
         self.stored.finish()
         self._states = [LeafState.TOOK] * len(self.staged)
         self._pivot = self._pivot_after
-
-    def result(self) -> tuple[Partial | None, Partial | None]:
-        """Nothing besides the buckets and the state."""
-        return None, None
 
     @property
     def size(self) -> int:

@@ -8,11 +8,11 @@ Here the flip follows the eviction that empties the front, so that a window that
 
 from __future__ import annotations
 
-from sluicegate.reference.engines.queued import Combine, Queued
+from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.program import Partial
 
 
-class TwoStacks(Queued):
+class TwoStacks(Engine):
     """Leaves head … split − 1 are the front: each knows the partial up to split. The others are the back."""
 
     def __init__(self, combine: Combine, keep: int | None = None) -> None:
