@@ -13,31 +13,20 @@ if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
     from sluicegate.core.checks import even_step, first_late, first_not_positive, first_refused, new_column, withhold
     from sluicegate.core.core import Core
 else:
-    from sluicegate.reference.core import (
-        Core,
+    from sluicegate.reference.checks import (
         even_step,
         first_late,
         first_not_positive,
         first_refused,
         new_column,
         withhold,
-    )
+    )  # fmt: skip
+    from sluicegate.reference.core import Core
 
 ENGINES = catalogue.names()
 """The algorithms a window may be kept by; docs/engines.md tells which to take."""
 
 __all__ = [
-    "ENGINES",
-    "KEPT_LEVELS",
-    "LARGEST",
-    "LATEST",
-    "NEVER",
-    "Core",
-    "Saved",
-    "even_step",
-    "first_late",
-    "first_not_positive",
-    "first_refused",
-    "new_column",
-    "withhold",
-]
+    "ENGINES", "KEPT_LEVELS", "LARGEST", "LATEST", "NEVER", "Core", "Saved", "even_step", "first_late",
+    "first_not_positive", "first_refused", "new_column", "withhold",
+]  # fmt: skip

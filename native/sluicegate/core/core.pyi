@@ -2,7 +2,6 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Self, final
 
-from sluicegate.core.ingest import Ingesting
 from sluicegate.histograms._rules import Rules
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
@@ -11,7 +10,13 @@ from sluicegate.policies.eviction import EvictionRule
 from sluicegate.records import Bounded, Cut, Saved
 
 @final
-class Core(Ingesting):
+class Core:
+    accepted: int
+    newest: int
+    edge: int
+    created: int
+    engine_name: str
+    late: int
     def __new__(
         cls,
         layout: Layout,
@@ -27,6 +32,30 @@ class Core(Ingesting):
         merging: Sequence[Term] | None = None,
         staging: tuple[int, Sequence[Guard]] | None = None,
     ) -> Self: ...
+    def require_leaves(self) -> None: ...
+    def advance(self, time: int) -> None: ...
+    def refuse_late(self, times: memoryview[int]) -> None: ...
+    def first_changed(self) -> int: ...
+    def serve(
+        self,
+        names: tuple[str, ...],
+        row: Callable[[Any], tuple[float, ...]],
+        when: Callable[[Any], int],
+        positive: bool,
+    ) -> None: ...
+    def insert_one(self, value: Any, time: int | None = None) -> None: ...
+    def slide(self, value: Any, time: int | None = None) -> Any: ...
+    def named(self) -> dict[str, Any]: ...
+    def insert(self, values: Sequence[float], time: int) -> None: ...
+    def columns_after(self, values: object, times: object, results: bool) -> dict[str, array[float]] | None: ...
+    def insert_many(
+        self,
+        values: memoryview[float],
+        times: memoryview[int] | None,
+        count: int,
+        out: list[array[float]] | None,
+        step: int = -1,
+    ) -> None: ...
     def cut_oldest(self) -> Cut | None: ...
     @property
     def bounds_in_batches(self) -> bool: ...

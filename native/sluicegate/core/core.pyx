@@ -16,7 +16,7 @@ from sluicegate.core.answering cimport answers_over, bounded, number_of, seen, v
 from sluicegate.core.eviction cimport enforce_now, evict_by_callable, evict_oldest
 from sluicegate.policies.rule cimport Rule
 from sluicegate.joining.buckets cimport Buckets
-from sluicegate.joining.room cimport limit_to
+from sluicegate.joining.placing cimport limit_to
 from sluicegate.joining.late cimport Late
 from sluicegate.core.ingest cimport Ingesting
 from sluicegate.memory.times cimport begin_times, clear_times, held_times
@@ -84,7 +84,6 @@ cdef class Core(Ingesting):
         self.rule.take(eviction)
         self.plain = self.ingests_blocks() and not engine.startswith("kvs_")
         self.as_is = self.answers == 1 and self.p.width == 1 and is_slot(self.outputs[0].kind)
-        self.slide_by_kind = self.slide_of_kind()
 
     # answers
 

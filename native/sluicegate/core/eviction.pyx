@@ -1,4 +1,4 @@
-"""What a policy lets go after each reading; see eviction.pxd. The twin is sluicegate.reference.evicting."""
+"""What a policy lets go after each reading; see eviction.pxd. The twin is sluicegate.reference.state."""
 
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.math cimport NAN
@@ -243,7 +243,7 @@ cdef void settle(State s) noexcept nogil:
     if s.buckets.rules.has_hop:
         settle_hop(s)
     else:
-        s.buckets.rules.c_settled(s.edge + 1, 0)
+        s.buckets.rules.settled(s.edge + 1, 0)
 
 
 cdef void settle_hop(State s) noexcept nogil:
@@ -251,7 +251,7 @@ cdef void settle_hop(State s) noexcept nogil:
     cdef const Slot* leaf
     cdef Cut where
     if s.engine.head == s.engine.tail:
-        s.buckets.rules.c_settled(s.accepted, 0)
+        s.buckets.rules.settled(s.accepted, 0)
         return
     leaf = s.engine.leaf(s.engine.head)
     if s.policy == CUSTOM:
@@ -259,4 +259,4 @@ cdef void settle_hop(State s) noexcept nogil:
     elif s.policy == BY_TIME and leaf[H_T_FIRST].i <= s.cut_off():
         where = s.cut_oldest_leaf()
         start, uncertain = leaf[H_O_FIRST].i + leaf[H_COUNT].i - where.most, where.most - where.least
-    s.buckets.rules.c_settled(start, uncertain)
+    s.buckets.rules.settled(start, uncertain)

@@ -5,9 +5,6 @@ from libc.stdint cimport int64_t
 from sluicegate.core.batching cimport Batching
 from sluicegate.partials.program cimport Slot
 
-# As `Ingesting.slide_one`, which passes on the −1 of an error.
-ctypedef int (*Slide)(Ingesting, const double*, const int64_t*, double*) noexcept nogil
-
 ctypedef struct Flat:  # a batch in buffers that are held for as long as it lasts
     Py_buffer value_view
     Py_buffer time_view
@@ -18,7 +15,6 @@ ctypedef struct Flat:  # a batch in buffers that are held for as long as it last
 
 
 cdef class Ingesting(Batching):
-    cdef Slide slide_by_kind  # what `slide_one` calls: chosen once, by the kind of window
     cdef tuple names  # of the aggregates
     cdef object read_row  # asked where a value or a time that a caller gives is not a plain float or int
     cdef object read_time
@@ -29,14 +25,13 @@ cdef class Ingesting(Batching):
     cdef int64_t time_from(self, time) except? -1
     cdef object answer(self)
     cdef int ingest_flat(self, const Flat* flat, double** out, bint bounds) except -1
-    cdef Slide slide_of_kind(self) noexcept
     cdef int slide_one(self, const double* values, const int64_t* time, double* out) except -1 nogil  # a row of answers
     cdef int accept(self, const double* values, int64_t time) except -1 nogil
     cdef bint ingests_runs(self, double** out) noexcept nogil
     cdef int ingest_late(self, const double* values, int64_t time) except -1 nogil
     cdef int accept_any(self, const double* values, int64_t time) except -1 nogil
     cdef int answer_all(self, Slot* out) noexcept nogil
-    cdef int answer_into(self, double** out, int64_t i) noexcept nogil
+    cdef int answer_row(self, double* row) noexcept nogil
     cdef int run(
         self, const double* values, const int64_t* times, int64_t count, double** out, bint bounds
     ) except -1 nogil

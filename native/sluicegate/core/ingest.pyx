@@ -5,13 +5,13 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, 
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
-from libc.math cimport fabs, log
+from libc.math cimport fabs
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strcmp
 
 from sluicegate.answers.results cimport (
-    BY_COUNT, BY_TIME, K_RATE, Output, View, bucket_answer, exact_answer, is_slot, spread,
+    BY_COUNT, BY_TIME, K_RATE, Output, View, bucket_answer, exact_answer, is_slot,
 )
 from sluicegate.core.answering cimport answer_now, answer_run, in_column, number_of, of_nothing, view
 from sluicegate.core.batching cimport Batching
@@ -19,17 +19,12 @@ from sluicegate.core.eviction cimport enforce
 from sluicegate.joining.placing cimport join_run, place
 from sluicegate.core.checks cimport first_beyond, first_not_entering, new_column, step_of
 from sluicegate.memory.chunks cimport ask_for
-from sluicegate.partials.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Slot, copy, lift
+from sluicegate.partials.program cimport MAX, MIN, SUM, Slot, copy, lift
 from sluicegate.memory.times cimport time_at
-
-from sluicegate.histograms._statistics cimport Moments
 
 from sluicegate.errors import InputError
 from sluicegate.constants import LARGEST as _LARGEST
 from sluicegate.constants import LATEST as _LATEST
-
-cdef extern from "exponential.h" nogil:
-    double sluicegate_exponential_alone(double x)
 
 cdef double MAGNITUDE = _LARGEST
 cdef int64_t TIMES = _LATEST
@@ -230,7 +225,8 @@ cdef class Ingesting(Batching):
                 if out != NULL and self.bucketed:
                     answer_now(self, out, i, bounds)
                 elif out != NULL:
-                    self.answer_into(out, i)
+                    self.answer_row(<double*> (self.reading + self.p.width))
+                    to_columns(self, out, i)
                 i += 1
         if self.bucketed:
             self.engine.return_spare(count >> 1)
@@ -246,26 +242,20 @@ cdef class Ingesting(Batching):
 
     cdef int slide_one(self, const double* values, const int64_t* time, double* out) except -1 nogil:
         """One reading, at its ordinal where `time` is NULL, and the answers after it: for compiled code."""
-        return self.slide_by_kind(self, values, time, out)
+        cdef int64_t when = self.accepted if time == NULL else time[0]
+        if self.plain:
+            return slide_plain(self, values, when, out)
+        self.accept_any(values, when)
+        return self.answer_row(out)
 
-    cdef Slide slide_of_kind(self) noexcept:
-        """A plain window by count of one component and one answer knows from that what leaf and answer are."""
-        if not (self.plain and self.policy == BY_COUNT and self.hop == 1 and self.answers == 1 and self.p.steps == 1):
-            return <Slide> slide_any
-        if self.lies_as_given():
-            return <Slide> (slide_as_is if self.as_is else slide_value)
-        if self.p.step.op == LOG_SUM:
-            return <Slide> slide_logarithm
-        return <Slide> (slide_moments if self.p.step.op == MOMENTS else slide_any)
-
-    cdef int answer_into(self, double** out, int64_t i) noexcept nogil:
-        """The answers as they are now, to row i of the columns."""
+    cdef int answer_row(self, double* row) noexcept nogil:
+        """The answers as they are now."""
         cdef Slot* answer = self.reading + self.p.width
         cdef bint holds = self.answer_all(answer) >= 0
         cdef int k, kind
         for k in range(self.answers):
             kind = self.outputs[k].kind
-            out[k][i] = in_column(kind, answer[k]) if holds else of_nothing(kind)
+            row[k] = in_column(kind, answer[k]) if holds else of_nothing(kind)
         return 0
 
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:

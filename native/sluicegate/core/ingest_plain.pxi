@@ -48,78 +48,6 @@ cdef inline int ingest_plain(Ingesting self, const double* values, int64_t time,
     return holds
 
 
-cdef int slide_any(Ingesting self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    """`slide_one` for any window."""
-    cdef int64_t when = self.accepted if time == NULL else time[0]
-    cdef Slot* answer = self.reading + self.p.width
-    cdef bint holds
-    cdef int k
-    if self.plain:
-        return slide_plain(self, values, when, out)
-    self.accept_any(values, when)
-    holds = self.answer_all(answer) >= 0
-    for k in range(self.answers):
-        out[k] = in_column(self.outputs[k].kind, answer[k]) if holds else of_nothing(self.outputs[k].kind)
-    return 0
-
-
-# of a window by count, which holds one reading at least
-
-cdef int slide_as_is(Ingesting self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    """As `slide_plain`, of what needs neither lifting nor lowering."""
-    if not self.centered:
-        return slide_any(self, values, time, out)
-    self.engine.slide_by(self.engine, <const Slot*> values, next_head(self), <Slot*> out)
-    count_in(self, time)
-    return 0
-
-
-cdef int slide_value(Ingesting self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    cdef Slot total
-    if not self.centered:
-        return slide_any(self, values, time, out)
-    self.engine.slide_by(self.engine, <const Slot*> values, next_head(self), &total)
-    out[0] = exact_answer(self.outputs, &total, self.engine.tail - self.engine.head).f
-    count_in(self, time)
-    return 0
-
-
-cdef int slide_logarithm(Ingesting self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    cdef Slot leaf, total
-    if not self.centered:
-        return slide_any(self, values, time, out)
-    leaf.f = log(values[0])
-    self.engine.slide_by(self.engine, &leaf, next_head(self), &total)
-    out[0] = sluicegate_exponential_alone(total.f / (self.engine.tail - self.engine.head))
-    count_in(self, time)
-    return 0
-
-
-cdef int slide_moments(Ingesting self, const double* values, const int64_t* time, double* out) except -1 nogil:
-    cdef Slot leaf[3]
-    cdef Slot total[3]
-    if not self.centered:
-        return slide_any(self, values, time, out)
-    leaf[0].f, leaf[1].f, leaf[2].f = 1.0, values[0] - self.center[0], 0.0
-    self.engine.slide_by(self.engine, leaf, next_head(self), total)
-    out[0] = spread(self.outputs, <const Moments*> total)
-    count_in(self, time)
-    return 0
-
-
-cdef inline int64_t next_head(Ingesting self) noexcept nogil:
-    return max(self.engine.head, self.accepted + 1 - self.value)
-
-
-cdef inline void count_in(Ingesting self, const int64_t* time) noexcept nogil:
-    """The reading that the engine has taken."""
-    cdef int64_t newest = self.accepted if time == NULL else time[0]
-    self.newest = max(self.newest, newest)
-    self.edge = max(self.edge, self.engine.head - 1)
-    self.created += 1
-    self.accepted += 1
-
-
 cdef inline int slide_plain(Ingesting self, const double* values, int64_t time, double* out) except -1 nogil:
     """Take a reading; the answers to a row."""
     cdef Slot* total = <Slot*> out if self.as_is else self.reading + self.p.width + self.answers
@@ -140,11 +68,17 @@ cdef inline int slide_plain(Ingesting self, const double* values, int64_t time, 
 cdef int slide_into_row(Ingesting self, const double* values, int64_t time, double** out, int64_t i) except -1 nogil:
     """The same to row i of the columns, where there are any."""
     cdef double* row = <double*> (self.reading + self.p.width)
-    cdef int k
     if out == NULL:
         ingest_plain(self, values, time, NULL)
         return 0
     slide_plain(self, values, time, row)
+    to_columns(self, out, i)
+    return 0
+
+
+cdef inline void to_columns(Ingesting self, double** out, int64_t i) noexcept nogil:
+    """The row of answers that stands behind the reading."""
+    cdef const double* row = <const double*> (self.reading + self.p.width)
+    cdef int k
     for k in range(self.answers):
         out[k][i] = row[k]
-    return 0

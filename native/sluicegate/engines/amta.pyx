@@ -265,9 +265,11 @@ cdef class Amta(Engine):
     cdef int check_nodes(self) except -1:
         cdef int level, w = self.p.width
         cdef int64_t index
+        cdef const Slot* pair
         for level in range(1, self.depth):
             for index in range((self.head >> level) + 1, end_of(self.tail, level)):
-                combine(self.p, self.spare, spot(self, level - 1, 2 * index, w), spot(self, level - 1, 2 * index + 1, w))
+                pair = spot(self, level - 1, 2 * index, w)
+                combine(self.p, self.spare, pair, pair + w)
                 if memcmp(self.spare, spot(self, level, index, w), self.p.width * sizeof(Slot)) != 0:
                     raise InvariantError(f"node {index} of level {level} is not its children combined")
         return 0
@@ -373,7 +375,7 @@ cdef int chunk_shift(int64_t limit) noexcept:
 
 
 cdef void end_block(Amta self) noexcept nogil:
-    """Leave what only the block needed to the next one, whosever."""
+    """Return to the process what only the block needed."""
     cdef int level
     draw_together(self)
     end_batch(&self.pool)

@@ -162,7 +162,9 @@ cdef inline void find_fronts(Amta self, Op op, int w, int s, int64_t old, bint e
         stack_head(self, op, w, s, level)
 
 
-cdef inline void fronts_of_level(Amta self, Op op, int w, int s, Slot* fronts, int64_t before, int level) noexcept nogil:
+cdef inline void fronts_of_level(
+    Amta self, Op op, int w, int s, Slot* fronts, int64_t before, int level
+) noexcept nogil:
     """R0 for the heads after `before` that have `level` trailing zeros; the stack's top is what follows the last
     one."""
     cdef int64_t leap = (<int64_t> w) << level, h = ((before >> level) + 1) | 1, last = self.head >> level, n, j
@@ -234,7 +236,9 @@ cdef inline void raise_level(Amta self, Op op, int w, int s, int level, int64_t 
         index += n
 
 
-cdef inline void combine_pairs(Op op, const Program* p, int w, Slot* nodes, const Slot* pairs, int64_t n) noexcept nogil:
+cdef inline void combine_pairs(
+    Op op, const Program* p, int w, Slot* nodes, const Slot* pairs, int64_t n
+) noexcept nogil:
     cdef int64_t i
     for i in range(n):
         combine_by(op, p, nodes + i * w, pairs + 2 * i * w, pairs + (2 * i + 1) * w)

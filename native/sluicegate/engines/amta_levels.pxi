@@ -103,7 +103,9 @@ cdef inline bint lay_anew(Amta self, int64_t head, int64_t tail, int64_t reading
     return True
 
 
-cdef inline void copy_between(Amta self, const Queue* old, const Queue* queue, int64_t index, int64_t end) noexcept nogil:
+cdef inline void copy_between(
+    Amta self, const Queue* old, const Queue* queue, int64_t index, int64_t end
+) noexcept nogil:
     cdef int64_t n, w = self.p.width
     while index < end:
         n = min(min(run_at(old, index), run_at(queue, index)), end - index)
@@ -122,7 +124,9 @@ cdef inline int see_to_layout(Amta self, int64_t readings) except -1 nogil:
 cdef inline void draw_together(Amta self) noexcept nogil:
     """After many have left; not at once where the next ones might bring it back."""
     cdef int64_t held = self.tail - self.head
-    if not self.apart and not self.pool.of[LARGE_KIND].used and most_readings(levels_for(held + (held >> 2))) < self.most_together:
+    if self.apart or self.pool.of[LARGE_KIND].used:
+        return
+    if most_readings(levels_for(held + (held >> 2))) < self.most_together:
         lay_anew(self, self.head, self.tail, held, True)  # without the memory for it all stays where it is
 
 

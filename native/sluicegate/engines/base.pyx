@@ -38,12 +38,12 @@ cdef class Engine:
         pass
 
     cdef void pop_to(self, int64_t head) noexcept nogil:
-        """One by one, for engines that know no better."""
+        """Default: one by one."""
         while self.head < head:
             self.pop()
 
     cdef int run(self, const Block* block) except -1 nogil:
-        """Reading by reading, for engines that know no better."""
+        """Default: reading by reading."""
         cdef int64_t i
         cdef const Slot* total
         for i in range(block.n):
@@ -64,7 +64,7 @@ cdef class Engine:
         return 0
 
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
-        """One by one, for engines that know no better."""
+        """Default: one by one."""
         cdef int answer
         while self.head < self.tail:
             answer = leaves(context, self.leaf(self.head))
@@ -89,7 +89,7 @@ cdef class Engine:
         return NULL
 
     cdef void copy_leaves(self, Slot* out) noexcept nogil:
-        """One by one, for engines that know no better."""
+        """Default: one by one."""
         cdef int64_t i
         for i in range(self.tail - self.head):
             copy(self.p, out + i * self.p.width, self.leaf(self.head + i))
@@ -130,7 +130,7 @@ cdef int ask(Engine self, bint started, const Slot* node, Leaves leaves, void* c
 
 
 cdef int block_of_one(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    """For engines that know no better."""
+    """Default: a block of one."""
     cdef Block block
     block.n, block.leaves, block.heads, block.totals, block.more = 1, leaf, &head, out, False
     block.jump = head - self.head

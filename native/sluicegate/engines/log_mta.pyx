@@ -5,7 +5,8 @@ a chunked queue a level. Source: paper AMTA, Algorithms 1 and 2, with these slip
 its absolute index, never by its value; a new root gets the old root pair too; a policy that holds for the whole window
 empties it; a level is dropped when its pair is. The readable twin is sluicegate.reference.engines.log_mta.
 
-Leaf i's ancestor at level l is node i >> l; the topmost level is one pair. Level l holds nodes head >> l … (tail − 1) >> l, each its children combined, the first and the last included.
+Leaf i's ancestor at level l is node i >> l; the topmost level is one pair. Level l holds nodes head >> l … (tail − 1)
+>> l, each its children combined, the first and the last included.
 """
 
 cimport cython

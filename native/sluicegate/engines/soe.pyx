@@ -17,7 +17,9 @@ from sluicegate.engines.base cimport Block, Engine
 from sluicegate.engines.queued cimport Queued, begin_block, drop_before, end_block, shape_elements
 from sluicegate.memory.chunks cimport at, run_at
 from sluicegate.partials.kernels cimport ADD, ANY, MERGE, kernel_of
-from sluicegate.partials.program cimport LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible
+from sluicegate.partials.program cimport (
+    LOG_SUM, MOMENTS, SUM, Program, Slot, combine, copy, deduct, greatest, invertible,
+)
 from sluicegate.partials.wide cimport TOTAL
 
 from sluicegate.constants import CANCELLED as _CANCELLED
@@ -87,9 +89,11 @@ cdef class Soe(Queued):
             raise MemoryError(f"soe: no memory for 2 totals of {self.p.width} slots")
         self.errors, self.deviation_slots = <double*> self.arena, self.sum_slots + n
         self.kept_errors, self.before, self.former_greatest = self.errors + n, self.errors + 2 * n, self.errors + 3 * n
-        self.largest, self.greatest, self.largest_at = self.errors + 4 * n, self.errors + 5 * n, <int64_t*> (self.errors + 6 * n)
+        self.largest, self.greatest = self.errors + 4 * n, self.errors + 5 * n
+        self.largest_at = <int64_t*> (self.errors + 6 * n)
         self.sum = self.arena + 7 * n
-        self.kept, self.whole, self.former = self.sum + self.p.width, self.sum + 2 * self.p.width, self.sum + 3 * self.p.width
+        self.kept, self.whole = self.sum + self.p.width, self.sum + 2 * self.p.width
+        self.former = self.sum + 3 * self.p.width
         self.plain = self.sums = self.deviations = 0
         for k in range(n):
             op = self.p.step[k].op
@@ -184,13 +188,15 @@ cdef class Soe(Queued):
         both."""
         cdef Slot* former
         cdef Slot* now
+        cdef double newest, gone
         cdef int k
         for k in range(self.deviations):
             if self.former_greatest[k] == INFINITY or not fabs(self.mean_of(self.tail - 1, k)) < FAR:
                 return
         for k in range(self.deviations):
             former, now = self.former + self.deviation_slots[k] - 2, self.sum + self.deviation_slots[k] - 2
-            exchange_mean(former[0].f, &former[1].f, &former[2].f, self.mean_of(self.tail - 1, k), self.mean_of(self.head - 1, k))
+            newest, gone = self.mean_of(self.tail - 1, k), self.mean_of(self.head - 1, k)
+            exchange_mean(former[0].f, &former[1].f, &former[2].f, newest, gone)
             now[0].f, now[1].f, now[2].f = former[0].f, former[1].f, former[2].f
             self.greatest[k] = greatest(self.former_greatest[k], now[2].f)
         self.overflow_at = self.former_overflow_at
@@ -375,11 +381,14 @@ cdef inline double error_of(double a, double b, double total) noexcept nogil:
     return (a - (total - part)) + (b - part)
 
 
-cdef inline int64_t exchange_moments(Soe self, const Slot* new, const int64_t* heads, int64_t n, Slot* out) noexcept nogil:
+cdef inline int64_t exchange_moments(
+    Soe self, const Slot* new, const int64_t* heads, int64_t n, Slot* out
+) noexcept nogil:
     """The same of mean and squared deviations, up to where they overflow or lose digits."""
     cdef const Slot* old = self.element(self.head)
     cdef Slot* kept = self.element(self.tail)
-    cdef double count = self.sum[0].f, mean = self.sum[1].f, m2 = self.sum[2].f, most = self.greatest[0], x, next_mean, next_m2
+    cdef double count = self.sum[0].f, mean = self.sum[1].f, m2 = self.sum[2].f, most = self.greatest[0]
+    cdef double x, next_mean, next_m2
     cdef int64_t i = 0
     while i < n and heads[i] == self.head + i + 1:
         x, next_mean, next_m2 = new[3 * i + 1].f, mean, m2

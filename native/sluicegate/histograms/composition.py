@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from sluicegate.errors import ConfigurationError
+from sluicegate.histograms._rules import HopRule, Rules
+from sluicegate.histograms._values import MaxRule, SumRule
 from sluicegate.histograms.constrained import Constrained
 from sluicegate.histograms.hop import Hop
 from sluicegate.histograms.max_like import MaxLike, WatchedExtreme, extremes
 from sluicegate.histograms.sum_like import Control, SumLike, controls
-
-if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
-    from sluicegate.histograms._hop import HopRule
-    from sluicegate.histograms._max_like import MaxRule
-    from sluicegate.histograms._rules import Rules
-    from sluicegate.histograms._sum_like import SumRule
-else:
-    from sluicegate.reference.histograms.hop import HopRule
-    from sluicegate.reference.histograms.max_like import MaxRule
-    from sluicegate.reference.histograms.rules import Rules
-    from sluicegate.reference.histograms.sum_like import SumRule
 
 Histogram = SumLike | MaxLike | Hop | Constrained
 _NONE_DUE = 1

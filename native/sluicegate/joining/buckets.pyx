@@ -8,7 +8,7 @@ from sluicegate.engines.tree.pairs cimport Pairs
 from sluicegate.engines.tree.staged cimport Staged
 from sluicegate.histograms._rules cimport Rules
 from sluicegate.histograms._statistics cimport Moments
-from sluicegate.histograms._sum_like cimport Sum
+from sluicegate.histograms._values cimport Sum
 from sluicegate.partials.program cimport H_COUNT, Slot
 
 from sluicegate.constants import FINER as _FINER
@@ -68,7 +68,7 @@ cdef class Buckets:
             if s.dimension >= 0:
                 s.result = center[s.dimension] * total[H_COUNT].i + total[self.prefix_slot[j]].f
             s.sample = (<const Moments*> (total + self.sample_slot[j]))[0]
-        self.rules.c_refresh(ordinal)
+        self.rules.refresh(ordinal)
 
     cdef void carry_sample(self, Slot* reading) noexcept nogil:
         cdef Slot* s

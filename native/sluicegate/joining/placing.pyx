@@ -1,14 +1,17 @@
-"""Which reading joins the newest bucket and which opens one; see placing.pxd. The twin: reference.bucketing."""
+"""Which reading joins the newest bucket and which opens one, and how room is made; see placing.pxd.
+
+The twin is sluicegate.reference.bucketing.
+"""
 
 from libc.stdint cimport int64_t
 
 from sluicegate.answers.results cimport BY_COUNT, BY_TIME, CUSTOM
 from sluicegate.core.state cimport State, hides
 from sluicegate.joining.buckets cimport Buckets
+from sluicegate.engines.tree.pairs cimport NEWEST, OLDEST
+from sluicegate.engines.tree.staged cimport FORWARD, JOIN, OPEN, Staged
 from sluicegate.joining.folding cimport Run, fold_run
-from sluicegate.joining.room cimport make_room
-from sluicegate.joining.staging cimport stage
-from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, fold, lift
+from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, Slot, fold, lift
 
 
 cdef int place(State s, const double* values, int64_t time) except -1 nogil:
@@ -162,7 +165,112 @@ cdef int64_t count_joining(State s, Buckets b, const double* values, const int64
         if b.rules is not None:
             b.rules.c_took(values, s.accepted + n, True)
             if sliding:
-                b.rules.c_settled(s.accepted + n + 1 - s.value, 0)
+                b.rules.settled(s.accepted + n + 1 - s.value, 0)
         late = time
         values += s.p.dimensions
     return most
+
+
+# room for one bucket more: the pair that adds least is merged, or all are merged in pairs (a level eviction)
+
+cdef int make_room(State s) except -1 nogil:
+    cdef int64_t left = s.last_to_have_left()
+    if s.buckets.pairs is None:
+        return evict_level(s, left)
+    return merge_pair(s, left)
+
+
+cdef int limit_to(State s, int64_t limit) except -1 nogil:
+    s.keep_to(limit)
+    while s.buckets.counted(s.engine) > limit:
+        make_room(s)
+    return 0
+
+
+cdef void note_oldest(State s) noexcept nogil:
+    s.edge = max(s.edge, s.last_to_have_left())
+    s.known.index = -1
+
+
+cdef int merge_pair(State s, int64_t left) except -1 nogil:
+    cdef int touched = s.buckets.pairs.merge() if s.buckets.staged is None else s.buckets.staged.merge_stored()
+    s.known.index = -1
+    if touched & OLDEST:
+        s.edge = max(s.edge, left)
+    if touched & NEWEST and s.buckets.rules is not None:
+        s.buckets.rules.coarsened()
+    return 0
+
+
+cdef int evict_level(State s, int64_t left) except -1 nogil:
+    cdef int64_t head = s.engine.head
+    s.engine.coarsen()
+    s.known.index = -1
+    if s.buckets.rules is not None:
+        s.buckets.rules.coarsened()
+    s.edge = max(s.edge, left)
+    s.buckets.count_level(head)
+    return 0
+
+
+# a staging tail: what the newest bucket hides, what leaves the tail, what is stored
+
+cdef int stage(State s, Staged staged, const double* values, int64_t time) except -1 nogil:
+    """The newest bucket takes the reading that hides it; else the reading is staged, after room was made."""
+    cdef bint joined = staged.takes(values, time)
+    if joined and s.p.folds >= 0:
+        fold(&s.p, staged.at(staged.top - 1), values, time, s.accepted, s.center)
+        staged.touched()
+    else:
+        lift(&s.p, s.reading, values, time, s.accepted, s.center)
+        if joined:
+            staged.join(s.reading)
+    if joined:
+        collapse(s, staged)
+    else:
+        if staged.staged() == staged.most:
+            spill(s, staged)
+        staged.push(s.reading)
+    if s.buckets.rules is not None:
+        s.buckets.rules.c_took(values, s.accepted, joined)
+    return 0
+
+
+cdef void collapse(State s, Staged staged) noexcept nogil:
+    """The newest bucket and those that it hides become one."""
+    while staged.tail - staged.head > 1 and staged.hides(staged.at(staged.top - 1), staged.leaf(staged.tail - 2)):
+        if staged.tail - staged.head == 2:
+            note_oldest(s)
+        if staged.staged() > 1:
+            staged.collapse()
+        else:
+            staged.take_back()
+
+
+cdef int spill(State s, Staged staged) except -1 nogil:
+    """The oldest staged bucket leaves the tail: into the next, into the newest stored, or as a stored one."""
+    cdef int found = verdict(s.buckets, staged)
+    while found == OPEN and s.buckets.limit and staged.kept() >= s.buckets.limit:
+        make_room(s)
+        found = verdict(s.buckets, staged)
+    if found != OPEN and staged.kept() < 2:
+        note_oldest(s)
+    staged.spill(found)
+    s.created += found == OPEN
+    s.known.index = -1
+    return 0
+
+
+cdef int verdict(Buckets b, Staged staged) noexcept nogil:
+    cdef const Slot* old = staged.at(staged.base)
+    cdef const Slot* newest
+    if staged.irrelevant():
+        return FORWARD
+    if staged.kept() == 0:
+        return OPEN
+    newest = staged.stored.leaf(staged.stored.tail - 1)
+    if newest[H_T_LAST].i > old[H_T_FIRST].i:
+        return OPEN
+    if staged.hides(old, newest) or not staged.candidate(old):
+        return JOIN
+    return JOIN if b.limit and staged.kept() >= b.limit and staged.stored_wants(old) else OPEN

@@ -69,7 +69,8 @@ cdef inline Slot* at(const Pool* pool, const Queue* queue, int width, int64_t in
 
 cdef inline Slot* node_at(const Queue* queue, int width, int64_t index) noexcept nogil:
     """The same in a queue that may lie in the chunks of one below it."""
-    return queue.chunk[(index >> queue.shift) & queue.mask] + (queue.behind + (index & ((<int64_t> 1 << queue.shift) - 1))) * width
+    cdef int64_t place = queue.behind + (index & ((<int64_t> 1 << queue.shift) - 1))
+    return queue.chunk[(index >> queue.shift) & queue.mask] + place * width
 
 
 cdef inline void share(const Queue* queue, Queue* above, int k) noexcept nogil:
@@ -89,7 +90,7 @@ cdef inline int64_t run_at(const Queue* queue, int64_t index) noexcept nogil:
 
 cdef extern from *:
     """
-    /* A compiler takes what only prefetches for a function without effect and leaves out its calls: the empty line is an effect. */
+    /* Without the empty line a compiler finds that a function which only prefetches has no effect, and drops its calls. */
     #define sg_prefetch(address) do { __builtin_prefetch(address); __asm__ volatile(""); } while (0)
     """
     void prefetch "sg_prefetch"(const void* address) noexcept nogil

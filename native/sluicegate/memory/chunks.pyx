@@ -182,8 +182,8 @@ cdef int move(Pool* pool, Queue* queue, int kind) noexcept nogil:
             return -1
         if k < queue.end:
             memcpy(
-                longer.chunk[(k >> (longer.shift - queue.shift)) & longer.mask] + (k & inside) * n, queue.chunk[k & queue.mask],
-                n * sizeof(Slot),
+                longer.chunk[(k >> (longer.shift - queue.shift)) & longer.mask] + (k & inside) * n,
+                queue.chunk[k & queue.mask], n * sizeof(Slot),
             )
     clear(pool, queue)
     free(queue.chunk)

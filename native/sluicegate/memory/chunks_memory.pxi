@@ -111,10 +111,14 @@ cdef inline bint has_too_many(const Pool* pool, int kind) noexcept nogil:
     Half of what is in use where that is many wide partials: their number comes and goes, and clearing their pages anew
     takes longer than all else.
     """
+    cdef int share
+    cdef int64_t most
     if kind == LARGE_KIND:
-        return pool.of[kind].spare > (pool.of[kind].used >> (1 if pool.wide and pool.of[kind].used > GREAT else 3)) + SPARE_LARGE
+        share = 1 if pool.wide and pool.of[kind].used > GREAT else 3
+        return pool.of[kind].spare > (pool.of[kind].used >> share) + SPARE_LARGE
     if pool.of[LARGE_KIND].used:
-        return pool.of[kind].spare > (pool.of[kind].used >> 3) + min(SPARE_OF_GREAT, SLOTS_OF_GREAT // slots_of(pool, kind))
+        most = min(SPARE_OF_GREAT, SLOTS_OF_GREAT // slots_of(pool, kind))
+        return pool.of[kind].spare > (pool.of[kind].used >> 3) + most
     return pool.of[kind].spare > (pool.of[kind].used >> 4) + max(SPARE >> shift_of(pool, kind), pool.kept)
 
 

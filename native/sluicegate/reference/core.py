@@ -1,6 +1,6 @@
 """The readable twin of sluicegate.core.core: one window's evolution, from a reading to the evicted edge.
 
-It is set up, asked and stored here; below it lie, as in the compiled core, state ← evicting ← staging ← bucketing.
+It is set up, asked and stored here; below it lie, as in the compiled core, state ← event_time ← bucketing.
 A reading is lifted, opens a leaf or joins the newest (constrained footprint), and the built-in policy evicts.
 Partials cross this border as bytes: `layout.width` slots of 8 bytes in the machine's order. Input is checked by the
 caller.
@@ -17,6 +17,7 @@ from sluicegate import catalogue
 from sluicegate.bounds import intervals
 from sluicegate.constants import BY_TIME, CUSTOM, NEVER, SORTED
 from sluicegate.errors import BusyError, InvariantError, SnapshotError
+from sluicegate.histograms._rules import Rules
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_LAST, Layout, Op
@@ -25,12 +26,6 @@ from sluicegate.policies.eviction import EvictionRule
 from sluicegate.records import Bounded, Cut, Edge, Saved, kept_slots
 from sluicegate.reference import estimate
 from sluicegate.reference.bucketing import Bucketing
-from sluicegate.reference.checks import even_step as even_step
-from sluicegate.reference.checks import first_late as first_late
-from sluicegate.reference.checks import first_not_positive as first_not_positive
-from sluicegate.reference.checks import first_refused as first_refused
-from sluicegate.reference.checks import new_column as new_column
-from sluicegate.reference.checks import withhold as withhold
 from sluicegate.reference.engines.engine import Engine
 from sluicegate.reference.engines.factory import make_for
 from sluicegate.reference.engines.fiba import Fiba
@@ -38,7 +33,6 @@ from sluicegate.reference.engines.pairs import LeafState, Pairs
 from sluicegate.reference.engines.staged import Staged
 from sluicegate.reference.estimate import Value
 from sluicegate.reference.eviction import Rule
-from sluicegate.reference.histograms.rules import Rules
 from sluicegate.reference.late import Late, LateView
 from sluicegate.reference.program import Partial, combiner, deductor, lift
 

@@ -8,11 +8,11 @@ from sluicegate.catalogue import needs_order_by
 from sluicegate.constants import BY_TIME, NEVER
 from sluicegate.errors import ConfigurationError, InputError
 from sluicegate.reference.engines.fiba import Fiba
-from sluicegate.reference.evicting import Evicting
 from sluicegate.reference.program import Partial
+from sluicegate.reference.state import State
 
 
-class EventTime(Evicting):
+class EventTime(State):
     """A window whose late readings join where they belong in time, or are counted."""
 
     def advance(self, time: int) -> None:

@@ -12,7 +12,6 @@ import sluicegate as sg
 from sluicegate import errors
 from sluicegate.catalogue import FACTS
 from sluicegate.reference.engines.factory import make
-from sluicegate.stores import Memory, Plan
 
 pytestmark = pytest.mark.usefixtures("implementation_of_window")
 NOT_INVERTIBLE = ["max", "min", "argmin", "argmax", "first", "range", "min_count", "max_count"]
@@ -81,17 +80,6 @@ def test_buckets_leave_by_their_policy(name: str) -> None:
     window.insert(1.0)
     with pytest.raises(errors.ConfigurationError, match="buckets of many readings"):
         window.evict()
-
-
-def test_a_window_in_a_store_evicts_by_its_policy() -> None:
-    """What left by hand would be back after a crash, so it is refused; nothing has changed."""
-    window = sg.Window(sg.sum(), policy=sg.policies.count(3), store=Memory(Plan(4, 8)))
-    window.insert_many(whole_numbers(5), results=False)
-    before = window.query()
-    with pytest.raises(errors.ConfigurationError, match="in a store"):
-        window.evict()
-    assert window.query() == before
-    window.close()
 
 
 def test_engines_that_do_not_exist() -> None:

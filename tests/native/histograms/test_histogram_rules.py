@@ -11,15 +11,13 @@ from typing import Any
 import pytest
 
 import sluicegate as sg
-from sluicegate.histograms import _hop, _max_like, _rules, _sum_like
+from sluicegate.histograms import _rules, _values
 from sluicegate.histograms.max_like import WatchedExtreme
 from sluicegate.histograms.sum_like import Control
 from sluicegate.reference.histograms import hop, max_like, rules, sum_like
 from sluicegate.reference.histograms.statistics import Moments
 
-COMPILED = SimpleNamespace(
-    SumRule=_sum_like.SumRule, MaxRule=_max_like.MaxRule, HopRule=_hop.HopRule, Rules=_rules.Rules
-)
+COMPILED = SimpleNamespace(SumRule=_values.SumRule, MaxRule=_values.MaxRule, HopRule=_rules.HopRule, Rules=_rules.Rules)
 PURE = SimpleNamespace(SumRule=sum_like.SumRule, MaxRule=max_like.MaxRule, HopRule=hop.HopRule, Rules=rules.Rules)
 JOIN, OPEN, OTHER = 0, 1, 2
 NAN = math.nan

@@ -1,18 +1,15 @@
-"""The histograms' statistics: quantiles as tabulated and integrated, moments, GEV fits; compiled and pure alike."""
+"""The histograms' statistics: quantiles as tabulated and integrated, moments, GEV fits."""
 
 from __future__ import annotations
 
 import math
 import random
-import struct
 from collections.abc import Callable
 from statistics import NormalDist, mean, variance
-from typing import Any
 
 import pytest
 
-from sluicegate.histograms import _statistics as compiled
-from sluicegate.reference.histograms import statistics as pure
+from sluicegate.histograms import _statistics as told
 
 # two-tailed 95 % and 99 % points of Student's t, from printed tables
 POINTS = {
@@ -22,12 +19,6 @@ POINTS = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=[compiled, pure], ids=["compiled", "pure"])
-def module(request: pytest.FixtureRequest) -> Any:
-    """The promise holds for the compiled statistics and for their twin."""
-    return request.param
-
-
 def simpson(f: Callable[[float], float], a: float, b: float, n: int = 4_000) -> float:
     """∫ f over a … b."""
     h = (b - a) / n
@@ -35,79 +26,75 @@ def simpson(f: Callable[[float], float], a: float, b: float, n: int = 4_000) -> 
     return (f(a) + inner + f(b)) * h / 3
 
 
-def moments(module: Any, sample: tuple[float, float, float]) -> Any:
-    """A sample's moments in the form the module takes."""
-    return pure.Moments(*sample) if module is pure else sample
-
-
-def gev(module: Any, fit: tuple[float, float, float]) -> Any:
-    """A distribution in the form the module takes."""
-    return pure.Gev(*fit) if module is pure else fit
-
-
 @pytest.mark.parametrize(("key", "expected"), POINTS.items())
-def test_student_quantile_agrees_with_printed_tables(module: Any, key: tuple[float, int], expected: float) -> None:
+def test_student_quantile_agrees_with_printed_tables(key: tuple[float, int], expected: float) -> None:
     """Two-tailed percentage points are those of the tables, to 1e-6."""
-    assert module.student_quantile(*key) == pytest.approx(expected, rel=0, abs=1e-6 * max(1.0, expected / 10))
+    assert told.student_quantile(*key) == pytest.approx(expected, rel=0, abs=1e-6 * max(1.0, expected / 10))
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.9999])
 @pytest.mark.parametrize("freedom", [3, 4, 17, 126, 127, 128, 129, 5000])
-def test_student_quantile_encloses_its_confidence(module: Any, confidence: float, freedom: int) -> None:
+def test_student_quantile_encloses_its_confidence(confidence: float, freedom: int) -> None:
     """The density integrated over ±t gives the confidence back, also where the sum hands over to the expansion."""
-    t = module.student_quantile(confidence, freedom)
+    t = told.student_quantile(confidence, freedom)
     scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
     inside = 2 * simpson(lambda x: scale * (1 + x * x / freedom) ** (-(freedom + 1) / 2), 0.0, t)
     assert inside == pytest.approx(confidence, abs=1e-9)
 
 
 @pytest.mark.parametrize("p", [1e-12, 1e-6, 0.01, 0.074, 0.3, 0.5, 0.7, 0.926, 0.975, 0.99995, 1 - 1e-9])
-def test_normal_quantile_agrees_with_the_standard_library(module: Any, p: float) -> None:
+def test_normal_quantile_agrees_with_the_standard_library(p: float) -> None:
     """AS 241 against CPython's NormalDist, to 1e-12."""
-    assert module.normal_quantile(p) == pytest.approx(NormalDist().inv_cdf(p), rel=1e-12, abs=1e-15)
+    assert told.normal_quantile(p) == pytest.approx(NormalDist().inv_cdf(p), rel=1e-12, abs=1e-15)
 
 
-def test_merge_gives_the_moments_of_both_samples_together(module: Any) -> None:
+def test_merge_gives_the_moments_of_both_samples_together() -> None:
     """Chan's formula over any split is the moments of the whole, far from 0 too; an empty sample changes nothing."""
     rng = random.Random(5)
     values = [1e9 + rng.gauss(0, 1) for _ in range(200)]
-    total = moments(module, (0.0, 0.0, 0.0))
+    total = (0.0, 0.0, 0.0)
     for x in values:
-        total = module.merge(total, moments(module, (1.0, x, 0.0)))
+        total = told.merge(total, (1.0, x, 0.0))
     assert total[0] == 200
     assert total[1] == pytest.approx(mean(values), rel=1e-15)
     assert total[2] / 199 == pytest.approx(variance(values), rel=1e-6)
-    assert module.merge(total, moments(module, (0.0, 0.0, 0.0))) == total
-    assert module.merge(moments(module, (0.0, 0.0, 0.0)), total) == total
+    assert told.merge(total, (0.0, 0.0, 0.0)) == total
+    assert told.merge((0.0, 0.0, 0.0), total) == total
 
 
-def test_prediction_interval_is_the_papers(module: Any) -> None:
+def test_prediction_interval_is_the_papers() -> None:
     """mean ± t·s·√(1 + 1/n); a constant sample gives the constant."""
-    low, high = module.prediction_interval(moments(module, (30.0, 10.0, 29 * 4.0)), 2.0)
+    low, high = told.prediction_interval((30.0, 10.0, 29 * 4.0), 2.0)
     assert (low, high) == pytest.approx((10 - 4 * math.sqrt(31 / 30), 10 + 4 * math.sqrt(31 / 30)))
-    assert module.prediction_interval(moments(module, (30.0, 10.0, 0.0)), 2.0) == (10.0, 10.0)
+    assert told.prediction_interval((30.0, 10.0, 0.0), 2.0) == (10.0, 10.0)
 
 
-def test_least_magnitude_is_zero_where_the_interval_holds_zero(module: Any) -> None:
+def test_least_magnitude_is_zero_where_the_interval_holds_zero() -> None:
     """The tolerance's base: min(|lo|, |hi|), 0 inside, ends included."""
-    assert [module.least_magnitude(*pair) for pair in [(2, 3), (-3, -2), (-1, 5), (0, 5), (-5, 0)]] == [2, 2, 0, 0, 0]
+    assert [told.least_magnitude(*pair) for pair in [(2, 3), (-3, -2), (-1, 5), (0, 5), (-5, 0)]] == [
+        2,
+        2,
+        0,
+        0,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(("shape", "p"), [(0.0, 0.05), (0.2, 0.05), (-0.2, 0.95), (0.5, 0.5), (-0.4, 0.01)])
-def test_fit_recovers_a_generalized_extreme_value_distribution(module: Any, shape: float, p: float) -> None:
+def test_fit_recovers_a_generalized_extreme_value_distribution(shape: float, p: float) -> None:
     """The mean of 400 fits of 60 draws is near the distribution drawn from: its quantile, within the standard error."""
     rng = random.Random(17)
-    truth = gev(module, (100.0, 3.0, shape))
-    drawn = [[module.gev_quantile(truth, rng.uniform(1e-9, 1 - 1e-9)) for _ in range(60)] for _ in range(400)]
-    fits = [module.fit_gev(sample) for sample in drawn]
+    truth = (100.0, 3.0, shape)
+    drawn = [[told.gev_quantile(truth, rng.uniform(1e-9, 1 - 1e-9)) for _ in range(60)] for _ in range(400)]
+    fits = [told.fit_gev(sample) for sample in drawn]
     assert mean(fit[2] for fit in fits) == pytest.approx(shape, abs=0.05)
-    assert mean(module.gev_quantile(fit, p) for fit in fits) == pytest.approx(module.gev_quantile(truth, p), abs=0.4)
+    assert mean(told.gev_quantile(fit, p) for fit in fits) == pytest.approx(told.gev_quantile(truth, p), abs=0.4)
 
 
-def test_fit_uses_the_unbiased_moments(module: Any) -> None:
+def test_fit_uses_the_unbiased_moments() -> None:
     """For a Gumbel-shaped sample small enough to check by hand: λ₁ and λ₂ by their definition over all subsets."""
     sample = [4.0, 1.0, 7.0, 2.0, 11.0, 5.0]
-    location, scale, k = module.fit_gev(sample)
+    location, scale, k = told.fit_gev(sample)
     pairs = [max(a, b) for i, a in enumerate(sample) for b in sample[i + 1 :]]
     l1, l2 = mean(sample), mean(pairs) - mean(sample)
     gamma = math.gamma(1 + k)
@@ -116,52 +103,27 @@ def test_fit_uses_the_unbiased_moments(module: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e12, -1e-12, 1e300])
-def test_a_plateau_is_told_and_keeps_its_value(module: Any, value: float) -> None:
+def test_a_plateau_is_told_and_keeps_its_value(value: float) -> None:
     """Thirty equal maxima: scale 0, the lower bound is that value exactly: the plateau stays a candidate."""
-    fit = module.fit_gev([value] * 30)
+    fit = told.fit_gev([value] * 30)
     assert tuple(fit) == (value, 0.0, 0.0)
-    assert module.recommended_range(fit, 0.95) == (value, math.inf)
-    assert module.paper_range(fit, 0.95) == (value, math.inf)
+    assert told.recommended_range(fit, 0.95) == (value, math.inf)
+    assert told.paper_range(fit, 0.95) == (value, math.inf)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
-def test_ranges_stand_where_the_paper_puts_them(module: Any, scale: float) -> None:
+def test_ranges_stand_where_the_paper_puts_them(scale: float) -> None:
     """Recommended: from the lower quantile to infinity. The paper's: an end point on the side where there is one."""
-    heavy, bounded, gumbel = (gev(module, (0.0, scale, k)) for k in (-0.5, 0.5, 0.0))
+    heavy, bounded, gumbel = ((0.0, scale, k) for k in (-0.5, 0.5, 0.0))
     for fit in (heavy, bounded, gumbel):
-        assert module.recommended_range(fit, 0.95) == (module.gev_quantile(fit, 1.0 - 0.95), math.inf)
-    assert module.paper_range(heavy, 0.95) == (-2 * scale, module.gev_quantile(heavy, 0.95))
-    assert module.paper_range(bounded, 0.95) == (module.gev_quantile(bounded, 1.0 - 0.95), 2 * scale)
-    assert module.paper_range(gumbel, 0.95) == (-math.inf, module.gev_quantile(gumbel, 0.95))
-
-
-def test_compiled_and_pure_give_the_same_bits() -> None:
-    """Every function, on thousands of random arguments."""
-    rng = random.Random(3)
-
-    def same(name: str, *arguments: Any) -> None:
-        box = {3: gev if "gev" in name or "range" in name else moments}
-        boxed = [box[len(a)](pure, a) if isinstance(a, tuple) else a for a in arguments]
-        both = getattr(compiled, name)(*arguments), getattr(pure, name)(*boxed)
-        ours, twins = ((x,) if isinstance(x, float) else tuple(x) for x in both)
-        assert struct.pack(f"{len(ours)}d", *ours) == struct.pack(f"{len(twins)}d", *twins), (name, arguments)
-
-    for _ in range(2000):
-        p, magnitude = rng.uniform(1e-9, 1 - 1e-9), 10 ** rng.uniform(-12, 12)
-        same("normal_quantile", p)
-        same("student_quantile", p, rng.randrange(1, 200))
-        sample = (float(rng.randrange(2, 99)), rng.gauss(0, magnitude), magnitude * rng.random())
-        same("merge", sample, (float(rng.randrange(9)), rng.gauss(0, magnitude), magnitude * rng.random()))
-        same("prediction_interval", sample, 1 + rng.random())
-        maxima = [rng.choice([rng.gauss(5, magnitude), 3.0]) for _ in range(rng.randrange(3, 31))]
-        same("fit_gev", maxima)
-        fit = compiled.fit_gev(maxima)
-        for name in ("gev_quantile", "recommended_range", "paper_range"):
-            same(name, fit, p)
+        assert told.recommended_range(fit, 0.95) == (told.gev_quantile(fit, 1.0 - 0.95), math.inf)
+    assert told.paper_range(heavy, 0.95) == (-2 * scale, told.gev_quantile(heavy, 0.95))
+    assert told.paper_range(bounded, 0.95) == (told.gev_quantile(bounded, 1.0 - 0.95), 2 * scale)
+    assert told.paper_range(gumbel, 0.95) == (-math.inf, told.gev_quantile(gumbel, 0.95))
 
 
 def test_compiled_fit_refuses_what_its_buffer_does_not_hold() -> None:
     """Two maxima tell no shape, and more than 64 have no room."""
     for n in (0, 2, 65):
         with pytest.raises(ValueError, match="expected 3 to 64"):
-            compiled.fit_gev([1.0] * n)
+            told.fit_gev([1.0] * n)

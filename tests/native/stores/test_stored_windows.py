@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -402,3 +403,14 @@ def test_a_foreign_manifest_is_data_only() -> None:
         with pytest.raises(CorruptPageError, match="description"):
             sg.Window.open(again)
         again.put([(Key(-1, row), manifest.encode(found))])
+
+
+def test_a_window_in_a_store_evicts_by_its_policy() -> None:
+    """What left by hand would be back after a crash, so it is refused; nothing has changed."""
+    window = sg.Window(sg.sum(), policy=sg.policies.count(3), store=Memory(Plan(4, 8)))
+    window.insert_many(array("d", [1.0, 2.0, 3.0, 4.0, 5.0]), results=False)
+    before = window.query()
+    with pytest.raises(ConfigurationError, match="in a store"):
+        window.evict()
+    assert window.query() == before
+    window.close()

@@ -4,7 +4,8 @@ Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a que
 in chunks, and a cell of a partial and 3 words for each. Source: paper DABA, 3.2. The readable twin, which tells why
 cells may be reused, is sluicegate.reference.engines.ioa.
 
-One cell an element, linked anew in place; the only suspended rotation stands beside: while `last` is there, the front list goes on after it with the lists left, right (reversed) and done.
+An element has one cell, linked anew in place. At most one rotation is suspended: while `last` is there, the front list
+goes on after it with the lists left, right (reversed) and done.
 """
 
 cimport cython

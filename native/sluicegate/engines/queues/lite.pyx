@@ -39,10 +39,12 @@ cdef class Lite(Queued):
         """Reading by reading; where no leaf is kept, with the operator in the code."""
         cdef int64_t i
         cdef int w = self.p.width
+        cdef Slot* total
         if self.kept:
             return Engine.run(self, block)
         for i in range(block.n):
-            self.slide_by(self, block.leaves + i * w, block.heads[i], block.totals + i * w if block.totals != NULL else NULL)
+            total = block.totals + i * w if block.totals != NULL else NULL
+            self.slide_by(self, block.leaves + i * w, block.heads[i], total)
         return 0
 
     cdef inline Slot* element(self, int64_t index) noexcept nogil:

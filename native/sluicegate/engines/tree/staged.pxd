@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t
 from sluicegate.engines.base cimport Engine
 from sluicegate.engines.tree.pairs cimport Pairs
 from sluicegate.partials.program cimport Program, Slot
-from sluicegate.histograms._max_like cimport MaxRule
+from sluicegate.histograms._values cimport MaxRule
 
 cdef enum:  # what becomes of the oldest staged bucket
     FORWARD = 0  # a later one hides it, not the next: the next takes it over

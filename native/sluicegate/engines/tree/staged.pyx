@@ -15,7 +15,7 @@ from sluicegate.engines.base cimport Engine
 from sluicegate.engines.tree.pairs cimport FRESH, GIVEN, TOOK, Pairs
 from sluicegate.partials.program cimport H_T_FIRST, H_T_LAST, H_O_FIRST, Program, Slot, combine, copy
 from sluicegate.engines.tree.widths cimport Term, extreme, further, is_extreme, nothing
-from sluicegate.histograms._max_like cimport MaxRule
+from sluicegate.histograms._values cimport MaxRule
 
 import struct
 

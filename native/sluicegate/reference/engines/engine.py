@@ -34,10 +34,10 @@ class Engine:
         self._drop()
 
     def pop_to(self, head: int) -> None:
-        """Nothing at once, for engines that know no better: the caller evicts one by one."""
+        """Default: nothing at once; the caller evicts one by one."""
 
     def bulk(self, leaves: Callable[[Partial], bool]) -> None:
-        """Evict one by one while `leaves(oldest)` holds, for engines that know no better."""
+        """Evict the longest prefix for which `leaves(prefix)` holds; default: one by one."""
         while self.head < self.tail and leaves(self.leaf(self.head)):
             self.pop()
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 
 from sluicegate.errors import InvariantError
+from sluicegate.histograms._values import MaxRule
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import O_FIRST, T_FIRST, T_LAST
 from sluicegate.reference.engines.engine import Engine
 from sluicegate.reference.engines.pairs import LeafState, Merged, Pairs
-from sluicegate.reference.histograms.max_like import MaxRule
 from sluicegate.reference.program import Partial
 
 _HEAD = struct.Struct("<3q")

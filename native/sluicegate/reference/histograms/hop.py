@@ -7,7 +7,7 @@ from enum import IntEnum
 from math import ceil, floor, sqrt
 
 from sluicegate.constants import HOP_DOUBT
-from sluicegate.reference.histograms.statistics import normal_quantile, student_quantile
+from sluicegate.histograms._statistics import normal_quantile, student_quantile
 
 LEAST_SIZES = 3
 LEAST_SAMPLE = 30

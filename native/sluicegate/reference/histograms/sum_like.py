@@ -6,8 +6,9 @@ import struct
 from collections.abc import Sequence
 from math import inf
 
+from sluicegate.histograms._statistics import least_magnitude, prediction_interval, student_quantile
 from sluicegate.histograms.sum_like import Control
-from sluicegate.reference.histograms.statistics import Moments, least_magnitude, prediction_interval, student_quantile
+from sluicegate.reference.histograms.statistics import Moments
 
 LEAST_SAMPLE = 30.0
 
@@ -68,7 +69,7 @@ class SumRule:
         if not full or sample.n < LEAST_SAMPLE:
             return abs(self.results[j])
         t = student_quantile(self._confidence, int(min(sample.n, 1e9)) - 1)
-        return least_magnitude(*prediction_interval(sample, t))
+        return least_magnitude(*prediction_interval((sample.n, sample.mean, sample.m2), t))
 
     def _floor(self, control: Control, count: int) -> float:
         if control.atol == 0.0 or control.mean < 0:
