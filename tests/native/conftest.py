@@ -7,6 +7,7 @@ import pytest
 import sluicegate.window.configure
 from sluicegate.core import checks
 from sluicegate.core import core as compiled
+from sluicegate.reference import checks as pure_checks
 from sluicegate.reference import core as pure
 from sluicegate.window import batches
 
@@ -17,5 +18,5 @@ def implementation_of_window(request: pytest.FixtureRequest, monkeypatch: pytest
     module = compiled if request.param == "compiled" else pure
     monkeypatch.setattr(sluicegate.window.configure, "Core", module.Core)
     for name in ("first_refused", "first_late", "first_not_positive"):
-        monkeypatch.setattr(batches, name, getattr(checks if module is compiled else pure, name))
+        monkeypatch.setattr(batches, name, getattr(checks if module is compiled else pure_checks, name))
     return str(request.param)

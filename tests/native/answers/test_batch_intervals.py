@@ -15,7 +15,7 @@ from test_answered_runs import SWIFT, number, same
 
 import sluicegate as sg
 from sluicegate.core import checks
-from sluicegate.reference import core as pure
+from sluicegate.reference import checks as pure
 
 READINGS, SIZE = 4_000, 1_100
 POLICIES: dict[str, Any] = {

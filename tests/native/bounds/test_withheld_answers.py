@@ -13,7 +13,7 @@ import pytest
 import sluicegate as sg
 from sluicegate.core import checks
 from sluicegate.errors import ConfigurationError
-from sluicegate.reference import core as pure
+from sluicegate.reference import checks as pure
 
 READINGS, SIZE = 9_000, 1_200
 
