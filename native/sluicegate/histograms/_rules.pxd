@@ -60,7 +60,7 @@ cdef class Rules:
     cdef bint full
     cdef bint sampling  # the next reading carries the current results as a sample
 
-    # before a reading, where due(ordinal): fill sums.sums[j].result and .sample, then c_refresh
+    # before a reading, where due(ordinal): fill sums.sums[j].result and .sample, then refresh
     cpdef void refresh(self, int64_t ordinal) noexcept nogil
     cdef bint c_joins(self, const double* values, int64_t ordinal) noexcept nogil
     cdef void c_took(self, const double* values, int64_t ordinal, bint joined) noexcept nogil

@@ -1,7 +1,9 @@
 # cython: language_level=3
 """Where readings stand to predicted evictions (A2MTA, II-C), and how the histograms of a window decide together.
 
-The twins are sluicegate.reference.histograms.hop and .rules.
+A reading at a predicted boundary: the sum-like or max-like histogram decides, or it stays single. Between boundaries it
+joins. Without a prediction the sum-like or max-like histogram decides alone. The twin of the hop histogram is
+sluicegate.reference.histograms.hop.
 """
 cimport cython
 from cpython.array cimport array
