@@ -28,6 +28,7 @@ from sluicegate.records import Bounded
 
 READINGS = 150  # a stream
 ENGINES = [name for name in sg.ENGINES if name not in ("two_stacks_lite", "daba_lite", "soe")]  # take extremes, late
+KEPT = ("exact", "buckets", "buckets", "stored", "shared")  # the kinds of windows, by how often they come
 ARRIVALS = ("in order", "equal times", "shuffled", "late", "duplicated", "clock set back", "far ahead")
 ROUNDED = ("sum", "mean", "variance", "sample variance", "std", "geometric_mean")
 ROUNDING = 1e-9  # of what the magnitudes of all the stream's readings give
@@ -82,7 +83,7 @@ class Subject:
         self.rng, self.asked = rng, asked
         length, hop = rng.choice((40, 90, 1_000, 4_000)), rng.choice((1, 1, 7))
         self.length, policy = length, sg.policies.time(length, hop=hop)
-        self.kept = rng.choice(("exact", "buckets", "buckets", "stored", "shared"))
+        self.kept = rng.choice(KEPT)
         self.given: dict[str, Any] = {"policy": policy}
         spans = {"": length}
         if self.kept == "exact":

@@ -15,6 +15,7 @@ from test_event_time_buckets import ALL, outside
 import sluicegate as sg
 
 sys.path.append(str(Path(__file__).resolve().parents[3]))
+import bench.event_time
 from bench.event_time import ARRIVALS, Subject, attack
 
 pytestmark = pytest.mark.usefixtures("implementation_of_window")
@@ -64,6 +65,13 @@ def test_any_stream(kept: str, hop: int, steps: list[tuple[str, Any]]) -> None:
         assert not outside(window.query(bounds=True), model)
         assert window.late == model.late
         window.verify()
+
+
+@pytest.fixture(autouse=True)
+def _kinds_of_window(implementation_of_window: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window in a store has compiled code alone."""
+    if implementation_of_window == "pure":
+        monkeypatch.setattr(bench.event_time, "KEPT", ("exact", "buckets", "shared"))
 
 
 def test_streams_of_every_kind(implementation_of_window: str) -> None:
