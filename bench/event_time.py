@@ -1,24 +1,27 @@
 """Brute force against windows by event time: whatever order readings come in, every answer beside the definition's.
 
-python -m bench.event_time [--answers 1000000] [--seed 0]
+python -m bench.event_time [--answers 1000000] [--seed 0] [--json FILE]
 
 Streams come in order, with equal times, shuffled, 5 % late by up to three windows, with times that come again, with a
 clock that is set back, and with single readings far ahead. Windows are exact (every engine that takes late readings),
 of buckets of several histograms, of buckets in a store, and several over one stream's buckets; lengths hop or slide.
 Readings come one by one and in batches, time goes on without any, windows are stored and taken up again. The truth is
 looked up among all readings, with integers (`bench.intervals`). Prints by kind of stream how many answers there were,
-how many lie outside their interval and how many are called exact and are not; exit code 1 where one is.
+how many lie outside their interval and how many are called exact and are not; exit code 1 where one is. `--json` keeps
+the same table, written anew every few minutes, so that a run that is ended says how far it came.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.intervals import KINDS, SHAPES, Facts, Truth, some_histograms
@@ -32,7 +35,9 @@ KEPT = ("exact", "buckets", "buckets", "stored", "shared")  # the kinds of windo
 ARRIVALS = ("in order", "equal times", "shuffled", "late", "duplicated", "clock set back", "far ahead")
 ROUNDED = ("sum", "mean", "variance", "sample variance", "std", "geometric_mean")
 ROUNDING = 1e-9  # of what the magnitudes of all the stream's readings give
+KEPT_EVERY = 1_000_000  # answers
 Answers = dict[str, Bounded]
+Tallies = tuple[Counter[str], Counter[str], Counter[str]]
 
 
 def times(rng: random.Random, kind: str, length: int) -> Iterator[int]:
@@ -221,9 +226,10 @@ def stream(seed: int) -> Iterator[Judged]:
             subject.take_up_again()
 
 
-def attack(answers: int, seed: int) -> tuple[Counter[str], Counter[str], Counter[str]]:
+def attack(answers: int, seed: int, file: Path | None = None) -> Tallies:
     """By kind of stream: answers judged, those outside, those called exact that are not."""
     asked, outside, dishonest = Counter[str](), Counter[str](), Counter[str]()
+    kept = 0
     for each in count(seed * 10**9):
         for found in stream(each):
             asked[found.arrival] += 1
@@ -234,9 +240,23 @@ def attack(answers: int, seed: int) -> tuple[Counter[str], Counter[str], Counter
                     f"{found.name} {'outside' if not found.inside else 'not exact'}: {found.found}, {found.what}",
                     file=sys.stderr,
                 )
-        if asked.total() >= answers:
+        ends = asked.total() >= answers
+        if file and (ends or asked.total() >= kept + KEPT_EVERY):
+            kept = asked.total()
+            file.write_text(json.dumps(table((asked, outside, dishonest), seed), indent=1) + "\n")
+        if ends:
             break
     return asked, outside, dishonest
+
+
+def table(found: Tallies, seed: int) -> dict[str, Any]:
+    """What is printed, as JSON has it."""
+    rows = {
+        kind: dict(zip(("answers", "outside", "falsely_exact"), (each[kind] for each in found), strict=True))
+        for kind in ARRIVALS
+    }
+    total = dict(zip(("answers", "outside", "falsely_exact"), (each.total() for each in found), strict=True))
+    return {"seed": seed, "streams": rows, "all": total}
 
 
 def main() -> int:
@@ -244,8 +264,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--answers", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
-    asked, outside, dishonest = attack(options.answers, options.seed)
+    asked, outside, dishonest = attack(options.answers, options.seed, options.json)
     print(f"{'stream':<16}{'answers':>14}{'outside':>9}{'exact that is not':>19}")
     for kind in (*ARRIVALS, "all"):
         row = [each.total() if kind == "all" else each[kind] for each in (asked, outside, dishonest)]

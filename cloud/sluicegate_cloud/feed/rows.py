@@ -49,6 +49,8 @@ def restored(body: dict[str, Any]) -> bytes:
     """
     known = {key: body[key] for key in chunks.ORDER if key in body}
     rest = {key: value for key, value in body.items() if key not in known and not key.startswith("_")}
+    if isinstance(known.get("extras"), dict):
+        known["extras"] = dict(sorted(known["extras"].items()))
     if type(known.get("center")) is int:
         known["center"] = _as_float(known["center"])
     return json.dumps(known | rest, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")

@@ -1,8 +1,9 @@
 """A run of buckets of one stream as one compact, write-once JSON document: docs/format.md.
 
 Each field is a column (sluicegate.format.packing), all of them deflated, base64 in `data`. A bucket whose single
-readings are still at hand is stored as those where that is smaller. A document is of the oldest format that can say
-what it holds.
+readings are still at hand is stored as those where that is smaller. What buckets carry beside their record
+(sluicegate.format.extras) is a string by name in `extras`. A document is of the oldest format that can say what it
+holds.
 Nothing damaged, foreign, newer or over the limits below is decoded: that is one error, ChunkError, raised before memory
 is taken for it. Standard library only.
 """
@@ -17,17 +18,18 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from sluicegate.format import attached
 from sluicegate.format import payload as body
 from sluicegate.format.bucket import FIELDS, LARGEST, LATE, UNKNOWN, Bucket, Builder
 from sluicegate.format.payload import AS_READINGS, MAX_ROWS, Body, Readings
 
 TYPE = "sluicegate.chunk"
 CODECS = ("columns-1", "columns-2", "columns-3")
-SPOKEN = {1: CODECS[:1], 2: CODECS[1:2], 3: CODECS}  # by format: the codecs it may have
+SPOKEN = {1: CODECS[:1], 2: CODECS[1:2], 3: CODECS, 4: CODECS}  # by format: the codecs it may have
 NEWEST = max(SPOKEN)
 MAX_DOCUMENT = 8 * 2**20  # bytes of JSON
 MAX_PAYLOAD = 32 * 2**20  # bytes once inflated
@@ -36,7 +38,7 @@ MAX_ID = 250  # bytes: Couchbase's limit of a key
 _TOTALS = ("first", "readings", "buckets", "t_first", "t_last", "gap")
 KEYS = ("type", "format", "id", "device", "stream", "incarnation", "center", *_TOTALS, "codec", "crc32", "data")
 #: As `encode` writes them, with those that a document may lack.
-ORDER = (*KEYS[:6], "key", *KEYS[6:], "health")
+ORDER = (*KEYS[:6], "key", *KEYS[6:], "extras", "health")
 _CHECKED = struct.Struct("<d6q")
 _LOGARITHM = 2048.0  # no ln x − ln center is greater
 _INCARNATION = re.compile("[0-9a-f]{16}")
@@ -55,7 +57,9 @@ class ChunkError(ValueError):
 class Chunk:
     """Buckets of one stream, contiguous in ordinals; `readings[i]` are the single readings of bucket i, if at hand.
 
-    `key`: the 32 hex digits that the place they were taken at made up for itself, where it did.
+    `key`: the 32 hex digits that the place they were taken at made up for itself, where it did. `extras`: by name, what
+    each bucket carries beside its record, None where it has none; a bucket with its single readings needs none.
+    `skipped`: after `decode`, the names of extras that this Sluicegate does not know.
 
     Times are int64 µs since 1970 UTC, values finite float64. After `decode` the readings are there for the buckets that
     were stored as readings.
@@ -69,6 +73,8 @@ class Chunk:
     readings: list[Readings | None]
     health: dict[str, Any] | None = None
     key: str | None = None
+    extras: dict[str, attached.Parts] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
 
 
 def document_id(chunk: Chunk) -> str:
@@ -88,21 +94,40 @@ def encode(chunk: Chunk) -> bytes:
     _check_chunk(chunk)
     at_hand = [_usable(chunk, i) for i in range(len(chunk.buckets))]
     only = [singles if bucket.n == 1 else None for bucket, singles in zip(chunk.buckets, at_hand, strict=True)]
-    choices = [at_hand, only] if at_hand != only else [only]
-    packed = [_payload(chunk.buckets, singles) for singles in choices if _row_count(singles) <= MAX_ROWS]
-    codec, payload, data = min(packed, key=lambda one: len(one[2]))
-    header = _header(chunk, codec)
+    # Single readings say all that an extra does, so where there are extras they stay.
+    choices = [at_hand, only] if at_hand != only and not chunk.extras else [at_hand]
+    fitting = [singles for singles in choices if _row_count(singles) <= MAX_ROWS] or [only]
+    packed = [_payload(chunk.buckets, singles) for singles in fitting]
+    codec, payload, data, singles = min(packed, key=lambda one: len(one[2]))
+    extras = _extras(chunk, singles)
+    header = _header(chunk, codec, extras)
     header["crc32"] = _crc32(header, payload)
     header["data"] = base64.b64encode(data).decode("ascii")
+    if extras:
+        header["extras"] = header.pop("extras")
     if chunk.health is not None:
         header["health"] = dict(sorted(chunk.health.items()))
     return _document(header)
 
 
-def _payload(buckets: list[Bucket], singles: list[Readings | None]) -> tuple[int, bytes, bytes]:
-    """The codec's number, the payload, and the payload deflated."""
+def _payload(buckets: list[Bucket], singles: list[Readings | None]) -> tuple[int, bytes, bytes, list[Readings | None]]:
+    """The codec's number, the payload, the payload deflated, and what is in it as readings."""
     parts = body.pack_body(buckets, singles)
-    return body.codec_of(buckets, singles), b"".join(parts), _deflate(parts)
+    return body.codec_of(buckets, singles), b"".join(parts), _deflate(parts), singles
+
+
+def _extras(chunk: Chunk, singles: list[Readings | None]) -> dict[str, str]:
+    """What the buckets that are stored whole carry besides, by name."""
+    if not chunk.extras:
+        return {}
+    whole = [i for i, readings in enumerate(singles) if not readings]
+    placed = [(b.n, b.t_first, b.t_last) for b in (chunk.buckets[i] for i in whole)]
+    if any(len(parts) != len(chunk.buckets) for parts in chunk.extras.values()):
+        raise ChunkError(f"chunk {document_id(chunk)}: as many extras as buckets are expected of each name")
+    try:
+        return attached.pack({name: [parts[i] for i in whole] for name, parts in chunk.extras.items()}, placed)
+    except ValueError as error:
+        raise ChunkError(f"chunk {document_id(chunk)}: {error}") from error
 
 
 def _document(header: Header) -> bytes:
@@ -197,12 +222,13 @@ def _packed(parts: list[bytes], strategy: int) -> bytes:
     return b"".join(packer.compress(part) + packer.flush(zlib.Z_BLOCK) for part in parts) + packer.flush()
 
 
-def _header(chunk: Chunk, codec: int) -> Header:
+def _header(chunk: Chunk, codec: int, extras: dict[str, str]) -> Header:
     buckets = chunk.buckets
     key = {} if chunk.key is None else {"key": chunk.key}
+    carried = {"extras": extras} if extras else {}
     return {
         "type": TYPE,
-        "format": 3 if key else codec,
+        "format": 4 if extras else 3 if key else codec,
         "id": document_id(chunk),
         "device": chunk.device,
         "stream": chunk.stream,
@@ -216,14 +242,17 @@ def _header(chunk: Chunk, codec: int) -> Header:
         "t_last": max(bucket.t_last for bucket in buckets),
         "gap": sum(bucket.gap for bucket in buckets),
         "codec": CODECS[codec - 1],
+        **carried,
     }
 
 
 def _crc32(header: Header, payload: bytes) -> int:
-    """Over id, key and codec, the header's numbers as little-endian float64 and int64, the payload before deflation."""
+    """Over id, key and codec, the header's numbers as little-endian float64 and int64, the payload before deflation,
+    and the extras as the document has them."""
     names = header["id"] if header["format"] < 3 else f"{header['id']}{header.get('key', '')}{header['codec']}"
     numbers = _CHECKED.pack(header["center"], *(header[name] for name in _TOTALS))
-    return zlib.crc32(payload, zlib.crc32(numbers, zlib.crc32(names.encode())))
+    carried = "".join(f"{name}\n{text}\n" for name, text in sorted(header.get("extras", {}).items()))
+    return zlib.crc32(carried.encode(), zlib.crc32(payload, zlib.crc32(numbers, zlib.crc32(names.encode()))))
 
 
 # Decoding
@@ -239,9 +268,20 @@ def decode(data: bytes) -> Chunk:
             bucket.verify()
             chunk.buckets.append(bucket)
             chunk.readings.append(singles)
+        _take_extras(chunk, header)
     except (ValueError, OverflowError) as error:
         raise ChunkError(f"chunk {header['id']}: {error}") from error
     return chunk
+
+
+def _take_extras(chunk: Chunk, header: Header) -> None:
+    whole = [i for i, readings in enumerate(chunk.readings) if not readings]
+    placed = [(b.n, b.t_first, b.t_last) for b in (chunk.buckets[i] for i in whole)]
+    found, chunk.skipped = attached.unpack(header.get("extras", {}), placed, MAX_PAYLOAD)
+    for name, parts in found.items():
+        chunk.extras[name] = [None] * len(chunk.buckets)
+        for i, part in zip(whole, parts, strict=True):
+            chunk.extras[name][i] = part
 
 
 def _buckets(content: Body, center: float) -> Iterator[tuple[Bucket, Readings | None]]:
@@ -262,11 +302,29 @@ def columns(data: bytes) -> dict[str, Any]:
     """The document's header and one array a field of Bucket: 'q' for integers, 'd' for floats.
 
     Where a header's field and a column share a name the column is meant. A single reading is a row of n = 1; its
-    bucket's gap is on the first of them. Raises ChunkError.
+    bucket's gap is on the first of them. `extras`: by name, what buckets carry, by their first ordinal; `skipped`: the
+    names of those that this Sluicegate does not know. Raises ChunkError.
     """
     header, content = _opened(data)
     rows = body.rows(content, header["center"])
-    return {**{key: value for key, value in header.items() if key != "data"}, **rows}
+    told: Header = {"extras": {}, "skipped": ()}
+    if header["format"] > 3:
+        told = _extras_by_ordinal(content, header)
+    return {**{key: value for key, value in header.items() if key != "data"}, **rows, **told}
+
+
+def _extras_by_ordinal(content: Body, header: Header) -> Header:
+    whole: Any = content.whole or {"first": [], "n": [], "t_first": [], "t_last": []}
+    placed = list(zip(whole["n"], whole["t_first"], whole["t_last"], strict=True))
+    try:
+        found, skipped = attached.unpack(header["extras"], placed, MAX_PAYLOAD)
+    except (ValueError, OverflowError) as error:
+        raise ChunkError(f"chunk {header['id']}: {error}") from error
+    by_first = {
+        name: {first: part for first, part in zip(whole["first"], parts, strict=True) if part is not None}
+        for name, parts in found.items()
+    }
+    return {"extras": by_first, "skipped": skipped}
 
 
 def _opened(data: bytes) -> tuple[Header, Body]:
@@ -317,7 +375,7 @@ def _check_version(header: Header) -> None:
 
 def _check_keys(header: Header) -> None:
     """All keys of the format and no others; databases may add their own, which begin with an underscore."""
-    optional = ("health", "key") if header["format"] > 2 else ("health",)
+    optional = ("health", "key", "extras")[: max(1, header["format"] - 1)]
     unknown = [key for key in header if key not in KEYS and key not in optional and not key.startswith("_")]
     missing = [key for key in KEYS if key not in header]
     if unknown or missing:
@@ -326,6 +384,8 @@ def _check_keys(header: Header) -> None:
     wrong = [key for kind, keys in kinds for key in keys if type(header[key]) is not kind]
     if type(header["center"]) not in (int, float) or not isinstance(header.get("health"), dict | None):
         wrong.append("center or health")
+    if header["format"] > 3 and (said := attached.problem(header.get("extras"))):
+        raise ChunkError(said)
     if wrong:
         raise ChunkError(f"keys of another type than the format says: {wrong}")
 
@@ -335,7 +395,7 @@ def _check_header(header: Header) -> None:
     _check_names(device, stream, incarnation, header["id"])
     if "key" in header:
         _check_key(header["key"] or "")
-    elif header["format"] > 2 and header["codec"] != CODECS[2]:
+    elif header["format"] == 3 and header["codec"] != CODECS[2]:
         raise ChunkError(f"chunk {header['id']}: format 3 has a key, or readings in doubt")
     if not abs(header["center"]) <= LARGEST or not all(abs(header[name]) < 2**62 for name in _TOTALS):
         raise ChunkError(f"chunk {header['id']}: a number of its header is out of range")

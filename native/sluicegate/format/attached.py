@@ -1,0 +1,113 @@
+"""The extras of a chunk as bytes: by name, which of the buckets stored whole have one, and their slots.
+
+Each name has a string of its own, so that a reader passes over those that it does not know. Standard library only.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sluicegate.format.extras import MOST_NAME, Extra, ExtraError, extra
+from sluicegate.format.packing import PackingError, Reader, pack_ints, unpack_ints
+
+MOST = 16
+"""Names in one document."""
+Parts = list[bytes | None]
+Placed = Sequence[tuple[int, int, int]]  # of each bucket stored whole: its readings, first and last time
+
+
+def pack(parts: Mapping[str, Parts], placed: Placed) -> dict[str, str]:
+    """Of each name, in order, what JSON says: base64 of raw deflate. Names that no bucket has are left out.
+
+    Raises ExtraError for bytes that are not what their name says.
+    """
+    kept = {name: each for name, each in sorted(parts.items()) if any(part is not None for part in each)}
+    if len(kept) > MOST:
+        raise ExtraError(f"{len(kept)} extras, at most {MOST} go into one document")
+    return {name: _packed(_known(name), each, placed) for name, each in kept.items()}
+
+
+def _known(name: str) -> Extra:
+    found = extra(name)
+    if found is None:
+        raise ExtraError(f"extra {name!r} is none that this Sluicegate writes")
+    return found
+
+
+def _packed(kind: Extra, parts: Parts, placed: Placed) -> str:
+    for part, where in zip(parts, placed, strict=True):
+        if part is not None:
+            kind.check(part, *where)
+    lengths = pack_ints([0 if part is None else 1 + len(part) // 8 for part in parts])
+    joined = b"".join(part for part in parts if part is not None)
+    planes = b"".join(joined[i::8] for i in range(8))
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15, 9)
+    return base64.b64encode(packer.compress(lengths + planes) + packer.flush()).decode("ascii")
+
+
+def unpack(told: Mapping[str, str], placed: Placed, most: int) -> tuple[dict[str, Parts], tuple[str, ...]]:
+    """The parts by name, and the names that are not known, passed over; all of them inflate to `most` bytes at most.
+
+    Raises PackingError or ExtraError for what is no such extra, before memory is taken for it.
+    """
+    found: dict[str, Parts] = {}
+    for name in sorted(told):
+        kind = extra(name)
+        if kind is not None:
+            data = inflated(told[name], min(most, 10 * len(placed) + 64 + kind.most * len(placed)))
+            most -= len(data)
+            found[name] = _unpacked(kind, data, placed)
+    return found, tuple(name for name in sorted(told) if name not in found)
+
+
+def inflated(text: str, most: int) -> bytes:
+    """At most `most` bytes. Raises PackingError for what is damaged or longer."""
+    try:
+        unpacker = zlib.decompressobj(-15)
+        data = unpacker.decompress(base64.b64decode(text, validate=True), most + 1)
+    except (ValueError, zlib.error) as error:
+        raise PackingError(f"an extra is damaged: {error}") from error
+    if len(data) > most or not unpacker.eof or unpacker.unused_data:
+        raise PackingError(f"an extra is cut short, or inflates to more than {most} bytes")
+    return data
+
+
+def _unpacked(kind: Extra, data: bytes, placed: Placed) -> Parts:
+    reader = Reader(data)
+    lengths: array[int] = unpack_ints(reader, len(placed))
+    if min(lengths) < 0 or max(lengths) > kind.width + 1:
+        raise PackingError(f"{kind.name}: of another length than its name says")
+    slots = sum(each - 1 for each in lengths if each)
+    planes = reader.take(8 * slots)
+    reader.finish()
+    joined = bytearray(8 * slots)
+    for i in range(8):
+        joined[i::8] = planes[i * slots : (i + 1) * slots]
+    return _cut(kind, bytes(joined), lengths, placed)
+
+
+def _cut(kind: Extra, joined: bytes, lengths: Sequence[int], placed: Placed) -> Parts:
+    parts: Parts = []
+    at = 0
+    for length, where in zip(lengths, placed, strict=True):
+        if not length:
+            parts.append(None)
+            continue
+        part = joined[at : at + 8 * (length - 1)]
+        at += len(part)
+        kind.check(part, *where)
+        parts.append(part)
+    return parts
+
+
+def problem(told: Any) -> str | None:
+    """Why a document's `extras` cannot be any, told before a byte of them is read; None: they may be."""
+    if not isinstance(told, dict) or not 1 <= len(told) <= MOST:
+        return f"extras: expected an object of 1 … {MOST} names"
+    if not all(name and len(name) <= MOST_NAME and name.isprintable() for name in told):
+        return f"extras: expected printable names of at most {MOST_NAME} characters"
+    return None if all(type(each) is str for each in told.values()) else "extras: expected a string of each name"

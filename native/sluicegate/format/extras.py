@@ -1,0 +1,178 @@
+"""What a bucket may carry beside its record, each by a name: how it is folded, merged and checked.
+
+An extra is a component of a partial (`sluicegate.monoids.layout`) as slots of 8 bytes, little-endian, without the zeros
+at their end. Its name says all that is needed to read it: "line", "area", "quantiles(64)", "count_min(256,4)". A name
+that is not known is nothing wrong: a newer Sluicegate wrote it, and its bytes are passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from array import array
+from collections.abc import Callable, Sequence
+from functools import lru_cache, reduce
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from sluicegate.errors import ConfigurationError
+from sluicegate.monoids import Monoid, bloom_filter, count_min, distinct_count, hll, quantiles, top_k
+from sluicegate.monoids.kll import MOST_BUCKETED_K, MOST_LEVELS, most_values
+from sluicegate.monoids.layout import Component, Op
+
+if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
+    from sluicegate.partials.parts import SlotFold
+else:
+    from sluicegate.reference.parts import SlotFold
+
+MOST_NAME = 64
+"""Characters of a name."""
+_NAME = re.compile(r"([a-z_]+)(?:\((\d{1,9}(?:,\d{1,9})*)\))?")
+_SIZED: dict[str, tuple[Op, Callable[..., Monoid]]] = {
+    "quantiles": (Op.KLL, lambda k: quantiles(k=k)),
+    "distinct_count": (Op.DISTINCT, lambda lg_k: distinct_count(lg_k=lg_k)),
+    "top_k": (Op.TOP, top_k),
+    "count_min": (Op.COUNTS, count_min),
+    "bloom_filter": (Op.BLOOM, bloom_filter),
+}
+_PLAIN = {"line": Op.LINE, "area": Op.AREA}
+_READ_FROM = {"slope": "line", "intercept": "line", "time_weighted_mean": "area"}
+
+
+class ExtraError(ValueError):
+    """The bytes are not what their name says, or not of their bucket."""
+
+
+class Extra:
+    """One kind of extra: `fold` readings, `combine` neighbours, `slots` to read, `check` what somebody else wrote."""
+
+    def __init__(self, name: str, component: Component) -> None:
+        self.name, self.op, self.options = name, component.op, component.options
+        self._part = SlotFold(component)
+        self._format = struct.Struct("<" + component.format)
+        self.width = self._part.width
+
+    @property
+    def most(self) -> int:
+        """Bytes of one, at most."""
+        return 8 * self.width
+
+    def fold(self, values: array[float], times: array[int]) -> bytes:
+        """Of the readings of a bucket, in order, at least one; times in µs."""
+        return self._part.fold(values, times)
+
+    def combine(self, a: bytes, b: bytes) -> bytes:
+        """Of two neighbouring buckets, a's readings first; the same bytes on every machine."""
+        return self._part.combine(a, b)
+
+    def all_of(self, parts: Sequence[bytes]) -> bytes:
+        """Of several neighbours, at least one, from the first on."""
+        return reduce(self.combine, parts)
+
+    def slots(self, packed: bytes) -> tuple[Any, ...]:
+        """Its slots as numbers. Raises ExtraError for bytes that it has no room for."""
+        if len(packed) % 8 or len(packed) > self.most:
+            raise ExtraError(f"{self.name}: {len(packed)} bytes, expected a multiple of 8 up to {self.most}")
+        return self._format.unpack(packed.ljust(self.most, b"\0"))
+
+    def check(self, packed: bytes, n: int, t_first: int, t_last: int) -> None:
+        """Raises ExtraError where it cannot be of a bucket of n readings from `t_first` to `t_last`."""
+        if not _CHECKS[self.op](self, self.slots(packed), n, t_first, t_last):
+            raise ExtraError(f"{self.name}: it contradicts itself or its bucket of {n} readings")
+
+
+@lru_cache(maxsize=256)
+def extra(name: str) -> Extra | None:
+    """The extra of this name; None for one that this Sluicegate does not know."""
+    found = _NAME.fullmatch(name) if len(name) <= MOST_NAME else None
+    if found is None:
+        return None
+    kind, options = found[1], tuple(int(each) for each in found[2].split(",")) if found[2] else ()
+    if kind in _PLAIN and not options:
+        return Extra(name, Component(_PLAIN[kind], 0, 0))
+    if kind not in _SIZED or not options:
+        return None
+    op, make = _SIZED[kind]
+    try:
+        monoid = make(*options)
+    except (ConfigurationError, TypeError):
+        return None
+    if name != name_for(monoid):
+        return None
+    return Extra(name, Component(op, 0, 0, monoid.options))
+
+
+def name_for(monoid: Monoid) -> str | None:
+    """The name of the extra that an aggregate is answered from; None where a bucket's record is enough or none is."""
+    if monoid.kind == "quantiles" and monoid.options[0] > MOST_BUCKETED_K:
+        return None
+    if monoid.kind in _SIZED:
+        return f"{monoid.kind}({','.join(map(str, monoid.options))})"
+    return _READ_FROM.get(monoid.kind)
+
+
+# what somebody else's bytes must be
+
+
+def _is_line(extra: Extra, slots: Sequence[Any], n: int, t_first: int, t_last: int) -> bool:
+    placed = slots[0] == n and slots[1] == t_first and slots[2] == t_last
+    return bool(placed and all(x == x for x in slots) and min(slots[6], slots[7]) >= 0.0)
+
+
+def _is_area(extra: Extra, slots: Sequence[Any], n: int, t_first: int, t_last: int) -> bool:
+    _, _, first, last, _, back = slots
+    inside = t_first <= first <= t_last and t_first <= last <= t_last and 0 <= back < n
+    return inside and all(x == x for x in slots) and (back > 0 or (first, last) == (t_first, t_last))
+
+
+def _is_quantiles(extra: Extra, slots: Sequence[Any], n: int, t_first: int, t_last: int) -> bool:
+    count, levels, low, high = slots[:4]
+    if count != n or not 1 <= levels <= MOST_LEVELS or not low <= high:
+        return False
+    sizes = slots[4 : 4 + MOST_LEVELS]
+    kept = sum(sizes)
+    if min(sizes) < 0 or any(sizes[levels:]) or kept > most_values(extra.options[0], levels):
+        return False
+    values, at = slots[4 + MOST_LEVELS : 4 + MOST_LEVELS + kept], 0
+    for size in sizes[:levels]:
+        level = values[at : at + size]
+        if any(not low <= x <= high for x in level) or any(a > b for a, b in pairwise(level)):
+            return False
+        at += size
+    return bool(sum(size << height for height, size in enumerate(sizes)) == n)
+
+
+def _is_distinct(extra: Extra, slots: Sequence[Any], n: int, t_first: int, t_last: int) -> bool:
+    area = struct.pack(f"<{len(slots) - 1}q", *slots[1:])
+    lg_k, count = extra.options[0], slots[0]
+    if count == hll.REGISTERS:
+        registers = area[: 1 << lg_k]
+        return max(registers) <= 63 and 0 < len(registers) - registers.count(0) <= n
+    if not 1 <= count <= min(n, hll.most_coupons(lg_k)):
+        return False
+    coupons = struct.unpack_from(f"<{count}I", area)
+    return all(a < b for a, b in pairwise(coupons)) and not any(area[4 * count :])
+
+
+def _is_top(extra: Extra, slots: Sequence[Any], n: int, t_first: int, t_last: int) -> bool:
+    count, values, times = slots[0], slots[1::2], slots[2::2]
+    if count != min(extra.options[0], n):
+        return False
+    return all(a >= b for a, b in pairwise(values[:count])) and all(t_first <= t <= t_last for t in times[:count])
+
+
+def _is_counts(extra: Extra, slots: Sequence[Any], n: int, t_first: int, t_last: int) -> bool:
+    width, _ = extra.options
+    return min(slots) >= 0 and all(sum(slots[at : at + width]) == n for at in range(0, len(slots), width))
+
+
+def _is_bloom(extra: Extra, slots: Sequence[Any], n: int, t_first: int, t_last: int) -> bool:
+    bits = sum((x & 2**64 - 1).bit_count() for x in slots)
+    return bool(0 < bits <= n * extra.options[1])
+
+
+_CHECKS: dict[Op, Callable[[Extra, Sequence[Any], int, int, int], bool]] = {
+    Op.LINE: _is_line, Op.AREA: _is_area, Op.KLL: _is_quantiles, Op.DISTINCT: _is_distinct, Op.TOP: _is_top,
+    Op.COUNTS: _is_counts, Op.BLOOM: _is_bloom,
+}  # fmt: skip

@@ -1,0 +1,13 @@
+from array import array
+
+from typing_extensions import disjoint_base
+
+from sluicegate.monoids.layout import Component
+
+@disjoint_base
+class SlotFold:
+    @property
+    def width(self) -> int: ...
+    def __new__(cls, component: Component) -> SlotFold: ...
+    def fold(self, values: array[float], times: array[int]) -> bytes: ...
+    def combine(self, a: bytes, b: bytes) -> bytes: ...
