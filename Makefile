@@ -78,6 +78,10 @@ checked: dev ## tests/native over a build with bounds checks (minutes; not part 
 sanitized: dev ## the engines' tests over a build with the address sanitizer (minutes)
 	@VENV=$(VENV) deploy/make/checked.sh address
 
+.PHONY: whole
+whole: dev ## tests/native with every case of its long checks (about half an hour; nightly)
+	SLUICEGATE_TESTS=whole $(BIN)/python -m pytest tests/native $(PYTEST)
+
 SECONDS ?= 60
 SEED ?= 1
 .PHONY: fuzz

@@ -21,7 +21,7 @@ from sluicegate_agent.state import State
 from sluicegate_demo.ports import free_port
 
 pytestmark = pytest.mark.slow
-WAITING = 3_000
+WAITING = 1_500
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def publish(port: int, count: int) -> None:
 
 @pytest.mark.parametrize("kind", ["rabbitmq", "mosquitto"])
 def test_intake_is_not_bound_by_the_timer(kind: str, tmp_path: Path) -> None:
-    """A backlog of 3,000 with commits each second: at one window a commit it would take minutes."""
+    """A backlog of 1,500 with commits each second: at one window a commit it would take minutes."""
     raw: dict[str, Any] = {"device": {"id": "d"}, "state": {"path": "state"}, "commit": {"every": "1s"}}
     raw["source"] = [{"topic": "door", "format": "number", "streams": {"door": ""}}]
     with broker(kind, tmp_path) as port:

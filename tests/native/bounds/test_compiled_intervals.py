@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from exact_windows import CLOCKS, SHAPES, readings
+from thorough import number
 
 import sluicegate as sg
 from sluicegate.bounds import intervals
@@ -59,7 +60,7 @@ def hold_to_the_definition(window: sg.Window, rng: random.Random, scale: float, 
     for clock in CLOCKS[:-1]:
         for shape in SHAPES:
             start += 5_000
-            for value, time in readings(rng, shape, clock, 25):
+            for value, time in readings(rng, shape, clock, number(25, 8)):
                 x = value * scale
                 window.insert(math.exp(min(abs(x), 600.0)) if positive else x, time=start + time)
                 found = window.query(bounds=True)

@@ -168,7 +168,7 @@ def has_ended(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc here")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_benchmark_that_is_stopped_leaves_no_process_and_no_file(number: signal.Signals) -> None:
     """However it is stopped: the process that measures for it ends too, and removes its window."""
     (ROOT / "build").mkdir(exist_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 import struct
 import zlib
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from exact_windows import ALL, CLOCKS, SHAPES, Exact, readings
+from thorough import WINDOWS, number
 
 import sluicegate as sg
 import sluicegate.window.configure
@@ -20,7 +20,6 @@ from sluicegate.core import core as compiled
 from sluicegate.reference import core as pure
 from sluicegate.window import snapshot
 
-WINDOWS = int(os.environ.get("SLUICEGATE_WINDOWS", "1000000"))
 AT_ONCE = 500
 count, time = sg.policies.count, sg.policies.time
 Shape = Callable[[random.Random, int], float]
@@ -95,7 +94,7 @@ def test_compiled_and_pure_agree_and_hold_the_exact_result(composition: str, clo
     fast, slow = made(compiled.Core, composition), made(pure.Core, composition)
     exact, start, edge = Exact(COMPOSITIONS[composition][0]), 0, -1
     for shape in SHAPES[:6]:
-        for value, moment in stream(composition + clock, shape, clock, 70):
+        for value, moment in stream(composition + clock, shape, clock, number(70, 35)):
             edge = in_step(fast, slow, exact, value, start + moment, edge)
         start += 700
         fast.verify()
@@ -112,7 +111,9 @@ def test_a_restart_changes_nothing(composition: str) -> None:
     rng, rows = random.Random(3), {}
     going = sg.Window(ALL, policy=policy, histograms=histograms)
     rebuilt = sg.Window(ALL, policy=policy, histograms=histograms)
-    for i, (value, moment) in enumerate(stream(composition, SHAPES[i_shape(composition)], "irregular", 900)):
+    for i, (value, moment) in enumerate(
+        stream(composition, SHAPES[i_shape(composition)], "irregular", number(900, 400))
+    ):
         going.insert(value, moment)
         rebuilt.insert(value, moment)
         if rng.random() < 0.03:
@@ -133,8 +134,8 @@ def i_shape(composition: str) -> int:
 
 @pytest.mark.slow
 @each
-def test_a_million_windows_lie_inside(composition: str) -> None:
-    """Over all compositions, shapes and clocks together (SLUICEGATE_WINDOWS sets how many)."""
+def test_many_windows_lie_inside(composition: str) -> None:
+    """Over all compositions, shapes and clocks together (WINDOWS says how many)."""
     runs = -(-WINDOWS // (AT_ONCE * len(COMPOSITIONS)))
     for run in range(runs):
         shape, clock = SHAPES[run % len(SHAPES)], CLOCKS[run // len(SHAPES) % len(CLOCKS)]
@@ -225,7 +226,7 @@ def test_what_left_as_irrelevant_changes_no_answer(sign: int, hop: int, histogra
             windows.append(sg.Window(ALL[name], policy=policy, histograms=histograms))
     batch = sg.Window(ALL[name], policy=policy, histograms=histograms)
     now = 0
-    for i in range(1500):
+    for i in range(number(1500, 600)):
         now += rng.choice([1, 2, 3, 200, -rng.randrange(300)]) if i % 40 == 39 else rng.randrange(4)
         value = sign * float(rng.randrange(40))
         for window in (whole, *windows):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from batch_twins import Twins, backwards, bursts, even, geometric, jitter, readings, walk, wild
 from test_batch_few import QUESTIONS
+from thorough import some
 
 import sluicegate as sg
 from sluicegate import core as engines
@@ -34,7 +35,7 @@ Gaps = Callable[[random.Random, int], Iterator[int]]
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_from_an_empty_window(question: str, gaps: Gaps) -> None:
     """The window fills in the batch: in one that ends before it is full, soon after it, and long after it."""
-    for size in SIZES:
+    for size in some(SIZES, 3):
         for count in (size + 5, 3 * size + 130, 3_000):
             twins = Twins(
                 QUESTIONS[question], sg.policies.time(1_000 * size), f"{question} {gaps.__name__} {size} {count}"

@@ -8,6 +8,7 @@ import pytest
 from event_time_oracle import KINDS, EventTime, stream
 from fault_stores import Failing
 from test_event_time_buckets import ALL, outside
+from thorough import number
 
 import sluicegate as sg
 from sluicegate.errors import ConfigurationError, InputError, StoreError
@@ -31,7 +32,7 @@ def test_the_definitions_result_is_inside(kept: str, kind: str, engine: str) -> 
     given: dict[str, Any] = {"policy": sg.policies.time(LENGTH, hop=hop), "histograms": KEPT[kept](), "engine": engine}
     store = Memory(Plan(2, 4))
     window, plain, model = sg.Window(ALL, store=store, **given), sg.Window(ALL, **given), EventTime(LENGTH, hop)
-    for i, (value, time) in enumerate(stream(kind, 600, LENGTH, 4)):
+    for i, (value, time) in enumerate(stream(kind, number(600, 300), LENGTH, 4)):
         for each in (window, plain, model):
             each.insert(value, time)
         if i % 150 == 149 and model.now is not None:

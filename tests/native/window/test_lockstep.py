@@ -1,12 +1,11 @@
 """Every engine × aggregate × policy gives what a plain list gives, after each step of any order of steps.
 
 What is driven comes from sg.ENGINES and the registry of aggregates, so a new one is driven without a word here. One in
-a few of the combinations runs each time, always the same; `SLUICEGATE_LOCKSTEP=long` runs all, with longer streams.
+a few of the combinations runs each time, always the same; `make whole` runs all, with longer streams.
 """
 
 from __future__ import annotations
 
-import os
 from array import array
 from typing import Any
 
@@ -15,18 +14,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_windows import Plain
+from thorough import WHOLE
 
 import sluicegate as sg
 from sluicegate.catalogue import FACTS
 
-LONG = os.environ.get("SLUICEGATE_LOCKSTEP") == "long"
 pytestmark = pytest.mark.usefixtures("implementation_of_window")
 
 
 @pytest.mark.parametrize("engine", sg.ENGINES)
 def test_each_combination(engine: str) -> None:
     """Inserted one by one and in batches, stored and taken up again: answers, length and structure are right."""
-    driven = [lockstep.drive(each, 80 if LONG else 14) for each in lockstep.combinations(engine, 1 if LONG else 9)]
+    driven = [lockstep.drive(each, 80 if WHOLE else 14) for each in lockstep.combinations(engine, 1 if WHOLE else 9)]
     assert sum(driven) > (6 if FACTS[engine].deducts else 16)
 
 
@@ -40,7 +39,7 @@ Combinations = st.builds(
 )
 
 
-@settings(max_examples=3000 if LONG else 100, deadline=None)
+@settings(max_examples=3000 if WHOLE else 100, deadline=None)
 @given(Combinations, Steps)
 def test_any_order_of_steps(combination: lockstep.Combination, steps: list[tuple[str, Any]]) -> None:
     """Whatever hypothesis thinks of: the same, after each step."""
