@@ -25,6 +25,7 @@ from bench.engines.tables import as_text, machine, today
 from bench.traces import check
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 SCALES = {"full": 1, "quick": 120, "tiny": 240}
 
 
@@ -48,7 +49,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--told", type=Path, nargs="+", metavar="JSON", help="run nothing: what such files hold, together"
     )
-    parser.add_argument("--docs", action="store_true", help="put tables and figures into docs/evaluation.md")
+    parser.add_argument(
+        "--docs",
+        action="store_true",
+        help="fill docs/evaluation.md, its figures and bench/results",
+    )
     parser.add_argument("--figures", type=Path, help="draw Figures 3 to 6 into this folder as SVG")
     parser.set_defaults(scale=1)
     options = parser.parse_args(arguments)
@@ -83,6 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
     seconds = sum(each["seconds"] for each in told) if options.told else time.monotonic() - began
     found = tables.tables(rows, setting, options.trace, seconds)
     print("\n\n".join(as_text(table) for table in found))
+    if options.docs and not options.json:
+        options.json = RESULTS / f"a2mta-{Path(options.trace).stem}-{options.scale}.json"
     if options.json:
         said = {"trace": options.trace, "seed": options.seed, "scale": options.scale, "seconds": seconds}
         said |= {"machine": machine(), "date": today(), "rows": rows}
@@ -90,7 +97,9 @@ def main(arguments: list[str] | None = None) -> int:
     folders = [options.figures] * bool(options.figures)
     if options.docs:
         missing = page.update(DOCS / "evaluation.md", found, _command(options))
-        print("".join(f"docs/evaluation.md has no place for {name}\n" for name in missing), file=sys.stderr, end="")
+        print(
+            "".join(f"{name} is not on the page, but in {options.json}\n" for name in missing), file=sys.stderr, end=""
+        )
         folders += [DOCS / "pictures"] * (options.trace == "memory")
     for folder in folders:
         for path in figures.draw(rows, folder):

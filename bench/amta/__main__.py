@@ -23,6 +23,7 @@ from bench.engines.tables import machine, today
 from bench.traces import check
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "evaluation.md"
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 SCALES = {"full": 1, "quick": 40, "tiny": 480}
 
 
@@ -39,7 +40,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(AGGREGATES), help="aggregates, by comma")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time, an aggregate each")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
-    parser.add_argument("--docs", action="store_true", help="put the tables into docs/evaluation.md")
+    parser.add_argument("--docs", action="store_true", help="fill docs/evaluation.md and bench/results")
     parser.set_defaults(scale=1)
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.only.split(",") if name not in AGGREGATES]:
@@ -56,6 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
     seconds = time.monotonic() - began
     print(tables.text(rows, setting))
     print(f"\n{seconds:,.0f} s, trace {options.trace}, seed {options.seed}")
+    if options.docs and not options.json:
+        options.json = RESULTS / f"amta-{Path(options.trace).stem}-{options.scale}.json"
     if options.json:
         said = {"trace": options.trace, "seed": options.seed, "scale": options.scale, "seconds": seconds}
         said |= {"machine": machine(), "date": today(), "rows": rows}
@@ -63,7 +66,9 @@ def main(arguments: list[str] | None = None) -> int:
     if options.docs:
         command = "python -m bench.amta " + ("--full" if options.scale == 1 else f"--scale {options.scale}")
         missing = page.update(DOCS, tables.tables(rows, setting), command)
-        print("".join(f"docs/evaluation.md has no place for {name}\n" for name in missing), file=sys.stderr, end="")
+        print(
+            "".join(f"{name} is not on the page, but in {options.json}\n" for name in missing), file=sys.stderr, end=""
+        )
     return 1 if failed(rows) else 0
 
 

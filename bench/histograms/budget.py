@@ -1,6 +1,6 @@
 """A constrained footprint at equal size: the paper's answer, ours by levels, and ours by the pair that adds least.
 
-python -m bench.histograms budget [--scale 40] [--trace memory|calm|steps|near-zero] [--json FILE] [--docs]
+python -m bench.histograms budget [--scale 40] [--trace memory|calm|steps|near-zero] [--json FILE]
 
 The paper keeps a cut bucket as a whole and bounds nothing; here its total is taken from the same buckets (levels). Ours
 interpolates what the bucket knows and gives a certain interval. `levels` are those of the paper; `pairs` spends the
@@ -20,13 +20,11 @@ from typing import Any
 from bench.a2mta.exact import Maxima
 from bench.a2mta.paper import Setting
 from bench.amta.oracle import Means
-from bench.engines import page
 from bench.engines.tables import Column, Table, as_text
 from bench.traces import blocks, trace
 
 import sluicegate as sg
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "evaluation.md"
 ASKED = 97
 BUCKETS = (10, 100, 1_000)
 COLUMNS = (
@@ -124,7 +122,6 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--scale", type=int, default=40, help="1/N of the paper's readings and window")
     parser.add_argument("--trace", default="memory")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--docs", action="store_true", help="put the table into docs/evaluation.md")
     options = parser.parse_args(arguments)
     setting = Setting(options.scale)
     rows = [row for aggregate in EXACT for buckets in BUCKETS
@@ -132,7 +129,5 @@ def main(arguments: Sequence[str]) -> None:
     title = f"A budget of buckets; a window of {setting.window:,} over {setting.readings:,} readings, {options.trace}"
     table = Table("budget", title, COLUMNS, rows, [f"{title}."])
     print(as_text(table))
-    if options.docs:
-        page.update(DOCS, [table], f"python -m bench.histograms budget --scale {options.scale}")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
