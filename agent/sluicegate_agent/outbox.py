@@ -14,12 +14,12 @@ import zlib
 from array import array
 from collections.abc import Iterable
 from functools import cache
-from itertools import islice
 from typing import NamedTuple
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import PACKED, Bucket, merge
-from sluicegate_agent.streams import SINGLES_MOST, Closed, pack_readings
+from sluicegate_agent import carried
+from sluicegate_agent.streams import SINGLES_MOST, Closed, pack_readings, unpack_readings
 
 SEALED, REJECTED = 0, 1
 #: Bytes a row is counted with: its record as base64 in a document at worst, its key and the page's share.
@@ -47,15 +47,19 @@ class Sealed(NamedTuple):
 
 
 class Lane:
-    """The rows of one stream in memory, 17 bytes each: first ordinal, size class, number of single readings."""
+    """The rows of one stream in memory, 17 bytes each: first ordinal, size class, number of single readings.
 
-    __slots__ = ("_finest", "classes", "firsts", "held", "singles")
+    `sections`: by first ordinal, the bytes of what a row carries, where it does.
+    """
+
+    __slots__ = ("_finest", "carried", "classes", "firsts", "held", "sections", "singles")
 
     def __init__(self) -> None:
         self.firsts = array("q")
         self.classes = bytearray()
         self.singles = bytearray()
-        self.held = 0
+        self.held = self.carried = 0
+        self.sections: dict[int, int] = {}
         self._finest = 0
 
     def __len__(self) -> int:
@@ -64,14 +68,26 @@ class Lane:
     @property
     def cost(self) -> int:
         """Bytes of all rows as counted."""
-        return len(self.firsts) * ROW_COST + self.held * READING_COST
+        return len(self.firsts) * ROW_COST + self.held * READING_COST + encoded(self.carried)
 
-    def append(self, first: int, n: int, singles: int) -> None:
+    def cost_of(self, at: int) -> int:
+        """Bytes of one row as counted, rounded up."""
+        section = self.sections.get(self.firsts[at], 0)
+        return ROW_COST + self.singles[at] * READING_COST + encoded(section)
+
+    def carries(self, first: int, section: int) -> None:
+        """The row of this ordinal has a section of so many bytes now."""
+        self.carried += section - self.sections.pop(first, 0)
+        if section:
+            self.sections[first] = section
+
+    def append(self, first: int, n: int, singles: int, section: int = 0) -> None:
         """A row after the newest; its size class is the number of binary digits of n."""
         self.firsts.append(first)
         self.classes.append(n.bit_length())
         self.singles.append(singles)
         self.held += singles
+        self.carries(first, section)
         self._finest = min(self._finest, max(self.classes[-2:]))
 
     def finest_pair(self) -> int:
@@ -95,12 +111,15 @@ class Lane:
     def merged(self, at: int, n: int, singles: int) -> None:
         """Rows `at` and the next are one now."""
         self.held += singles - self.singles[at] - self.singles[at + 1]
+        self.carries(self.firsts[at + 1], 0)
         self.classes[at], self.singles[at] = n.bit_length(), singles
         del self.firsts[at + 1], self.classes[at + 1], self.singles[at + 1]
 
     def dropped(self, rows: int) -> None:
         """The oldest rows are gone."""
         self.held -= sum(self.singles[:rows])
+        for first in self.firsts[:rows] if self.sections else ():
+            self.carries(first, 0)
         del self.firsts[:rows], self.classes[:rows], self.singles[:rows]
 
 
@@ -113,10 +132,14 @@ def _neighbours(largest: int) -> re.Pattern[bytes]:
 
 
 class Outbox:
-    """Rows and sealed chunks within `rows_most` and `bytes_most`; `rows` and `bytes_held` are what is held now."""
+    """Rows and sealed chunks within `rows_most` and `bytes_most`; `rows` and `bytes_held` are what is held now.
+
+    `carries`: by stream, what its buckets are to carry once they lose their single readings.
+    """
 
     def __init__(self, connection: sqlite3.Connection, rows_most: int, bytes_most: int) -> None:
         self.rows_most, self.bytes_most = rows_most, bytes_most
+        self.carries: dict[int, tuple[str, ...]] = {}
         self.lanes: dict[int, Lane] = {}
         self.merges = self.singles_dropped = 0
         self.load(connection)
@@ -124,9 +147,10 @@ class Outbox:
     def load(self, connection: sqlite3.Connection) -> None:
         """Read the index anew: when the store is opened, and after a transaction that failed."""
         self.lanes = {}
-        query = "SELECT stream, first, substr(bucket, 9, 8), coalesce(length(readings), 0) FROM outbox ORDER BY 1, 2"
-        for stream, first, n, length in connection.execute(query):
-            self._lane(stream).append(first, int.from_bytes(n, "little"), length // 16)
+        query = """SELECT stream, first, substr(bucket, 9, 8), coalesce(length(readings), 0), length(bucket)
+            FROM outbox ORDER BY 1, 2"""
+        for stream, first, n, length, record in connection.execute(query):
+            self._lane(stream).append(first, int.from_bytes(n, "little"), length // 16, max(0, record - PACKED))
         self.load_sealed(connection)
         self._count()
 
@@ -159,9 +183,10 @@ class Outbox:
         for item in closed:
             connection.execute(*row_of(stream, item))
             singles = len(item.readings) // 16 if item.readings else 0
-            lane.append(item.first, item.n, singles)
+            before = lane.cost
+            lane.append(item.first, item.n, singles, max(0, len(item.bucket) - PACKED))
             self.rows += 1
-            self._cost += ROW_COST + singles * READING_COST
+            self._cost += lane.cost - before
 
     def squeeze(self, connection: sqlite3.Connection, most: int | None = None) -> int:
         """Make room, inside the caller's transaction: as many steps as are needed, or `most`. The steps taken.
@@ -183,11 +208,17 @@ class Outbox:
         key = (stream, lane.firsts[at])
         bucket, singles, crc = connection.execute(f"{_ROW} WHERE stream = ? AND first = ?", key).fetchone()
         sound(*key, bucket, singles, crc)
-        update = "UPDATE outbox SET readings = NULL, crc = ? WHERE stream = ? AND first = ?"
-        connection.execute(update, (check_of(*key, bucket, None), *key))
-        self._cost -= lane.singles[at] * READING_COST
+        if names := self.carries.get(stream, ()):
+            bucket = carried.joined(unpacked(bucket).pack(), parts_of(bucket, singles, names))
+            if encoded(len(bucket) - PACKED) >= lane.singles[at] * READING_COST and self._merge_one(connection):
+                return True  # it would take more room than its readings do
+        update = "UPDATE outbox SET bucket = ?, readings = NULL, crc = ? WHERE stream = ? AND first = ?"
+        connection.execute(update, (bucket, check_of(*key, bucket, None), *key))
+        before = lane.cost
         self.singles_dropped += lane.singles[at]
         lane.lightened(at)
+        lane.carries(lane.firsts[at], max(0, len(bucket) - PACKED))
+        self._cost += lane.cost - before
         return True
 
     def _merge_one(self, connection: sqlite3.Connection) -> bool:
@@ -195,11 +226,13 @@ class Outbox:
         if len(lane) < 2:
             return False
         at = lane.finest_pair()
-        before = lane.singles[at] + lane.singles[at + 1]
-        n, singles = _merge_rows(connection, stream, lane.firsts[at], lane.firsts[at + 1])
+        before, cost = lane.singles[at] + lane.singles[at + 1], lane.cost
+        pair = lane.firsts[at], lane.firsts[at + 1]
+        n, singles, section = _merge_rows(connection, stream, *pair, self.carries.get(stream, ()))
         lane.merged(at, n, singles)
+        lane.carries(lane.firsts[at], section)
         self.rows -= 1
-        self._cost -= ROW_COST + (before - singles) * READING_COST
+        self._cost += lane.cost - cost
         self.singles_dropped += before - singles
         self.merges += 1
         return True
@@ -209,8 +242,8 @@ class Outbox:
     ) -> list[tuple[bytes, bytes | None]]:
         """The oldest rows of a stream, at least one, at most `rows` and about `cost` bytes: (bucket, readings) each."""
         lane, taken = self._lane(stream), 0
-        for singles in islice(lane.singles, rows):
-            cost -= ROW_COST + singles * READING_COST
+        for at in range(min(rows, len(lane))):
+            cost -= lane.cost_of(at)
             if taken and cost < 0:
                 break
             taken += 1
@@ -246,10 +279,13 @@ class Outbox:
         stream, document = connection.execute(query, (name,)).fetchone()
         connection.execute("DELETE FROM chunk WHERE id = ?", (name,))
         chunk = chunks.decode(document)
-        for bucket, singles in zip(chunk.buckets[1:], chunk.readings[1:], strict=True):
-            few = singles is not None and bucket.n <= SINGLES_MOST
-            readings = pack_readings(*singles) if singles is not None and few else None
-            connection.execute(*row_of(stream, Closed(bucket.first, bucket.n, bucket.pack(), readings)))
+        for i, (bucket, singles) in enumerate(zip(chunk.buckets, chunk.readings, strict=True)):
+            if i:
+                few = singles is not None and bucket.n <= SINGLES_MOST
+                readings = pack_readings(*singles) if singles is not None and few else None
+                parts = {name: part for name, each in chunk.extras.items() if (part := each[i]) is not None}
+                record = carried.joined(bucket.pack(), parts)
+                connection.execute(*row_of(stream, Closed(bucket.first, bucket.n, record, readings)))
         self.load(connection)
         return chunk.buckets[0].n
 
@@ -274,8 +310,10 @@ class Outbox:
         return int(dropped)
 
 
-def _merge_rows(connection: sqlite3.Connection, stream: int, first: int, second: int) -> tuple[int, int]:
-    """Make one row of two neighbours; its readings and how many single ones it still has."""
+def _merge_rows(
+    connection: sqlite3.Connection, stream: int, first: int, second: int, names: tuple[str, ...]
+) -> tuple[int, int, int]:
+    """Make one row of two neighbours; its readings, how many single ones it still has, and bytes that it carries."""
     query = f"{_ROW} WHERE stream = ? AND first = ?"
     rows = (connection.execute(query, (stream, at)).fetchone() for at in (first, second))
     (a, singles_a), (b, singles_b) = (sound(stream, at, *row) for at, row in zip((first, second), rows, strict=True))
@@ -283,9 +321,12 @@ def _merge_rows(connection: sqlite3.Connection, stream: int, first: int, second:
     singles = _joined(singles_a, singles_b)
     update = "UPDATE outbox SET bucket = ?, readings = ?, crc = ? WHERE stream = ? AND first = ?"
     packed = bucket.pack()
+    if not singles:
+        parts = (parts_of(row, each, names) for row, each in ((a, singles_a), (b, singles_b)))
+        packed = carried.joined(packed, carried.merged(*parts))
     connection.execute(update, (packed, singles, check_of(stream, first, packed, singles), stream, first))
     connection.execute("DELETE FROM outbox WHERE stream = ? AND first = ?", (stream, second))
-    return bucket.n, len(singles) // 16 if singles else 0
+    return bucket.n, len(singles) // 16 if singles else 0, len(packed) - PACKED
 
 
 _ROW = "SELECT bucket, readings, crc FROM outbox"
@@ -313,10 +354,29 @@ def sound(
     return bucket, readings
 
 
+def encoded(section: int) -> int:
+    """Bytes of a section as they are counted: as base64, at worst."""
+    return section * 4 // 3
+
+
+def parts_of(row: bytes, singles: bytes | None, names: tuple[str, ...]) -> carried.Parts:
+    """What a row carries, or, of these names, what it is to carry when its single readings go.
+
+    Raises sqlite3.DatabaseError for a row that is none.
+    """
+    try:
+        if singles:
+            times, values = unpack_readings(singles)
+            return carried.fold(names, values, times)
+        return carried.parted(row)[1]
+    except ValueError as error:
+        raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
+
+
 def unpacked(row: bytes) -> Bucket:
     """A stored bucket. Raises sqlite3.DatabaseError for bytes that are none: the store is damaged."""
     try:
-        return Bucket.unpack(row)
+        return Bucket.unpack(carried.parted(row)[0])
     except ValueError as error:
         raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
 

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sluicegate_agent import doubts, identity, outbox, replayed, streams
+from sluicegate_agent import carried, doubts, identity, outbox, replayed, streams
 from sluicegate_agent.config import Config, WindowConfig
 from sluicegate_agent.config.credentials import resolved
 from sluicegate_agent.config.questions import COUNT, build_arguments
@@ -189,7 +189,8 @@ def show(worst: Plan) -> str:
 
 def _stream(config: Config, stream: str) -> Line:
     singles = 16 * min(config.bucket.readings, streams.SINGLES_MOST)
-    memory, disk = STREAM_OBJECTS + 4 * singles, int((singles + 512) * PAGE_FILL)
+    section = carried.most(carried.asked_of(config, stream))
+    memory, disk = STREAM_OBJECTS + 4 * singles + 3 * section, int((singles + 512 + section) * PAGE_FILL)
     if any(stream in each.streams and each.sequence is None and each.time is None for each in config.sources):
         memory, disk = memory + doubts.MEMORY, int(disk + doubts.ROW * PAGE_FILL)
     for asked in config.windows_of(stream):
@@ -410,7 +411,9 @@ def _tables(config: Config) -> Iterator[Line]:
 
 def _row(config: Config) -> int:
     """Bytes of an outbox row as the outbox counts them, with all the single readings it may have."""
-    return outbox.ROW_COST + outbox.READING_COST * min(config.bucket.readings, streams.SINGLES_MOST)
+    section = max((carried.most(carried.asked_of(config, stream)) for stream in config.streams), default=0)
+    singles = outbox.READING_COST * min(config.bucket.readings, streams.SINGLES_MOST)
+    return outbox.ROW_COST + max(singles, outbox.encoded(section))
 
 
 def _batch(config: Config) -> tuple[int, int]:

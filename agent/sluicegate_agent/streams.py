@@ -15,10 +15,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sluicegate.format.bucket import LATE, Builder
+from sluicegate_agent import carried
 
 SINGLES_MOST = 64
 _ROW = struct.Struct("<4sqqqqqiII")
 _MAGIC = b"SGS2"
+_CARRYING = b"SGS3"  # the same, then what the open bucket carries
 _OLD_ROW = struct.Struct("<4sqqqII")
 _OLD_MAGIC = b"SGS1"
 _GAP_MOST = 1 << 60
@@ -51,6 +53,9 @@ class Stream:
         self.late = 0
         self.buckets = 0
         self.times, self.values = array("q"), array("d")
+        self.carries: tuple[str, ...] = ()
+        self.parts: carried.Parts = {}
+        self.folded = 0
         self.closed: list[Closed] = []
         self.changed = True
 
@@ -96,15 +101,24 @@ class Stream:
             self.close()
 
     def _keep(self, value: float, time: int) -> None:
-        """Beyond SINGLES_MOST the bucket alone stays; the empty arrays say so until it closes."""
+        """Beyond SINGLES_MOST the bucket and what it carries stay; if it carries nothing, empty arrays say so."""
         readings = self.builder.n if self.builder else 0
-        if readings != len(self.times) + 1:
+        if readings != self.folded + len(self.times) + 1:
             return
-        if readings > SINGLES_MOST:
-            self.times, self.values = array("q"), array("d")
-            return
+        if len(self.times) == SINGLES_MOST:
+            self._fold()
+            if not self.folded:
+                return
         self.times.append(time)
         self.values.append(value)
+
+    def _fold(self) -> None:
+        """The readings at hand into what the bucket carries; nothing of them stays where it carries nothing."""
+        if self.carries:
+            more = carried.fold(self.carries, self.values, self.times)
+            self.parts = carried.merged(self.parts, more) if self.folded else more
+            self.folded += len(self.times)
+        self.times, self.values = array("q"), array("d")
 
     def close(self) -> None:
         """Close the open bucket, if there is one: it waits for the commit."""
@@ -112,10 +126,12 @@ class Stream:
             return
         bucket = self.builder.close()
         readings = pack_readings(self.times, self.values) if len(self.times) == bucket.n else None
-        self.closed.append(Closed(bucket.first, bucket.n, bucket.pack(), readings))
+        if self.folded and self.folded + len(self.times) == bucket.n and self.times:
+            self._fold()
+        self.closed.append(Closed(bucket.first, bucket.n, carried.joined(bucket.pack(), self.parts), readings))
         self.late += bucket.n if bucket.flags & LATE else 0
         self.buckets += 1
-        self.times, self.values = array("q"), array("d")
+        self.times, self.values, self.parts, self.folded = array("q"), array("d"), {}, 0
         self.changed = True
 
     def saved(self) -> None:
@@ -141,17 +157,20 @@ class Stream:
         source = b"" if self.source is None else self.source.encode()
         counts = (self.missing_seen, self.late, self.buckets, self.told, self.owed)
         lengths = (-1 if self.source is None else len(source), len(builder), len(self.times))
-        head = _ROW.pack(_MAGIC, *counts, *lengths)
-        return head + source + builder + pack_readings(self.times, self.values)
+        head = _ROW.pack(_CARRYING if self.parts else _MAGIC, *counts, *lengths)
+        return head + source + builder + pack_readings(self.times, self.values) + carried.joined(b"", self.parts)
 
     def restore(self, row: bytes) -> None:
         """Continue where `pack` left off. Raises sqlite3.DatabaseError for a row that is none."""
         try:
             (builder, singles), data = self._restore_counts(row)
-            if len(data) != builder + 16 * singles:
+            ends = builder + 16 * singles
+            if len(data) < ends or (len(data) > ends and row[:4] != _CARRYING):
                 raise ValueError("wrong length")
             self.builder = Builder.restore(data[:builder]) if builder else None
-            self.times, self.values = unpack_readings(data[builder:])
+            self.times, self.values = unpack_readings(data[builder:ends])
+            self.parts = carried.section(data[ends:]) if row[:4] == _CARRYING else {}
+            self.folded = self.builder.n - len(self.times) if self.parts and self.builder else 0
         except (ValueError, struct.error) as error:
             raise sqlite3.DatabaseError(f"the row of stream {self.name} is malformed: {error}") from error
         self.changed = False
@@ -165,7 +184,7 @@ class Stream:
         magic, self.missing_seen, self.late, self.buckets, self.told, self.owed, named, builder, singles = (
             _ROW.unpack_from(row)
         )
-        if magic != _MAGIC:
+        if magic not in (_MAGIC, _CARRYING):
             raise ValueError("not a stream's row")
         at = _ROW.size + max(named, 0)
         self.source = row[_ROW.size : at].decode() if named >= 0 else None

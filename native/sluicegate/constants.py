@@ -34,3 +34,8 @@ CANCELLED = 2.0**-40
 """Subtract-on-Evict sums anew when the largest summand has left and the sum is smaller by this."""
 FAR = 2.0**500
 """The square of a value farther than this from the center overflows."""
+
+MOST_EXTRAS = 16
+"""Names of what buckets carry beside their record, in one document."""
+MOST_NAME = 64
+"""Characters of such a name."""

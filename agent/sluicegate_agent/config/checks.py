@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from sluicegate.constants import MOST_EXTRAS
 from sluicegate.errors import ConfigurationError
+from sluicegate_agent.carried import asked_of
 from sluicegate_agent.config.aggregates import build_aggregate
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.linking import budget_problems
@@ -175,9 +177,18 @@ def _windows(config: Config) -> Iterator[Problem]:
         yield from found
         right = right and not found
     yield from _renamed(config)
+    yield from _carried(config) if right else ()
     for i, window in enumerate(config.windows, 1):
         if window.shares is not None and right:  # it is asked of the other one's window, which has to be right
             yield from shared_problems(config, window, f"window[{i}]")
+
+
+def _carried(config: Config) -> Iterator[Problem]:
+    """What is sent beside the buckets is bounded by its names."""
+    for stream in config.streams:
+        names = asked_of(config, stream)
+        if len(names) > MOST_EXTRAS:
+            yield Problem("window.cloud", ", ".join(names), f"expected at most {MOST_EXTRAS} kinds for stream {stream}")
 
 
 def _renamed(config: Config) -> Iterator[Problem]:

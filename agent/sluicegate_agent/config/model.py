@@ -233,7 +233,8 @@ class WindowConfig(Table, frozen=True):
     `merge` says how room is made: whole levels, or the neighbouring pair that adds least to the bound.
     `sum_like`, `max_like` and `hop` decide where a bucket ends; without them and without `buckets` it is exact.
     `shares`: a longer window, by name, from whose buckets this one is answered; it keeps none of its own then.
-    `was`: the name it had before: what that one kept is this one's.
+    `was`: the name it had before: what that one kept is this one's. `cloud`: what its aggregates need beyond a bucket's
+    record is kept and sent too.
     """
 
     name: str
@@ -256,6 +257,7 @@ class WindowConfig(Table, frozen=True):
     hop: HopConfig | None = None
     shares: str | None = None
     was: str | None = None
+    cloud: bool = False
 
     @property
     def aggregates(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import Bucket, Builder
 from sluicegate_agent.checksums import is_sound
-from sluicegate_agent.outbox import check_of, sound
+from sluicegate_agent.outbox import check_of, sound, unpacked
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.pages import Pages, Value
 from sluicegate_agent.streams import Stream
@@ -224,7 +224,7 @@ def _note_bucket(buckets: dict[int, list[tuple[Bucket, Row]]], row: Row, counted
     stream, first, packed, readings, crc = row
     try:
         sound(stream, first, packed, readings, crc)  # type: ignore[arg-type]  # their types were compared
-        bucket = Bucket.unpack(packed)  # type: ignore[arg-type]
+        bucket = unpacked(packed)  # type: ignore[arg-type]
         bucket.verify()
         if bucket.first != first:
             raise ValueError("another bucket's key")

@@ -13,10 +13,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from sluicegate_agent import health
+from sluicegate_agent.carried import asked_of, most
 from sluicegate_agent.dead_letters import DeadLetters
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lock import Lock
-from sluicegate_agent.outbox import Outbox, least_bytes
+from sluicegate_agent.outbox import Outbox, encoded, least_bytes
 from sluicegate_agent.private import FOLDER, make_private
 from sluicegate_agent.state.counters import Counters
 from sluicegate_agent.state.home import home
@@ -89,6 +90,7 @@ class State:
             forget_drained(connection)
             self.streams = self._load_streams()
             self.outbox = Outbox(connection, config.outbox.rows, config.outbox.bytes)
+            self.outbox.carries = {stream.number: stream.carries for stream in self.streams.values()}
         self.counters.noted(copies)
         self._index_is_stale = False
         self._counted: dict[str, int] = {}
@@ -121,6 +123,7 @@ class State:
                 raise sqlite3.DatabaseError(f"the row of stream {name} is malformed: its checksum is another")
             stream = Stream(number, name, bucket.readings, bucket.span)
             stream.restore(row)
+            stream.carries = () if is_retired else asked_of(self.config, name)
             stream.incarnation, stream.key, stream.is_known = incarnation, key, number in origins
             if is_retired:
                 self.retired.append(stream)
@@ -132,6 +135,7 @@ class State:
         """Refuse a budget in which not even one row a stream fits."""
         outbox = self.config.outbox
         least = least_bytes(len(self.streams) + len(self.retired))
+        least += sum(encoded(most(stream.carries)) for stream in self.streams.values())
         if outbox.rows < len(self.streams) or outbox.bytes < least:
             raise EnvironmentRefused(
                 f"outbox.rows = {outbox.rows}, outbox.bytes = {int(outbox.bytes)}: {len(self.streams)} streams need at "

@@ -6,9 +6,11 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, Any
 
+from sluicegate.constants import MOST_EXTRAS
 from sluicegate.format import chunk as chunks
-from sluicegate_agent import faults
-from sluicegate_agent.outbox import DOCUMENT_COST, READING_COST, ROW_COST, Sealed, unpacked
+from sluicegate.format.bucket import PACKED
+from sluicegate_agent import carried, faults
+from sluicegate_agent.outbox import DOCUMENT_COST, READING_COST, ROW_COST, Sealed, encoded, parts_of, unpacked
 from sluicegate_agent.state import State
 from sluicegate_agent.streams import Stream, unpack_readings
 from sluicegate_agent.sync.pace import Pace
@@ -109,6 +111,7 @@ class Sealer:
         self.state.outbox.seal(connection, stream.number, len(rows), sealed, first)
         faults.step("seal: rows replaced")
         cost = sum(ROW_COST + len(singles or b"") // 16 * READING_COST for _, singles in rows)
+        cost += sum(encoded(max(0, len(row) - PACKED)) for row, _ in rows)
         if self.keeping:
             self.keeping.sealed(len(document), cost)
         return cost
@@ -124,4 +127,11 @@ class Sealer:
         readings = [unpack_readings(singles) if singles else None for _, singles in rows]
         state = self.state
         named = (state.config.device.id, stream.name, stream.incarnation or state.incarnation, stream.builder.center)
-        return chunks.Chunk(*named, buckets, readings, health, stream.key or None)
+        return chunks.Chunk(*named, buckets, readings, health, stream.key or None, self._extras(stream, rows))
+
+    def _extras(self, stream: Stream, rows: list[tuple[bytes, bytes | None]]) -> dict[str, list[bytes | None]]:
+        """By name, what each row carries; what is asked for now comes first, for a document has room for so many."""
+        asked = self.state.outbox.carries.get(stream.number, ())
+        parts = [parts_of(row, singles, ()) for row, singles in rows]
+        former = sorted({name for each in parts for name in each if carried.is_known(name)} - {*asked})
+        return {name: [each.get(name) for each in parts] for name in (*asked, *former)[:MOST_EXTRAS]}

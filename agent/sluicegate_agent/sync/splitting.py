@@ -11,10 +11,12 @@ from typing import Any
 
 import msgspec
 
+from sluicegate.constants import MOST_EXTRAS
 from sluicegate.format import chunk as chunks
 from sluicegate_agent.sync.contract import Document
 
 _raw = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_texts = msgspec.json.Decoder(dict[str, str])
 #: Bytes of all that is no text in a document of ours: an agent's health, and numbers.
 _NESTED = 64 << 10
 
@@ -39,11 +41,16 @@ def content(data: bytes) -> dict[str, Any] | None:
     """
     try:
         found = {key: bytes(raw) for key, raw in _raw.decode(data).items() if key[:1] != "_"}
-        if sum(len(raw) for raw in found.values() if raw[:1] != b'"') > _NESTED:
+        if sum(len(raw) for key, raw in found.items() if raw[:1] != b'"' and not _is_extras(key, raw)) > _NESTED:
             return None
         return {key: json.loads(raw) for key, raw in found.items()}
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
+
+
+def _is_extras(key: str, raw: bytes) -> bool:
+    """Whether it is what buckets carry: texts by name, few of them."""
+    return key == "extras" and raw.count(b":") <= MOST_EXTRAS and bool(_texts.decode(raw))
 
 
 def missing(document: Document, theirs: dict[str, Any] | None) -> list[Document] | None:
@@ -66,5 +73,6 @@ def _may_begin(theirs: dict[str, Any], mine: dict[str, Any]) -> bool:
 def _part(chunk: chunks.Chunk, begin: int, end: int) -> Document:
     named = (chunk.device, chunk.stream, chunk.incarnation, chunk.center)
     health = None if begin else chunk.health
-    part = chunks.Chunk(*named, chunk.buckets[begin:end], chunk.readings[begin:end], health, chunk.key)
+    extras = {name: parts[begin:end] for name, parts in chunk.extras.items()}
+    part = chunks.Chunk(*named, chunk.buckets[begin:end], chunk.readings[begin:end], health, chunk.key, extras)
     return Document(chunks.document_id(part), chunks.encode(part))

@@ -9,13 +9,11 @@ import base64
 import zlib
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from sluicegate.format.extras import MOST_NAME, Extra, ExtraError, extra
+from sluicegate.constants import MOST_EXTRAS
+from sluicegate.format.extras import Extra, ExtraError, extra
 from sluicegate.format.packing import PackingError, Reader, pack_ints, unpack_ints
 
-MOST = 16
-"""Names in one document."""
 Parts = list[bytes | None]
 Placed = Sequence[tuple[int, int, int]]  # of each bucket stored whole: its readings, first and last time
 
@@ -26,8 +24,8 @@ def pack(parts: Mapping[str, Parts], placed: Placed) -> dict[str, str]:
     Raises ExtraError for bytes that are not what their name says.
     """
     kept = {name: each for name, each in sorted(parts.items()) if any(part is not None for part in each)}
-    if len(kept) > MOST:
-        raise ExtraError(f"{len(kept)} extras, at most {MOST} go into one document")
+    if len(kept) > MOST_EXTRAS:
+        raise ExtraError(f"{len(kept)} extras, at most {MOST_EXTRAS} go into one document")
     return {name: _packed(_known(name), each, placed) for name, each in kept.items()}
 
 
@@ -102,12 +100,3 @@ def _cut(kind: Extra, joined: bytes, lengths: Sequence[int], placed: Placed) -> 
         kind.check(part, *where)
         parts.append(part)
     return parts
-
-
-def problem(told: Any) -> str | None:
-    """Why a document's `extras` cannot be any, told before a byte of them is read; None: they may be."""
-    if not isinstance(told, dict) or not 1 <= len(told) <= MOST:
-        return f"extras: expected an object of 1 … {MOST} names"
-    if not all(name and len(name) <= MOST_NAME and name.isprintable() for name in told):
-        return f"extras: expected printable names of at most {MOST_NAME} characters"
-    return None if all(type(each) is str for each in told.values()) else "extras: expected a string of each name"

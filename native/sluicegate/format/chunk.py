@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from sluicegate.format import attached
+from sluicegate.constants import MOST_EXTRAS, MOST_NAME
 from sluicegate.format import payload as body
 from sluicegate.format.bucket import FIELDS, LARGEST, LATE, UNKNOWN, Bucket, Builder
 from sluicegate.format.payload import AS_READINGS, MAX_ROWS, Body, Readings
@@ -73,7 +73,7 @@ class Chunk:
     readings: list[Readings | None]
     health: dict[str, Any] | None = None
     key: str | None = None
-    extras: dict[str, attached.Parts] = field(default_factory=dict)
+    extras: dict[str, list[bytes | None]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
 
 
@@ -120,6 +120,8 @@ def _extras(chunk: Chunk, singles: list[Readings | None]) -> dict[str, str]:
     """What the buckets that are stored whole carry besides, by name."""
     if not chunk.extras:
         return {}
+    from sluicegate.format import attached
+
     whole = [i for i, readings in enumerate(singles) if not readings]
     placed = [(b.n, b.t_first, b.t_last) for b in (chunk.buckets[i] for i in whole)]
     if any(len(parts) != len(chunk.buckets) for parts in chunk.extras.values()):
@@ -275,9 +277,13 @@ def decode(data: bytes) -> Chunk:
 
 
 def _take_extras(chunk: Chunk, header: Header) -> None:
+    if header["format"] < 4:
+        return
+    from sluicegate.format import attached
+
     whole = [i for i, readings in enumerate(chunk.readings) if not readings]
     placed = [(b.n, b.t_first, b.t_last) for b in (chunk.buckets[i] for i in whole)]
-    found, chunk.skipped = attached.unpack(header.get("extras", {}), placed, MAX_PAYLOAD)
+    found, chunk.skipped = attached.unpack(header["extras"], placed, MAX_PAYLOAD)
     for name, parts in found.items():
         chunk.extras[name] = [None] * len(chunk.buckets)
         for i, part in zip(whole, parts, strict=True):
@@ -314,6 +320,8 @@ def columns(data: bytes) -> dict[str, Any]:
 
 
 def _extras_by_ordinal(content: Body, header: Header) -> Header:
+    from sluicegate.format import attached
+
     whole: Any = content.whole or {"first": [], "n": [], "t_first": [], "t_last": []}
     placed = list(zip(whole["n"], whole["t_first"], whole["t_last"], strict=True))
     try:
@@ -384,10 +392,19 @@ def _check_keys(header: Header) -> None:
     wrong = [key for kind, keys in kinds for key in keys if type(header[key]) is not kind]
     if type(header["center"]) not in (int, float) or not isinstance(header.get("health"), dict | None):
         wrong.append("center or health")
-    if header["format"] > 3 and (said := attached.problem(header.get("extras"))):
-        raise ChunkError(said)
+    if header["format"] > 3:
+        _check_extras(header.get("extras"))
     if wrong:
         raise ChunkError(f"keys of another type than the format says: {wrong}")
+
+
+def _check_extras(told: Any) -> None:
+    if not isinstance(told, dict) or not 1 <= len(told) <= MOST_EXTRAS:
+        raise ChunkError(f"extras: expected an object of 1 … {MOST_EXTRAS} names")
+    if not all(name and len(name) <= MOST_NAME and name.isprintable() for name in told):
+        raise ChunkError(f"extras: expected printable names of at most {MOST_NAME} characters")
+    if not all(type(each) is str for each in told.values()):
+        raise ChunkError("extras: expected a string of each name")
 
 
 def _check_header(header: Header) -> None:

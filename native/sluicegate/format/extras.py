@@ -16,6 +16,7 @@ from functools import lru_cache, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from sluicegate.constants import MOST_NAME
 from sluicegate.errors import ConfigurationError
 from sluicegate.monoids import Monoid, bloom_filter, count_min, distinct_count, hll, quantiles, top_k
 from sluicegate.monoids.kll import MOST_BUCKETED_K, MOST_LEVELS, most_values
@@ -26,8 +27,6 @@ if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
 else:
     from sluicegate.reference.parts import SlotFold
 
-MOST_NAME = 64
-"""Characters of a name."""
 _NAME = re.compile(r"([a-z_]+)(?:\((\d{1,9}(?:,\d{1,9})*)\))?")
 _SIZED: dict[str, tuple[Op, Callable[..., Monoid]]] = {
     "quantiles": (Op.KLL, lambda k: quantiles(k=k)),

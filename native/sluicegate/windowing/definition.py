@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sluicegate.errors import ConfigurationError
 from sluicegate.windowing.spec import WindowSpec
 
-KEPT = ("buckets", "merge", "sum_like", "max_like", "hop", "shares", "was")
+KEPT = ("buckets", "merge", "sum_like", "max_like", "hop", "shares", "was", "cloud")
 _LARGEST = 1 << 20
 
 

@@ -90,6 +90,7 @@ def _asked() -> Schema:
         **kept,
         "shares": {"type": "string", "description": "The longer window from whose buckets a board answers it"},
         "was": {"type": "string", "description": "The name that it had before"},
+        "cloud": {"type": "boolean", "description": "Send what the cloud needs to answer its aggregates too"},
     }
 
 

@@ -1,0 +1,100 @@
+"""What a bucket of the outbox carries beside its record, for windows whose aggregates the cloud is to answer too.
+
+Single readings say all of it, so only a bucket that has lost them carries anything. Behind the record of 256 bytes its
+row has a section: a magic, how many, then name and bytes of each (`sluicegate.format.extras`, which is not imported
+where no window asks for any).
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sluicegate.format.bucket import PACKED
+
+if TYPE_CHECKING:
+    from sluicegate.format.extras import Extra
+    from sluicegate_agent.config import Config
+
+_HEAD = struct.Struct("<4sH")
+_MAGIC = b"SGX1"
+_ENTRY = struct.Struct("<BI")
+Parts = dict[str, bytes]
+
+
+def asked_of(config: Config, stream: str) -> tuple[str, ...]:
+    """The names of what a stream's buckets are to carry, in order."""
+    windows = [window for window in config.windows_of(stream) if window.cloud]
+    if not windows:
+        return ()
+    from sluicegate.format.extras import name_for
+    from sluicegate_agent.config.aggregates import build_aggregate
+
+    named = {name_for(build_aggregate(text)) for window in windows for text in window.aggregates}
+    return tuple(sorted(name for name in named if name is not None))
+
+
+def most(names: Iterable[str]) -> int:
+    """Bytes of a section, at most; 0 where nothing is asked for."""
+    each = [_ENTRY.size + len(name) + _kind(name).most for name in names]
+    return _HEAD.size + sum(each) if each else 0
+
+
+def _kind(name: str) -> Extra:
+    from sluicegate.format.extras import extra
+
+    found = extra(name)
+    if found is None:
+        raise ValueError(f"{name!r} is none that this Sluicegate keeps")
+    return found
+
+
+def is_known(name: str) -> bool:
+    """Whether this Sluicegate can merge and send what has this name."""
+    from sluicegate.format.extras import extra
+
+    return extra(name) is not None
+
+
+def fold(names: Iterable[str], values: array[float], times: array[int]) -> Parts:
+    """Of readings in order, at least one."""
+    return {name: _kind(name).fold(values, times) for name in names}
+
+
+def merged(a: Parts, b: Parts) -> Parts:
+    """Of two neighbours what both have."""
+    return {name: _kind(name).combine(a[name], b[name]) for name in a if name in b and is_known(name)}
+
+
+def joined(record: bytes, parts: Parts) -> bytes:
+    """A record with its section; the record alone where there are no parts."""
+    if not parts:
+        return record
+    entries = (_ENTRY.pack(len(name), len(part)) + name.encode() + part for name, part in sorted(parts.items()))
+    return record + _HEAD.pack(_MAGIC, len(parts)) + b"".join(entries)
+
+
+def parted(row: bytes) -> tuple[bytes, Parts]:
+    """The record and the parts of a row. Raises ValueError for a section that is none."""
+    if len(row) <= PACKED:
+        return row, {}
+    return row[:PACKED], section(row[PACKED:])
+
+
+def section(data: bytes) -> Parts:
+    """The parts of a section alone. Raises ValueError."""
+    try:
+        magic, count = _HEAD.unpack_from(data)
+        at, found = _HEAD.size, Parts()
+        for _ in range(count):
+            name, part = _ENTRY.unpack_from(data, at)
+            at += _ENTRY.size
+            found[data[at : at + name].decode()] = data[at + name : at + name + part]
+            at += name + part
+    except (struct.error, UnicodeDecodeError) as error:
+        raise ValueError(f"what a bucket carries is malformed: {error}") from error
+    if magic != _MAGIC or at != len(data):
+        raise ValueError("what a bucket carries is malformed: of another length than it says")
+    return found
