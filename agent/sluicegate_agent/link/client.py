@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -27,6 +28,13 @@ log = logging.getLogger("sluicegate.mqtt")
 
 RECEIVE = 65536
 _LONGEST_HEAD = 65536 + 1024  # the longest topic and some properties beside the payload
+
+
+def _send_at_once(_client: paho.Client, _userdata: Any, sock: Any) -> None:
+    """Let nothing small wait in the kernel: an answer would, until the broker has acknowledged the PUBACKs before."""
+    if sock.family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 class Client(paho.Client):
@@ -47,6 +55,7 @@ class Client(paho.Client):
         self._asked_keepalive: int | None = None
         self.barrier = Barrier()
         super().__init__(CallbackAPIVersion.VERSION2, manual_ack=True, reconnect_on_failure=False, **options)
+        self.on_socket_open = _send_at_once
 
     @property
     def buffered(self) -> bool:

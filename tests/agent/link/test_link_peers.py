@@ -38,6 +38,22 @@ def garbage(connection: socket.socket) -> None:
     connection.sendall(GARBAGE.randbytes(2000))
 
 
+def test_what_is_small_is_sent_at_once() -> None:
+    """No answer waits in the kernel for the broker to acknowledge what went before: also after a reconnection."""
+    sockets = []
+    with peer(greet) as bad:
+        link = Link(config(bad.port), Counts())
+        end = time.monotonic() + 10
+        while len(sockets) < 2 and time.monotonic() < end:
+            link.poll(0.01, 10)
+            found = link._client.socket()
+            if found is not None and found not in sockets:
+                assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+                sockets.append(found)
+        link.close()
+    assert len(sockets) == 2
+
+
 @pytest.mark.parametrize(
     ("serve", "said"),
     [
