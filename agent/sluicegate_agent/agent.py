@@ -248,7 +248,7 @@ class Agent:
         store = {"refuses": self._refusal, "since_us": self._refused_since_us} if self._refusal else {"refuses": ""}
         if self.listener:
             self.listener.view.refusal = self._refusal
-        shown = {"mqtt": self.link.status(), "store": store}
+        shown = {"mqtt": self.link.status(), "store": store, "keys": self.pipeline.entry.members.status()}
         with contextlib.suppress(OSError):
             health.write(self.config.state.path, health.process() | shown)
 

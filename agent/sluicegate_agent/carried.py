@@ -16,24 +16,11 @@ from sluicegate.format.bucket import PACKED
 
 if TYPE_CHECKING:
     from sluicegate.format.extras import Extra
-    from sluicegate_agent.config import Config
 
 _HEAD = struct.Struct("<4sH")
 _MAGIC = b"SGX1"
 _ENTRY = struct.Struct("<BI")
 Parts = dict[str, bytes]
-
-
-def asked_of(config: Config, stream: str) -> tuple[str, ...]:
-    """The names of what a stream's buckets are to carry, in order."""
-    windows = [window for window in config.windows_of(stream) if window.cloud]
-    if not windows:
-        return ()
-    from sluicegate.format.extras import name_for
-    from sluicegate_agent.config.aggregates import build_aggregate
-
-    named = {name_for(build_aggregate(text)) for window in windows for text in window.aggregates}
-    return tuple(sorted(name for name in named if name is not None))
 
 
 def most(names: Iterable[str]) -> int:

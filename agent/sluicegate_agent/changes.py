@@ -54,7 +54,7 @@ def asked(config: Config) -> dict[str, Any]:
     return {
         "device": config.device.id,
         "horizon": config.identity.horizon,
-        "topics": {source.subscribed: kind_of(source) for source in config.sources},
+        "topics": {source.filter.subscription: kind_of(source) for source in config.sources},
         "broker": [config.mqtt.host, config.mqtt.actual_port, config.mqtt.client_id or ""],
         "retired": [],
     }
@@ -84,7 +84,7 @@ def retired(config: Config, before: dict[str, Any]) -> list[str]:
 
 
 def _topics(config: Config) -> set[str]:
-    return {topic for source in config.sources for topic in (source.topic, source.subscribed)}
+    return {topic for source in config.sources for topic in (source.topic, source.filter.subscription)}
 
 
 def _device(config: Config, connection: sqlite3.Connection) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _sources(config: Config, connection: sqlite3.Connection) -> Iterator[str]:
             "still holds of it is not counted"
         )
     for source in config.sources:
-        was, now = before["topics"].get(source.subscribed), kind_of(source)
+        was, now = before["topics"].get(source.filter.subscription), kind_of(source)
         if was is not None and was != now:
             yield (
                 f"source {source.topic}: its messages were known again by {_KINDS[was]}, now by {_KINDS[now]}: one "
@@ -144,7 +144,7 @@ def _has_readings(name: str, row: bytes) -> bool:
 def _why_lost(config: Config, stream: str, name: str, definition: str, stored: set[tuple[str, str]]) -> str:
     if "shares" in json.loads(definition):
         return ""  # it keeps no buckets of its own
-    if stream not in config.streams:
+    if not config.feeds(stream):
         return "no source feeds its stream any more"
     windows = config.windows_of(stream)
     now = next((window for window in windows if window.name == name), None)

@@ -7,14 +7,20 @@ the parser, the readings of a message by `limits.readings`, the steps of a path 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from math import isfinite
 from typing import Any
 
 import msgspec
 
-from sluicegate_agent.config.model import LimitsConfig, SourceConfig
-from sluicegate_agent.messages import Decoded, Message, Unreadable
+from sluicegate_agent.config.model import LimitsConfig
+from sluicegate_agent.config.sources import SourceConfig
+from sluicegate_agent.messages import Decoded, Message, NotLetIn, Unreadable
+from sluicegate_agent.naming.names import KEY_MOST
+from sluicegate_agent.naming.templates import as_text
+from sluicegate_agent.routing.routes import TAG_MOST, Route
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -81,13 +87,14 @@ class _Findings:
     """Collects one message's readings, its metrics without a value and those that cannot be used."""
 
     def __init__(self, source: SourceConfig) -> None:
-        self.source = source
+        self.source, self.sender = source, source.topic
+        self.tags: dict[str, dict[str, str]] = {}
         self.readings: list[tuple[str, int, float]] = []
         self.refused: list[tuple[str, str]] = []
         self.absent = 0
 
     def take(self, item: Any, time: int) -> None:
-        for stream, path in self.source.streams.items():
+        for stream, path in self._streams(item):
             raw = _at(item, path)
             if raw is None or raw is _MISSING or (isinstance(raw, str) and raw in _NO_VALUE):
                 self.absent += 1
@@ -97,11 +104,50 @@ class _Findings:
             except Unreadable as reason:
                 self.refused.append((stream, f"{path or 'value'} {reason}"))
 
+    def _streams(self, item: Any) -> Iterable[tuple[str, str]]:
+        """The streams of an item with the paths of their values: where the payload has the key, by that."""
+        route = self.source
+        if not isinstance(route, Route) or not (route.unfilled or route.asked):
+            return route.streams.items()
+        streams: Iterable[tuple[str, str]] = route.streams.items()
+        if route.unfilled is not None:
+            key = route.key_at(lambda path: _part(item, path))
+            streams = [*route.named(key)]
+            if route.format == "json":
+                self.sender = route.sender(key)
+        tags = _tags(route, item)
+        self.tags.update((stream, tags) for stream, _ in streams)
+        return streams
+
     def decoded(self, sequence: int | None, epoch: str | int | None, time: int) -> Decoded:
         if self.refused and not self.readings:
             raise Unreadable(self.refused[0][1])
         found = self.readings, self.absent, tuple(self.refused)
-        return Decoded(self.source.topic, sequence, epoch, time, *found)
+        return Decoded(self.sender, sequence, epoch, time, *found, self.tags)
+
+
+def _part(item: Any, path: str) -> str:
+    """What stands at a path as part of a key."""
+    raw = _at(item, path)
+    if isinstance(raw, str) and len(raw) > KEY_MOST:
+        raise NotLetIn(f"{path} (the key) is longer than {KEY_MOST} bytes")
+    text = as_text(raw)
+    if text is None:
+        raise NotLetIn(f"{path} (the key) is {_kind(raw)}, not a text or a whole number")
+    return text
+
+
+def _text(item: Any, path: str) -> str:
+    return as_text(_at(item, path)) or ""
+
+
+def _tags(route: Route, item: Any) -> dict[str, str]:
+    """The tags that a payload has; one without a value that could be one stays as it was."""
+    found = {}
+    for name, template in route.asked.items():
+        if all(as_text(_at(item, path)) is not None for path in template.paths):
+            found[name] = template.fill({}, partial(_text, item))[:TAG_MOST]
+    return found
 
 
 def _json(payload: bytes) -> Any:

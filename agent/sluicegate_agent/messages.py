@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from sluicegate.monoids.kll import Quantiles
 from sluicegate.monoids.results import DistinctCount
+
+NO_TAGS: Mapping[str, dict[str, str]] = MappingProxyType({})
 
 
 class Message(NamedTuple):
@@ -29,7 +33,8 @@ class Decoded(NamedTuple):
     """What one message holds: its identity's parts and its readings (stream, time in µs, value), in their order.
 
     `absent` counts metrics without a value (null, "NA", missing); `refused` names those whose value cannot be used,
-    as (stream, reason): the others of the message count nevertheless.
+    as (stream, reason): the others of the message count nevertheless. `source`: whose message it is: the topic or,
+    where each key has numbers of its own, topic and key. `tags`: by stream, where the payload has any.
     """
 
     source: str
@@ -39,10 +44,19 @@ class Decoded(NamedTuple):
     readings: list[tuple[str, int, float]]
     absent: int = 0
     refused: tuple[tuple[str, str], ...] = ()
+    tags: Mapping[str, dict[str, str]] = NO_TAGS
 
 
 class Unreadable(Exception):  # noqa: N818  it is a verdict on a message, not a failure of the agent
     """Raised by `decode` for a message that cannot be used at all; `str()` is the dead letter's reason."""
+
+    counter = "unreadable"
+
+
+class NotLetIn(Unreadable):
+    """Raised for a topic or payload of which the name of a stream or device cannot be made."""
+
+    counter = "key"
 
 
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99)

@@ -12,7 +12,7 @@ import sqlite3
 import time
 from array import array
 from collections.abc import Callable
-from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sluicegate.format.bucket import LARGEST
@@ -26,8 +26,9 @@ from sluicegate_agent.identity.identities import Identities
 from sluicegate_agent.identity.waiting import EXPLAINED, WaitingRoom
 from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Decoded, Message, Result, Unreadable
+from sluicegate_agent.plant.entry import Entry, feed_streams
 from sluicegate_agent.state import State
-from sluicegate_agent.state.opening import Stored, begin_anew, forget_others, open_window
+from sluicegate_agent.state.asked import Asked, close_retired
 from sluicegate_agent.streams import Stream
 from sluicegate_agent.ticks import Ticks
 
@@ -42,6 +43,8 @@ READINGS_MOST = 4_096
 BACKLOG = 2
 #: Seconds between two looks for streams that have fallen silent.
 SILENCE_LOOKED_FOR = 1.0
+#: Of what one window says several times, the oldest goes out first.
+_DUE = attrgetter("ordinal", "time_us")
 
 
 def now_us() -> int:
@@ -58,15 +61,11 @@ class Pipeline:
         Raises StoreDamaged, and sqlite3.Error where the store refuses.
         """
         self.config, self.state, self.clock = config, state, clock
-        self._sources = {source.topic: source for source in config.sources}
-        timed = sum(source.time is not None for source in config.sources)
-        self.guard = Guard(config.guard.future, clock, sources=timed, unset=config.guard.unset_seconds)
+        self.guard = Guard(config.guard.future, clock, unset=config.guard.unset_seconds)
         with state.transaction() as connection:
             self.identities = Identities(connection, config, self.note)
-            self._feed_streams(connection)
-            desk = (self.guard, self.identities.sequences, self.identities.contents, clock)
-            self.waiting_room = WaitingRoom(connection, config, self, *desk)
-            self.windows = self._open_windows(connection)
+            feed_streams(connection, config, state, self.identities)
+            self.windows = Asked(connection, config, state)
         self._most = BACKLOG * config.mqtt.receive_maximum
         self._unacknowledged: list[int] = []
         self._messages = self._readings = self.generation = 0
@@ -75,40 +74,18 @@ class Pipeline:
         self._look_for_silence, self._silence_waits, self._limits_wait = float("-inf"), False, False
         self._touched: dict[tuple[str, str], None] = {}
         self.repeats = Repeats(log)
-        self._waiting = {name: (array("d"), array("q")) for name in config.streams}
+        self._waiting = {name: (array("d"), array("q")) for name in self.windows}
         self._heard = dict.fromkeys(state.streams, time.monotonic())
         self._ticks = Ticks(clock)
         for name, stream in state.streams.items():
             if stream.builder and stream.builder.newest is not None:
                 self._ticks.resume(name, stream.builder.newest)
-        self._close_retired()
+        close_retired(config, state)
         self._doubts = load_doubts(state.store.connection)
-
-    def _feed_streams(self, connection: sqlite3.Connection) -> None:
-        """Tell each stream whose numbers say what it misses: what a former source's said stays with the stream."""
-        for source in self.config.sources:
-            topic = source.topic if source.sequence is not None else ""
-            for stream in source.streams:
-                former = partial(self.identities.missing_of_former, connection)
-                self.state.streams[stream].fed_by(topic, self.identities.missing(topic), former)
-
-    def _open_windows(self, connection: sqlite3.Connection) -> dict[str, list[Stored]]:
-        windows = {
-            name: [
-                open_window(connection, self.state.streams[name].number, asked, self.config.sharing(name, asked.name))
-                for asked in self.config.kept_of(name)
-            ]
-            for name in self.config.streams
-        }
-        kept = [window for of_stream in windows.values() for window in of_stream]
-        self.state.counters.add("windows.begun_anew", sum(window.begun_anew for window in kept))
-        forget_others(connection, kept)
-        return windows
-
-    def _close_retired(self) -> None:
-        """A stream that the configuration has no more: its open bucket closes, and is sent like any other."""
-        for name in self.state.streams.keys() - set(self.config.streams):
-            self.state.streams[name].close()
+        self.entry = Entry(config, state, self.identities, self.guard, self)
+        with state.transaction() as connection:
+            judges = self.guard, self.identities, self.entry.routes.find, clock
+            self.waiting_room = WaitingRoom(connection, config, self, *judges)
 
     # messages in
 
@@ -162,15 +139,11 @@ class Pipeline:
         """The clock was set since, and does not allow the stream's event time: its windows by time begin anew."""
         self._feed_windows()
         try:
-            with self.state.transaction() as connection:
-                number = self.state.streams[stream].number
-                windows = begin_anew(connection, number, self.windows[stream], latest)
+            begun = self.windows.begin_anew(self.state, stream, latest)
         except sqlite3.OperationalError as error:
             self.repeats.tell(logging.WARNING, f"windows of {stream} cannot begin anew", f": {error}")
             return
-        begun = [old.names for old, new in zip(self.windows[stream], windows, strict=True) if old is not new]
-        self.note("windows.begun_anew", sum(map(len, begun)))
-        self.windows[stream] = windows
+        self.note("windows.begun_anew", begun)
         self._ticks.forget(stream)
         self._limits_wait = True
 
@@ -208,16 +181,22 @@ class Pipeline:
 
     def _take(self, message: Message, *, is_new: bool) -> None:
         faults.step("accept: begin")
-        self._wait_for_commit(message)
         arrival = self.clock()
-        source = self._sources.get(message.topic)
-        if source is None:
-            self.refuse(message, arrival, "unknown_topic", "no [[source]] has this topic")
-            return
         try:
+            try:
+                source = self.entry.source(message)
+            finally:  # those of bare topics are known by now
+                self._wait_for_commit(message)
+            if source is None:
+                self.refuse(message, arrival, "unknown_topic", "no [[source]] has this topic")
+                return
             decoded = decode(source, message, arrival, self.config.limits)
         except Unreadable as reason:
-            self.refuse(message, arrival, "unreadable", str(reason))
+            self.entry.let_go(message.topic)
+            self.refuse(message, arrival, reason.counter, str(reason))
+            return
+        if why := self.entry.heard(source, decoded):
+            self.refuse(message, arrival, "key", why)
             return
         self.waiting_room.heard(source, decoded, arrival)
         found = Found(Verdict.NEW) if is_new else self.identities.check(source, message, decoded)
@@ -227,7 +206,7 @@ class Pipeline:
             if not self.waiting_room.hold_while_unset(source, message, arrival, found.doubt):
                 self.count(message, decoded, arrival, doubt=found.doubt)
         elif found.verdict is Verdict.WAITS:
-            self.waiting_room.hold_for_second(message, arrival)
+            self.waiting_room.hold_for_second(message, decoded, arrival)
         else:
             self._known(message, decoded, arrival, found.verdict)
         faults.step("accept: end")
@@ -279,7 +258,7 @@ class Pipeline:
         What is later than `latest` (or than the clock allows) waits for the clock; what is not later than `after` was
         counted before.
         """
-        missing = self.identities.missing(message.topic)
+        route, missing = self.entry.lost(message, decoded)
         latest = self.guard.latest(arrival) if latest is None else latest
         accepted = waiting = future = 0
         for stream, time_us, value in decoded.readings:
@@ -294,6 +273,8 @@ class Pipeline:
                 waiting += 1
             elif abs(value) > LARGEST:
                 self.refuse(message, arrival, "value", f"{stream}: {value!r} is too large to be summed")
+            elif why := self.entry.admit(route, stream, decoded, missing):
+                self.refuse(message, arrival, "key", why)
             else:
                 self._fold(stream, time_us, value, missing, doubt)
                 accepted += 1
@@ -318,6 +299,18 @@ class Pipeline:
         self._heard[stream] = self._since
         self._readings += 1
 
+    def open(self, stream: Stream) -> None:
+        """Begin the windows of a stream that was not there; the commit of its first reading writes them."""
+        self.windows.begin(self.state.store.connection, stream)
+        self._waiting[stream.name] = (array("d"), array("q"))
+
+    def shut(self, name: str) -> None:
+        """Let go of all that is kept beside a stream that leaves."""
+        for kept in (self.windows, self._waiting, self._heard, self._doubts):
+            kept.pop(name, None)
+        self._ticks.forget(name)
+        self._touched = {each: None for each in self._touched if each[0] != name}
+
     def _feed_windows(self) -> None:
         """Hand the windows what came since, in one compiled batch a stream: the same bits as one after the other."""
         for stream, (values, times) in self._waiting.items():
@@ -333,14 +326,12 @@ class Pipeline:
     def squeeze_windows(self, limit: Callable[[int], int]) -> None:
         """Let each window with a bound keep at most limit(its buckets) buckets from now on; durable with the commit."""
         self._feed_windows()
-        for window in self._all_windows():
-            if window.buckets and window.squeeze(limit(window.buckets)):
-                self._limits_wait = True
+        self._limits_wait |= self.windows.squeeze(limit)
 
     @property
     def squeezed(self) -> list[tuple[int, int]]:
         """(most buckets now, buckets of the configuration) of every window with a bound."""
-        return [(window.limit, window.buckets) for window in self._all_windows() if window.buckets]
+        return [(window.limit, window.buckets) for window in self.windows.all() if window.buckets]
 
     # commits
 
@@ -372,19 +363,26 @@ class Pipeline:
 
     def _has_changes(self) -> bool:
         waits = self._limits_wait or self.waiting_room.changed
-        return self._messages > 0 or waits or any(stream.changed for stream in self.state.streams.values())
+        return (
+            self._messages > 0
+            or waits
+            or self.entry.changed
+            or any(stream.changed for stream in self.state.streams.values())
+        )
 
     def _save(self, connection: sqlite3.Connection) -> None:
         state = self.state
         changed = [stream for stream in state.streams.values() if stream.changed]
+        self.entry.save(connection)
         for stream in changed:
             self._save_stream(connection, stream)
         faults.step("commit: streams")
-        for window in self._all_windows():
+        for window in self.windows.all():
             window.save(connection)
         faults.step("commit: windows")
         for identity in self.identities:
             identity.save(connection)
+        self.entry.senders.save(connection)
         self.waiting_room.save(connection)
         if self.beside:
             self.beside.save(connection)
@@ -404,11 +402,12 @@ class Pipeline:
 
     def _saved(self) -> None:
         """The transaction is durable: nothing waits any more."""
+        self.entry.saved()
         for stream in self.state.streams.values():
             stream.saved()
         for doubts in self._doubts.values():
             doubts.changed = False
-        for window in self._all_windows():
+        for window in self.windows.all():
             window.saved()
         for identity in self.identities:
             identity.saved()
@@ -419,9 +418,6 @@ class Pipeline:
             self.beside.saved()
         self._messages = self._readings = 0
         self._silence_waits = self._limits_wait = False
-
-    def _all_windows(self) -> list[Stored]:
-        return [window for of_stream in self.windows.values() for window in of_stream]
 
     # answers out
 
@@ -439,19 +435,16 @@ class Pipeline:
         """The answers of every window that took a reading since the last call."""
         self._feed_windows()
         touched, self._touched = self._touched, {}
-        found = [result for stream, name in touched for result in sorted(self.answers(stream, name), key=_due)]
-        for window in self._all_windows():
+        found = [result for stream, name in touched for result in sorted(self.answers(stream, name), key=_DUE)]
+        for window in self.windows.all():
             window.given_out()
         return found
 
     def answers(self, stream: str, name: str) -> list[Result]:
         """One window's answers, one an aggregate, as of its stream's newest time; none before its first reading."""
         self._feed_windows()
+        if stream not in self.windows:
+            return []  # it made room for another
         stored = next(window for window in self.windows[stream] if name in window.names)
         asked = next(window for window in self.config.windows_of(stream) if window.name == name)
         return answers_of(self.state.streams[stream], asked, stored, self._doubts.get(stream))
-
-
-def _due(result: Result) -> tuple[int, int]:
-    """Of what one window says several times, the oldest goes out first."""
-    return result.ordinal, result.time_us

@@ -8,20 +8,19 @@ an agent with `data_bytes` as its RLIMIT_DATA.
 from __future__ import annotations
 
 import resource
-from array import array
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sluicegate_agent import carried, doubts, identity, outbox, replayed, streams
-from sluicegate_agent.config import Config, WindowConfig
+from sluicegate_agent import carried, outbox, replayed, streams
+from sluicegate_agent.config import Config
+from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.config.credentials import resolved
-from sluicegate_agent.config.questions import COUNT, build_arguments
 from sluicegate_agent.config.units import show_size
+from sluicegate_agent.costs.remembered import PAGE_FILL, Line, identities_of
+from sluicegate_agent.costs.windows import RESULT_OBJECTS, stream_cost
 from sluicegate_agent.errors import EnvironmentRefused
-from sluicegate_agent.identity.identities import epochs_in_flight
 from sluicegate_agent.link import HELD, RECEIVE
 from sluicegate_agent.pipeline import BACKLOG, READINGS_MOST
-from sluicegate_agent.results import ENDED_MOST
 from sluicegate_agent.state import store
 from sluicegate_agent.sync import sealing
 from sluicegate_agent.web.view import BUCKETS_MOST
@@ -33,26 +32,10 @@ MIB = 1 << 20
 BASE_RESIDENT = 32 * MIB
 BASE_DATA = 22 * MIB
 OPENSSL = 6 * MIB
-#: Python objects of a stream and of a window beside their readings (5 KiB measured); chunks that a window's queues
-#: begin and have not filled, beyond those of the probe; a digest in a deque, a list and a set.
-STREAM_OBJECTS = 4096
-WINDOW_OBJECTS = 8 * 1024
-WINDOW_CHUNKS = 8 * 1024
-#: A histogram's rule: a sample of 256 hops, 30 block maxima, a controlled sum's limits (256 aggregates at most).
-RULE_OBJECTS = 8 * 1024
-#: A hop of a window with ends: its record, its window and what of them is due (1.4 KiB measured); their rows.
-SLICE_OBJECTS = 2048
-SLICE_ROW, TOLD_ROW = 384, 64
-DIGEST_OBJECTS = 160
-#: An epoch beside its ring; one of a few numbers; a message that waits beside its payload.
-EPOCH_OBJECTS = 1024
-FEW_OBJECTS = 800
-HELD_OBJECTS = 128
 #: A closed bucket, a message, a dead letter, a result on their way; JSON's objects per byte of payload ("{},{},").
 CLOSED_OBJECTS = 400
 MESSAGE_OBJECTS = 256
 LETTER_OBJECTS = 1024
-RESULT_OBJECTS = 640
 JSON_GROWTH = 32
 #: SQLite beyond its cache (statements, the log's index); encoding a document, times the bytes of its rows.
 SQLITE_BESIDE = MIB
@@ -89,28 +72,11 @@ ALERT_TEXT = 1024
 WEBHOOK = 3 * MIB // 2
 #: What the allocator leaves unused between what is used.
 FRAGMENTATION = 0.10
-#: Rows in pages that are not full, times their bytes; in the outbox up to 2.9 was measured (long rows overflow a page).
-PAGE_FILL = 1.4
+#: As PAGE_FILL, in the outbox: up to 2.9 was measured (long rows overflow a page).
 OUTBOX_FILL = 3.0
 LETTER_ROW = 560
-EPOCH_ROW = 340
-FEW_ROW = 200
-HELD_ROW = 128
-LEAF_ROW = 40
-SHARED_ROW = 128
 #: Tables with nothing in them, and the small files beside.
 SCHEMA = 256 * 1024
-PROBED = 4096
-#: Late readings that are put into a probed window, of a time each: one more than it has buckets for.
-LATE = 33
-
-
-class Line(NamedTuple):
-    """One part of the plan: where it comes from, bytes of memory and of disk at worst."""
-
-    part: str
-    memory: int
-    disk: int
 
 
 class Plan(NamedTuple):
@@ -138,11 +104,12 @@ class Plan(NamedTuple):
 
 def plan(config: Config) -> Plan:
     """The worst case of a configuration."""
-    per_stream = {stream: _stream(config, stream) for stream in config.streams}
+    per_stream = {stream: stream_cost(config, stream) for stream in config.streams}
     lines = [
         Line("interpreter, modules, connection", BASE_RESIDENT, 0),
         *(libraries := [*_libraries(config)]),
         *(Line(f"stream {name}", cost.memory, cost.disk) for name, cost in per_stream.items()),
+        *_keys(config),
         *_shared(config),
     ]
     used = sum(line.memory for line in lines[1 + len(libraries) :])
@@ -187,105 +154,12 @@ def show(worst: Plan) -> str:
     return "\n".join([f"{worst.device}: {verdict}", *table(rows), foot])
 
 
-def _stream(config: Config, stream: str) -> Line:
-    singles = 16 * min(config.bucket.readings, streams.SINGLES_MOST)
-    section = carried.most(carried.asked_of(config, stream))
-    memory, disk = STREAM_OBJECTS + 4 * singles + 3 * section, int((singles + 512 + section) * PAGE_FILL)
-    if any(stream in each.streams and each.sequence is None and each.time is None for each in config.sources):
-        memory, disk = memory + doubts.MEMORY, int(disk + doubts.ROW * PAGE_FILL)
-    for asked in config.windows_of(stream):
-        window = _sliced(asked) if asked.sliced else _kept_window(config, asked)
-        memory, disk = memory + window.memory, disk + window.disk
-    return Line(stream, memory, disk)
-
-
-def _kept_window(config: Config, asked: WindowConfig) -> Line:
-    return _window(asked) if asked.shares is None else _shared_window(config, asked)
-
-
-def _sliced(asked: WindowConfig) -> Line:
-    """A window with ends: a record for each hop until all windows that hold it are final, and as many windows."""
-    from sluicegate.windowing.slices import slices_at_most
-    from sluicegate_agent.state.slices import KEPT, WAITING
-
-    slices = slices_at_most(asked.spec)
-    waiting = (KEPT + WAITING + ENDED_MOST * len(asked.aggregates)) * RESULT_OBJECTS
-    disk = (slices * (SLICE_ROW + TOLD_ROW) + KEPT * SLICE_ROW) * 2
-    return Line(asked.name, WINDOW_OBJECTS + slices * SLICE_OBJECTS + waiting, int(disk * PAGE_FILL))
-
-
-def _shared_window(config: Config, asked: WindowConfig) -> Line:
-    """One that is answered from another's buckets: a partial of those it folded last, and a row with a number."""
-    longest = next(each for each in config.windows if each.name == asked.shares)
-    _, leaf, _ = _probe(longest, 4)
-    return Line(asked.name, WINDOW_OBJECTS + 2 * leaf, int((len(asked.definition) + SHARED_ROW) * PAGE_FILL))
-
-
-def _window(asked: WindowConfig) -> Line:
-    """One window of one stream: filled as far as PROBED leaves, and in proportion beyond.
-
-    A histogram promises no number of buckets: at worst each reading is one, up to `buckets`, or all that a count holds.
-    """
-    tail = asked.max_like.tail if asked.max_like else 0
-    stored = asked.buckets or int(asked.policy.count or 0) + asked.policy.step - 1
-    probed, leaves = min(stored, PROBED), stored + (tail if asked.buckets else 0)
-    held, leaf, state = _probe(asked, probed)
-    # A tail is there in full from the first reading on: only what is before it grows in proportion.
-    scale = 1.0 if tail and stored == probed else stored / probed
-    changed = (leaf + 120) * min(leaves, READINGS_MOST)
-    rules = RULE_OBJECTS * sum(each is not None for each in (asked.sum_like, asked.max_like, asked.hop))
-    memory = WINDOW_OBJECTS + WINDOW_CHUNKS + int(held * scale) + changed + rules
-    # Rows of leaves that left are deleted a bounded number a commit: at most as many again may be waiting.
-    return Line(asked.name, memory, int((2 * leaves * (leaf + LEAF_ROW) + state) * PAGE_FILL))
-
-
-def _probe(asked: WindowConfig, leaves: int) -> tuple[int, int, int]:
-    """Bytes held at worst, of a leaf's row and of the state's row, of a window with `leaves` leaves."""
-    import sluicegate as sg
-
-    arguments = build_arguments(asked)
-    rules = len(sg.Window(**arguments).state())
-    arguments |= {"policy": _staying(asked, leaves), "histograms": [*_strict(asked, leaves)]}
-    window = sg.Window(**arguments)
-    rules -= len(window.state())
-    # Of a staircase each reading is a step: greatest first, or least first where only the least is asked for.
-    size = leaves + (asked.max_like.tail if asked.max_like else 0)
-    falling = any(name in ("max", "argmax", "max_count", "range") for name in asked.aggregates)
-    steps = range(size, 0, -1) if falling else range(size)
-    values, times = array("d", steps), array("q", [0]) * size
-    held = leaf = 0
-    for _ in range(3):
-        window.insert_many(values, times, results=False)
-        closed = window.changes().closed
-        leaf = max([leaf, *(len(row) for _, row in closed)])
-        held = max(held, window.footprint.bytes)
-    if asked.policy.time is not None:
-        # Late readings have buckets of their own, at worst one each; the state keeps them.
-        window.insert_many(array("d", range(LATE)), array("q", range(-LATE, 0)), results=False)
-    return max(held, window.footprint.bytes), leaf, len(window.state()) + max(rules, 0)
-
-
-def _staying(asked: WindowConfig, leaves: int) -> Any:
-    """The policy, but as many readings stay as may at worst: no hop, and no extreme that makes others irrelevant."""
-    import sluicegate as sg
-
-    if asked.policy.time is not None:
-        return sg.policies.time(LATE + 1)
-    return sg.policies.count(int(asked.policy.count or 1) if asked.buckets else leaves)
-
-
-def _strict(asked: WindowConfig, leaves: int) -> Iterator[Any]:
-    """The histograms at their worst: every reading opens a bucket."""
-    import sluicegate as sg
-
-    if asked.max_like is not None and asked.max_like.tail:
-        yield sg.MaxLike(staircase=True, staging=asked.max_like.tail)
-    elif asked.max_like is not None:
-        yield sg.MaxLike(block=2**53, candidates="paper")
-    elif asked.sum_like is not None or asked.hop is not None:
-        yield sg.SumLike(atol=5e-324, of=asked.sum_like.of if asked.sum_like else COUNT)
-    if asked.buckets:
-        yield sg.Constrained(leaves, merge=asked.merge)
+def _keys(config: Config) -> Iterator[Line]:
+    """Streams that come as they are heard of: as many as their source may have keys."""
+    for source in config.plants:
+        costs, most = [stream_cost(config, name) for name in source.streams], source.keys.most
+        memory, disk = sum(cost.memory for cost in costs), sum(cost.disk for cost in costs)
+        yield Line(f"streams of {source.subscribed}, {most} keys", most * memory, most * disk)
 
 
 def _uses_openssl(config: Config) -> bool:
@@ -307,7 +181,7 @@ def _libraries(config: Config) -> Iterator[Line]:
 
 
 def _shared(config: Config) -> Iterator[Line]:
-    yield from _identity(config)
+    yield from identities_of(config)
     readings, closed = _batch(config)
     yield Line("a batch before its commit", readings * CLOSED_OBJECTS + closed, 0)
     payload = int(config.limits.payload)
@@ -324,7 +198,9 @@ def _shared(config: Config) -> Iterator[Line]:
     # As far as a reader may hold it, and one more commit.
     log = store.WAL_MOST + int(1.5 * _batch_rows(config))
     yield Line("SQLite", store.CACHE_KIB * 1024 + SQLITE_BESIDE, log + SCHEMA)
-    answers = sum(len(asked.aggregates) for stream in config.streams for asked in config.windows_of(stream))
+    streams = dict.fromkeys(config.streams, 1)
+    streams |= {name: each.keys.most for each in config.plants for name in each.streams}
+    answers = sum(n * len(asked.aggregates) for name, n in streams.items() for asked in config.windows_of(name))
     yield Line("results", answers * RESULT_OBJECTS, 0)
     yield from _alerts(config)
     yield from _listener(config)
@@ -403,15 +279,16 @@ def _stacks(config: Config) -> int:
 
 def _tables(config: Config) -> Iterator[Line]:
     """The rows besides the outbox."""
-    yield from (_stream(config, stream) for stream in config.streams)
-    yield from _identity(config)
+    yield from (stream_cost(config, stream) for stream in config.streams)
+    yield from _keys(config)
+    yield from identities_of(config)
     yield _dead_letters(config)
     yield _replayed(config)
 
 
 def _row(config: Config) -> int:
     """Bytes of an outbox row as the outbox counts them, with all the single readings it may have."""
-    section = max((carried.most(carried.asked_of(config, stream)) for stream in config.streams), default=0)
+    section = max((carried.most(asked_of(config, stream)) for stream in config.names), default=0)
     singles = outbox.READING_COST * min(config.bucket.readings, streams.SINGLES_MOST)
     return outbox.ROW_COST + max(singles, outbox.encoded(section))
 
@@ -430,29 +307,6 @@ def _batch_rows(config: Config) -> int:
     readings, _ = _batch(config)
     full = -(-readings // config.bucket.readings) * _row(config)
     return max(full, readings * (outbox.ROW_COST + outbox.READING_COST))
-
-
-def _identity(config: Config) -> Iterator[Line]:
-    horizon = max(config.identity.horizon, config.mqtt.receive_maximum)
-    for source in config.sources:
-        if source.sequence is not None:
-            numbers = (identity.EPOCHS_KEPT + 1) * (4 * horizon + EPOCH_OBJECTS)
-            rows = (identity.EPOCHS_KEPT + 1) * (-(-horizon // 64) * EPOCH_ROW + 8 * EPOCH_ROW)
-            yield Line(f"identities of {source.topic}", numbers, int(rows * PAGE_FILL))
-        elif source.time is not None:
-            yield _digests(f"identities of {source.topic}", horizon)
-    if any(source.sequence is not None for source in config.sources):
-        most = epochs_in_flight(config)
-        yield Line("epochs of messages on their way", most * FEW_OBJECTS, int(most * FEW_ROW * PAGE_FILL))
-    rows, size = config.held.rows, int(config.held.bytes)
-    yield Line("messages that wait to be judged", rows * HELD_OBJECTS + size, int((rows * HELD_ROW + size) * PAGE_FILL))
-    if any(source.sequence is None and source.time is None for source in config.sources):
-        yield _digests("deliveries that may be repeated", identity.kept(config.mqtt.receive_maximum))
-
-
-def _digests(part: str, most: int) -> Line:
-    # A row of the table holds a batch, and goes when all of it is beyond the horizon: single-message batches cost most.
-    return Line(part, most * DIGEST_OBJECTS, int(most * 64 * PAGE_FILL))
 
 
 def _replayed(config: Config) -> Line:

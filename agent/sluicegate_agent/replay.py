@@ -15,9 +15,10 @@ from sluicegate_agent.config import Config, SourceConfig
 from sluicegate_agent.errors import InputRefused
 from sluicegate_agent.handover import commit, hand_over
 from sluicegate_agent.identity.verdict import digest_of
-from sluicegate_agent.messages import Message, Result
+from sluicegate_agent.messages import Message, Result, Unreadable
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.replayed import Replayed
+from sluicegate_agent.routing.routes import Routes
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import Sync
 
@@ -90,11 +91,15 @@ class Replay:
 def source_of(config: Config, topic: str | None) -> SourceConfig:
     """The source that the file stands for: the one of `topic`, or the only one. Raises InputRefused."""
     topics = [source.topic for source in config.sources]
-    if topic is None and len(topics) > 1:
-        raise InputRefused(f"there are several sources: say which one this file is with --topic; there are: {topics}")
-    if topic is not None and topic not in topics:
+    if topic is None and (len(topics) > 1 or config.plants):
+        raise InputRefused(f"say which topic this file's messages came with, with --topic; there are: {topics}")
+    try:
+        found = Routes(config).find(topics[0] if topic is None else topic)
+    except Unreadable as reason:
+        raise InputRefused(f"--topic {topic}: {reason}") from None
+    if found is None:
         raise InputRefused(f"--topic {topic}: no source has this topic; there are: {topics}")
-    return config.sources[topics.index(topic) if topic is not None else 0]
+    return found
 
 
 def jsonl_payloads(file: Path, passed: Callable[[bytes], None]) -> Iterator[bytes]:

@@ -28,7 +28,7 @@ def gather(config: Config) -> dict[str, Any]:
 
 def show(found: dict[str, Any]) -> str:
     """The dictionary of `gather` as text: what runs, links, streams, windows, outbox, what was dropped and why."""
-    parts = (_head, _links, _budget, _waiting, _streams, _windows, _outbox, _counters, _dead_letters)
+    parts = (_head, _links, _budget, _waiting, _keys, _streams, _windows, _outbox, _counters, _dead_letters)
     return "\n".join(line for part in parts for line in part(found))
 
 
@@ -107,6 +107,15 @@ def _waiting(found: dict[str, Any]) -> Iterator[str]:
         yield f"  messages that wait: {', '.join(told)}"
     if in_doubt:
         yield f"  readings in doubt: {in_doubt:,} may be repeats"
+
+
+def _keys(found: dict[str, Any]) -> Iterator[str]:
+    """Sources whose streams come as they are heard of: how full they are, and who was not let in."""
+    for source, keys in ((found["process"] or {}).get("keys") or {}).items():
+        yield f"  keys of {source}: {keys['keys']:,} of at most {keys['most']:,}"
+        if refused := keys["refused"]:
+            named = ", ".join(f"{key} ({count:,} times)" for key, count in refused.items())
+            yield f"    not let in since the start, as there is no room (keys.most): {named}"
 
 
 def _streams(found: dict[str, Any]) -> Iterator[str]:

@@ -6,6 +6,7 @@ enter the bucket as `gap`.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import struct
 import sys
@@ -45,7 +46,9 @@ class Stream:
     def __init__(self, number: int, name: str, readings: int, span_us: int) -> None:
         self.number, self.name = number, name
         self.incarnation = self.key = ""
-        self.is_known = False
+        self.tags: dict[str, str] = {}
+        self.has_new_tags = False
+        self.is_known = self.is_new = self.is_retired = self.has_left = False
         self.readings, self.span_us = readings, span_us
         self.builder: Builder | None = None
         self.missing_seen = self.told = self.owed = 0
@@ -134,11 +137,25 @@ class Stream:
         self.times, self.values, self.parts, self.folded = array("q"), array("d"), {}, 0
         self.changed = True
 
+    def go_on_as(self, number: int, tags: dict[str, str]) -> Stream:
+        """The same stream with other tags, under another number, ordinals going on; this one keeps what has closed."""
+        self.close()
+        new = Stream(number, self.name, self.readings, self.span_us)
+        new.incarnation, new.key, new.tags, new.carries = self.incarnation, self.key, tags, self.carries
+        for name in ("missing_seen", "told", "owed", "source", "late", "buckets", "builder"):
+            setattr(new, name, getattr(self, name))
+        if self.builder is not None:
+            self.builder = Builder(self.builder.center, self.builder.next)
+        new.is_new = new.has_new_tags = True
+        self.is_retired = self.has_left = self.changed = True
+        return new
+
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""
         self.closed.clear()
         self.changed = False
         self.is_known = self.builder is not None
+        self.is_new = self.has_new_tags = False
 
     def keep(self, connection: sqlite3.Connection) -> None:
         """Write the row, inside the caller's transaction; once, in a table of its own, what the outbox's rows rest on.
@@ -146,10 +163,21 @@ class Stream:
         Where a medium damages the page of one of the two, the buckets that wait can still be sent.
         """
         row = self.pack()
-        connection.execute("UPDATE stream SET row = ?, crc = ? WHERE id = ?", (row, zlib.crc32(row), self.number))
+        if self.is_new:
+            self._begin(connection)
+        update = "UPDATE stream SET row = ?, crc = ?, retired = ? WHERE id = ?"
+        connection.execute(update, (row, zlib.crc32(row), int(self.is_retired), self.number))
+        if self.has_new_tags:
+            tags = json.dumps(self.tags, sort_keys=True)
+            connection.execute("INSERT OR REPLACE INTO tagged VALUES (?, ?)", (self.number, tags))
         if not self.is_known and self.builder is not None:
             origin = (self.number, self.name, self.incarnation, self.key, self.builder.center)
             connection.execute("INSERT OR REPLACE INTO origin VALUES (?, ?, ?, ?, ?)", origin)
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        """Make the row of a stream that was not there when the store was opened; again where a commit failed."""
+        row = (self.number, self.name, b"", self.incarnation, self.key, None)
+        connection.execute("INSERT OR REPLACE INTO stream VALUES (?, ?, ?, ?, ?, 0, ?)", row)
 
     def pack(self) -> bytes:
         """The stream's row: counters, the builder with its open bucket, the readings of the open bucket."""

@@ -12,7 +12,8 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluicegate_agent.config.model import LimitsConfig, SourceConfig
+from sluicegate_agent.config.model import LimitsConfig
+from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.decode import decode
 from sluicegate_agent.messages import Decoded, Message, Unreadable
 

@@ -15,9 +15,10 @@ import sluicegate as sg
 from sluicegate_agent.commands.check import sample_text
 from sluicegate_agent.config import Config, build
 from sluicegate_agent.config.questions import build_arguments
+from sluicegate_agent.costs.windows import WINDOW_OBJECTS, window_cost
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
-from sluicegate_agent.plan import SCHEMA, WINDOW_OBJECTS, _window, plan
+from sluicegate_agent.plan import SCHEMA, plan
 from sluicegate_agent.state import State
 
 
@@ -70,7 +71,7 @@ def config(folder: Path, streams: int = 1, **tables: Any) -> Config:
 def test_a_window_holds_no_more_than_planned(asked: dict[str, Any], disorder: int, tmp_path: Path) -> None:
     """Whatever the order of times, at every moment: bytes of partials in memory, of leaves and state in the store."""
     window = config(tmp_path, window=[{"name": "w"} | asked]).windows[0]
-    line = _window(window)
+    line = window_cost(window)
     subject, source = sg.Window(**build_arguments(window)), random.Random(5)
     rows: dict[int, int] = {}
     for i in range(4000):

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--sample", is_flag=True, help="Print a commented configuration with every option and its default.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of configurations, for editors.")
 @click.option("--explain", "in_words", is_flag=True, help="Say in plain words what each window asks.")
-def check(file: Path | None, sample: bool, in_words: bool) -> None:
+def check(file: Path | None, sample: bool, schema: bool, in_words: bool) -> None:
     """Check a configuration FILE, or print one to start from.
 
     Reads the file, the certificates it names and the state, and says what of the state a start would lose: then it ends
@@ -28,6 +29,12 @@ def check(file: Path | None, sample: bool, in_words: bool) -> None:
     """
     if sample:
         click.echo(sample_text(), nl=False)
+    elif schema:
+        import json
+
+        from sluicegate_agent.config.schema import schema as schema_of
+
+        click.echo(json.dumps(schema_of(), indent=2))
     elif file is None:
         raise click.UsageError("give a configuration FILE, or --sample to print one")
     else:

@@ -3,13 +3,8 @@
 from sluicegate_agent.config.aggregates import FORMS as AGGREGATES
 from sluicegate_agent.config.errors import ConfigError, Problem
 from sluicegate_agent.config.load import build, load
-from sluicegate_agent.config.model import (
-    Config,
-    MqttConfig,
-    PolicyConfig,
-    SourceConfig,
-    WindowConfig,
-)
+from sluicegate_agent.config.model import Config, MqttConfig, PolicyConfig, WindowConfig
+from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.config.units import Duration, Size
 
 __all__ = [

@@ -8,25 +8,29 @@ from typing import Any
 
 from sluicegate.constants import MOST_EXTRAS
 from sluicegate.errors import ConfigurationError
-from sluicegate_agent.carried import asked_of
 from sluicegate_agent.config.aggregates import build_aggregate
+from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.linking import budget_problems
-from sluicegate_agent.config.model import Config, MqttConfig, SourceConfig, WindowConfig
+from sluicegate_agent.config.model import Config, MqttConfig, WindowConfig
 from sluicegate_agent.config.outward_checks import outward_problems
+from sluicegate_agent.config.plants import plant_problems
 from sluicegate_agent.config.questions import histogram_problems
 from sluicegate_agent.config.sharing import shared_problems
+from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.config.specified import spec_problems
 from sluicegate_agent.config.targets import readable, sync_problems
 from sluicegate_agent.config.topics import result_problems, source_problems
+from sluicegate_agent.naming.templates import Template
 
 _NAME = re.compile(r"\w[\w.\-]{0,63}", re.ASCII)
+_PLACE = re.compile(r"\{[^{}]*\}")
 _NAME_RULE = "expected 1 to 64 letters, digits, `_`, `-` or `.`, starting with a letter, digit or `_`"
 
 
 def check(config: Config) -> list[Problem]:
     """Every finding in a converted configuration, in the order of the file's tables."""
-    parts = (_names, _ranges, _mqtt, _sources, _windows, _storage, outward_problems)
+    parts = (_names, _ranges, _mqtt, _sources, plant_problems, _windows, _storage, outward_problems)
     return [problem for part in parts for problem in part(config)]
 
 
@@ -35,7 +39,7 @@ def _names(config: Config) -> Iterator[Problem]:
     named += [(f"window[{i}].name", window.name) for i, window in enumerate(config.windows, 1)]
     named += [(f"alert[{i}].name", alert.name) for i, alert in enumerate(config.alert, 1)]
     for i, source in enumerate(config.sources, 1):
-        named += [(f"source[{i}].streams", stream) for stream in source.streams]
+        named += [(f"source[{i}].streams", _PLACE.sub("x", stream)) for stream in source.streams]
     for key, name in named:
         if not _NAME.fullmatch(name):
             yield Problem(key, name, _NAME_RULE)
@@ -171,7 +175,7 @@ def _windows(config: Config) -> Iterator[Problem]:
                 f"window[{i}].name", window.name, "another window has this name: results could not be told apart"
             )
         names.add(window.name)
-        found = [*_window(window, config.streams, f"window[{i}]")]
+        found = [*_window(window, config.names, f"window[{i}]")]
         own = window.shares is None and not window.sliced
         found = found or [*histogram_problems(window, f"window[{i}]")] if own else found
         yield from found
@@ -185,7 +189,7 @@ def _windows(config: Config) -> Iterator[Problem]:
 
 def _carried(config: Config) -> Iterator[Problem]:
     """What is sent beside the buckets is bounded by its names."""
-    for stream in config.streams:
+    for stream in config.names:
         names = asked_of(config, stream)
         if len(names) > MOST_EXTRAS:
             yield Problem("window.cloud", ", ".join(names), f"expected at most {MOST_EXTRAS} kinds for stream {stream}")
@@ -205,7 +209,8 @@ def _renamed(config: Config) -> Iterator[Problem]:
 
 def _window(window: WindowConfig, streams: tuple[str, ...], at: str) -> Iterator[Problem]:
     for stream in window.streams:
-        if stream != "*" and stream not in streams:
+        is_made = any("{" in name and Template(name).fits(stream) for name in streams)
+        if stream != "*" and stream not in streams and not is_made:
             yield Problem(f"{at}.streams", stream, f"no source feeds it; there are: {', '.join(streams)}")
     if not window.streams:
         yield Problem(f"{at}.streams", None, 'is empty: name streams, or "*" for all')
@@ -261,6 +266,6 @@ def _storage(config: Config) -> Iterator[Problem]:
         remedy = f"expected at most half of outbox.rows ({config.outbox.rows}): a chunk leaves room for what comes next"
         yield Problem("outbox.chunk_buckets", config.outbox.chunk_buckets, remedy)
     yield from sync_problems(config.sync)
-    yield from budget_problems(config.sync.budget, config.streams, config.sync.target)
+    yield from budget_problems(config.sync.budget, config.names, config.sync.target)
     if config.results.topic:
         yield from result_problems(config)

@@ -19,7 +19,7 @@ _INTERVAL = "each answer has an interval that holds the truth, and says whether 
 def explain(config: Config) -> Iterator[str]:
     """A sentence for each window, and what its answers rest on."""
     for window in config.windows:
-        streams = [stream for stream in config.streams if window.covers(stream)]
+        streams = [stream for stream in config.names if window.covers(stream)]
         yield f"{window.name}: {_asked(config, window, streams)}; {_kept(window)}"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -14,12 +13,12 @@ from msgspec.structs import FieldInfo, fields
 
 from sluicegate_agent.config.checks import check
 from sluicegate_agent.config.errors import ConfigError, Problem
+from sluicegate_agent.config.files import Files, Filled, plain
 from sluicegate_agent.config.model import Config
 from sluicegate_agent.config.specified import as_policies, as_written, unsaid
 from sluicegate_agent.config.table import Table
 from sluicegate_agent.config.units import Duration, Share, Size
 
-_LARGEST_FILE = 1 << 20
 _STEP = re.compile(r"([^.\[\]]+)(?:\[(\d+)\])?")
 _TYPES = {
     "int": "a whole number",
@@ -31,9 +30,15 @@ _TYPES = {
 
 
 def load(path: str | Path) -> Config:
-    """Read, convert and cross-check a configuration file; raises ConfigError. Opens no connection, creates nothing."""
-    file = Path(path)
-    return build(_parse(file), file)
+    """Read, convert and cross-check a configuration file, and those of `conf.d` beside it. Raises ConfigError.
+
+    Opens no connection, creates nothing.
+    """
+    files = Files(Path(path))
+    try:
+        return build(files.raw, files.file)
+    except ConfigError as error:
+        raise ConfigError(files.file, [files.placed(problem) for problem in error.problems]) from None
 
 
 def build(raw: dict[str, Any], file: Path) -> Config:
@@ -54,24 +59,13 @@ def _as_written(problem: Problem, raw: Any) -> Problem:
     for name, number in _STEP.findall(problem.key):
         raw = raw.get(name) if isinstance(raw, dict) else None
         raw = raw[int(number) - 1] if number and isinstance(raw, list) else raw
-    plain = isinstance(raw, str | int | float) and problem.value is not None
-    return Problem(problem.key, raw, problem.remedy) if plain else problem
+    is_plain = isinstance(raw, str | int | float) and problem.value is not None
+    return Problem(problem.key, _shown(raw), problem.remedy) if is_plain else problem
 
 
-def _parse(file: Path) -> dict[str, Any]:
-    try:
-        with file.open("rb") as handle:
-            data = handle.read(_LARGEST_FILE + 1)
-        if len(data) > _LARGEST_FILE:
-            raise ConfigError(file, [Problem("file", None, "is larger than 1 MiB: this is no agent's configuration")])
-        return tomllib.loads(data.decode())
-    except FileNotFoundError:
-        remedy = "there is no such file; `sluicegate check --sample` prints one to start from"
-        raise ConfigError(file, [Problem("file", None, remedy)]) from None
-    except OSError as error:
-        raise ConfigError(file, [Problem("file", None, f"cannot be read: {error.strerror}")]) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(file, [Problem("file", None, f"is not TOML: {error}")]) from None
+def _shown(raw: Any) -> Any:
+    """A value as it is written: what a variable holds is nobody's business."""
+    return raw.written if isinstance(raw, Filled) else raw
 
 
 class _Reader:
@@ -118,13 +112,14 @@ class _Reader:
     def _plain(self, kind: Any, raw: Any, at: str) -> Any:
         parsers = {Duration: Duration.parse, Size: Size.parse, Share: Share.parse, Path: self._path}
         parse = next((parsers[part] for part in (kind, *get_args(kind)) if part in parsers), None)
+        value, strict = plain(raw), not isinstance(raw, Filled)
         try:
-            return msgspec.convert(raw, kind) if parse is None else parse(raw)
+            return msgspec.convert(value, kind, strict=strict) if parse is None else parse(value)
         except msgspec.ValidationError as error:
             remedy = _choices(kind) or _plainly(str(error))
-            self.problems.append(Problem(at, raw, remedy))
+            self.problems.append(Problem(at, _shown(raw), remedy))
         except ValueError as error:
-            self.problems.append(Problem(at, raw, str(error)))
+            self.problems.append(Problem(at, _shown(raw), str(error)))
         return None
 
     def _path(self, raw: Any) -> Path:

@@ -18,8 +18,10 @@ from sluicegate.hosts import is_loopback
 from sluicegate.windowing.spec import WindowSpec
 from sluicegate_agent.config.linking import BudgetConfig
 from sluicegate_agent.config.outward import AlertConfig, AlertsConfig, MetricsConfig, ResultsConfig
+from sluicegate_agent.config.sources import HORIZON_OF_MANY, SourceConfig, may_feed
 from sluicegate_agent.config.table import Table
 from sluicegate_agent.config.units import Duration, Share, Size
+from sluicegate_agent.naming.names import base_of
 
 _SECOND = 1_000_000
 STAGING = 512  # of a staircase, the paper's buffer; the library's own is larger than a board's budget
@@ -115,40 +117,6 @@ class HeldConfig(Table, frozen=True):
 
     rows: int = 2200
     bytes: Size = Size(256 * 2**10)
-
-
-class SourceConfig(Table, frozen=True):
-    """[[source]]: one topic, how its messages are read, and the streams they feed (stream name → path of the value).
-
-    `subscribed`: as in the file and as the broker is asked, perhaps `$share/group/topic`.
-    """
-
-    subscribed: str = field(name="topic")
-    streams: dict[str, str]
-    format: Literal["json", "number", "array"] = "json"
-    items: str = ""
-    time: str | None = None
-    time_format: Literal["iso8601", "s", "ms", "us"] = "iso8601"
-    sequence: str | None = None
-    epoch: str | None = None
-    resolution: Duration | None = None
-
-    @property
-    def clock_step(self) -> int | None:
-        """µs of a step of the sensor's clock, as told or as its format says; None: to be seen from its times."""
-        if self.resolution is None and self.time_format in ("ms", "us"):
-            return 0
-        return None if self.resolution is None else int(self.resolution)
-
-    @property
-    def topic(self) -> str:
-        """The topic that its messages come with: of a shared subscription, what stands behind the group."""
-        return self.subscribed.split("/", 2)[2] if self.is_shared else self.subscribed
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether the broker deals the topic's messages out among the members of a group."""
-        return self.subscribed.startswith("$share/") and self.subscribed.count("/") >= 2
 
 
 class PolicyConfig(Table, frozen=True):
@@ -284,7 +252,7 @@ class WindowConfig(Table, frozen=True):
 
     def covers(self, stream: str) -> bool:
         """Whether this window is asked of the stream."""
-        return "*" in self.streams or stream in self.streams
+        return "*" in self.streams or stream in self.streams or base_of(stream) in self.streams
 
     @property
     def definition(self) -> str:
@@ -427,8 +395,27 @@ class Config(Table, frozen=True):
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The names of all streams, in the order of the file."""
+        """The names of all streams that are there from the start, in the order of the file."""
+        return tuple(stream for source in self.sources if not source.is_plant for stream in source.streams)
+
+    @property
+    def plants(self) -> tuple[SourceConfig, ...]:
+        """The sources whose streams come as they are heard of."""
+        return tuple(source for source in self.sources if source.is_plant)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What streams are called without device and key, templates among them, in the order of the file."""
         return tuple(stream for source in self.sources for stream in source.streams)
+
+    def feeds(self, stream: str) -> bool:
+        """Whether a source of this configuration may feed a stream, by its full name."""
+        return stream in self.streams or any(may_feed(source, stream) for source in self.plants)
+
+    def horizon_of(self, source: SourceConfig) -> int:
+        """Messages that are remembered of each sender of a source."""
+        usual = min(self.identity.horizon, HORIZON_OF_MANY) if source.is_plant else self.identity.horizon
+        return source.horizon or usual
 
     def windows_of(self, stream: str) -> tuple[WindowConfig, ...]:
         """The windows asked of a stream, in the order of the file."""

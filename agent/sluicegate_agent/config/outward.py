@@ -11,6 +11,7 @@ from msgspec import field
 from sluicegate.hosts import is_loopback
 from sluicegate_agent.config.table import Table
 from sluicegate_agent.config.units import Duration
+from sluicegate_agent.naming.names import base_of
 
 _SECOND = 1_000_000
 UNIX = "unix:"
@@ -92,7 +93,7 @@ class AlertConfig(Table, frozen=True):
 
     def covers(self, stream: str) -> bool:
         """Whether this alert is about the stream."""
-        return "*" in self.streams or stream in self.streams
+        return "*" in self.streams or stream in self.streams or base_of(stream) in self.streams
 
 
 class AlertsConfig(Table, frozen=True):

@@ -98,8 +98,8 @@ def _webhook(url: str) -> Iterator[Problem]:
 
 def _alert(config: Config, alert: AlertConfig, at: str) -> Iterator[Problem]:
     for stream in alert.streams:
-        if stream != "*" and stream not in config.streams:
-            yield Problem(f"{at}.streams", stream, f"no source feeds it; there are: {', '.join(config.streams)}")
+        if stream != "*" and stream not in config.names:
+            yield Problem(f"{at}.streams", stream, f"no source feeds it; there are: {', '.join(config.names)}")
     if not alert.streams:
         yield Problem(f"{at}.streams", None, 'is empty: name streams, or "*" for all')
     if alert.hold < 0 or alert.hold > 36500 * 86_400_000_000:
@@ -130,7 +130,7 @@ def _threshold(config: Config, alert: AlertConfig, at: str) -> Iterator[Problem]
         yield Problem(f"{at}.aggregate", alert.aggregate, f"the window asks: {', '.join(asked)}")
     elif _PARTS.match(alert.aggregate or asked[0]):
         yield Problem(f"{at}.aggregate", alert.aggregate or asked[0], "has parts: no one number to compare")
-    streams = [stream for stream in config.streams if alert.covers(stream) and window.covers(stream)]
+    streams = [stream for stream in config.names if alert.covers(stream) and window.covers(stream)]
     if not streams:
         yield Problem(f"{at}.streams", ", ".join(alert.streams), f"window {window.name} is asked of none of them")
     yield from _limits(alert, at)

@@ -47,7 +47,7 @@ def _own(window: WindowConfig, at: str) -> Iterator[Problem]:
 
 def _asked(config: Config, window: WindowConfig, longest: WindowConfig, at: str) -> Iterator[Problem]:
     """Streams and aggregates that the buckets are not kept of."""
-    for stream in config.streams:
+    for stream in config.names:
         if window.covers(stream) and not longest.covers(stream):
             remedy = f"{longest.name} keeps no buckets of it: name the streams that both are asked of"
             yield Problem(f"{at}.streams", stream, remedy)

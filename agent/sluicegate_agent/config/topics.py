@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from math import isfinite
 
 from sluicegate_agent.config.errors import Problem
-from sluicegate_agent.config.model import Config, SourceConfig
+from sluicegate_agent.config.model import Config
+from sluicegate_agent.config.plants import filter_problems
+from sluicegate_agent.config.sources import SourceConfig
 
 _LONGEST = 1024
 _SHARE = "$share"
@@ -24,9 +26,7 @@ def source_problems(source: SourceConfig, at: str) -> Iterator[Problem]:
             remedy = 'expected "$share/group/topic": a group without wildcards, and the topic that it shares'
             yield Problem(f"{at}.topic", topic, remedy)
             return
-    if "+" in topic or "#" in topic:
-        remedy = "wildcards would mix several senders into one stream: write one [[source]] for each topic"
-        yield Problem(f"{at}.topic", topic, remedy)
+    yield from filter_problems(source, at)
 
 
 def result_problems(config: Config) -> Iterator[Problem]:
@@ -38,7 +38,7 @@ def result_problems(config: Config) -> Iterator[Problem]:
     if any(c in topic for c in "+#{}\0") or len(topic.encode()) > _LONGEST or topic.startswith("$"):
         remedy = "expected a topic without wildcards, and without $ at its start; known: {device}, {stream}, …"
         yield Problem("results.topic", config.results.topic, remedy)
-    if topic in {source.topic for source in config.sources}:
+    if any(source.filter.match(topic) is not None for source in config.sources):
         yield Problem(
             "results.topic", config.results.topic, "is also a source's topic: the agent would read its own answers"
         )

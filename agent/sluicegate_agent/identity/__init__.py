@@ -8,10 +8,11 @@
 Each is changed in memory as messages come, written by `save` inside the commit's transaction, and clean after `saved`.
 """
 
+from sluicegate_agent.identity.allowance import Allowance
 from sluicegate_agent.identity.bare import Bare
 from sluicegate_agent.identity.contents import Contents
 from sluicegate_agent.identity.deliveries import Deliveries, kept
-from sluicegate_agent.identity.sequences import EPOCHS_KEPT, JUMP_MOST, Allowance, Sequences
+from sluicegate_agent.identity.sequences import EPOCHS_KEPT, JUMP_MOST, Sequences
 from sluicegate_agent.identity.verdict import Found, Verdict, content_of
 
 __all__ = [

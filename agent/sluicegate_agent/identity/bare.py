@@ -20,6 +20,8 @@ class Bare:
         self._deliveries = Deliveries(connection, most)
         self._retained = Retained(connection)
         self._session = True
+        #: Whether any source may be bare: topics may come later.
+        self.is_asked = bool(topics)
 
     def connected(self, *, session_present: bool) -> None:
         """A new connection, with the session of before or without."""
@@ -27,9 +29,19 @@ class Bare:
         self._deliveries.connected(session_present=session_present)
         self._retained.connected(session_present=session_present)
 
+    def forget(self, topic: str) -> None:
+        """Let what is known of a topic's retained messages go; it is durable."""
+        self.topics.discard(topic)
+        self._retained.forget(topic)
+
+    def heard(self, connection: sqlite3.Connection, topic: str) -> None:
+        """A topic that may have been forgotten speaks again."""
+        self.topics.add(topic)
+        self._retained.know(connection, topic)
+
     def passed(self, message: Message) -> None:
         """Any message at all, before its `check`: those of other topics share the packet ids."""
-        if self.topics and message.qos:
+        if self.is_asked and message.qos:
             self._deliveries.passed(message, bare=message.topic in self.topics)
 
     def check(self, message: Message) -> Verdict:
@@ -58,7 +70,7 @@ class Bare:
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write what changed, inside the caller's transaction."""
-        if self.topics:
+        if self.is_asked:
             self._deliveries.save(connection)
             self._retained.save(connection)
 

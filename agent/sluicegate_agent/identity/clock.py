@@ -19,6 +19,8 @@ FAR = 20 * 365 * 86_400 * 1_000_000
 _STEP = 1_000_000
 #: Sources that said nothing for so long are not asked; seconds between two questions to the kernel.
 _HEARD, _ASKED = 3600.0, 10.0
+#: Sources whose lead is known at once, at most.
+LEADS_MOST = 4096
 #: How far apart the leads of sources that agree may be.
 _AGREEMENT = 3600 * 1_000_000
 _UNSYNCHRONISED, _ERROR = 0x40, 5
@@ -61,7 +63,7 @@ class Guard:
 
         `unset`: seconds for which the clock may not be set yet, on a board without a clock chip.
         """
-        self.future, self.behind, self._sources = future, 0, sources
+        self.future, self.behind, self.sources = future, 0, sources
         self._unset_until = monotonic() + unset if unset else None
         self._wall, self._monotonic, self._synchronised = wall, monotonic, synchronised
         self._apart = wall() - int(monotonic() * 1e6)
@@ -87,6 +89,8 @@ class Guard:
             self._leads.pop(source, None)
             return
         self._leads[source] = lead, self._monotonic()
+        if len(self._leads) > LEADS_MOST:
+            del self._leads[next(iter(self._leads))]
         if lead > self.behind + self.future:
             self._judge |= self._agree()
 
@@ -101,7 +105,7 @@ class Guard:
             return False
         middle = sorted(ahead)[(len(ahead) - 1) // 2]  # `statistics` would bring fractions and decimal along
         agreeing = [lead for lead in ahead if abs(lead - middle) <= min(_AGREEMENT, self.future)]
-        if len(agreeing) < 2 or 2 * len(agreeing) <= max(len(ahead), self._sources) or self._ask():
+        if len(agreeing) < 2 or 2 * len(agreeing) <= max(len(ahead), self.sources) or self._ask():
             return False
         behind, self.behind = self.behind, min(agreeing)
         return self.behind != behind

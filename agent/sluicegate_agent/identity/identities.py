@@ -6,10 +6,11 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from sluicegate_agent.identity.allowance import Allowance
 from sluicegate_agent.identity.bare import Bare
 from sluicegate_agent.identity.contents import Contents
 from sluicegate_agent.identity.deliveries import kept
-from sluicegate_agent.identity.sequences import Allowance, Sequences
+from sluicegate_agent.identity.sequences import Sequences
 from sluicegate_agent.identity.verdict import Found, Verdict, content_of
 from sluicegate_agent.messages import Decoded, Message
 
@@ -26,32 +27,61 @@ def epochs_in_flight(config: Config) -> int:
     return 3 * config.mqtt.receive_maximum if any(source.epoch for source in config.sources) else 64
 
 
+def is_bare(source: SourceConfig) -> bool:
+    """Whether its messages have neither number nor time."""
+    return source.sequence is None and source.time is None
+
+
 class Identities:
     """The memories of all sources; `note` counts what happens to their numbers."""
 
     def __init__(self, connection: sqlite3.Connection, config: Config, note: Callable[[str, int], None]) -> None:
         self.sequences: dict[str, Sequences] = {}
         self.contents: dict[str, Contents] = {}
-        self._note = note
-        self._horizon = max(config.identity.horizon, config.mqtt.receive_maximum)
-        allowance, in_flight = Allowance(epochs_in_flight(config)), config.mqtt.receive_maximum
+        self._connection, self._note = connection, note
+        self._in_flight = config.mqtt.receive_maximum
+        self._horizon = max(config.identity.horizon, self._in_flight)
+        self._allowance = Allowance(epochs_in_flight(config))
+        self.bare = Bare(connection, set(), kept(self._in_flight))
+        self.bare.is_asked = any(is_bare(source) for source in config.sources)
         for source in config.sources:
-            topic = source.topic
-            if source.sequence is not None:
-                self.sequences[topic] = Sequences(connection, topic, self._horizon, allowance, in_flight)
-            elif source.time is not None:
-                self.contents[topic] = Contents(connection, topic, self._horizon, source.clock_step)
-        bare = {source.topic for source in config.sources if source.sequence is None and source.time is None}
-        self.bare = Bare(connection, bare, kept(config.mqtt.receive_maximum))
+            if not source.is_plant:
+                self.know(source, source.topic)
+
+    def know(self, source: SourceConfig, sender: str) -> None:
+        """Have the memory of a sender ready: of the topic of a source, or of topic and key."""
+        horizon = max(source.horizon or self._horizon, self._in_flight)
+        if source.sequence is not None:
+            if sender not in self.sequences:
+                place = self._connection, sender, horizon, self._allowance, self._in_flight
+                self.sequences[sender] = Sequences(*place)
+        elif source.time is not None:
+            if sender not in self.contents:
+                self.contents[sender] = Contents(self._connection, sender, horizon, source.clock_step)
+        elif source.topic not in self.bare.topics:
+            self.bare.heard(self._connection, source.topic)
+
+    def put_away(self, sender: str) -> bool:
+        """Let the memory of a sender go: it is durable, and read again when the sender is heard of.
+
+        False where a message of it waits for a second one.
+        """
+        sequences = self.sequences.get(sender)
+        if sequences is not None and not sequences.put_away():
+            return False
+        self.sequences.pop(sender, None)
+        self.contents.pop(sender, None)
+        self.bare.forget(sender)
+        return True
 
     def __iter__(self) -> Iterator[Sequences | Contents | Bare]:
         yield from self.sequences.values()
         yield from self.contents.values()
         yield self.bare
 
-    def missing(self, topic: str) -> int:
-        """What the numbers of a source say is lost; 0 where it has none."""
-        sequences = self.sequences.get(topic)
+    def missing(self, sender: str) -> int:
+        """What the numbers of a sender say is lost; 0 where it has none."""
+        sequences = self.sequences.get(sender)
         return sequences.missing if sequences else 0
 
     def missing_of_former(self, connection: sqlite3.Connection, topic: str) -> int:
@@ -66,11 +96,13 @@ class Identities:
 
     def check(self, source: SourceConfig, message: Message, decoded: Decoded) -> Found:
         """The verdict on a message, which is known from now on."""
-        is_timed = source.time is not None
+        is_timed, sender = source.time is not None, decoded.source
+        if sender not in self.sequences and sender not in self.contents:
+            self.know(source, sender)
         if decoded.sequence is not None:
-            return self._check_number(self.sequences[source.topic], message, decoded, timed=is_timed)
+            return self._check_number(self.sequences[sender], message, decoded, timed=is_timed)
         if is_timed:
-            return self.contents[source.topic].check(message, decoded.time_us)
+            return self.contents[sender].check(message, decoded.time_us)
         verdict = self.bare.check(message)
         return Found(Verdict.NEW, 1) if verdict is Verdict.UNDECIDABLE else Found(verdict)
 

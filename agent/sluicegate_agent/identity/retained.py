@@ -31,6 +31,20 @@ class Retained:
         self._changed: set[str] = set()
         self._here: set[tuple[str, bytes]] = set()
 
+    def forget(self, topic: str) -> None:
+        """Let a topic's row go out of memory; it is durable."""
+        self._known.pop(topic, None)
+        self._changed.discard(topic)
+        if self._here:
+            self._here = {each for each in self._here if each[0] != topic}
+
+    def know(self, connection: sqlite3.Connection, topic: str) -> None:
+        """Read a topic's row that was let go."""
+        row = connection.execute("SELECT counted, kept FROM retained WHERE topic = ?", (topic,)).fetchone()
+        if row is not None and topic not in self._known:
+            counted, kept = row
+            self._known[topic] = counted[:DIGEST], kept[:DIGEST], kept[DIGEST:], counted[DIGEST:]
+
     def connected(self, *, session_present: bool) -> None:
         """A new connection: what came ahead over an older one may still wait, if the session is the same."""
         self._here.clear()

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 
 from sluicegate_agent.checksums import checksum, require_sound
+from sluicegate_agent.identity.allowance import Allowance
 from sluicegate_agent.identity.epoch import UNKNOWN, WIDTHS, Epoch, key_of, split
 from sluicegate_agent.identity.sighting import NEAR, Sighting, confirms, is_fresh, is_later, refused, wants
 from sluicegate_agent.identity.verdict import DIGEST, Found, Released, Verdict
@@ -32,13 +33,6 @@ LAST_NUMBERS = tuple((1 << width) - 1 for width in WIDTHS)
 MISSING_MOST = 1 << 60
 _LOADED = 1 << 62
 _NEW, _IN_DOUBT, _DUPLICATE = Found(Verdict.NEW), Found(Verdict.NEW, 1), Found(Verdict.DUPLICATE)
-
-
-class Allowance:
-    """How many epochs beyond EPOCHS_KEPT a source may keep, over all sources: one for each message on its way."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
 
 
 class Sequences:
@@ -406,6 +400,12 @@ class Sequences:
         more = max(0, sum(len(chain) for chain in self._chains.values()) - EPOCHS_KEPT)
         self._allowance.left -= more - self._more
         self._more = more
+
+    def put_away(self) -> bool:
+        """It goes out of memory, and its epochs out of what all may keep; False where a message waits for a second."""
+        if not self._waiting:
+            self._allowance.left, self._more = self._allowance.left + self._more, 0
+        return not self._waiting
 
     def _drop(self, key: bytes, epoch: Epoch) -> None:
         self._carried += epoch.missing

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from sluicegate_agent.decode import decode
 from sluicegate_agent.identity.clock import CLOCK_NEVER_SET, Guard, boot
-from sluicegate_agent.identity.contents import Contents
 from sluicegate_agent.identity.held import FUTURE, UNSET, Held, Row
-from sluicegate_agent.identity.sequences import Sequences
+from sluicegate_agent.identity.identities import Identities
 from sluicegate_agent.identity.verdict import Released, Verdict, content_of
 from sluicegate_agent.messages import Decoded, Message, Unreadable
 
@@ -58,15 +57,15 @@ class WaitingRoom:
         config: Config,
         desk: Desk,
         guard: Guard,
-        sequences: dict[str, Sequences],
-        contents: dict[str, Contents],
+        identities: Identities,
+        find: Callable[[str], SourceConfig | None],
         clock: Callable[[], int],
     ) -> None:
+        """`find`: the source of a topic; raises NotLetIn."""
         self.config, self.desk, self.guard = config, desk, guard
         self.held = Held(connection, config.held.rows, int(config.held.bytes))
         self.changed = False
-        self._sequences, self._contents, self._clock = sequences, contents, clock
-        self._sources = {source.topic: source for source in config.sources}
+        self._identities, self._find, self._clock = identities, find, clock
         self._unfinished = False
         self._began: tuple[str, int] | None = None
         for number in sorted(set(self.held.numbers) - set(self.held.futures)):
@@ -75,10 +74,11 @@ class WaitingRoom:
     def _wait_again(self, number: int) -> None:
         """Tell the source's numbers of a message that waited for a second one when the agent ended."""
         row = self.held.get(number)
-        source, decoded = self._sources.get(row.topic), self._decoded(row)
+        source, decoded = self._read(row)
         if source is None or decoded is None or decoded.sequence is None:
             return  # by the rules that there are now it is judged when it comes to its turn
-        self._sequences[row.topic].wait_again(
+        self._identities.know(source, decoded.source)
+        self._identities.sequences[decoded.source].wait_again(
             number,
             Verdict(row.why),
             row.doubt,
@@ -89,19 +89,22 @@ class WaitingRoom:
         )
 
     def _decoded(self, row: Row) -> Decoded | None:
-        source = self._sources.get(row.topic)
-        if source is None:
-            return None
+        return self._read(row)[1]
+
+    def _read(self, row: Row) -> tuple[SourceConfig | None, Decoded | None]:
+        """The source of a row, and what it says; None for what the configuration does not read any more."""
+        source = None
         try:
-            return decode(source, row.message, row.arrival_us, self.config.limits)
+            source = self._find(row.topic)
+            return source, None if source is None else decode(source, row.message, row.arrival_us, self.config.limits)
         except Unreadable:
-            return None
+            return source, None
 
     # in
 
-    def hold_for_second(self, message: Message, arrival: int) -> None:
+    def hold_for_second(self, message: Message, decoded: Decoded, arrival: int) -> None:
         """Keep a message that its source's numbers cannot judge without another."""
-        sequences = self._sequences[message.topic]
+        sequences = self._identities.sequences[decoded.source]
         why, doubt = sequences.waiting
         sequences.waits(self._hold(Row(why.value, doubt, arrival, -(1 << 62), message.topic, message.payload)))
         self._make_room()
@@ -135,8 +138,9 @@ class WaitingRoom:
             if row.why == FUTURE:
                 self._refuse_future(row)
                 continue
-            if row.topic in self._sequences:
-                self._sequences[row.topic].dropped(number)
+            decoded = self._decoded(row)
+            if decoded is not None and (sequences := self._identities.sequences.get(decoded.source)):
+                sequences.dropped(number)
             self._refuse(row, Verdict(row.why))
 
     # out
@@ -145,7 +149,7 @@ class WaitingRoom:
         """Count or refuse what waited and is decided."""
         for each in released:
             row = self._take(each.number)
-            decoded, source = self._decoded(row), self._sources.get(row.topic)
+            source, decoded = self._read(row)
             if decoded is not None and source is not None and each.verdict is Verdict.NEW:
                 if self.hold_while_unset(source, row.message, row.arrival_us, each.doubt):
                     continue
@@ -177,11 +181,16 @@ class WaitingRoom:
 
     def take_back(self, message: Message, decoded: Decoded) -> None:
         """Nothing of a message was counted, for its time: it is not known as seen."""
+        source, sender = self._find(message.topic), decoded.source
+        if source is None:
+            return
         if decoded.sequence is not None:
-            content = content_of(message, decoded, timed=self._sources[message.topic].time is not None)
-            self._sequences[message.topic].take_back(decoded.sequence, decoded.epoch, content)
-        elif message.topic in self._contents:
-            self._contents[message.topic].take_back(message)
+            content = content_of(message, decoded, timed=source.time is not None)
+            self._identities.know(source, sender)
+            self._identities.sequences[sender].take_back(decoded.sequence, decoded.epoch, content)
+        elif source.time is not None:
+            self._identities.know(source, sender)
+            self._identities.contents[sender].take_back(message)
 
     # time
 
@@ -251,7 +260,7 @@ class WaitingRoom:
     def age(self) -> None:
         """Decide what has waited too long for a second message."""
         now = time.monotonic()
-        for sequences in self._sequences.values():
+        for sequences in [*self._identities.sequences.values()]:
             self.settle(sequences.due(now))
 
     def save(self, connection: sqlite3.Connection) -> None:

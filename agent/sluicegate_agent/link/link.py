@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import select
 import socket
 import time
@@ -87,8 +88,8 @@ class Link:
         self._refusal = ""
         self._asked: list[str] = []
         # MQTT 3.1.1 has no way to say that `$share` is unknown: these topics are in doubt until a message comes.
-        shared = {source.topic: source.subscribed for source in config.sources if source.is_shared}
-        self._doubtful = shared if config.mqtt.version != 5 else {}
+        shared = [source.filter for source in config.sources if source.is_shared]
+        self._doubtful = shared if config.mqtt.version != 5 else []
         self._probed = False
         self._backoff = Backoff()
         self._next_attempt = 0.0
@@ -269,9 +270,9 @@ class Link:
             log.warning("no longer in the configuration: unsubscribing from %s", ", ".join(self.retired))
             client.left = len(self.retired)
             client.unsubscribe(list(self.retired))
-        self._asked = [source.subscribed for source in self.config.sources]
+        self._asked = [source.filter.subscription for source in self.config.sources]
         if getattr(properties, "SharedSubscriptionAvailable", 1) == 0:  # asking would end the connection
-            self._asked = [source.subscribed for source in self.config.sources if not source.is_shared]
+            self._asked = [each.filter.subscription for each in self.config.sources if not each.is_shared]
         if not self.session_present:
             self.subscribed_us = 0
         if not self._asked:
@@ -302,7 +303,7 @@ class Link:
         self._turn_granted()
         refused = [f"{topic} ({r})" for topic, r in zip(self._asked, reasons, strict=False) if r.is_failure]
         refused += [f"{topic} (no answer)" for topic in self._asked[len(reasons) :]]
-        shared = [source.subscribed for source in self.config.sources if source.is_shared]
+        shared = [source.filter.subscription for source in self.config.sources if source.is_shared]
         refused += [f"{topic} (it has no shared subscriptions)" for topic in shared if topic not in self._asked]
         if refused:
             names = ", ".join(refused)
@@ -323,12 +324,12 @@ class Link:
 
     def _judged(self, messages: list[Message]) -> list[Message]:
         """The messages without our own question; which is asked of a broker that delivers nothing from `$share/…`."""
-        if any(message.topic in self._doubtful for message in messages):
-            self._doubtful = {}
+        if any(each.match(message.topic) is not None for message in messages for each in self._doubtful):
+            self._doubtful = []
             return messages
         if not self._probed and self._stage == "granted" and time.monotonic() - self._since > PROBE_AFTER:
             self._probed = True
-            self._client.publish(next(iter(self._doubtful.values())), PROBE)
+            self._client.publish(re.sub("[+#]", "x", self._doubtful[0].subscription), PROBE)
         kept = [message for message in messages if message.payload != PROBE or not message.topic.startswith("$share/")]
         if len(kept) < len(messages):
             self.state = "connected, but the broker does not know shared subscriptions: nothing comes from $share/…"

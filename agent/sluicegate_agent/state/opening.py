@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Union
 
 if TYPE_CHECKING:
@@ -17,23 +17,32 @@ Stored = Union["StoredWindow", "StoredSlices"]
 
 
 def open_window(
-    connection: sqlite3.Connection, stream: int, config: WindowConfig, sharing: Sequence[WindowConfig] = ()
+    connection: sqlite3.Connection,
+    stream: int,
+    config: WindowConfig,
+    sharing: Sequence[WindowConfig] = (),
+    numbers: Iterator[int] | None = None,
 ) -> Stored:
-    """Continue the stored window, or begin one where none has this definition; in the caller's transaction."""
+    """Continue the stored window, or begin one where none has this definition; in the caller's transaction.
+
+    `numbers`: of rows that `save` makes first, so that a new stream's windows can begin outside of a transaction.
+    """
     if config.sliced:
         from sluicegate_agent.state.slices import StoredSlices
 
-        return StoredSlices(connection, stream, config)
+        return StoredSlices(connection, stream, config, sharing, numbers)
     if config.triggered:
         from sluicegate_agent.state.triggered import TriggeredWindow
 
-        return TriggeredWindow(connection, stream, config, sharing)
+        return TriggeredWindow(connection, stream, config, sharing, numbers)
     from sluicegate_agent.state.windows import StoredWindow
 
-    return StoredWindow(connection, stream, config, sharing)
+    return StoredWindow(connection, stream, config, sharing, numbers)
 
 
-def begin_anew(connection: sqlite3.Connection, stream: int, kept: Sequence[Stored], latest: int) -> list[Stored]:
+def begin_anew(
+    connection: sqlite3.Connection, stream: int, kept: Sequence[Stored], latest: int, numbers: Iterator[int]
+) -> list[Stored]:
     """The same windows, new where their time is beyond `latest`; in the caller's transaction."""
     from sluicegate_agent.state.windows import forget
 
@@ -42,7 +51,7 @@ def begin_anew(connection: sqlite3.Connection, stream: int, kept: Sequence[Store
         if window.is_ahead_of(latest):
             for name in window.names:
                 forget(connection, "stream = ? AND name = ?", (stream, name))
-            windows[place] = open_window(connection, stream, *window.asked)
+            windows[place] = open_window(connection, stream, *window.asked, numbers)
             log.warning("window %s begins anew: its time is beyond the clock and guard.future", window.name)
     return windows
 
@@ -51,5 +60,7 @@ def forget_others(connection: sqlite3.Connection, kept: Iterable[Stored]) -> Non
     """Delete what is stored of windows that are not among these."""
     from sluicegate_agent.state.windows import forget
 
-    numbers = ",".join(str(number) for window in kept for number in window.numbers)
-    forget(connection, f"id NOT IN ({numbers})", ())
+    ours = {number for window in kept for number in window.numbers}
+    for (number,) in connection.execute("SELECT id FROM window").fetchall():
+        if number not in ours:
+            forget(connection, "id = ?", (number,))

@@ -86,6 +86,7 @@ def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key
         connection.execute(*row_of(number, doubtful))
     connection.execute("UPDATE doubtful SET stream = ? WHERE stream = ?", (number, stream.number))
     connection.execute("UPDATE window SET stream = ? WHERE stream = ?", (number, stream.number))
+    connection.execute("INSERT INTO tagged SELECT ?, tags FROM tagged WHERE stream = ?", (number, stream.number))
     return number
 
 
@@ -101,7 +102,8 @@ def doubted(stream: Stream, gap: int) -> Builder:
 def forget_drained(connection: sqlite3.Connection) -> None:
     """Delete retired streams of which nothing waits any more."""
     waits = "SELECT 1 FROM {} AS held WHERE held.stream = stream.id"
-    connection.execute("DELETE FROM origin WHERE stream NOT IN (SELECT id FROM stream)")
+    for table in ("origin", "tagged"):
+        connection.execute(f"DELETE FROM {table} WHERE stream NOT IN (SELECT id FROM stream)")  # noqa: S608  our own
     connection.execute(
         f"DELETE FROM stream WHERE retired = 1 AND NOT EXISTS ({waits.format('outbox')}) "  # noqa: S608  our own names
         f"AND NOT EXISTS ({waits.format('chunk')})"

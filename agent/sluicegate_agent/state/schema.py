@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sluicegate_agent.errors import EnvironmentRefused
 
-VERSION = 4
+VERSION = 5
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -55,6 +55,8 @@ CREATE TABLE held (
     number INTEGER PRIMARY KEY, why TEXT NOT NULL, doubt INTEGER NOT NULL, arrival_us INTEGER NOT NULL,
     counted_to INTEGER NOT NULL, topic TEXT NOT NULL, payload BLOB NOT NULL, crc INTEGER
 );
+CREATE TABLE tagged (stream INTEGER PRIMARY KEY, tags TEXT NOT NULL);
+CREATE TABLE departed (number INTEGER PRIMARY KEY, sender TEXT NOT NULL UNIQUE);
 CREATE TABLE dead_letter (
     number INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, topic TEXT NOT NULL, reason TEXT NOT NULL,
     size INTEGER NOT NULL, payload BLOB NOT NULL
@@ -144,4 +146,10 @@ def _from_3(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE stream_3")
 
 
-_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1, 2: _from_2, 3: _from_3}
+def _from_4(connection: sqlite3.Connection) -> None:
+    """Version 4 knew the streams of the configuration alone: none by key, none with tags."""
+    for new in ("TABLE tagged (", "TABLE departed ("):
+        connection.execute(next(s for s in TABLES.split(";") if new in s))
+
+
+_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}

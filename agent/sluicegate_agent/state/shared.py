@@ -12,7 +12,7 @@ from sluicegate_agent.checksums import checksum, is_sound
 from sluicegate_agent.config.questions import build_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sluicegate_agent.config import WindowConfig
 
@@ -23,9 +23,15 @@ class Shorter:
     """The windows over the buckets of one stored window; `numbers` are their rows."""
 
     def __init__(
-        self, connection: sqlite3.Connection, stream: int, name: str, longest: sg.Window, asked: Sequence[WindowConfig]
+        self,
+        connection: sqlite3.Connection,
+        stream: int,
+        name: str,
+        longest: sg.Window,
+        asked: Sequence[WindowConfig],
+        numbers: Iterator[int] | None = None,
     ) -> None:
-        """Continue where the last commit left off; in the caller's transaction.
+        """Continue where the last commit left off; in the caller's transaction. `numbers`: of rows that `save` makes.
 
         One whose definition is new, or whose longest began anew, knows of no reading that it has left: its intervals
         are certain all the same.
@@ -33,7 +39,10 @@ class Shorter:
         self.windows = sg.Windows.over(longest, name, {each.name: build_policy(each) for each in asked})
         self.aggregates = {each.name: each.aggregates for each in asked}
         self._definitions = {each.name: each.definition for each in asked}
-        self.numbers = {each.name: self._row(connection, stream, each) for each in asked}
+        self.stream, self.is_new = stream, numbers is not None
+        self.numbers = {
+            each.name: self._row(connection, stream, each) if numbers is None else next(numbers) for each in asked
+        }
 
     def _row(self, connection: sqlite3.Connection, stream: int, asked: WindowConfig) -> int:
         query = "SELECT id, definition, state, crc FROM window WHERE stream = ? AND name = ?"
@@ -63,5 +72,13 @@ class Shorter:
         """Write what is known to have left, in the caller's transaction."""
         for name, number in self.numbers.items():
             state = self._state(name)
+            if self.is_new:
+                make_row(connection, number, self.stream, name, self._definitions[name])
             row = (state, checksum(self._definitions[name], state), number)
             connection.execute("UPDATE window SET state = ?, crc = ? WHERE id = ?", row)
+
+
+def make_row(connection: sqlite3.Connection, number: int, stream: int, name: str, definition: str) -> None:
+    """The row of a window that began outside of a transaction; again where a commit failed."""
+    row = (number, stream, name, definition, b"", None)
+    connection.execute("INSERT OR REPLACE INTO window VALUES (?, ?, ?, ?, ?, ?)", row)

@@ -20,6 +20,7 @@ from sluicegate.windowing.whole import answer
 from sluicegate_agent.checksums import checksum, is_sound
 from sluicegate_agent.doubts import Doubts, widened
 from sluicegate_agent.messages import EndedResult, Result, plain
+from sluicegate_agent.state.shared import make_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,18 +41,30 @@ class StoredSlices:
     buckets = limit = 0  # no budget squeezes it
 
     def __init__(
-        self, connection: sqlite3.Connection, stream: int, config: WindowConfig, sharing: Sequence[WindowConfig] = ()
+        self,
+        connection: sqlite3.Connection,
+        stream: int,
+        config: WindowConfig,
+        sharing: Sequence[WindowConfig] = (),
+        numbers: Iterator[int] | None = None,
     ) -> None:
-        """Continue the stored window, or begin one where none has this definition; in the caller's transaction."""
+        """Continue the stored window, or begin one where none has this definition; in the caller's transaction.
+
+        `numbers`: of rows that `save` makes first.
+        """
+        self._stream, self.is_new = stream, numbers is not None
         self.asked = config, sharing
         self.name, self.names, self._definition = config.name, (config.name,), config.definition
         self.aggregates = config.aggregates
-        self.changed = self.begun_anew = False
+        self.changed, self.begun_anew = self.is_new, False
         self.dropped = 0
         self.given: list[SliceResult] = []
         self._finals: list[SliceResult] = []
         self._stale: list[int] = []
-        self.number = self._restored(connection, stream) or self._begun(connection, stream)
+        if numbers is not None:
+            self.number, self.slices = next(numbers), Slices(config.spec)
+        else:
+            self.number = self._restored(connection, stream) or self._begun(connection, stream)
 
     def _restored(self, connection: sqlite3.Connection, stream: int) -> int | None:
         self.slices = Slices(self.asked[0].spec)
@@ -165,10 +178,16 @@ class StoredSlices:
 
     # commits
 
+    def belongs_to(self, stream: int) -> None:
+        """Its stream goes on under another number."""
+        self._stream = stream
+
     def save(self, connection: sqlite3.Connection) -> None:
         """Write what changed since the last commit, in the caller's transaction."""
         if not self.changed:
             return
+        if self.is_new:
+            make_row(connection, self.number, self._stream, self.name, self._definition)
         for kind, start, record in self.slices.changes():
             self._write(connection, kind, start, record)
         for start in self._stale:
@@ -191,7 +210,7 @@ class StoredSlices:
         """The transaction is durable: nothing is waiting."""
         self.slices.saved()
         self._stale.clear()
-        self.changed = False
+        self.changed = self.is_new = False
 
 
 def _packed(given: SliceResult) -> bytes:

@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from sluicegate_agent import health
-from sluicegate_agent.carried import asked_of, most
+from sluicegate_agent.carried import most
+from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.dead_letters import DeadLetters
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lock import Lock
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("sluicegate.state")
 _SQUEEZED_AT_ONCE = 512
 _TARGETS_KEPT = 8
+#: Sets of tags of one stream that may wait to be sent before it goes on with another.
+_TAGGED_MOST = 8
 
 
 class State:
@@ -115,8 +118,12 @@ class State:
                 row = (name, Stream(0, name, 1, 1).pack(), self.store.incarnation, self.key)
                 connection.execute("INSERT INTO stream (name, row, incarnation, key) VALUES (?, ?, ?, ?)", row)
         origins = {number for (number,) in connection.execute("SELECT stream FROM origin")}
+        tags = {number: json.loads(text) for number, text in connection.execute("SELECT stream, tags FROM tagged")}
         found: dict[str, Stream] = {}
         self.retired: list[Stream] = []
+        self.leaving: list[Stream] = []
+        self.renumbered: list[tuple[int, int]] = []
+        self._last_number, self._begun_as = 0, ""
         query = "SELECT id, name, row, incarnation, key, retired, crc FROM stream ORDER BY id"
         for number, name, row, incarnation, key, is_retired, crc in connection.execute(query).fetchall():
             if crc is not None and crc != zlib.crc32(row):
@@ -125,11 +132,85 @@ class State:
             stream.restore(row)
             stream.carries = () if is_retired else asked_of(self.config, name)
             stream.incarnation, stream.key, stream.is_known = incarnation, key, number in origins
+            stream.tags = tags.get(number, {})
+            self._last_number = number
             if is_retired:
+                stream.is_retired = True
                 self.retired.append(stream)
             else:
                 found[name] = stream
         return found
+
+    def begin(self, name: str, sender: str) -> Stream:
+        """A stream that nobody has heard of before, or not since it left: in memory, until a commit writes it.
+
+        Its incarnation is later than any that a stream of its name can have had.
+        """
+        bucket = self.config.bucket
+        self._begun_as = self._begun_as or self.store.next_incarnation()
+        self._last_number += 1
+        stream = Stream(self._last_number, name, bucket.readings, bucket.span)
+        stream.incarnation, stream.key, stream.source, stream.is_new = self._begun_as, self.key, sender, True
+        stream.carries = self.outbox.carries[stream.number] = asked_of(self.config, name)
+        self.streams[name] = stream
+        return stream
+
+    def leave(self, name: str) -> Stream:
+        """Close a stream for good: what it has is sent, and the next reading of its name begins another."""
+        stream = self.streams.pop(name)
+        stream.close()
+        stream.is_retired = stream.has_left = stream.changed = True
+        self.leaving.append(stream)
+        self._begun_as = ""
+        return stream
+
+    def retag(self, name: str, tags: dict[str, str]) -> bool:
+        """Have a stream go on with other tags: what has closed keeps the old ones. False where too much waits."""
+        stream = self.streams[name]
+        if stream.builder is None:
+            stream.tags, stream.has_new_tags, stream.changed = tags, True, True
+            return True
+        waiting = sum(each.name == name for each in (*self.retired, *self.leaving))
+        if waiting >= _TAGGED_MOST or not self.has_room_for_stream:
+            return False
+        self._last_number += 1
+        self.streams[name] = stream.go_on_as(self._last_number, tags)
+        self.outbox.carries[self._last_number] = stream.carries
+        self.leaving.append(stream)
+        self.renumbered.append((self._last_number, stream.number))
+        return True
+
+    def renumber(self, connection: sqlite3.Connection) -> None:
+        """What stands beside a stream goes on under its new number, inside the caller's transaction."""
+        for table in ("window", "doubtful"):
+            update = f"UPDATE {table} SET stream = ? WHERE stream = ?"  # noqa: S608  our own names
+            connection.executemany(update, self.renumbered)
+
+    def left(self) -> None:
+        """The streams that left are written as such."""
+        self.retired += self.leaving
+        self.leaving = []
+        self.renumbered = []
+
+    def drop_drained(self, connection: sqlite3.Connection) -> None:
+        """Forget streams that left and of which nothing waits any more, inside the caller's transaction."""
+        sent = {number for (number,) in connection.execute("SELECT DISTINCT stream FROM chunk")}
+        drained = [each for each in self.retired if each.number not in sent and not self.outbox.lanes.get(each.number)]
+        for table, column in (("stream", "id"), *((each, "stream") for each in ("origin", "tagged", "doubtful"))):
+            delete = f"DELETE FROM {table} WHERE {column} = ?"  # noqa: S608  our own names
+            connection.executemany(delete, [(each.number,) for each in drained])
+        gone = {each.number for each in drained}
+        self.retired = [each for each in self.retired if each.number not in gone]
+        for number in gone:
+            self.outbox.carries.pop(number, None)
+
+    @property
+    def has_room_for_stream(self) -> bool:
+        """Whether the outbox has a row for one more."""
+        outbox = self.config.outbox
+        count = len(self.streams) + len(self.retired) + len(self.leaving) + 1
+        carried = max((encoded(most(asked_of(self.config, name))) for name in self.config.names), default=0)
+        return count <= outbox.rows and least_bytes(count) + count * carried <= outbox.bytes
 
     def _check_budget(self) -> None:
         """Refuse a budget in which not even one row a stream fits."""

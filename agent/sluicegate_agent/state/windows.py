@@ -16,7 +16,7 @@ import sluicegate as sg
 from sluicegate.errors import InputError, SnapshotError
 from sluicegate_agent.checksums import checksum, is_sound
 from sluicegate_agent.config.questions import COUNT, build_arguments
-from sluicegate_agent.state.shared import Shorter
+from sluicegate_agent.state.shared import Shorter, make_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,12 +39,19 @@ class StoredWindow:
         return iter(())
 
     def __init__(
-        self, connection: sqlite3.Connection, stream: int, config: WindowConfig, sharing: Sequence[WindowConfig] = ()
+        self,
+        connection: sqlite3.Connection,
+        stream: int,
+        config: WindowConfig,
+        sharing: Sequence[WindowConfig] = (),
+        numbers: Iterator[int] | None = None,
     ) -> None:
         """Continue the stored window, or begin one where none has this definition; in the caller's transaction.
 
-        `sharing`: the windows that are answered from its buckets.
+        `sharing`: the windows that are answered from its buckets. `numbers`: of rows that `save` makes first, so that
+        a stream's windows can begin outside of a transaction.
         """
+        self._stream, self.is_new = stream, False
         self.asked = config, sharing
         self.name, self.aggregates, self.buckets = config.name, config.aggregates, config.buckets
         self._definition = config.definition
@@ -56,8 +63,13 @@ class StoredWindow:
         self._merged: list[tuple[int, int]] = []
         self._level = self._base = self._head = self._open = 0
         self._untidy = self._left_untidy = True
-        self.number, self.window = self._restored(connection, stream, config) or self._begun(connection, stream, config)
-        self.shorter = Shorter(connection, stream, config.name, self.window, sharing) if sharing else None
+        if numbers is not None:
+            self.number, self.window = next(numbers), sg.Window(**build_arguments(config))
+            self.is_new = self.changed = True
+        else:
+            kept = self._restored(connection, stream, config)
+            self.number, self.window = kept or self._begun(connection, stream, config)
+        self.shorter = Shorter(connection, stream, config.name, self.window, sharing, numbers) if sharing else None
 
     def _restored(
         self, connection: sqlite3.Connection, stream: int, config: WindowConfig
@@ -196,6 +208,12 @@ class StoredWindow:
         self.changed = True
         return True
 
+    def belongs_to(self, stream: int) -> None:
+        """Its stream goes on under another number."""
+        self._stream = stream
+        if self.shorter:
+            self.shorter.stream = stream
+
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the state, the leaves closed since the last commit, and tidy a little, in the caller's transaction."""
         if not self.changed:
@@ -203,6 +221,8 @@ class StoredWindow:
         self._collect()
         state = self.window.state()
         crc = checksum(self._definition, state)
+        if self.is_new:
+            make_row(connection, self.number, self._stream, self.name, self._definition)
         connection.execute("UPDATE window SET state = ?, crc = ? WHERE id = ?", (state, crc, self.number))
         if self.shorter:
             self.shorter.save(connection)
@@ -268,7 +288,9 @@ class StoredWindow:
         """The transaction is durable: nothing is waiting."""
         self._leaves.clear()
         self._merged.clear()
-        self._untidy, self.changed = self._left_untidy, False
+        self._untidy, self.changed, self.is_new = self._left_untidy, False, False
+        if self.shorter:
+            self.shorter.is_new = False
 
 
 def _require_sound(

@@ -10,6 +10,7 @@ from sluicegate.constants import MOST_EXTRAS
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import PACKED
 from sluicegate_agent import carried, faults
+from sluicegate_agent.naming.names import device_of, title_of
 from sluicegate_agent.outbox import DOCUMENT_COST, READING_COST, ROW_COST, Sealed, encoded, parts_of, unpacked
 from sluicegate_agent.state import State
 from sluicegate_agent.streams import Stream, unpack_readings
@@ -97,7 +98,7 @@ class Sealer:
 
     def _seal(self, connection: sqlite3.Connection, stream: Stream, health: dict[str, Any] | None) -> int:
         """Seal a stream's oldest rows; what the outbox counted them with."""
-        inherited = stream in self.state.retired
+        inherited = stream in self.state.retired and not stream.has_left
         # A copied state's backlog goes in another cut than the original's, which uses the same ids.
         most = 1 if inherited and stream.number not in self._begun else self.rows
         self._begun.add(stream.number)
@@ -126,8 +127,10 @@ class Sealer:
         buckets = [unpacked(bucket) for bucket, _ in rows]
         readings = [unpack_readings(singles) if singles else None for _, singles in rows]
         state = self.state
-        named = (state.config.device.id, stream.name, stream.incarnation or state.incarnation, stream.builder.center)
-        return chunks.Chunk(*named, buckets, readings, health, stream.key or None, self._extras(stream, rows))
+        device, title = device_of(stream.name) or state.config.device.id, title_of(stream.name)
+        named = (device, title, stream.incarnation or state.incarnation, stream.builder.center)
+        extras = self._extras(stream, rows)
+        return chunks.Chunk(*named, buckets, readings, health, stream.key or None, extras, tags=stream.tags or None)
 
     def _extras(self, stream: Stream, rows: list[tuple[bytes, bytes | None]]) -> dict[str, list[bytes | None]]:
         """By name, what each row carries; what is asked for now comes first, for a document has room for so many."""

@@ -74,5 +74,6 @@ def _part(chunk: chunks.Chunk, begin: int, end: int) -> Document:
     named = (chunk.device, chunk.stream, chunk.incarnation, chunk.center)
     health = None if begin else chunk.health
     extras = {name: parts[begin:end] for name, parts in chunk.extras.items()}
-    part = chunks.Chunk(*named, chunk.buckets[begin:end], chunk.readings[begin:end], health, chunk.key, extras)
+    buckets, readings = chunk.buckets[begin:end], chunk.readings[begin:end]
+    part = chunks.Chunk(*named, buckets, readings, health, chunk.key, extras, tags=chunk.tags)
     return Document(chunks.document_id(part), chunks.encode(part))

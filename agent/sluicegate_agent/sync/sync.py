@@ -146,7 +146,7 @@ class Sync:
 
     def _inherited(self, rejected: dict[str, str]) -> list[str]:
         """Documents of what a copied state had when it was copied, whose ids the original has used in another cut."""
-        incarnations = {stream.incarnation for stream in self.state.retired}
+        incarnations = {stream.incarnation for stream in self.state.retired if not stream.has_left}
         return [name for name, why in rejected.items() if "other bytes" in why and name.split("::")[2] in incarnations]
 
     def _regroup(self, names: list[str]) -> None:

@@ -26,6 +26,7 @@ from sluicegate.constants import MOST_EXTRAS, MOST_NAME
 from sluicegate.format import payload as body
 from sluicegate.format.bucket import FIELDS, LARGEST, LATE, UNKNOWN, Bucket, Builder
 from sluicegate.format.payload import AS_READINGS, MAX_ROWS, Body, Readings
+from sluicegate.format.tags import flaw_of_tags, spelled
 
 TYPE = "sluicegate.chunk"
 CODECS = ("columns-1", "columns-2", "columns-3")
@@ -38,7 +39,7 @@ MAX_ID = 250  # bytes: Couchbase's limit of a key
 _TOTALS = ("first", "readings", "buckets", "t_first", "t_last", "gap")
 KEYS = ("type", "format", "id", "device", "stream", "incarnation", "center", *_TOTALS, "codec", "crc32", "data")
 #: As `encode` writes them, with those that a document may lack.
-ORDER = (*KEYS[:6], "key", *KEYS[6:], "extras", "health")
+ORDER = (*KEYS[:6], "key", "tags", *KEYS[6:], "extras", "health")
 _CHECKED = struct.Struct("<d6q")
 _LOGARITHM = 2048.0  # no ln x − ln center is greater
 _INCARNATION = re.compile("[0-9a-f]{16}")
@@ -57,9 +58,10 @@ class ChunkError(ValueError):
 class Chunk:
     """Buckets of one stream, contiguous in ordinals; `readings[i]` are the single readings of bucket i, if at hand.
 
-    `key`: the 32 hex digits that the place they were taken at made up for itself, where it did. `extras`: by name, what
-    each bucket carries beside its record, None where it has none; a bucket with its single readings needs none.
-    `skipped`: after `decode`, the names of extras that this Sluicegate does not know.
+    `key`: the 32 hex digits that the place they were taken at made up for itself, where it did. `tags`: what is known
+    of the stream beside its name, at most 32 texts by name. `extras`: by name, what each bucket carries beside its
+    record, None where it has none; a bucket with its single readings needs none. `skipped`: after `decode`, the names
+    of extras that this Sluicegate does not know.
 
     Times are int64 µs since 1970 UTC, values finite float64. After `decode` the readings are there for the buckets that
     were stored as readings.
@@ -75,6 +77,7 @@ class Chunk:
     key: str | None = None
     extras: dict[str, list[bytes | None]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
+    tags: dict[str, str] | None = None
 
 
 def document_id(chunk: Chunk) -> str:
@@ -148,6 +151,7 @@ def _check_chunk(chunk: Chunk) -> None:
         raise ChunkError(f"a chunk has 1 … {MAX_BUCKETS} buckets and as many readings, not {len(buckets)}")
     _check_names(chunk.device, chunk.stream, chunk.incarnation, document_id(chunk))
     _check_key(chunk.key)
+    _check_tags(chunk.tags)
     if not abs(chunk.center) <= LARGEST:
         raise ChunkError(f"chunk {document_id(chunk)}: center {chunk.center!r} is not a finite number up to 2^960")
     for a, b in pairwise(buckets):
@@ -168,6 +172,11 @@ def _check_names(device: str, stream: str, incarnation: str, identity: str) -> N
 def _check_key(key: Any) -> None:
     if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
         raise ChunkError(f"key {key!r}: expected 32 lower-case hex digits")
+
+
+def _check_tags(tags: Any) -> None:
+    if flaw := flaw_of_tags(tags):
+        raise ChunkError(flaw)
 
 
 def _usable(chunk: Chunk, i: int) -> Readings | None:
@@ -227,15 +236,17 @@ def _packed(parts: list[bytes], strategy: int) -> bytes:
 def _header(chunk: Chunk, codec: int, extras: dict[str, str]) -> Header:
     buckets = chunk.buckets
     key = {} if chunk.key is None else {"key": chunk.key}
+    tags = {"tags": dict(sorted(chunk.tags.items()))} if chunk.tags else {}
     carried = {"extras": extras} if extras else {}
     return {
         "type": TYPE,
-        "format": 4 if extras else 3 if key else codec,
+        "format": 4 if extras else 3 if key or tags else codec,
         "id": document_id(chunk),
         "device": chunk.device,
         "stream": chunk.stream,
         "incarnation": chunk.incarnation,
         **key,
+        **tags,
         "center": float(chunk.center),
         "first": buckets[0].first,
         "readings": sum(bucket.n for bucket in buckets),
@@ -249,9 +260,10 @@ def _header(chunk: Chunk, codec: int, extras: dict[str, str]) -> Header:
 
 
 def _crc32(header: Header, payload: bytes) -> int:
-    """Over id, key and codec, the header's numbers as little-endian float64 and int64, the payload before deflation,
-    and the extras as the document has them."""
-    names = header["id"] if header["format"] < 3 else f"{header['id']}{header.get('key', '')}{header['codec']}"
+    """Over id, key, tags and codec, the header's numbers as little-endian float64 and int64, the payload before
+    deflation, and the extras as the document has them."""
+    told = f"{header.get('key', '')}{spelled(header.get('tags'))}{header['codec']}"
+    names = header["id"] + (told if header["format"] > 2 else "")
     numbers = _CHECKED.pack(header["center"], *(header[name] for name in _TOTALS))
     carried = "".join(f"{name}\n{text}\n" for name, text in sorted(header.get("extras", {}).items()))
     return zlib.crc32(carried.encode(), zlib.crc32(payload, zlib.crc32(numbers, zlib.crc32(names.encode()))))
@@ -263,8 +275,10 @@ def _crc32(header: Header, payload: bytes) -> int:
 def decode(data: bytes) -> Chunk:
     """The chunk of a document, every bucket verified. Raises ChunkError."""
     header, content = _opened(data)
-    device, stream, incarnation = header["device"], header["stream"], header["incarnation"]
-    chunk = Chunk(device, stream, incarnation, header["center"], [], [], header.get("health"), header.get("key"))
+    device, stream, place, center = (header[key] for key in ("device", "stream", "incarnation", "center"))
+    chunk = Chunk(
+        device, stream, place, center, [], [], header.get("health"), header.get("key"), tags=header.get("tags")
+    )
     try:
         for bucket, singles in _buckets(content, header["center"]):
             bucket.verify()
@@ -383,7 +397,7 @@ def _check_version(header: Header) -> None:
 
 def _check_keys(header: Header) -> None:
     """All keys of the format and no others; databases may add their own, which begin with an underscore."""
-    optional = ("health", "key", "extras")[: max(1, header["format"] - 1)]
+    optional = ("health", "key", "tags", "extras")[: (1, 1, 3, 4)[header["format"] - 1]]
     unknown = [key for key in header if key not in KEYS and key not in optional and not key.startswith("_")]
     missing = [key for key in KEYS if key not in header]
     if unknown or missing:
@@ -412,8 +426,9 @@ def _check_header(header: Header) -> None:
     _check_names(device, stream, incarnation, header["id"])
     if "key" in header:
         _check_key(header["key"] or "")
-    elif header["format"] == 3 and header["codec"] != CODECS[2]:
-        raise ChunkError(f"chunk {header['id']}: format 3 has a key, or readings in doubt")
+    _check_tags(header.get("tags"))
+    if header["format"] == 3 and not {"key", "tags"} & header.keys() and header["codec"] != CODECS[2]:
+        raise ChunkError(f"chunk {header['id']}: format 3 has a key, tags, or readings in doubt")
     if not abs(header["center"]) <= LARGEST or not all(abs(header[name]) < 2**62 for name in _TOTALS):
         raise ChunkError(f"chunk {header['id']}: a number of its header is out of range")
     if header["id"] != _id(device, stream, incarnation, first):

@@ -35,7 +35,7 @@ REFUSED = [
     (document(type="other"), "no chunk of Sluicegate"),
     (document(format=5, codec="columns-4"), "newer"),
     (document(format=3, codec="columns-4"), "codec"),
-    (document(format=3), "has a key, or readings in doubt"),
+    (document(format=3), "has a key, tags, or readings in doubt"),
     (document(key=KEY), "unknown"),
     (document(replace(stream(6, 12), key=KEY), key="0" * 32), "crc32"),
     (document(replace(stream(6, 12), key=KEY), key=KEY.upper()), "32 lower-case hex"),

@@ -1,0 +1,1 @@
+"""What the parts of a configuration can cost at worst, in bytes of memory and disk."""

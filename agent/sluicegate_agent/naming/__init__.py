@@ -1,0 +1,1 @@
+"""What topics, keys and streams are called: filters with named levels, templates, full names."""

@@ -1,0 +1,163 @@
+"""How a stream that comes as it is heard of gets in: room for its key, its tags, and who leaves for it."""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from sluicegate_agent.config.sources import SourceConfig
+from sluicegate_agent.identity.clock import Guard
+from sluicegate_agent.identity.identities import Identities, is_bare
+from sluicegate_agent.messages import Decoded, Message
+from sluicegate_agent.plant.members import Members
+from sluicegate_agent.plant.senders import Senders
+from sluicegate_agent.routing.routes import Route, Routes
+from sluicegate_agent.state.asked import Asked
+from sluicegate_agent.state.windows import forget
+from sluicegate_agent.streams import Stream
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import Config
+    from sluicegate_agent.state import State
+
+
+class House(Protocol):
+    """What the pipeline does for a stream that comes or goes."""
+
+    windows: Asked
+
+    def open(self, stream: Stream) -> None:
+        """Begin its windows."""
+
+    def shut(self, name: str) -> None:
+        """Let go of all that is kept beside it."""
+
+    def note(self, counter: str, amount: int = 1) -> None:
+        """Count an event."""
+
+
+class Entry:
+    """The streams by key of one pipeline, and whose messages feed them."""
+
+    def __init__(self, config: Config, state: State, identities: Identities, guard: Guard, house: House) -> None:
+        self.config, self.state, self.identities, self.house = config, state, identities, house
+        self.routes = Routes(config)
+        self.members = Members(config, [*state.streams], self._leave)
+        self.senders = Senders(state.store.connection, config, identities)
+        self._guard = guard
+        self._fixed = {source.topic for source in config.sources if not source.is_plant}
+        self._timed = sum(source.time is not None for source in config.sources if not source.is_plant)
+        self._some = any(source.time is not None for source in config.plants)
+        self._count_timed()
+
+    def _count_timed(self) -> None:
+        """Tell the guard how many have times of their own: one alone moves no clock."""
+        self._guard.sources = self._timed + self._some * len(self.senders)
+
+    def source(self, message: Message) -> SourceConfig | None:
+        """The source that reads a message. Raises NotLetIn."""
+        source = self.routes.find(message.topic)
+        if source is not None and is_bare(source):
+            self.identities.know(source, source.topic)
+        return source
+
+    def heard(self, source: SourceConfig, decoded: Decoded) -> str:
+        """A message came of a source whose streams come as they are heard of: why none of it can count, if so."""
+        if not isinstance(source, Route) or not source.is_member:
+            return ""
+        streams = dict.fromkeys(stream for stream, _, _ in decoded.readings)
+        if streams and all(self.members.is_full_for(source, stream) for stream in streams):
+            self.let_go(source.topic)
+            return self.members.refuses(source, next(iter(streams)))
+        self.senders.heard(source.topic if is_bare(source) else decoded.source)
+        self._count_timed()
+        self.identities.know(source, decoded.source)
+        return ""
+
+    def let_go(self, topic: str) -> None:
+        """Nothing of a message counts: of a topic that was never let in nothing is kept, however many there are."""
+        if topic not in self.senders and topic not in self._fixed:
+            self.identities.bare.forget(topic)
+
+    def lost(self, message: Message, decoded: Decoded) -> tuple[SourceConfig | None, int]:
+        """The source of a message that is to be counted, and how many of its sender's are missing so far."""
+        source = self.routes.find(message.topic)
+        if source is not None:
+            self.identities.know(source, decoded.source)
+        return source, self.identities.missing(decoded.source)
+
+    def admit(self, route: SourceConfig | None, stream: str, decoded: Decoded, missing: int) -> str:
+        """Have a stream ready, with the tags that it has now; or why it cannot be."""
+        if not isinstance(route, Route):
+            return ""
+        if stream not in self.state.streams:
+            why = (
+                "" if self.state.has_room_for_stream else "outbox.rows and outbox.bytes have no room for a stream more"
+            )
+            if why := why or self.members.room_for(route, stream):
+                return why
+            self.house.open(self.state.begin(stream, decoded.source))
+        elif route.is_member:
+            self.members.heard(route, stream)
+            if route.sequence is not None:
+                former = partial(self.identities.missing_of_former, self.state.store.connection)
+                self.state.streams[stream].fed_by(decoded.source, missing, former)
+        if route.told or route.asked:
+            self._tag(stream, route, decoded)
+        return ""
+
+    def _leave(self, name: str) -> None:
+        """A stream makes room for another: its open bucket goes to the outbox, its windows end."""
+        self.state.leave(name)
+        self.house.shut(name)
+        self.house.note("keys.evicted")
+
+    def _tag(self, name: str, route: Route, decoded: Decoded) -> None:
+        before = self.state.streams[name].tags
+        kept = {tag: before[tag] for tag in route.asked if tag in before}
+        tags = kept | route.told | decoded.tags.get(name, {})
+        if tags == before:
+            return
+        if not self.state.retag(name, tags):
+            self.house.note("tags.late")
+            return
+        self.house.windows.renumber(name, self.state.streams[name].number)
+
+    # commits
+
+    @property
+    def changed(self) -> bool:
+        """Whether a stream has left."""
+        return bool(self.state.leaving)
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write which streams left, before any other stream; inside the caller's transaction."""
+        state = self.state
+        state.renumber(connection)
+        for stream in state.leaving:
+            state.outbox.insert(connection, stream.number, stream.closed)
+            stream.keep(connection)
+            forget(connection, "stream = ?", (stream.number,))
+        if state.leaving:
+            state.drop_drained(connection)
+
+    def saved(self) -> None:
+        """It is durable."""
+        for stream in self.state.leaving:
+            stream.saved()
+        self.state.left()
+        self.senders.saved()
+
+
+def feed_streams(connection: sqlite3.Connection, config: Config, state: State, identities: Identities) -> None:
+    """Tell each stream whose numbers say what it misses: what a former source's said stays with the stream.
+
+    Of sources whose streams come as they are heard of, each is told then.
+    """
+    former = partial(identities.missing_of_former, connection)
+    for source in config.sources:
+        if not source.is_plant:
+            topic = source.topic if source.sequence is not None else ""
+            for stream in source.streams:
+                state.streams[stream].fed_by(topic, identities.missing(topic), former)

@@ -1,0 +1,85 @@
+"""Whose messages have been heard: the memory of those heard lately is ready, of the others it is in rows for a while.
+
+As many senders are kept in memory as their sources may have keys, and the rows of as many that were put away. So a
+sender that comes back says again what is known; only of one that was away for longer than all others is it forgotten.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from sluicegate_agent.identity.identities import Identities
+from sluicegate_agent.routing.routes import SENDER
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import Config
+
+_TABLES = (
+    "SELECT source FROM sequence UNION SELECT source FROM identity WHERE source != '' UNION SELECT topic FROM retained"
+)
+
+
+class Senders:
+    """The senders of sources whose streams come as they are heard of, the one heard of least lately first."""
+
+    def __init__(self, connection: sqlite3.Connection, config: Config, identities: Identities) -> None:
+        self._identities = identities
+        self.most = sum(source.keys.most for source in config.plants)
+        self._known: OrderedDict[str, None] = OrderedDict()
+        self._gone: dict[str, None] = {}
+        self._back: set[str] = set()
+        self._away: set[str] = set()
+        if self.most:
+            fixed = {source.topic for source in config.sources if not source.is_plant}
+            self._away = {sender for (sender,) in connection.execute("SELECT sender FROM departed")}
+            found = {sender for (sender,) in connection.execute(_TABLES)} - fixed - self._away
+            self._known = OrderedDict.fromkeys(sorted(found))
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __contains__(self, sender: str) -> bool:
+        return sender in self._known
+
+    def heard(self, sender: str) -> None:
+        """It speaks: another one may have to go."""
+        if sender in self._known:
+            self._known.move_to_end(sender)
+            return
+        self._known[sender] = None
+        self._gone.pop(sender, None)
+        if sender in self._away:
+            self._back.add(sender)
+        if len(self._known) > self.most:
+            oldest, _ = self._known.popitem(last=False)
+            self._gone[oldest] = None
+            self._back.discard(oldest)
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Note who left and who is back; delete what is kept of the first of too many. In the caller's transaction."""
+        if self._back:
+            connection.executemany("DELETE FROM departed WHERE sender = ?", [(each,) for each in self._back])
+        if self._gone:
+            rows = [(sender,) for sender in self._gone]
+            connection.executemany("INSERT OR REPLACE INTO departed (sender) VALUES (?)", rows)
+            self._forget(connection)
+
+    def _forget(self, connection: sqlite3.Connection) -> None:
+        query = "SELECT number, sender FROM departed ORDER BY number DESC LIMIT -1 OFFSET ?"
+        for number, sender in connection.execute(query, (self.most,)).fetchall():
+            for table in ("sequence", "identity"):
+                connection.execute(f"DELETE FROM {table} WHERE source = ?", (sender,))  # noqa: S608  our own names
+            connection.execute("DELETE FROM meta WHERE key = ?", (f"clock {sender}",))
+            connection.execute("DELETE FROM retained WHERE topic = ?", (sender.partition(SENDER)[0],))
+            connection.execute("DELETE FROM departed WHERE number = ?", (number,))
+            self._away.discard(sender)
+
+    def saved(self) -> None:
+        """It is durable: the memory of those that left can go."""
+        stay = {sender for sender in self._gone if not self._identities.put_away(sender)}
+        self._away = (self._away | self._gone.keys()) - self._back
+        self._known.update(dict.fromkeys(stay))
+        self._gone.clear()
+        self._back = stay

@@ -1,0 +1,101 @@
+"""Keys are bounded: who is refused is counted and named, who made room comes back without a reading lost or doubled."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from plants import NOON, SECOND, Plant, configured
+
+SOURCE: dict[str, Any] = {
+    "topic": "plant/{machine}",
+    "streams": {"temp": "temp", "flow": "flow"},
+    "time": "t",
+    "time_format": "us",
+    "sequence": "n",
+}
+
+
+def keyed(most: int, evict: str) -> dict[str, Any]:
+    """The source with room for so many keys."""
+    return SOURCE | {"keys": {"most": most, "evict": evict}}
+
+
+def said(number: int) -> dict[str, Any]:
+    """A message of two streams."""
+    return {"n": number, "t": NOON + number * SECOND, "temp": number, "flow": -number}
+
+
+def test_a_key_too_many_is_refused_counted_and_named(tmp_path: Path) -> None:
+    """With "refuse" those that are there stay, and the others are told by name with how often they came."""
+    plant = Plant(configured(tmp_path, keyed(2, "refuse")))
+    for number in range(3):
+        for machine in "abc":
+            plant.say(f"plant/{machine}", said(number))
+    plant.commit()
+    assert {stream.partition("/")[2] for _, stream in plant.hand_over(tmp_path)} == {"a", "b"}
+    assert plant.count("refused.key") == 3
+    assert plant.pipeline.entry.members.status() == {
+        "plant/{machine}": {"keys": 2, "most": 2, "refused": {"c": 3}},
+    }
+
+
+@pytest.mark.parametrize(("evict", "left"), [("oldest", "a"), ("lru", "b")])
+def test_who_makes_room(tmp_path: Path, evict: str, left: str) -> None:
+    """The key that was heard of first, or the one that was heard of least lately."""
+    plant = Plant(configured(tmp_path, keyed(2, evict)))
+    for number, machine in enumerate("abac"):
+        plant.say(f"plant/{machine}", said(number))
+    assert sorted(plant.state.streams) == sorted(f"{name}/{m}" for name in ("temp", "flow") for m in "abc" if m != left)
+
+
+@pytest.mark.parametrize("evict", ["oldest", "lru"])
+@pytest.mark.parametrize("seed", range(6))
+def test_keys_that_come_and_go_lose_and_double_nothing(tmp_path: Path, evict: str, seed: int) -> None:
+    """Random machines with room for few, repeats, commits and restarts: each reading is at the target once."""
+    rng = random.Random(seed)
+    plant = Plant(configured(tmp_path, keyed(3, evict)))
+    truth: dict[tuple[str, str], list[float]] = defaultdict(list)
+    numbers: dict[str, int] = defaultdict(int)
+    unsure: list[tuple[str, int]] = []
+    for _ in range(150):
+        machine = rng.choice("abcdef")
+        number = numbers[machine]
+        numbers[machine] += 1
+        plant.say(f"plant/{machine}", said(number))
+        unsure.append((machine, number))
+        for name, value in (("temp", number), ("flow", -number)):
+            truth["gateway", f"{name}/{machine}"].append(float(value))
+        if rng.random() < 0.2:
+            plant.say(f"plant/{unsure[-1][0]}", said(unsure[-1][1]), dup=True)
+        if rng.random() < 0.3:
+            plant.commit()
+            if rng.random() < 0.4:
+                plant.restart()
+                for again in unsure[-8:]:  # their PUBACKs were lost
+                    plant.say(f"plant/{again[0]}", said(again[1]), dup=True)
+    found = plant.hand_over(tmp_path)
+    assert {name: sorted(values) for name, values in found.items()} == {k: sorted(v) for k, v in truth.items()}
+    assert plant.count("keys.evicted") > 10
+
+
+def test_rows_of_keys_that_left_do_not_pile_up(tmp_path: Path) -> None:
+    """Of 200 keys with room for 3, at most twice as many senders and streams are in the store once all is sent."""
+    plant = Plant(configured(tmp_path, keyed(3, "lru")))
+    for machine in range(200):
+        plant.say(f"plant/m{machine}", said(0))
+        if machine % 20 == 0:
+            plant.hand_over(tmp_path)
+    plant.hand_over(tmp_path)
+    plant.say("plant/last", said(0))
+    plant.commit()
+    count = plant.state.store.connection.execute
+    assert count("SELECT count(DISTINCT source) FROM sequence").fetchone()[0] <= 6
+    assert count("SELECT count(*) FROM stream").fetchone()[0] <= 3 * 2 + 2 * 2
+    assert count("SELECT count(*) FROM window").fetchone()[0] == 3 * 2 * len(plant.config.windows)
+    assert len(plant.pipeline.identities.sequences) <= 3
