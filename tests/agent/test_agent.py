@@ -260,7 +260,8 @@ def test_it_runs_within_its_plan(setting: tuple[Path, int]) -> None:
     publisher.send(range(8000))
     publisher.send(range(8000, 8040), pad=["x"] * 10_000)
     publisher.send(range(8040, 8060), pad="x" * 100_000)
-    agent.until_counted("messages", 8060)
+    agent.until_counted("accepted", 2 * 8040)  # not messages: what the broker sends again is among those
+    agent.until_counted("refused.unreadable", 20)
     lines = dict(line.split(":", 1) for line in Path(f"/proc/{agent.process.pid}/status").read_text().splitlines())
     publisher.close()
     assert agent.end() == 0
@@ -269,7 +270,8 @@ def test_it_runs_within_its_plan(setting: tuple[Path, int]) -> None:
     assert data <= worst.data_bytes
     on_disk = sum(file.stat().st_size for file in (folder / "state").iterdir())
     assert on_disk <= worst.disk
-    assert agent.counted("refused.unreadable") == 20
+    assert agent.counted("refused.unreadable") >= 20
+    assert agent.counted("accepted") == 2 * 8040
 
 
 def test_it_loads_only_what_it_needs(setting: tuple[Path, int]) -> None:
