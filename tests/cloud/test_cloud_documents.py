@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,16 @@ def test_a_documents_buckets_come_out_with_the_same_bits(tmp_path: Path) -> None
     got = [Bucket(**{name: got[name] for name in BUCKET_FIELDS}) for got in buckets.to_pylist()]
     assert [bucket.pack() for bucket in got] == [bucket.pack() for bucket in decode(path.read_bytes()).buckets]
     assert set(buckets.column("chunk").to_pylist()) == {row["id"]}
+
+
+def test_tags_and_devices_of_one_agent_are_read(tmp_path: Path) -> None:
+    """Documents of several devices, with tags or without, are those devices' own; what they hold stays the same."""
+    plain, tagged = tmp_path / "a.json", tmp_path / "b.json"
+    plain.write_bytes(encode(chunk()))
+    tagged.write_bytes(encode(replace(chunk(), device="press-1", tags={"site": "north"})))
+    one, other = decoded(plain, tagged)
+    assert (one["device"], other["device"], one["reason"], other["reason"]) == ("board", "press-1", None, None)
+    assert one["packed"] == other["packed"]
 
 
 def test_a_hole_becomes_a_row_of_no_readings(tmp_path: Path) -> None:
