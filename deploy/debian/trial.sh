@@ -23,6 +23,7 @@ if [ ! -e "$root/.complete" ]; then
     rm -rf "$root"
     mmdebstrap --quiet --variant=minbase --architectures="$architecture" --include=python3-venv --aptopt='Acquire::Languages "none"' \
         "$suite" "$root" "deb $mirror $suite main" >&2
+    echo '127.0.0.1 localhost' >"$root/etc/hosts" # an installed system has it; a root that is only unpacked does not
     touch "$root/.complete"
 fi
 say "a bare $suite of $architecture is there"
