@@ -57,7 +57,7 @@ class Agent:
         self.availability = Availability(config.availability, steps)
         retired_topics = self._remember()
         self.link = Link(config, state.counters, wake, retired_topics, self._asked["subscribed_us"])
-        self.results = Results(config, self.link)
+        self.results = Results(config, self.link, self.pipeline.note)
         self.discovery = (
             Discovery(config, self.link) if config.results.home_assistant and config.results.topic else None
         )

@@ -5,7 +5,7 @@ What is offered rests on a commit (agent.py); after a start each window's answer
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -35,7 +35,8 @@ class Sender(Protocol):
 class Results:
     """Holds the newest unsent answer of each window and publishes them when their time has come."""
 
-    def __init__(self, config: Config, sender: Sender) -> None:
+    def __init__(self, config: Config, sender: Sender, note: Callable[[str], None] | None = None) -> None:
+        """`note`: told "results.dropped" for each result that nobody will get."""
         self.device = config.device.id
         self.topic = config.results.topic.replace("{device}", config.device.id)
         self.every = config.results.every.seconds
@@ -46,7 +47,7 @@ class Results:
         self._last: dict[Key, Result] = {}
         self._flying: list[Any] = []
         self._starts: dict[tuple[str, str, str], dict[int, None]] = {}  # of windows with ends, the newest last
-        self.dropped = 0
+        self._note = note
         self._next = 0.0
 
     def due(self, now: float) -> bool:
@@ -88,7 +89,8 @@ class Results:
         if len(starts) > ENDED_MOST:
             oldest = next(iter(starts))
             del starts[oldest]
-            self.dropped += self._waiting.pop((*place, oldest), None) is not None
+            if self._waiting.pop((*place, oldest), None) is not None and self._note:
+                self._note("results.dropped")
 
     def _next_message(self) -> tuple[str, list[Key]]:
         """The topic of the answer that has waited longest, and those that go with it."""

@@ -27,15 +27,20 @@ def length(context: click.Context, option: click.Parameter, value: str) -> int:
 
 
 def names(context: click.Context, option: click.Parameter, value: str) -> tuple[str, ...]:
-    """The aggregates of a list such as "mean,std", or of "all"; each once, in the order of the tables."""
+    """The aggregates of a list such as "mean,slope(1h)", or of "all"; each once, in the order of the tables."""
+    from sluicegate.errors import ConfigurationError
+    from sluicegate_cloud.extras.asked import sorted_out, split
     from sluicegate_cloud.names import AGGREGATES, ALL
 
-    asked = {name.strip() for name in value.split(",")}
-    if asked == {"all"}:
+    asked = split(value)
+    if asked == ["all"]:
         return ALL
-    if unknown := sorted(asked - {*ALL}):
-        raise click.BadParameter(f"{unknown[0]!r}: choose from {', '.join(ALL)}, or all")
-    return tuple(name for name in ALL if name in asked | {AGGREGATES[0]})
+    try:
+        plain, _ = sorted_out(asked)
+    except ConfigurationError as error:
+        raise click.BadParameter(f"{error}, or all") from error
+    more = (name for name in dict.fromkeys(asked) if name not in ALL)
+    return (*(name for name in ALL if name in {*plain, AGGREGATES[0]}), *more)
 
 
 @cloud.command()
@@ -47,8 +52,9 @@ def names(context: click.Context, option: click.Parameter, value: str) -> tuple[
 )
 @click.option(
     "--aggregates", default="count,sum,mean,min,max", callback=names, show_default=True, metavar="NAMES",
-    help="By comma, of those and variance, std, range, geometric_mean, min_count, max_count; or all. "
-    "The count always comes along.",
+    help="By comma, of those and variance, std, range, geometric_mean, min_count, max_count; or all of these. "
+    "Where buckets carry it: slope(1h), intercept, time_weighted_mean, quantiles(64), distinct_count(10), top_k(5), "
+    "count_min(256,4), bloom_filter(1024,4). The count always comes along.",
 )  # fmt: skip
 @click.option(
     "--windows",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sluicegate.errors import ConfigurationError
 from sluicegate.policies import Time
 from sluicegate.windowing.calendar import DAY
 from sluicegate.windowing.definition import WindowDefinition
 from sluicegate.windowing.spec import WindowSpec
-from sluicegate_cloud.names import ALL
+from sluicegate_cloud.extras.asked import sorted_out
 
 #: The first Monday since 1970, from which weeks are counted.
 MONDAY = 4 * DAY
@@ -48,8 +49,10 @@ def unsupported(definition: WindowDefinition) -> Iterator[tuple[str, str]]:
     if spec.by_event_time and spec.kind != "session":
         yield from _off_the_grid(spec)
     for name in definition.aggregates:
-        if name not in ALL:
-            yield "aggregate", f"{name!r}, expected of {', '.join(ALL)}"
+        try:
+            sorted_out([name])
+        except ConfigurationError as error:
+            yield "aggregate", str(error)
 
 
 def _off_the_grid(spec: WindowSpec) -> Iterator[tuple[str, str]]:

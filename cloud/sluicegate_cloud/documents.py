@@ -25,6 +25,7 @@ from sluicegate_cloud.schema import BUCKET_FIELDS, OWNER, USED, ddl
 
 PATHS = "path string"
 _KINDS = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "binary": pa.binary()}
+_KINDS["map<string, map<bigint, binary>>"] = pa.map_(pa.string(), pa.map_(pa.int64(), pa.binary()))
 _DOCUMENT = {
     "path": "string",
     "size": "bigint",
@@ -41,9 +42,12 @@ _DOCUMENT = {
     "digest": "string",
     "content": "string",
     "packed": "binary",
+    "extras": "map<string, map<bigint, binary>>",
+    "skipped": "string",
 }
 #: One row a document. `reason`: why it is refused, else null (then `id` and `device` are what it claims, if it says);
-#: `digest`: of its bytes; `content`: of what it says of its stream, without key and health; `packed`: its buckets.
+#: `digest`: of its bytes; `content`: of what it says of its stream, without key and health; `packed`: its buckets;
+#: `extras`: what they carry, by name and first ordinal; `skipped`: names of what this Sluicegate does not know.
 DOCUMENTS = ddl(_DOCUMENT)
 ARROW = pa.schema([(name, _KINDS[kind]) for name, kind in _DOCUMENT.items()])
 _BATCH_BYTES = 8 << 20
@@ -151,6 +155,8 @@ def _decoded(data: bytes) -> dict[str, Any]:
     row |= {"first": columns["first"][0], "t_first": min(columns["t_first"]), "t_last": max(columns["t_last"])}
     row |= {"buckets": len(columns["n"]), "gap": sum(columns["gap"]), "doubt": sum(columns["doubt"])}
     content = hashlib.sha256(repr(columns["center"]).encode() + packed).hexdigest()
+    row |= {"extras": [(name, [*of.items()]) for name, of in columns["extras"].items()] or None}
+    row |= {"skipped": ", ".join(columns["skipped"]) or None}
     return row | {"digest": hashlib.sha256(data).hexdigest(), "content": content, "packed": packed}
 
 

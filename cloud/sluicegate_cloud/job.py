@@ -16,9 +16,12 @@ from pyspark.sql import functions as sf
 from sluicegate_cloud import alarms, quality, shares, sinks
 from sluicegate_cloud.dedupe import PROBLEMS, catalogue
 from sluicegate_cloud.errors import SourceError, SparkError
+from sluicegate_cloud.extras.asked import Asked, sorted_out
+from sluicegate_cloud.extras.windows import carried_windows, columns_of
 from sluicegate_cloud.feed.access import require_access, why_empty
 from sluicegate_cloud.feed.gateway import Gateway
 from sluicegate_cloud.frames import place_in_frames
+from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.names import AGGREGATES
 from sluicegate_cloud.progress import step
 from sluicegate_cloud.session import QUICK, spark_session
@@ -50,7 +53,7 @@ def merge(
     of the slide after `origin_us`; `streams`: of which there are rows, "*" of all. Raises SourceError, GatewayError,
     SinkError, JavaError, SparkError and, when `strict`, StrictError.
     """
-    aggregates = tuple(dict.fromkeys(("count", *aggregates)))
+    plain, carried = sorted_out(("count", *aggregates))
     listed = list_sources(sources)
     check_keep(listed.gateways, keep)
     for at in listed.gateways:
@@ -63,7 +66,7 @@ def merge(
     try:
         documents = _documents(spark, sources, keep).persist()
         _require_documents(documents, listed.gateways)
-        return _merged(spark, documents, out, (window_us, slide_us, origin_us), aggregates, streams, strict)
+        return _merged(spark, documents, out, (window_us, slide_us, origin_us), plain, carried, streams, strict)
     except (PySparkException, Py4JError) as error:
         raise _explained(error) from error
     finally:
@@ -91,6 +94,7 @@ def _merged(
     out: Path,
     lengths: tuple[int, int, int],
     aggregates: Sequence[str],
+    carried: Sequence[Asked],
     streams: Sequence[str],
     strict: bool,
 ) -> dict[str, Any]:
@@ -112,17 +116,43 @@ def _merged(
         buckets = buckets_of(documents)
         asked = buckets if "*" in streams else buckets.where(sf.col("stream").isin(*streams))
         frames = place_in_frames(asked, slide_us, origin_us)
-        sinks.write_windows(sliding_windows(frames, window_us // slide_us, aggregates), out)
+        windows = sliding_windows(frames, window_us // slide_us, aggregates)
+        if carried:
+            told = carried_windows(documents, Grid(slide_us, window_us // slide_us, origin_us), carried, streams)
+            windows = _beside(windows, told, carried)
+        sinks.write_windows(windows, out)
     times = {"window_us": window_us, "slide_us": slide_us, "origin_us": origin_us}
-    summary = {"format": 1, **times, **_summary(tallied, counts, out, aggregates), "problems": named}
+    summary = {"format": 1, **times, **_summary(tallied, counts, out, aggregates, carried), "problems": named}
+    if carried:
+        summary["extras"] = {"passed_over": _passed_over(documents)}
     sinks.write_summary(summary, out)
     return summary
 
 
+def _beside(windows: DataFrame, told: DataFrame, carried: Sequence[Asked]) -> DataFrame:
+    """The rows of `windows`, each with the columns of what its buckets carry; null where they say nothing."""
+    same = windows["device"].eqNullSafe(told["device"])
+    for key in ("stream", "window_start", "window_end"):
+        same &= windows[key] == told[key]
+    columns = [windows[name] for name in windows.columns] + [told[name] for name in columns_of(carried)]
+    return windows.join(told, same, "left").select(*columns)
+
+
+def _passed_over(documents: DataFrame) -> list[str]:
+    """Names of what buckets carry that this Sluicegate does not know."""
+    rows = documents.where(sf.col("skipped").isNotNull()).select("skipped").distinct().limit(100).collect()
+    return sorted({name for row in rows for name in row["skipped"].split(", ")})
+
+
 def _summary(
-    tallied: list[dict[str, Any]], counts: dict[str, int], out: Path, aggregates: Sequence[str]
+    tallied: list[dict[str, Any]],
+    counts: dict[str, int],
+    out: Path,
+    aggregates: Sequence[str],
+    carried: Sequence[Asked],
 ) -> dict[str, Any]:
     streams = list(quality.completeness(tallied))
+    aggregates = (*aggregates, *(name for each in carried for name in each.names))
     windows = sinks.read_windows(out, ["count_high", "windows", *(f"{name}_exact" for name in aggregates)])
     exact = shares.exact_shares(windows, aggregates)
     raised = alarms.alarms(tallied)

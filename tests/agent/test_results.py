@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ import sluicegate as sg
 from sluicegate_agent import health
 from sluicegate_agent.config import ConfigError, build
 from sluicegate_agent.integrations.home_assistant import Discovery
-from sluicegate_agent.messages import Result, plain
-from sluicegate_agent.results import IN_FLIGHT, PER_MESSAGE, Results, encode
+from sluicegate_agent.messages import EndedResult, Result, plain
+from sluicegate_agent.results import ENDED_MOST, IN_FLIGHT, PER_MESSAGE, Results, encode
 
 
 class Sender:
@@ -53,7 +54,7 @@ def answer(stream: str, ordinal: int, low: float = 0.0) -> Result:
     return Result(stream, "w", "mean", ordinal, 10 * ordinal, 1.5, low, 2.0, False, 3, 2)
 
 
-def publisher(sender: Sender, **results: Any) -> Results:
+def publisher(sender: Sender, note: Callable[[str], None] | None = None, **results: Any) -> Results:
     """Results of a device `d`."""
     raw = {
         "device": {"id": "d"},
@@ -61,7 +62,7 @@ def publisher(sender: Sender, **results: Any) -> Results:
         "source": [{"topic": "t", "streams": {"x": "x"}}],
         "results": results,
     }
-    return Results(build(raw, Path("agent.toml")), sender)
+    return Results(build(raw, Path("agent.toml")), sender, note)
 
 
 def test_an_answer_as_it_is_published() -> None:
@@ -258,3 +259,17 @@ def test_home_assistant_finds_each_answer() -> None:
     jinja = pytest.importorskip("jinja2", reason="the template is tried with Jinja where that is installed")
     message = {"results": [{"aggregate": "mean", "value": 1}, {"aggregate": "max", "value": 4}]}
     assert jinja.Template(body["value_template"]).render(value_json=message) == "4"
+
+
+def test_what_is_dropped_while_the_link_is_away_is_counted() -> None:
+    """Of windows with ends the newest wait; each of the older ones that nobody will get is told, one by one."""
+    sender, told = Sender(), list[str]()
+    sender.room = 0
+    one = publisher(sender, told.append)
+    starts, known = range(ENDED_MOST + 5), ("x", "w", "mean", 9, 9, 1.5, 1.0, 2.0, False, 3, 2)
+    given = [EndedResult(*known, start_us=start, end_us=start + 1) for start in starts]
+    one.offer(given, now=0.0)
+    assert told == ["results.dropped"] * 5
+    sender.room = 1 << 30
+    one.offer([], now=100.0)
+    assert [each["start_us"] for _, message in sender.sent for each in message["results"]] == [*starts[5:]]

@@ -29,6 +29,7 @@ COUNTED = {
     "mqtt.taken_over": "Connections ended by another client of our name",
     "results.published": "Messages of answers sent",
     "results.skipped": "Messages of answers that had to wait",
+    "results.dropped": "Results of windows with ends for which there was no room while the link was away",
     "alerts.messages": "Messages of alerts",
     "alerts.dropped": "Messages of alerts dropped for want of room in their queue",
     "alerts.retries": "Tries that the webhook did not take",

@@ -327,9 +327,7 @@ def columns(data: bytes) -> dict[str, Any]:
     """
     header, content = _opened(data)
     rows = body.rows(content, header["center"])
-    told: Header = {"extras": {}, "skipped": ()}
-    if header["format"] > 3:
-        told = _extras_by_ordinal(content, header)
+    told: Header = {"extras": {}, "skipped": ()} if header["format"] < 4 else _extras_by_ordinal(content, header)
     return {**{key: value for key, value in header.items() if key != "data"}, **rows, **told}
 
 

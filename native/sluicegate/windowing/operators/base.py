@@ -61,7 +61,12 @@ class Operator(WindowHandler):
 
     def snapshot(self) -> bytes:
         """The window and what the operator keeps beside it. Raises ConfigurationError where it does not say what."""
-        own = json.dumps(self.state()).encode()
+        try:
+            own = json.dumps(self.state()).encode()
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"snapshot: {error}; readings, keys and states have to be what JSON has"
+            ) from error
         return len(own).to_bytes(8, "little") + own + self.window.snapshot()
 
     def restore(self, saved: bytes) -> None:

@@ -11,6 +11,7 @@ from sluicegate.windowing.operator import WindowOperator
 from sluicegate.windowing.operators.base import Operator
 from sluicegate.windowing.partitions import Partition
 from sluicegate.windowing.reading import check_key, value_reader
+from sluicegate.windowing.saving import key_of, key_table
 from sluicegate.windowing.spec import WindowSpec
 
 
@@ -35,6 +36,15 @@ class Dedup(Operator):
         """The reading, if it is new. Raises InputError, before anything changes, where `by` cannot be read."""
         check_key(self._by(reading))
         return super().insert(reading, time)
+
+    def state(self) -> list[Any]:
+        """How many of each kind its windows hold, by key."""
+        counts = ((key, [(key_table(kind), n) for kind, n in held.items()]) for key, held in self._held.items())
+        return [(key_table(key), each) for key, each in counts]
+
+    def take_up(self, state: list[Any]) -> None:
+        """They hold them again."""
+        self._held = {key_of(key): Counter({key_of(kind): n for kind, n in held}) for key, held in state}
 
     def before_insert(self, window: WindowOperator, key: Hashable, reading: Any) -> None:
         """What had to leave has left: is there an equal one?"""

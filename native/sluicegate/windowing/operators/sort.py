@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from heapq import heappop, heappush
-from itertools import count
 from typing import Any
 
 from sluicegate.windowing.events import Clock
@@ -15,6 +14,7 @@ from sluicegate.windowing.operator import WindowOperator
 from sluicegate.windowing.operators.base import Operator
 from sluicegate.windowing.partitions import Partition
 from sluicegate.windowing.reading import value_reader
+from sluicegate.windowing.saving import key_of, key_table
 from sluicegate.windowing.spec import WindowSpec
 from sluicegate.windowing.triggers import CountTrigger
 
@@ -46,7 +46,7 @@ class Sort(Operator):
         self._progressive = spec.kind == "sliding"
         self.keeps_readings = not self._progressive
         self._heaps: dict[Hashable, list[tuple[Any, int, Any]]] = {}
-        self._arrived = count()
+        self._arrived = 0
         super().__init__(spec, clock=clock)
 
     def unsupported(self, spec: WindowSpec) -> str:
@@ -62,10 +62,23 @@ class Sort(Operator):
         self._by(reading)
         return super().insert(reading, time)
 
+    def state(self) -> list[Any]:
+        """How many arrived, and of a progressive sort what waits, by key, as its heap stands."""
+        waiting = ((key, [each[1:] for each in heap]) for key, heap in self._heaps.items())
+        return [self._arrived, [(key_table(key), each) for key, each in waiting]]
+
+    def take_up(self, state: list[Any]) -> None:
+        """It waits again. A heap that is saved as it stands is one."""
+        self._arrived, waiting = state
+        self._heaps = {
+            key_of(key): [(self._by(reading), ordinal, reading) for ordinal, reading in heap] for key, heap in waiting
+        }
+
     def after_insert(self, window: WindowOperator, key: Hashable, reading: Any) -> None:
         """Sorted in, where it goes progressively."""
         if self._progressive:
-            heappush(self._heaps.setdefault(key, []), (self._by(reading), next(self._arrived), reading))
+            heappush(self._heaps.setdefault(key, []), (self._by(reading), self._arrived, reading))
+            self._arrived += 1
 
     def before_evict(self, window: WindowOperator, key: Hashable, reading: Any) -> None:
         """The next in order, which need not be the one that leaves the window."""

@@ -1,0 +1,126 @@
+"""One bucket, or several neighbours as one, with what they carry; a window cuts it, holds it, or neither. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from sluicegate_cloud.extras.asked import Asked
+
+
+class Piece(NamedTuple):
+    """`least` to `n` of its readings count (fewer are certain where some may be repeats); parts by place of `asked`."""
+
+    t_first: int
+    t_last: int
+    first: int
+    n: int
+    least: int
+    low: float
+    high: float
+    ordered: bool
+    parts: tuple[bytes | None, ...]
+
+    def certain(self, start: int, end: int) -> bool:
+        """Whether all of its readings are in [start, end), each once."""
+        return self.least == self.n and start <= self.t_first and self.t_last < end
+
+    def inside(self, start: int, end: int) -> tuple[int, int]:
+        """How many of its readings are in [start, end), at least and at most; it touches that."""
+        cuts = (self.t_first < start) + (self.t_last >= end)
+        if not cuts:
+            return self.least, self.n
+        most = self.n - cuts if self.ordered else self.n
+        least = 1 if cuts == 1 and self.ordered else 0
+        return max(0, least - (self.n - self.least)), most
+
+
+def merged(pieces: Sequence[Piece], asked: Sequence[Asked]) -> Piece:
+    """Neighbours as one, at least one of them; a part is unknown where one of theirs is."""
+    return reduce(lambda a, b: _pair(a, b, asked), pieces)
+
+
+def _pair(a: Piece, b: Piece, asked: Sequence[Asked]) -> Piece:
+    parts = tuple(
+        None if x is None or y is None else each.extra.combine(x, y)
+        for each, x, y in zip(asked, a.parts, b.parts, strict=True)
+    )
+    return Piece(
+        min(a.t_first, b.t_first), max(a.t_last, b.t_last), min(a.first, b.first), a.n + b.n, a.least + b.least,
+        min(a.low, b.low), max(a.high, b.high), a.ordered and b.ordered and a.t_last <= b.t_first, parts,
+    )  # fmt: skip
+
+
+class Held(NamedTuple):
+    """Σ value × µs over `time` µs are known to be `area`; up to `more` µs besides, values there are in [low, high]."""
+
+    area: float
+    time: float
+    more: float
+    low: float
+    high: float
+
+
+class Share(NamedTuple):
+    """What a window [start, end) has of one device: all that is certainly inside, and what is cut or in doubt."""
+
+    start: int
+    end: int
+    inside: Piece | None
+    cut: Piece | None
+    least: int  # of the cut ones' readings, inside
+    most: int
+    held: Held | None  # where a mean over time is asked for, and known
+
+
+def share_of(pieces: Sequence[Piece], start: int, end: int, asked: Sequence[Asked]) -> Share | None:
+    """Of pieces in the order of their times those that touch [start, end); None where no reading can be inside."""
+    here = [piece for piece in pieces if piece.t_last >= start and piece.t_first < end]
+    sure = [piece for piece in here if piece.certain(start, end)]
+    cut = [piece for piece in here if not piece.certain(start, end)]
+    counts = [piece.inside(start, end) for piece in cut]
+    if not sure and not any(most for _, most in counts):
+        return None
+    inside = merged(sure, asked) if sure else None
+    together = merged(cut, asked) if cut else None
+    least, most = (sum(each) for each in zip(*counts, strict=True)) if counts else (0, 0)
+    apart = inside is None or all(p.t_last <= inside.t_first or p.t_first >= inside.t_last for p in cut)
+    held = _held(inside, together, (start, end), apart, asked)
+    return Share(start, end, inside, together, least, most, held)
+
+
+def _held(
+    inside: Piece | None, cut: Piece | None, window: tuple[int, int], apart: bool, asked: Sequence[Asked]
+) -> Held | None:
+    place = next((i for i, each in enumerate(asked) if each.kind == "time_weighted_mean"), None)
+    if place is None:
+        return None
+    longest = float(window[1] - 1 - window[0])
+    if inside is None:
+        return Held(0.0, 0.0, longest, cut.low, cut.high) if cut else None
+    part = inside.parts[place]
+    if part is None:
+        return None
+    area, lost, first, last, value, back = asked[place].extra.slots(part)
+    if back or not apart:  # which reading holds until which is not known
+        some = [each for each in (inside, cut) if each]
+        return Held(0.0, 0.0, longest, min(each.low for each in some), max(each.high for each in some))
+    time = float(last - first)
+    if cut is None:
+        return Held(area + lost, time, 0.0, value, value)
+    return Held(area + lost, time, longest - time, min(value, cut.low), max(value, cut.high))
+
+
+def added(a: Share, b: Share, asked: Sequence[Asked]) -> Share:
+    """Of one window what two devices have."""
+    inside = [each for each in (a.inside, b.inside) if each is not None]
+    cut = [each for each in (a.cut, b.cut) if each is not None]
+    held = None
+    if a.held and b.held:
+        x, y = a.held, b.held
+        held = Held(x.area + y.area, x.time + y.time, x.more + y.more, min(x.low, y.low), max(x.high, y.high))
+    return Share(
+        a.start, a.end, merged(inside, asked) if inside else None, merged(cut, asked) if cut else None,
+        a.least + b.least, a.most + b.most, held,
+    )  # fmt: skip

@@ -1,0 +1,163 @@
+"""Documents → windows of what their buckets carry, per device and of all: a stream is a task's, a device at a time.
+
+The rows stand beside those of `windows.sliding_windows`, for the same windows of the same grid. What a single reading
+carries follows from it; a bucket of many that does not carry what is asked leaves its windows without an answer.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from sluicegate.format.bucket import ORDERED
+from sluicegate_cloud.documents import bucket_rows
+from sluicegate_cloud.errors import SourceError
+from sluicegate_cloud.extras.answers import answer
+from sluicegate_cloud.extras.asked import Asked
+from sluicegate_cloud.extras.piece import Piece, Share, added, merged, share_of
+from sluicegate_cloud.grid import Grid
+from sluicegate_cloud.schema import USED, ddl
+
+_HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
+_ROWS = {"device": "string", "stream": "string", "incarnation": "string", "key": "string", "first": "bigint",
+         "t_first": "bigint", "t_last": "bigint", "n": "bigint", "low": "double", "high": "double", "flags": "bigint",
+         "doubt": "bigint"}  # fmt: skip
+_SQL = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(),
+        "binary": pa.binary(), "array<double>": pa.list_(pa.float64())}  # fmt: skip
+#: Windows that one bucket may touch: beyond that it is no answer's.
+MOST_WINDOWS = 100_000
+_BATCH = 4096
+Batches = Iterable[pa.RecordBatch]
+
+
+def carried_windows(documents: DataFrame, grid: Grid, asked: Sequence[Asked], streams: Sequence[str]) -> DataFrame:
+    """`documents` as `dedupe.catalogue` gives them → rows of `_HEAD` and the columns of each of `asked`.
+
+    A window in which no reading can be has none. Raises, in the task, SourceError for a bucket over too many windows.
+    """
+    used = documents.where(sf.col("fate") == USED)
+    used = used if "*" in streams else used.where(sf.col("stream").isin(*streams))
+    parts = {"parts": "array<binary>"}
+    rows = used.mapInArrow(_rows(asked), ddl(_ROWS, parts))
+    ordered = rows.repartition("stream").sortWithinPartitions("stream", "device", "t_first", "incarnation", "first")
+    return ordered.mapInArrow(_windows(grid, asked), ddl(_HEAD, columns_of(asked)))
+
+
+def columns_of(asked: Sequence[Asked]) -> dict[str, str]:
+    """The columns and their SQL types."""
+    return {name: kind for each in asked for name, kind in each.columns.items()}
+
+
+def _rows(asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def told(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for i in range(batch.num_rows):
+                one = batch.slice(i, 1)
+                rows = bucket_rows(one)
+                extras = {name: dict(by_first) for name, by_first in one["extras"][0].as_py() or []}
+                parts = pa.array(list(_parts(rows.to_pydict(), extras, asked)), pa.list_(pa.binary()))
+                yield pa.RecordBatch.from_pydict({name: rows[name] for name in _ROWS} | {"parts": parts})
+
+    return told
+
+
+def _parts(
+    rows: Mapping[str, list[Any]], extras: Mapping[str, Mapping[int, bytes]], asked: Sequence[Asked]
+) -> Iterator[list[bytes | None]]:
+    for n, first, value, time in zip(rows["n"], rows["first"], rows["x_first"], rows["t_first"], strict=True):
+        if n == 1:
+            reading = array("d", [value]), array("q", [time])
+            yield [each.extra.fold(*reading) for each in asked]
+        else:
+            yield [extras.get(each.extra.name, {}).get(first) for each in asked]
+
+
+def _windows(grid: Grid, asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    columns = _HEAD | columns_of(asked)
+    schema = pa.schema([(name, _SQL[kind]) for name, kind in columns.items()])
+
+    def told(batches: Batches) -> Iterator[pa.RecordBatch]:
+        held: list[dict[str, Any]] = []
+        for row in _answered(batches, grid, asked):
+            held.append(row)
+            if len(held) == _BATCH:
+                yield pa.RecordBatch.from_pylist(held, schema)
+                held = []
+        if held:
+            yield pa.RecordBatch.from_pylist(held, schema)
+
+    return told
+
+
+def _answered(batches: Batches, grid: Grid, asked: Sequence[Asked]) -> Iterator[dict[str, Any]]:
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for stream, of_stream in groupby(rows, key=lambda row: row["stream"]):
+        fleet: dict[int, Share] = {}
+        for device, of_device in groupby(of_stream, key=lambda row: row["device"]):
+            for share in shares([_piece(row) for row in of_device], grid, asked):
+                yield _row(device, stream, share, asked)
+                before = fleet.get(share.start)
+                fleet[share.start] = share if before is None else added(before, share, asked)
+        for start in sorted(fleet):
+            yield _row(None, stream, fleet[start], asked)
+
+
+def _piece(row: Mapping[str, Any]) -> Piece:
+    times = row["t_first"], row["t_last"], row["first"]
+    counts = row["n"], row["n"] - row["doubt"], row["low"], row["high"]
+    return Piece(*times, *counts, bool(row["flags"] & ORDERED), tuple(row["parts"]))
+
+
+def _row(device: str | None, stream: str, share: Share, asked: Sequence[Asked]) -> dict[str, Any]:
+    head = {"device": device, "stream": stream, "window_start": share.start, "window_end": share.end}
+    for place, each in enumerate(asked):
+        head |= answer(share, place, each)
+    return head
+
+
+def shares(pieces: Sequence[Piece], grid: Grid, asked: Sequence[Asked]) -> Iterator[Share]:
+    """What each window of the grid has of the pieces of one device, which are in the order of their times.
+
+    Those that lie in one frame are merged first: work grows with buckets, and with frames a window.
+    """
+    kept, touched = _framed(pieces, grid, asked), set[int]()
+    for piece in kept:
+        first, last = (_frame(time, grid) for time in (piece.t_first, piece.t_last))
+        if last - first + grid.width > MOST_WINDOWS:
+            raise SourceError(
+                f"a bucket of {piece.n} readings touches over {MOST_WINDOWS} windows: take a longer slide"
+            )
+        touched.update(range(first - grid.width + 1, last + 1))
+    open_, at = list[Piece](), 0
+    for window in sorted(touched):
+        start = grid.origin_us + window * grid.slide_us
+        end = start + grid.width * grid.slide_us
+        while at < len(kept) and kept[at].t_first < end:
+            open_.append(kept[at])
+            at += 1
+        open_ = [piece for piece in open_ if piece.t_last >= start]
+        found = share_of(open_, start, end, asked)
+        if found is not None:
+            yield found
+
+
+def _frame(time: int, grid: Grid) -> int:
+    return (time - grid.origin_us) // grid.slide_us
+
+
+def _framed(pieces: Sequence[Piece], grid: Grid, asked: Sequence[Asked]) -> list[Piece]:
+    def whole_in(piece: Piece) -> int | None:
+        first, last = (_frame(time, grid) for time in (piece.t_first, piece.t_last))
+        return first if first == last and piece.least == piece.n else None
+
+    found: list[Piece] = []
+    for frame, group in groupby(pieces, key=whole_in):
+        some = [*group]
+        found += some if frame is None else [merged(some, asked)]
+    return found
