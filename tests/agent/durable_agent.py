@@ -25,14 +25,6 @@ WITH_ENDS: list[dict[str, Any]] = [
         "lateness": "40s",
     },
     {"name": "runs", "kind": "session", "evict": {"time": "2s"}, "aggregate": "count", "lateness": "5s"},
-    {"name": "by_day", "kind": "tumbling", "aligned": "day", "timezone": "Europe/Vienna", "aggregate": "max"},
-    {
-        "name": "carried",
-        "policy": {"time": "5min"},
-        "aggregate": ["slope(1h)", "quantiles(16)"],
-        "buckets": 6,
-        "cloud": True,
-    },
     {"name": "by_7", "kind": "sliding", "evict": {"count": 9}, "trigger": {"count": 7}, "buckets": 0},
 ]
 
