@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sluicegate.fleet import cuts, folds
+from sluicegate.fleet import cuts, folds, sums
 from sluicegate_cloud.bounds import Cut, cut
 from sluicegate_cloud.grid import Columns, Floats, Ints
 
@@ -50,14 +50,14 @@ class Compiled(Cut):
     def sums_and_raw(self, around: Floats, at: Ints) -> tuple[Floats, Floats, Floats, Floats]:
         """Least and greatest Σ (x − around[at]) and Σ x of the readings inside."""
         out = tuple(np.empty(at.size) for _ in range(4))
-        cuts.sums(self.lines, self.count_low, self.count_high, at, np.ascontiguousarray(around), *out)
+        sums.sums(self.lines, self.count_low, self.count_high, at, np.ascontiguousarray(around), *out)
         return out[0], out[1], out[2], out[3]
 
     def squares_off(self, around: Floats, near: Floats, at: Ints) -> tuple[Floats, Floats] | None:
         """Least and greatest Σ ((x − around[at])² − near[at]) of the readings inside."""
         low, high = np.empty(at.size), np.empty(at.size)
         ends = self.count_low, self.count_high, at, np.ascontiguousarray(around), np.ascontiguousarray(near)
-        cuts.offs(self.records, self.row, self.start, self.length, self.lines, *ends, low, high)
+        sums.offs(self.records, self.row, self.start, self.length, self.lines, *ends, low, high)
         return low, high
 
 

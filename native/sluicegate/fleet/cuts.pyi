@@ -14,28 +14,3 @@ def cut(
     told: Any,
     lines: Any,
 ) -> None: ...
-def sums(
-    lines: Any,
-    count_low: Any,
-    count_high: Any,
-    window: Any,
-    around: Any,
-    low: Any,
-    high: Any,
-    raw_low: Any,
-    raw_high: Any,
-) -> None: ...
-def offs(
-    records: Any,
-    row: Any,
-    start: Any,
-    length: int,
-    lines: Any,
-    count_low: Any,
-    count_high: Any,
-    window: Any,
-    around: Any,
-    near: Any,
-    low: Any,
-    high: Any,
-) -> None: ...

@@ -1,7 +1,9 @@
 """The greatest variance that what is known of a window allows; the twin is `sluicegate_cloud.estimates.spread`."""
 
-from libc.math cimport INFINITY, NAN, isfinite, isnan
+from libc.math cimport INFINITY, NAN, isfinite
 from libc.stdint cimport int64_t
+
+from sluicegate.fleet.cuts cimport higher
 
 cdef extern from "math.h":
     double pow(double, double) noexcept nogil
@@ -69,8 +71,3 @@ cdef double segment(const Known* of, double begin, double end) noexcept nogil:
 
 cdef inline double spread(const Known* of, double share, double pull, double v) noexcept nogil:
     return share * (of.greatest - v) * (v - of.least) + pull * ((v - of.mean) * (v - of.mean))
-
-
-cdef inline double higher(double a, double b) noexcept nogil:
-    """NaN where one is: nothing is known then."""
-    return a if a > b or isnan(a) else b

@@ -10,7 +10,7 @@ import pytest
 from cloud_streams import frame_rows, older, random_stream
 from test_cloud_doubt import marked
 
-from sluicegate.fleet import cuts, folds, spreads
+from sluicegate.fleet import cuts, folds, spreads, sums
 from sluicegate_cloud import compiled
 from sluicegate_cloud.bounds import cut
 from sluicegate_cloud.estimates import spread
@@ -113,7 +113,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="not of one length"):
         cuts.cut(records, whole[:2], whole, 5, whole.copy(), whole.copy(), told, lines)
     with pytest.raises(ValueError, match="names what is not there"):
-        cuts.sums(lines, whole, whole, whole + 9, np.zeros(2), *(np.zeros(3) for _ in range(4)))
+        sums.sums(lines, whole, whole, whole + 9, np.zeros(2), *(np.zeros(3) for _ in range(4)))
     with pytest.raises(ValueError, match="no room"):
         folds.squares(whole + 8, whole + 8, *(np.zeros(3) for _ in range(3)), whole, 4,
                       np.zeros((8, 3)), np.zeros((8, 3)), np.zeros((3, 3)))  # fmt: skip
