@@ -18,9 +18,8 @@ from libc.string cimport memcmp, memcpy, memset
 
 from sluicegate.engines.base cimport Block, Engine, Leaves, ask
 from sluicegate.memory.chunks cimport (
-    LARGE_KIND, ROOM_OF_LEFTS, Pool, Queue, begin_batch, clear, drop, end_batch, give_back, has_room, held,
-    keep_to_kind, lend, narrow, node_at, open_queue, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
-    shape_together, share,
+    LARGE_KIND, ROOM_OF_LEFTS, Pool, Queue, at, begin_batch, clear, drop, end_batch, give_back, has_room, held, lend,
+    narrow, open_queue, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
 )
 from sluicegate.partials.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel,
@@ -31,9 +30,8 @@ from sluicegate.partials.program cimport Program, Slot, combine, copy
 from sluicegate.errors import InvariantError
 
 cdef enum:
-    LEVELS = 64
+    LEVELS = 32  # of 2^30 leaves at most
     FEW_BUCKETS = 16384
-    WIDE_PARTIAL = 8  # slots: of so many the window is worth huge pages, and its readings take what it is to get one
     FEW_LEVELS = 8
 
 # tags of kernels.pxd: never read, they choose a function
@@ -62,8 +60,6 @@ cdef class Amta(Engine):
     cdef int stacked  # elements on the stack
     cdef int kernel  # the operator of its own that the partial has: `kernels.kernel_of`
     cdef bint split  # every component of a partial has such an operator
-    cdef int64_t most_together  # readings for which levels lie together as they do
-    cdef bint apart  # each level lies in chunks of its own, however few there are
     cdef bint has_right
     cdef bint has_base
     # the newest leaf is not in R1 yet as it is now, or where it is part of the leftmost tree, not in R0
@@ -82,12 +78,10 @@ cdef class Amta(Engine):
     cdef int setup(self, Program* p, int64_t limit) except -1:
         Engine.setup(self, p, limit)
         self.kernel, self.split, self.slide_by = kernel_of(p), each_has_kernel(p), slide
-        self.apart = limit > 0 or p.width > WIDEST_TOGETHER
-        shape_levels(&self.pool, self.level, p.width, 1 if self.apart else LEAST_TOGETHER)
-        self.most_together = most_readings(1 if self.apart else LEAST_TOGETHER)
+        shape(&self.pool, p.width)
+        empty_levels(self.level)
         if 0 < limit <= FEW_BUCKETS:  # small chunks from the heap
             shape_by(&self.pool, p.width, chunk_shift(limit), chunk_shift(limit), False)
-        self.pool.wide = self.kernel == ANY and p.width >= WIDE_PARTIAL
         self.room = FEW_LEVELS
         self.left = <Slot*> calloc(3 * p.width, sizeof(Slot))
         self.stack = <Slot*> calloc(self.room * p.width, sizeof(Slot))
@@ -155,7 +149,7 @@ cdef class Amta(Engine):
         begin_batch(&self.pool)
         try:
             widen_stack(self, depth_of(head, head + held))
-            if not lay_anew(self, head, head + held, held, False):
+            if not lay_anew(self, head, head + held):
                 with gil:
                     raise MemoryError(f"amta: no memory for a forest of {held} leaves")
             lay_leaves(self, leaves, head, held)
@@ -177,8 +171,6 @@ cdef class Amta(Engine):
         cdef int64_t last = self.tail - 1
         cdef Slot* newest = self.spare + 2 * self.p.width
         cdef Queue* lowest = &self.level[self.base]
-        self.apart, self.most_together = True, -1 if self.pool.together else most_readings(1)
-        see_to_layout(self, self.tail - self.head)
         make_room(self, self.tail + 3)  # so far that the newest leaf's parent has its place
         refresh_spine(self)
         if last & 1 and last - 1 >= self.head:
@@ -233,7 +225,7 @@ cdef class Amta(Engine):
         cdef int64_t slots = (3 + self.room) * self.p.width, rings = 0
         cdef int level
         for level in range(LEVELS):
-            rings += ring_bytes(&self.level[level]) if not self.level[level].behind else 0
+            rings += ring_bytes(&self.level[level])
         return Engine.bytes(self) + slots * <int64_t> sizeof(Slot) + held(&self.pool) + rings
 
     cdef const Slot* result(self, int side) noexcept nogil:
@@ -242,8 +234,7 @@ cdef class Amta(Engine):
     cdef int begin(self, int64_t head) except -1:
         cdef int level
         for level in range(LEVELS):
-            if not self.level[level].behind:
-                clear(&self.pool, &self.level[level])
+            clear(&self.pool, &self.level[level])
         self.depth = self.stacked = 0
         self.has_right = self.has_base = self.stale = False
         return Engine.begin(self, head)
@@ -278,7 +269,7 @@ cdef class Amta(Engine):
 # what the forest asks
 
 cdef inline Slot* spot(Amta self, int level, int64_t index, int w) noexcept nogil:
-    return node_at(queue_of(self, level), w, index)
+    return at(queue_of(self, level), w, index)
 
 
 cdef inline bint broken(Amta self) noexcept nogil:
@@ -340,7 +331,6 @@ cdef inline int find_room(Amta self) except -1 nogil:
     """For one leaf. A chunk goes back to the system at every other reading: the others are for the times'."""
     if self.pool.surplus and not self.tail & 1:
         give_back(&self.pool)
-    see_to_layout(self, self.tail + 1 - self.head)
     return make_room(self, self.tail + 1)
 
 
@@ -367,9 +357,9 @@ cdef inline void total_by(Amta self, Op op, Slot* out) noexcept nogil:
 
 
 cdef int chunk_shift(int64_t limit) noexcept:
-    """For a window of few buckets chunks of about an eighth of them, 4 to 256."""
+    """For a window of few buckets chunks of about a sixteenth of them, 4 to 256."""
     cdef int shift = 2
-    while shift < 8 and (<int64_t> 8 << shift) < limit:
+    while shift < 8 and (<int64_t> 16 << shift) < limit:
         shift += 1
     return shift
 
@@ -377,12 +367,9 @@ cdef int chunk_shift(int64_t limit) noexcept:
 cdef void end_block(Amta self) noexcept nogil:
     """Return to the process what only the block needed."""
     cdef int level
-    draw_together(self)
     end_batch(&self.pool)
     for level in range(LEVELS if not self.pool.of[LARGE_KIND].used else 0):
-        if not self.level[level].behind:
-            narrow(&self.level[level])
-            share_chunks(self, level)
+        narrow(&self.level[level])
 
 
 include "amta_forest.pxi"

@@ -19,8 +19,6 @@ cdef inline int run_block(Amta self, const Block* block) except -1 nogil:
     for k in range(block.n >> 1 if self.pool.surplus else 0):
         if self.pool.surplus:
             give_back(&self.pool)
-    # as it will be: else it changes with every block, and back
-    see_to_layout(self, self.tail + block.n - block.heads[block.n - 1])
     make_room(self, self.tail + block.n)
     self.fronts = <Slot*> lend(ROOM_OF_LEFTS, (max(SLOTS_OF_FRONTS, LEAST_FRONTS * w) + w) * sizeof(Slot))
     if self.fronts == NULL:
@@ -174,12 +172,12 @@ cdef inline void fronts_of_level(
     last -= not last & 1
     while h < last:  # all but the last: h, and what follows it, are in `fronts`
         n = min((run_at(queue, h) + 1) >> 1, (last - h) >> 1)
-        nodes, out = node_at(queue, w, h) + s, fronts + (h << level) * w
+        nodes, out = at(queue, w, h) + s, fronts + (h << level) * w
         for j in range(n):
             combine_by(op, self.p, out + 2 * j * leap, nodes + 2 * j * w, out + (2 * j + 1) * leap)
         h += 2 * n
     if h == last:
-        out, nodes = fronts + (h << level) * w, node_at(queue, w, h) + s
+        out, nodes = fronts + (h << level) * w, at(queue, w, h) + s
         if ((h + 1) << level) <= self.head:
             combine_by(op, self.p, out, nodes, out + leap)
         elif self.stacked:
@@ -225,14 +223,14 @@ cdef inline void raise_level(Amta self, Op op, int w, int s, int level, int64_t 
     cdef Queue* queue = queue_of(self, level)
     cdef int64_t n
     if index < end and 2 * index < self.head >> (level - 1):  # its left half has left
-        copy_by(op, self.p, node_at(queue, w, index) + s, node_at(below, w, 2 * index + 1) + s)
+        copy_by(op, self.p, at(queue, w, index) + s, at(below, w, 2 * index + 1) + s)
         index += 1
     while index < end:
         n = min(min(run_at(queue, index), run_at(below, 2 * index) >> 1), end - index)
         if w == 1:
-            combine_pairs(op, self.p, 1, node_at(queue, 1, index), node_at(below, 1, 2 * index), n)
+            combine_pairs(op, self.p, 1, at(queue, 1, index), at(below, 1, 2 * index), n)
         else:
-            combine_pairs(op, self.p, w, node_at(queue, w, index) + s, node_at(below, w, 2 * index) + s, n)
+            combine_pairs(op, self.p, w, at(queue, w, index) + s, at(below, w, 2 * index) + s, n)
         index += n
 
 

@@ -61,7 +61,7 @@ cdef class LogMta(Engine):
         return 0
 
     cdef inline Slot* node(self, int level, int64_t index) noexcept nogil:
-        return at(&self.pool, &self.level[level], self.p.width, index)
+        return at(&self.level[level], self.p.width, index)
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return self.node(0, index)

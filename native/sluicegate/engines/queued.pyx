@@ -44,7 +44,7 @@ cdef class Queued(Engine):
         return 0
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
-        return at(&self.pool, &self.queue, self.stride, index)
+        return at(&self.queue, self.stride, index)
 
     cdef int64_t bytes(self) noexcept nogil:
         return Engine.bytes(self) + held(&self.pool) + ring_bytes(&self.queue)

@@ -58,9 +58,9 @@ cdef class Recalc(Engine):
         self.head = self.tail = first >> 1
         for index in range(first, end):
             if index & 1 and index > first:
-                self.join(at(&self.pool, &fine, self.p.width, index))
+                self.join(at(&fine, self.p.width, index))
             else:
-                self.push(at(&self.pool, &fine, self.p.width, index))
+                self.push(at(&fine, self.p.width, index))
         clear(&self.pool, &fine)
         free(fine.chunk)
         return 0
@@ -78,11 +78,11 @@ cdef class Recalc(Engine):
             return NULL
         copy(self.p, out, self.leaf(first))
         for index in range(first + 1, self.tail):
-            combine(self.p, out, out, at(&self.pool, &self.leaves, self.p.width, index))
+            combine(self.p, out, out, at(&self.leaves, self.p.width, index))
         return out
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
-        return at(&self.pool, &self.leaves, self.p.width, index)
+        return at(&self.leaves, self.p.width, index)
 
     cdef int64_t bytes(self) noexcept nogil:
         return Engine.bytes(self) + held(&self.pool) + ring_bytes(&self.leaves)

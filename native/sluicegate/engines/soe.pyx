@@ -119,7 +119,7 @@ cdef class Soe(Queued):
         self.overflow_at, self.since, self.former_until = -1, 0, -1
 
     cdef inline Slot* element(self, int64_t index) noexcept nogil:
-        return at(&self.pool, &self.queue, self.stride, index)
+        return at(&self.queue, self.stride, index)
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         if self.kernel != MERGE:

@@ -5,9 +5,6 @@ and what stands between them stays a small part of it; where the pool has large 
 many moves to those, so that a great one gives its memory back a chunk at a time. Chunks of a queue are linked, so that
 any number of them joins the free list at once.
 
-In a pool whose levels lie `together` a chunk of 2^k partials also has those of the k − 1 levels above them, one level
-behind the other (`share`), and a queue keeps to its kind. So a forest of few begins few chunks at its ends.
-
 What is needed only while a batch runs is the process's: free chunks of the heap, and `lend`'s rooms, lie on a shelf
 between two batches, whosever they are. Whoever finds it empty takes from the heap, whoever finds it full frees: no
 thread waits.
@@ -37,7 +34,6 @@ ctypedef struct Pool:
     int width  # slots of a partial
     int least  # the smallest chunk holds 2^least partials
     int shift  # the largest of the heap 2^shift
-    bint together  # a chunk holds its partials and those above them, down to two
     int large  # a large chunk holds 2^large of those; 0: there are none
     int most_small  # of those in a queue before it moves to large ones, while there are few of these
     bint surplus  # more is free than a window of this size needs: `give_back` returns a chunk to the system
@@ -45,9 +41,6 @@ ctypedef struct Pool:
     int kept  # of the heap's that are free at least so many of a kind
     Kind of[KINDS]
     int64_t held  # bytes of chunks, in use or free
-    bint wide  # large chunks come out of regions of huge pages, once there are many
-    char* region  # what is left of the newest
-    int64_t region_left  # bytes
 
 ctypedef struct Queue:
     # a ring: chunk k's data is at k & mask; behind it, where they are large, a ring of the chunks themselves
@@ -60,23 +53,10 @@ ctypedef struct Queue:
     short kind
     # once they are not the shortest they are of this kind at least: who reads one after the other has longer runs
     short lowest
-    short behind  # partials of the levels below it that lie in a chunk before its own; 0: the chunks are its own
 
 
-cdef inline Slot* at(const Pool* pool, const Queue* queue, int width, int64_t index) noexcept nogil:
+cdef inline Slot* at(const Queue* queue, int width, int64_t index) noexcept nogil:
     return queue.chunk[(index >> queue.shift) & queue.mask] + (index & ((<int64_t> 1 << queue.shift) - 1)) * width
-
-
-cdef inline Slot* node_at(const Queue* queue, int width, int64_t index) noexcept nogil:
-    """The same in a queue that may lie in the chunks of one below it."""
-    cdef int64_t place = queue.behind + (index & ((<int64_t> 1 << queue.shift) - 1))
-    return queue.chunk[(index >> queue.shift) & queue.mask] + place * width
-
-
-cdef inline void share(const Queue* queue, Queue* above, int k) noexcept nogil:
-    """Where the partials k levels above one are, in the same chunks: to be called where that has another ring."""
-    above.chunk, above.mask, above.kind, above.shift = queue.chunk, queue.mask, queue.kind, queue.shift - <short> k
-    above.behind = <short> ((2 << queue.shift) - ((2 << queue.shift) >> k))
 
 
 cdef inline bint has_room(const Pool* pool, const Queue* queue, int64_t index) noexcept nogil:
@@ -123,9 +103,6 @@ cdef enum:  # rooms that `lend` keeps
 cdef void* lend(int room, size_t size) noexcept nogil
 cdef void put_back(int room, void* data) noexcept nogil
 cdef void shape(Pool* pool, int width) noexcept nogil  # an empty pool for windows of any size: up to 4 KiB, and 64 KiB
-cdef void shape_together(Pool* pool, int width, int least, int shift) noexcept nogil  # such, for levels together
-# an empty one there, of chunks of 2^shift
-cdef void keep_to_kind(const Pool* pool, Queue* queue, int shift) noexcept nogil
 # 2^least to 2^shift partials, at most 7 kinds, and large ones or none
 cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil
 # makes room up to `index`, in an empty queue from there; −1: no memory

@@ -35,22 +35,12 @@ cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noex
     pool.most_small = MOST_SMALL
 
 
-cdef void shape_together(Pool* pool, int width, int least, int shift) noexcept nogil:
-    shape_by(pool, width, least, shift, False)
-    pool.together = True
-
-
-cdef void keep_to_kind(const Pool* pool, Queue* queue, int shift) noexcept nogil:
-    queue.shift, queue.kind = <short> shift, <short> (shift - pool.least)
-
-
 cdef inline int shift_of(const Pool* pool, int kind) noexcept nogil:
     return pool.shift + pool.large if kind == LARGE_KIND else pool.least + kind
 
 
 cdef inline int64_t slots_of(const Pool* pool, int kind) noexcept nogil:
-    cdef int64_t partials = <int64_t> 1 << shift_of(pool, kind)
-    return (2 * partials - 2 if pool.together else partials) * pool.width
+    return <int64_t> pool.width << shift_of(pool, kind)
 
 
 cdef inline int64_t bytes_of(const Pool* pool, int kind) noexcept nogil:
@@ -63,8 +53,6 @@ cdef inline Slot* data_of(int kind, Chunk* chunk) noexcept nogil:
 
 cdef inline int next_kind(const Pool* pool, const Queue* queue, int kind) noexcept nogil:
     """The chunks that a queue moves to; the same where there are none."""
-    if pool.together:
-        return kind
     if pool.least + kind < pool.shift:
         return max(kind + 1, min(queue.lowest, pool.shift - pool.least))
     return LARGE_KIND if pool.large else kind
@@ -83,7 +71,7 @@ cdef inline int64_t most_of(const Pool* pool, int kind) noexcept nogil:
 
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
     if queue.begin == queue.end:
-        begin_with(pool, queue, queue.kind if pool.together else 0, index)
+        begin_with(pool, queue, 0, index)
     while queue.end <= index >> queue.shift:
         if queue.end - queue.begin < queue.most and pool.of[queue.kind].free != NULL and queue.kind != LARGE_KIND:
             append_free(pool, queue)
@@ -224,8 +212,6 @@ cdef int kind_for(const Pool* pool, const Queue* queue, int64_t n) noexcept nogi
     """The shortest chunks of the heap in which n partials may stay, and an eighth more: as many as a block brings
     before others leave."""
     cdef int kind = 0
-    if pool.together:
-        return queue.kind
     while chunks_for(pool, kind, n + (n >> 3)) > most_of(pool, kind) and pool.least + kind < pool.shift:
         kind = next_kind(pool, queue, kind)
     return kind

@@ -40,7 +40,7 @@ ctypedef struct Times:
 
 cdef inline Stretch* stretch_of(const Times* t, int64_t index) noexcept nogil:
     """The block of a leaf."""
-    return <Stretch*> at(&t.pool, &t.blocks, SLOTS_OF_STRETCH, index >> BLOCK_BITS)
+    return <Stretch*> at(&t.blocks, SLOTS_OF_STRETCH, index >> BLOCK_BITS)
 
 
 cdef inline int64_t left_in_block(int64_t index) noexcept nogil:
@@ -49,7 +49,7 @@ cdef inline int64_t left_in_block(int64_t index) noexcept nogil:
 
 
 cdef inline void* odds_of(const Times* t, const Stretch* s) noexcept nogil:
-    return at(&t.odd_pool, &t.odd, 1, s.place)
+    return at(&t.odd, 1, s.place)
 
 
 cdef inline int64_t time_in(const Times* t, const Stretch* s, int64_t j) noexcept nogil:

@@ -125,7 +125,7 @@ cdef inline int64_t keep_uneven_blocks(Times* t, int64_t block, const uint64_t* 
     n = min(n >> BLOCK_BITS, run_at(&t.odd, t.place) // SLOTS_OF_OFFSETS)
     while k < n and times[k << BLOCK_BITS] - first < NEAR_BASE and not begins_even(times + (k << BLOCK_BITS)):
         k += 1
-    if not times_to_offsets(times, <int32_t*> at(&t.odd_pool, &t.odd, 1, t.place), k << BLOCK_BITS, first):
+    if not times_to_offsets(times, <int32_t*> at(&t.odd, 1, t.place), k << BLOCK_BITS, first):
         return 0
     for i in range(block, block + k):
         if open_block(t, i) < 0:

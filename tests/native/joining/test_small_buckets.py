@@ -125,13 +125,13 @@ def test_an_extreme_of_zero_keeps_the_sign_of_its_first(sign: float) -> None:
         assert batch.snapshot() == single.snapshot() == twin.snapshot()
 
 
-def test_memory_of_huge_regions_returns() -> None:
+def test_memory_of_many_buckets_returns() -> None:
     """A wide window gives back what it grew to when it shrinks, and its answers stay right."""
     window = sg.Window({"mean": sg.mean()}, policy=count(70_000), histograms=[sg.Constrained(200_000)])
     values = [float(i % 997) for i in range(70_000)]
     window.insert_many(values, results=False)
     full = window.footprint.bytes
-    assert full > 2**24  # regions are in use
+    assert full > 2**24  # in large chunks
     window.limit_to(1000)
     for _ in range(3):
         answers = window.insert_many(values)["mean"]

@@ -77,7 +77,7 @@ for question in (sg.sum, sg.std):
             assert all(x[len(x) - len(y) :] == y for x, y in zip(expected.values(), result.values(), strict=True))
             one.verify()
             assert one._core.save() == two._core.save()
-print(errors > 20, refused.value > errors)
+print(errors > 20, refused.value == errors)
 """
 
 

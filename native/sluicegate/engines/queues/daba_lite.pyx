@@ -148,13 +148,13 @@ cdef inline void fixup(DabaLite self, Op op) noexcept nogil:
 cdef inline void shrink(DabaLite self, Op op) noexcept nogil:
     """Move the first of L to the front, and the last of R to A."""
     cdef int w = width_of(op, self.p)
-    cdef Slot* element = at(&self.pool, &self.queue, w, self.l)
+    cdef Slot* element = at(&self.queue, w, self.l)
     renew_by(op, self.p, element, element, self.sum_ra)
     self.l += 1
     self.a -= 1
     if self.a + 1 < self.b:
-        element = at(&self.pool, &self.queue, w, self.a)
-        renew_by(op, self.p, element, element, at(&self.pool, &self.queue, w, self.a + 1))
+        element = at(&self.queue, w, self.a)
+        renew_by(op, self.p, element, element, at(&self.queue, w, self.a + 1))
 
 
 cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
@@ -175,7 +175,7 @@ cdef inline int slide_by(DabaLite self, Op op, const Slot* leaf, int64_t head, S
     cdef int w = width_of(op, self.p)
     if not has_room(&self.pool, &self.queue, self.tail):
         self.make_room()
-    put_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
+    put_by(op, self.p, at(&self.queue, w, self.tail), leaf)
     self.tail += 1
     add_to_back(self, op, leaf)
     fixup(self, op)
@@ -191,7 +191,7 @@ cdef inline int slide_by(DabaLite self, Op op, const Slot* leaf, int64_t head, S
     if self.head == self.b:
         keep_by(op, self.p, out, self.sum_b)
     elif self.has_b:
-        renew_by(op, self.p, out, at(&self.pool, &self.queue, w, self.head), self.sum_b)
+        renew_by(op, self.p, out, at(&self.queue, w, self.head), self.sum_b)
     else:
-        keep_by(op, self.p, out, at(&self.pool, &self.queue, w, self.head))
+        keep_by(op, self.p, out, at(&self.queue, w, self.head))
     return 1

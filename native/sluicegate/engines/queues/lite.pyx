@@ -48,7 +48,7 @@ cdef class Lite(Queued):
         return 0
 
     cdef inline Slot* element(self, int64_t index) noexcept nogil:
-        return at(&self.pool, &self.queue, self.stride, index)
+        return at(&self.queue, self.stride, index)
 
     cdef int append(self, const Slot* leaf) except -1 nogil:
         self.make_room()
@@ -69,7 +69,7 @@ cdef class Lite(Queued):
             drop_before(&self.kept_pool, &self.kept_leaves, self.head)
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
-        return at(&self.kept_pool, &self.kept_leaves, self.kept, index)
+        return at(&self.kept_leaves, self.kept, index)
 
     cdef int64_t bytes(self) noexcept nogil:
         return Queued.bytes(self) + held(&self.kept_pool) + ring_bytes(&self.kept_leaves)

@@ -104,10 +104,10 @@ cdef inline void flip(TwoStacksLite self, Op op) noexcept nogil:
     """Turn the back's leaves into partials up to its end, newest first."""
     cdef int w = width_of(op, self.p)
     cdef int64_t index = self.tail - 2, first = max(self.split, self.head), n, j
-    cdef Slot* after = at(&self.pool, &self.queue, w, self.tail - 1)
+    cdef Slot* after = at(&self.queue, w, self.tail - 1)
     cdef Slot* element
     while index >= first:
-        element = at(&self.pool, &self.queue, w, index)
+        element = at(&self.queue, w, index)
         n = min(index - first, index & ((<int64_t> 1 << self.queue.shift) - 1)) + 1  # of its chunk
         for j in range(n):
             combine_by(op, self.p, element, element, after)
@@ -136,7 +136,7 @@ cdef inline int slide_by(TwoStacksLite self, Op op, const Slot* leaf, int64_t he
     cdef Slot* back = self.back if Op is Any else held
     if not has_room(&self.pool, &self.queue, self.tail):
         self.make_room()
-    put_by(op, self.p, at(&self.pool, &self.queue, w, self.tail), leaf)
+    put_by(op, self.p, at(&self.queue, w, self.tail), leaf)
     if self.has_back:
         combine_by(op, self.p, back, self.back, leaf)
     else:
@@ -160,7 +160,7 @@ cdef inline int slide_by(TwoStacksLite self, Op op, const Slot* leaf, int64_t he
         return 0
     if out != NULL:
         if self.has_back:
-            combine_by(op, self.p, out, at(&self.pool, &self.queue, w, head), back)
+            combine_by(op, self.p, out, at(&self.queue, w, head), back)
         else:
-            copy_by(op, self.p, out, at(&self.pool, &self.queue, w, head))
+            copy_by(op, self.p, out, at(&self.queue, w, head))
     return 1
