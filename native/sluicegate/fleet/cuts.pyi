@@ -3,6 +3,7 @@ from typing import Any
 FIELDS: tuple[str, ...]
 TOLD: tuple[str, ...]
 LINES: int
+__pyx_capi__: dict[str, object]
 
 def cut(
     records: Any,
