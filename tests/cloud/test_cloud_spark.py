@@ -180,6 +180,7 @@ def test_buckets_are_shuffled_once(spark: Any) -> None:
     windows = sliding_windows(frames, 3)
     windows.collect()
     plan = windows._jdf.queryExecution().executedPlan().toString()
+    plan = plan.split("== Initial Plan ==")[0]  # what ran, where Spark changed its mind on the way
     assert len(re.findall(r"[+:]- Exchange hashpartitioning\(device", plan)) == 1
     assert len(re.findall(r"[+:]- Exchange hashpartitioning\(stream", plan)) == 1
     assert "ReusedExchange" in plan
