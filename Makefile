@@ -42,18 +42,19 @@ demo: $(VENV)/native.stamp ## the whole path on this machine: three agents, an o
 	@MAKE='$(MAKE)' VENV=$(VENV) OUT=$(OUT) TARGET=$(TARGET) deploy/make/demo.sh
 
 # --- checks -----------------------------------------------------------------------------------------------------
-# Side by side: the compiler beside the downloads, then lint beside the tests, a run for each folder; what takes longest begins
-# first. What one printed comes when it has ended; where one fails the others go on.
-LONGEST := native agent cloud house system
+# Side by side: the compiler beside the downloads, then lint beside the tests, a run for each folder, three at a time, since
+# the agent's wait more than they work; what takes longest begins first. What one printed comes when it has ended; where one fails the others go on.
+LONGEST := native agent cloud couchbase faults system house
 SUITES := $(LONGEST) $(filter-out $(LONGEST),$(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py)))))
 TWO := $(MAKE) --no-print-directory --jobs=2
+THREE := $(MAKE) --no-print-directory --jobs=3
 
 .PHONY: test $(SUITES:%=test-%) lint format check-quick
 test: ## everything: lint, types, every test; PYTEST="-k name" for some of them
 	@$(TWO) --silent dev
 ifeq ($(strip $(PYTEST)),)
-	@echo 'Lint and a run of the tests for each folder, two at a time: what one printed comes when it has ended, after minutes.'
-	@$(TWO) --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) lint $(SUITES:%=test-%)
+	@echo 'Lint and a run of the tests for each folder, three at a time: what one printed comes when it has ended, after minutes.'
+	@$(THREE) --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) lint $(SUITES:%=test-%)
 else
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest $(PYTEST)
