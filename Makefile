@@ -60,8 +60,9 @@ else
 	$(BIN)/python -m pytest $(PYTEST)
 endif
 
+# The native tests take longest and work all the time: the others give way to them.
 $(SUITES:%=test-%): test-%: dev
-	$(BIN)/python -m pytest tests/$* $(PYTEST)
+	$(if $(filter native,$*),,nice -n 5 )$(BIN)/python -m pytest tests/$* $(PYTEST)
 
 check-quick: dev ## the tests under ten seconds each, without Spark and without killing processes
 	$(BIN)/python -m pytest -m 'not slow and not spark and not faults' $(PYTEST)
