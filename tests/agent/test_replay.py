@@ -148,7 +148,9 @@ def test_killed_and_interrupted_it_goes_on_where_it_was(folder: Path) -> None:
     before = accepted(folder)
     interrupted = start(folder)
     interrupt_after(interrupted, lambda: accepted(folder) > before)
-    assert before < accepted(folder) <= ROWS  # on a loaded machine it may have come to the end before Ctrl-C
+    if interrupted.returncode:  # on a loaded machine it may have come to its end before Ctrl-C
+        assert interrupted.returncode == 130
+        assert before < accepted(folder) < ROWS
     assert start(folder).wait(300) == 0
     assert accepted(folder) == ROWS
 

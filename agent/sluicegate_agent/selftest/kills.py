@@ -52,7 +52,8 @@ def killed(folder: Path, readings: int = READINGS) -> Found:
     """Kills a replay of so many readings at each of FAULTS, lets it end, and reads its chunks. `folder` is empty.
 
     Raises:
-        DifferenceError: a reading is missing or counts twice, or a chunk is not the same after it was read and written.
+        DifferenceError: a kill did not hit, a reading is missing or counts twice, or a chunk is not the same after it
+            was read and written.
         OSError: the folder cannot be written.
     """
     (folder / "agent.toml").write_text(_CONFIGURATION)
@@ -60,6 +61,8 @@ def killed(folder: Path, readings: int = READINGS) -> Found:
     lines = (f"{1_700_000_000 + 60 * i},{i % 97}" for i in range(readings))
     (folder / "readings.csv").write_text("\n".join(("t,x", *lines)) + "\n")
     kills = sum(_replay(folder, fault) == -signal.SIGKILL for fault in FAULTS)
+    if kills != len(FAULTS):
+        raise DifferenceError(f"only {kills} of {len(FAULTS)} kills hit the replay: nothing is shown by it")
     status = _replay(folder, "")
     if status:
         raise DifferenceError(f"the replay after {kills} kills ended with status {status}")

@@ -87,7 +87,7 @@ def _in_turns(
 
 def _run(made: _Made, rng: random.Random, check: Callable[[_Made, list[Reading]], None], late: float) -> int:
     readings: list[Reading] = []
-    newest = 0
+    newest = compared = 0
     for reading in _stream(rng, 3 * made.length + 50, made.length, late):
         if made.by_time and reading.time <= newest - made.length:
             made.window.insert(reading.value, time=reading.time)  # it comes too late for this window
@@ -95,11 +95,14 @@ def _run(made: _Made, rng: random.Random, check: Callable[[_Made, list[Reading]]
         newest = max(newest, reading.time)
         made.window.insert(reading.value, time=reading.time) if made.by_time else made.window.insert(reading.value)
         readings.append(reading)
-        kept = [each for each in readings if each.time > newest - made.length] if made.by_time else readings
-        readings = kept if made.by_time else readings[-made.length :]
+        if made.by_time:
+            readings = [each for each in readings if each.time > newest - made.length]
+        else:
+            readings = readings[-made.length :]
         check(made, readings)
+        compared += 1
     made.window.verify()
-    return 3 * made.length + 50
+    return compared
 
 
 def _stream(rng: random.Random, count: int, length: int, late: float) -> Iterator[Reading]:

@@ -45,3 +45,10 @@ def test_a_missing_reading_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     first.unlink()
     with pytest.raises(windows.DifferenceError, match="are in"):
         kills._read(tmp_path / "out", 1_200, 0)
+
+
+def test_kills_that_do_not_hit_show_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay that ends before its kill is no proof, and is told."""
+    monkeypatch.setattr(kills, "FAULTS", ("1000000",))
+    with pytest.raises(windows.DifferenceError, match="only 0 of 1 kills"):
+        kills.killed(tmp_path, 100)
