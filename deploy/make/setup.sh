@@ -34,7 +34,9 @@ make_environment() {
 }
 
 need_compiler() {
-    command -v "${CC:-cc}" >/dev/null || stop "no C compiler (${CC:-cc}) on PATH; on Debian: apt install gcc libc6-dev"
+    local compiler
+    read -r compiler _ <<<"${CC:-cc}"  # CC may name a wrapper and its arguments: "ccache gcc"
+    command -v "$compiler" >/dev/null || stop "no C compiler ($compiler) on PATH; on Debian: apt install gcc libc6-dev"
 }
 
 need_headers() {
