@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import struct
 from array import array
 from collections import Counter
@@ -13,78 +12,22 @@ from typing import Any
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from durable_agent import NOON, configured, timed
-from target_suite.memory import MemoryTarget
+from carrying_agent import AGGREGATES, ASKED, READINGS, Sent
+from durable_agent import configured
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.extras import extra
 from sluicegate.monoids import kll
+from sluicegate.monoids.results import BloomFilter, CountMin
 from sluicegate_agent import carried
+from sluicegate_agent.config.aggregates import CARRIED, kind_of
 from sluicegate_agent.config.errors import ConfigError
-from sluicegate_agent.pipeline import Pipeline
-from sluicegate_agent.state import State
-from sluicegate_agent.sync import Sync
 from sluicegate_agent.sync.contract import Document
 from sluicegate_agent.sync.splitting import content, halves
 
-AGGREGATES = ["slope(1h)", "intercept", "time_weighted_mean", "quantiles(16)", "distinct_count(8)", "top_k(3)", "mean"]
-NAMES = ("area", "distinct_count(8)", "line", "quantiles(16)", "top_k(3)")
-ASKED: dict[str, Any] = {
-    "name": "asked",
-    "policy": {"time": "1h"},
-    "aggregate": AGGREGATES,
-    "buckets": 8,
-    "cloud": True,
-}
-READINGS = 1000
-
-
-class Sent:
-    """An agent over a target in memory that is away until the end; every reading, by ordinal."""
-
-    def __init__(self, folder: Path, seed: int, **tables: Any) -> None:
-        self.config = configured(folder, [ASKED], **tables)
-        self.target, self.rng = MemoryTarget(), random.Random(seed)
-        self.target.away = True
-        self.values, self.times = array("d"), array("q")
-        self.open()
-
-    def open(self) -> None:
-        """Start, or start again."""
-        self.state = State(self.config)
-        self.pipeline = Pipeline(self.config, self.state, clock=lambda: NOON + 10**12)
-        self.sync = Sync(self.config, self.state, self.target)
-
-    def feed(self, restarts: bool, readings: int = READINGS) -> None:
-        """Readings of which some go back in time, commits between them, and the agent killed now and then."""
-        minute = 0.0
-        for i in range(readings):
-            minute += 1e-6 + self.rng.choice((0.0, 0.5, 1.0, -3.0 if self.rng.random() < 0.1 else 2.0))
-            value = round(self.rng.gauss(20, 4), 1)
-            self.values.append(value)
-            self.times.append(NOON + round(minute * 60_000_000))
-            self.pipeline.accept(timed(minute, i % 65535 + 1, value))
-            if self.rng.random() < 0.2 or self.pipeline.pending > 30:
-                self.pipeline.commit()
-                outbox = self.state.outbox
-                assert outbox.bytes_held <= outbox.bytes_most
-                kept = sum(lane.cost for lane in outbox.lanes.values()), outbox.rows
-                outbox.load(self.state.store.connection)
-                assert kept == (sum(lane.cost for lane in outbox.lanes.values()), outbox.rows)
-                if restarts and self.rng.random() < 0.05:
-                    self.state.close()
-                    self.open()
-        self.pipeline.flush()
-        self.pipeline.commit()
-
-    def arrived(self) -> list[chunks.Chunk]:
-        """What reaches the target once it is back."""
-        self.target.away, now = False, 0.0
-        while not self.sync.is_done():
-            now += 1000.0
-            self.sync.step(now, flush=True)
-        self.state.close()
-        return [chunks.decode(self.target.documents[name]) for name in sorted(self.target.documents)]
+NAMES = (
+    "area", "bloom_filter(256,3)", "count_min(32,2)", "distinct_count(8)", "line", "quantiles(16)", "top_k(3)",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -132,6 +75,11 @@ def _check(chunk: chunks.Chunk, i: int, values: array[float], times: array[int])
     median, same = sketch.quantile(0.5), Counter(values).most_common(1)[0][1]
     assert median is not None
     assert abs(sum(x <= median for x in values) / len(values) - 0.5) <= 2 * sketch.error + same / len(values) + 1e-9
+    often = CountMin(32, 2, slots["count_min(32,2)"])
+    assert often.n == len(values)
+    assert all(often.most(x) >= values.count(x) for x in {*values})
+    there = BloomFilter(struct.pack("<4q", *slots["bloom_filter(256,3)"]), 3)
+    assert all(there.might_contain(x) for x in values)
     assert 0.6 * len({*values}) <= _distinct(slots["distinct_count(8)"]) <= 1.5 * len({*values})
 
 
@@ -146,11 +94,9 @@ def test_where_nothing_asks_not_a_byte_is_sent_or_kept(tmp_path: Path) -> None:
     sent = []
     for name, cloud in (("a", False), ("b", None)):
         (tmp_path / name).mkdir()
-        one = Sent.__new__(Sent)
-        asked: list[dict[str, Any]] = [] if cloud is None else [ASKED | {"cloud": cloud}]
-        one.config = configured(tmp_path / name, asked, outbox={"rows": 16})
-        one.target, one.rng, one.values, one.times = MemoryTarget(), random.Random(2), array("d"), array("q")
-        one.open()
+        answered = [name for name in AGGREGATES if kind_of(name) not in CARRIED]
+        asked = {} if cloud is None else ASKED | {"aggregate": answered, "cloud": cloud}
+        one = Sent(tmp_path / name, 2, asked, outbox={"rows": 16})
         one.feed(restarts=False, readings=300)
         assert not any(lane.carried for lane in one.state.outbox.lanes.values())
         sent.append([(chunk.buckets, chunk.extras) for chunk in one.arrived()])

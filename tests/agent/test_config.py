@@ -12,7 +12,7 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 import sluicegate as sg
 from sluicegate_agent.commands.check import sample_text
 from sluicegate_agent.config import AGGREGATES, Config, ConfigError, Duration, Size, build, load
-from sluicegate_agent.config.aggregates import build_aggregate
+from sluicegate_agent.config.aggregates import CARRIED, build_aggregate, kind_of
 from sluicegate_agent.config.questions import build_arguments
 from sluicegate_agent.config.units import show_duration, show_size, write_duration
 from sluicegate_agent.messages import plain
@@ -260,7 +260,7 @@ def test_what_a_window_says_of_histograms_is_what_it_gets() -> None:
 
 def test_every_aggregate_that_there_is_can_be_asked_for() -> None:
     """What the windows can answer, a configuration can name; the sample and the documents name them too."""
-    for name in AGGREGATES:
+    for name in (each for each in AGGREGATES if kind_of(each) not in CARRIED):  # those the cloud alone answers
         sketch = name.startswith("quantiles")  # kept a bucket, never certain
         asked = {"name": "w", "policy": {"count": 9}, "aggregate": name, "buckets": 9 if sketch else 0}
         window = sg.Window(**build_arguments(build(minimal(window=[asked]), FILE).windows[0]))
@@ -299,13 +299,21 @@ def test_options_of_an_aggregate_reach_it() -> None:
             {"aggregate": "quantiles", "buckets": 0, "policy": {"count": 9}},
             'window[1].aggregate = "quantiles": it keeps a sketch a bucket',
         ),
-        ({"aggregate": "count_min"}, 'window[1].aggregate = "count_min": its answer is a sketch'),
+        ({"aggregate": ["mean", "count_min"]}, 'window[1].aggregate = "count_min": its answer is something to put que'),
+        ({"aggregate": "count_min", "cloud": True}, 'window[1].aggregate = "count_min": the cloud alone answers it'),
+        (
+            {"aggregate": ["mean", "count_min(3)"], "cloud": True},
+            'window[1].aggregate = "count_min(3)": count_min(3): expected 2 whole',
+        ),
         ({"aggregate": "correlation"}, 'window[1].aggregate = "correlation": a stream of the agent has one value'),
         (
             {"aggregate": "intercept(now)"},
             "window[1].aggregate = \"intercept(now)\": intercept(at='now'): expected 'first'",
         ),
-        ({"aggregate": "bloom_filter(64)"}, 'window[1].aggregate = "bloom_filter(64)": its answer is a set'),
+        (
+            {"aggregate": ["mean", "bloom_filter(63, 4)"], "cloud": True},
+            'window[1].aggregate = "bloom_filter(63, 4)": bloom_filter(',
+        ),
         ({"aggregate": "compiled"}, 'window[1].aggregate = "compiled": the agent runs no code of yours'),
         ({"aggregate": "rate(soon)"}, "window[1].aggregate = \"rate(soon)\": rate(per='soon'): expected a positive"),
         ({"aggregate": "rate(1s, 2s)"}, 'window[1].aggregate = "rate(1s, 2s)": rate: 2 options, expected a length'),

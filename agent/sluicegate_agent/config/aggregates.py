@@ -16,6 +16,9 @@ MOST_TEXT = 4096
 SKETCHED = ("distinct_count", "top_k", "quantiles")
 """Kinds that keep a sketch a bucket."""
 
+CARRIED = ("count_min", "bloom_filter")
+"""Kinds whose answer is something to put questions to, which no message carries: the cloud alone answers them."""
+
 BUCKETED = (*PLAIN_KINDS, "histogram", "time_weighted_mean", "slope", "intercept", *SKETCHED)
 """Kinds that buckets carry; the others need single readings: a count window with `buckets = 0`."""
 
@@ -25,10 +28,9 @@ _SIZED: dict[str, Callable[[int], sg.Monoid]] = {
     "distinct_count": lambda lg_k: sg.distinct_count(lg_k=lg_k),
     "quantiles": lambda k: sg.quantiles(k=k),
 }
-_DEFAULTS = {"distinct_count": 10, "quantiles": 64}
+_PAIRS: dict[str, Callable[[int, int], sg.Monoid]] = {"count_min": sg.count_min, "bloom_filter": sg.bloom_filter}
+_DEFAULTS = {"distinct_count": "10", "quantiles": "64", "count_min": "256, 4", "bloom_filter": "1024, 4"}
 _NOT_HERE = {
-    "bloom_filter": "its answer is a set to put questions to, which no message carries; ask distinct_count",
-    "count_min": "its answer is a sketch to put questions to, which no message carries; ask top_k or histogram(…)",
     "collect": "its partials are Python objects, which the agent's store does not keep",
     **dict.fromkeys(("covariance", "correlation"), "a stream of the agent has one value a reading"),
     "custom": "the agent runs no code of yours; use sluicegate.Window in your own program",
@@ -36,7 +38,8 @@ _NOT_HERE = {
 }
 FORMS = (
     *PLAIN_KINDS, "histogram(0, 10, 20)", "rate(1s)", "frequency(1s)", "longest_run", "distinct_count(10)", "top_k(5)",
-    "time_weighted_mean", "slope(1h)", "intercept(last)", "quantiles(64)",
+    "time_weighted_mean", "slope(1h)", "intercept(last)", "quantiles(64)", "count_min(256, 4)",
+    "bloom_filter(1024, 4)",
 )  # fmt: skip
 """How each may be written; the options are examples."""
 
@@ -58,7 +61,9 @@ def build_aggregate(text: str) -> sg.Monoid:
     if kind in _TIMED:
         return _TIMED[kind](per=_single(kind, options, 'a length of time, such as "1h"') or "1s")
     if kind in _SIZED:
-        return _SIZED[kind](_size(kind, options))
+        return _SIZED[kind](*_sizes(kind, options, 1))
+    if kind in _PAIRS:
+        return _PAIRS[kind](*_sizes(kind, options, 2))
     if kind == "intercept":
         return sg.intercept(at=_single(kind, options, '"first" or "last"') or "first")
     if kind == "histogram":
@@ -77,11 +82,13 @@ def _single(kind: str, options: list[str], expected: str) -> str:
     return options[0] if options else ""
 
 
-def _size(kind: str, options: list[str]) -> int:
-    given = _single(kind, options, "a whole number") or str(_DEFAULTS.get(kind, ""))
-    if not given.isdecimal() or len(given) > 9:
-        raise ConfigurationError(f"{kind}({given}): expected a whole number in parentheses, such as {kind}(10)")
-    return int(given)
+def _sizes(kind: str, options: list[str], expected: int) -> list[int]:
+    given = options or [each for each in _DEFAULTS.get(kind, "").split(", ") if each]
+    if len(given) != expected or not all(each.isdecimal() and len(each) <= 9 for each in given):
+        numbers = "a whole number" if expected == 1 else f"{expected} whole numbers"
+        example = f"{kind}({_DEFAULTS.get(kind, '10')})"
+        raise ConfigurationError(f"{kind}({', '.join(given)}): expected {numbers} in parentheses, such as {example}")
+    return [int(each) for each in given]
 
 
 def _edge(text: str) -> float:

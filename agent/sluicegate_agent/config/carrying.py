@@ -17,5 +17,5 @@ def asked_of(config: Config, stream: str) -> tuple[str, ...]:
         return ()
     from sluicegate.format.extras import name_for
 
-    named = {name_for(build_aggregate(text)) for window in windows for text in window.aggregates}
+    named = {name_for(build_aggregate(text)) for window in windows for text in window.named}
     return tuple(sorted(name for name in named if name is not None))

@@ -214,15 +214,25 @@ def _window(window: WindowConfig, streams: tuple[str, ...], at: str) -> Iterator
             yield Problem(f"{at}.streams", stream, f"no source feeds it; there are: {', '.join(streams)}")
     if not window.streams:
         yield Problem(f"{at}.streams", None, 'is empty: name streams, or "*" for all')
-    for aggregate in window.aggregates:
-        try:
-            build_aggregate(aggregate)
-        except ConfigurationError as error:
-            yield Problem(f"{at}.aggregate", aggregate, str(error))
-    if not window.aggregates or len(set(window.aggregates)) != len(window.aggregates):
-        yield Problem(f"{at}.aggregate", str(list(window.aggregates)), "expected each aggregate once, at least one")
+    yield from _aggregates(window, at)
     found = [] if window.sliced else [*_policy(window, at)]
     yield from found or spec_problems(window, at)
+
+
+def _aggregates(window: WindowConfig, at: str) -> Iterator[Problem]:
+    for name in window.named:
+        try:
+            build_aggregate(name)
+        except ConfigurationError as error:
+            yield Problem(f"{at}.aggregate", name, str(error))
+    if not window.named or len(set(window.named)) != len(window.named):
+        yield Problem(f"{at}.aggregate", str(list(window.named)), "expected each aggregate once, at least one")
+    asked = [name for name in window.named if name not in window.aggregates]
+    if asked and not window.cloud:
+        remedy = "its answer is something to put questions to, which the cloud alone gives: cloud = true"
+        yield Problem(f"{at}.aggregate", asked[0], remedy)
+    elif asked and not window.aggregates:
+        yield Problem(f"{at}.aggregate", asked[0], 'the cloud alone answers it: ask one for the board too, as "count"')
 
 
 def _policy(window: WindowConfig, at: str) -> Iterator[Problem]:

@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 
 from sluicegate.hosts import is_loopback
 from sluicegate.windowing.spec import WindowSpec
+from sluicegate_agent.config.aggregates import CARRIED, kind_of
 from sluicegate_agent.config.linking import BudgetConfig
 from sluicegate_agent.config.outward import AlertConfig, AlertsConfig, MetricsConfig, ResultsConfig
 from sluicegate_agent.config.sources import HORIZON_OF_MANY, SourceConfig, may_feed
@@ -229,7 +230,12 @@ class WindowConfig(Table, frozen=True):
 
     @property
     def aggregates(self) -> tuple[str, ...]:
-        """The aggregates by name, one or several."""
+        """The aggregates that the board answers, by name, one or several."""
+        return tuple(name for name in self.named if kind_of(name) not in CARRIED)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Those that the cloud alone answers too."""
         return (self.aggregate,) if isinstance(self.aggregate, str) else self.aggregate
 
     @property
