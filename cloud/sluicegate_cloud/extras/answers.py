@@ -20,6 +20,7 @@ from sluicegate.monoids import hll, kll
 from sluicegate.monoids.layout import COUNT, T_FIRST, T_LAST, Layout, Op, lay_out
 from sluicegate.monoids.results import as_tops
 from sluicegate.records import Cut
+from sluicegate_cloud.extras import placed
 from sluicegate_cloud.extras.asked import RANKS, Asked
 from sluicegate_cloud.extras.piece import Piece, Share
 from sluicegate_cloud.names import ENDS
@@ -164,7 +165,15 @@ def _sketch(share: Share, place: int, asked: Asked) -> Columns:
     return {asked.kind: whole, f"{asked.kind}_doubt": doubt, f"{asked.kind}_exact": share.cut is None}
 
 
+def _placed(share: Share, place: int, asked: Asked) -> Columns:
+    """First, last, and the times of extremes."""
+    offered = share.placed[placed.PLACED.index(asked.kind)] if share.placed else ()
+    told = placed.answer(offered, asked.kind)
+    return _ends(asked.kind, *told) if told else dict.fromkeys(asked.columns)
+
+
 _ANSWERS: dict[str, Callable[[Share, int, Asked], Columns]] = {
     "slope": _line, "intercept": _line, "time_weighted_mean": _mean_over_time, "quantiles": _quantiles,
     "distinct_count": _distinct, "top_k": _top, "count_min": _sketch, "bloom_filter": _sketch,
+    **dict.fromkeys(placed.PLACED, _placed),
 }  # fmt: skip

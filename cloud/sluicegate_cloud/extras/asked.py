@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import sluicegate as sg
 from sluicegate.errors import ConfigurationError
 from sluicegate.format.extras import Extra, extra, name_for
+from sluicegate_cloud.extras.placed import PLACED
 from sluicegate_cloud.names import ALL, ENDS
 
 #: The quantiles that are columns, by name.
@@ -24,12 +26,12 @@ _WHOLE: dict[str, Callable[..., sg.Monoid]] = {
 }
 _SKETCHES = ("count_min", "bloom_filter")
 #: How each may be written; the options are examples.
-FORMS = ("slope(1h)", "intercept(first)", "time_weighted_mean", "quantiles(64)", "distinct_count(10)", "top_k(5)",
-         "count_min(256,4)", "bloom_filter(1024,4)")  # fmt: skip
+FORMS = (*PLACED, "slope(1h)", "intercept(first)", "time_weighted_mean", "quantiles(64)", "distinct_count(10)",
+         "top_k(5)", "count_min(256,4)", "bloom_filter(1024,4)")  # fmt: skip
 
 
 class Asked(NamedTuple):
-    """An aggregate, and the name of the extra that it is answered from."""
+    """An aggregate, and the name of the extra that it is answered from; "": of the bucket's record (`placed`)."""
 
     monoid: sg.Monoid
     carried: str
@@ -41,6 +43,14 @@ class Asked(NamedTuple):
         if found is None:
             raise KeyError(self.carried)
         return found
+
+    def fold(self, values: array[float], times: array[int]) -> bytes:
+        """What a bucket of these readings would carry."""
+        return self.extra.fold(values, times) if self.carried else b""
+
+    def combine(self, a: bytes, b: bytes) -> bytes:
+        """What neighbours carry, as one."""
+        return self.extra.combine(a, b) if self.carried else b""
 
     @property
     def kind(self) -> str:
@@ -57,7 +67,7 @@ class Asked(NamedTuple):
         """Its columns and their SQL types."""
         if self.kind in _SKETCHES:
             return {self.kind: "binary", f"{self.kind}_doubt": "bigint", f"{self.kind}_exact": "boolean"}
-        kind = "array<double>" if self.kind == "top_k" else "double"
+        kind = {"top_k": "array<double>", "argmin": "bigint", "argmax": "bigint"}.get(self.kind, "double")
         more = {f"{self.kind}_error": "double"} if self.kind == "distinct_count" else {}
         named = {f"{name}{end}": "boolean" if end == ENDS[-1] else kind for name in self.names for end in ENDS}
         return named | more
@@ -76,6 +86,8 @@ def asked(text: str) -> Asked | None:
     monoid = _made(found[1], [each.strip() for each in found[2].split(",")] if found[2] else [])
     if monoid is None:
         return None
+    if monoid.kind in PLACED:
+        return Asked(monoid, "")
     name = name_for(monoid)
     if name is None or extra(name) is None:
         raise ConfigurationError(f"{text}: buckets cannot carry it; expected one such as {', '.join(FORMS)}")
@@ -87,8 +99,9 @@ def _made(kind: str, options: Sequence[str]) -> sg.Monoid | None:
         return sg.slope(per=options[0] if options else "1s")
     if kind == "intercept":
         return sg.intercept(at=options[0] if options else "first")
-    if kind == "time_weighted_mean" and not options:
-        return sg.time_weighted_mean()
+    if kind in ("time_weighted_mean", *PLACED) and not options:
+        made: sg.Monoid = getattr(sg, kind)()
+        return made
     if kind not in _WHOLE:
         return None
     if not all(each.isdecimal() and len(each) < 10 for each in options):

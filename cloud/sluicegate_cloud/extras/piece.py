@@ -7,10 +7,16 @@ from functools import reduce
 from typing import NamedTuple
 
 from sluicegate_cloud.extras.asked import Asked
+from sluicegate_cloud.extras.placed import PLACED, Candidate, Record, Window, candidates, settled
+
+Placed = tuple[tuple[Candidate, ...], ...]
 
 
 class Piece(NamedTuple):
-    """`least` to `n` of its readings count (fewer are certain where some may be repeats); parts by place of `asked`."""
+    """`least` to `n` of its readings count (fewer are certain where some may be repeats); parts by place of `asked`.
+
+    Where it is asked which reading is first, last or greatest: `record`, or what several offer that are inside.
+    """
 
     t_first: int
     t_last: int
@@ -21,6 +27,8 @@ class Piece(NamedTuple):
     high: float
     ordered: bool
     parts: tuple[bytes | None, ...]
+    record: Record | None = None
+    offered: Placed = ()
 
     def certain(self, start: int, end: int) -> bool:
         """Whether all of its readings are in [start, end), each once."""
@@ -35,6 +43,15 @@ class Piece(NamedTuple):
         least = 1 if cuts == 1 and self.ordered else 0
         return max(0, least - (self.n - self.least)), most
 
+    def offers(self, start: int, end: int) -> Placed:
+        """What it has inside [start, end), which it touches, in the order of PLACED; () where nobody asks."""
+        if self.record is None:
+            return self.offered
+        least, most = self.inside(start, end)
+        if not most:
+            return ((),) * len(PLACED)
+        return tuple((each,) for each in candidates(self.record, Window(start, end, least > 0)))
+
 
 def merged(pieces: Sequence[Piece], asked: Sequence[Asked]) -> Piece:
     """Neighbours as one, at least one of them; a part is unknown where one of theirs is."""
@@ -43,13 +60,23 @@ def merged(pieces: Sequence[Piece], asked: Sequence[Asked]) -> Piece:
 
 def _pair(a: Piece, b: Piece, asked: Sequence[Asked]) -> Piece:
     parts = tuple(
-        None if x is None or y is None else each.extra.combine(x, y)
+        None if x is None or y is None else each.combine(x, y)
         for each, x, y in zip(asked, a.parts, b.parts, strict=True)
     )
+    t_first, t_last = min(a.t_first, b.t_first), max(a.t_last, b.t_last)
+    offered = together([each.offers(t_first, t_last + 1) for each in (a, b)], one_device=True)
     return Piece(
-        min(a.t_first, b.t_first), max(a.t_last, b.t_last), min(a.first, b.first), a.n + b.n, a.least + b.least,
-        min(a.low, b.low), max(a.high, b.high), a.ordered and b.ordered and a.t_last <= b.t_first, parts,
+        t_first, t_last, min(a.first, b.first), a.n + b.n, a.least + b.least, min(a.low, b.low), max(a.high, b.high),
+        a.ordered and b.ordered and a.t_last <= b.t_first, parts, None, offered,
     )  # fmt: skip
+
+
+def together(every: Sequence[Placed], *, one_device: bool) -> Placed:
+    """What several offer, in the order of PLACED; () where nobody asks."""
+    if not any(every):
+        return ()
+    some = zip(PLACED, zip(*every, strict=True), strict=True)
+    return tuple(settled((x for each in of for x in each), kind, one_device=one_device) for kind, of in some)
 
 
 class Held(NamedTuple):
@@ -72,6 +99,7 @@ class Share(NamedTuple):
     least: int  # of the cut ones' readings, inside
     most: int
     held: Held | None  # where a mean over time is asked for, and known
+    placed: Placed = ()  # where it is asked which reading is first, last or greatest
 
 
 def share_of(pieces: Sequence[Piece], start: int, end: int, asked: Sequence[Asked]) -> Share | None:
@@ -83,11 +111,12 @@ def share_of(pieces: Sequence[Piece], start: int, end: int, asked: Sequence[Aske
     if not sure and not any(most for _, most in counts):
         return None
     inside = merged(sure, asked) if sure else None
-    together = merged(cut, asked) if cut else None
+    in_part = merged(cut, asked) if cut else None
     least, most = (sum(each) for each in zip(*counts, strict=True)) if counts else (0, 0)
     apart = inside is None or all(p.t_last <= inside.t_first or p.t_first >= inside.t_last for p in cut)
-    held = _held(inside, together, (start, end), apart, asked)
-    return Share(start, end, inside, together, least, most, held)
+    held = _held(inside, in_part, (start, end), apart, asked)
+    placed = together([piece.offers(start, end) for piece in here], one_device=True)
+    return Share(start, end, inside, in_part, least, most, held, placed)
 
 
 def _held(
@@ -122,5 +151,5 @@ def added(a: Share, b: Share, asked: Sequence[Asked]) -> Share:
         held = Held(x.area + y.area, x.time + y.time, x.more + y.more, min(x.low, y.low), max(x.high, y.high))
     return Share(
         a.start, a.end, merged(inside, asked) if inside else None, merged(cut, asked) if cut else None,
-        a.least + b.least, a.most + b.most, held,
+        a.least + b.least, a.most + b.most, held, together([a.placed, b.placed], one_device=False),
     )  # fmt: skip

@@ -21,6 +21,7 @@ from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.extras.answers import answer
 from sluicegate_cloud.extras.asked import Asked
 from sluicegate_cloud.extras.piece import Piece, Share, added, merged, share_of
+from sluicegate_cloud.extras.placed import FIELDS, PLACED, Record
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.schema import USED, ddl
 
@@ -44,9 +45,14 @@ def carried_windows(documents: DataFrame, grid: Grid, asked: Sequence[Asked], st
     used = documents.where(sf.col("fate") == USED)
     used = used if "*" in streams else used.where(sf.col("stream").isin(*streams))
     parts = {"parts": "array<binary>"}
-    rows = used.mapInArrow(_rows(asked), ddl(_ROWS, parts))
+    rows = used.mapInArrow(_rows(asked), ddl(_fields(asked), parts))
     ordered = rows.repartition("stream").sortWithinPartitions("stream", "device", "t_first", "incarnation", "first")
     return ordered.mapInArrow(_windows(grid, asked), ddl(_HEAD, columns_of(asked)))
+
+
+def _fields(asked: Sequence[Asked]) -> dict[str, str]:
+    """The fields of a bucket that are needed, with their SQL types."""
+    return _ROWS | (FIELDS if any(each.kind in PLACED for each in asked) else {})
 
 
 def columns_of(asked: Sequence[Asked]) -> dict[str, str]:
@@ -62,7 +68,7 @@ def _rows(asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordBatch
                 rows = bucket_rows(one)
                 extras = {name: dict(by_first) for name, by_first in one["extras"][0].as_py() or []}
                 parts = pa.array(list(_parts(rows.to_pydict(), extras, asked)), pa.list_(pa.binary()))
-                yield pa.RecordBatch.from_pydict({name: rows[name] for name in _ROWS} | {"parts": parts})
+                yield pa.RecordBatch.from_pydict({name: rows[name] for name in _fields(asked)} | {"parts": parts})
 
     return told
 
@@ -73,9 +79,9 @@ def _parts(
     for n, first, value, time in zip(rows["n"], rows["first"], rows["x_first"], rows["t_first"], strict=True):
         if n == 1:
             reading = array("d", [value]), array("q", [time])
-            yield [each.extra.fold(*reading) for each in asked]
+            yield [each.fold(*reading) for each in asked]
         else:
-            yield [extras.get(each.extra.name, {}).get(first) for each in asked]
+            yield [extras.get(each.carried, {}).get(first) if each.carried else b"" for each in asked]
 
 
 def _windows(grid: Grid, asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
@@ -111,7 +117,11 @@ def _answered(batches: Batches, grid: Grid, asked: Sequence[Asked]) -> Iterator[
 def _piece(row: Mapping[str, Any]) -> Piece:
     times = row["t_first"], row["t_last"], row["first"]
     counts = row["n"], row["n"] - row["doubt"], row["low"], row["high"]
-    return Piece(*times, *counts, bool(row["flags"] & ORDERED), tuple(row["parts"]))
+    ordered, parts = bool(row["flags"] & ORDERED), tuple(row["parts"])
+    if "x_first" not in row:
+        return Piece(*times, *counts, ordered, parts)
+    record = Record(*times, row["n"], row["doubt"], row["low"], row["high"], ordered, row)
+    return Piece(*times, *counts, ordered, parts, record)
 
 
 def _row(device: str | None, stream: str, share: Share, asked: Sequence[Asked]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from sluicegate.monoids.results import BloomFilter, CountMin
 from sluicegate_cloud.extras.answers import answer
 from sluicegate_cloud.extras.asked import RANKS, Asked, sorted_out, split
 from sluicegate_cloud.extras.piece import Piece, Share, added
+from sluicegate_cloud.extras.placed import PLACED
 from sluicegate_cloud.extras.windows import shares
 from sluicegate_cloud.grid import Grid
 
@@ -249,7 +250,7 @@ def test_cloud_merge_answers_them(tmp_path: Path) -> None:
         chunk = _document(name, cut_up(rng, readings))
         (tmp_path / f"{name}.json").write_bytes(encode(chunk))
         assert document_id(chunk).startswith(name)
-    summary = job.merge([str(tmp_path)], tmp_path / "out", 600, 200, ("mean", *NAMES))
+    summary = job.merge([str(tmp_path)], tmp_path / "out", 600, 200, ("mean", *PLACED, *NAMES))
     rows = read_windows(tmp_path / "out").to_pylist()
     assert summary["extras"] == {"passed_over": []}
     assert {row["device"] for row in rows} == {"a", "b", None}
@@ -260,3 +261,11 @@ def test_cloud_merge_answers_them(tmp_path: Path) -> None:
         for each in ASKED:
             if every:
                 _JUDGES[each.kind](row, each, every, inside)
+        for kind in PLACED if every else ():
+            assert row[f"{kind}_low"] <= row[kind] <= row[f"{kind}_high"]
+            at = min if kind in ("first", "argmin") else max
+            truth = at(t for t, _ in every) if kind in ("first", "last") else at(x for _, x in every)
+            at_it = [(t, x) for t, x in every if (t if kind in ("first", "last") else x) == truth]
+            place = [x for _, x in at_it] if kind in ("first", "last") else [min(t for t, _ in at_it)]
+            assert any(row[f"{kind}_low"] <= x <= row[f"{kind}_high"] for x in place)
+    assert any(row[f"{kind}_exact"] for row in rows for kind in PLACED)
