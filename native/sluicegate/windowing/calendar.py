@@ -43,6 +43,7 @@ def every(length: int, hop: int) -> Covering:
     return covering
 
 
+@lru_cache(maxsize=64)  # one for all streams of a configuration
 def on_the_clock(length: int, hop: int, place: tzinfo) -> Covering:
     """Windows that begin whenever the clock shows a multiple of `hop` since midnight, and are length / hop hops long.
 
@@ -52,12 +53,16 @@ def on_the_clock(length: int, hop: int, place: tzinfo) -> Covering:
     @lru_cache(maxsize=64)
     def edges_of(day: date) -> list[int]:
         midnight = datetime(day.year, day.month, day.day)
+        if _is_plain(midnight, place):
+            begins = _instant(midnight, place)
+            return [*range(begins, begins + DAY, hop)]
         shown = [midnight + timedelta(microseconds=k) for k in range(0, DAY, hop)]
         return sorted({_instant(wall.replace(fold=fold), place) for wall in shown for fold in (0, 1)})
 
     return _by_edges(edges_of, length // hop, length, place)
 
 
+@lru_cache(maxsize=64)
 def by_calendar(unit: str, units: int, place: tzinfo) -> Covering:
     """Windows that begin with each day, week (on Monday), month or year, and are so many `units` long."""
 
@@ -91,6 +96,17 @@ def _by_edges(edges_of: Callable[[date], list[int]], hops: int, length: int, pla
         return [(edges[i], edges[i + hops]) for i in range(newest - hops + 1, newest + 1)]
 
     return covering
+
+
+def _is_plain(midnight: datetime, place: tzinfo) -> bool:
+    """Whether the clock of the place runs through that day as any clock does: seen each half hour."""
+    hours = [midnight + timedelta(minutes=30 * k) for k in range(49)]
+    first = _instant(midnight, place)
+    return all(
+        _instant(wall.replace(fold=fold), place) == first + k * HOUR // 2
+        for k, wall in enumerate(hours)
+        for fold in (0, 1)
+    )
 
 
 def _instant(wall: datetime, place: tzinfo) -> int:

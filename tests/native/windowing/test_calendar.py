@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sluicegate as sg
+from sluicegate.windowing import calendar
 
 HOUR = 3_600_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -135,3 +136,16 @@ def test_time_goes_on_before_1970_and_to_the_end_of_the_calendar() -> None:
     assert hop.covering()(11) == [(4, 14), (8, 18)]
     with pytest.raises(sg.errors.InputError, match="expected one that the calendar has"):
         covering(2**61, "UTC", aligned="day")
+
+
+@pytest.mark.parametrize("place", ["Europe/Vienna", "Asia/Beirut", "Australia/Lord_Howe", "America/Sao_Paulo"])
+def test_a_day_without_a_change_is_cut_as_any_day(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The short way for such days gives what asking the clock for each window does, in a year of half hours."""
+    where = ZoneInfo(place)
+    own = calendar.on_the_clock.__wrapped__
+    quick = own(2 * HOUR, HOUR // 2, where)
+    times = [micros(2018, 1, 1) + k * 23 * HOUR + k for k in range(380)]
+    found = [quick(time) for time in times]
+    monkeypatch.setattr(calendar, "_is_plain", lambda midnight, place: False)
+    slow = own(2 * HOUR, HOUR // 2, where)
+    assert found == [slow(time) for time in times]
