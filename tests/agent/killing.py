@@ -14,6 +14,7 @@ import signal
 import struct
 import time
 import traceback
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import fsum
@@ -24,6 +25,7 @@ from durable_agent import BARE, NOON, SECOND, SEQUENCED, TIMED, WITH_ENDS, confi
 
 import sluicegate as sg
 from sluicegate.format import chunk as chunks
+from sluicegate.format.extras import Extra, extra
 from sluicegate_agent import faults
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
@@ -32,6 +34,18 @@ from sluicegate_agent.state.slices import StoredSlices
 from sluicegate_agent.sync import DirectoryTarget, Document, Outcome, Sync, Target
 
 Reading = tuple[int, float]
+#: Beside windows with ends: by the calendar of a place where a day ends amid the readings, by its clock, and what the
+#: cloud is to answer.
+WINDOWS: list[dict[str, Any]] = [
+    *WITH_ENDS,
+    {"name": "days", "kind": "tumbling", "aligned": "day", "timezone": "Australia/Eucla", "lateness": "10s"},
+    {"name": "by_clock", "kind": "hopping", "evict": {"time": "4min", "hop": "2min"}, "aligned": "clock",
+     "timezone": "Europe/Vienna", "aggregate": ["max", "std"]},
+    {"name": "carried", "policy": {"count": 50}, "aggregate": ["slope", "quantiles(8)", "top_k(3)", "count_min(8, 2)",
+     "bloom_filter(64, 2)", "distinct_count(8)"], "cloud": True, "buckets": 5},
+]  # fmt: skip
+#: Of the extras those that are the same whatever buckets were merged on the way.
+SAME = ("bloom_filter(64,2)", "count_min(8,2)", "distinct_count(8)", "top_k(3)")
 RECEIVE_MAXIMUM = 40
 _KNOWN = struct.Struct("<qq")
 _FIRST_ID = 5000  # a session that is not young: that ids count upward is seen from the first messages on
@@ -122,7 +136,7 @@ def live(
     if at or trace is not None:
         faults.arm(at, trace, only)
     config = configured(
-        folder, WITH_ENDS, mqtt={"receive_maximum": RECEIVE_MAXIMUM}, outbox={"rows": outbox_rows, "bytes": "64KiB"}
+        folder, WINDOWS, mqtt={"receive_maximum": RECEIVE_MAXIMUM}, outbox={"rows": outbox_rows, "bytes": "64KiB"}
     )
     acks = os.open(folder / "acknowledged", os.O_RDWR | os.O_CREAT)
     with State(config) as state:
@@ -251,6 +265,7 @@ def check_target(folder: Path, made: Work) -> None:
             chunk = chunks.decode(path.read_bytes())
             found.setdefault(chunk.stream, []).extend(chunk.buckets)
             centers[chunk.stream] = chunk.center
+            _check_extras(chunk, made.readings[chunk.stream])
     assert found.keys() == made.readings.keys()
     for stream, readings in made.readings.items():
         following = 0
@@ -260,6 +275,26 @@ def check_target(folder: Path, made: Work) -> None:
             _check_bucket(bucket, readings[bucket.first : following], centers[stream])
         assert following == len(readings), f"{stream}: {following} readings of {len(readings)}"
     assert sum(bucket.gap for bucket in found["level"]) == made.missing
+
+
+def _check_extras(chunk: chunks.Chunk, readings: list[Reading]) -> None:
+    """A bucket that has lost its single readings carries what these come to, each once."""
+    for place, bucket in enumerate(chunk.buckets):
+        if chunk.readings[place] is None:
+            some = readings[bucket.first : bucket.first + bucket.n]
+            assert {*chunk.extras} == {"line", "quantiles(8)", *SAME}
+            parts = {name: each[place] or b"" for name, each in chunk.extras.items()}
+            values, times = array("d", [x for _, x in some]), array("q", [t for t, _ in some])
+            for name in SAME:
+                assert parts[name] == _extra(name).fold(values, times), f"{name} of ordinal {bucket.first}"
+            assert _extra("line").slots(parts["line"])[:3] == (bucket.n, min(times), max(times))
+            assert _extra("quantiles(8)").slots(parts["quantiles(8)"])[0] == bucket.n
+
+
+def _extra(name: str) -> Extra:
+    found = extra(name)
+    assert found is not None
+    return found
 
 
 def _check_bucket(bucket: Any, readings: list[Reading], center: float) -> None:
