@@ -53,6 +53,12 @@ class Unreadable(Exception):  # noqa: N818  it is a verdict on a message, not a 
     counter = "unreadable"
 
 
+class NotAsked(Unreadable):
+    """Raised for a topic that no source reads."""
+
+    counter = "unknown_topic"
+
+
 class NotLetIn(Unreadable):
     """Raised for a topic or payload of which the name of a stream or device cannot be made."""
 

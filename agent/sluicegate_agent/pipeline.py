@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from sluicegate.format.bucket import LARGEST
 from sluicegate_agent import faults
 from sluicegate_agent.answers import answers_of
-from sluicegate_agent.decode import decode
 from sluicegate_agent.doubts import Doubts, load_doubts
 from sluicegate_agent.identity import Found, Verdict
 from sluicegate_agent.identity.clock import FAR, Guard
@@ -26,6 +25,7 @@ from sluicegate_agent.identity.identities import Identities
 from sluicegate_agent.identity.waiting import EXPLAINED, WaitingRoom
 from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Decoded, Message, Result, Unreadable
+from sluicegate_agent.payloads import decode, parts_of
 from sluicegate_agent.plant.entry import Entry, feed_streams
 from sluicegate_agent.state import State
 from sluicegate_agent.state.asked import Asked, close_retired
@@ -33,7 +33,7 @@ from sluicegate_agent.streams import Stream
 from sluicegate_agent.ticks import Ticks
 
 if TYPE_CHECKING:
-    from sluicegate_agent.config import Config
+    from sluicegate_agent.config import Config, SourceConfig
     from sluicegate_agent.state.beside import Beside
 
 log = logging.getLogger("sluicegate.readings")
@@ -187,12 +187,17 @@ class Pipeline:
                 source = self.entry.source(message)
             finally:  # those of bare topics are known by now
                 self._wait_for_commit(message)
-            if source is None:
-                self.refuse(message, arrival, "unknown_topic", "no [[source]] has this topic")
-                return
+            for part in parts_of(source, message, self.config.limits):
+                self._take_part(source, part, arrival, is_new=is_new)
+        except Unreadable as reason:
+            self.refuse(message, arrival, reason.counter, str(reason))
+        faults.step("accept: end")
+
+    def _take_part(self, source: SourceConfig, message: Message, arrival: int, *, is_new: bool) -> None:
+        """A message, or one of several in it that are known each for itself."""
+        try:
             decoded = decode(source, message, arrival, self.config.limits)
         except Unreadable as reason:
-            self.entry.let_go(message.topic)
             self.refuse(message, arrival, reason.counter, str(reason))
             return
         if why := self.entry.heard(source, decoded):
@@ -209,7 +214,6 @@ class Pipeline:
             self.waiting_room.hold_for_second(message, decoded, arrival)
         else:
             self._known(message, decoded, arrival, found.verdict)
-        faults.step("accept: end")
 
     def _wait_for_commit(self, message: Message) -> None:
         if not self._messages:
@@ -233,6 +237,7 @@ class Pipeline:
 
     def refuse(self, message: Message, arrival: int, counter: str, reason: str) -> None:
         """Count it, keep its beginning; it is acknowledged like any other."""
+        self.entry.let_go(message.topic)
         self.state.counters.add(f"refused.{counter}")
         self.repeats.tell(logging.WARNING, f"refused ({counter}) of {message.topic}", f": {reason[:200]}")
         size = message.whole or len(message.payload)
@@ -362,13 +367,8 @@ class Pipeline:
         return acknowledged
 
     def _has_changes(self) -> bool:
-        waits = self._limits_wait or self.waiting_room.changed
-        return (
-            self._messages > 0
-            or waits
-            or self.entry.changed
-            or any(stream.changed for stream in self.state.streams.values())
-        )
+        waits = self._messages or self._limits_wait or self.waiting_room.changed or self.entry.changed
+        return bool(waits) or any(stream.changed for stream in self.state.streams.values())
 
     def _save(self, connection: sqlite3.Connection) -> None:
         state = self.state

@@ -15,6 +15,7 @@ from sluicegate_agent import carried, outbox, replayed, streams
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.config.credentials import resolved
+from sluicegate_agent.config.formats import payload_of
 from sluicegate_agent.config.units import show_size
 from sluicegate_agent.costs.remembered import PAGE_FILL, Line, identities_of
 from sluicegate_agent.costs.windows import RESULT_OBJECTS, stream_cost
@@ -172,6 +173,9 @@ def _libraries(config: Config) -> Iterator[Line]:
     """What is loaded once and stays: nothing of it is given back, so the allocator leaves no gaps there."""
     if _uses_openssl(config):
         yield Line("TLS", OPENSSL, 0)
+    for name in dict.fromkeys(source.format for source in config.sources):
+        if memory := payload_of(name).memory:
+            yield Line(f"format {name}: its library", memory, 0)
     kind = config.sync.target
     if kind in TARGETS:
         tls = TLS_ROOTS if kind == "sync-gateway" and resolved(config.sync).uses_tls else 0
@@ -296,7 +300,8 @@ def _row(config: Config) -> int:
 def _batch(config: Config) -> tuple[int, int]:
     """Readings that one commit may bring, after others failed, each closing a bucket at worst; and their bytes."""
     message = max(
-        config.limits.readings if source.format == "array" else len(source.streams) for source in config.sources
+        config.limits.readings if payload_of(source.format).has_many else len(source.streams)
+        for source in config.sources
     )
     readings = min(config.mqtt.receive_maximum * message, BACKLOG * READINGS_MOST + message)
     return readings, 32 * readings

@@ -79,7 +79,8 @@ cloud)
     ;;
 dev)
     say "Installing the tools of the developers: downloads about 70 MB (matplotlib and Couchbase's SDK are half of it)."
-    install 'pytest' 'pytest-timeout' 'hypothesis' 'ruff' 'mypy' 'jsonschema' 'cffi' 'types-cffi' 'datasketches' 'build' 'matplotlib' 'couchbase' 'textual'
+    install 'pytest' 'pytest-timeout' 'hypothesis' 'ruff' 'mypy' 'jsonschema' 'cffi' 'types-cffi' 'datasketches' 'build' 'matplotlib' 'couchbase' 'textual' \
+        'cbor2' 'protobuf' 'types-protobuf'
     fetch_mock || say "make: CouchbaseMock could not be fetched; tests that need it will skip and say so."
     ;;
 wheels)

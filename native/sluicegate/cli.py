@@ -25,6 +25,8 @@ EXTRA_OF_MODULE = {
     "structlog": "agent",
     "prometheus_client": "agent",
     "textual": "top",
+    "cbor2": "cbor",
+    "google": "sparkplug",
     "pyspark": "cloud",
     "pyarrow": "cloud",
     "pandas": "cloud",

@@ -17,10 +17,17 @@ import pytest
 from click.testing import CliRunner
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+import msgspec
+
 from sluicegate.format import chunk as chunks
 from sluicegate_agent.commands.replay import replay
 from sluicegate_agent.commands.status import status
 from sluicegate_agent.config import load
+from sluicegate_agent.handover import hand_over
+from sluicegate_agent.messages import Message
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.state import State
+from sluicegate_agent.sync import Sync
 
 CASES = Path(__file__).parents[1] / "cases" / "agent"
 FOLDERS = sorted(folder.name for folder in CASES.iterdir())
@@ -33,10 +40,33 @@ def played(folder: Path) -> dict[str, Any]:
     """Replay a case's readings to the end and gather everything that must not change."""
     timed = load(folder / "agent.toml").sources[0].time is not None
     readings = next(folder.glob("readings.*"))
+    if readings.suffix == ".hex":
+        found = fed(folder, readings)
+        return gathered(folder, found, timed)
     argument = "--csv" if readings.suffix == ".csv" else "--jsonl"
     run = CliRunner().invoke(replay, [str(folder / "agent.toml"), argument, str(readings), "--drain", "--json"])
     assert run.exit_code == 0, run.output
-    found = json.loads(run.stdout)
+    return gathered(folder, json.loads(run.stdout), timed)
+
+
+def fed(folder: Path, readings: Path) -> dict[str, Any]:
+    """Messages that are no text, a line each: the topic, and the payload's bytes in hexadecimal digits."""
+    config = load(folder / "agent.toml")
+    with State(config) as state:
+        pipeline, sync = Pipeline(config, state), Sync(config, state)
+        for line in readings.read_text().splitlines():
+            topic, _, payload = line.partition(" ")
+            pipeline.accept(Message(topic, bytes.fromhex(payload), 0, 0))
+        pipeline.commit()
+        results = json.loads(msgspec.json.encode(pipeline.results()))
+        hand_over(pipeline, sync)
+        sync.close()
+        counted = {name: count for name, count in state.counters.as_dict().items() if count}
+    return {"results": results, "counters": counted}
+
+
+def gathered(folder: Path, found: dict[str, Any], timed: bool) -> dict[str, Any]:
+    """What was found, with what is in the state and at the target now."""
     shown = json.loads(CliRunner().invoke(status, [str(folder / "agent.toml"), "--json"]).stdout)
     for result in found["results"] if not timed else ():
         del result["time_us"]

@@ -150,11 +150,11 @@ def test_a_finding_in_a_list_counts_from_one(window: dict[str, Any], shown: str)
     [
         ({"topic": "w/a+"}, 'source[1].topic = "w/a+": level "a+": a wildcard is a whole level'),
         ({"format": "number", "time": "t"}, 'source[1].time = "t": a message that is one number'),
-        ({"format": "array", "sequence": "s"}, 'source[1].sequence = "s": a message of several readings'),
+        ({"sequence_in": "message"}, 'source[1].sequence_in = "message": says where the number of a list'),
         ({"epoch": "boot"}, 'source[1].epoch = "boot": tells when sequence numbers start anew'),
         ({"streams": {"t": "a..b"}}, 'source[1].streams.t = "a..b": expected a path'),
         ({"streams": {}}, "source[1].streams: is empty"),
-        ({"format": "xml"}, 'source[1].format = "xml": expected "json" or "number" or "array"'),
+        ({"format": "xml"}, 'source[1].format = "xml": expected "json", "array", "number"'),
     ],
 )
 def test_a_source_is_checked_for_what_it_can_mean(source: dict[str, Any], shown: str) -> None:

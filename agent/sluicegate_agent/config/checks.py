@@ -11,6 +11,7 @@ from sluicegate.errors import ConfigurationError
 from sluicegate_agent.config.aggregates import build_aggregate
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.config.errors import Problem
+from sluicegate_agent.config.formats import Payload, UnknownFormat, is_path, payload_of
 from sluicegate_agent.config.linking import budget_problems
 from sluicegate_agent.config.model import Config, MqttConfig, WindowConfig
 from sluicegate_agent.config.outward_checks import outward_problems
@@ -131,39 +132,37 @@ def _source(source: SourceConfig, at: str) -> Iterator[Problem]:
         yield Problem(f"{at}.streams", None, 'is empty: name at least one, such as streams = { temp = "temp" }')
     if source.epoch is not None and source.sequence is None:
         yield Problem(f"{at}.epoch", source.epoch, "tells when sequence numbers start anew: give `sequence` too")
-    yield from _format(source, at)
-    yield from _paths(source, at)
+    try:
+        payload = payload_of(source.format)
+    except UnknownFormat as remedy:
+        yield Problem(f"{at}.format", source.format, str(remedy))
+        return
+    yield from _format(source, payload, at)
+    yield from _paths(source, payload, at)
 
 
-def _format(source: SourceConfig, at: str) -> Iterator[Problem]:
+def _format(source: SourceConfig, payload: Payload, at: str) -> Iterator[Problem]:
     for key in ("time", "sequence", "epoch"):
-        if source.format == "number" and getattr(source, key) is not None:
+        if not payload.has_fields and getattr(source, key) is not None:
             remedy = 'a message that is one number has no other fields: leave it out, or use format = "json"'
             yield Problem(f"{at}.{key}", getattr(source, key), remedy)
-    if source.format == "number" and len(source.streams) > 1:
-        yield Problem(f"{at}.streams", ", ".join(source.streams), "one number is one stream: name one")
-    if source.format == "array" and source.sequence is not None:
-        remedy = "a message of several readings has no one number to count them by: leave it out for arrays"
-        yield Problem(f"{at}.sequence", source.sequence, remedy)
-    if source.format != "array" and source.items:
+    if source.sequence_in != "item" and not (payload.has_items and source.sequence is not None):
+        remedy = 'says where the number of a list of readings is: use it with `sequence` and format = "array"'
+        yield Problem(f"{at}.sequence_in", source.sequence_in, remedy)
+    if source.items and not payload.has_items:
         yield Problem(f"{at}.items", source.items, 'is the place of the list: use it with format = "array"')
+    for key, value, remedy in payload.findings(source):
+        yield Problem(f"{at}.{key}", value, remedy)
 
 
-def _paths(source: SourceConfig, at: str) -> Iterator[Problem]:
+def _paths(source: SourceConfig, payload: Payload, at: str) -> Iterator[Problem]:
     paths: dict[str, Any] = {f"{at}.{key}": getattr(source, key) for key in ("items", "time", "sequence", "epoch")}
     paths |= {f"{at}.streams.{stream}": path for stream, path in source.streams.items()}
     for key, path in paths.items():
-        whole = key == f"{at}.items" or source.format != "json"
-        if path is not None and not (whole and path == "") and not _is_path(path):
+        whole = key == f"{at}.items" or payload.has_items or not payload.has_fields
+        right = payload.is_value if key.startswith(f"{at}.streams") else is_path
+        if path is not None and not (whole and path == "") and not right(path):
             yield Problem(key, path, 'expected a path of up to 16 steps such as "temp" or "data.0.temp"')
-    for stream, path in source.streams.items():
-        if source.format == "number" and path:
-            yield Problem(f"{at}.streams.{stream}", path, 'the message itself is the number: write ""')
-
-
-def _is_path(path: str) -> bool:
-    steps = path.split(".")
-    return len(path) <= 256 and len(steps) <= 16 and all(steps)
 
 
 def _windows(config: Config) -> Iterator[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 from collections.abc import Iterator
@@ -9,11 +10,13 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
+from msgspec import structs
 from msgspec.structs import FieldInfo, fields
 
 from sluicegate_agent.config.checks import check
 from sluicegate_agent.config.errors import ConfigError, Problem
 from sluicegate_agent.config.files import Files, Filled, plain
+from sluicegate_agent.config.formats import UnknownFormat, payload_of
 from sluicegate_agent.config.model import Config
 from sluicegate_agent.config.specified import as_policies, as_written, unsaid
 from sluicegate_agent.config.table import Table
@@ -48,10 +51,21 @@ def build(raw: dict[str, Any], file: Path) -> Config:
     reader.problems.extend(unsaid(raw))
     if config is None or reader.problems:
         raise ConfigError(file, [as_written(problem, raw) for problem in reader.problems])
+    config = _implied(config)
     problems = check(config)
     if problems:
         raise ConfigError(file, [_as_written(as_written(problem, raw), raw) for problem in problems])
     return config
+
+
+def _implied(config: Config) -> Config:
+    """With what the format of each source says of what is left out; an unknown one is the check's finding."""
+    sources = []
+    for source in config.sources:
+        with contextlib.suppress(UnknownFormat):
+            source = payload_of(source.format).implied(source)
+        sources.append(source)
+    return structs.replace(config, sources=tuple(sources))
 
 
 def _as_written(problem: Problem, raw: Any) -> Problem:

@@ -62,7 +62,7 @@ def _templates(source: SourceConfig, at: str) -> Iterator[Problem]:
             yield Problem(key, text, remedy)
         if template.paths and not key.startswith((f"{at}.key", f"{at}.tags")):
             yield Problem(key, text, "only a key and tags can come from the payload: use a level of the topic")
-        if source.format == "number" and template.paths:
+        if source.format == "number" and template.paths:  # no other format is without fields
             yield Problem(key, text, 'a message that is one number has no fields: use format = "json"')
     for key, text in texts.items():
         if not key.startswith(f"{at}.tags") and any("/" not in each for each in Template(text).texts[1:-1]):

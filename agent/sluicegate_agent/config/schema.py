@@ -9,6 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from msgspec import NODEFAULT
 from msgspec.structs import FieldInfo, fields
 
+from sluicegate_agent.config.formats import BUILT_IN
 from sluicegate_agent.config.model import Config
 from sluicegate_agent.config.table import Table
 from sluicegate_agent.config.units import Duration, Share, Size
@@ -49,6 +50,8 @@ def _table(kind: type[Table], defined: dict[str, Any]) -> dict[str, Any]:
 
 def _field(info: FieldInfo, defined: dict[str, Any]) -> dict[str, Any]:
     found = _kind(info.type, defined)
+    if info.name == "format":  # packages may add some
+        found = {"anyOf": [{"enum": [*BUILT_IN]}, found]}
     default = info.default
     if default is NODEFAULT or not isinstance(default, bool | int | float | str) or default == "":
         return found

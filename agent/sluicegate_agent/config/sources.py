@@ -31,16 +31,18 @@ class SourceConfig(Table, frozen=True):
     """[[source]]: topics, how their messages are read, and the streams they feed (stream name → path of the value).
 
     `subscribed`: as in the file, perhaps `$share/group/topic`, with `{name}` where a level of the topic has a name.
+    `format`: of a payload, by its name in config/formats.py. `sequence_in`: whether a list or each item has the number.
     `key`: what tells the streams of one name apart, a path in the payload or a template; `device`: a template, too.
     """
 
     subscribed: str = field(name="topic")
     streams: dict[str, str]
-    format: Literal["json", "number", "array"] = "json"
+    format: str = "json"
     items: str = ""
     time: str | None = None
-    time_format: Literal["iso8601", "s", "ms", "us"] = "iso8601"
+    time_format: Literal["iso8601", "s", "ms", "us", "ns"] = "iso8601"
     sequence: str | None = None
+    sequence_in: Literal["item", "message"] = "item"
     epoch: str | None = None
     resolution: Duration | None = None
     sequence_per: Literal["key", "topic"] = "key"
@@ -54,7 +56,7 @@ class SourceConfig(Table, frozen=True):
     @property
     def clock_step(self) -> int | None:
         """µs of a step of the sensor's clock, as told or as its format says; None: to be seen from its times."""
-        if self.resolution is None and self.time_format in ("ms", "us"):
+        if self.resolution is None and self.time_format in ("ms", "us", "ns"):
             return 0
         return None if self.resolution is None else int(self.resolution)
 

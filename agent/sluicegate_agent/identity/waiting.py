@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from sluicegate_agent.decode import decode
 from sluicegate_agent.identity.clock import CLOCK_NEVER_SET, Guard, boot
 from sluicegate_agent.identity.held import FUTURE, UNSET, Held, Row
 from sluicegate_agent.identity.identities import Identities
 from sluicegate_agent.identity.verdict import Released, Verdict, content_of
 from sluicegate_agent.messages import Decoded, Message, Unreadable
+from sluicegate_agent.payloads import decode
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config, SourceConfig

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.identity.clock import Guard
 from sluicegate_agent.identity.identities import Identities, is_bare
-from sluicegate_agent.messages import Decoded, Message
+from sluicegate_agent.messages import Decoded, Message, NotAsked
 from sluicegate_agent.plant.members import Members
 from sluicegate_agent.plant.senders import Senders
 from sluicegate_agent.routing.routes import Route, Routes
@@ -55,10 +55,12 @@ class Entry:
         """Tell the guard how many have times of their own: one alone moves no clock."""
         self._guard.sources = self._timed + self._some * len(self.senders)
 
-    def source(self, message: Message) -> SourceConfig | None:
-        """The source that reads a message. Raises NotLetIn."""
+    def source(self, message: Message) -> SourceConfig:
+        """The source that reads a message. Raises NotAsked, NotLetIn."""
         source = self.routes.find(message.topic)
-        if source is not None and is_bare(source):
+        if source is None:
+            raise NotAsked("no [[source]] has this topic")
+        if is_bare(source):
             self.identities.know(source, source.topic)
         return source
 

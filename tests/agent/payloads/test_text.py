@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from sluicegate_agent.config.model import LimitsConfig
 from sluicegate_agent.config.sources import SourceConfig
-from sluicegate_agent.decode import decode
 from sluicegate_agent.messages import Decoded, Message, Unreadable
+from sluicegate_agent.payloads import decode
 
 ARRIVAL = 1_700_000_000_000_000
 OBJECT = SourceConfig(

@@ -1,0 +1,106 @@
+"""The contract of a payload's format, and the formats by name: each is imported when a configuration asks for it.
+
+A package of others adds one by an entry point of the group `sluicegate.payloads`, whose object is a `Payload`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config.model import LimitsConfig
+    from sluicegate_agent.config.sources import SourceConfig
+    from sluicegate_agent.messages import Decoded
+
+GROUP = "sluicegate.payloads"
+#: Where the formats of this package are.
+BUILT_IN = {
+    "json": "sluicegate_agent.payloads.text:JSON",
+    "array": "sluicegate_agent.payloads.text:ARRAY",
+    "number": "sluicegate_agent.payloads.text:NUMBER",
+    "cbor": "sluicegate_agent.payloads.concise:OBJECT",
+    "cbor-array": "sluicegate_agent.payloads.concise:ARRAY",
+    "msgpack": "sluicegate_agent.payloads.message_pack:OBJECT",
+    "msgpack-array": "sluicegate_agent.payloads.message_pack:ARRAY",
+    "line": "sluicegate_agent.payloads.line_protocol:LINE",
+}
+
+
+class Finding(NamedTuple):
+    """What is wrong with a key of a source: its name, its value and what to do."""
+
+    key: str
+    value: Any
+    remedy: str
+
+
+def is_path(path: str) -> bool:
+    """Whether a text is a path of 1 to 16 steps, such as "data.0.temp"."""
+    steps = path.split(".")
+    return len(path) <= 256 and len(steps) <= 16 and all(steps)
+
+
+def _as_it_is(source: SourceConfig) -> SourceConfig:
+    return source
+
+
+def _no_findings(source: SourceConfig) -> Iterator[Finding]:
+    yield from ()
+
+
+class Payload(NamedTuple):
+    """One format. `read` gives a message's readings, and raises nothing but Unreadable, whatever the bytes are.
+
+    It is a function of the source and the bytes alone: a message that waits is read again, after a restart too.
+    The bytes are no more than `limits.payload`; whatever else it allocates it bounds by `limits.readings`.
+    `parts`: where one message holds several that are known each for itself, their bytes; each is read by itself then.
+    `has_fields`: a time, a key and the like can be in it. `has_many`: a message may have many readings of one stream.
+    `has_items`: `items` says where. `is_value`: whether a text may say where a stream's value is.
+    `findings`: what else is wrong with a source. `implied`: the source with what the format says of what is left out.
+    `module`, `extra`: what has to be installed. `memory`: bytes that it takes once it is loaded.
+    """
+
+    read: Callable[[SourceConfig, bytes, int, LimitsConfig], Decoded]
+    parts: Callable[[SourceConfig, bytes, LimitsConfig], list[bytes]] | None = None
+    has_fields: bool = True
+    has_many: bool = False
+    has_items: bool = False
+    is_value: Callable[[str], bool] = is_path
+    findings: Callable[[SourceConfig], Iterator[Finding]] = _no_findings
+    implied: Callable[[SourceConfig], SourceConfig] = _as_it_is
+    module: str = ""
+    extra: str = ""
+    memory: int = 0
+
+
+class UnknownFormat(Exception):  # noqa: N818  the configuration's check turns it into a finding
+    """Raised for a format that nothing here reads, or whose library is not installed; `str()` is the remedy."""
+
+
+@cache
+def payload_of(name: str) -> Payload:
+    """The format of a name. Raises UnknownFormat."""
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        found = getattr(import_module(module), attribute)
+    else:
+        found = _added(name)
+    if not isinstance(found, Payload):
+        raise UnknownFormat(f"the entry point {name} of {GROUP} is no Payload")
+    if found.module and find_spec(found.module) is None:
+        raise UnknownFormat(f'needs the package {found.module}: pip install "sluicegate[{found.extra}]"')
+    return found
+
+
+def _added(name: str) -> Any:
+    from importlib.metadata import entry_points
+
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in points:
+        known = [f'"{each}"' for each in [*BUILT_IN, *sorted(points)]]
+        raise UnknownFormat(f"expected {', '.join(known[:-1])} or {known[-1]}")
+    return points[name].load()

@@ -1,0 +1,284 @@
+"""From a document (objects, lists, texts, numbers) to readings: what JSON, CBOR and MessagePack have in common.
+
+Every size is bounded before it is used: the payload by `limits.payload` (the link cuts a longer one), the nesting by
+the parser, the readings of a message by `limits.readings`, the steps of a path by the configuration's check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from math import isfinite
+from typing import Any
+
+from sluicegate_agent.config.model import LimitsConfig
+from sluicegate_agent.config.sources import SourceConfig
+from sluicegate_agent.messages import Decoded, NotLetIn, Unreadable
+from sluicegate_agent.naming.names import KEY_MOST
+from sluicegate_agent.naming.templates import as_text
+from sluicegate_agent.routing.routes import TAG_MOST, Route
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_SCALE = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1000)}
+_NO_VALUE = ("NA", "")
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+MISSING: Any = object()
+Read = Callable[[SourceConfig, bytes, int, LimitsConfig], Decoded]
+
+
+def reader_of_object(parse: Callable[[bytes], Any], name: str) -> Read:
+    """Reads a message that is one object of readings; `parse` raises Unreadable, `name` is the format's."""
+
+    def read(source: SourceConfig, payload: bytes, arrival_us: int, limits: LimitsConfig) -> Decoded:
+        return read_object(source, parse(payload), arrival_us, name)
+
+    return read
+
+
+def read_object(source: SourceConfig, document: Any, arrival_us: int, name: str) -> Decoded:
+    """The readings of one object. Raises Unreadable."""
+    if not isinstance(document, dict | list):
+        raise Unreadable(f"payload is not a {name} object")
+    found = Findings(source, is_one=True)
+    sequence, epoch = number_of(source, document)
+    time = found.time(document, arrival_us)
+    found.take(document, time)
+    return found.decoded(sequence, epoch, time)
+
+
+def reader_of_list(parse: Callable[[bytes], Any], name: str) -> Read:
+    """Reads a message with a list of readings, or one of them where they are numbered each for itself."""
+
+    def read(source: SourceConfig, payload: bytes, arrival_us: int, limits: LimitsConfig) -> Decoded:
+        document = parse(payload)
+        if is_parted(source):
+            return read_object(source, document, arrival_us, name)
+        sequence, epoch = number_of(source, document)
+        found = Findings(source)
+        for number, item in enumerate(items_of(source, document, limits)):
+            try:
+                found.take(item, found.time(item, arrival_us))
+            except Unreadable as reason:
+                found.refused.extend((stream, f"item {number}: {reason}") for stream in source.streams)
+        return found.decoded(sequence, epoch, found.readings[0][1] if found.readings else arrival_us)
+
+    return read
+
+
+def parts_of_list(
+    parse: Callable[[bytes], Any], encode: Callable[[Any], bytes]
+) -> Callable[[SourceConfig, bytes, LimitsConfig], list[bytes]]:
+    """Parts a message with a list into its items, where each has a number of its own."""
+
+    def parts(source: SourceConfig, payload: bytes, limits: LimitsConfig) -> list[bytes]:
+        if not is_parted(source):
+            return [payload]
+        items = items_of(source, parse(payload), limits)
+        try:
+            return [encode(item) for item in items]
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise Unreadable(f"an item cannot be told apart: {error}") from None
+
+    return parts
+
+
+def is_parted(source: SourceConfig) -> bool:
+    """Whether each item of a message is known by a number of its own."""
+    return source.sequence is not None and source.sequence_in == "item"
+
+
+def items_of(source: SourceConfig, document: Any, limits: LimitsConfig) -> list[Any]:
+    """The items of a message, no more than `limits.readings` allows. Raises Unreadable."""
+    items = at(document, source.items)
+    if not isinstance(items, list):
+        raise Unreadable(f"{source.items or 'payload'} is not a list of readings")
+    if len(items) * len(source.streams) > limits.readings:
+        raise Unreadable(f"{len(items)} items of a message are more than limits.readings ({limits.readings}) allows")
+    return items
+
+
+def number_of(source: SourceConfig, document: Any) -> tuple[int | None, str | int | None]:
+    """The sequence number and the epoch of a message, None where the source has none. Raises Unreadable."""
+    sequence = None if source.sequence is None else _sequence(at(document, source.sequence), source.sequence)
+    return sequence, None if source.epoch is None else _epoch(at(document, source.epoch), source.epoch)
+
+
+class Findings:
+    """Collects one message's readings, its metrics without a value and those that cannot be used."""
+
+    def __init__(self, source: SourceConfig, *, is_one: bool = False) -> None:
+        """`is_one`: the message is one object, whose key is the message's."""
+        self.source, self.sender, self._is_one = source, source.topic, is_one
+        self.tags: dict[str, dict[str, str]] = {}
+        self.readings: list[tuple[str, int, float]] = []
+        self.refused: list[tuple[str, str]] = []
+        self.absent = 0
+
+    def time(self, item: Any, arrival_us: int) -> int:
+        """The time of an item, that of its arrival where it has none of its own. Raises Unreadable."""
+        return arrival_us if self.source.time is None else time_of(at(item, self.source.time), self.source)
+
+    def take(self, item: Any, time: int) -> None:
+        """Collect the readings of one item."""
+        for stream, path in self.streams(item):
+            self.put(stream, path, at(item, path), time)
+
+    def put(self, stream: str, path: str, raw: Any, time: int) -> None:
+        """Collect what stands at the path of a stream."""
+        if raw is None or raw is MISSING or (isinstance(raw, str) and raw in _NO_VALUE):
+            self.absent += 1
+            return
+        try:
+            self.readings.append((stream, time, value_of(raw)))
+        except Unreadable as reason:
+            self.refused.append((stream, f"{path or 'value'} {reason}"))
+
+    def streams(self, item: Any) -> Iterable[tuple[str, str]]:
+        """The streams of an item with the paths of their values: where the payload has the key, by that."""
+        route = self.source
+        if not isinstance(route, Route) or not (route.unfilled or route.asked):
+            return route.streams.items()
+        streams: Iterable[tuple[str, str]] = route.streams.items()
+        if route.unfilled is not None:
+            key = route.key_at(lambda path: _part(item, path))
+            streams = [*route.named(key)]
+            if self._is_one:
+                self.sender = route.sender(key)
+        tags = _tags(route, item)
+        self.tags.update((stream, tags) for stream, _ in streams)
+        return streams
+
+    def decoded(self, sequence: int | None, epoch: str | int | None, time: int) -> Decoded:
+        """All of it. Raises Unreadable where nothing can be used."""
+        if self.refused and not self.readings:
+            raise Unreadable(self.refused[0][1])
+        found = self.readings, self.absent, tuple(self.refused)
+        return Decoded(self.sender, sequence, epoch, time, *found, self.tags)
+
+
+def _part(item: Any, path: str) -> str:
+    """What stands at a path as part of a key."""
+    raw = at(item, path)
+    if isinstance(raw, str) and len(raw) > KEY_MOST:
+        raise NotLetIn(f"{path} (the key) is longer than {KEY_MOST} bytes")
+    text = as_text(raw)
+    if text is None:
+        raise NotLetIn(f"{path} (the key) is {_kind(raw)}, not a text or a whole number")
+    return text
+
+
+def _text(item: Any, path: str) -> str:
+    return as_text(at(item, path)) or ""
+
+
+def _tags(route: Route, item: Any) -> dict[str, str]:
+    """The tags that a payload has; one without a value that could be one stays as it was."""
+    found = {}
+    for name, template in route.asked.items():
+        if all(as_text(at(item, path)) is not None for path in template.paths):
+            found[name] = template.fill({}, partial(_text, item))[:TAG_MOST]
+    return found
+
+
+def at(document: Any, path: str) -> Any:
+    """What stands at a dotted path ("data.0.temp"; "" is the whole), or MISSING."""
+    for step in path.split(".") if path else ():
+        if isinstance(document, dict):
+            found = document.get(step, MISSING)
+            # Keys of CBOR and MessagePack may be numbers.
+            document = document.get(int(step), MISSING) if found is MISSING and _INTEGER.fullmatch(step) else found
+        elif isinstance(document, list) and step.isascii() and step.isdigit() and int(step) < len(document):
+            document = document[int(step)]
+        else:
+            return MISSING
+    return document
+
+
+def value_of(raw: Any) -> float:
+    """A value as a finite double. Raises Unreadable."""
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
+        raise Unreadable(f"is {_kind(raw)}, not a number")
+    try:
+        return finite(float(raw))
+    except OverflowError:
+        raise Unreadable("is outside the range of a double") from None
+
+
+def finite(value: float) -> float:
+    """The same. Raises Unreadable."""
+    if not isfinite(value):
+        raise Unreadable("is not finite")
+    return value
+
+
+def time_of(raw: Any, source: SourceConfig) -> int:
+    """Microseconds since 1970 UTC; a text without an offset is UTC."""
+    if raw is MISSING or raw is None:
+        raise Unreadable(f"{source.time} (the time) is missing")
+    if isinstance(raw, datetime):  # CBOR and MessagePack have a type for it
+        time = _since_epoch(raw, source)
+    else:
+        time = _iso(raw, source) if source.time_format == "iso8601" else _since_1970(raw, source)
+    if not _EARLIEST <= time <= _LATEST:
+        raise Unreadable(f"{source.time} is outside the years 1 to 9999")
+    return time
+
+
+def _iso(raw: Any, source: SourceConfig) -> int:
+    try:
+        moment = datetime.fromisoformat(raw)
+    except (TypeError, ValueError):
+        raise Unreadable(f"{source.time} is not an ISO 8601 time") from None
+    return _since_epoch(moment, source)
+
+
+def _since_epoch(moment: datetime, source: SourceConfig) -> int:
+    try:
+        return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+    except OverflowError:
+        raise Unreadable(f"{source.time} is not an ISO 8601 time") from None
+
+
+def _since_1970(raw: Any, source: SourceConfig) -> int:
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
+        raise Unreadable(f"{source.time} is {_kind(raw)}, not a number of {source.time_format} since 1970")
+    times, parts = _SCALE[source.time_format]
+    if parts > 1 and isinstance(raw, int):
+        return raw // parts
+    scaled = raw * times / parts if parts > 1 else raw * times
+    if isinstance(scaled, float) and not isfinite(scaled):
+        raise Unreadable(f"{source.time} is not finite")
+    return round(scaled)
+
+
+def _sequence(raw: Any, path: str) -> int:
+    if isinstance(raw, bool) or not isinstance(raw, int) or not 0 <= raw < 2**63:
+        raise Unreadable(f"{path} (the sequence) is {_kind(raw)}, not a whole number from 0")
+    return raw
+
+
+def _epoch(raw: Any, path: str) -> str | int:
+    if isinstance(raw, str) and len(raw) <= 64:
+        return raw
+    if isinstance(raw, int) and not isinstance(raw, bool) and abs(raw) < 2**63:
+        return raw
+    raise Unreadable(f"{path} (the epoch) is {_kind(raw)}, not a whole number or a text of up to 64 characters")
+
+
+def _kind(raw: Any) -> str:
+    if raw is MISSING:
+        return "missing"
+    names = {
+        bool: "true or false",
+        str: "a text",
+        dict: "an object",
+        list: "a list",
+        int: "a number",
+        float: "a number",
+    }
+    return "null" if raw is None else names.get(type(raw), f"of the type {type(raw).__name__}")

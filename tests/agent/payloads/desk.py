@@ -1,0 +1,56 @@
+"""A pipeline of one configuration: messages in, killed and started again, and what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sluicegate_agent import dead_letters
+from sluicegate_agent.config import build
+from sluicegate_agent.messages import Message
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.state import State
+
+NOON = 1_700_000_000_000_000
+
+
+class Desk:
+    """An agent's inner half on a folder; its clock stands at noon."""
+
+    def __init__(self, folder: Path, source: dict[str, Any] | Sequence[dict[str, Any]], **tables: Any) -> None:
+        sources = [source] if isinstance(source, dict) else [*source]
+        raw = {"device": {"id": "d"}, "state": {"path": str(folder / "state")}, "source": sources} | tables
+        raw.setdefault("window", [{"name": "all", "policy": {"count": 100_000}, "aggregate": ["sum", "count"]}])
+        self.config = build(raw, folder / "agent.toml")
+        self.now = NOON
+        self._open()
+
+    def _open(self) -> None:
+        self.state = State(self.config)
+        self.pipeline = Pipeline(self.config, self.state, clock=lambda: self.now)
+
+    def take(self, *messages: Message | tuple[str, bytes], commit: bool = True) -> None:
+        """Accept messages, and commit."""
+        for message in messages:
+            whole = message if isinstance(message, Message) else Message(*message, 0, 0)
+            assert self.pipeline.accept(whole)
+        if commit:
+            self.pipeline.commit()
+
+    def killed(self) -> None:
+        """As after kill -9: memory is gone, what was committed is there."""
+        self.state.close()
+        self._open()
+
+    def sums(self) -> dict[str, tuple[float, int]]:
+        """Sum and count by stream, of all that was counted."""
+        found: dict[str, dict[str, Any]] = {}
+        for stream in self.state.streams:
+            for answer in self.pipeline.answers(stream, "all"):
+                found.setdefault(stream, {})[answer.aggregate] = answer.value
+        return {stream: (answers["sum"], answers["count"]) for stream, answers in found.items()}
+
+    def reasons(self) -> list[str]:
+        """Why messages were refused, the oldest first."""
+        return [letter.reason for letter in dead_letters.read(self.state.store.connection)][::-1]
