@@ -129,6 +129,7 @@ class Agent:
         self._answer(now)
         if self.alerting:
             self.alerting.step(now)
+        self.pipeline.entry.command(self.link.command)
         if self.discovery:
             self.discovery.step(self.link.connection)
         self.sync.step(now)

@@ -25,7 +25,7 @@ from sluicegate_agent.identity.identities import Identities
 from sluicegate_agent.identity.waiting import EXPLAINED, WaitingRoom
 from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Decoded, Message, Result, Unreadable
-from sluicegate_agent.payloads import decode, parts_of
+from sluicegate_agent.payloads import decode
 from sluicegate_agent.plant.entry import Entry, feed_streams
 from sluicegate_agent.state import State
 from sluicegate_agent.state.asked import Asked, close_retired
@@ -153,7 +153,7 @@ class Pipeline:
         With its session the broker sends again what it does not know to be acknowledged, and that is known here.
         """
         self._unacknowledged.clear()
-        self.identities.connected(session_present=session_present)
+        self.entry.connected(session_present=session_present)
         # That a session is gone is written soon, or after a restart its messages would be held against the next one's.
         self._limits_wait |= not session_present
 
@@ -187,7 +187,7 @@ class Pipeline:
                 source = self.entry.source(message)
             finally:  # those of bare topics are known by now
                 self._wait_for_commit(message)
-            for part in parts_of(source, message, self.config.limits):
+            for part in self.entry.parts(source, message):
                 self._take_part(source, part, arrival, is_new=is_new)
         except Unreadable as reason:
             self.refuse(message, arrival, reason.counter, str(reason))

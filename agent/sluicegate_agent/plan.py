@@ -160,7 +160,8 @@ def _keys(config: Config) -> Iterator[Line]:
     for source in config.plants:
         costs, most = [stream_cost(config, name) for name in source.streams], source.keys.most
         memory, disk = sum(cost.memory for cost in costs), sum(cost.disk for cost in costs)
-        yield Line(f"streams of {source.subscribed}, {most} keys", most * memory, most * disk)
+        births = most * len(source.streams) * payload_of(source.format).kept
+        yield Line(f"streams of {source.subscribed}, {most} keys", most * memory + births, most * disk + births)
 
 
 def _uses_openssl(config: Config) -> bool:

@@ -5,16 +5,18 @@ A package of others adds one by an entry point of the group `sluicegate.payloads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from sluicegate_agent.config.model import LimitsConfig
     from sluicegate_agent.config.sources import SourceConfig
-    from sluicegate_agent.messages import Decoded
+    from sluicegate_agent.messages import Decoded, Message
 
 GROUP = "sluicegate.payloads"
 #: Where the formats of this package are.
@@ -26,6 +28,7 @@ BUILT_IN = {
     "cbor-array": "sluicegate_agent.payloads.concise:ARRAY",
     "msgpack": "sluicegate_agent.payloads.message_pack:OBJECT",
     "msgpack-array": "sluicegate_agent.payloads.message_pack:ARRAY",
+    "sparkplug": "sluicegate_agent.payloads.sparkplug.format:SPARKPLUG",
     "line": "sluicegate_agent.payloads.line_protocol:LINE",
 }
 
@@ -52,6 +55,29 @@ def _no_findings(source: SourceConfig) -> Iterator[Finding]:
     yield from ()
 
 
+class Session(Protocol):
+    """What was said before by the senders of a format: durable in the commits that count by it."""
+
+    def resolve(self, source: SourceConfig, message: Message, limits: LimitsConfig) -> Message | None:
+        """A message that needs nothing any more; None: it says nothing to count. Raises Unreadable."""
+
+    def connected(self, *, session_present: bool) -> None:
+        """A new connection to the broker."""
+
+    def commands(self, publish: Callable[[str, bytes], bool]) -> None:
+        """Publish what senders are asked for; what is not taken waits."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything waits for the commit."""
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write what changed, inside the caller's transaction."""
+
+    def saved(self) -> None:
+        """The transaction is durable."""
+
+
 class Payload(NamedTuple):
     """One format. `read` gives a message's readings, and raises nothing but Unreadable, whatever the bytes are.
 
@@ -62,6 +88,8 @@ class Payload(NamedTuple):
     `has_items`: `items` says where. `is_value`: whether a text may say where a stream's value is.
     `findings`: what else is wrong with a source. `implied`: the source with what the format says of what is left out.
     `module`, `extra`: what has to be installed. `memory`: bytes that it takes once it is loaded.
+    `session`: where messages need what was said before, makes what turns them into such that need nothing.
+    `key_of`: the key of a topic. `kept`: bytes that are kept for each stream besides.
     """
 
     read: Callable[[SourceConfig, bytes, int, LimitsConfig], Decoded]
@@ -75,6 +103,9 @@ class Payload(NamedTuple):
     module: str = ""
     extra: str = ""
     memory: int = 0
+    session: Callable[[sqlite3.Connection, Iterable[SourceConfig], Any], Session] | None = None
+    key_of: Callable[[str], str] | None = None
+    kept: int = 0
 
 
 class UnknownFormat(Exception):  # noqa: N818  the configuration's check turns it into a finding
@@ -91,9 +122,16 @@ def payload_of(name: str) -> Payload:
         found = _added(name)
     if not isinstance(found, Payload):
         raise UnknownFormat(f"the entry point {name} of {GROUP} is no Payload")
-    if found.module and find_spec(found.module) is None:
+    if found.module and not _is_installed(found.module):
         raise UnknownFormat(f'needs the package {found.module}: pip install "sluicegate[{found.extra}]"')
     return found
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # the package that it would be in
+        return False
 
 
 def _added(name: str) -> Any:

@@ -54,7 +54,7 @@ class Identities:
         if source.sequence is not None:
             if sender not in self.sequences:
                 place = self._connection, sender, horizon, self._allowance, self._in_flight
-                self.sequences[sender] = Sequences(*place)
+                self.sequences[sender] = Sequences(*place, width=8 if source.format == "sparkplug" else 0)
         elif source.time is not None:
             if sender not in self.contents:
                 self.contents[sender] = Contents(self._connection, sender, horizon, source.clock_step)
@@ -105,6 +105,12 @@ class Identities:
             return self.contents[sender].check(message, decoded.time_us)
         verdict = self.bare.check(message)
         return Found(Verdict.NEW, 1) if verdict is Verdict.UNDECIDABLE else Found(verdict)
+
+    def knows(self, source: SourceConfig, message: Message, decoded: Decoded) -> bool:
+        """Whether a message with a number was counted before; nothing is marked."""
+        self.know(source, decoded.source)
+        content = content_of(message, decoded, timed=source.time is not None)
+        return self.sequences[decoded.source].knows(decoded.sequence or 0, decoded.epoch, content)
 
     def _check_number(self, sequences: Sequences, message: Message, decoded: Decoded, *, timed: bool) -> Found:
         content, time_us = content_of(message, decoded, timed=timed), decoded.time_us if timed else None

@@ -36,10 +36,7 @@ _NEW, _IN_DOUBT, _DUPLICATE = Found(Verdict.NEW), Found(Verdict.NEW, 1), Found(V
 
 
 class Sequences:
-    """The sequence numbers of one source.
-
-    The newest EPOCHS_KEPT epochs are known, and any of whose messages the broker may not know to be acknowledged.
-    """
+    """The numbers of one source: its newest EPOCHS_KEPT epochs, and any whose messages may not be acknowledged."""
 
     def __init__(
         self,
@@ -48,8 +45,10 @@ class Sequences:
         horizon: int,
         allowance: Allowance | None = None,
         in_flight: int = 1000,
+        width: int = 0,
     ) -> None:
-        self.source, self.horizon = source, horizon
+        """`width`: at 2^width the numbers wrap, 0: it is seen from them."""
+        self.source, self.horizon, self._width = source, horizon, width
         self.restarts = self.wraps = self.forgotten_early = 0
         self._allowance = allowance or Allowance(3 * in_flight)
         self._carried = 0
@@ -122,6 +121,10 @@ class Sequences:
         if any((w.key, w.raw, w.content) == (seen.key, number, content) for w in self._waiting):
             return _DUPLICATE
         return self._ahead(chain, seen) if now.extended(number) > now.high else self._behind(chain, seen)
+
+    def knows(self, number: int, epoch: str | int | None, content: int) -> bool:
+        """Whether this was said under the number in one of the runs that are known, at a time of its own."""
+        return any(each.is_repeat(number, content, timed=True) for each in self._chains.get(_epoch_key(epoch), ()))
 
     def _ahead(self, chain: list[Epoch], seen: Sighting) -> Found:
         """Beyond the newest: the next one, some were lost, an older run's late one, or a jump."""
@@ -235,11 +238,8 @@ class Sequences:
         """What happened since the last call, by counter."""
         if not (self.restarts or self.wraps or self.forgotten_early):
             return {}
-        found = {
-            "sequence_restarts": self.restarts,
-            "sequence_wraps": self.wraps,
-            "epochs_forgotten_early": self.forgotten_early,
-        }
+        names = "sequence_restarts", "sequence_wraps", "epochs_forgotten_early"
+        found = dict(zip(names, (self.restarts, self.wraps, self.forgotten_early), strict=True))
         self.restarts = self.wraps = self.forgotten_early = 0
         return {name: count for name, count in found.items() if count}
 
@@ -356,6 +356,7 @@ class Sequences:
         order = 1 + max((other.order for _, other in self._epochs()), default=0)
         epoch = Epoch(order, self.horizon, seen.raw, generation)
         epoch.begin(seen.content, seen.time)
+        epoch.width = self._width
         epoch.last = max(epoch.last, self._stamp)
         self._chains.setdefault(seen.key, []).append(epoch)
         self._forget()

@@ -165,6 +165,13 @@ class Link:
         self.counters.add("results.published" if ready else "results.skipped")
         return ready
 
+    def command(self, topic: str, payload: bytes) -> bool:
+        """Send a command (QoS 0, as Sparkplug has it); False where the broker is away or busy: ask again."""
+        ready = self.connected and not self._client.want_write()
+        if ready:
+            self._client.publish(topic, payload)
+        return ready
+
     def send(self, topic: str, payload: bytes, *, retain: bool) -> MQTTMessageInfo | None:
         """Send a message with QoS 1: its `is_published` says when the broker has it; None where it has to wait.
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from sluicegate_agent.config.formats import Session, payload_of
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.identity.clock import Guard
 from sluicegate_agent.identity.identities import Identities, is_bare
-from sluicegate_agent.messages import Decoded, Message, NotAsked
+from sluicegate_agent.messages import Decoded, Message, NotAsked, Unreadable
+from sluicegate_agent.payloads import decode, parts_of
 from sluicegate_agent.plant.members import Members
 from sluicegate_agent.plant.senders import Senders
 from sluicegate_agent.routing.routes import Route, Routes
@@ -46,6 +49,7 @@ class Entry:
         self.members = Members(config, [*state.streams], self._leave)
         self.senders = Senders(state.store.connection, config, identities)
         self._guard = guard
+        self._sessions = self._sessions_of(config)
         self._fixed = {source.topic for source in config.sources if not source.is_plant}
         self._timed = sum(source.time is not None for source in config.sources if not source.is_plant)
         self._some = any(source.time is not None for source in config.plants)
@@ -63,6 +67,54 @@ class Entry:
         if is_bare(source):
             self.identities.know(source, source.topic)
         return source
+
+    def _sessions_of(self, config: Config) -> dict[str, Session]:
+        """Of formats whose messages need what was said before."""
+        found = {}
+        for name in dict.fromkeys(source.format for source in config.sources):
+            if make := payload_of(name).session:
+                asked = [source for source in config.sources if source.format == name]
+                found[name] = make(self.state.store.connection, asked, self)
+        return found
+
+    def parts(self, source: SourceConfig, message: Message) -> Iterable[Message]:
+        """The messages in a message, each to be judged for itself. Raises Unreadable."""
+        if session := self._sessions.get(source.format):
+            resolved = session.resolve(source, message, self.config.limits)
+            return () if resolved is None else (resolved,)
+        return parts_of(source, message, self.config.limits)
+
+    # what a session asks
+
+    def known(self, source: SourceConfig, message: Message) -> bool:
+        """Whether a message with a number was counted before."""
+        try:
+            decoded = decode(source, message, 0, self.config.limits)
+        except Unreadable:
+            return False
+        return self.identities.knows(source, message, decoded)
+
+    def newest(self, stream: str) -> int | None:
+        """The time of a stream's newest reading, µs; None before the first."""
+        found = self.state.streams.get(stream)
+        return found.builder.newest if found and found.builder else None
+
+    def note(self, counter: str, amount: int = 1) -> None:
+        """Count an event."""
+        self.house.note(counter, amount)
+
+    def connected(self, *, session_present: bool) -> None:
+        """A new connection to the broker."""
+        self.identities.connected(session_present=session_present)
+        for session in self._sessions.values():
+            session.connected(session_present=session_present)
+
+    def command(self, publish: Callable[[str, bytes], bool]) -> None:
+        """Publish what sessions ask of senders."""
+        for session in self._sessions.values():
+            session.commands(publish)
+
+    # messages
 
     def heard(self, source: SourceConfig, decoded: Decoded) -> str:
         """A message came of a source whose streams come as they are heard of: why none of it can count, if so."""
@@ -130,12 +182,14 @@ class Entry:
 
     @property
     def changed(self) -> bool:
-        """Whether a stream has left."""
-        return bool(self.state.leaving)
+        """Whether a stream has left, or a session has something to keep."""
+        return bool(self.state.leaving) or any(session.changed for session in self._sessions.values())
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write which streams left, before any other stream; inside the caller's transaction."""
         state = self.state
+        for session in self._sessions.values():
+            session.save(connection)
         state.renumber(connection)
         for stream in state.leaving:
             state.outbox.insert(connection, stream.number, stream.closed)
@@ -148,6 +202,8 @@ class Entry:
         """It is durable."""
         for stream in self.state.leaving:
             stream.saved()
+        for session in self._sessions.values():
+            session.saved()
         self.state.left()
         self.senders.saved()
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import field, structs
 
+from sluicegate_agent.config.formats import payload_of
 from sluicegate_agent.config.sources import SourceConfig, used_levels
 from sluicegate_agent.messages import NotLetIn
 from sluicegate_agent.naming.names import flaw_of_key, full_name
@@ -99,7 +100,7 @@ class Routes:
         levels = {name: value for name, value in zip(names, values, strict=True) if name is not None}
         speaker = self._speaker(source, levels)
         streams = {_stream(name, levels): path for name, path in source.streams.items()}
-        key, unfilled = _key(source, levels, values)
+        key, unfilled = _key(source, topic, levels, values)
         if unfilled is None:
             streams = {full_name(speaker, name, key): path for name, path in streams.items()}
         route = _route(source, topic, streams, levels, speaker=speaker, unfilled=unfilled)
@@ -125,10 +126,13 @@ def _stream(name: str, levels: dict[str, str]) -> str:
     return filled
 
 
-def _key(source: SourceConfig, levels: dict[str, str], values: tuple[str, ...]) -> tuple[str, Template | None]:
+def _key(
+    source: SourceConfig, topic: str, levels: dict[str, str], values: tuple[str, ...]
+) -> tuple[str, Template | None]:
     """The key that the topic gives; or its template where the payload has some of it."""
     if source.key is None:
-        key = "/".join(rest(source, values))
+        key_of = payload_of(source.format).key_of
+        key = key_of(topic) if key_of else "/".join(rest(source, values))
         return (_let_in(key, source.keys.allow) if key else ""), None
     template = key_template(source.key)
     filled = template.fill(levels)

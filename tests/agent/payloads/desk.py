@@ -13,6 +13,8 @@ from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
 
 NOON = 1_700_000_000_000_000
+ALL = {"name": "all", "policy": {"count": 100_000}, "aggregate": ["sum", "count"]}
+NEWEST = {"name": "newest", "policy": {"count": 1}, "aggregate": "max"}
 
 
 class Desk:
@@ -21,7 +23,7 @@ class Desk:
     def __init__(self, folder: Path, source: dict[str, Any] | Sequence[dict[str, Any]], **tables: Any) -> None:
         sources = [source] if isinstance(source, dict) else [*source]
         raw = {"device": {"id": "d"}, "state": {"path": str(folder / "state")}, "source": sources} | tables
-        raw.setdefault("window", [{"name": "all", "policy": {"count": 100_000}, "aggregate": ["sum", "count"]}])
+        raw.setdefault("window", [ALL, NEWEST])
         self.config = build(raw, folder / "agent.toml")
         self.now = NOON
         self._open()
