@@ -266,7 +266,7 @@ class Pipeline:
         route, missing = self.entry.lost(message, decoded)
         latest = self.guard.latest(arrival) if latest is None else latest
         accepted = waiting = future = 0
-        for stream, time_us, value in decoded.readings:
+        for stream, time_us, value in self.entry.shaped(message, arrival, decoded.readings, after, latest):
             if after is not None and time_us <= after:
                 continue
             if time_us > latest + FAR:

@@ -61,6 +61,8 @@ CBLITE_LOG = 4 * MIB
 #: whole, and under one that has no room for them a replicator never connects.
 CBLITE_THREADS = 8
 STACK = 8 * MIB
+#: The last value of a stream that counted, and its row.
+LAST_OBJECTS, LAST_ROW = 512, 160
 #: The listener: its modules, thread and one look (0.6 to 1.1 MiB measured); text of a stream, a window, an answer in a
 #: response, and of a table of buckets; each connection may hold one.
 LISTENER = 3 * MIB // 2
@@ -207,6 +209,9 @@ def _shared(config: Config) -> Iterator[Line]:
     streams |= {name: each.keys.most for each in config.plants for name in each.streams}
     answers = sum(n * len(asked.aggregates) for name, n in streams.items() for asked in config.windows_of(name))
     yield Line("results", answers * RESULT_OBJECTS, 0)
+    remembering = {name for source in config.sources for name, each in source.values.items() if each.remembers}
+    if last := sum(n for name, n in streams.items() if name in remembering):
+        yield Line("last values (deadband, every)", last * LAST_OBJECTS, int(last * LAST_ROW * PAGE_FILL))
     yield from _alerts(config)
     yield from _listener(config)
 

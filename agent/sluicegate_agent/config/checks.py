@@ -17,6 +17,7 @@ from sluicegate_agent.config.model import Config, MqttConfig, WindowConfig
 from sluicegate_agent.config.outward_checks import outward_problems
 from sluicegate_agent.config.plants import plant_problems
 from sluicegate_agent.config.questions import histogram_problems
+from sluicegate_agent.config.shaping import shaping_problems
 from sluicegate_agent.config.sharing import shared_problems
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.config.specified import spec_problems
@@ -139,6 +140,7 @@ def _source(source: SourceConfig, at: str) -> Iterator[Problem]:
         return
     yield from _format(source, payload, at)
     yield from _paths(source, payload, at)
+    yield from shaping_problems(source, at)
 
 
 def _format(source: SourceConfig, payload: Payload, at: str) -> Iterator[Problem]:

@@ -116,6 +116,8 @@ class _Reader:
         nested = next(_tables(kind), None)
         if nested is None:
             return self._plain(kind, raw, at)
+        if get_origin(kind) is dict and isinstance(raw, dict):
+            return {name: self.table(nested, item, f"{at}.{name}") for name, item in raw.items()}
         if get_origin(kind) is not tuple:
             return self.table(nested, raw, at)
         if not isinstance(raw, list):

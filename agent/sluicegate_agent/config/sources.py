@@ -27,6 +27,30 @@ class KeysConfig(Table, frozen=True):
     allow: str | None = None
 
 
+class ValueConfig(Table, frozen=True):
+    """[source.values.STREAM]: what becomes of its values before any window: (value + plus) · scale + offset, in `unit`.
+
+    `plus`: path of another value in the same message → its coefficient. Below `min` or above `max` a value is refused,
+    or is the limit itself ("clip"). `deadband`: what differs from the last one that counted by no more is passed over;
+    `every`: so is what comes sooner after it, in the stream's time.
+    """
+
+    scale: float = 1.0
+    offset: float = 0.0
+    plus: dict[str, float] = field(default_factory=dict)
+    unit: str = ""
+    min: float | None = None
+    max: float | None = None
+    outside: Literal["refuse", "clip"] = "refuse"
+    deadband: float | None = None
+    every: Duration | None = None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the last value that counted decides about the next."""
+        return self.deadband is not None or self.every is not None
+
+
 class SourceConfig(Table, frozen=True):
     """[[source]]: topics, how their messages are read, and the streams they feed (stream name → path of the value).
 
@@ -52,6 +76,7 @@ class SourceConfig(Table, frozen=True):
     device: str | None = None
     devices: str | None = None
     tags: dict[str, str] = field(default_factory=dict)
+    values: dict[str, ValueConfig] = field(default_factory=dict)
 
     @property
     def clock_step(self) -> int | None:

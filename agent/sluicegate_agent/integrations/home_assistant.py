@@ -8,7 +8,11 @@ from typing import Any, Protocol
 
 from sluicegate.version import VERSION
 from sluicegate_agent.config import Config
+from sluicegate_agent.naming.names import base_of
 from sluicegate_agent.results import topic_of
+
+#: Aggregates in the unit of their stream's values.
+_OF_VALUES = ("sum", "mean", "min", "max", "first", "last", "range", "std", "geometric_mean", "time_weighted_mean")
 
 
 class Sender(Protocol):
@@ -46,6 +50,7 @@ def descriptions(config: Config) -> Iterator[tuple[str, bytes]]:
     """Topic and JSON of each window's answers that are one number."""
     results = config.results
     template = results.topic.replace("{device}", config.device.id)
+    units = {name: asked.unit for source in config.sources for name, asked in source.values.items()}
     for stream in config.streams:
         for window in config.windows_of(stream):
             for aggregate in window.aggregates:
@@ -53,6 +58,9 @@ def descriptions(config: Config) -> Iterator[tuple[str, bytes]]:
                 unique = f"{config.device.id}_{name}".replace(".", "_")
                 state = topic_of(template, stream, window.name, aggregate)
                 body = _sensor(config.device.id, unique, f"{stream} {aggregate} {window.name}", state, aggregate)
+                unit = units.get(base_of(stream), "")
+                if unit and aggregate in _OF_VALUES:
+                    body["unit_of_measurement"] = unit
                 node = config.device.id.replace(".", "_")
                 yield f"{results.home_assistant}/sensor/{node}/{name}/config", json.dumps(body).encode()
 

@@ -16,7 +16,7 @@ from typing import Any
 from sluicegate_agent.config.model import LimitsConfig
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.messages import Decoded, NotLetIn, Unreadable
-from sluicegate_agent.naming.names import KEY_MOST
+from sluicegate_agent.naming.names import KEY_MOST, base_of
 from sluicegate_agent.naming.templates import as_text
 from sluicegate_agent.routing.routes import TAG_MOST, Route
 
@@ -118,6 +118,7 @@ class Findings:
         self.readings: list[tuple[str, int, float]] = []
         self.refused: list[tuple[str, str]] = []
         self.absent = 0
+        self._plus = {name: asked.plus for name, asked in source.values.items() if asked.plus}
 
     def time(self, item: Any, arrival_us: int) -> int:
         """The time of an item, that of its arrival where it has none of its own. Raises Unreadable."""
@@ -126,7 +127,19 @@ class Findings:
     def take(self, item: Any, time: int) -> None:
         """Collect the readings of one item."""
         for stream, path in self.streams(item):
-            self.put(stream, path, at(item, path), time)
+            raw = at(item, path)
+            terms = self._plus.get(base_of(stream)) if self._plus else None
+            self.put(stream, path, self._sum(item, path, raw, terms) if terms else raw, time)
+
+    def _sum(self, item: Any, path: str, raw: Any, terms: dict[str, float]) -> Any:
+        """The value with others of the item added; what is no number of them stands for the sum."""
+        found = 0.0
+        for each, factor in [(path, 1.0), *terms.items()]:
+            value = raw if each == path else at(item, each)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                return value
+            found += factor * value_of(value)
+        return found
 
     def put(self, stream: str, path: str, raw: Any, time: int) -> None:
         """Collect what stands at the path of a stream."""

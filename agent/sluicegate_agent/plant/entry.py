@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +15,7 @@ from sluicegate_agent.messages import Decoded, Message, NotAsked, Unreadable
 from sluicegate_agent.payloads import decode, parts_of
 from sluicegate_agent.plant.members import Members
 from sluicegate_agent.plant.senders import Senders
+from sluicegate_agent.plant.shaping import Shaping
 from sluicegate_agent.routing.routes import Route, Routes
 from sluicegate_agent.state.asked import Asked
 from sluicegate_agent.state.windows import forget
@@ -39,6 +40,12 @@ class House(Protocol):
     def note(self, counter: str, amount: int = 1) -> None:
         """Count an event."""
 
+    def refuse(self, message: Message, arrival: int, counter: str, reason: str) -> None:
+        """Count it, and keep its beginning."""
+
+
+Reading = tuple[str, int, float]
+
 
 class Entry:
     """The streams by key of one pipeline, and whose messages feed them."""
@@ -50,6 +57,7 @@ class Entry:
         self.senders = Senders(state.store.connection, config, identities)
         self._guard = guard
         self._sessions = self._sessions_of(config)
+        self.shaping = Shaping(state.store.connection, config, house.note)
         self._fixed = {source.topic for source in config.sources if not source.is_plant}
         self._timed = sum(source.time is not None for source in config.sources if not source.is_plant)
         self._some = any(source.time is not None for source in config.plants)
@@ -141,6 +149,25 @@ class Entry:
             self.identities.know(source, decoded.source)
         return source, self.identities.missing(decoded.source)
 
+    def shaped(
+        self, message: Message, arrival: int, readings: Iterable[Reading], after: int | None, latest: int
+    ) -> Iterable[Reading]:
+        """The readings as they count: scaled, without those that are refused or passed over; later ones as they are."""
+        return self._shaped(message, arrival, readings, after, latest) if self.shaping else readings
+
+    def _shaped(
+        self, message: Message, arrival: int, readings: Iterable[Reading], after: int | None, latest: int
+    ) -> Iterator[Reading]:
+        for stream, time_us, raw in readings:
+            if time_us > latest or (after is not None and time_us <= after):
+                yield stream, time_us, raw
+                continue
+            value, why = self.shaping.shape(stream, time_us, raw)
+            if value is not None:
+                yield stream, time_us, value
+            elif why:
+                self.house.refuse(message, arrival, "range", f"{stream}: {why}")
+
     def admit(self, route: SourceConfig | None, stream: str, decoded: Decoded, missing: int) -> str:
         """Have a stream ready, with the tags that it has now; or why it cannot be."""
         if not isinstance(route, Route):
@@ -150,6 +177,7 @@ class Entry:
                 "" if self.state.has_room_for_stream else "outbox.rows and outbox.bytes have no room for a stream more"
             )
             if why := why or self.members.room_for(route, stream):
+                self.shaping.forget(stream)
                 return why
             self.house.open(self.state.begin(stream, decoded.source))
         elif route.is_member:
@@ -164,6 +192,7 @@ class Entry:
     def _leave(self, name: str) -> None:
         """A stream makes room for another: its open bucket goes to the outbox, its windows end."""
         self.state.leave(name)
+        self.shaping.forget(name)
         self.house.shut(name)
         self.house.note("keys.evicted")
 
@@ -182,14 +211,19 @@ class Entry:
 
     @property
     def changed(self) -> bool:
-        """Whether a stream has left, or a session has something to keep."""
-        return bool(self.state.leaving) or any(session.changed for session in self._sessions.values())
+        """Whether a stream has left, or something of a session or of values has to be kept."""
+        return (
+            bool(self.state.leaving)
+            or self.shaping.changed
+            or any(session.changed for session in self._sessions.values())
+        )
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write which streams left, before any other stream; inside the caller's transaction."""
         state = self.state
         for session in self._sessions.values():
             session.save(connection)
+        self.shaping.save(connection)
         state.renumber(connection)
         for stream in state.leaving:
             state.outbox.insert(connection, stream.number, stream.closed)
@@ -204,6 +238,7 @@ class Entry:
             stream.saved()
         for session in self._sessions.values():
             session.saved()
+        self.shaping.saved()
         self.state.left()
         self.senders.saved()
 
