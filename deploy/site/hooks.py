@@ -1,0 +1,212 @@
+"""MkDocs hooks: add pages made from the code, and the repository's own; links to sources become their paths."""
+
+from __future__ import annotations
+
+import inspect
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+#: The repository's own pages, by their names in the site.
+BORROWED = {"CHANGELOG.md": "changes.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
+LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
+KEYS_HEAD = """# Every key of the configuration
+
+Made from the JSON Schema that `sluicegate check --schema` prints. What each key is for is said in
+[Configuring an agent](../configuration.md), and in the comments of `sluicegate check --sample`.
+"""
+
+COMMANDS_HEAD = """# Commands
+
+Made from the commands themselves: what `sluicegate COMMAND --help` prints. What they are for, and the exit codes:
+[the agent on a board](../agent.md#commands).
+"""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the borrowed pages and the table of all keys."""
+    for source, name in BORROWED.items():
+        text = (ROOT / source).read_text("utf-8")
+        files.append(File.generated(config, name, content=LINK.sub(_from_root, text)))
+    files.append(File.generated(config, "reference/keys.md", content=keys_page()))
+    files.append(File.generated(config, "reference/commands.md", content=commands_page()))
+    files.append(File.generated(config, "reference/python.md", content=python_page()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A link that leaves the site says where in the repository its file is."""
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def plain(link: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join("docs", folder, link[2]))
+        name = path.removeprefix("docs/")
+        if files.get_file_from_path(name):
+            return link[0]
+        if path in BORROWED:
+            return f"[{link[1]}]({posixpath.relpath(BORROWED[path], folder or '.')}{link[3] or ''})"
+        return f"{link[1]} (`{path}`)" if (ROOT / path).exists() else link[0]
+
+    return LINK.sub(plain, markdown)
+
+
+def _from_root(link: re.Match[str]) -> str:
+    path = BORROWED.get(link[2], link[2]).removeprefix("docs/")
+    return f"[{link[1]}]({'decisions/README.md' if path.rstrip('/') == 'decisions' else path}{link[3] or ''})"
+
+
+def keys_page() -> str:
+    """A heading for each table of the configuration, a row for each of its keys."""
+    from sluicegate_agent.config.schema import schema
+
+    whole = schema()
+    lines = [KEYS_HEAD]
+    waiting = [(name, kind) for name, kind in whole["properties"].items()]
+    while waiting:
+        name, kind = waiting.pop(0)
+        table = _table_of(kind, whole)
+        if table is None:
+            continue
+        title = f"[[{name}]]" if kind.get("type") == "array" else f"[{name}]"
+        about = re.sub(r"^`?\[.*?\]+`?: *", "", table["description"])
+        lines += [f"\n## `{title}`\n\n{about[:1].upper()}{about[1:]}\n", "| key | default | kind |", "|---|---|---|"]
+        for key, value in table["properties"].items():
+            lines.append(f"| `{key}` | {_default(key, value, table)} | {_kind(value, whole)} |")
+            inner = _table_of(value, whole)
+            if inner is not None:
+                waiting.insert(0, (f"{name}.{key}", value))
+    return "\n".join(lines) + "\n"
+
+
+def _table_of(kind: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any] | None:
+    """The table that a kind is, or is a list of; None where it is a plain value."""
+    for each in (kind, kind.get("items", {}), *kind.get("anyOf", ())):
+        if "$ref" in each:
+            found: dict[str, Any] = whole["$defs"][each["$ref"].rpartition("/")[2]]
+            return found
+    return None
+
+
+def _default(key: str, value: dict[str, Any], table: dict[str, Any]) -> str:
+    """As it would be written in a configuration: lengths of time and sizes with their units."""
+    if key in table.get("required", ()):
+        return "required"
+    default, about = value.get("default"), value.get("description", "")
+    if about.startswith("a length of time"):
+        default = _written(default, {"d": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000})
+    elif about.startswith("a size"):
+        default = _written(default, {"MiB": 2**20, "KiB": 2**10, "B": 1})
+    return "–" if default is None else f"`{default}`"
+
+
+def _written(default: Any, units: dict[str, int]) -> Any:
+    """A number by the greatest unit that goes into it."""
+    if default is None or not int(default):
+        return default
+    name, unit = next(((name, unit) for name, unit in units.items() if int(default) % unit == 0), ("us", 1))
+    return f"{int(default) // unit}{name}"
+
+
+def _kind(value: dict[str, Any], whole: dict[str, Any]) -> str:
+    """In words, short enough for a table."""
+    if "$ref" in value:
+        return "a table"
+    if "enum" in value:
+        return ", ".join(f"`{each}`" for each in value["enum"])
+    if "const" in value:
+        return f"`{value['const']}`"
+    if "description" in value:
+        return str(value["description"])
+    if "anyOf" in value:
+        kinds = (_kind(each, whole) for each in value["anyOf"] if "pattern" not in each and each.get("type") != "null")
+        return " or ".join(dict.fromkeys(kinds))
+    if value.get("type") == "array":
+        return f"a list: {_kind(value.get('items', {}), whole)}"
+    names = {
+        "string": "text",
+        "integer": "whole number",
+        "number": "number",
+        "boolean": "`true`, `false`",
+        "object": "a table",
+    }
+    kind = value.get("type", "anything")
+    return " or ".join(names.get(each, each) for each in ([kind] if isinstance(kind, str) else kind))
+
+
+def commands_page() -> str:
+    """What `--help` prints of the root and of each command."""
+    from sluicegate.cli import root
+
+    return COMMANDS_HEAD + "\n".join(_helps(root, click.Context(root, info_name="sluicegate", terminal_width=96)))
+
+
+def _helps(command: click.Command, context: click.Context) -> list[str]:
+    """The help of a command, then of those below it."""
+    lines = [f"\n## `{context.command_path}`\n\n```text\n{command.get_help(context)}\n```"]
+    for name in command.list_commands(context) if isinstance(command, click.Group) else ():
+        below = command.get_command(context, name)
+        if below is not None:
+            lines += _helps(below, click.Context(below, info_name=name, parent=context, terminal_width=96))
+    return lines
+
+
+def python_page() -> str:
+    """What `import sluicegate` gives, each with its signature and docstring."""
+    import sluicegate
+
+    lines = ["# Python\n\nMade from the docstrings of `import sluicegate as sg`.\n"]
+    for name in sluicegate.__all__:
+        thing = getattr(sluicegate, name)
+        if inspect.ismodule(thing):
+            members = [(each, getattr(thing, each)) for each in getattr(thing, "__all__", ())]
+        else:
+            members = _methods(thing) if inspect.isclass(thing) and not issubclass(thing, tuple) else []
+        lines += _entry("##", f"sg.{name}", thing)
+        for member, value in members:
+            lines += _entry("###", f"{'sg.' if inspect.ismodule(thing) else ''}{name}.{member}", value)
+    return "\n".join(lines) + "\n"
+
+
+def _methods(kind: type) -> list[tuple[str, Any]]:
+    """Public methods and properties that a class or its own bases have, with a docstring."""
+    own = {name for each in kind.__mro__ if each.__module__.startswith("sluicegate") for name in vars(each)}
+    return [
+        (name, getattr(kind, name)) for name in sorted(own) if name[0] != "_" and inspect.getdoc(getattr(kind, name))
+    ]
+
+
+def _entry(level: str, name: str, thing: Any) -> list[str]:
+    """A heading, the signature and the docstring as it is."""
+    lines = [f"\n{level} `{name}`\n"]
+    signature = _signature(thing)
+    if signature:
+        lines.append(f"```python\n{name.removeprefix('sg.')}{signature}\n```\n")
+    described = callable(thing) or inspect.ismodule(thing) or inspect.isdatadescriptor(thing)
+    return [*lines, _plain((inspect.getdoc(thing) or "") if described else f"`{thing}`", name.rpartition(".")[2])]
+
+
+def _plain(text: str, name: str) -> str:
+    """A docstring as Markdown: without the signature that Cython repeats; what is no code does not turn into markup."""
+    first, _, rest = text.partition("\n")
+    if re.match(rf"(\w+\.)?{re.escape(name)}\(", first):
+        text = rest.lstrip("\n")
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"([*_<|\[])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts)
+
+
+def _signature(thing: Any) -> str:
+    if not callable(thing):
+        return ""
+    try:
+        found = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return ""
+    return re.sub(r"ForwardRef\('([^']*)'\)|'([^']*)'", r"\1\2", str(found)) if len(str(found)) < 600 else ""
