@@ -38,6 +38,8 @@ def extensions() -> list[Extension]:
     flags = [
         "-O3", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Wno-unreachable-code"
     ]  # fmt: skip
+    # Nothing unwinds through these modules' C: the tables for it are a twentieth of a wheel.
+    flags += [] if CHECKED else ["-fno-asynchronous-unwind-tables"]
     flags += [] if DEBUGGED else ["-g0"]
     # Names of functions that only a debugger asks for are a fifth of a module.
     links = [] if DEBUGGED or sys.platform != "linux" else ["-Wl,-s"]
