@@ -8,9 +8,10 @@ later, when no reading that is still allowed can change it. What comes for final
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from sluicegate.constants import NEVER
 from sluicegate.policies import Time
 from sluicegate.windowing.partitions import ENDED, FINAL, FORGET, TRIGGER, Partition
 from sluicegate.windowing.triggers import CountTrigger, TimeTrigger
@@ -30,8 +31,8 @@ class Pane:
     """
 
     __slots__ = (
-        "complete", "end", "ended", "entries", "given", "gone", "replaces", "revision", "seen", "size", "stage",
-        "start", "summarizer", "waiting",
+        "complete", "early", "end", "ended", "entries", "given", "gone", "replaces", "revision", "seen", "size",
+        "stage", "start", "summarizer", "waiting",
     )  # fmt: skip
 
     def __init__(self, start: int, end: int) -> None:
@@ -44,6 +45,7 @@ class Pane:
         self.summarizer: Any = None
         self.ended = False  # whether a result has been given at its end or later
         self.waiting = False  # whether its end is scheduled
+        self.early = NEVER  # when its next period ends; none is watched that is past
         self.gone = False
 
     def __len__(self) -> int:
@@ -147,6 +149,8 @@ class EventTimeWindows:
             self._join(partition, first, other)
         first.start = min(first.start, time)
         first.end = max(first.end, time + self.gap)
+        if self.period is not None and (first.early <= self.window.time or (first.early - first.start) % self.period):
+            self._schedule_early(partition, first)  # it goes on after its end, or has begun earlier
         self._schedule_end(partition, first)
         return first
 
@@ -184,13 +188,21 @@ class EventTimeWindows:
         """The end of the window's next period."""
         if self.period is not None:
             passed = max(0, self.window.time - pane.start) // self.period
-            self.window.schedule(pane.start + (passed + 1) * self.period, TRIGGER, partition, pane)
+            pane.early = pane.start + (passed + 1) * self.period
+            self.window.schedule(pane.early, TRIGGER, partition, pane)
 
     def _early(self, partition: Partition, pane: Pane) -> None:
         """A period is over; none is of interest from the window's end on, which gives a result by itself."""
-        if not pane.gone and pane.end > self.window.time:
+        if not pane.gone and pane.end > self.window.time == pane.early:
             self._schedule_early(partition, pane)
             self._give(partition, pane, "early")
+
+    def take_up(self, arrived: int, due: Iterable[tuple[int, int, Pane | None]]) -> None:
+        """Go on after so many readings, with what will be due: (deadline, rank, pane)."""
+        self.arrived = arrived
+        for deadline, rank, pane in due:
+            if rank == TRIGGER and pane is not None and self.period and not (deadline - pane.start) % self.period:
+                pane.early = deadline
 
     def _give(self, partition: Partition, pane: Pane, stage: str) -> None:
         """A result; none of a window whose only reading the handler refused."""

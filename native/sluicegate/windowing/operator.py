@@ -188,7 +188,7 @@ class WindowOperator:
         """Time, counts and what will be due, from a snapshot."""
         self.now, self.late, self.size, self._heap = now, late, size, due
         if isinstance(self._moves, EventTimeWindows):
-            self._moves.arrived = arrived
+            self._moves.take_up(arrived, ((each[0], each[1], each[6]) for each in due))
         self._pushed = max((each[4] for each in due), default=0)
         self._most_pushed = 2 * len(due) + 64
 

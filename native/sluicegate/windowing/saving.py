@@ -34,17 +34,12 @@ def snapshot(window: WindowOperator) -> bytes:
         "partitions": [_partition(each) for each in window.store.by_update()], "next": window.store.following,
         "due": due, "arrived": window.arrived,
     }  # fmt: skip
-    try:
-        text = json.dumps(told).encode()
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(f"snapshot: {error}; readings, keys and states have to be what JSON has") from error
-    saved = _MAGIC + bytes([_VERSION]) + text
-    return saved + crc32(saved).to_bytes(4, "little")
+    return sealed(told, _MAGIC)
 
 
 def restore(window: WindowOperator, saved: bytes) -> None:
     """In place of what the window holds. Raises SnapshotError, ForeignSnapshotError of another definition."""
-    told = _opened(saved)
+    told = opened(saved, _MAGIC)
     if told["spec"] != window.spec.to_dict():
         raise ForeignSnapshotError(f"snapshot: of {told['spec']}, this window is {window.spec.to_dict()}")
     try:
@@ -58,14 +53,25 @@ def restore(window: WindowOperator, saved: bytes) -> None:
     window.take_over(told["now"], told["late"], told["size"], told["arrived"], due)
 
 
-def _opened(saved: bytes) -> dict[str, Any]:
-    if len(saved) < len(_MAGIC) + 5 or not saved.startswith(_MAGIC):
-        raise SnapshotError("snapshot: of no operator")
+def sealed(told: dict[str, Any], magic: bytes) -> bytes:
+    """As JSON with a version and a checksum. Raises ConfigurationError for what JSON has not."""
+    try:
+        text = json.dumps(told).encode()
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"snapshot: {error}; readings, keys and states have to be what JSON has") from error
+    saved = magic + bytes([_VERSION]) + text
+    return saved + crc32(saved).to_bytes(4, "little")
+
+
+def opened(saved: bytes, magic: bytes) -> dict[str, Any]:
+    """What `sealed` was told. Raises SnapshotError, NewerSnapshotError of a later version."""
+    if len(saved) < len(magic) + 5 or not saved.startswith(magic):
+        raise SnapshotError("snapshot: of no operator of this kind")
     if crc32(saved[:-4]) != int.from_bytes(saved[-4:], "little"):
         raise SnapshotError("snapshot: damaged or cut short: its checksum is another")
-    if saved[len(_MAGIC)] > _VERSION:
-        raise NewerSnapshotError(f"snapshot: of version {saved[len(_MAGIC)]}, this Sluicegate reads {_VERSION}")
-    told: dict[str, Any] = json.loads(saved[len(_MAGIC) + 1 : -4])
+    if saved[len(magic)] > _VERSION:
+        raise NewerSnapshotError(f"snapshot: of version {saved[len(magic)]}, this Sluicegate reads {_VERSION}")
+    told: dict[str, Any] = json.loads(saved[len(magic) + 1 : -4])
     return told
 
 

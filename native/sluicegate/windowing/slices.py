@@ -10,6 +10,7 @@ Results are those of `WindowOperator`, but that late readings of one batch share
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from math import gcd
@@ -23,6 +24,7 @@ from sluicegate.policies import Time
 from sluicegate.windowing.calendar import HOUR
 from sluicegate.windowing.partitions import ENDED, FINAL, TRIGGER
 from sluicegate.windowing.ranges import Ranges, Run, numbered
+from sluicegate.windowing.regular import Regular
 from sluicegate.windowing.spec import WindowSpec
 from sluicegate.windowing.triggers import CountTrigger, TimeTrigger
 
@@ -92,11 +94,12 @@ class _Slice:
 class _Window:
     """One window that is not final; `told`: results given."""
 
-    __slots__ = ("end", "ended", "replaces", "seen", "start", "told", "waiting")
+    __slots__ = ("early", "end", "ended", "replaces", "seen", "start", "told", "waiting")
 
     def __init__(self, start: int, end: int) -> None:
         self.start, self.end = start, end
         self.told = self.seen = 0
+        self.early = NEVER  # when its next period ends; none is watched that is past
         self.ended = self.waiting = False
         self.replaces: tuple[int, ...] = ()
 
@@ -127,15 +130,16 @@ class Slices:
         evict = spec.evict
         self._gap = evict.span if spec.kind == "session" and isinstance(evict, Time) else 0
         self._covering: Any = None if self._gap else spec.covering()
-        self._irregular = evict.span % evict.hop if spec.kind == "hopping" and isinstance(evict, Time) else 0
-        self._span, self._hop = (evict.span, evict.hop) if isinstance(evict, Time) else (0, 0)
+        self._regular = Regular.of(spec)
+        self._starts: list[int] = []  # of slices and of windows, in order; sessions do without
+        self._begins: list[int] = []
         self._count = spec.trigger.count if isinstance(spec.trigger, CountTrigger) else 0
         self._period = spec.trigger.period if isinstance(spec.trigger, TimeTrigger) else 0
         self._closed = NEVER  # where the last final session ended
         self._due: list[tuple[int, int, int]] = []
         self._current: _Slice | None = None
-        regular = isinstance(evict, Time) and not self._gap and not spec.aligned
-        self._ranges = Ranges(self.slices, gcd(self._span, self._hop) if regular and spec.kind == "hopping" else 0)
+        hopping = self._regular if spec.kind == "hopping" else None
+        self._ranges = Ranges(self.slices, gcd(*hopping) if hopping else 0)
         self._revised: dict[int, None] = {}
         self._changed: set[tuple[int, int]] = set()
         self._given: list[SliceResult] = []
@@ -176,7 +180,9 @@ class Slices:
         for window in self._windows_of(entered):
             if window.end <= self.now:
                 self._revised[window.start] = None
-            elif self._count:
+            elif not self._count:
+                break  # neither have those that begin later
+            else:
                 window.seen += 1
                 self._changed.add((TOLD, window.start))
                 if window.seen >= self._count:
@@ -203,7 +209,7 @@ class Slices:
     def _happens(self, rank: int, window: _Window) -> None:
         until = window.end + (self._lateness if rank == FINAL else 0)
         if rank == TRIGGER:
-            if window.end > self.now:
+            if window.end > self.now == window.early:
                 self._early_after(window)
                 self._give(window, "early", self.now)
         elif until > self.now:  # the session has grown since
@@ -218,32 +224,42 @@ class Slices:
 
     def _slice(self, time: int) -> _Slice | None:
         """Where the reading belongs; None where it is late."""
-        extents = self._covering(time)
-        start, end = self._between(time, extents)
+        regular = self._regular
+        if regular is not None:
+            (start, end), last = regular.slice_of(time), regular.newest(time) + regular.span
+        else:
+            extents = self._covering(time)
+            start, end, last = extents[-1][0], extents[0][1], extents[-1][1]
         found = self.slices.get(start)
         if found is None:
-            open_ones = [each for each in extents if each[1] + self._lateness > self.now]
-            if not open_ones:
+            if last + self._lateness <= self.now:
                 return None
-            self._begin_all(open_ones)
+            for extent in self._missing(start):
+                self._schedule(self._begun(*extent))
             found = self.slices[start] = _Slice(start, end, Builder(self.center))
+            insort(self._starts, start)
         return found
 
-    def _between(self, time: int, extents: list[tuple[int, int]]) -> tuple[int, int]:
-        """The edges of windows before and after a time."""
-        start, end = extents[-1][0], extents[0][1]
-        if self._irregular:
-            start = max(start, (time - self._span) // self._hop * self._hop + self._span)
-            end = min(end, extents[-1][0] + self._hop)
-        return start, end
-
-    def _begin_all(self, extents: list[tuple[int, int]]) -> None:
-        for start, end in extents:
-            if start not in self.windows:
-                self._schedule(self._begun(start, end))
+    def _missing(self, start: int) -> list[tuple[int, int]]:
+        """The windows over a new slice that are not final and not there: what neighbours have need not be looked at."""
+        regular = self._regular
+        if regular is None:
+            return [
+                each for each in self._covering(start)
+                if each[1] + self._lateness > self.now and each[0] not in self.windows
+            ]  # fmt: skip
+        first = max(regular.oldest(start), regular.oldest(self.now - self._lateness))
+        last, at = regular.newest(start), bisect_left(self._starts, start)
+        if at:
+            first = max(first, regular.newest(self._starts[at - 1]) + regular.hop)
+        if at < len(self._starts):
+            last = min(last, regular.oldest(self._starts[at]) - regular.hop)
+        return [(begins, begins + regular.span) for begins in regular.starts(first, last)]
 
     def _begun(self, start: int, end: int) -> _Window:
         window = self.windows[start] = _Window(start, end)
+        if not self._gap:
+            insort(self._begins, start)
         return window
 
     def _schedule(self, window: _Window) -> None:
@@ -259,11 +275,18 @@ class Slices:
     def _early_after(self, window: _Window) -> None:
         if self._period:
             passed = max(0, self.now - window.start) // self._period
-            heappush(self._due, (window.start + (passed + 1) * self._period, TRIGGER, window.start))
+            window.early = window.start + (passed + 1) * self._period
+            heappush(self._due, (window.early, TRIGGER, window.start))
 
     def _windows_of(self, entered: _Slice) -> Iterator[_Window]:
-        extents = [(entered.start, entered.end)] if self._gap else self._covering(entered.start)
-        return (self.windows[start] for start, _ in extents if start in self.windows)
+        """In the order of their starts, which is that of their ends."""
+        if self._gap:
+            return iter((self.windows[entered.start],))
+        regular = self._regular
+        if regular is None:
+            return (self.windows[start] for start, _ in self._covering(entered.start) if start in self.windows)
+        first = max(regular.oldest(entered.start), self._begins[0] if self._begins else entered.start)
+        return (self.windows[start] for start in regular.starts(first, regular.newest(entered.start)))
 
     # sessions
 
@@ -285,6 +308,8 @@ class Slices:
             self._move(session, window, start)
         window.end = session.end
         self._watch_end(window)
+        if window.early <= self.now:  # it goes on after its end
+            self._early_after(window)
         return session
 
     def _join(self, session: _Slice, window: _Window, other: _Slice) -> None:
@@ -354,8 +379,10 @@ class Slices:
         """The slices that no window needs any more: windows end in the order in which they begin."""
         if self._gap:
             return [window.start]
-        oldest = min(self.windows, default=None)
-        return [start for start in self.slices if oldest is None or start < oldest]
+        del self._begins[bisect_left(self._begins, window.start)]
+        gone = bisect_left(self._starts, self._begins[0]) if self._begins else len(self._starts)
+        starts, self._starts = self._starts[:gone], self._starts[gone:]
+        return starts
 
     def each(self) -> Iterator[SliceResult]:
         """What each slice holds by itself, oldest first."""
@@ -399,11 +426,13 @@ class Slices:
             raise SnapshotError(f"windows in slices: what is kept of them is damaged: {error}") from error
 
     def _restore(self, found: _Slice, told: dict[int, bytes]) -> None:
+        if self._gap:
+            missing = [(found.start, found.end)] if found.end + self._lateness > self.now else []
+        else:
+            missing = self._missing(found.start)
+            insort(self._starts, found.start)
         self.slices[found.start] = found
-        extents = [(found.start, found.end)] if self._gap else self._covering(found.start)
-        for start, end in extents:
-            if start in self.windows or end + self._lateness <= self.now:
-                continue
+        for start, end in missing:
             window = self._begun(start, end)
             if start in told:
                 window.take_up(told[start])

@@ -47,7 +47,7 @@ def final(results: list[tuple[Any, ...]]) -> dict[tuple[int, int], list[Any]]:
 def definitions(draw: st.DrawFn, kind: str) -> tuple[dict[str, Any], dict[str, int]]:
     """A definition and its model's."""
     lateness = draw(st.sampled_from([0, 3, 8, 15]))
-    early = draw(st.sampled_from(["", "count"] if kind == "session" else ["", "count", "time"]))
+    early = draw(st.sampled_from(["", "count", "time"]))
     model: dict[str, int] = {"lateness": lateness}
     spec: dict[str, Any] = {"kind": kind, "lateness": lateness, "key": "key"}
     if early:

@@ -131,6 +131,63 @@ def test_sorted_and_distinct_readings_go_on(given: dict[str, Any], made: str) ->
     assert passed > 10
 
 
+SIDES = [
+    *({"kind": "sliding", "evict": evict, "trigger": sg.triggers.count(1)} for evict in (count, delta, time)),
+    None,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=str)
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+@pytest.mark.parametrize("other", range(len(SIDES)))
+def test_a_join_goes_on(how: str, other: int, limits: dict[str, Any] | None) -> None:
+    """Windows of both sides, what has been matched and what has not: the pairs are those without a snapshot."""
+    partitions, clock = sg.PartitionEviction(**limits) if limits else None, [0]
+    specs = [given and sg.WindowSpec(**given, key="key", partitions=partitions) for given in (SIDES[0], SIDES[other])]
+
+    def join() -> sg.operators.Join:
+        where = lambda a, b: (a["x"] + b["x"]) % 3  # noqa: E731
+        return sg.operators.Join(*specs, on="key", where=where, how=how, clock=lambda: clock[0])
+
+    one, again, pairs = join(), join(), 0
+    for i, (now, reading, _) in enumerate(steps(f"{how} {other}", False)):
+        clock[0] = now
+        if i % 13 == 12:
+            kept, again = again.snapshot(), join()
+            again.restore(kept)
+        if reading is None:
+            expected, found = one.advance(), again.advance()
+        else:
+            side = "left" if i % 2 else "right"
+            expected, found = getattr(one, side)(reading), getattr(again, side)(reading)
+        assert found == expected
+        pairs += len(expected)
+    assert again.drain() == one.drain()
+    assert pairs > 10
+
+
+def test_a_snapshot_of_another_join_is_refused() -> None:
+    """Another way to join, other windows, damage: named, and the join is as it was."""
+    spec = sg.WindowSpec(kind="sliding", evict=count, trigger=sg.triggers.count(1))
+    join = sg.operators.Join(spec, spec, on="x", how="full")
+    join.left({"x": 1})
+    saved = join.snapshot()
+    with pytest.raises(ForeignSnapshotError, match="of how='full', this join is 'inner'"):
+        sg.operators.Join(spec, spec, on="x").restore(saved)
+    with pytest.raises(ForeignSnapshotError, match="other windows"):
+        sg.operators.Join(spec, None, on="x", how="full").restore(saved)
+    other = sg.WindowSpec(kind="sliding", evict=time, trigger=sg.triggers.count(1))
+    with pytest.raises(ForeignSnapshotError, match="this window is"):
+        sg.operators.Join(spec, other, on="x", how="full").restore(saved)
+    for bad in (b"", saved[:-1], saved[:20] + b"x" + saved[21:]):
+        with pytest.raises(SnapshotError):
+            join.restore(bad)
+    assert join.right({"x": 1}) == [({"x": 1}, {"x": 1})]
+    join.left({"x": 2, "y": object()})
+    with pytest.raises(ConfigurationError, match="have to be what JSON has"):
+        join.snapshot()
+
+
 def test_what_cannot_be_saved_or_taken_up_is_refused() -> None:
     """Readings that JSON has not, summarizers and operators that say nothing; damage, and another definition."""
     spec = sg.WindowSpec(kind="tumbling", evict=sg.policies.count(3))

@@ -65,7 +65,7 @@ def expected(result: tuple[Any, ...]) -> tuple[Any, ...]:
 def definitions(draw: st.DrawFn, kind: str) -> tuple[sg.WindowSpec, dict[str, int]]:
     """A definition and its model's; hops need not divide the length."""
     lateness, length = draw(st.sampled_from([0, 3, 8, 15])), draw(st.integers(2, 7))
-    early = draw(st.sampled_from(["", "count"] if kind == "session" else ["", "count", "time"]))
+    early = draw(st.sampled_from(["", "count", "time"]))
     model: dict[str, int] = {"lateness": lateness}
     given: dict[str, Any] = {"kind": kind, "lateness": lateness, "evict": sg.policies.time(length)}
     if early:

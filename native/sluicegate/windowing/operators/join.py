@@ -6,19 +6,22 @@ matches; an outer one also what leaves its window without ever having been match
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sluicegate.errors import ConfigurationError
+from sluicegate.errors import ConfigurationError, ForeignSnapshotError, SnapshotError
 from sluicegate.windowing.events import Clock, WindowHandler
 from sluicegate.windowing.operator import WindowOperator, wall_clock
 from sluicegate.windowing.partitions import Partition
 from sluicegate.windowing.reading import check_key, key_reader
+from sluicegate.windowing.saving import key_of, key_table, opened, sealed
 from sluicegate.windowing.spec import WindowSpec
 from sluicegate.windowing.triggers import CountTrigger
 
 OUTER = {"inner": (False, False), "left": (True, False), "right": (False, True), "full": (True, True)}
+_MAGIC: Final = b"SGJOINED"
 Condition = Callable[[Any, Any], Any]
 
 
@@ -44,7 +47,7 @@ class _Side(WindowHandler):
     keeps_readings = False
 
     def __init__(self, join: Join, spec: WindowSpec | None, on: Any, outer: bool, clock: Clock) -> None:
-        self.join, self.outer, self.on = join, outer, key_reader(on)
+        self.join, self.outer, self.on, self.asked = join, outer, key_reader(on), (spec, on, outer, clock)
         self.partition = key_reader(None if spec is None else spec.key)
         self.keyed = spec is not None and spec.key is not None
         self.index: dict[Hashable, dict[int, _Entry]] = {}
@@ -55,10 +58,42 @@ class _Side(WindowHandler):
 
     def entry(self, reading: Any) -> _Entry:
         """What is known of a reading before it enters. Raises InputError where its keys cannot be read."""
-        place = (self.on(reading), self.partition(reading) if self.join.keyed else None)
+        place = self._place(reading)
         check_key(place)
         self.arrived += 1
         return _Entry(reading, place, self.arrived)
+
+    def state(self) -> dict[str, Any]:
+        """Its window, and the entries by partition, of what JSON has."""
+        window = None if self.window is None else b64encode(self.window.snapshot()).decode()
+        waiting = (
+            (key_table(key), [(each.reading, each.ordinal, each.matched) for each in entries])
+            for key, entries in self.entries.items()
+        )
+        return {"window": window, "arrived": self.arrived, "entries": list(waiting)}
+
+    def taken_up(self, state: dict[str, Any]) -> _Side:
+        """A side alike that goes on from what one said. Raises SnapshotError, KeyError, TypeError, ValueError."""
+        made = _Side(self.join, *self.asked)
+        if (made.window is None) != (state["window"] is None):
+            raise ForeignSnapshotError("snapshot: of a join with other windows")
+        if made.window is not None:
+            made.window.restore(b64decode(state["window"]))
+        made.arrived = state["arrived"]
+        for key, waiting in state["entries"]:
+            made.entries[key_of(key)] = deque(made._again(*each) for each in waiting)
+        every = (entry for entries in made.entries.values() for entry in entries)
+        for entry in sorted(every, key=lambda each: each.ordinal):
+            made.index.setdefault(entry.place, {})[entry.ordinal] = entry
+        return made
+
+    def _again(self, reading: Any, ordinal: int, matched: bool) -> _Entry:
+        entry = _Entry(reading, self._place(reading), ordinal)
+        entry.matched = matched
+        return entry
+
+    def _place(self, reading: Any) -> Hashable:
+        return self.on(reading), self.partition(reading) if self.join.keyed else None
 
     def after_insert(self, window: WindowOperator, key: Hashable, reading: Any) -> None:
         """Into the index."""
@@ -114,7 +149,7 @@ class Join:
     ) -> None:
         _check(left_window, right_window, on, left_on, right_on, how)
         self._clock = wall_clock if clock is None else clock
-        self._now = 0
+        self._now, self._how = 0, how
         self._where, self._given = where, on is not None or left_on is not None
         self.keyed = all(spec is not None and spec.key is not None for spec in (left_window, right_window))
         self._emitted: list[Match] = []
@@ -148,6 +183,30 @@ class Join:
                 self._unmatched(side, entry)
                 entry.matched = True
         return self._taken()
+
+    def snapshot(self) -> bytes:
+        """What both windows hold, what has been matched, and matches not returned yet, as bytes without code.
+
+        Raises ConfigurationError for readings and keys that are not what JSON has.
+        """
+        told = {"how": self._how, "now": self._now, "emitted": self._emitted}
+        return sealed(told | {"sides": [self._left.state(), self._right.state()]}, _MAGIC)
+
+    def restore(self, saved: bytes) -> None:
+        """Go on from a snapshot of the same join. Raises SnapshotError, and nothing has changed."""
+        told = opened(saved, _MAGIC)
+        if told["how"] != self._how:
+            raise ForeignSnapshotError(f"snapshot: of how={told['how']!r}, this join is {self._how!r}")
+        try:
+            left, right = (
+                side.taken_up(state) for side, state in zip((self._left, self._right), told["sides"], strict=True)
+            )
+            emitted = [Match(*each) for each in told["emitted"]]
+        except SnapshotError:
+            raise
+        except (KeyError, TypeError, ValueError) as error:
+            raise SnapshotError(f"snapshot: contradicts itself: {error!r}") from error
+        self._left, self._right, self._emitted, self._now = left, right, emitted, told["now"]
 
     def _insert(self, side: _Side, reading: Any) -> list[Match]:
         entry = side.entry(reading)
