@@ -8,6 +8,7 @@ Prints the tables, or puts them into the page between its marks. A test compares
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,22 +36,31 @@ TRIGGERS = {
 # by event time: in order of arrival, (s, name); then event time until 40 s
 TIMED = [(1, "a"), (6, "b"), (12, "c"), (4, "d"), (18, "e"), (3, "f"), (11, "g")]
 TIMED_UNTIL = 40
+LENGTHS: dict[str, tuple[str, Any, str]] = {  # what it is, its policy, the lateness that is played beside none
+    "tumbling": ('time("10s")', sg.policies.time("10s"), "5s"),
+    "hopping": ('time("10s", hop="5s")', sg.policies.time("10s", hop="5s"), "5s"),
+    "session": ('time("6s")', sg.policies.time("6s"), "9s"),
+}
+EARLY = {"": None, ', trigger `time("4s")`': sg.triggers.time("4s"), ", trigger `count(2)`": sg.triggers.count(2)}
 BY_EVENT_TIME: dict[str, dict[str, Any]] = {
-    'tumbling `time("10s")`, `lateness=0`': {"kind": "tumbling", "evict": sg.policies.time("10s"), "lateness": 0},
-    'tumbling `time("10s")`, `lateness="5s"`': {"kind": "tumbling", "evict": sg.policies.time("10s"), "lateness": "5s"},
-    'tumbling `time("10s")`, `lateness="5s"`, trigger `time("4s")`': {
-        "kind": "tumbling", "evict": sg.policies.time("10s"), "lateness": "5s", "trigger": sg.triggers.time("4s"),
-    },
-    'tumbling `time("10s")`, `lateness="5s"`, trigger `count(2)`': {
-        "kind": "tumbling", "evict": sg.policies.time("10s"), "lateness": "5s", "trigger": sg.triggers.count(2),
-    },
-    'hopping `time("10s", hop="5s")`': {"kind": "hopping", "evict": sg.policies.time("10s", hop="5s")},
-    'hopping `time("10s", hop="5s")`, `lateness="5s"`': {
-        "kind": "hopping", "evict": sg.policies.time("10s", hop="5s"), "lateness": "5s",
-    },
-    'session `time("6s")`': {"kind": "session", "evict": sg.policies.time("6s")},
-    'session `time("6s")`, `lateness="9s"`': {"kind": "session", "evict": sg.policies.time("6s"), "lateness": "9s"},
+    f"{kind} `{length}`, `lateness={json.dumps(lateness)}`{early}": {
+        "kind": kind, "evict": evict, "lateness": lateness, "trigger": trigger,
+    }
+    for kind, (length, evict, late) in LENGTHS.items()
+    for lateness in (0, late)
+    for early, trigger in EARLY.items()
 }  # fmt: skip
+
+# with keys: (s, name, key)
+KEYED = [(0, "a", "p"), (1, "b", "q"), (2, "c", "p"), (3, "d", "r"), (5, "e", "q"), (9, "f", "s")]
+LIMITS: dict[str, sg.PartitionEviction | None] = {
+    "": None,
+    "count=2": sg.PartitionEviction(count=2),
+    'count=2, select="lfu"': sg.PartitionEviction(count=2, select="lfu"),
+    'count=2, select="oldest"': sg.PartitionEviction(count=2, select="oldest"),
+    "readings=3": sg.PartitionEviction(readings=3),
+    'age="4s"': sg.PartitionEviction(age="4s"),
+}
 ALIGNED: dict[str, tuple[dict[str, Any], tuple[int, ...]]] = {
     '`aligned="day"`': ({"kind": "tumbling", "aligned": "day"}, (2026, 3, 29, 12)),
     '`aligned="day"`, in autumn': ({"kind": "tumbling", "aligned": "day"}, (2026, 10, 25, 12)),
@@ -97,6 +107,10 @@ class Tells(sg.WindowHandler):
     def initial_full(self, window: Any, key: Any) -> None:
         self._say(window, "full")
 
+    def partition_eviction(self, window: Any, partitions: Any) -> None:
+        for each in partitions:
+            self._say(window, f"**{each.key} leaves: {''.join(reading['name'] for reading in each.readings)}**")
+
 
 class Results(sg.WindowHandler):
     """Writes results by event time."""
@@ -118,7 +132,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def played(spec: sg.WindowSpec, punctuated: bool) -> list[str]:
+def played(spec: sg.WindowSpec, punctuated: bool = False, stream: Any = None) -> list[str]:
     """What each reading of the stream does, and time after it: a cell for each."""
     now, heard, cells = [0], Tells(), []
     window = sg.WindowOperator(spec, heard, lambda: now[0])
@@ -131,9 +145,10 @@ def played(spec: sg.WindowSpec, punctuated: bool) -> list[str]:
         cells.append(", ".join(heard.told))
         heard.told.clear()
 
-    for at, name, km in STREAM:
+    for at, name, x in stream or STREAM:
         now[0] = at * SECOND
-        cell(lambda name=name, km=km: window.insert({"name": name, "km": km}), at * SECOND)  # type: ignore[misc]
+        reading = {"name": name, "km": x, "key": x}
+        cell(lambda reading=reading: window.insert(reading), at * SECOND)  # type: ignore[misc]
         if punctuated and name in "be":
             window.punctuate()
             cells[-1] += ", punctuation, " + ", ".join(heard.told)
@@ -156,9 +171,14 @@ def by_arrival() -> Iterator[str]:
     for name, evict in EVICTS.items():
         for at, trigger in TRIGGERS.items():
             spec = sg.WindowSpec(kind="sliding", evict=evict, trigger=trigger)
-            rows.append([f"`{name}`", f"`{at}`", *played(spec, False)])
+            rows.append([f"`{name}`", f"`{at}`", *played(spec)])
             words.append(["sliding", f"`{name}`", f"`{at}`", spec.explain("the mean")])
     yield table(["sliding, evict", "trigger", *head, f"until {UNTIL} s"], rows)
+    whole = [
+        [f"`{name}`", f"`{at}`", *played(sg.WindowSpec(kind="sliding", evict=evict, trigger=trigger, partial=False))]
+        for name, evict in EVICTS.items() for at, trigger in TRIGGERS.items()
+    ]  # fmt: skip
+    yield table(["sliding, `partial=False`, evict", "trigger", *head, f"until {UNTIL} s"], whole)
     yield table(["kind", "evict", "trigger", "in words"], words)
 
 
@@ -180,6 +200,18 @@ def by_event_time() -> Iterator[str]:
     yield table(["window", "in words"], words)
 
 
+def by_key() -> Iterator[str]:
+    """Windows of two readings for each key, and what makes partitions leave."""
+    head, rows = [f"{name} at {at} s, key {key}" for at, name, key in KEYED], []
+    for kind, trigger in (("tumbling", None), ("sliding", sg.triggers.count(2))):
+        for name, limits in LIMITS.items():
+            spec = sg.WindowSpec(
+                kind=kind, evict=sg.policies.count(2), trigger=trigger, key="key", partitions=limits
+            )  # fmt: skip
+            rows.append([kind, f"`{name}`" if name else "none", *played(spec, stream=KEYED)])
+    yield table(["`count(2)`", "partitions", *head, f"until {UNTIL} s"], rows)
+
+
 def aligned() -> Iterator[str]:
     """Where windows begin and end in Vienna."""
     from zoneinfo import ZoneInfo
@@ -195,7 +227,7 @@ def aligned() -> Iterator[str]:
     yield table(["window in Europe/Vienna", "that holds", "begins", "ends", "is long"], rows)
 
 
-PARTS = {"by arrival": by_arrival, "by event time": by_event_time, "aligned": aligned}
+PARTS = {"by arrival": by_arrival, "by event time": by_event_time, "aligned": aligned, "by key": by_key}
 
 
 def put(page: str) -> str:

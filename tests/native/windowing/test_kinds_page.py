@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.kinds import PAGE, put
+from bench.kinds import PAGE, PARTS, put
 
 
 def test_the_page_is_what_a_run_gives() -> None:
@@ -12,7 +12,10 @@ def test_the_page_is_what_a_run_gives() -> None:
 
 
 def test_the_page_has_every_combination() -> None:
-    """Four rows of Table I, nine of Table II."""
+    """Table I; Table II, whole and partial; all in words; kinds by event time, lateness, early results; keys."""
     page = PAGE.read_text("utf-8")
-    assert page.count("| tumbling | `") == 4
-    assert page.count("| sliding | `") == 9
+    parts = {name: page.partition(f"<!-- {name} -->\n")[2].partition("<!-- end -->")[0] for name in PARTS}
+    rows = {name: [len(table.splitlines()) - 2 for table in part.split("\n\n")] for name, part in parts.items()}
+    assert rows["by arrival"] == [4, 9, 9, 13]
+    assert rows["by event time"] == [3 * 2 * 3, 3 * 2 * 3]
+    assert rows["by key"] == [2 * 6]
