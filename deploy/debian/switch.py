@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 SPACE = 150 << 20  # bytes that an environment and a copy of a small state take
@@ -34,6 +35,7 @@ class Places:
         self.home = root / "opt/sluicegate"
         self.wheels, self.versions, self.current = self.home / "wheels", self.home / "versions", self.home / "venv"
         self.configuration = root / "etc/sluicegate/agent.toml"
+        self.secrets = root / "etc/sluicegate/credentials"
         self.state, self.kept = root / "var/lib/sluicegate", root / "var/lib/sluicegate.before"
 
 
@@ -76,10 +78,27 @@ def check(places: Places, made: Path) -> None:
     """Let the new version read the configuration. Raises RefusedError where it would not run with it."""
     if places.configuration.exists():
         # As the agent's own user: what the check writes beside the state has to stay its own.
-        user = ["runuser", "-u", "sluicegate", "--"] if places.is_system and os.geteuid() == 0 else []
+        own = places.is_system and os.geteuid() == 0
+        user = ["runuser", "-u", "sluicegate", "--"] if own else []
         command = [*user, str(made / "bin/sluicegate"), "check", str(places.configuration)]
-        if subprocess.run(command, check=False).returncode:
+        with tempfile.TemporaryDirectory() as folder:
+            lend_secrets(places, Path(folder), own)
+            environment = os.environ | {"CREDENTIALS_DIRECTORY": folder}
+            refused = subprocess.run(command, env=environment, check=False).returncode
+        if refused:
             raise RefusedError(f"the new version refuses {places.configuration}: see above; the one before goes on")
+
+
+def lend_secrets(places: Places, folder: Path, own: bool) -> None:
+    """Copy the secrets into `folder` under the names that systemd gives them (LoadCredential=credentials:…)."""
+    for secret in sorted(places.secrets.glob("*")) if places.secrets.is_dir() else ():
+        copy = folder / f"credentials_{secret.name}"
+        copy.touch(mode=0o600)
+        copy.write_bytes(secret.read_bytes())
+        if own:
+            shutil.chown(copy, "sluicegate")
+    if own:
+        shutil.chown(folder, "sluicegate")
 
 
 def point_to(places: Places, made: Path) -> None:

@@ -22,13 +22,15 @@ if [ "$1" = start ]; then
 fi
 """
 AGENT = """
-import sys
+import os, sys
 VERSION = {version!r}
 def main():
     if sys.argv[1] == "version":
         print(VERSION)
     elif VERSION == "strict":
         sys.exit("agent.toml: state.disk: not known any more")
+    elif VERSION == "secretive":
+        print(open(os.environ["CREDENTIALS_DIRECTORY"] + "/credentials_mqtt").read())
 """
 
 
@@ -117,6 +119,18 @@ def test_a_version_that_refuses_the_configuration_never_stops_the_old_one(board:
     assert "state.disk" in done.stderr
     assert board.version == "first"
     assert (board.root / "asked").read_text() == asked
+
+
+def test_a_configuration_with_a_secret_of_systemd_is_checked_with_it(board: Board) -> None:
+    """`${CREDENTIALS_DIRECTORY}/credentials_mqtt` is there for the check too, as systemd gives it to the agent."""
+    board.bring("secretive")
+    secrets = board.root / "etc/sluicegate/credentials"
+    secrets.mkdir()
+    (secrets / "mqtt").write_text("of the broker")
+    ran = board.switch()
+    assert ran.returncode == 0, ran.stderr
+    assert "of the broker" in ran.stdout
+    assert board.version == "secretive"
 
 
 def test_wheels_that_do_not_install_leave_the_old_version(board: Board) -> None:
