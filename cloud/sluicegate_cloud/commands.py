@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sluicegate.windowing.definition import WindowDefinition
+    from sluicegate_cloud.provision import Credentials
 
 
 @click.group()
@@ -165,7 +168,7 @@ def report(merged: Path, out: Path, summary: Path | None) -> None:
 
 @cloud.command()
 @click.argument("admin_url")
-@click.argument("name")
+@click.argument("name", required=False)
 @click.option("--url", "public_url", required=True, help="The database as devices reach it: https://HOST:4984/DATABASE")
 @click.option("--reader", is_flag=True, help="A reader of all chunks (Spark), not a device.")
 @click.option(
@@ -173,27 +176,63 @@ def report(merged: Path, out: Path, summary: Path | None) -> None:
 )
 @click.option("--renew", is_flag=True, help="The user exists: give it a new password; the old one ends.")
 @click.option("--plain-http", is_flag=True, help="Send passwords unencrypted to an http URL of another machine.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the credentials there, for their owner alone.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write the credentials there, for their owner alone; with --many: a folder.",
+)
+@click.option(
+    "--many", metavar="CSV", type=click.Path(path_type=Path), help="Instead of NAME: every name in its column `device`."
+)
 def provision(
-    admin_url: str, name: str, public_url: str, reader: bool, ca_file: Path | None, renew: bool, plain_http: bool,
-    out: Path | None,
+    admin_url: str, name: str | None, public_url: str, reader: bool, ca_file: Path | None, renew: bool,
+    plain_http: bool, out: Path | None, many: Path | None,
 ) -> None:  # fmt: skip
     """Make a device's user at a Sync Gateway and print its credentials file.
 
     ADMIN_URL: the database at the admin interface, such as http://127.0.0.1:4985/telemetry; the administrator's name
     and password are read from SLUICEGATE_GATEWAY_ADMIN_USER and SLUICEGATE_GATEWAY_ADMIN_PASSWORD. NAME: the device's
     id, as in its agent's configuration.
+
+    With --many, OUT/NAME.json is written for each device of a CSV file. One whose file is there is passed over, so
+    that a run that was interrupted goes on where it was; one that fails is named, and the exit code is 1.
     """
     from sluicegate_cloud import provision as provisioning
 
-    def made() -> provisioning.Credentials:
+    def made(device: str) -> provisioning.Credentials:
         return provisioning.provision(
-            admin_url, name, public_url, reader=reader, renew=renew, ca_file=ca_file, plain_http=plain_http
+            admin_url, device, public_url, reader=reader, renew=renew, ca_file=ca_file, plain_http=plain_http
         )
 
-    if out is None:
-        click.echo(made().as_json(), nl=False)
-        return
-    with provisioning.reserved(out) as write:
-        write(made())
-    click.echo(f"{out}: the credentials of {name}")
+    if (name is None) == (many is None):
+        raise click.UsageError("expected a NAME, or --many with a CSV file")
+    if many is not None:
+        _provision_many(provisioning.devices_of(many), out, made)
+    elif name is not None and out is None:
+        click.echo(made(name).as_json(), nl=False)
+    elif name is not None and out is not None:
+        with provisioning.reserved(out) as write:
+            write(made(name))
+        click.echo(f"{out}: the credentials of {name}")
+
+
+def _provision_many(devices: list[str], folder: Path | None, made: Callable[[str], Credentials]) -> None:
+    from sluicegate_cloud import provision as provisioning
+    from sluicegate_cloud.errors import ProvisionError
+
+    if folder is None:
+        raise click.UsageError("--many needs --out with a folder for the credentials' files")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    there = [device for device in devices if (folder / f"{device}.json").exists()]
+    failed = 0
+    for device in devices:
+        if device not in there:
+            try:
+                with provisioning.reserved(folder / f"{device}.json") as write:
+                    write(made(device))
+            except ProvisionError as error:
+                failed += 1
+                click.echo(f"{device}: {error}", err=True)
+    click.echo(f"{folder}: {len(devices) - len(there) - failed} made, {len(there)} there before, {failed} failed")
+    if failed:
+        raise SystemExit(1)

@@ -6,6 +6,7 @@ A device's user has the device's name: deploy/couchbase/sync.js lets it add chun
 from __future__ import annotations
 
 import base64
+import csv
 import json
 import os
 import re
@@ -76,6 +77,28 @@ def provision(
     password = secrets.token_urlsafe(24)
     _made(*ask("PUT", path, {"name": name, "password": password, **rights}), f"user {name}")
     return Credentials(public_url, name, password)
+
+
+def devices_of(file: Path) -> list[str]:
+    """The names in a CSV file's column `device`, each once and in its order; other columns are passed over.
+
+    Raises ProvisionError for a file that cannot be read, has no such column or no name, or has one that cannot be a
+    device's: nothing has been made then.
+    """
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as handle:
+            rows = csv.DictReader(handle)
+            if "device" not in (rows.fieldnames or ()):
+                raise ProvisionError(f"{file}: expected a column `device` in its first line")
+            named = [(rows.line_num, (row["device"] or "").strip()) for row in rows]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ProvisionError(f"{file}: cannot be read: {error}; expected a CSV file with a column `device`") from None
+    for line, name in named:
+        if not _NAME.fullmatch(name):
+            raise ProvisionError(f"{file}, line {line}: {name!r}: expected 1 to 64 letters, digits, `_`, `-`, `.`")
+    if not named:
+        raise ProvisionError(f"{file}: no device in it; expected one a line below `device`")
+    return list(dict.fromkeys(name for _, name in named))
 
 
 @contextmanager

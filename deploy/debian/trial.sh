@@ -20,8 +20,11 @@ documents() { find "$root/var/lib/sluicegate/out" -name '*.json' ! -name '.*' 2>
 
 if [ ! -e "$root/.complete" ]; then
     mirror=$(apt-get indextargets --format '$(SITE)|$(RELEASE)' | grep -m 1 -E '/debian\|' | cut -d '|' -f 1)
-    rm -rf "$root"
-    mmdebstrap --quiet --variant=minbase --architectures="$architecture" --include=python3-venv --aptopt='Acquire::Languages "none"' \
+    # A trial that was ended in the middle may have /proc and /sys mounted in there still.
+    if grep -q " $root/" /proc/mounts; then echo "trial: $root has file systems mounted: unmount them first" >&2; exit 4; fi
+    rm -rf --one-file-system "$root"
+    mmdebstrap --quiet --variant=essential --architectures="$architecture" --include=python3-venv,passwd \
+        --aptopt='Acquire::Languages "none"' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
         "$suite" "$root" "deb $mirror $suite main" >&2
     echo '127.0.0.1 localhost' >"$root/etc/hosts" # an installed system has it; a root that is only unpacked does not
     touch "$root/.complete"

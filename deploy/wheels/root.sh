@@ -12,7 +12,7 @@ if [ ! -e "$root/.complete" ]; then
     command -v mmdebstrap >/dev/null || { echo "wheels: mmdebstrap is not here; on Debian: apt install mmdebstrap" >&2; exit 3; }
     mirror=$(apt-get indextargets --format '$(SITE)|$(RELEASE)' | grep -m 1 -E '/debian\|' | cut -d '|' -f 1) ||
         { echo "wheels: apt names no Debian mirror on this machine; run apt update once" >&2; exit 4; }
-    rm -rf "$root"
+    rm -rf --one-file-system "$root"
     mkdir -p "$roots"
     echo "wheels: fetching $suite for $architecture into $root" >&2
     mmdebstrap --quiet --variant=extract --architectures="$architecture" --aptopt='Acquire::Languages "none"' \

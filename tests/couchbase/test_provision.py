@@ -152,3 +152,48 @@ def test_the_command_writes_a_file_for_its_owner_alone(tmp_path: Path) -> None:
         assert not (tmp_path / "second.json").exists()
         printed = CliRunner().invoke(cloud, [*arguments, "--renew"])
         assert json.loads(printed.output)["user"] == "board-7"
+
+
+def test_many_devices_of_a_file(tmp_path: Path) -> None:
+    """A file each; one that has its file is passed over, one that exists is named, the others are made."""
+    listed, out = tmp_path / "devices.csv", tmp_path / "made"
+    listed.write_text("site,device\nnorth,new-1\nsouth,new-2\nsouth,new-2\n")
+    with StandIn() as gateway:
+        admin, public = (f"{url}/{databases.TELEMETRY}" for url in (gateway.admin_url, gateway.public_url))
+        arguments = ["provision", admin, "--url", public, "--many", str(listed), "--out", str(out)]
+        first = CliRunner().invoke(cloud, arguments)
+        assert first.exit_code == 0, first.output
+        assert "2 made, 0 there before, 0 failed" in first.output
+        before = {path.name: path.read_text() for path in out.iterdir()}
+        assert set(before) == {"new-1.json", "new-2.json"}
+        assert {stat.S_IMODE(path.stat().st_mode) for path in out.iterdir()} == {0o600}
+        sent = document(2, device="new-2")
+        assert target(provision.Credentials(**json.loads(before["new-2.json"]))).put([sent]).accepted == (sent.id,)
+        listed.write_text("device\nnew-1\nnew-2\nnew-3\nnew-4\n")
+        made(gateway, "new-3")
+        second = CliRunner().invoke(cloud, arguments)
+        assert second.exit_code == 1
+        assert "new-3: " in second.output
+        assert "1 made, 2 there before, 1 failed" in second.output
+    assert {path.name: path.read_text() for path in out.iterdir() if path.name in before} == before
+    assert sorted(path.name for path in out.iterdir()) == ["new-1.json", "new-2.json", "new-4.json"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("name\na\n", "column `device`"),
+        ("device\n", "no device"),
+        ("device\na/b\n", "line 2"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_list_that_cannot_be_makes_nobody(content: str | None, said: str, tmp_path: Path) -> None:
+    """It is read whole before the first request."""
+    if content is not None:
+        (tmp_path / "devices.csv").write_text(content)
+    arguments = ["provision", "http://127.0.0.1:1/d", "--url", "http://h/d", "--many", str(tmp_path / "devices.csv")]
+    result = CliRunner().invoke(cloud, [*arguments, "--out", str(tmp_path / "made")])
+    assert isinstance(result.exception, ProvisionError)
+    assert said in str(result.exception)
+    assert not (tmp_path / "made").exists()
