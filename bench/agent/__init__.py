@@ -1,0 +1,1 @@
+"""What a message, a stream and an idle hour cost the agent, beside its peers."""

@@ -1,0 +1,52 @@
+"""What the agent costs: processor a message by the pipeline alone, and with a real Mosquitto beside paho's own client.
+
+    python -m bench.agent messages|broker|all [--messages 20000] [--rounds 3] [--only TEXT] [--out FILE]
+
+The machines are shared: each figure is the least of some rounds, and ratios say more than times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from bench.agent import broker, messages
+
+
+def main() -> None:
+    """Measure, print a table and write JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("messages", "broker", "all"))
+    parser.add_argument("--messages", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="worlds whose name has this text")
+    parser.add_argument("--out", type=Path)
+    asked = parser.parse_args()
+    found: dict[str, Any] = {
+        "python": platform.python_version(), "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1)
+    }  # fmt: skip
+    if asked.what in ("messages", "all"):
+        found["messages"] = messages.measured(asked.messages, asked.rounds, asked.only)
+        _print("The pipeline alone, µs of processor a message", found["messages"])
+    if asked.what in ("broker", "all"):
+        found["broker"] = broker.measured(asked.messages, asked.rounds, asked.only)
+        _print("With Mosquitto, QoS 1", found["broker"])
+    if asked.out:
+        asked.out.parent.mkdir(parents=True, exist_ok=True)
+        asked.out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _print(title: str, rows: list[dict[str, Any]]) -> None:
+    print(f"\n{title}")
+    names = list(rows[0])
+    widths = [max(len(str(row[name])) for row in [dict(zip(names, names, strict=True)), *rows]) for name in names]
+    for row in [dict(zip(names, names, strict=True)), *rows]:
+        print("  ".join(str(row[name]).ljust(width) for name, width in zip(names, widths, strict=True)))
+
+
+if __name__ == "__main__":
+    main()
