@@ -85,8 +85,8 @@ sanitized: dev ## the engines' tests over a build with the address sanitizer (mi
 	@VENV=$(VENV) deploy/make/checked.sh address
 
 .PHONY: whole
-whole: dev ## tests/native and hostile payloads with every case of their long checks (about half an hour; nightly)
-	SLUICEGATE_TESTS=whole $(BIN)/python -m pytest tests/native tests/agent/payloads $(PYTEST)
+whole: dev ## every case of the long checks: tests/native, hostile payloads, kills at every step (about half an hour; nightly)
+	SLUICEGATE_TESTS=whole $(BIN)/python -m pytest tests/native tests/agent/payloads tests/agent/test_kill.py $(PYTEST)
 
 SECONDS ?= 60
 SEED ?= 1

@@ -1,4 +1,4 @@
-"""How much the long checks do: some of their cases in `make test`, all with SLUICEGATE_TESTS=whole (`make whole`)."""
+"""How much the long checks do: some cases in `make test`, all with SLUICEGATE_TESTS=whole (`make whole`)."""
 
 from __future__ import annotations
 

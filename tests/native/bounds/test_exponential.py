@@ -9,6 +9,7 @@ from decimal import Decimal, localcontext
 
 import pytest
 from bench.engines.compiled import probe
+from thorough import number
 
 import sluicegate as sg
 import sluicegate.window.configure
@@ -79,8 +80,10 @@ def test_the_compiled_bits_are_the_twins(engine: str, length: int, monkeypatch: 
 @pytest.mark.parametrize("engine", ["soe", "amta", "two_stacks_lite", "daba_lite"])
 def test_a_caller_in_compiled_code_gets_the_same_bits(engine: str) -> None:
     """One by one through `Core.slide_one`, which has a quicker way to the power between the ends of the exponents."""
-    values = readings(1000)
-    values.extend(math.exp(x + 0.001 * i) for x in (-708.1, -707.1, 0.0, math.log(2.0**959)) for i in range(200))
+    values = readings(number(1_000, 300))
+    values.extend(
+        math.exp(x + 0.001 * i) for x in (-708.1, -707.1, 0.0, math.log(2.0**959)) for i in range(number(200, 60))
+    )
     taking, sliding = (sg.Window({"g": sg.geometric_mean()}, policy=sg.policies.count(1), engine=engine) for _ in "ab")
     found = probe().answers_one_by_one(taking._core, values, None)
     assert found.tobytes() == array("d", (sliding.slide(x) for x in values)).tobytes()

@@ -18,7 +18,7 @@ from exact_windows import CLOCKS, SHAPES, Exact, readings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shares import in_processes
-from thorough import WINDOWS
+from thorough import WINDOWS, number
 
 import sluicegate as sg
 import sluicegate.window.configure
@@ -133,7 +133,7 @@ def test_windows_of_single_readings(engine: str, policy: Any) -> None:
     rng, exact = random.Random(2), Exact(policy)
     window = sg.Window(NEW, policy=policy, engine=engine)
     assert window.query() == dict.fromkeys(NEW)
-    for _ in range(200):
+    for _ in range(number(200, 90)):
         value, time = float(rng.randrange(1, 5)), (exact.newest if exact.times else 0) + rng.randrange(9)
         window.insert(value, time)
         exact.insert(value, time)
@@ -267,7 +267,7 @@ def test_every_shape_lies_inside(shape: Any, clock: str) -> None:
     policy = rng.choice([sg.policies.count(25), sg.policies.time(70)])
     kinds = {name: kind for name, kind in NEW.items() if name != "geometric_mean"}
     window, exact = sg.Window(kinds, policy=policy, histograms=[sg.Constrained(5)]), Exact(policy)
-    for value, time in readings(rng, shape, clock, 160):
+    for value, time in readings(rng, shape, clock, number(160, 70)):
         window.insert(value, time)
         exact.insert(value, time)
         true = truth(exact.values[exact.begin :]) if exact.begin < len(exact.values) else {}
@@ -328,7 +328,7 @@ def moments(units: Sequence[int]) -> Deviations:
     return Deviations(n, float(mean), float(sum((x - mean) ** 2 for x in units)), min(units), max(units))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(number(60, 20)))
 def test_both_edges_cut(seed: int) -> None:
     """Windows in time over ordered and unordered buckets: two cut ones pooled, one with its moments, none."""
     rng = random.Random(seed)

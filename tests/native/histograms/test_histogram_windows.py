@@ -112,7 +112,7 @@ def test_a_restart_changes_nothing(composition: str) -> None:
     going = sg.Window(ALL, policy=policy, histograms=histograms)
     rebuilt = sg.Window(ALL, policy=policy, histograms=histograms)
     for i, (value, moment) in enumerate(
-        stream(composition, SHAPES[i_shape(composition)], "irregular", number(900, 400))
+        stream(composition, SHAPES[i_shape(composition)], "irregular", number(900, 250))
     ):
         going.insert(value, moment)
         rebuilt.insert(value, moment)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from exact_windows import ALL, CLOCKS, SHAPES, Exact, readings
+from thorough import number
 
 import sluicegate as sg
 from sluicegate import errors
@@ -65,7 +66,7 @@ def same(a: sg.Window, b: sg.Window) -> None:
     assert [leaf.results for leaf in a.buckets()] == [leaf.results for leaf in b.buckets()]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(number(60, 25)))
 @both
 def test_a_kill_at_any_moment_changes_nothing(seed: int) -> None:
     """Random commits, kills and level evictions: the rebuilt window goes on exactly as the one never killed."""
@@ -147,7 +148,7 @@ def test_snapshots_continue_bit_for_bit() -> None:
 
 def test_compiled_and_pure_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A snapshot by one is restored by the other, and all that follows is equal to the bit."""
-    for seed in range(25):
+    for seed in range(number(25, 10)):
         rng = random.Random(seed)
         chosen, windows = {**options(rng), "engine": rng.choice(EXACT)}, []
         stream = list(readings(rng, rng.choice(SHAPES), rng.choice(CLOCKS), 120))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from engine_windows import LITE
 from event_time_oracle import KINDS, EventTime, agrees, stream
+from thorough import number
 
 import sluicegate as sg
 from sluicegate import errors
@@ -34,7 +35,7 @@ def test_answers_are_the_definitions(engine: str, kind: str) -> None:
     hop = 1 if engine != "recalc" else LENGTH // 5
     window = sg.Window(ALL, policy=sg.policies.time(LENGTH, hop=hop), engine=engine)
     model = EventTime(LENGTH, hop)
-    for i, (value, time) in enumerate(stream(kind, 400, LENGTH, seed=len(engine))):
+    for i, (value, time) in enumerate(stream(kind, number(400, 200), LENGTH, seed=len(engine))):
         window.insert(value, time)
         model.insert(value, time)
         if i % 50 == 49 and model.now is not None:

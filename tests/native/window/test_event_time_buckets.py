@@ -48,7 +48,7 @@ def test_the_definitions_result_is_inside(kept: str, kind: str) -> None:
     for seed, hop in ((1, 1), (2, LENGTH // 4))[kept == "hop" :]:
         window = sg.Window(ALL, policy=sg.policies.time(LENGTH, hop=hop), histograms=KEPT[kept]())
         model = EventTime(LENGTH, hop)
-        for i, (value, time) in enumerate(stream(kind, number(1500, 600), LENGTH, seed)):
+        for i, (value, time) in enumerate(stream(kind, number(1500, 400), LENGTH, seed)):
             window.insert(value, time)
             model.insert(value, time)
             if i % 300 == 299 and model.now is not None:
