@@ -12,7 +12,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -45,8 +45,13 @@ def processor_seconds() -> float:
 
 def timed(way: ways.Way, path: Path, width: int) -> dict[str, float]:
     """Seconds on the clock and of processor."""
+    return clocked(lambda: way(path, width))
+
+
+def clocked(work: Callable[[], Any]) -> dict[str, float]:
+    """Seconds on the clock and of processor that `work` takes."""
     clock, used = time.perf_counter(), processor_seconds()
-    way(path, width)
+    work()
     return {"s": round(time.perf_counter() - clock, 2), "cpu_s": round(processor_seconds() - used, 2)}
 
 

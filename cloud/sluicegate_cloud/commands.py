@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from sluicegate_cloud.options import length, names, of_options
+from sluicegate_cloud.table.commands import into_table, reconcile, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,36 +22,12 @@ def cloud() -> None:
     """Merge the buckets of all devices into windows, and report on them."""
 
 
-def length(context: click.Context, option: click.Parameter, value: str) -> int:
-    """The µs of a length of time such as "24h"."""
-    from sluicegate import policies
-
-    try:
-        return policies.time(value).span
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r}: expected a positive length such as 24h, 90s, 15min or 7d") from error
-
-
-def names(context: click.Context, option: click.Parameter, value: str) -> tuple[str, ...]:
-    """The aggregates of a list such as "mean,slope(1h)", or of "all"; each once, in the order of the tables."""
-    from sluicegate.errors import ConfigurationError
-    from sluicegate_cloud.extras.asked import sorted_out, split
-    from sluicegate_cloud.names import AGGREGATES, ALL
-
-    asked = split(value)
-    if asked == ["all"]:
-        return ALL
-    try:
-        plain, _ = sorted_out(asked)
-    except ConfigurationError as error:
-        raise click.BadParameter(f"{error}, or all") from error
-    more = (name for name in dict.fromkeys(asked) if name not in ALL)
-    return (*(name for name in ALL if name in {*plain, AGGREGATES[0]}), *more)
-
-
 @cloud.command()
 @click.argument("source", nargs=-1, required=True)
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the windows and their summary.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the windows and their summary.")
+@click.option("--table", metavar="FOLDER", help="Instead of --out: a table, into which a run takes what is new alone.")
+@click.option("--by", metavar="TAGS", multiple=True,
+              help="With --table: windows of all devices with the same of these tags too: site,line.")  # fmt: skip
 @click.option("--window", default="24h", callback=length, show_default=True, help="Length of a window.")
 @click.option(
     "--slide", default="1h", callback=length, show_default=True, help="From one window's start to the next's."
@@ -75,7 +54,9 @@ def names(context: click.Context, option: click.Parameter, value: str) -> tuple[
 @click.option("--strict", is_flag=True, help="End with exit code 1 when any document is unreadable or in conflict.")
 def merge(
     source: tuple[str, ...],
-    out: Path,
+    out: Path | None,
+    table: str | None,
+    by: tuple[str, ...],
     window: int,
     slide: int,
     aggregates: tuple[str, ...],
@@ -97,10 +78,15 @@ def merge(
       OUT/windows/stream=NAME/*.parquet   a row a window: value, low, high, exact
       OUT/summary.json                    documents, completeness, exact shares
     """
-    asked = _of_options(window, slide, aggregates) if definitions is None else _of_file(definitions)
+    asked = of_options(window, slide, aggregates) if definitions is None else _of_file(definitions)
     if in_words:
         for each in asked:
             click.echo(f"{each.explain()}.")
+        return
+    if (out is None) == (table is None):
+        raise click.UsageError("give --out, a folder to be written anew, or --table, one that grows")
+    if out is None:
+        into_table(source, str(table), asked, [names_of.split(",") for names_of in by], master, memory)
         return
     from sluicegate_cloud import job
     from sluicegate_cloud.definitions import lengths
@@ -115,18 +101,6 @@ def merge(
             click.echo(line)
         click.echo(f"\nWindows in {folder / 'windows'}, summary in {folder / 'summary.json'}")
         click.echo(f"Next: sluicegate cloud report {folder} --out report.html")
-
-
-def _of_options(window: int, slide: int, aggregates: tuple[str, ...]) -> list[WindowDefinition]:
-    """The one window that --window, --slide and --aggregates say."""
-    from sluicegate.windowing.definition import WindowDefinition
-    from sluicegate.windowing.spec import WindowSpec
-
-    if window % slide:
-        raise click.UsageError(f"--window must be a whole number of --slide: {window} us is not one of {slide} us")
-    tumbling: dict[str, Any] = {"kind": "tumbling", "evict": {"time": window}, "lateness": 0}
-    hopping: dict[str, Any] = {"kind": "hopping", "evict": {"time": window, "hop": slide}}
-    return [WindowDefinition("windows", WindowSpec.from_dict(tumbling if slide == window else hopping), aggregates)]
 
 
 def _of_file(file: Path) -> list[WindowDefinition]:
@@ -236,3 +210,7 @@ def _provision_many(devices: list[str], folder: Path | None, made: Callable[[str
     click.echo(f"{folder}: {len(devices) - len(there) - failed} made, {len(there)} there before, {failed} failed")
     if failed:
         raise SystemExit(1)
+
+
+cloud.add_command(reconcile)
+cloud.add_command(stream)

@@ -9,6 +9,7 @@ unpacked as whole columns.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ from sluicegate_cloud.schema import BUCKET_FIELDS, OWNER, USED, ddl
 PATHS = "path string"
 _KINDS = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "binary": pa.binary()}
 _KINDS["map<string, map<bigint, binary>>"] = pa.map_(pa.string(), pa.map_(pa.int64(), pa.binary()))
+_KINDS["map<string, string>"] = pa.map_(pa.string(), pa.string())
 _DOCUMENT = {
     "path": "string",
     "size": "bigint",
@@ -44,14 +46,19 @@ _DOCUMENT = {
     "packed": "binary",
     "extras": "map<string, map<bigint, binary>>",
     "skipped": "string",
+    "tags": "map<string, string>",
+    "health": "string",
 }
 #: One row a document. `reason`: why it is refused, else null (then `id` and `device` are what it claims, if it says);
 #: `digest`: of its bytes; `content`: of what it says of its stream, without key and health; `packed`: its buckets;
-#: `extras`: what they carry, by name and first ordinal; `skipped`: names of what this Sluicegate does not know.
+#: `extras`: what they carry, by name and first ordinal; `skipped`: names of what this Sluicegate does not know;
+#: `tags`: what is known of the stream beside its name; `health`: how the agent was, JSON as it came.
 DOCUMENTS = ddl(_DOCUMENT)
 ARROW = pa.schema([(name, _KINDS[kind]) for name, kind in _DOCUMENT.items()])
 _BATCH_BYTES = 8 << 20
 _MOST_REASON, _MOST_NAME = 400, 250
+#: Bytes of an agent's health that are kept.
+MOST_HEALTH = 8_192
 _CLAIMED = re.compile(rb'"id"\s*:\s*"([^"\\]{1,250})"')
 Batches = Iterable[pa.RecordBatch]
 
@@ -156,8 +163,19 @@ def _decoded(data: bytes) -> dict[str, Any]:
     row |= {"buckets": len(columns["n"]), "gap": sum(columns["gap"]), "doubt": sum(columns["doubt"])}
     content = hashlib.sha256(repr(columns["center"]).encode() + packed).hexdigest()
     row |= {"extras": [(name, [*of.items()]) for name, of in columns["extras"].items()] or None}
-    row |= {"skipped": ", ".join(columns["skipped"]) or None}
+    row |= {"skipped": ", ".join(columns["skipped"]) or None, "tags": _pairs(columns.get("tags"))}
+    row |= {"health": _health(columns.get("health"))}
     return row | {"digest": hashlib.sha256(data).hexdigest(), "content": content, "packed": packed}
+
+
+def _pairs(tags: dict[str, str] | None) -> list[tuple[str, str]] | None:
+    return [(_text(name), _text(value)) for name, value in sorted(tags.items())] if tags else None
+
+
+def _health(told: dict[str, Any] | None) -> str | None:
+    """As JSON; what a device makes longer than MOST_HEALTH bytes is not kept."""
+    text = json.dumps(told) if told else ""
+    return text if text and len(text) <= MOST_HEALTH else None
 
 
 def _holes(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -47,3 +47,9 @@ class StrictError(CloudError):
     """`strict` was asked for, and a document is unreadable, foreign or in conflict with another."""
 
     exit_code = 1
+
+
+class TableError(CloudError):
+    """A table cannot be written now: another merge has it or was first, or it answers something else."""
+
+    exit_code = 4

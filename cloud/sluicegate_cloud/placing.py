@@ -42,7 +42,8 @@ class Document:
     """One document on its way: what its row says, and what becomes of it; `final` once nothing later can change it.
 
     `part`: its columns where not all of it is used; `used_from`: the ordinal from which on it is; `left`: the buckets
-    before; `used`, `doubt`: the buckets that are used, and how many of their readings are in doubt.
+    before; `used`, `doubt`: the buckets that are used, and how many of their readings are in doubt; `reached`: whether
+    what follows is judged by where it ends.
     """
 
     row: dict[str, Any]
@@ -55,6 +56,7 @@ class Document:
     hole_to: int = 0
     part: dict[str, Any] | None = None
     final: bool = True
+    reached: bool = False
     used_from: int = 0
     left: Mask | None = None
     used: Mask | None = None
@@ -176,6 +178,7 @@ class Line:
 
     def _reach(self, new: Document) -> None:
         """The board has sent what goes so far."""
+        new.reached = True
         self.ends[new.key] = max(self.ends.get(new.key, (0, 0)), (new.end, int(new.row["t_last"])))
 
     def _use_a_part(self, new: Document, covered: int, others: list[Document]) -> bool:

@@ -59,7 +59,7 @@ def read_documents(spark: SparkSession, source: Source, *, keep: str | Path | No
     """One row per document (`documents.DOCUMENTS`), refused ones with a reason. Raises SourceError, GatewayError."""
     files, uris, gateways = list_sources(source)
     check_keep(gateways, keep)
-    frames = [_read_uri(spark, uri) for uri in uris] + ([_read_files(spark, files)] if files else [])
+    frames = [_read_uri(spark, uri) for uri in uris] + ([read_files(spark, files)] if files else [])
     frames += [feed_keep.fetch(spark, at, Path(keep)) if keep else feed.read(spark, at) for at in gateways]
     return reduce(DataFrame.unionByName, frames)
 
@@ -122,8 +122,8 @@ def _cannot_list(error: OSError) -> None:
     raise SourceError(f"source {error.filename!r} cannot be listed: {error.strerror}") from error
 
 
-def _read_files(spark: SparkSession, paths: list[str]) -> DataFrame:
-    """Files that every worker can open, read where they are decoded."""
+def read_files(spark: SparkSession, paths: list[str]) -> DataFrame:
+    """Rows of `documents.DOCUMENTS` of files that every worker can open, read where they are decoded."""
     table = pa.table({"path": pa.array(paths, pa.string())})
     tasks = min(max(len(paths) // _PER_TASK, spark.sparkContext.defaultParallelism), len(paths))
     return spark.createDataFrame(table, PATHS).repartition(tasks).mapInArrow(decode_files, DOCUMENTS)

@@ -53,9 +53,11 @@ def random_cut(rng: random.Random) -> Cut:
     return Cut(slide, rng.choice(WIDTHS), rng.choice([0, 0, 13, -1_000, 5 * DAY + 1]), rng.choice([1, 5, 30, 200]))
 
 
-def random_fleet(rng: random.Random, cut: Cut, boards: int, readings: int = 70) -> list[Board]:
-    """Boards of one stream, about the same time, whose values are of one kind."""
-    kind, since = rng.choice(KINDS), rng.choice([0, 1_760_000_000_000_000, -3 * DAY])
+def random_fleet(
+    rng: random.Random, cut: Cut, boards: int, readings: int = 70, *, ordinary: bool = False
+) -> list[Board]:
+    """Boards of one stream, about the same time, whose values are of one kind; `ordinary`: of no great magnitude."""
+    kind, since = rng.choice(ORDINARY if ordinary else KINDS), rng.choice([0, 1_760_000_000_000_000, -3 * DAY])
     return [_board(rng, cut, f"board-{i}", since, kind, readings) for i in range(boards)]
 
 
@@ -137,3 +139,4 @@ def _rain(rng: random.Random) -> Any:
 
 
 KINDS = (_whole, _sensor, _sensor, _any_magnitude, _positive, _positive, _constant, _rain)
+ORDINARY = (_whole, _sensor)

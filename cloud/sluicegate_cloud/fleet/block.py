@@ -7,7 +7,7 @@ lane before can reach. Streams then differ from stretches of one stream in what 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,10 +84,11 @@ class Block:
             yield axis, np.maximum(np.searchsorted(lanes, axis.first + self.grid.width - 1, side="right") - 1, 0)
 
 
-def blocks(rows: Columns, grid: Grid, max_empty: int) -> Iterator[tuple[Ints, Block]]:
+def blocks(rows: Columns, grid: Grid, max_empty: int, centers: Columns | None = None) -> Iterator[tuple[Ints, Block]]:
     """`rows`: fields of buckets and of frames (`known.as_frames`) in any order, with `owner`: 0, 1, ….
 
-    (Which streams, a block with their rows), usually one. Streams without a reading are in none.
+    (Which streams, a block with their rows), usually one. Streams without a reading are in none. `centers`: of each
+    stream `base`, `center_low` and `center_high` (`Owners`), where `rows` are not all rows of it.
     """
     first, last = _own_frames(rows, grid)
     full = rows["n"] > 0
@@ -104,7 +105,8 @@ def blocks(rows: Columns, grid: Grid, max_empty: int) -> Iterator[tuple[Ints, Bl
         shift, lane = _lanes(low[owners], high[owners], grid.width, max_empty)
         kept = {name: column[wanted] for name, column in rows.items()}
         kept |= {"owner": owner[wanted], "first_frame": first[wanted], "last_frame": last[wanted]}
-        yield owners, _block(kept, grid, shift, lane, high[owners])
+        told = {name: of[owners] for name, of in (centers or {}).items()}
+        yield owners, _block(kept, grid, shift, lane, high[owners], told)
 
 
 def _own_frames(rows: Columns, grid: Grid) -> tuple[Ints, Ints]:
@@ -141,7 +143,7 @@ def _lanes(low: Ints, high: Ints, width: int, max_empty: int) -> tuple[Ints, Int
     return lane - low, lane
 
 
-def _block(rows: Columns, grid: Grid, shift: Ints, lane: Ints, high: Ints) -> Block:
+def _block(rows: Columns, grid: Grid, shift: Ints, lane: Ints, high: Ints, centers: Columns) -> Block:
     moved = shift[rows["owner"]]
     rows["first_frame"], rows["last_frame"] = rows["first_frame"] + moved, rows["last_frame"] + moved
     full = rows["n"] > 0
@@ -149,7 +151,7 @@ def _block(rows: Columns, grid: Grid, shift: Ints, lane: Ints, high: Ints) -> Bl
     for name in ("first_frame", "last_frame"):  # what is missing before or after the stream makes no windows
         holes[name] = np.clip(holes[name], lane[holes["owner"]], (high + shift)[holes["owner"]])
     rows = _in_order(rows if full.all() else {name: column[full] for name, column in rows.items()})
-    owners = _owners(rows, shift, lane)
+    owners = replace(_owners(rows, shift, lane), **centers)
     rows["base"] = owners.base[rows["owner"]]
     crosses = rows["first_frame"] < rows["last_frame"]
     crossing = {name: column[crosses] for name, column in rows.items()}

@@ -1,0 +1,178 @@
+"""The windows of units, and what they add to the windows of all devices: one pass for both, rows kept by cell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sluicegate_cloud.estimates.components import INTEGERS, answer, families, names
+from sluicegate_cloud.estimates.lower import lower
+from sluicegate_cloud.fleet.block import Block, blocks
+from sluicegate_cloud.fleet.groups import Groups
+from sluicegate_cloud.fleet.part import Part, parts
+from sluicegate_cloud.fleet.wire import Rows
+from sluicegate_cloud.grid import Columns, Ints
+from sluicegate_cloud.merging.answers import as_arrow
+from sluicegate_cloud.merging.combining import combined
+from sluicegate_cloud.spans import block_of
+from sluicegate_cloud.table.ranges import Ranges, within
+from sluicegate_cloud.table.units import Unit
+from sluicegate_cloud.table.versions import Definition
+
+#: Windows that are held before they become files, and before what they add to all is added up.
+_HELD, _ADDED = 1 << 19, 1 << 17
+_INT = pa.int64()
+#: The column that says in which version a row was answered last.
+REVISION = "revision"
+
+
+def group(stream: str, names_of: Sequence[str] = (), tags: dict[str, str] | None = None) -> str:
+    """Whose roll-up it is: all devices of a stream, or those that have these values of some tags."""
+    return json.dumps([stream, {name: (tags or {}).get(name) for name in names_of}], ensure_ascii=False)
+
+
+@dataclass
+class Answers:
+    """What comes of a shard's units: `cells`, batches of window rows by cell; sums by group and frame; `spans`
+    of devices; `marks`: by stream, the blocks of frames in which a reading is known to be.
+
+    `revision`: the version they are for; `rewritten`: of each stream of a device the windows that are answered anew;
+    `tags`: of it.
+    """
+
+    definition: Definition
+    revision: int
+    rewritten: dict[tuple[str, str], Ranges]
+    tags: dict[tuple[str, str], dict[str, str]]
+    cells: dict[int, list[pa.RecordBatch]] = field(default_factory=dict)
+    held: int = 0
+    spans: list[pa.Table] = field(default_factory=list)
+    marks: dict[str, set[int]] = field(default_factory=dict)
+    _groups: dict[str, int] = field(default_factory=dict)
+    _parts: list[Columns] = field(default_factory=list)
+    _size: int = 0
+
+    def __post_init__(self) -> None:
+        self._needed: tuple[ModuleType, ...] = families(self.definition.aggregates)
+        self._names = names(self._needed)
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time to write what is held."""
+        return self.held >= _HELD
+
+    def take(self, units: Sequence[Unit], rows: Rows) -> None:
+        """Answer the units, whose buckets are `rows`."""
+        with np.errstate(all="ignore"):
+            named = ("base", "center_low", "center_high")
+            told = {name: np.array([unit.centers[i] for unit in units]) for i, name in enumerate(named)}
+            for owners, block in blocks(rows.columns, self.definition.grid, self.definition.max_empty, told):
+                self._mark(units, owners, block)
+                for part in parts(block, self.definition.max_empty):
+                    self._take(units, part, owners[part.owner], answer(part, self._needed))
+
+    def _mark(self, units: Sequence[Unit], owners: Ints, block: Block) -> None:
+        owner = np.searchsorted(block.owners.lane, block.points, side="right") - 1
+        own = (block.points - block.owners.shift[owner]) // block_of(self.definition.max_empty)
+        changed = np.flatnonzero(np.concatenate(([True], (np.diff(own) != 0) | (np.diff(owner) != 0))))
+        for of, mark in zip(owners[owner[changed]].tolist(), own[changed].tolist(), strict=True):
+            self.marks.setdefault(units[of].stream, set()).add(mark)
+
+    def _take(self, units: Sequence[Unit], part: Part, owner: Ints, found: Columns) -> None:
+        frame = part.axis.first - part.block.owners.shift[part.owner]
+        low, high = (np.array([unit.window[i] for unit in units])[owner] for i in (0, 1))
+        inside = (frame >= low) & (frame <= high)
+        if self.definition.fleet:
+            some = inside & (part.axis.windows == 1)
+            self._add(units, owner[some], frame[some], {name: found[name][some] for name in self._names})
+        mine = inside & self._own(units, owner, frame)
+        if not mine.any():
+            return
+        told = lower({name: of[mine] for name, of in found.items()}, self.definition.aggregates)
+        windows, frame, owner = part.axis.windows[mine], frame[mine], owner[mine]
+        self._keep(units, owner, frame, windows, told)
+        if self.definition.fleet and (windows > 1).any():
+            self._keep_spans(units, owner, frame, windows, {name: found[name][mine] for name in self._names})
+
+    def _own(self, units: Sequence[Unit], owner: Ints, frame: Ints) -> Any:
+        """Which windows are to be rewritten, and not only added to those of all."""
+        out = np.zeros(frame.size, bool)
+        for number in np.unique(owner).tolist():
+            ranges = self.rewritten.get((units[number].device, units[number].stream), [])
+            at = owner == number
+            out[at] = within(frame[at], ranges)
+        return out
+
+    def _keep(self, units: Sequence[Unit], owner: Ints, frame: Ints, windows: Ints, told: Columns) -> None:
+        definition, grid = self.definition, self.definition.grid
+        start = grid.start_us(frame)
+        named = {
+            name: pa.array([unit[i] for unit in units]).take(pa.array(owner))
+            for i, name in ((0, "device"), (1, "stream"))
+        }
+        times = {"window_start": start, "window_end": start + (windows + grid.width - 1) * grid.slide_us}
+        batch = pa.RecordBatch.from_pydict(
+            named
+            | times
+            | as_arrow(told, definition.aggregates)
+            | {"windows": windows, REVISION: np.full(windows.size, self.revision)}
+        )
+        self.held += batch.num_rows
+        cell = start // definition.cell_us
+        begins = np.flatnonzero(np.concatenate(([True], np.diff(cell) != 0)))
+        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), cell.size], strict=True):
+            self.cells.setdefault(int(cell[begin]), []).append(batch.slice(begin, end - begin))
+
+    def _keep_spans(self, units: Sequence[Unit], owner: Ints, frame: Ints, windows: Ints, found: Columns) -> None:
+        some = np.flatnonzero(windows > 1)
+        head: dict[str, Any] = {
+            "device": [units[at].device for at in owner[some]],
+            "stream": [units[at].stream for at in owner[some]],
+        }
+        groups = [self._groups_of(units[at]) for at in owner[some]]
+        head |= {"groups": pa.array(groups, pa.list_(pa.string())), "frame": frame[some], "windows": windows[some]}
+        self.spans.append(pa.table(head | {name: _column(name, found[name][some]) for name in self._names}))
+
+    def _add(self, units: Sequence[Unit], owner: Ints, frame: Ints, found: Columns) -> None:
+        """To the windows of every group that a unit belongs to."""
+        of = [[self._groups.setdefault(name, len(self._groups)) for name in self._groups_of(unit)] for unit in units]
+        for numbers in np.array(of, np.int64).T:
+            self._parts.append(found | {"group": numbers[owner], "frame": frame})
+            self._size += frame.size
+        if self._size >= _ADDED:
+            self._fold()
+
+    def _groups_of(self, unit: Unit) -> list[str]:
+        """All devices of its stream, and of each roll-up those with its tags."""
+        tags = self.tags.get((unit.device, unit.stream))
+        return [group(unit.stream, by, tags) for by in ((), *self.definition.by)]
+
+    def _fold(self) -> None:
+        found = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
+        order = np.lexsort((found["frame"], found["group"]))
+        found = {name: column[order] for name, column in found.items()}
+        groups = Groups.of(found["group"], found["frame"])
+        with np.errstate(all="ignore"):
+            added = combined(found, groups, self._needed)
+        self._parts = [added | {name: found[name][groups.begin] for name in ("group", "frame")}]
+        self._size = self._parts[0]["frame"].size // 2  # what cannot be added up further is not folded each time
+
+    def shares(self) -> pa.Table:
+        """What the units add to each window of each group: `group`, `frame` and components."""
+        if not self._parts:
+            return pa.table({"group": pa.array([], pa.string()), "frame": pa.array([], _INT)})
+        self._fold()
+        part = self._parts[0]
+        told = pa.array([*self._groups], pa.string()).take(pa.array(part["group"]))
+        columns = {name: _column(name, part[name]) for name in self._names}
+        return pa.table({"group": told, "frame": part["frame"], **columns})
+
+
+def _column(name: str, values: Any) -> pa.Array:
+    return pa.array(values, _INT if name in INTEGERS else pa.float64(), safe=False)

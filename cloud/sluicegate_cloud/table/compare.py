@@ -1,0 +1,74 @@
+"""Whether two versions of a table say the same: counts, extremes and flags to the bit, the rest but for rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from sluicegate_cloud.table import read
+from sluicegate_cloud.table.answering import REVISION
+from sluicegate_cloud.table.versions import Store, Version
+
+#: Rows that differ of which is told.
+MOST = 20
+_EPSILON = 2.0**-52
+_SUMMED, _SQUARED = ("sum",), ("variance", "std")
+
+
+def differences(spark: SparkSession, store: Store, one: Version, other: Version) -> Iterator[str]:
+    """The first MOST rows that are in one only, or that differ."""
+    keys = ["device", "stream", read.ROLLUP, *_tags(one), "window_start", "window_end"]
+    left, right = (read.windows(spark, store, version) for version in (one, other))
+    values = [name for name in left.columns if name not in (*keys, REVISION)]
+    joined = left.alias("a").join(right.alias("b"), _same_keys(keys), "full")
+    greatest = _magnitude(left, right)
+    differs = [_differs(name, left, greatest) for name in values]
+    told = sf.concat_ws(", ", *(sf.when(at, sf.lit(name)) for at, name in zip(differs, values, strict=True)))
+    named = [sf.coalesce(f"a.{name}", f"b.{name}").alias(name) for name in keys]
+    found = joined.where(reduce(Column.__or__, differs)).select(*named, told.alias("what"))
+    for row in found.orderBy(*keys).limit(MOST).collect():
+        whose = row["device"] or "all devices"
+        yield f"{whose}, {row['stream']}, {row['window_start']} to {row['window_end']}: {row['what']}"
+
+
+def _tags(version: Version) -> list[str]:
+    return [*dict.fromkeys(f"tag_{name}" for by in version.definition.by for name in by)]
+
+
+def _same_keys(keys: list[str]) -> Column:
+    return reduce(Column.__and__, (sf.col(f"a.{name}").eqNullSafe(sf.col(f"b.{name}")) for name in keys))
+
+
+def _differs(name: str, rows: DataFrame, greatest: float) -> Column:
+    """Beyond what sums taken in another order may."""
+    one, other = sf.col(f"a.{name}"), sf.col(f"b.{name}")
+    same = one.eqNullSafe(other)
+    if rows.schema[name].dataType.typeName() != "double" or name.startswith(("min", "max")):
+        return ~same
+    of = name.removesuffix("_low").removesuffix("_high")
+    size = sf.lit(greatest)
+    count = sf.coalesce(sf.col("a.count_high"), sf.lit(0)) + 8
+    most = 64 * _EPSILON * count * size
+    if of in _SUMMED:
+        most = most * count
+    if of in _SQUARED:
+        most = most * size
+    if of == "std":
+        most = sf.sqrt(most)
+    near = sf.abs(one - other) <= sf.greatest(most, 1e-9 * sf.abs(one))
+    return ~(same | sf.coalesce(near, sf.lit(False)))
+
+
+def _magnitude(*tables: DataFrame) -> float:
+    """The greatest |value| that any window has: rounding depends on it, by the centers of streams."""
+    greatest = 0.0
+    for rows in tables:
+        ends = [
+            sf.max(sf.abs(name)) for name in ("min_low", "max_high", "mean_low", "mean_high") if name in rows.columns
+        ]
+        told = rows.agg(*ends).collect()[0] if ends else ()
+        greatest = max([greatest, *(end for end in told if end is not None)])
+    return greatest

@@ -1,0 +1,125 @@
+"""`cloud merge --table`: the documents that are new, into the table's next version; and `cloud reconcile`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluicegate_cloud.errors import SourceError, TableError
+from sluicegate_cloud.progress import step
+from sluicegate_cloud.sources import list_sources, read_files
+from sluicegate_cloud.table import compare, run
+from sluicegate_cloud.table import sources as seen
+from sluicegate_cloud.table.versions import DAY_US, Definition, Store, Version
+
+#: Into how many parts a new table spreads its streams.
+SHARDS = 16
+#: Windows of one stream that lie in one file, at least.
+_LEAST = 96
+
+
+def definition_of(
+    window_us: int,
+    slide_us: int,
+    aggregates: Sequence[str],
+    *,
+    origin_us: int = 0,
+    shards: int = SHARDS,
+    by: Sequence[Sequence[str]] = (),
+) -> Definition:
+    """What a new table answers: a file holds a day of windows, or more where they are few."""
+    days = -(-slide_us * _LEAST // DAY_US)
+    names = tuple(dict.fromkeys(("count", *aggregates)))
+    return Definition(window_us, slide_us, origin_us, names, shards, days * DAY_US, by=tuple(map(tuple, by)))
+
+
+def opened(store: Store, definition: Definition | None) -> Version:
+    """The newest version, or none of a new table. Raises TableError, SourceError."""
+    version = store.load()
+    if version is None:
+        if definition is None:
+            raise SourceError(f"{store.root} holds no table: make one by `sluicegate cloud merge … --table`")
+        return Version(0, definition)
+    wanted = definition and replace(
+        definition, shards=version.definition.shards, max_empty=version.definition.max_empty
+    )
+    if wanted is not None and wanted != version.definition:
+        raise TableError(
+            f"the table {store.root} answers {_said(version.definition)}, and {_said(wanted)} is asked: "
+            "give another --table"
+        )
+    return version
+
+
+def _said(definition: Definition) -> str:
+    by = "".join(f", by {'+'.join(names)}" for names in definition.by)
+    return f"windows of {definition.window_us} us, sliding by {definition.slide_us} us from {definition.origin_us}, " \
+           f"{','.join(definition.aggregates)}{by}"  # fmt: skip
+
+
+def merge(spark: SparkSession, sources: Sequence[str], table: str | Path, definition: Definition | None) -> Version:
+    """Take what is new in `sources` (folders, files, globs) into the table; the version there is where nothing is.
+
+    Raises SourceError, TableError (another merge has the table, or was first), SinkError.
+    """
+    listed = list_sources(sources)
+    if listed.uris or listed.gateways:
+        raise SourceError("a table is merged from folders and files: copy what lies elsewhere there first")
+    store = Store(table)
+    with store.writing():
+        version = opened(store, definition)
+        with step("looking for new documents"):
+            files = seen.unseen(store, version, seen.listed(listed.files))
+        if not files.num_rows:
+            return version
+        documents = read_files(spark, files["path"].to_pylist())
+        with step(f"merging {files.num_rows:,} documents", spark.sparkContext):
+            return _taken(spark, store, version, documents, seen.noted(store, version, files))
+
+
+def take(spark: SparkSession, documents: DataFrame, table: str | Path, definition: Definition | None) -> Version:
+    """Take rows of `documents.DOCUMENTS` into the table, whatever gave them: a micro-batch, a feed."""
+    store = Store(table)
+    with store.writing():
+        return _taken(spark, store, opened(store, definition), documents, None)
+
+
+def _taken(
+    spark: SparkSession, store: Store, version: Version, documents: DataFrame, lists: tuple[str, ...] | None
+) -> Version:
+    following = run.take_in(spark, store, version, documents, lists)
+    store.vacuum()
+    return following
+
+
+def rebuild(spark: SparkSession, table: str | Path) -> Version:
+    """Answer all windows anew from the documents that the table keeps: the next version."""
+    store = Store(table)
+    with store.writing():
+        return run.answer_anew(spark, store, opened(store, None))
+
+
+def reconcile(spark: SparkSession, table: str | Path) -> Iterator[str]:
+    """In what the table differs from its own documents, answered anew: nothing, unless it drifted.
+
+    What is answered anew is thrown away.
+    """
+    store = Store(table)
+    with store.writing():
+        version = opened(store, None)
+        with step("answering all windows anew", spark.sparkContext):
+            again = run.answered_anew(spark, store, version)
+        try:
+            yield from compare.differences(spark, store, version, again)
+        finally:
+            store.discard(again, version)
+
+
+def summary(store: Store, version: Version) -> dict[str, Any]:
+    """What a run did, for a terminal."""
+    told = version.told
+    return {"version": version.number, **{name: told.get(name, 0) for name in ("documents", "copies", "rows")}}

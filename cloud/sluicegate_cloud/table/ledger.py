@@ -1,0 +1,237 @@
+"""What is known of every document of a shard, and what new ones change: the fates of batch, judged again only in part.
+
+The ledger has a row a document, without its buckets. New documents of a line (one stream of one incarnation) are judged
+by `placing`, beginning at the last place before them that no document reaches across: what lies before it cannot
+change, and all that is needed of it is where it ends. Of what is judged again the ledger tells which times are touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluicegate_cloud.grid import Ints
+from sluicegate_cloud.placing import CATALOGUE, OWNED_BY, Document, Line
+from sluicegate_cloud.schema import REFUSED, USED
+
+_INT = pa.int64()
+#: Columns of a document of which a part is used, as `placing` makes them anew.
+PART = pa.struct(
+    [*((name, _INT) for name in ("readings", "buckets", "gap", "doubt", "t_first", "t_last")), ("packed", pa.binary())]
+)
+#: A row a document: what `dedupe.catalogue` tells of it, less its buckets, and `cell`: the file they are in; `part`:
+#: what of it is used, where not all is; `reached`: whether what follows is judged by where it ends.
+LEDGER = pa.schema(
+    [
+        *(of for of in CATALOGUE if of.name not in ("packed", "extras", "skipped", "health")),
+        ("cell", _INT), ("reached", pa.bool_()), ("part", PART),
+    ]
+)  # fmt: skip
+_SORTED = [
+    *((name, "ascending") for name in OWNED_BY), ("first", "ascending"), ("readings", "descending"),
+    ("digest", "ascending"), ("path", "ascending"),
+]  # fmt: skip
+Row = dict[str, Any]
+Load = Callable[[Row], pa.Scalar]
+Touched = dict[tuple[str, str], list[tuple[int, int]]]
+
+
+class Judged(NamedTuple):
+    """`ledger`: with the new documents; `fresh`: those of the new ones whose buckets are to be kept; `touched`: of each
+    (device, stream) the times in µs within which buckets or holes came, changed or went; `copies`: how many new ones
+    were there already.
+    """
+
+    ledger: pa.Table
+    fresh: pa.Table
+    touched: Touched
+    copies: int
+
+
+def judge(ledger: pa.Table, new: pa.Table, cell_us: int, load: Load) -> Judged:
+    """Take `new` rows of `documents.DOCUMENTS` into the ledger of their shard.
+
+    `load`: the packed buckets of a document that is in the ledger.
+    """
+    refused = new.filter(pc.is_valid(new["reason"]))
+    readable = new.filter(pc.is_null(new["reason"]))
+    fresh = _fresh(ledger, readable)
+    old_refused = ledger.filter(pc.equal(ledger["fate"], REFUSED))
+    placed = ledger.filter(pc.not_equal(ledger["fate"], REFUSED))
+    lines, touched, gone = _Lines(placed), Touched(), np.zeros(placed.num_rows, bool)
+    rows: list[Row] = []
+    for owner, mine in _by_line(fresh):
+        line = lines.judged(owner, mine, load)
+        gone[line.begin : line.end] = True
+        rows += line.rows
+        if line.touched:
+            touched.setdefault(owner[:2], []).extend(line.touched)
+    for row in rows:
+        row["cell"] = row["t_first"] // cell_us
+    said = _refusals(old_refused, refused, readable)
+    kept = pa.concat_tables([placed.filter(pa.array(~gone)), pa.Table.from_pylist(rows, LEDGER)])
+    copies = readable.num_rows - fresh.num_rows
+    return Judged(pa.concat_tables([kept.sort_by(_SORTED), said]), fresh, touched, copies)
+
+
+def empty() -> pa.Table:
+    """A ledger without a document."""
+    return LEDGER.empty_table()
+
+
+def _fresh(ledger: pa.Table, new: pa.Table) -> pa.Table:
+    """Those of `new` that are not there to the byte, each once: of equal paths' order the first."""
+    new = new.sort_by([("digest", "ascending"), ("path", "ascending")])
+    digest = np.asarray(new["digest"].to_numpy(zero_copy_only=False))
+    once = np.concatenate(([True], digest[1:] != digest[:-1])) if digest.size else np.zeros(0, bool)
+    known = pc.is_in(new["digest"], value_set=ledger["digest"].combine_chunks())
+    return new.filter(pc.and_(pa.array(once), pc.invert(known)))
+
+
+def _refusals(old: pa.Table, refused: pa.Table, readable: pa.Table) -> pa.Table:
+    """A row a file that cannot be read; what can be read now is no longer refused."""
+    again = pa.concat_arrays([of["path"].combine_chunks() for of in (refused, readable)])
+    old = old.filter(pc.invert(pc.is_in(old["path"], value_set=again)))
+    rows = [row | {"fate": REFUSED, "hole": 0, "lost": 0} for row in refused.to_pylist()]
+    known = set(LEDGER.names)
+    return pa.concat_tables(
+        [old, pa.Table.from_pylist([{k: v for k, v in row.items() if k in known} for row in rows], LEDGER)]
+    )
+
+
+def _by_line(documents: pa.Table) -> Iterator[tuple[tuple[str, str, str], list[Row]]]:
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in documents.drop_columns(["extras", "skipped", "health", "packed"]).to_pylist():
+        found.setdefault((row["device"], row["stream"], row["incarnation"]), []).append(row)
+    packed = dict(zip(documents["digest"].to_pylist(), documents["packed"], strict=True))
+    for owner, rows in found.items():
+        for row in rows:
+            row["packed"] = packed[row["digest"]]
+        yield owner, rows
+
+
+@dataclass
+class _Line:
+    """Rows `begin` … `end` − 1 of the ledger were judged again, with new ones: they are `rows` now."""
+
+    begin: int
+    end: int
+    rows: list[Row] = field(default_factory=list)
+    touched: list[tuple[int, int]] = field(default_factory=list)
+
+
+class _Later:
+    """The buckets of a document in the ledger, read when they are first compared."""
+
+    def __init__(self, row: Row, load: Load) -> None:
+        self._row, self._load = row, load
+
+    def as_buffer(self) -> pa.Buffer:
+        return self._load(self._row).as_buffer()
+
+
+class _Lines:
+    """The lines of a ledger, which is sorted by them."""
+
+    def __init__(self, ledger: pa.Table) -> None:
+        self._ledger = ledger
+        self._first, self._readings = (_ints(ledger, name) for name in ("first", "readings"))
+        codes = [ledger[name].combine_chunks().dictionary_encode() for name in OWNED_BY]
+        changes = np.zeros(max(ledger.num_rows - 1, 0), bool)
+        for code in codes:
+            changes |= np.diff(np.asarray(code.indices)) != 0
+        begins = np.concatenate(([0], np.flatnonzero(changes) + 1)) if ledger.num_rows else np.zeros(0, np.int64)
+        ends = np.append(begins[1:], ledger.num_rows)[: begins.size]
+        names = [ledger[name].take(pa.array(begins)).to_pylist() for name in OWNED_BY]
+        self._at = {
+            owner: (int(begin), int(end))
+            for owner, begin, end in zip(zip(*names, strict=True), begins, ends, strict=True)
+        }
+
+    def judged(self, owner: tuple[str, str, str], new: list[Row], load: Load) -> _Line:
+        """The line with `new` documents."""
+        begin, end = self._at.get(owner, (0, 0))
+        cut = self._cut(begin, end, new)
+        old = self._ledger.slice(cut, end - cut).to_pylist()
+        documents = [Document(row, _Later(row, load)) for row in old] + [Document(row, row["packed"]) for row in new]
+        documents.sort(key=lambda each: (each.first, -each.row["readings"], each.row["digest"], each.row["path"]))
+        line = Line(owner, ends=self._ends(begin, cut))
+        for document in documents:
+            line.take(document)
+        line.close()
+        out = _Line(cut, end)
+        before = {row["digest"]: row for row in old}
+        for document in documents:
+            row = _row(document)
+            out.rows.append(row)
+            out.touched += _touched(before.get(row["digest"]), row)
+        return out
+
+    def _cut(self, begin: int, end: int, new: list[Row]) -> int:
+        """From where on the line is judged again. Two boards' documents are judged by all that both sent."""
+        if begin == end:
+            return end
+        first, ends = self._first[begin:end], (self._first + self._readings)[begin:end]
+        keys = {*self._ledger["key"].slice(begin, end - begin).unique().to_pylist(), *(row["key"] for row in new)}
+        if len(keys) > 1:
+            return begin
+        least = min(row["first"] for row in new)
+        following = np.minimum(np.append(first[1:], least), least)
+        clean = (np.maximum.accumulate(ends) <= following) & (first < following)
+        at = np.flatnonzero(clean)
+        return begin + (int(at[-1]) + 1 if at.size else 0)
+
+    def _ends(self, begin: int, cut: int) -> dict[str | None, tuple[int, int]]:
+        """Where the documents before end, by key, as the line has it after them."""
+        out: dict[str | None, tuple[int, int]] = {}
+        if cut > begin:
+            some = self._ledger.slice(begin, cut - begin).select(["key", "first", "readings", "t_last", "reached"])
+            some = some.filter(some["reached"])
+            last = np.asarray(some["first"]) + np.asarray(some["readings"])
+            farthest = np.flatnonzero(last == last.max(initial=0))
+            for row in some.take(pa.array(farthest)).to_pylist():
+                told = (row["first"] + row["readings"], row["t_last"])
+                out[row["key"]] = max(out.get(row["key"], (0, 0)), told)
+        return out
+
+
+def _row(document: Document) -> Row:
+    """The document's row of the ledger."""
+    told = {name: document.row.get(name) for name in LEDGER.names}
+    for name in ("fate", "reason", "hole", "lost", "hole_from", "hole_to", "reached", "part"):
+        told[name] = getattr(document, name)
+    return told
+
+
+_CHANGES = ("fate", "hole", "lost", "hole_from", "hole_to", "part")
+
+
+def _touched(old: Row | None, new: Row) -> Iterator[tuple[int, int]]:
+    """The times of what `old` and `new` add to windows, if they do not add the same."""
+    if old is not None and all(old[name] == new[name] for name in _CHANGES):
+        return
+    for row in (old, new):
+        if row is not None and row["fate"] == USED:
+            yield row["t_first"], row["t_last"]
+        if row is not None and row["hole"]:
+            yield min(row["hole_from"], row["hole_to"]), max(row["hole_from"], row["hole_to"])
+
+
+def _ints(table: pa.Table, name: str) -> Ints:
+    return np.asarray(table[name].combine_chunks().to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+def used_columns(ledger: pa.Table) -> dict[str, Any]:
+    """As arrays, the columns that readers of the ledger need: of what is used in part, that part's."""
+    out = {name: _ints(ledger, name) for name in ("buckets", "readings", "gap", "doubt", "t_first", "t_last")}
+    part = ledger["part"].combine_chunks()
+    some = np.asarray(pc.is_valid(part))
+    if some.any():
+        for name in out:
+            out[name] = np.where(some, np.asarray(part.field(name).fill_null(0)), out[name])
+    return out | {"part": some}

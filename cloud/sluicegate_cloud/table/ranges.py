@@ -1,0 +1,77 @@
+"""Which windows of a stream a change touches, and which documents one must read to answer them again.
+
+A window's row depends on the buckets that it overlaps, and whether there is a row (or a span of many) on where the
+stream's neighbouring readings are. So a change between two times rewrites the windows that overlap it, and those
+between it and the nearest documents before and after it which are as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluicegate_cloud.grid import Grid, Ints
+
+#: Before and after all frames.
+FIRST, LAST = -(1 << 61), 1 << 61
+Ranges = list[tuple[int, int]]
+
+
+def merged(ranges: Iterable[tuple[int, int]], near: int = 1) -> Ranges:
+    """Ranges of integers, both ends included, ascending; those that overlap, or are `near`, are one."""
+    out: Ranges = []
+    for low, high in sorted(ranges):
+        if out and low <= out[-1][1] + near:
+            out[-1] = (out[-1][0], max(out[-1][1], high))
+        else:
+            out.append((low, high))
+    return out
+
+
+def rewritten(touched: Sequence[tuple[int, int]], edges: Ints, grid: Grid) -> Ranges:
+    """The first frames of the windows to answer anew, where the stream changed at times `touched` in µs.
+
+    `edges`: ascending, the first and last times of the documents in use.
+    """
+    times = merged(touched)
+    free = np.ones(edges.size, bool)
+    for low, high in times:
+        free[np.searchsorted(edges, low) : np.searchsorted(edges, high, side="right")] = False
+    kept = edges[free]
+    return merged(_around(low, high, kept, grid) for low, high in times)
+
+
+def _around(low: int, high: int, kept: Ints, grid: Grid) -> tuple[int, int]:
+    before, after = int(np.searchsorted(kept, low)) - 1, int(np.searchsorted(kept, high, side="right"))
+    first = last = None
+    if before >= 0:
+        first = min(_frame(kept[before], grid) + 1, _frame(low, grid) - grid.width + 1)
+    if after < kept.size:
+        last = max(_frame(kept[after], grid) - grid.width, _frame(high, grid))
+    return FIRST if first is None else first, LAST if last is None else last
+
+
+def needed(window: tuple[int, int], edges: Ints, grid: Grid) -> tuple[int, int]:
+    """The times in µs, both included, of what must be read for the windows that begin at these frames."""
+    low, high = FIRST, LAST
+    if window[0] > FIRST:
+        at = int(np.searchsorted(edges, grid.origin_us + window[0] * grid.slide_us)) - 1
+        low = int(edges[at]) if at >= 0 else FIRST
+    if window[1] < LAST:
+        at = int(np.searchsorted(edges, grid.origin_us + (window[1] + grid.width) * grid.slide_us))
+        high = int(edges[at]) if at < edges.size else LAST
+    return low, high
+
+
+def within(frames: Ints, ranges: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+    """Which of `frames` are in one of the ranges."""
+    out = np.zeros(frames.size, bool)
+    for low, high in ranges:
+        out |= (frames >= low) & (frames <= high)
+    return out
+
+
+def _frame(time: int, grid: Grid) -> int:
+    return (int(time) - grid.origin_us) // grid.slide_us

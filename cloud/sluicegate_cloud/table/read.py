@@ -1,0 +1,67 @@
+"""The rows of a table's version: without Spark as an Arrow table, or as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.table.answering import REVISION
+from sluicegate_cloud.table.versions import Definition, Store, Version
+from sluicegate_cloud.windows import window_columns
+
+#: What a table's windows have beside `windows.window_columns`: of a roll-up the tags that it is by, and their values.
+#: A `revision` is the number of the version in which the row was answered last.
+ROLLUP = "rollup"
+
+
+def schema_of(definition: Definition) -> dict[str, str]:
+    """Columns and SQL types of a table's windows."""
+    tags = dict.fromkeys(f"tag_{name}" for by in definition.by for name in by)
+    return {
+        **window_columns(definition.aggregates),
+        REVISION: "bigint",
+        ROLLUP: "string",
+        **dict.fromkeys(tags, "string"),
+    }
+
+
+def window_files(store: Store, version: Version) -> Iterator[str]:
+    """The files with rows of windows, of devices and of all."""
+    for name in version.shards.values():
+        yield from (file for files in store.read_json(name)["windows"].values() for file in files)
+    yield from version.fleet.values()
+    yield from [version.spans] if version.spans else []
+
+
+def rows_of(store: Store, version: Version) -> pa.Table:
+    """All windows. Those of devices have no `rollup`; of all devices it is empty."""
+    names = [*schema_of(version.definition)]
+    tables = [_as_asked(store.read(file), names) for file in window_files(store, version)]
+    if not tables:
+        raise SinkError(f"the table {store.root} holds no windows yet")
+    return pa.concat_tables(tables)
+
+
+def _as_asked(table: pa.Table, names: list[str]) -> pa.Table:
+    text = pa.string()
+    return pa.table(
+        {name: table[name] if name in table.column_names else pa.nulls(table.num_rows, text) for name in names}
+    )
+
+
+def windows(spark: SparkSession, store: Store, version: Version) -> DataFrame:
+    """The same as a DataFrame; the files are read when it is."""
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in schema_of(version.definition).items())
+    paths = [(store.root / file).as_uri() for file in window_files(store, version)]
+    return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+
+
+def streams(spark: SparkSession, store: Store, version: Version) -> DataFrame:
+    """A row for each stream of a device (`streams.STREAMS`)."""
+    files = [store.read_json(name)["streams"] for name in version.shards.values()]
+    paths = [(store.root / file).as_uri() for file in files if file]
+    return spark.read.parquet(*paths).withColumn("tags", sf.col("tags"))

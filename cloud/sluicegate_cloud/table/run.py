@@ -1,0 +1,213 @@
+"""A run on a table: read what is new, rewrite what it touches, make the next version; Spark spreads shards and cells.
+
+Spark decodes documents and brings a shard's together; one task takes them in and answers the shard's windows in
+columns, so that no bucket and no window ever is a row of Spark's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from sluicegate_cloud.documents import ARROW
+from sluicegate_cloud.table import shard, whole
+from sluicegate_cloud.table.ranges import Ranges, merged
+from sluicegate_cloud.table.versions import Definition, Store, Version
+
+_TOLD, _ARROW = "number bigint, name string, told string", pa.schema(
+    [("number", pa.int64()), ("name", pa.string()), ("told", pa.string())]
+)  # fmt: skip
+Batches = Iterable[pa.RecordBatch]
+Task = tuple[str | None, dict[str, Any]]
+Work = Callable[[int], Task]
+#: Does some work for each number, wherever that is: (number, what came of it) each.
+Over = Callable[[Work, Sequence[int]], list[tuple[int, Task]]]
+
+
+def take_in(
+    spark: SparkSession, store: Store, version: Version, documents: DataFrame, sources: tuple[str, ...] | None = None
+) -> Version:
+    """The next version, with `documents` (rows of `documents.DOCUMENTS`) in it; `sources`: the lists of what was read.
+
+    Raises TableError where another run made the next version first.
+    """
+    shards = version.definition.shards
+    number = sf.pmod(sf.xxhash64("device", "stream"), sf.lit(shards)).cast("bigint")
+    rows = documents.withColumn("shard", number).repartition(min(shards, _tasks(spark)), "shard")
+    rows = rows.sortWithinPartitions("shard")
+    done = _collected(rows.mapInArrow(_shards(store, version), _TOLD))
+    return store.commit(following(store, version, done, over(spark), sources))
+
+
+def answer_anew(spark: SparkSession, store: Store, version: Version) -> Version:
+    """The next version, all of whose windows are answered anew from the documents that are kept."""
+    return store.commit(answered_anew(spark, store, version))
+
+
+def answered_anew(spark: SparkSession, store: Store, version: Version) -> Version:
+    """The same, not committed."""
+
+    def work(number: int) -> Task:
+        return shard.merge(store, version, number, None)
+
+    done = over(spark)(work, sorted(map(int, version.shards)))
+    return following(store, version, done, over(spark), everything=True)
+
+
+def over(spark: SparkSession) -> Over:
+    """Spark's workers."""
+
+    def spread(work: Work, numbers: Sequence[int]) -> list[tuple[int, Task]]:
+        def worker(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number in batch["number"].to_pylist():
+                    yield _one(number, work(number))
+
+        if not numbers:
+            return []
+        table = spark.createDataFrame(pa.table({"number": pa.array(numbers, pa.int64())}))
+        return _collected(table.repartition(min(len(numbers), _tasks(spark))).mapInArrow(worker, _TOLD))
+
+    return spread
+
+
+def _collected(rows: DataFrame) -> list[tuple[int, Task]]:
+    return [(row["number"], (row["name"], json.loads(row["told"]))) for row in rows.collect()]
+
+
+def _tasks(spark: SparkSession) -> int:
+    return 4 * max(spark.sparkContext.defaultParallelism, 1)
+
+
+def _shards(store: Store, version: Version) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def worker(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for number, table in _by_shard(batches):
+            name, told = shard.merge(store, version, number, table)
+            yield _one(number, (name, told))
+
+    return worker
+
+
+def _one(number: int, task: Task) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"number": number, "name": task[0], "told": json.dumps(task[1])}], _ARROW)
+
+
+def _by_shard(batches: Batches) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each shard, which come together."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        numbers = batch["shard"].to_numpy()
+        edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), batch.num_rows]
+        for begin, end in pairwise(edges):
+            some = batch.slice(begin, end - begin)
+            if held and some.num_rows and held[0]["shard"][0] != some["shard"][0]:
+                yield held[0]["shard"][0].as_py(), _documents(held)
+                held = []
+            if some.num_rows:
+                held.append(some)
+    if held:
+        yield held[0]["shard"][0].as_py(), _documents(held)
+
+
+def _documents(held: list[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(held).select(ARROW.names).cast(ARROW)
+
+
+def following(
+    store: Store,
+    version: Version,
+    done: Sequence[tuple[int, Task]],
+    spread: Over,
+    sources: tuple[str, ...] | None = None,
+    *,
+    everything: bool = False,
+) -> Version:
+    """The next version, of what came of the shards: the windows of all devices are answered first."""
+    shards = version.shards | {str(number): name for number, (name, _) in done if name}
+    of_all: dict[str, Ranges] = {}
+    for _, (_, told) in done:
+        for stream, ranges in told["changed"].items():
+            of_all[stream] = merged([*of_all.get(stream, []), *((low, high) for low, high in ranges)])
+    counts = {name: sum(told[name] for _, (_, told) in done) for name in ("documents", "copies", "rows")}
+    told = counts | {"files": [name for _, (_, one) in done for name in one["files"]], "everything": everything}
+    now = replace(
+        version,
+        number=version.number + 1,
+        shards=shards,
+        sources=version.sources if sources is None else sources,
+        told=told,
+    )
+    if version.definition.fleet:
+        return _fleet(spread, store, version, now, of_all, everything=everything)
+    return now
+
+
+def _fleet(
+    spread: Over, store: Store, before: Version, now: Version, of_all: dict[str, Ranges], *, everything: bool
+) -> Version:
+    """The windows of all devices: a task for some cells."""
+    indexes = [store.read_json(name) for name in now.shards.values()]
+    definition = now.definition
+    of_all = _with_nearer(store, before, indexes, definition, of_all)
+    known = {cell for index in indexes for cell in index["shares"]} | {*before.fleet}
+    known |= _cells_of_spans(store, definition, indexes, of_all)
+    hull = {"": merged(window for ranges in of_all.values() for window in ranges)}
+    cells = sorted(int(cell) for cell in known if shard.meets(int(cell), definition, hull))
+    old = {} if everything else before.fleet
+    names = [*now.shards.values()]
+
+    def work(cell: int) -> Task:
+        told = [store.read_json(name) for name in names]
+        return whole.cell(store, now, cell, told, old.get(str(cell)), of_all), {}
+
+    made = {str(cell): name for cell, (name, _) in spread(work, cells) if name}
+    fleet = {cell: name for cell, name in old.items() if int(cell) not in cells} | made
+    spans = whole.long_spans(store, now, indexes)
+    return replace(now, fleet=fleet, spans=spans, told=now.told | {"files": [*now.told["files"], *made.values()]})
+
+
+def _with_nearer(
+    store: Store, before: Version, indexes: list[dict[str, Any]], definition: Definition, of_all: dict[str, Ranges]
+) -> dict[str, Ranges]:
+    """And, where devices have spans, the windows that are answered one by one only now that another device is near."""
+    if not any(index["spans"] for index in indexes):
+        return of_all
+    old, new = whole.marks_of([store.read_json(name) for name in before.shards.values()]), whole.marks_of(indexes)
+    out = dict(of_all)
+    for stream, marks in new.items():
+        known = {*_pairs(old[stream], definition)} if stream in old else set()
+        nearer = [pair for pair in _pairs(marks, definition) if pair not in known]
+        out[stream] = merged([*out.get(stream, []), *nearer])
+    return out
+
+
+def _pairs(marks: Any, definition: Definition) -> list[tuple[int, int]]:
+    return [(int(low), int(high)) for low, high in zip(*whole.near(marks, definition), strict=True)]
+
+
+def _cells_of_spans(
+    store: Store, definition: Definition, indexes: list[dict[str, Any]], of_all: dict[str, Ranges]
+) -> set[str]:
+    """The cells in which a device's span may add to windows that are answered one by one."""
+    out: set[str] = set()
+    marks = whole.marks_of(indexes)
+    for index in indexes:
+        table = store.read(index["spans"], ["stream", "frame", "windows"]) if index["spans"] else None
+        for row in table.to_pylist() if table is not None else ():
+            last = row["frame"] + row["windows"] - 1
+            for low, high in _pairs(marks.get(row["stream"], np.zeros(0, np.int64)), definition):
+                for a, b in of_all.get(row["stream"], []):
+                    since, until = max(low, row["frame"], a), min(high, last, b)
+                    if since <= until:
+                        starts = (definition.origin_us + at * definition.slide_us for at in (since, until))
+                        first, final = (int(start) // definition.cell_us for start in starts)
+                        out |= {str(cell) for cell in range(first, final + 1)}
+    return out

@@ -1,0 +1,258 @@
+"""One shard's part of a run: new documents into its ledger, and its touched windows and partials written anew.
+
+A shard holds some streams whole, so that all of this is one task without a shuffle. It writes new files only, and a new
+index that names them; these count once a version names the index.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sluicegate_cloud.fleet import wire
+from sluicegate_cloud.table import ledger as ledgers
+from sluicegate_cloud.table.answering import Answers
+from sluicegate_cloud.table.ranges import FIRST, LAST, Ranges, merged, needed, rewritten, within
+from sluicegate_cloud.table.streams import streams_of
+from sluicegate_cloud.table.units import KEPT, Ledger, Unit, gathered
+from sluicegate_cloud.table.versions import Definition, Store, Version
+
+#: Files of one cell beyond which a run makes one of them all.
+MOST_FILES = 12
+Index = dict[str, Any]
+EMPTY: Index = {
+    "ledger": None,
+    "documents": {},
+    "windows": {},
+    "shares": {},
+    "spans": None,
+    "streams": None,
+    "marks": {},
+}
+
+
+def merge(store: Store, version: Version, number: int, new: pa.Table | None) -> tuple[str, dict[str, Any]]:
+    """Take `new` documents (None: answer all windows anew) into a shard of `version`, for the version after it.
+
+    The name of its new index, and what the run must know of it: `changed`, by stream the windows that were rewritten;
+    `files`, the window files made; counts of `documents`, `copies` and `rows`.
+    """
+    definition, there = version.definition, version.shards.get(str(number))
+    before: Index = EMPTY | (store.read_json(there) if there else {})
+    index: Index = {key: dict(of) if isinstance(of, dict) else of for key, of in before.items()}
+    table = store.read(before["ledger"]) if before["ledger"] else ledgers.empty()
+    old_tags = _tags(store, before)
+    told: dict[str, Any] = {"documents": 0, "copies": 0}
+    touched: ledgers.Touched = {}
+    if new is not None:
+        judged = ledgers.judge(table, new, definition.cell_us, lambda row: _one(store, before, row))
+        table, touched = judged.ledger, judged.touched
+        told |= {"documents": new.num_rows, "copies": judged.copies}
+        if judged.ledger.num_rows or new.num_rows:
+            index["ledger"] = store.write("ledger", table)
+        _keep_documents(store, definition, index, judged.fresh)
+    ledger = Ledger(table)
+    index["streams"], tags = streams_of(store, before["streams"], ledger, new)
+    ranges = _ranges(definition, ledger, touched, new is None, {of for of in tags if tags[of] != old_tags.get(of)})
+    answers = Answers(definition, version.number + 1, ranges, tags)
+    told |= _answer(store, index, ledger, answers, everything=new is None)
+    name = store.write_json("index", index)
+    store.settle()
+    return name, told
+
+
+def _one(store: Store, index: Index, row: dict[str, Any]) -> pa.Scalar:
+    """The packed buckets of a document that is kept."""
+    for name in index["documents"][str(row["cell"])]:
+        filters = [("device", "==", row["device"]), ("digest", "==", row["digest"])]
+        found = store.read(name, ["packed"], filters)
+        if found.num_rows:
+            return found["packed"][0]
+    raise ValueError(f"the buckets of {row['id']} are in no file of the table")
+
+
+def _keep_documents(store: Store, definition: Definition, index: Index, fresh: pa.Table) -> None:
+    """The new documents' buckets, in a file for each cell; where a cell has many, one of them all."""
+    cells = np.asarray(fresh["t_first"].to_numpy(zero_copy_only=False)).astype(np.int64) // definition.cell_us
+    for cell in np.unique(cells).tolist():
+        some = fresh.filter(pa.array(cells == cell)).select(KEPT)
+        files = index["documents"].get(str(cell), [])
+        if len(files) >= MOST_FILES:
+            some, files = pa.concat_tables([some, *(store.read(name, list(KEPT)) for name in files)]), []
+        some = some.sort_by([("device", "ascending"), ("stream", "ascending"), ("first", "ascending")])
+        rows = max(1, (8 << 20) // max(1, some.nbytes // some.num_rows))
+        index["documents"][str(cell)] = [*files, store.write("documents", some, rows)]
+
+
+def _tags(store: Store, index: Index) -> dict[tuple[str, str], dict[str, str]]:
+    if not index["streams"]:
+        return {}
+    rows = store.read(index["streams"], ["device", "stream", "tags"]).to_pylist()
+    return {(row["device"], row["stream"]): dict(row["tags"] or []) for row in rows}
+
+
+def _ranges(
+    definition: Definition, ledger: Ledger, touched: ledgers.Touched, everything: bool, moved: set[tuple[str, str]]
+) -> dict[tuple[str, str], Ranges]:
+    """Of each stream of a device, which windows are answered anew."""
+    out: dict[tuple[str, str], Ranges] = {}
+    if everything:
+        return {of: [(FIRST, LAST)] for of in ledger.streams}
+    for of, times in touched.items():
+        rows = ledger.streams.get(of, np.zeros(0, np.int64))
+        out[of] = rewritten(times, ledger.edges(rows), definition.grid)
+    if definition.by:  # what has other tags now belongs to other roll-ups, with all its windows
+        out |= {of: [(FIRST, LAST)] for of in moved if of in ledger.streams}
+    return out
+
+
+def _answer(store: Store, index: Index, ledger: Ledger, answers: Answers, *, everything: bool) -> dict[str, Any]:
+    """Write the windows that `answers` is for, and what they add to those of all devices."""
+    definition, ranges = answers.definition, answers.rewritten
+    of_all: dict[str, Ranges] = {}
+    for (_, stream), mine in ranges.items():
+        of_all[stream] = merged([*of_all.get(stream, []), *mine])
+    written = _Windows(store, definition, index, ranges, of_all)
+    for units, rows in gathered(store, index["documents"], ledger, _units(definition, ledger, ranges, of_all),
+                                wire.fields(definition.aggregates, folded=False)):  # fmt: skip
+        answers.take(units, rows)
+        if answers.full:
+            written.write(answers)
+    written.write(answers)
+    written.finish()
+    if definition.fleet:
+        _write_shares(store, definition, index, answers, of_all)
+        _write_spans(store, index, answers, ranges)
+        index["marks"] = _marks(index, answers, everything)
+    return {"changed": of_all, "files": written.made, "rows": written.rows}
+
+
+def _units(
+    definition: Definition, ledger: Ledger, ranges: dict[tuple[str, str], Ranges], of_all: dict[str, Ranges]
+) -> list[Unit]:
+    """What to answer: the touched windows, and, where there are windows of all, those of every device beside them."""
+    out: list[Unit] = []
+    for of in sorted(ledger.streams):
+        rows = ledger.streams[of]
+        edges = ledger.edges(rows)
+        for window in of_all.get(of[1], []) if definition.fleet else ranges.get(of, []):
+            times = needed(window, edges, definition.grid)
+            mine = ledger.overlapping(rows, times)
+            if ledger.used[mine].any():
+                out.append(Unit(*of, window, mine, times, ledger.centers(rows)))
+    return out
+
+
+class _Windows:
+    """The files of windows: those of touched cells less the rows that are answered anew, and new ones."""
+
+    def __init__(
+        self, store: Store, definition: Definition, index: Index, ranges: dict[tuple[str, str], Ranges],
+        of_all: dict[str, Ranges],
+    ) -> None:  # fmt: skip
+        self.made: list[str] = []
+        self.rows = 0
+        self._store, self._definition, self._index, self._ranges = store, definition, index, ranges
+        self._old = {int(cell): list(names) for cell, names in index["windows"].items()}
+        self._new: dict[int, list[str]] = {}
+        self._hull = {"": merged(window for mine in of_all.values() for window in mine)}
+
+    def write(self, answers: Answers) -> None:
+        """What `answers` holds, as files; it holds nothing then."""
+        for cell, batches in answers.cells.items():
+            table = pa.Table.from_batches(batches)
+            name = self._store.write("windows", table)
+            self._new.setdefault(cell, []).append(name)
+            self.made.append(name)
+            self.rows += table.num_rows
+        answers.cells, answers.held = {}, 0
+
+    def finish(self) -> None:
+        """Name the files of each cell; what is left of an old file is one file with what is new of its cell."""
+        for cell, names in self._old.items():
+            if not meets(cell, self._definition, self._hull):
+                continue
+            kept = [table for name in names if (table := self._kept(name)) is not None]
+            rows = [of for of in kept if of.num_rows]
+            self._index["windows"][str(cell)] = [self._store.write("windows", pa.concat_tables(rows))] if rows else []
+        for cell, names in self._new.items():
+            self._index["windows"][str(cell)] = [*self._index["windows"].get(str(cell), []), *names]
+
+    def _kept(self, name: str) -> pa.Table | None:
+        """The rows that are not answered anew."""
+        table = self._store.read(name)
+        device, stream = (table[name].combine_chunks().dictionary_encode() for name in ("device", "stream"))
+        key = np.asarray(device.indices).astype(np.int64) * len(stream.dictionary) + np.asarray(stream.indices)
+        frame = self._definition.grid.frame_of(table["window_start"].to_numpy())
+        kept = np.ones(table.num_rows, bool)
+        begins = np.flatnonzero(np.concatenate(([True], np.diff(key) != 0))) if key.size else np.zeros(0, np.int64)
+        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), key.size], strict=True):
+            of = str(table["device"][begin]), str(table["stream"][begin])
+            if of in self._ranges:
+                kept[begin:end] = ~within(frame[begin:end], self._ranges[of])
+        return table.filter(pa.array(kept))
+
+
+def _write_shares(
+    store: Store, definition: Definition, index: Index, answers: Answers, of_all: dict[str, Ranges]
+) -> None:
+    """What this shard adds to the windows of all devices, a file a cell."""
+    new = answers.shares()
+    cells = definition.grid.start_us(new["frame"].to_numpy()) // definition.cell_us
+    names = dict(index["shares"])
+    touched = {*np.unique(cells).tolist(), *(cell for cell in map(int, names) if meets(cell, definition, of_all))}
+    for cell in sorted(touched):
+        some = [new.filter(pa.array(cells == cell))]
+        if old := names.get(str(cell)):
+            table = store.read(old)
+            some.append(table.filter(pa.array(~touched_shares(table, of_all))))
+        rows = [table for table in some if table.num_rows]
+        index["shares"].pop(str(cell), None)
+        if rows:
+            index["shares"][str(cell)] = store.write("shares", pa.concat_tables(rows))
+
+
+def touched_shares(table: pa.Table, of_all: dict[str, Ranges]) -> Any:
+    """Which rows are of windows that are answered anew."""
+    encoded = table["group"].combine_chunks().dictionary_encode()
+    frame, code = table["frame"].to_numpy(), np.asarray(encoded.indices)
+    out = np.zeros(table.num_rows, bool)
+    for number, name in enumerate(encoded.dictionary.to_pylist()):
+        at = code == number
+        out[at] = within(frame[at], of_all.get(json.loads(name)[0], []))
+    return out
+
+
+def meets(cell: int, definition: Definition, of_all: dict[str, Ranges]) -> bool:
+    """Whether any of the windows that are answered anew is in a cell."""
+    low, high = frames_of(cell, definition)
+    return any(a <= high and low <= b for ranges in of_all.values() for a, b in ranges)
+
+
+def frames_of(cell: int, definition: Definition) -> tuple[int, int]:
+    """The frames whose windows are in a cell, both ends included."""
+    grid, begin = definition.grid, cell * definition.cell_us
+    first = -(-(begin - grid.origin_us) // grid.slide_us)
+    return first, -(-(begin + definition.cell_us - grid.origin_us) // grid.slide_us) - 1
+
+
+def _write_spans(store: Store, index: Index, answers: Answers, ranges: dict[tuple[str, str], Ranges]) -> None:
+    kept = list(answers.spans)
+    if index["spans"]:
+        old = store.read(index["spans"])
+        owner = zip(old["device"].to_pylist(), old["stream"].to_pylist(), old["frame"].to_pylist(), strict=True)
+        stays = [not within(np.array([frame]), ranges.get((device, stream), []))[0] for device, stream, frame in owner]
+        kept.append(old.filter(pa.array(stays, pa.bool_())))
+    rows = [table for table in kept if table.num_rows]
+    index["spans"] = store.write("spans", pa.concat_tables(rows)) if rows else None
+
+
+def _marks(index: Index, answers: Answers, everything: bool) -> dict[str, list[int]]:
+    """By stream, the blocks of frames (`spans`) in which a reading is known to be; a superset, where any went."""
+    known = {} if everything else {stream: set(blocks) for stream, blocks in index["marks"].items()}
+    for stream, blocks in answers.marks.items():
+        known.setdefault(stream, set()).update(blocks)
+    return {stream: sorted(blocks) for stream, blocks in known.items()}

@@ -1,0 +1,55 @@
+"""Which documents a table has not read yet: files are known by path, size and time, so that only news are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluicegate_cloud.table.versions import Store, Version
+
+#: Lists of what was read beyond which a run makes one of them all.
+MOST_LISTS = 16
+_SEEN = pa.schema([("path", pa.string()), ("size", pa.int64()), ("changed_ns", pa.int64())])
+
+
+def listed(files: Sequence[str]) -> pa.Table:
+    """The files as they are now; those that are gone meanwhile are left out."""
+    rows = []
+    for file in files:
+        try:
+            told = Path(file).stat()
+        except FileNotFoundError:
+            continue
+        rows.append((file, told.st_size, told.st_mtime_ns))
+    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    return pa.table([pa.array(of, kind) for of, kind in zip(columns, _SEEN.types, strict=True)], schema=_SEEN)
+
+
+def unseen(store: Store, version: Version, files: pa.Table) -> pa.Table:
+    """Those of `files` that no version has read, or that changed since."""
+    if not version.sources or not files.num_rows:
+        return files
+    known = pa.concat_tables([store.read(name) for name in version.sources])
+    new = pc.invert(pc.is_in(_spelled(files), value_set=_spelled(known)))
+    return files.filter(new)
+
+
+def _spelled(files: pa.Table) -> pa.Array:
+    """Path, size and time of each as one text."""
+    columns = [files[name].cast(pa.string()).combine_chunks() for name in _SEEN.names]
+    return pc.binary_join_element_wise(*columns, "\n")
+
+
+def noted(store: Store, version: Version, read: pa.Table) -> tuple[str, ...]:
+    """The lists of what is read once `read` is: a new one beside those there are, or one of all."""
+    if not read.num_rows:
+        return version.sources
+    if len(version.sources) < MOST_LISTS:
+        return (*version.sources, store.write("sources", read))
+    known = pa.concat_tables([*(store.read(name) for name in version.sources), read])
+    last = np.unique(known["path"].to_numpy(zero_copy_only=False)[::-1], return_index=True)[1]
+    return (store.write("sources", known.take(pa.array(known.num_rows - 1 - last))),)

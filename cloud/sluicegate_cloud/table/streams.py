@@ -1,0 +1,69 @@
+"""A row for each stream of a device: how much of it came, when, from which boards, its tags and its agent's health."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluicegate_cloud.table.units import Ledger
+from sluicegate_cloud.table.versions import Store
+
+#: `missing`: readings known to exist that did not come; `doubt`: of `readings`, those that may be repeats; times in µs;
+#: `health`: the newest that a document carried, JSON, and `health_us`: the time of that document's last reading.
+STREAMS = pa.schema(
+    [
+        ("device", pa.string()), ("stream", pa.string()),
+        *((name, pa.int64()) for name in ("documents", "readings", "buckets", "missing", "doubt", "left_out")),
+        ("completeness", pa.float64()), ("first_us", pa.int64()), ("last_us", pa.int64()),
+        ("incarnations", pa.list_(pa.string())), ("keys", pa.list_(pa.string())),
+        ("tags", pa.map_(pa.string(), pa.string())), ("health", pa.string()), ("health_us", pa.int64()),
+    ]
+)  # fmt: skip
+Tags = dict[tuple[str, str], dict[str, str]]
+
+
+def streams_of(store: Store, before: str | None, ledger: Ledger, new: pa.Table | None) -> tuple[str | None, Tags]:
+    """Write the rows of all streams of the ledger, and what tags each has. `before`: the file of the version before."""
+    health = _health(store, before, new)
+    rows = [
+        _row(ledger, *of, positions) | health.get(of, {"health": None, "health_us": None})
+        for of, positions in sorted(ledger.streams.items())
+        if ledger.used[positions].any()
+    ]
+    tags = {(row["device"], row["stream"]): dict(row["tags"] or []) for row in rows}
+    return (store.write("streams", pa.Table.from_pylist(rows, STREAMS)) if rows else None), tags
+
+
+def _row(ledger: Ledger, device: str, stream: str, positions: Any) -> dict[str, Any]:
+    used = positions[ledger.used[positions]]
+    sums = {name: int(ledger.of[name][used].sum()) for name in ("readings", "buckets", "doubt", "gap")}
+    missing = max(sums.pop("gap") + int(ledger.hole[positions].sum()), 0)
+    certain = sums["readings"] - sums["doubt"]
+    known = certain + missing
+    share = certain / known if known else 1.0 if sums["readings"] else None
+    last = used[np.lexsort((ledger.of["t_first"][used], ledger.of["t_last"][used]))[-1]]
+    some = ledger.table.take(pa.array(used))
+    return {
+        "device": device, "stream": stream, "documents": int(used.size), "missing": missing, "completeness": share,
+        "left_out": int(positions.size - used.size), "first_us": int(ledger.of["t_first"][used].min()),
+        "last_us": int(ledger.of["t_last"][used].max()), "tags": ledger.table["tags"][int(last)].as_py(),
+        "incarnations": sorted(some["incarnation"].unique().to_pylist()),
+        "keys": sorted(key for key in some["key"].unique().to_pylist() if key), **sums,
+    }  # fmt: skip
+
+
+def _health(store: Store, before: str | None, new: pa.Table | None) -> dict[tuple[str, str], dict[str, Any]]:
+    """The newest of each stream, of what was known and what comes."""
+    out: dict[tuple[str, str], dict[str, Any]] = {}
+    told = store.read(before, ["device", "stream", "health", "health_us"]).to_pylist() if before else []
+    if new is not None:
+        some = new.filter(pc.is_valid(new["health"])).select(["device", "stream", "health", "t_last"])
+        told += some.rename_columns(["device", "stream", "health", "health_us"]).to_pylist()
+    for row in told:
+        of = row["device"], row["stream"]
+        if row["health"] and (of not in out or row["health_us"] >= out[of]["health_us"]):
+            out[of] = {"health": row["health"], "health_us": row["health_us"]}
+    return out

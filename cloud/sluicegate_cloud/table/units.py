@@ -1,0 +1,192 @@
+"""Documents of the table → rows of whole streams, as much as the windows to answer need, some streams at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluicegate_cloud.documents import fields_of
+from sluicegate_cloud.fleet.known import as_frames
+from sluicegate_cloud.fleet.wire import Fields, Rows
+from sluicegate_cloud.grid import Columns, Ints
+from sluicegate_cloud.schema import BUCKET_FIELDS, USED
+from sluicegate_cloud.table.ledger import used_columns
+from sluicegate_cloud.table.versions import Store
+
+#: Bytes of packed buckets that are held at a time, and buckets that are answered together.
+_HELD, _ROWS = 64 << 20, 1 << 16
+_BYTES = 8 * len(BUCKET_FIELDS)
+#: What is kept of a document beside its row in the ledger; sorted, so that readers pass over what they do not need.
+KEPT = (
+    "digest", "device", "stream", "incarnation", "key", "center", "id", "first", "readings", "buckets", "t_first",
+    "t_last", "tags", "packed", "extras",
+)  # fmt: skip
+
+
+class Unit(NamedTuple):
+    """A stream and the windows of it that are answered: those that begin at frames `window`, both ends included.
+
+    `rows`: positions in the ledger of the documents that this needs; `times`: between which, in µs, they are
+    needed; `centers`: of the whole stream that of its first document, the least and the greatest.
+    """
+
+    device: str
+    stream: str
+    window: tuple[int, int]
+    rows: Ints
+    times: tuple[int, int]
+    centers: tuple[float, float, float]
+
+
+class Ledger:
+    """A shard's ledger as arrays, its streams, and where their documents lie."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self.of = used_columns(table)
+        self.used = np.asarray(pc.equal(table["fate"], USED).combine_chunks())
+        self.hole = _numbers(table, "hole")
+        hole_from, hole_to = (_numbers(table, name) for name in ("hole_from", "hole_to"))
+        self.hole_low, self.hole_high = np.minimum(hole_from, hole_to), np.maximum(hole_from, hole_to)
+        self.first = _numbers(table, "first")
+        self.center = np.asarray(table["center"].combine_chunks().to_numpy(zero_copy_only=False), np.float64)
+        self.streams = self._streams()
+
+    def _streams(self) -> dict[tuple[str, str], Ints]:
+        """The rows of each stream that have a reading or a hole."""
+        some = np.flatnonzero(self.used | (self.hole > 0))
+        codes = [
+            self.table[name].combine_chunks().take(pa.array(some)).dictionary_encode() for name in ("device", "stream")
+        ]
+        key = np.asarray(codes[0].indices).astype(np.int64) * max(len(codes[1].dictionary), 1) + np.asarray(
+            codes[1].indices
+        )
+        order = np.argsort(key, kind="stable")
+        begins = (
+            np.flatnonzero(np.concatenate(([True], np.diff(key[order]) != 0))) if key.size else np.zeros(0, np.int64)
+        )
+        out: dict[tuple[str, str], Ints] = {}
+        for begin, end in zip(begins, [*begins[1:], key.size], strict=True):
+            first = int(some[order[begin]])
+            out[str(self.table["device"][first]), str(self.table["stream"][first])] = some[order[begin:end]]
+        return out
+
+    def edges(self, rows: Ints) -> Ints:
+        """The first and last times of those documents that are in use, ascending."""
+        mine = rows[self.used[rows]]
+        return np.asarray(np.unique(np.concatenate((self.of["t_first"][mine], self.of["t_last"][mine]))))
+
+    def centers(self, rows: Ints) -> tuple[float, float, float]:
+        """Of the first of those documents that are in use, and the least and greatest of all."""
+        mine = rows[self.used[rows]]
+        if not mine.size:
+            return 0.0, 0.0, 0.0
+        first = mine[np.lexsort((self.first[mine], self.of["t_first"][mine]))[0]]
+        return float(self.center[first]), float(self.center[mine].min()), float(self.center[mine].max())
+
+    def overlapping(self, rows: Ints, times: tuple[int, int]) -> Ints:
+        """Those that have a bucket or a hole between the times."""
+        low, high = times
+        inside = self.used[rows] & (self.of["t_last"][rows] >= low) & (self.of["t_first"][rows] <= high)
+        holes = (self.hole[rows] > 0) & (self.hole_high[rows] >= low) & (self.hole_low[rows] <= high)
+        return np.asarray(rows[inside | holes])
+
+
+def gathered(
+    store: Store, documents: dict[str, list[str]], ledger: Ledger, units: Sequence[Unit], wanted: Fields
+) -> Iterator[tuple[list[Unit], Rows]]:
+    """Units that are answered together, and the rows of buckets of them: owner i is unit i."""
+    for some in _runs(units, ledger, _HELD // _BYTES):
+        packed = _packed(store, documents, ledger, np.unique(np.concatenate([unit.rows for unit in some])))
+        for few in _runs(some, ledger, _ROWS):
+            yield few, _rows(few, ledger, packed, wanted)
+
+
+def _runs(units: Iterable[Unit], ledger: Ledger, most: int) -> Iterator[list[Unit]]:
+    """At least so many buckets at a time, if there are."""
+    held: list[Unit] = []
+    size = 0
+    for unit in units:
+        held.append(unit)
+        size += int(ledger.of["buckets"][unit.rows].sum())
+        if size >= most:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
+
+
+def _packed(store: Store, documents: dict[str, list[str]], ledger: Ledger, rows: Ints) -> dict[int, Any]:
+    """The buckets of those documents in use, by row of the ledger."""
+    rows = rows[ledger.used[rows]]
+    table = ledger.table
+    out: dict[int, Any] = {}
+    whole = rows[~ledger.of["part"][rows]]
+    for row in rows[ledger.of["part"][rows]].tolist():
+        out[row] = table["part"][row]["packed"].as_buffer()
+    cells = _numbers(table, "cell")[whole]
+    for cell in np.unique(cells).tolist():
+        mine = whole[cells == cell]
+        digests = table["digest"].combine_chunks().take(pa.array(mine))
+        devices = table["device"].combine_chunks().take(pa.array(mine))
+        between = [("device", ">=", pc.min(devices).as_py()), ("device", "<=", pc.max(devices).as_py())]
+        for name in documents[str(cell)]:
+            found = store.read(name, ["digest", "packed"], between)
+            at = pc.index_in(found["digest"], value_set=digests).combine_chunks()
+            there = np.flatnonzero(np.asarray(pc.is_valid(at)))
+            column = found["packed"].combine_chunks()
+            for position, index in zip(there.tolist(), at.drop_null().to_pylist(), strict=True):
+                out[int(mine[index])] = column[position].as_buffer()
+    return out
+
+
+def _rows(units: Sequence[Unit], ledger: Ledger, packed: dict[int, Any], wanted: Fields) -> Rows:
+    """Buckets and holes of the units, with the columns that the pass needs."""
+    rows = np.concatenate([unit.rows for unit in units])
+    owner = np.repeat(np.arange(len(units)), [unit.rows.size for unit in units])
+    low, high = (np.array([unit.times[i] for unit in units])[owner] for i in (0, 1))
+    used = ledger.used[rows]
+    counts = ledger.of["buckets"][rows[used]]
+    pieces = [fields_of(packed[row], count) for row, count in zip(rows[used].tolist(), counts.tolist(), strict=True)]
+    whole = np.concatenate(pieces, axis=1) if pieces else np.zeros((len(BUCKET_FIELDS), 0), np.int64)
+    of_bucket = np.repeat(np.arange(used.sum()), counts)
+    names = [*BUCKET_FIELDS]
+    t_first, t_last = whole[names.index("t_first")], whole[names.index("t_last")]
+    kept = (t_last >= low[used][of_bucket]) & (t_first <= high[used][of_bucket])
+    some: Any = slice(None) if kept.all() else kept
+    columns: Columns = {}
+    for name in dict.fromkeys((*wanted.every, *wanted.cut)):
+        if name in BUCKET_FIELDS:
+            of = whole[names.index(name)][some]
+            columns[name] = of if BUCKET_FIELDS[name] == "bigint" else of.view(np.float64)
+    columns["owner"] = owner[used][of_bucket][some]
+    columns["center"] = ledger.center[rows[used]][of_bucket][some]
+    columns = _with_holes(columns, ledger, rows, owner)
+    device, stream = (pa.array([unit[i] for unit in units], pa.string()) for i in (0, 1))
+    with np.errstate(all="ignore"):
+        return Rows(as_frames(columns, wanted.every), device, stream)
+
+
+def _with_holes(columns: Columns, ledger: Ledger, rows: Ints, owner: Ints) -> Columns:
+    """And a row of n = 0 for every document at which readings are missing (`documents.unpack`)."""
+    at = np.flatnonzero(ledger.hole[rows] > 0)
+    if at.size == 0:
+        return columns
+    mine = rows[at]
+    first, lost = ledger.first[mine], _numbers(ledger.table, "lost")[mine]
+    told: Columns = {"gap": ledger.hole[mine], "t_first": ledger.hole_low[mine], "t_last": ledger.hole_high[mine]}
+    told |= {"first": np.where(lost == 0, first - ledger.hole[mine], -1 - first), "owner": owner[at]}
+    told |= {"center": ledger.center[mine], "total": np.zeros(mine.size)}
+    out = {}
+    for name, column in columns.items():
+        empty = np.nan if column.dtype == np.float64 else 0
+        out[name] = np.concatenate((column, told.get(name, np.full(mine.size, empty, column.dtype))))
+    return out
+
+
+def _numbers(table: pa.Table, name: str) -> Ints:
+    return np.asarray(table[name].combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)).astype(np.int64)

@@ -1,0 +1,246 @@
+"""A table's versions: each names every file that is valid; the one whose name is made last counts, or none of it does.
+
+TABLE/versions/00000012.json is linked into place only when all that it names is on the disk, and only if no other run
+has made it. So a run that dies leaves the version before, and of two at once one fails. Files are never changed; those
+that no kept version names are removed (`vacuum`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sluicegate_cloud.errors import SinkError, SourceError, TableError
+from sluicegate_cloud.grid import MAX_EMPTY, Grid
+
+FORMAT = 1
+DAY_US = 86_400_000_000
+#: Versions that are kept for who still reads them, and for going back.
+KEPT = 8
+_VERSIONS, _LOCK = "versions", ".lock"
+#: Files of a run that is under way are younger than this; what no version names and is older is of one that died.
+_ABANDONED_S = 24 * 3600
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a table answers; it stays the same for all versions of it.
+
+    `cell_us`: the stretch of window starts, or of documents, that lies in one file; `shards`: into how many parts
+    streams are spread; `by`: names of tags, a list for each roll-up.
+    """
+
+    window_us: int
+    slide_us: int
+    origin_us: int
+    aggregates: tuple[str, ...]
+    shards: int
+    cell_us: int
+    fleet: bool = True
+    by: tuple[tuple[str, ...], ...] = ()
+    max_empty: int = MAX_EMPTY
+
+    @property
+    def grid(self) -> Grid:
+        """The grid of its windows."""
+        return Grid(self.slide_us, self.window_us // self.slide_us, self.origin_us)
+
+    @classmethod
+    def from_json(cls, told: dict[str, Any]) -> Definition:
+        """As `asdict` and JSON have it."""
+        return cls(**told | {"aggregates": tuple(told["aggregates"]), "by": tuple(map(tuple, told["by"]))})
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version: the index file of each shard, the fleet's files by cell, and which documents were read.
+
+    `spans`: the file of the fleet's spans; `sources`: files that list the documents read; `changed`: what this version
+    rewrote, (file of window rows, cell) each.
+    """
+
+    number: int
+    definition: Definition
+    made_us: int = 0
+    shards: dict[str, str] = field(default_factory=dict)
+    fleet: dict[str, str] = field(default_factory=dict)
+    spans: str | None = None
+    sources: tuple[str, ...] = ()
+    told: dict[str, Any] = field(default_factory=dict)
+
+
+class Store:
+    """The files of a table below one folder that all workers see."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(str(root).removeprefix("file://")).absolute()
+        self._unsettled: list[str] = []
+
+    def new(self, kind: str) -> str:
+        """A name below the root that no file has, such as "windows/0123….parquet"."""
+        ending = "json" if kind == "index" else "parquet"
+        name = f"{kind}/{uuid.uuid4().hex}.{ending}"
+        (self.root / kind).mkdir(parents=True, exist_ok=True)
+        return name
+
+    def write(self, kind: str, table: pa.Table, rows: int = 1 << 17) -> str:
+        """Write a new file, which is on the disk after `settle`, and return its name. Raises SinkError."""
+        name = self.new(kind)
+        texts = [of.name for of in table.schema if pa.types.is_string(of.type)]
+        try:
+            pq.write_table(
+                table, self.root / name, row_group_size=rows, compression="zstd", compression_level=1,
+                use_dictionary=texts,
+            )  # fmt: skip
+            self._unsettled.append(name)
+        except OSError as error:
+            raise SinkError(f"cannot write {str(self.root / name)!r}: {error.strerror or error}") from error
+        return name
+
+    def write_json(self, kind: str, told: dict[str, Any]) -> str:
+        """The same for a small object."""
+        name = self.new(kind)
+        (self.root / name).write_text(json.dumps(told))
+        self._unsettled.append(name)
+        return name
+
+    def settle(self) -> None:
+        """All that was written is on the disk: after a task's last file, since the first sync waits for the others."""
+        for name in self._unsettled:
+            _sync(self.root / name)
+        for folder in {(self.root / name).parent for name in self._unsettled}:
+            _sync(folder)
+        self._unsettled = []
+
+    def read(self, name: str, columns: list[str] | None = None, filters: Any = None) -> pa.Table:
+        """The rows of a file. Raises TableError where a version names it and it is not there."""
+        try:
+            return pq.ParquetFile(self.root / name).read(columns) if filters is None else pq.read_table(
+                self.root / name, columns=columns, filters=filters, partitioning=None
+            )  # fmt: skip
+        except FileNotFoundError as error:
+            raise TableError(f"{self.root / name} is missing: a version newer than your reader removed it") from error
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """What `write_json` wrote."""
+        told: dict[str, Any] = json.loads((self.root / name).read_text())
+        return told
+
+    def numbers(self) -> list[int]:
+        """The versions that are there, ascending."""
+        place = self.root / _VERSIONS
+        return sorted(int(path.stem) for path in place.glob("*.json")) if place.is_dir() else []
+
+    def load(self, number: int | None = None) -> Version | None:
+        """A version, the newest where none is named; None where there is no table yet. Raises SourceError."""
+        found = self.numbers()
+        if number is None and not found:
+            return None
+        wanted = found[-1] if number is None else number
+        if wanted not in found:
+            raise SourceError(f"{self.root} has no version {wanted}; there are: {', '.join(map(str, found)) or 'none'}")
+        told = json.loads(self._path(wanted).read_text())
+        if told.pop("format") != FORMAT:
+            raise SourceError(f"{self._path(wanted)} is of another format than {FORMAT}: update Sluicegate")
+        definition = Definition.from_json(told.pop("definition"))
+        return Version(**told | {"definition": definition, "sources": tuple(told["sources"])})
+
+    def commit(self, version: Version) -> Version:
+        """Make `version` the newest. Raises TableError where another run was first: nothing of this one counts then."""
+        self.settle()
+        version = replace(version, made_us=time.time_ns() // 1000)
+        (self.root / _VERSIONS).mkdir(parents=True, exist_ok=True)
+        new = self.root / _VERSIONS / f".{uuid.uuid4().hex}"
+        try:
+            new.write_text(json.dumps({"format": FORMAT, **asdict(version)}))
+            _sync(new)
+            os.link(new, self._path(version.number))
+            _sync(self.root / _VERSIONS)
+        except FileExistsError as error:
+            raise TableError(
+                f"another merge made version {version.number} of {self.root} meanwhile: nothing of this one counts; "
+                "run it again"
+            ) from error
+        except OSError as error:
+            raise SinkError(f"cannot write {str(self.root)!r}: {error.strerror}") from error
+        finally:
+            new.unlink(missing_ok=True)
+        return version
+
+    def vacuum(self, kept: int = KEPT, abandoned_s: float = _ABANDONED_S) -> int:
+        """Remove versions before the newest `kept`, and files that no version names; how many files went."""
+        for number in self.numbers()[:-kept]:
+            self._path(number).unlink(missing_ok=True)
+        named = {name for number in self.numbers() for name in self.files(self.load(number))}
+        gone, since = 0, time.time() - abandoned_s
+        for folder in self.root.iterdir():
+            for path in folder.iterdir() if folder.is_dir() and folder.name != _VERSIONS else ():
+                if f"{folder.name}/{path.name}" not in named and path.stat().st_mtime < since:
+                    path.unlink(missing_ok=True)
+                    gone += 1
+        return gone
+
+    def discard(self, version: Version, kept: Version) -> None:
+        """Remove the files of a version that was not committed; those of `kept` stay."""
+        stay = {*self.files(kept)}
+        for name in [*self.files(version)]:
+            if name not in stay:
+                (self.root / name).unlink(missing_ok=True)
+
+    def files(self, version: Version | None) -> Iterator[str]:
+        """Every file that a version needs."""
+        if version is None:
+            return
+        yield from version.fleet.values()
+        yield from version.sources
+        yield from [version.spans] if version.spans else []
+        for name in version.shards.values():
+            yield name
+            yield from files_of_index(self.read_json(name))
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """The table for one run of this machine at a time. Raises TableError, SinkError."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            lock = (self.root / _LOCK).open("w")
+        except OSError as error:
+            raise SinkError(f"cannot write {str(self.root)!r}: {error.strerror}; choose another folder") from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise TableError(f"another merge is writing the table {self.root}: wait for it to end") from error
+            yield
+
+    def _path(self, number: int) -> Path:
+        return self.root / _VERSIONS / f"{number:08d}.json"
+
+
+def files_of_index(index: dict[str, Any]) -> Iterator[str]:
+    """The files that a shard's index names."""
+    for name in ("ledger", "spans", "streams"):
+        yield from [index[name]] if index.get(name) else []
+    for of in ("documents", "windows"):
+        yield from (name for names in index[of].values() for name in names)
+    yield from index["shares"].values()
+
+
+def _sync(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

@@ -1,0 +1,193 @@
+"""The windows of all devices, and of roll-ups by tags: what the shards have of them added up, cell by cell."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sluicegate_cloud.estimates.components import families, names
+from sluicegate_cloud.estimates.lower import lower
+from sluicegate_cloud.fleet.groups import Groups
+from sluicegate_cloud.fleet.wire import numbers
+from sluicegate_cloud.grid import Axis, Columns, Ints, expand_ranges, stretches
+from sluicegate_cloud.merging.answers import as_arrow
+from sluicegate_cloud.merging.combining import combined
+from sluicegate_cloud.spans import block_of, pieces
+from sluicegate_cloud.table.answering import REVISION
+from sluicegate_cloud.table.ranges import Ranges
+from sluicegate_cloud.table.shard import frames_of, touched_shares
+from sluicegate_cloud.table.versions import Definition, Store, Version
+
+_PIECES = 1 << 15
+Marks = dict[str, Ints]
+
+
+def cell(
+    store: Store,
+    version: Version,
+    number: int,
+    indexes: list[dict[str, Any]],
+    old: str | None,
+    of_all: dict[str, Ranges],
+) -> str | None:
+    """The file of a cell's windows of all devices, those of `of_all` answered anew; None where there is none.
+
+    `version`: the one that is being made, with its new shards.
+    """
+    definition = version.definition
+    needed = [*names(families(definition.aggregates))]
+    found = [store.read(name) for index in indexes if (name := index["shares"].get(str(number)))]
+    found += _of_spans(store, definition, number, indexes, marks_of(indexes))
+    some = [table.filter(pa.array(touched_shares(table, of_all))) for table in found if table.num_rows]
+    rows = [table for table in some if table.num_rows]
+    out = [_added(pa.concat_tables(rows), version, needed)] if rows else []
+    if old:
+        table = store.read(old)
+        out.append(table.filter(pa.array(~_rewritten(table, definition, of_all))))
+    kept = [table for table in out if table.num_rows]
+    if not kept:
+        return None
+    name = store.write("fleet", pa.concat_tables(kept).sort_by([("group", "ascending"), ("window_start", "ascending")]))
+    store.settle()
+    return name
+
+
+def long_spans(store: Store, version: Version, indexes: list[dict[str, Any]]) -> str | None:
+    """The file of the spans of all devices: runs of windows in which no device is known to be, a row each."""
+    definition = version.definition
+    tables = [store.read(index["spans"]) for index in indexes if index["spans"]]
+    if not tables:
+        return None
+    table, marks, needed = pa.concat_tables(tables), marks_of(indexes), [*names(families(definition.aggregates))]
+    out = []
+    at, groups_of = _exploded(table)
+    for of in np.unique(groups_of).tolist():
+        mine = _columns(table.take(pa.array(at[groups_of == of])), needed)
+        axis, of_stream = Axis(mine["frame"], mine["windows"]), marks.get(json.loads(of)[0], np.zeros(0, np.int64))
+        entry, first, windows = _gaps(axis, of_stream, definition)
+        if not entry.size:
+            continue
+        order = np.lexsort((windows, first))
+        entry, first, windows = entry[order], first[order], windows[order]
+        groups = Groups.of(first, windows)
+        with np.errstate(all="ignore"):
+            added = combined({name: mine[name][entry] for name in needed}, groups, families(definition.aggregates))
+        out.append(_rows(of, first[groups.begin], windows[groups.begin], added, version))
+    return store.write("fleet", pa.concat_tables(out)) if out else None
+
+
+def _exploded(table: pa.Table) -> tuple[Ints, Any]:
+    """(row, group) for each group of each row of `spans`."""
+    groups = table["groups"].combine_chunks()
+    return np.asarray(groups.value_parent_indices()), np.asarray(groups.flatten().to_numpy(zero_copy_only=False))
+
+
+def marks_of(indexes: list[dict[str, Any]]) -> Marks:
+    """By stream, the blocks of frames in which a device is known to be."""
+    out: dict[str, set[int]] = {}
+    for index in indexes:
+        for stream, blocks in index["marks"].items():
+            out.setdefault(stream, set()).update(blocks)
+    return {stream: np.array(sorted(blocks), np.int64) for stream, blocks in out.items()}
+
+
+def near(marks: Ints, definition: Definition) -> tuple[Ints, Ints]:
+    """The first and last windows of each run that all devices' windows are answered one by one in."""
+    block = block_of(definition.max_empty)
+    return stretches(
+        np.concatenate((marks * block, marks * block + block - 1)), definition.grid.width, definition.max_empty
+    )
+
+
+def _gaps(axis: Axis, marks: Ints, definition: Definition) -> tuple[Ints, Ints, Ints]:
+    """The parts of spans in which no device is near: (span, first frame, windows)."""
+    if marks.size == 0:
+        return np.arange(axis.size), axis.first, axis.windows
+    cut, found = pieces(axis, marks, definition.grid.width, definition.max_empty, _PIECES)
+    kept = np.setdiff1d(np.arange(axis.size), cut)
+    some = [(piece.entry[at], piece.first[at], piece.windows[at]) for piece in found
+            if (at := piece.windows > 1).any()]  # fmt: skip
+    whole = (kept, axis.first[kept], axis.windows[kept])
+    return tuple(np.concatenate(of) for of in zip(whole, *some, strict=True))  # type: ignore[return-value]
+
+
+def _of_spans(
+    store: Store, definition: Definition, number: int, indexes: list[dict[str, Any]], marks: Marks
+) -> list[pa.Table]:
+    """What devices' spans may add to the windows of a cell that are answered one by one: rows as of `shares`."""
+    low, high = frames_of(number, definition)
+    out = []
+    for name in (index["spans"] for index in indexes if index["spans"]):
+        table = store.read(name)
+        frame, windows = table["frame"].to_numpy(), table["windows"].to_numpy()
+        table = table.filter(pa.array((frame <= high) & (frame + windows > low)))
+        kept = [of for of in table.column_names if of not in ("device", "stream", "groups", "frame", "windows")]
+        for at in range(table.num_rows):
+            row = table.slice(at, 1)
+            first, count = row["frame"][0].as_py(), row["windows"][0].as_py()
+            begins, ends = near(marks.get(row["stream"][0].as_py(), np.zeros(0, np.int64)), definition)
+            since, until = np.maximum(begins, max(low, first)), np.minimum(ends, min(high, first + count - 1))
+            frames = expand_ranges(since, until)[1]
+            for of in row["groups"][0].as_py() if frames.size else ():
+                repeated = row.select(kept).take(pa.array(np.zeros(frames.size, np.int64)))
+                columns = {name: repeated[name] for name in kept}
+                out.append(pa.table({"group": pa.repeat(of, frames.size), "frame": frames, **columns}))
+    return out
+
+
+def _added(table: pa.Table, version: Version, needed: list[str]) -> pa.Table:
+    """Rows of `shares` → rows of windows, a row for each window of each group."""
+    encoded = table["group"].combine_chunks().dictionary_encode()
+    code = np.asarray(encoded.indices)
+    rows = _columns(table, needed)
+    order = np.lexsort((rows["total"], rows["ref"], rows["frame"], code))
+    rows, code = {name: of[order] for name, of in rows.items()}, code[order]
+    groups = Groups.of(code, rows["frame"])
+    with np.errstate(all="ignore"):
+        added = combined({name: rows[name] for name in needed}, groups, families(version.definition.aggregates))
+    frame, of_group = rows["frame"][groups.begin], code[groups.begin]
+    out = []
+    for number in np.unique(of_group).tolist():
+        at = of_group == number
+        told = {name: of[at] for name, of in added.items()}
+        out.append(
+            _rows(encoded.dictionary[number].as_py(), frame[at], np.ones(int(at.sum()), np.int64), told, version)
+        )
+    return pa.concat_tables(out)
+
+
+def _rows(of: str, frame: Ints, windows: Ints, components: Columns, version: Version) -> pa.Table:
+    """Windows as `windows.window_columns` has them, with `group`, and the tags of the roll-up."""
+    stream, tags = json.loads(of)
+    definition, grid = version.definition, version.definition.grid
+    with np.errstate(all="ignore"):
+        told = as_arrow(lower(components, definition.aggregates), definition.aggregates)
+    start = grid.start_us(frame)
+    end = start + (windows + grid.width - 1) * grid.slide_us
+    text = pa.string()
+    head = {
+        "group": pa.repeat(of, frame.size),
+        "device": pa.nulls(frame.size, text),
+        "stream": pa.repeat(stream, frame.size),
+    }
+    every = dict.fromkeys(name for by in definition.by for name in by)
+    values = {name: pa.repeat(pa.scalar(tags.get(name), text), frame.size) for name in every}
+    head |= {"rollup": pa.repeat(",".join(tags), frame.size), **{f"tag_{name}": of for name, of in values.items()}}
+    return pa.table(
+        head
+        | {"window_start": start, "window_end": end}
+        | told
+        | {"windows": windows, REVISION: np.full(windows.size, version.number)}
+    )
+
+
+def _rewritten(table: pa.Table, definition: Definition, of_all: dict[str, Ranges]) -> Any:
+    frame = definition.grid.frame_of(table["window_start"].to_numpy())
+    return touched_shares(pa.table({"group": table["group"], "frame": frame}), of_all)
+
+
+def _columns(table: pa.Table, needed: list[str]) -> Columns:
+    return {name: numbers(table[name]) for name in table.column_names if name in needed or name in ("frame", "windows")}

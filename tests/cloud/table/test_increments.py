@@ -1,0 +1,33 @@
+"""Runs on a table promise the rows of one run over all documents, whatever comes when, twice or late."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from random_worlds import random_cut, random_fleet
+from table_worlds import definition_of, differences, documents_of, store_at, table_of, take_in, windows
+from thorough import number
+
+from sluicegate_cloud.names import ALL
+
+WORLDS = number(300, 4)
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_runs_over_parts_in_any_order_have_the_rows_of_one_run(seed: int, tmp_path: Path) -> None:
+    """Random documents, some lost, some twice, split at random and shuffled: row for row the same table."""
+    rng = random.Random(seed)
+    cut = random_cut(rng)
+    documents = documents_of(random_fleet(rng, cut, boards=4, ordinary=True), "s", rng)
+    definition = definition_of(cut, ALL, by=(("site",),))
+    one, version = store_at(tmp_path / "one", definition)
+    wanted = windows(one, take_in(one, version, table_of(documents)))
+    sent = documents + rng.sample(documents, len(documents) // 4)
+    rng.shuffle(sent)
+    parts, version = store_at(tmp_path / "parts", definition)
+    while sent:
+        some, sent = sent[: (size := rng.randrange(1, 30))], sent[size:]
+        version = take_in(parts, version, table_of(some, since=len(sent)))
+    assert differences(windows(parts, version), wanted)[:5] == []

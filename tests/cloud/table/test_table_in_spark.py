@@ -1,0 +1,137 @@
+"""A table promises the rows of the batch merge, whatever came in which run, and survives whoever dies in between."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from random_worlds import DAY, MINUTE, Cut, random_fleet
+from table_worlds import differences, documents_of, windows
+
+from sluicegate_cloud.errors import SparkError, TableError
+from sluicegate_cloud.frames import place_in_frames
+from sluicegate_cloud.sources import read_buckets
+from sluicegate_cloud.table import job, run
+from sluicegate_cloud.table import stream as streaming
+from sluicegate_cloud.table.versions import Store
+from sluicegate_cloud.windows import sliding_windows
+
+CUT = Cut(60 * MINUTE, 3, 0, 10_000)
+ASKED = ("sum", "mean", "std", "min", "max")
+DEFINITION = job.definition_of(3 * CUT.slide, CUT.slide, ASKED, shards=2)
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> list[Path]:
+    """Files of three boards, in a folder that a merge does not look into."""
+    rng = random.Random(7)
+    place = tmp_path / "all"
+    place.mkdir()
+    found = documents_of(random_fleet(rng, Cut(60 * MINUTE, 3, 0, 40), 3, 25, ordinary=True), "s", rng)
+    for number, data in enumerate(found):
+        (place / f"{number}.json").write_bytes(data)
+    paths = sorted(place.iterdir())
+    rng.shuffle(paths)
+    return paths
+
+
+def batch(spark: Any, folder: Path) -> dict[Any, Any]:
+    """The rows of the batch merge, as `table_worlds.windows` has them."""
+    frames = place_in_frames(read_buckets(spark, folder), CUT.slide)
+    rows = sliding_windows(frames, CUT.width, ("count", *ASKED)).toArrow().to_pylist()
+    out = {}
+    for row in rows:
+        row["rollup"] = None if row["device"] else ""
+        out[row["device"], row["stream"], row["rollup"], None, row["window_start"], row["window_end"]] = row
+    return out
+
+
+def test_a_table_has_the_rows_of_batch_and_does_not_drift(
+    spark: Any, tmp_path: Path, documents: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Documents in three runs, one of which dies before its version is made; then nothing is new, and all is proved."""
+    inbox, table = tmp_path / "inbox", tmp_path / "table"
+    inbox.mkdir()
+    third = len(documents) // 3
+    for at in range(3):
+        for path in documents[at * third : (at + 1) * third if at < 2 else None]:
+            (inbox / path.name).write_bytes(path.read_bytes())
+        if at == 1:
+            monkeypatch.setattr(Store, "commit", _dies)
+            with pytest.raises(KeyboardInterrupt):
+                job.merge(spark, [str(inbox)], table, DEFINITION)
+            monkeypatch.undo()
+            assert Store(table).load().number == 1
+        version = job.merge(spark, [str(inbox)], table, DEFINITION)
+        assert version.number == at + 1
+    assert differences(windows(Store(table), version), batch(spark, inbox))[:3] == []
+    assert job.merge(spark, [str(inbox)], table, DEFINITION).number == 3, "nothing is new"
+    assert list(job.reconcile(spark, table)) == []
+
+
+def test_a_stream_has_the_rows_of_batch(
+    spark: Any, tmp_path: Path, documents: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Documents come in any order; a query dies after a batch was merged, before Spark knew; the next one goes on."""
+    inbox, table = tmp_path / "inbox", tmp_path / "table"
+    inbox.mkdir()
+    half, taken = len(documents) // 2, job.take
+    for at, some in enumerate((documents[:half], documents[half:])):
+        for path in some:
+            (inbox / path.name).write_bytes(path.read_bytes())
+        if at == 0:
+            monkeypatch.setattr(job, "take", lambda *of: (taken(*of), _fails()))
+            with pytest.raises(SparkError, match="the stream stopped"):
+                streaming.finish(streaming.stream(spark, str(inbox), table, DEFINITION))
+            monkeypatch.undo()
+        streaming.finish(streaming.stream(spark, str(inbox), table, DEFINITION))
+    found = Store(table).load()
+    rows = windows(Store(table), found)
+    assert differences(rows, batch(spark, inbox))[:3] == []
+    assert {row["revision"] for row in rows.values()} <= set(range(1, found.number + 1))
+    assert max(row["revision"] for row in rows.values()) == found.number
+
+
+def test_a_table_that_drifted_is_told(spark: Any, tmp_path: Path, documents: list[Path]) -> None:
+    """A window's file that says something else: reconcile names the row."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    version = job.merge(spark, [str(path) for path in documents[:4]], tmp_path / "table", DEFINITION)
+    store = Store(tmp_path / "table")
+    index = store.read_json(next(iter(version.shards.values())))
+    file = store.root / next(iter(index["windows"].values()))[0]
+    rows = pq.ParquetFile(file).read()
+    at = rows.column_names.index("count")
+    pq.write_table(rows.set_column(at, "count", pa.array([n + 1 for n in rows["count"].to_pylist()])), file)
+    assert any("count" in line for line in job.reconcile(spark, tmp_path / "table"))
+
+
+def test_two_merges_at_once_do_not_both_count(spark: Any, tmp_path: Path, documents: list[Path]) -> None:
+    """While one has the table another fails with the reason; one that was overtaken does not count."""
+    store = Store(tmp_path / "table")
+    with store.writing(), pytest.raises(TableError, match="another merge is writing"):
+        job.merge(spark, [str(documents[0])], tmp_path / "table", DEFINITION)
+    version = job.merge(spark, [str(documents[0])], tmp_path / "table", DEFINITION)
+    first = run.answered_anew(spark, store, version)
+    store.commit(first)
+    with pytest.raises(TableError, match="nothing of this one counts"):
+        store.commit(first)
+
+
+def test_a_table_keeps_what_it_answers(spark: Any, tmp_path: Path, documents: list[Path]) -> None:
+    """Another window of the same table is refused, and says which it has."""
+    job.merge(spark, [str(documents[0])], tmp_path / "table", DEFINITION)
+    other = job.definition_of(DAY, DAY, ASKED)
+    with pytest.raises(TableError, match=f"windows of {3 * CUT.slide} us"):
+        job.merge(spark, [str(documents[0])], tmp_path / "table", other)
+
+
+def _dies(*_: Any) -> None:
+    raise KeyboardInterrupt("killed")
+
+
+def _fails() -> None:
+    raise RuntimeError("after the merge, before Spark knows")
