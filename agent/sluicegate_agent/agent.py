@@ -22,7 +22,6 @@ from sluicegate_agent.config import Config
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.handover import hand_over
 from sluicegate_agent.integrations.home_assistant import Discovery
-from sluicegate_agent.link import Link
 from sluicegate_agent.logs.notices import Notices
 from sluicegate_agent.messages import Message
 from sluicegate_agent.passwords import exposed_files
@@ -35,6 +34,9 @@ from sluicegate_agent.web.commits import CommitTimes
 
 if TYPE_CHECKING:
     from sluicegate_agent.alerts.delivery import Alerting
+    from sluicegate_agent.inputs.inputs import Inputs
+    from sluicegate_agent.inputs.no_broker import NoLink
+    from sluicegate_agent.link import Link
     from sluicegate_agent.web.listener import Listener
 
 log = logging.getLogger("sluicegate.agent")
@@ -56,7 +58,7 @@ class Agent:
         steps = steps_of(self.pipeline.squeezed, config.availability.floor)
         self.availability = Availability(config.availability, steps)
         retired_topics = self._remember()
-        self.link = Link(config, state.counters, wake, retired_topics, self._asked["subscribed_us"])
+        self.link = self._link(wake, retired_topics)
         self.results = Results(config, self.link, self.pipeline.note)
         self.discovery = (
             Discovery(config, self.link) if config.results.home_assistant and config.results.topic else None
@@ -65,6 +67,7 @@ class Agent:
         self.commits = CommitTimes()
         self.alerting = self._alerting() if config.alert else None
         self.listener = self._listener(planned) if config.metrics.listen is not None else None
+        self.inputs = self._inputs()
         self._connection = self._confirmed = 0
         self._commit_after = 0.0
         self._refusal = ""
@@ -73,6 +76,24 @@ class Agent:
         self._last_message = time.monotonic()
         # The process before may have ended between a commit and what it would have published.
         self.pipeline.answer_again()
+
+    def _link(self, wake: socket.socket | None, retired_topics: list[str]) -> Link | NoLink:
+        """The broker's; none where there is none."""
+        if not self.config.uses_broker:
+            from sluicegate_agent.inputs.no_broker import NoLink
+
+            return NoLink(wake)
+        from sluicegate_agent.link import Link
+
+        return Link(self.config, self.state.counters, wake, retired_topics, self._asked["subscribed_us"])
+
+    def _inputs(self) -> Inputs | None:
+        """Those beside MQTT, imported where there are any."""
+        if all(source.input == "mqtt" for source in self.config.sources):
+            return None
+        from sluicegate_agent.inputs.inputs import Inputs
+
+        return Inputs(self.config, self.pipeline, self.link)
 
     def _alerting(self) -> Alerting:
         """Judged beside each commit from now on, in its transaction."""
@@ -116,6 +137,11 @@ class Agent:
         """Seconds since the last message."""
         return time.monotonic() - self._last_message
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can come."""
+        return self.inputs is not None and self.inputs.is_over
+
     def turn(self) -> None:
         """Wait for messages for a moment, take them, and do whatever is due."""
         for message in self._polled():
@@ -124,7 +150,9 @@ class Agent:
                 break
             self._commit_if_due()
         self._confirm()
-        self._commit_if_due(is_window_full=self.link.is_window_full)
+        if self.inputs and not self._refusal and self.inputs.step():
+            self._last_message = time.monotonic()
+        self._commit_if_due(is_awaited=self.link.is_window_full or bool(self.inputs and self.inputs.wants_commit))
         now = time.monotonic()
         self._answer(now)
         if self.alerting:
@@ -177,6 +205,8 @@ class Agent:
                 hand_over(self.pipeline, self.sync)
         finally:
             self.sync.close()
+            if self.inputs:
+                self.inputs.close()
             if self.listener:
                 self.listener.close()
 
@@ -191,14 +221,16 @@ class Agent:
         return messages
 
     def _patience(self) -> float:
+        if self.inputs and self.inputs.is_busy and not self._refusal:
+            return 0.0
         every = self.config.commit.every.seconds
         idle = _BUSY if self.sync.is_busy else _IDLE
         return min(idle, every / 4) if self.pipeline.pending else idle
 
-    def _commit_if_due(self, *, is_window_full: bool = False) -> None:
-        """`is_window_full`: the broker waits for our acknowledgements, and they for the commit."""
+    def _commit_if_due(self, *, is_awaited: bool = False) -> None:
+        """`is_awaited`: the broker waits for our acknowledgements, or who posted for an answer, and they for it."""
         now = time.monotonic()
-        if (self.pipeline.due(now) or is_window_full) and now >= self._commit_after:
+        if (self.pipeline.due(now) or is_awaited) and now >= self._commit_after:
             self._commit(now)
 
     def _commit(self, now: float) -> None:
@@ -207,6 +239,8 @@ class Agent:
             self._acknowledge(self.pipeline.commit())
             self.commits.took(time.perf_counter() - begun)
             self._refusal = ""
+            if self.inputs:
+                self.inputs.committed()
             self._answer(now)
         except sqlite3.OperationalError as error:
             self._refused_since_us = self._refused_since_us if self._refusal else time.time_ns() // 1000
@@ -214,6 +248,8 @@ class Agent:
             self._commit_after = now + _RETRY_COMMIT
             self.state.counters.add("commits.failed")
             log.error("the commit failed (%s): nothing is acknowledged; trying again in %.0f s", error, _RETRY_COMMIT)
+            if self.inputs:
+                self.inputs.failed(str(error))
             self.link.pause(f"the state cannot be written ({error})", _RETRY_COMMIT)
 
     def _answer(self, now: float, *, last: bool = False) -> None:
@@ -291,7 +327,7 @@ def run(config: Config, *, drain: bool = False, idle: float | None = None, plann
         log.info("device %s on %s: %d streams", config.device.id, config.state.path, len(config.streams))
         supervisor = Supervisor()
         supervisor.ready(f"device {config.device.id}: {len(config.streams)} streams")
-        while not signals.received and (idle is None or agent.idle < idle):
+        while not signals.received and (idle is None or agent.idle < idle) and not agent.is_over:
             agent.turn()
             supervisor.alive()
         supervisor.stopping()

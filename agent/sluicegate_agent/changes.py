@@ -54,7 +54,7 @@ def asked(config: Config) -> dict[str, Any]:
     return {
         "device": config.device.id,
         "horizon": config.identity.horizon,
-        "topics": {source.filter.subscription: kind_of(source) for source in config.sources},
+        "topics": {source.filter.subscription: kind_of(source) for source in config.subscribed},
         "broker": [config.mqtt.host, config.mqtt.actual_port, config.mqtt.client_id or ""],
         "retired": [],
     }
@@ -84,7 +84,7 @@ def retired(config: Config, before: dict[str, Any]) -> list[str]:
 
 
 def _topics(config: Config) -> set[str]:
-    return {topic for source in config.sources for topic in (source.topic, source.filter.subscription)}
+    return {topic for source in config.subscribed for topic in (source.topic, source.filter.subscription)}
 
 
 def _device(config: Config, connection: sqlite3.Connection) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _sources(config: Config, connection: sqlite3.Connection) -> Iterator[str]:
             f"source {topic}: no longer in the configuration: the agent unsubscribes from it, and what the broker "
             "still holds of it is not counted"
         )
-    for source in config.sources:
+    for source in config.subscribed:
         was, now = before["topics"].get(source.filter.subscription), kind_of(source)
         if was is not None and was != now:
             yield (

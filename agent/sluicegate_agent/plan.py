@@ -63,6 +63,8 @@ CBLITE_THREADS = 8
 STACK = 8 * MIB
 #: The last value of a stream that counted, and its row.
 LAST_OBJECTS, LAST_ROW = 512, 160
+#: What is read of a file at once (inputs/tail.py).
+PIECE = 65_536
 #: The listener: its modules, thread and one look (0.6 to 1.1 MiB measured); text of a stream, a window, an answer in a
 #: response, and of a table of buckets; each connection may hold one.
 LISTENER = 3 * MIB // 2
@@ -214,6 +216,7 @@ def _shared(config: Config) -> Iterator[Line]:
         yield Line("last values (deadband, every)", last * LAST_OBJECTS, int(last * LAST_ROW * PAGE_FILL))
     yield from _alerts(config)
     yield from _listener(config)
+    yield from _inputs(config)
 
 
 def _document(config: Config) -> int:
@@ -263,6 +266,16 @@ def _alerts(config: Config) -> Iterator[Line]:
     yield Line("alerts", ALERT_MODULES + states * ALERT_OBJECTS + queue * (ALERT_TEXT + ALERT_OBJECTS), disk)
     if config.alerts.webhook is not None:
         yield Line("webhook", WEBHOOK + TLS_ROOTS * config.alerts.uses_tls, 0)
+
+
+def _inputs(config: Config) -> Iterator[Line]:
+    """A request is held as it comes, as it came and unpacked; of a file a piece, and a line that has no end yet."""
+    http, payload = config.http, int(config.limits.payload)
+    if http.listen is not None:
+        waiting = 3 * http.connections * int(http.body)
+        yield Line("listener for readings", (config.metrics.listen is None) * LISTENER + waiting, 0)
+    if files := sum(source.input in ("tail", "stdin") for source in config.sources):
+        yield Line("files that grow", files * (payload + 6 * PIECE), 0)
 
 
 def _listener(config: Config) -> Iterator[Line]:

@@ -117,10 +117,10 @@ def csv_payloads(file: Path, source: SourceConfig, passed: Callable[[bytes], Non
         raise InputRefused(f'a CSV file stands for a source with format = "json", not "{source.format}"; use --jsonl')
     with _opened(file) as handle:
         rows = csv.reader(_text(file, handle, passed))
-        columns = _columns(file, next(rows, None), source)
+        columns = columns_of(file, next(rows, None), source)
         for row in rows:
             if row:
-                yield _encode(_object(row, columns))
+                yield _encode(document_of(row, columns))
 
 
 def _opened(file: Path) -> BinaryIO:
@@ -144,8 +144,8 @@ def _text(file: Path, handle: BinaryIO, passed: Callable[[bytes], None]) -> Iter
         yield text
 
 
-def _columns(file: Path, header: list[str] | None, source: SourceConfig) -> dict[int, list[str]]:
-    """Column number → steps of the path that it fills, for every path of the source."""
+def columns_of(file: Path, header: list[str] | None, source: SourceConfig) -> dict[int, list[str]]:
+    """Column number → steps of the path that it fills, for every path of the source. Raises InputRefused."""
     names = [name.strip() for name in header or []]
     paths = {"streams." + stream: path for stream, path in source.streams.items()}
     paths |= {key: getattr(source, key) for key in ("time", "sequence", "epoch") if getattr(source, key) is not None}
@@ -155,7 +155,8 @@ def _columns(file: Path, header: list[str] | None, source: SourceConfig) -> dict
     return {names.index(path): path.split(".") for path in paths.values()}
 
 
-def _object(row: list[str], columns: dict[int, list[str]]) -> dict[str, Any]:
+def document_of(row: list[str], columns: dict[int, list[str]]) -> dict[str, Any]:
+    """A row as the object that the source's paths expect."""
     document: dict[str, Any] = {}
     for column, (*folders, name) in columns.items():
         place = document

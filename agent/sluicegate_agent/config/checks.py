@@ -9,11 +9,13 @@ from typing import Any
 from sluicegate.constants import MOST_EXTRAS
 from sluicegate.errors import ConfigurationError
 from sluicegate_agent.config.aggregates import build_aggregate
+from sluicegate_agent.config.broker import MqttConfig
 from sluicegate_agent.config.carrying import asked_of
+from sluicegate_agent.config.entering import input_problems
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.formats import Payload, UnknownFormat, is_path, payload_of
 from sluicegate_agent.config.linking import budget_problems
-from sluicegate_agent.config.model import Config, MqttConfig, WindowConfig
+from sluicegate_agent.config.model import Config, WindowConfig
 from sluicegate_agent.config.outward_checks import outward_problems
 from sluicegate_agent.config.plants import plant_problems
 from sluicegate_agent.config.questions import histogram_problems
@@ -32,7 +34,7 @@ _NAME_RULE = "expected 1 to 64 letters, digits, `_`, `-` or `.`, starting with a
 
 def check(config: Config) -> list[Problem]:
     """Every finding in a converted configuration, in the order of the file's tables."""
-    parts = (_names, _ranges, _mqtt, _sources, plant_problems, _windows, _storage, outward_problems)
+    parts = (_names, _ranges, _mqtt, _sources, input_problems, plant_problems, _windows, _storage, outward_problems)
     return [problem for part in parts for problem in part(config)]
 
 

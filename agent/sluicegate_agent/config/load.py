@@ -64,6 +64,8 @@ def _implied(config: Config) -> Config:
     for source in config.sources:
         with contextlib.suppress(UnknownFormat):
             source = payload_of(source.format).implied(source)
+        if source.input == "http" and source.resolution is None:  # who sends again has no way to say so
+            source = structs.replace(source, resolution=Duration(0))
         sources.append(source)
     return structs.replace(config, sources=tuple(sources))
 

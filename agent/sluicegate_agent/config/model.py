@@ -17,8 +17,9 @@ from msgspec.structs import asdict
 from sluicegate.hosts import is_loopback
 from sluicegate.windowing.spec import WindowSpec
 from sluicegate_agent.config.aggregates import CARRIED, kind_of
+from sluicegate_agent.config.broker import MqttConfig
 from sluicegate_agent.config.linking import BudgetConfig
-from sluicegate_agent.config.outward import AlertConfig, AlertsConfig, MetricsConfig, ResultsConfig
+from sluicegate_agent.config.outward import AlertConfig, AlertsConfig, HttpConfig, MetricsConfig, ResultsConfig
 from sluicegate_agent.config.sources import HORIZON_OF_MANY, SourceConfig, may_feed
 from sluicegate_agent.config.table import Table
 from sluicegate_agent.config.units import Duration, Share, Size
@@ -42,46 +43,6 @@ class StateConfig(Table, frozen=True):
     store: Literal["sqlite", "couchbase-lite"] = "sqlite"
     memory: Size = Size(56 * 2**20)
     disk: Size = Size(96 * 2**20)
-
-
-class TlsConfig(Table, frozen=True):
-    """[mqtt.tls]: on for every host but loopback unless turned off here; certificates are always verified."""
-
-    enabled: bool | None = None
-    ca_file: Path | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
-
-
-class MqttConfig(Table, frozen=True):
-    """[mqtt]: the broker and the session kept with it."""
-
-    host: str = "localhost"
-    port: int | None = None
-    version: Literal[5, "3.1.1"] = 5
-    client_id: str | None = None
-    username: str | None = None
-    password_file: Path | None = None
-    password_env: str | None = None
-    keepalive: Duration = Duration(60 * _SECOND)
-    session_expiry: Duration = Duration(_DAY)
-    receive_maximum: int = 250
-    tls: TlsConfig = TlsConfig()
-
-    @property
-    def uses_tls(self) -> bool:
-        """Whether the connection is encrypted: as told, else for every host but this one."""
-        return not self.is_loopback if self.tls.enabled is None else self.tls.enabled
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether the broker is this machine (see sluicegate.hosts), so that nothing leaves it."""
-        return is_loopback(self.host)
-
-    @property
-    def actual_port(self) -> int:
-        """The port as told, else 8883 with TLS and 1883 without."""
-        return self.port if self.port is not None else (8883 if self.uses_tls else 1883)
 
 
 class CommitConfig(Table, frozen=True):
@@ -397,6 +358,7 @@ class Config(Table, frozen=True):
     alerts: AlertsConfig = AlertsConfig()
     alert: tuple[AlertConfig, ...] = ()
     metrics: MetricsConfig = MetricsConfig()
+    http: HttpConfig = HttpConfig()
     limits: LimitsConfig = LimitsConfig()
 
     @property
@@ -413,6 +375,16 @@ class Config(Table, frozen=True):
     def names(self) -> tuple[str, ...]:
         """What streams are called without device and key, templates among them, in the order of the file."""
         return tuple(stream for source in self.sources for stream in source.streams)
+
+    @property
+    def subscribed(self) -> tuple[SourceConfig, ...]:
+        """The sources that the broker is asked for."""
+        return tuple(source for source in self.sources if source.input == "mqtt")
+
+    @property
+    def uses_broker(self) -> bool:
+        """Whether there is a broker: as told, else whether a source is subscribed to."""
+        return bool(self.subscribed) if self.mqtt.enabled is None else self.mqtt.enabled
 
     def feeds(self, stream: str) -> bool:
         """Whether a source of this configuration may feed a stream, by its full name."""

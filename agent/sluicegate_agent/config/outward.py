@@ -10,22 +10,21 @@ from msgspec import field
 
 from sluicegate.hosts import is_loopback
 from sluicegate_agent.config.table import Table
-from sluicegate_agent.config.units import Duration
+from sluicegate_agent.config.units import Duration, Size
 from sluicegate_agent.naming.names import base_of
 
 _SECOND = 1_000_000
 UNIX = "unix:"
 
 
-class MetricsConfig(Table, frozen=True):
-    """[metrics]: the listener for metrics, health, answers and the page; without `listen` there is none.
+class ListenConfig(Table, frozen=True):
+    """Where a listener is, who may ask it, and how many at once; without `listen` there is none.
 
-    `listen`: "127.0.0.1:9464", or "unix:/run/sluicegate.sock". `streams_most`: streams with metrics of their own.
+    `listen`: "127.0.0.1:9464", or "unix:/run/sluicegate.sock".
     """
 
     listen: str | None = None
     token_file: Path | None = None
-    streams_most: int = 100
     connections: int = 8
 
     @property
@@ -53,6 +52,19 @@ class MetricsConfig(Table, frozen=True):
     def is_private(self) -> bool:
         """Whether only this machine can reach it."""
         return self.is_unix or is_loopback(self.host)
+
+
+class MetricsConfig(ListenConfig, frozen=True):
+    """[metrics]: the listener for metrics, health, answers and the page. `streams_most`: streams with own metrics."""
+
+    streams_most: int = 100
+
+
+class HttpConfig(ListenConfig, frozen=True):
+    """[http]: the listener that takes readings by POST; `body`: bytes of one request at most."""
+
+    connections: int = 4
+    body: Size = Size(2**18)
 
 
 class ResultsConfig(Table, frozen=True):

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from sluicegate.hosts import is_loopback
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.model import Config
-from sluicegate_agent.config.outward import UNIX, AlertConfig, AlertsConfig, MetricsConfig
+from sluicegate_agent.config.outward import UNIX, AlertConfig, AlertsConfig, ListenConfig
 from sluicegate_agent.config.targets import readable
 
 #: Aggregates whose answer is no one number: nothing to compare with a threshold.
@@ -21,7 +21,10 @@ _TOPIC_NAMES = ("device", "alert", "stream")
 
 def outward_problems(config: Config) -> Iterator[Problem]:
     """Every finding in [metrics], [alerts] and [[alert]]."""
-    yield from _listener(config.metrics)
+    yield from _listener("metrics", config.metrics)
+    if not 0 <= config.metrics.streams_most <= 100_000:
+        yield Problem("metrics.streams_most", config.metrics.streams_most, "expected 0 to 100000")
+    yield from _http(config)
     yield from _alerts(config.alerts)
     names: set[str] = set()
     for i, alert in enumerate(config.alert, 1):
@@ -31,32 +34,40 @@ def outward_problems(config: Config) -> Iterator[Problem]:
         yield from _alert(config, alert, f"alert[{i}]")
 
 
-def _listener(metrics: MetricsConfig) -> Iterator[Problem]:
-    if not 1 <= metrics.connections <= 1024:
-        yield Problem("metrics.connections", metrics.connections, "expected 1 to 1024")
-    if not 0 <= metrics.streams_most <= 100_000:
-        yield Problem("metrics.streams_most", metrics.streams_most, "expected 0 to 100000")
-    if metrics.token_file is not None:
-        yield from readable("metrics.token_file", metrics.token_file)
-    if metrics.listen is None:
+def _listener(table: str, asked: ListenConfig) -> Iterator[Problem]:
+    if not 1 <= asked.connections <= 1024:
+        yield Problem(f"{table}.connections", asked.connections, "expected 1 to 1024")
+    if asked.token_file is not None:
+        yield from readable(f"{table}.token_file", asked.token_file)
+    if asked.listen is None:
         return
-    if metrics.is_unix:
-        path = metrics.listen.removeprefix(UNIX)
+    if asked.is_unix:
+        path = asked.listen.removeprefix(UNIX)
         if not path.startswith("/") or len(path.encode()) > _LONGEST_SOCKET or "\0" in path:
             remedy = f'expected "unix:" and a whole path of at most {_LONGEST_SOCKET} bytes'
-            yield Problem("metrics.listen", metrics.listen, remedy)
-    elif not metrics.host or not metrics.port or metrics.listen != _written(metrics):
+            yield Problem(f"{table}.listen", asked.listen, remedy)
+    elif not asked.host or not asked.port or asked.listen != _written(asked):
         yield Problem(
-            "metrics.listen",
-            metrics.listen,
+            f"{table}.listen",
+            asked.listen,
             'expected address:port such as "127.0.0.1:9464", or "unix:/run/agent.sock"',
         )
-    elif not metrics.is_private and metrics.token_file is None:
+    elif not asked.is_private and asked.token_file is None:
         remedy = "others can reach this address: give a token_file too, or listen on 127.0.0.1"
-        yield Problem("metrics.listen", metrics.listen, remedy)
+        yield Problem(f"{table}.listen", asked.listen, remedy)
 
 
-def _written(metrics: MetricsConfig) -> str:
+def _http(config: Config) -> Iterator[Problem]:
+    """What takes readings beside MQTT."""
+    http = config.http
+    yield from _listener("http", http)
+    if http.listen is not None and http.listen == config.metrics.listen:
+        yield Problem("http.listen", http.listen, "[metrics] listens there: give each an address of its own")
+    if not 64 <= http.body <= 1 << 24:
+        yield Problem("http.body", int(http.body), "expected 64B to 16MiB")
+
+
+def _written(metrics: ListenConfig) -> str:
     host = f"[{metrics.host}]" if ":" in metrics.host else metrics.host
     return f"{host}:{metrics.port}"
 

@@ -156,6 +156,8 @@ def _ending(key: str, found: dict[str, Any]) -> Look:
 
 def _broker(config: Config) -> Iterator[Look]:
     mqtt = config.mqtt
+    if not config.uses_broker:
+        return
     place = f"{mqtt.host}:{mqtt.actual_port}"
     yield (reached := _reached("broker", mqtt.host, mqtt.actual_port, "readings", "mqtt.host and mqtt.port"))
     if reached.status == "ok":

@@ -88,7 +88,7 @@ class Link:
         self._refusal = ""
         self._asked: list[str] = []
         # MQTT 3.1.1 has no way to say that `$share` is unknown: these topics are in doubt until a message comes.
-        shared = [source.filter for source in config.sources if source.is_shared]
+        shared = [source.filter for source in config.subscribed if source.is_shared]
         self._doubtful = shared if config.mqtt.version != 5 else []
         self._probed = False
         self._backoff = Backoff()
@@ -132,6 +132,10 @@ class Link:
     def wake_for(self, sock: socket.socket) -> None:
         """Let what waits on this socket end a `poll` that waits, too; who reads it has to empty it."""
         self._wake.append(sock)
+
+    def sleep_through(self, sock: socket.socket) -> None:
+        """Let it end none any more."""
+        self._wake = [each for each in self._wake if each is not sock]
 
     @property
     def is_window_full(self) -> bool:
@@ -277,9 +281,9 @@ class Link:
             log.warning("no longer in the configuration: unsubscribing from %s", ", ".join(self.retired))
             client.left = len(self.retired)
             client.unsubscribe(list(self.retired))
-        self._asked = [source.filter.subscription for source in self.config.sources]
+        self._asked = [source.filter.subscription for source in self.config.subscribed]
         if getattr(properties, "SharedSubscriptionAvailable", 1) == 0:  # asking would end the connection
-            self._asked = [each.filter.subscription for each in self.config.sources if not each.is_shared]
+            self._asked = [each.filter.subscription for each in self.config.subscribed if not each.is_shared]
         if not self.session_present:
             self.subscribed_us = 0
         if not self._asked:
@@ -310,7 +314,7 @@ class Link:
         self._turn_granted()
         refused = [f"{topic} ({r})" for topic, r in zip(self._asked, reasons, strict=False) if r.is_failure]
         refused += [f"{topic} (no answer)" for topic in self._asked[len(reasons) :]]
-        shared = [source.filter.subscription for source in self.config.sources if source.is_shared]
+        shared = [source.filter.subscription for source in self.config.subscribed if source.is_shared]
         refused += [f"{topic} (it has no shared subscriptions)" for topic in shared if topic not in self._asked]
         if refused:
             names = ", ".join(refused)

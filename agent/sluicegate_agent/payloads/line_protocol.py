@@ -119,16 +119,17 @@ def _plain(text: str) -> str:
     return _ESCAPED.sub(r"\1", text) if "\\" in text else text
 
 
-def _lines(payload: bytes) -> list[bytes]:
-    stripped = (line.strip() for line in _LINES.findall(payload))
-    return [line for line in stripped if line and not line.startswith(b"#")]
+def each_line(payload: bytes) -> Iterator[bytes]:
+    """The lines without blank ones and comments."""
+    stripped = (line[0].strip() for line in _LINES.finditer(payload))
+    return (line for line in stripped if line and not line.startswith(b"#"))
 
 
 def _parts(source: SourceConfig, payload: bytes, limits: LimitsConfig) -> list[bytes]:
     """The lines, where each has a time to be known by."""
     if source.time is None:
         return [payload]
-    lines = _lines(payload)
+    lines = [*each_line(payload)]
     _bound(source, lines, limits)
     return lines
 
@@ -139,7 +140,7 @@ def _bound(source: SourceConfig, lines: list[bytes], limits: LimitsConfig) -> No
 
 
 def _read(source: SourceConfig, payload: bytes, arrival_us: int, limits: LimitsConfig) -> Decoded:
-    lines = _lines(payload)
+    lines = [*each_line(payload)]
     _bound(source, lines, limits)
     found = Findings(source, is_one=source.time is not None)
     time = arrival_us

@@ -44,6 +44,20 @@ class House(Protocol):
         """Count it, and keep its beginning."""
 
 
+class Kept(Protocol):
+    """What is written with each commit."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything waits for it."""
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write it, inside the caller's transaction."""
+
+    def saved(self) -> None:
+        """The transaction is durable."""
+
+
 Reading = tuple[str, int, float]
 
 
@@ -58,6 +72,8 @@ class Entry:
         self._guard = guard
         self._sessions = self._sessions_of(config)
         self.shaping = Shaping(state.store.connection, config, house.note)
+        #: What is written with each commit.
+        self.kept: list[Kept] = [self.shaping, *self._sessions.values()]
         self._fixed = {source.topic for source in config.sources if not source.is_plant}
         self._timed = sum(source.time is not None for source in config.sources if not source.is_plant)
         self._some = any(source.time is not None for source in config.plants)
@@ -211,7 +227,7 @@ class Entry:
 
     @property
     def changed(self) -> bool:
-        """Whether a stream has left, or something of a session or of values has to be kept."""
+        """Whether a stream has left, or anything else has to be written."""
         return (
             bool(self.state.leaving)
             or self.shaping.changed
@@ -221,9 +237,8 @@ class Entry:
     def save(self, connection: sqlite3.Connection) -> None:
         """Write which streams left, before any other stream; inside the caller's transaction."""
         state = self.state
-        for session in self._sessions.values():
-            session.save(connection)
-        self.shaping.save(connection)
+        for each in self.kept:
+            each.save(connection)
         state.renumber(connection)
         for stream in state.leaving:
             state.outbox.insert(connection, stream.number, stream.closed)
@@ -236,9 +251,8 @@ class Entry:
         """It is durable."""
         for stream in self.state.leaving:
             stream.saved()
-        for session in self._sessions.values():
-            session.saved()
-        self.shaping.saved()
+        for each in self.kept:
+            each.saved()
         self.state.left()
         self.senders.saved()
 

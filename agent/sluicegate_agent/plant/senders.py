@@ -21,6 +21,10 @@ _TABLES = (
 )
 
 
+#: In the place of a sender: keys of requests that were posted.
+POSTS = "\x1fposts"
+
+
 class Senders:
     """The senders of sources whose streams come as they are heard of, the one heard of least lately first."""
 
@@ -34,7 +38,7 @@ class Senders:
         if self.most:
             fixed = {source.topic for source in config.sources if not source.is_plant}
             self._away = {sender for (sender,) in connection.execute("SELECT sender FROM departed")}
-            found = {sender for (sender,) in connection.execute(_TABLES)} - fixed - self._away
+            found = {sender for (sender,) in connection.execute(_TABLES)} - fixed - {POSTS} - self._away
             self._known = OrderedDict.fromkeys(sorted(found))
 
     def __len__(self) -> int:

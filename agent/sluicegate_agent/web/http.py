@@ -10,8 +10,9 @@ HEAD_MOST, HEADERS_MOST = 8192, 64
 _QUERY_MOST = 16
 _REASONS = {
     200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
-    408: "Request Timeout", 413: "Content Too Large", 421: "Misdirected Request",
-    431: "Request Header Fields Too Large", 503: "Service Unavailable",
+    408: "Request Timeout", 411: "Length Required", 413: "Content Too Large", 415: "Unsupported Media Type",
+    421: "Misdirected Request", 422: "Unprocessable Content", 431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
 }  # fmt: skip
 #: What every response says: nothing is kept, nothing is guessed, nothing foreign is loaded, nobody frames it.
 _ALWAYS = (
@@ -28,6 +29,8 @@ class Request(NamedTuple):
     path: str
     query: dict[str, str]
     headers: dict[str, str]
+    length: int = 0
+    body: bytes = b""
 
 
 class Response(NamedTuple):
@@ -46,8 +49,11 @@ class Refused(Exception):  # noqa: N818  an answer to the peer, not a failure of
         self.response = Response(status, f"{why}\n".encode())
 
 
-def parse(head: bytes) -> Request:
-    """The request of a head without its empty line. Raises Refused for what is none, or has a body."""
+def parse(head: bytes, body: int = 0) -> Request:
+    """The request of a head without its empty line; `body`: bytes that may follow, 0: it is for reading.
+
+    Raises Refused for what is none, or has more.
+    """
     try:
         first, *lines = head.decode("ascii").split("\r\n")
         method, target, version = first.split(" ")
@@ -56,12 +62,22 @@ def parse(head: bytes) -> Request:
     if version not in ("HTTP/1.1", "HTTP/1.0") or not target.startswith("/") or not target.isprintable():
         raise Refused(400, "expected one request of HTTP/1.1")
     headers = _headers(lines)
-    if method not in ("GET", "HEAD"):
-        raise Refused(405, "this listener is for reading: GET and HEAD")
-    if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-        raise Refused(413, "a request for reading has no body")
+    if method not in ("GET", "HEAD") and not (body and method == "POST"):
+        raise Refused(405, "this listener is for reading: GET and HEAD" if not body else "readings are taken by POST")
+    length = _length(headers, body if method == "POST" else 0)
     path, _, query = target.partition("?")
-    return Request(method, unquote(path), _query(query), headers)
+    return Request(method, unquote(path), _query(query), headers, length)
+
+
+def _length(headers: dict[str, str], most: int) -> int:
+    told = headers.get("content-length", "0")
+    if "transfer-encoding" in headers or (most and "content-length" not in headers):
+        raise Refused(411 if most else 413, "say the body's Content-Length" if most else "a request has no body here")
+    if not (told.isdecimal() and told.isascii() and len(told) <= 12):
+        raise Refused(400, "expected Content-Length as a whole number")
+    if int(told) > most:
+        raise Refused(413, f"a body has at most {most} bytes" if most else "a request for reading has no body")
+    return int(told)
 
 
 def _headers(lines: list[str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from sluicegate_agent.web.view import View
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
+    from sluicegate_agent.inputs.no_broker import NoLink
     from sluicegate_agent.link import Link
     from sluicegate_agent.pipeline import Pipeline
     from sluicegate_agent.sync import Sync
@@ -26,7 +27,7 @@ class Listener:
     """Listens, and answers from what `view` sees; `serve` runs in the agent's thread."""
 
     def __init__(
-        self, config: Config, pipeline: Pipeline, sync: Sync, link: Link, commits: CommitTimes, planned: int
+        self, config: Config, pipeline: Pipeline, sync: Sync, link: Link | NoLink, commits: CommitTimes, planned: int
     ) -> None:
         """Raises EnvironmentRefused where the address or the token cannot be used."""
         access = Access(config.metrics)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sluicegate_agent.config.outward import UNIX, MetricsConfig
+from sluicegate_agent.config.outward import UNIX, ListenConfig
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.web.desk import Ticket
@@ -49,6 +49,7 @@ class _Peer:
         self.sock = sock
         self.read, self.unsent = bytearray(), b""
         self.ends, self.dies = now + ASKING, now + LONGEST
+        self.request: Request | None = None
         self.ticket: Ticket | None = None
         self.follow: Follow | None = None
         self.next_event = 0.0
@@ -58,10 +59,15 @@ class _Peer:
 class Server:
     """Listens while it is open; `handle` is called in its thread and must not block."""
 
-    def __init__(self, config: MetricsConfig, handle: Callable[[Request], Handled]) -> None:
-        """Bind, so that who is told of it can connect; raises EnvironmentRefused where that is not possible."""
+    def __init__(
+        self, config: ListenConfig, handle: Callable[[Request], Handled], table: str = "metrics", body: int = 0
+    ) -> None:
+        """`table`: where it is configured; `body`: bytes of one request at most, 0: it is for reading.
+
+        Bind, so that who is told of it can connect; raises EnvironmentRefused where that is not possible."""
         self._most, self._handle = config.connections, handle
-        self._socket = _bound(config)
+        self._body, self._name = body, table
+        self._socket = _bound(config, table)
         self._path = _path(config)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
@@ -77,7 +83,7 @@ class Server:
         """Serve in a thread that ends with the process."""
         before = threading.stack_size(_STACK)
         try:
-            self._thread = threading.Thread(target=self._run, name="web", daemon=True)
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         finally:
             threading.stack_size(before)
@@ -152,28 +158,47 @@ class Server:
             self._drop(peer)
 
     def _receive(self, peer: _Peer) -> None:
-        piece = peer.sock.recv(HEAD_MOST + 1 - len(peer.read) if peer.is_asking else _PIECE)
+        piece = peer.sock.recv(self._wanted(peer))
         if not piece:
             self._drop(peer)
         elif peer.is_asking:
             peer.read += piece
             self._judge(peer)
 
+    def _wanted(self, peer: _Peer) -> int:
+        """Bytes to be read at most: of a head, of a body whose length is known, or of what nobody asked for."""
+        if not peer.is_asking:
+            return _PIECE
+        return HEAD_MOST + 1 - len(peer.read) if peer.request is None else peer.request.length - len(peer.read)
+
     def _judge(self, peer: _Peer) -> None:
-        head, end, _ = peer.read.partition(b"\r\n\r\n")
-        if not end:
-            if len(peer.read) > HEAD_MOST:
-                self._finish(peer, Response(431, b"the request's head is too long\n"))
-            return
-        peer.is_asking = False
         try:
-            request = parse(bytes(head))
-            peer.head_only = request.method == "HEAD"
-            handled = self._handle(request)
+            if peer.request is None and not self._has_head(peer):
+                return
+            request = peer.request
+            if request is None or len(peer.read) < request.length:
+                return
+            peer.is_asking = False
+            handled = self._handle(request._replace(body=bytes(peer.read[: request.length])))
         except Refused as refusal:
+            peer.is_asking = False
             handled = refusal.response
         peer.read = bytearray()
         self._begin(peer, handled)
+
+    def _has_head(self, peer: _Peer) -> bool:
+        """Whether the head has come; what followed it is the begin of the body. Raises Refused."""
+        head, end, rest = peer.read.partition(b"\r\n\r\n")
+        if not end:
+            if len(peer.read) > HEAD_MOST:
+                raise Refused(431, "the request's head is too long")
+            return False
+        peer.request = parse(bytes(head), self._body)
+        peer.head_only = peer.request.method == "HEAD"
+        peer.read = rest
+        if peer.request.headers.get("expect", "").lower() == "100-continue" and len(rest) < peer.request.length:
+            self._queue(peer, b"HTTP/1.1 100 Continue\r\n\r\n")
+        return True
 
     def _begin(self, peer: _Peer, handled: Handled) -> None:
         if isinstance(handled, Response):
@@ -247,11 +272,11 @@ class Server:
             peer.sock.close()
 
 
-def _path(config: MetricsConfig) -> Path | None:
+def _path(config: ListenConfig) -> Path | None:
     return Path((config.listen or "").removeprefix(UNIX)) if config.is_unix else None
 
 
-def _bound(config: MetricsConfig) -> socket.socket:
+def _bound(config: ListenConfig, table: str) -> socket.socket:
     path = _path(config)
     internet = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     family = internet if path is None else socket.AF_UNIX
@@ -266,7 +291,7 @@ def _bound(config: MetricsConfig) -> socket.socket:
     except OSError as error:
         sock.close()
         raise EnvironmentRefused(
-            f"metrics.listen = {config.listen}: {error.strerror or error}; give an address of this machine that is free"
+            f"{table}.listen = {config.listen}: {error.strerror or error}; give an address of this machine that is free"
         ) from None
     sock.setblocking(False)
     return sock

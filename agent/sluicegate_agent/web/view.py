@@ -10,6 +10,7 @@ from sluicegate_agent import health
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
+    from sluicegate_agent.inputs.no_broker import NoLink
     from sluicegate_agent.link import Link
     from sluicegate_agent.messages import Result
     from sluicegate_agent.pipeline import Pipeline
@@ -27,8 +28,8 @@ class View:
     """Looks at an agent's parts. `refusal` is why the store takes no commits, empty where it does."""
 
     def __init__(
-        self, config: Config, pipeline: Pipeline, sync: Sync, link: Link, commits: CommitTimes, errors: LastErrors,
-        planned: int,
+        self, config: Config, pipeline: Pipeline, sync: Sync, link: Link | NoLink, commits: CommitTimes,
+        errors: LastErrors, planned: int,
     ) -> None:  # fmt: skip
         """`planned`: bytes of memory that `plan` says at most."""
         self.config, self.pipeline, self.sync, self.link = config, pipeline, sync, link

@@ -1,0 +1,227 @@
+"""Readings by POST: taken by the listener's thread, counted by the agent's, answered when they are durable.
+
+`/in/TOPIC` names the source by its topic; `/api/v2/write?bucket=TOPIC` and `/write?db=TOPIC` are what senders of line
+protocol call. With the header `Idempotency-Key` a request that is sent again counts once, whatever is in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from sluicegate_agent.config.sources import SourceConfig
+from sluicegate_agent.identity import Contents, Verdict
+from sluicegate_agent.messages import Message, NotAsked, Unreadable
+from sluicegate_agent.plant.senders import POSTS
+from sluicegate_agent.web.access import Access
+from sluicegate_agent.web.desk import Ticket
+from sluicegate_agent.web.http import Refused, Request, Response
+from sluicegate_agent.web.server import Server
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import Config
+    from sluicegate_agent.pipeline import Pipeline
+
+log = logging.getLogger("sluicegate.http")
+KEY = "idempotency-key"
+_KEY_MOST = 128
+_TOPIC_MOST = 1024
+_WRITES = {"/api/v2/write": "bucket", "/write": "db"}
+_WHOLE = ("cbor", "cbor-array", "msgpack", "msgpack-array")
+
+
+class Post(Ticket):
+    """One request on its way: what is left of it, and what became of the rest."""
+
+    def __init__(self, topic: str, body: bytes, key: str, *, is_one: bool) -> None:
+        super().__init__(dict, _told)
+        self.topic, self.body, self.key, self.is_one = topic, body, key, is_one
+        self.messages: Iterator[Message] | None = None
+        self.at = 0
+        self.counts = {"accepted": 0, "duplicates": 0, "refused": 0}
+
+    def end(self, status: int, why: str = "") -> None:
+        """Have it answered."""
+        self.found = status, why, self.counts
+        self.is_done = True
+
+
+def _told(found: tuple[int, str, dict[str, int]]) -> Response:
+    status, why, counts = found
+    return Response(status, msgspec.json.encode({**counts, "error": why} if why else counts), "application/json")
+
+
+class Posts:
+    """The listener, and the requests that wait: `step` takes of them, `committed` and `failed` have them answered."""
+
+    def __init__(self, config: Config, pipeline: Pipeline) -> None:
+        """Raises EnvironmentRefused where the address or the token cannot be used."""
+        self._config, self._pipeline = config, pipeline
+        self._access = Access(config.http, "http")
+        self.wake, self._woken = socket.socketpair()
+        for each in (self.wake, self._woken):
+            each.setblocking(False)
+        self._waiting: deque[Post] = deque(maxlen=config.http.connections)
+        self._counted: list[Post] = []
+        place = pipeline.state.store.connection, POSTS, max(config.identity.horizon, 4096)
+        self._keys = pipeline.identities.contents[POSTS] = Contents(*place)
+        self._server = Server(config.http, self._handle, "http", body=int(config.http.body))
+        self._server.start()
+        log.info("taking readings on %s", config.http.listen)
+
+    def close(self) -> None:
+        """Stop listening; who waits is not answered, and asks again."""
+        self._server.close()
+        self.wake.close()
+        self._woken.close()
+
+    # in the listener's thread
+
+    def _handle(self, request: Request) -> Response | Ticket:
+        self._access.check(request)
+        if request.method != "POST":
+            raise Refused(405, "readings are taken by POST to /in/TOPIC")
+        if "origin" in request.headers:
+            raise Refused(403, "a page in a browser may not send readings")
+        topic = _topic(request)
+        key = request.headers.get(KEY, "")
+        if len(key) > _KEY_MOST or not key.isprintable():
+            raise Refused(400, f"expected {KEY} of up to {_KEY_MOST} printable characters")
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        post = Post(topic, self._unpacked(request), key, is_one=kind == "application/json")
+        if len(self._waiting) == self._waiting.maxlen:
+            raise Refused(503, "too many requests wait; try again later")
+        self._waiting.append(post)
+        with contextlib.suppress(OSError):
+            self._woken.send(b"\0")
+        return post
+
+    def _unpacked(self, request: Request) -> bytes:
+        coding = request.headers.get("content-encoding", "identity").lower()
+        if coding == "identity":
+            return request.body
+        if coding != "gzip":
+            raise Refused(415, "expected Content-Encoding gzip, or none")
+        most = int(self._config.http.body)
+        unpacker = zlib.decompressobj(31)
+        try:
+            found = unpacker.decompress(request.body, most + 1)
+        except zlib.error:
+            raise Refused(400, "the body is not gzip") from None
+        if len(found) > most or not unpacker.eof:
+            raise Refused(413, f"unpacked, the body is larger than http.body ({most}), or has no end")
+        return found
+
+    # in the agent's thread
+
+    def step(self, room: int) -> int:
+        """Take at most `room` messages of the requests that wait, the first one first; how many."""
+        with contextlib.suppress(OSError):
+            self.wake.recv(4096)
+        taken = 0
+        while self._waiting and taken < room and self._pipeline.has_room:
+            post = self._waiting[0]
+            if post.messages is None:
+                self._begin(post)
+            message = next(post.messages, None) if post.messages else None
+            if message is None:
+                self._waiting.popleft()
+                self._counted.append(post)
+            else:
+                self._take(post, message)
+                taken += 1
+        return taken
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is more to take at once."""
+        return bool(self._waiting)
+
+    @property
+    def wants_commit(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return bool(self._counted) or any(post.at for post in self._waiting)
+
+    def _begin(self, post: Post) -> None:
+        try:
+            source = self._pipeline.entry.source(Message(post.topic, b"", 0, 0))
+            if source.input != "http":
+                raise NotAsked("its source has another input")
+        except Unreadable as reason:
+            post.end(404, f"topic {post.topic[:64]}: {reason}")
+            return
+        limit = int(self._config.limits.payload)
+        post.messages = (Message(post.topic, *_cut(each, limit)) for each in _split(source, post))
+
+    def _take(self, post: Post, message: Message) -> None:
+        """Count one message of a request, unless it was under its key."""
+        counters = self._pipeline.state.counters
+        before = counters["accepted"], counters["duplicates"], _refused(counters)
+        marked = Message(post.topic, f"{post.key}\0{post.at}".encode(), 0, 0)
+        if post.key and self._keys.check(marked).verdict is Verdict.DUPLICATE:
+            counters.add("duplicates")
+        else:
+            self._pipeline.accept(message)
+        after = counters["accepted"], counters["duplicates"], _refused(counters)
+        for name, old, new in zip(post.counts, before, after, strict=True):
+            post.counts[name] += new - old
+        post.at += 1
+
+    def committed(self) -> None:
+        """All that was taken is durable."""
+        for post in self._counted:
+            if not post.is_done:
+                is_useless = post.counts["refused"] and not (post.counts["accepted"] or post.counts["duplicates"])
+                post.end(422 if is_useless else 200, "nothing of it can be used; see the dead letters" * is_useless)
+        self._answer()
+
+    def failed(self, why: str) -> None:
+        """The commit failed: who waits may send it again."""
+        for post in [*self._counted, *self._waiting]:
+            if not post.is_done:
+                post.end(503, f"the state cannot be written ({why}): send it again")
+        self._waiting.clear()
+        self._answer()
+
+    def _answer(self) -> None:
+        if self._counted or not self._waiting:
+            self._counted.clear()
+            self._server.wake()
+
+
+def _refused(counters: Any) -> int:
+    return sum(count for name, count in counters.as_dict().items() if name.startswith("refused."))
+
+
+def _topic(request: Request) -> str:
+    topic = request.path.removeprefix("/in/") if request.path.startswith("/in/") else ""
+    if request.path in _WRITES:
+        topic = request.query.get(_WRITES[request.path], "")
+    if not topic or len(topic) > _TOPIC_MOST or not topic.isprintable():
+        raise Refused(404, "expected POST /in/TOPIC, /api/v2/write?bucket=TOPIC or /write?db=TOPIC")
+    return topic
+
+
+def _split(source: SourceConfig, post: Post) -> Iterator[bytes]:
+    """The messages of a body: its lines, where a line can be one and the body is not said to be one document."""
+    if source.format in _WHOLE or (post.is_one and source.format != "line"):
+        yield post.body
+    elif source.format == "line":
+        from sluicegate_agent.payloads.line_protocol import each_line
+
+        yield from each_line(post.body)
+    else:
+        yield from (line.strip() for line in BytesIO(post.body) if line.strip())
+
+
+def _cut(payload: bytes, limit: int) -> tuple[bytes, int, int, int]:
+    """A payload no longer than allowed, and how long it was."""
+    return payload[:limit], 0, 0, len(payload) if len(payload) > limit else 0

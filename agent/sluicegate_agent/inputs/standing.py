@@ -1,0 +1,50 @@
+"""Standard input: each line a message, until its end. What was read and not committed is gone with a kill."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Iterator
+from typing import TextIO
+
+from sluicegate_agent.config.sources import SourceConfig
+from sluicegate_agent.inputs.lines import Lines
+from sluicegate_agent.messages import Message
+
+_PIECE = 65_536
+
+
+class StandardInput:
+    """Lines as they come; `is_over` at the end."""
+
+    def __init__(self, source: SourceConfig, most: int, stream: TextIO) -> None:
+        self.stream = stream
+        self.is_over = False
+        self._lines = Lines(source.topic, most)
+        self._ready: list[tuple[int, Message | None]] = []
+
+    def step(self, room: int) -> Iterator[Message]:
+        """At most `room` lines, without waiting for any."""
+        while room > 0:
+            if not self._ready:
+                self._ready = self._read()
+                if not self._ready:
+                    return
+            _, message = self._ready.pop(0)
+            if message is not None:
+                room -= 1
+                yield message
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is more to take at once."""
+        return bool(self._ready)
+
+    def _read(self) -> list[tuple[int, Message | None]]:
+        if self.is_over or not select.select([self.stream], [], [], 0)[0]:
+            return []
+        piece = os.read(self.stream.fileno(), _PIECE)
+        if not piece:
+            self.is_over = True
+            return self._lines.last()
+        return self._lines.cut(piece)

@@ -1,0 +1,193 @@
+"""A file that grows: each line once, over restarts, rotations of both kinds, and files that are written anew."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from desk import Desk
+
+from sluicegate_agent.inputs import tail as tails
+from sluicegate_agent.inputs.inputs import Inputs
+from sluicegate_agent.inputs.no_broker import NoLink
+
+
+class Reader:
+    """A pipeline with one file as its input; killed and begun again at will."""
+
+    def __init__(self, folder: Path, **keys: Any) -> None:
+        self.file = folder / f"meter.{keys.pop('suffix', 'log')}"
+        source = {"topic": "meter", "input": "tail", "file": str(self.file), "format": "number", "streams": {"x": ""}}
+        self.desk = Desk(folder, source | keys)
+        self.begin()
+
+    def begin(self) -> None:
+        """Open the file where the state says."""
+        self.inputs = Inputs(self.desk.config, self.desk.pipeline, NoLink())
+
+    def killed(self) -> None:
+        """What was not committed is forgotten."""
+        self.inputs.close()
+        self.desk.killed()
+        self.begin()
+
+    def read(self, *, commit: bool = True) -> None:
+        """Take all there is, as an agent does in its turns."""
+        for _ in range(8):
+            while self.inputs.step():
+                if commit or not self.desk.pipeline.has_room or self.desk.pipeline.pending > 100:
+                    self.desk.pipeline.commit()
+        if commit:
+            self.desk.pipeline.commit()
+
+    def write(self, *values: Any, end: str = "\n") -> None:
+        """Lines at the end of the file."""
+        with self.file.open("a") as handle:
+            handle.write("".join(f"{value}{end}" for value in values))
+
+    def total(self) -> tuple[float, int]:
+        """Sum and count of what was counted."""
+        return self.desk.sums().get("x", (0.0, 0))
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Reader]]:
+    """Makes a reader that looks for rotations at once; closes it."""
+    monkeypatch.setattr(tails, "LOOKED_EVERY", 0.0)
+    made: list[Reader] = []
+
+    def make(**keys: Any) -> Reader:
+        made.append(Reader(tmp_path, **keys))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.inputs.close()
+        one.desk.state.close()
+
+
+def test_lines_count_once_and_equal_ones_each(reader: Callable[..., Reader]) -> None:
+    """A line without its end waits for it; the file may come after the agent."""
+    one = reader()
+    one.read()
+    one.write(1, 1, 1)
+    one.write("2", end="")
+    one.read()
+    assert one.total() == (3.0, 3)
+    one.write("5\n", "x", "", 4)
+    one.read()
+    assert one.total() == (32.0, 5)
+    assert one.desk.reasons() == ["payload is not a number"]
+
+
+def test_a_restart_goes_on_where_the_commit_was(reader: Callable[..., Reader]) -> None:
+    """What was read and not committed is read again, what was committed is not."""
+    one = reader()
+    one.write(*range(10))
+    one.read()
+    one.write(*range(10, 20))
+    one.read(commit=False)
+    one.killed()
+    one.write(20)
+    one.read()
+    assert one.total() == (210.0, 21)
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_file_that_is_renamed_is_read_to_its_end(reader: Callable[..., Reader], away: bool) -> None:
+    """logrotate's usual way, while the agent listens or while it is away, once or twice: then the new one follows."""
+    one = reader()
+    one.write(1, 2)
+    one.read()
+    one.write(3)
+    if away:
+        one.inputs.close()
+    one.file.rename(one.file.with_suffix(".log.1"))
+    one.write(4)
+    if away:
+        time.sleep(0.01)
+        one.file.with_suffix(".log.1").rename(one.file.with_suffix(".log.2"))
+        one.file.rename(one.file.with_suffix(".log.1"))
+        one.write(5)
+        one.killed()
+    one.read()
+    assert one.total() == ((15.0, 5) if away else (10.0, 4))
+    assert one.desk.state.counters["tail.lost"] == 0
+
+
+def test_a_file_that_is_copied_and_emptied(reader: Callable[..., Reader]) -> None:
+    """copytruncate, while the agent is away: what was not read is found in the copy."""
+    one = reader()
+    one.write(1, 2)
+    one.read()
+    one.inputs.close()
+    one.write(3)
+    shutil.copy(one.file, one.file.with_suffix(".log.1"))
+    os.utime(one.file.with_suffix(".log.1"), (time.time() - 60, time.time() - 60))
+    one.file.write_text("")
+    one.write(4)
+    one.killed()
+    one.read()
+    assert one.total() == (10.0, 4)
+
+
+def test_a_file_that_is_written_anew_is_read_from_its_begin(reader: Callable[..., Reader]) -> None:
+    """Nothing of the old one is there: that lines may be lost is counted, and the new ones count."""
+    one = reader()
+    one.write(1, 2, 3)
+    one.read()
+    one.file.write_text("7\n8\n9\n10\n")
+    one.read()
+    assert one.total() == (40.0, 7)
+    assert one.desk.state.counters["tail.lost"] == 1
+
+
+def test_columns_of_a_csv_file_are_found_by_the_paths(reader: Callable[..., Reader]) -> None:
+    """The header is read again after a restart; numbers are numbers."""
+    one = reader(suffix="csv", format="json", streams={"x": "power"}, time="at", time_format="s")
+    one.write("at,room,power", "1,a,5", "2,b,6", "2,b,6")
+    one.read()
+    one.killed()
+    one.write("3,c,7", "4,d,warm")
+    one.read()
+    assert one.total() == (24.0, 4)
+
+
+def test_a_line_that_is_too_long_is_one_dead_letter(reader: Callable[..., Reader]) -> None:
+    """However long it is, little of it is held, and the next one counts."""
+    one = reader()
+    one.write("9" * 300_000, 5)
+    one.read()
+    assert one.total() == (5.0, 1)
+    assert one.desk.reasons() == ["payload of 300000 bytes is larger than limits.payload (65536)"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_lives(reader: Callable[..., Reader], seed: int) -> None:
+    """Writing, rotating, reading, kills and restarts in any order: every line exactly once."""
+    chance, one, written = random.Random(seed), reader(), 0
+    number = 0
+    for _ in range(60):
+        what = chance.random()
+        if what < 0.5:
+            values = range(written, written + chance.randrange(1, 30))
+            one.write(*values)
+            written = values.stop
+        elif what < 0.6 and one.file.exists():
+            number += 1
+            one.file.rename(one.file.with_suffix(f".log.{number}"))
+            time.sleep(0.002)
+        elif what < 0.9:
+            one.read(commit=chance.random() < 0.7)
+        else:
+            one.killed()
+    one.read()
+    assert one.total() == (float(sum(range(written))), written)
