@@ -53,7 +53,6 @@ cdef class Fiba(Engine):
     cdef int insert(self, int64_t time, const Slot* leaf) except -1 nogil
     cdef void evict_through(self, int64_t cutoff) noexcept nogil  # all leaves of this time or earlier
     cdef int64_t time_at(self, int64_t index) noexcept nogil
-    cdef int64_t oldest_time(self) noexcept nogil  # of a window that holds any
 
     cdef int reserve_nodes(self) noexcept nogil
     cdef Node* new_node(self, int level, int role) noexcept nogil

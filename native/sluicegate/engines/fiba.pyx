@@ -369,9 +369,6 @@ cdef class Fiba(Engine):
         node = self.find(index)
         return node.times[index - self.cursor_first]
 
-    cdef int64_t oldest_time(self) noexcept nogil:
-        return self.left.times[self.start]
-
     cdef Node* find(self, int64_t index) noexcept nogil:
         """The node of a leaf, from where it was asked last on: a walk takes O(1) a leaf."""
         if self.cursor == NULL or index < self.cursor_first:
