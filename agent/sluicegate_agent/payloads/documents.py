@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain, repeat
 from math import isfinite
 from typing import Any
 
@@ -59,8 +60,11 @@ def reader_of_list(parse: Callable[[bytes], Any], name: str) -> Read:
         if is_parted(source):
             return read_object(source, document, arrival_us, name)
         sequence, epoch = number_of(source, document)
+        items = items_of(source, document, limits)
+        if readings := plain_readings(source, items, arrival_us):
+            return Decoded(source.topic, sequence, epoch, readings[0][1], readings)
         found = Findings(source)
-        for number, item in enumerate(items_of(source, document, limits)):
+        for number, item in enumerate(items):
             try:
                 found.take(item, found.time(item, arrival_us))
             except Unreadable as reason:
@@ -68,6 +72,45 @@ def reader_of_list(parse: Callable[[bytes], Any], name: str) -> Read:
         return found.decoded(sequence, epoch, found.readings[0][1] if found.readings else arrival_us)
 
     return read
+
+
+def plain_readings(source: SourceConfig, items: list[Any], arrival_us: int) -> list[tuple[str, int, float]]:
+    """The readings of items that are as they mostly are: a column at a time, in a fifth of the time.
+
+    Empty where anything asks for a closer look: a part that is missing, null or no number, a path of several steps, a
+    time as text, keys, tags or sums of fields.
+    """
+    is_routed = isinstance(source, Route) and bool(source.unfilled or source.asked)
+    paths = [*source.streams.values(), *([source.time] if source.time else [])]
+    if is_routed or any(asked.plus for asked in source.values.values()) or not all(map(_is_key, paths)):
+        return []
+    times, parts = _SCALE.get(source.time_format, (0, 0))
+    if source.time is not None and parts != 1:
+        return []
+    try:
+        at_us = [arrival_us] * len(items)
+        if source.time is not None:
+            at_us = [round(each * times) for each in _numbers([item[source.time] for item in items])]
+        columns = [list(map(float, _numbers([item[path] for item in items]))) for path in source.streams.values()]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return []
+    is_usable = all(all(map(isfinite, column)) for column in columns)
+    if not items or not is_usable or min(at_us) < _EARLIEST or max(at_us) > _LATEST:
+        return []
+    rows = (zip(repeat(stream), at_us, column) for stream, column in zip(source.streams, columns, strict=True))
+    return list(chain.from_iterable(zip(*rows, strict=True)))
+
+
+def _is_key(path: str) -> bool:
+    """Whether a path is one step, which cannot be a number."""
+    return bool(path) and "." not in path and not _INTEGER.fullmatch(path)
+
+
+def _numbers(column: list[Any]) -> list[Any]:
+    """The same. Raises TypeError where one of them is no number."""
+    if not set(map(type, column)) <= {int, float}:
+        raise TypeError("not a number")
+    return column
 
 
 def parts_of_list(
