@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import argparse
 import random
+import resource
+import subprocess
+import sys
 import time
 from array import array
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import sluicegate as sg
@@ -111,14 +115,35 @@ def report(stream: Stream, keys: int, length: int) -> None:
             print(f"{name:<12} pandas                   {rolled / 1e6:6.1f} M readings/s  x {full / rolled:.1f}")
 
 
+COUNT = 100_000
+
+
 def fixed_cost() -> None:
-    """Bytes for each of 100,000 keys whose windows are empty, and with one reading each."""
-    count = 100_000
+    """Bytes for each of 100,000 keys with one reading each, and when their windows are empty, as the windows count."""
     windows = sg.KeyedWindows(sg.sum(), policy=sg.policies.time(10))
-    windows.insert_many(array("q", range(count)), array("d", [1.0]) * count, array("q", [0]) * count)
+    windows.insert_many(array("q", range(COUNT)), array("d", [1.0]) * COUNT, array("q", [0]) * COUNT)
     one = windows.nbytes
     windows.advance(100)
-    print(f"{count:,} keys: {windows.nbytes / count:.0f} bytes each without readings, {one / count:.0f} with one")
+    print(f"{COUNT:,} keys: {windows.nbytes / COUNT:.0f} bytes each without readings, {one / COUNT:.0f} with one")
+
+
+def resident() -> None:
+    """The same as the process's resident memory grows by it; in a process of its own."""
+    keys, values, times = array("q", range(COUNT)), array("d", [1.0]) * COUNT, array("q", [0]) * COUNT
+    few = sg.KeyedWindows(sg.sum(), policy=sg.policies.time(10))
+    few.insert_many(keys[:64], values[:64], times[:64])  # what the first call takes is no key's
+    before = _resident()
+    windows = sg.KeyedWindows(sg.sum(), policy=sg.policies.time(10))
+    windows.insert_many(keys, values, times)
+    with_one = (_resident() - before) / COUNT
+    windows.advance(100)
+    print(f"{COUNT:,} keys, resident: {(_resident() - before) / COUNT:.0f} bytes each after their readings have left, "
+          f"{with_one:.0f} with one reading of 24 bytes")  # fmt: skip
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
 
 
 def main() -> None:
@@ -127,9 +152,14 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=1_000)
     parser.add_argument("--readings", type=int, default=2_000_000)
     parser.add_argument("--length", type=int, default=1_000)
+    parser.add_argument("--resident", action="store_true", help="only what 100,000 keys add to resident memory")
     told = parser.parse_args()
+    if told.resident:
+        resident()
+        return
     report(Stream(told.keys, told.readings), told.keys, told.length)
     fixed_cost()
+    subprocess.run([sys.executable, "-m", "bench.keys", "--resident"], check=True, cwd=Path(__file__).parents[1])
 
 
 if __name__ == "__main__":
