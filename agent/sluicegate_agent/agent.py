@@ -12,8 +12,10 @@ import signal
 import socket
 import sqlite3
 import time
+from collections.abc import Callable
+from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sluicegate_agent import health
 from sluicegate_agent.availability import Availability, steps_of
@@ -26,6 +28,7 @@ from sluicegate_agent.logs.notices import Notices
 from sluicegate_agent.messages import Message
 from sluicegate_agent.passwords import exposed_files
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.reloading import Reloading
 from sluicegate_agent.results import Results
 from sluicegate_agent.service.notify import Supervisor
 from sluicegate_agent.state import State
@@ -71,6 +74,7 @@ class Agent:
         self._connection = self._confirmed = 0
         self._commit_after = 0.0
         self._refusal = ""
+        self.reload_outcome: Callable[[], dict[str, Any]] | None = None
         self._refused_since_us = 0
         self._shown = ("", 0.0)
         self._last_message = time.monotonic()
@@ -233,6 +237,15 @@ class Agent:
         if (self.pipeline.due(now) or is_awaited) and now >= self._commit_after:
             self._commit(now)
 
+    def commit_now(self) -> bool:
+        """Make all that was taken durable; whether that could be."""
+        self._commit(time.monotonic())
+        return not self._refusal
+
+    def show_health(self) -> None:
+        """Write it at the next turn."""
+        self._shown = ("", float("-inf"))
+
     def _commit(self, now: float) -> None:
         try:
             begun = time.perf_counter()
@@ -285,22 +298,26 @@ class Agent:
         store = {"refuses": self._refusal, "since_us": self._refused_since_us} if self._refusal else {"refuses": ""}
         if self.listener:
             self.listener.view.refusal = self._refusal
+        reload = {"reload": self.reload_outcome()} if self.reload_outcome else {}
         shown = {"mqtt": self.link.status(), "store": store, "keys": self.pipeline.entry.members.status()}
         with contextlib.suppress(OSError):
-            health.write(self.config.state.path, health.process() | shown)
+            health.write(self.config.state.path, health.process() | shown | reload)
 
 
 class Signals:
-    """While open, SIGTERM and SIGINT set `received` and make the socket `wake` readable, which ends a wait."""
+    """While open, SIGTERM and SIGINT set `received`, SIGHUP `hung_up`, and each makes the socket `wake` readable."""
 
-    def __init__(self) -> None:
-        self.received = False
+    def __init__(self, *, reloads: bool = False) -> None:
+        """`reloads`: SIGHUP does not end the process."""
+        self.received = self.hung_up = False
+        self._numbers = (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if reloads else ()))
         self.wake, self._woken = socket.socketpair()
 
     def __enter__(self) -> Self:
+        self.wake.setblocking(False)
         self._woken.setblocking(False)
         self._before_fd = signal.set_wakeup_fd(self._woken.fileno(), warn_on_full_buffer=False)
-        self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGTERM, signal.SIGINT)}
+        self._before = {number: signal.signal(number, self._handle) for number in self._numbers}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -311,25 +328,93 @@ class Signals:
         self._woken.close()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        self.received = True
+        if number == signal.SIGHUP:
+            self.hung_up = True
+        else:
+            self.received = True
+
+    def heed(self) -> bool:
+        """Whether SIGHUP came since the last call."""
+        was, self.hung_up = self.hung_up, False
+        if was:
+            with contextlib.suppress(OSError):
+                self.wake.recv(4096)
+        return was
 
 
-def run(config: Config, *, drain: bool = False, idle: float | None = None, planned: int = 0) -> None:
+def run(
+    config: Config, *, drain: bool = False, idle: float | None = None, planned: int = 0, file: Path | None = None
+) -> None:
     """Open the state, turn until a signal (or no message for `idle` seconds), leave everything durable, close.
 
-    Raises what State raises, and EnvironmentRefused for a missing secret, or a target that does not take what `drain`
-    hands over.
+    At SIGHUP `file` is read again. Raises what State raises, and EnvironmentRefused for a missing secret, or a target
+    that does not take what `drain` hands over.
     """
-    with Signals() as signals, State(config) as state:
-        agent = Agent(config, state, signals.wake, planned)
+    now, before = config, None
+    reloading, supervisor = Reloading(file), Supervisor()
+    with Signals(reloads=file is not None) as signals:
+        while True:
+            life = _Life(now, signals, supervisor, reloading, planned)
+            try:
+                following = life.live(idle, drain=drain)
+            except EnvironmentRefused as error:
+                if before is None or life.began:
+                    raise
+                reloading.refuse(str(error))
+                now, before = before, None
+                continue
+            if following is None:
+                return
+            now, before, planned = following, now, reloading.planned
+
+
+class _Life:
+    """An agent from the opening of its state to its end, or to another configuration."""
+
+    def __init__(
+        self, config: Config, signals: Signals, supervisor: Supervisor, reloading: Reloading, planned: int
+    ) -> None:
+        self.began = False
+        self._config, self._signals, self._supervisor = config, signals, supervisor
+        self._reloading, self._planned = reloading, planned
+
+    def live(self, idle: float | None, *, drain: bool) -> Config | None:
+        """Turn to the end; the configuration to go on with, None where the agent is to end."""
+        config, signals, supervisor = self._config, self._signals, self._supervisor
+        with State(config) as state:
+            agent = Agent(config, state, signals.wake, self._planned)
+            self.began = True
+            agent.reload_outcome = self._reloading.outcome
+            self._tell()
+            while not signals.received and (idle is None or agent.idle < idle) and not agent.is_over:
+                agent.turn()
+                supervisor.alive()
+                if signals.heed() and (following := self._other(agent)) is not None:
+                    return following
+            supervisor.stopping()
+            log.info("told to stop: finishing" if signals.received else "no messages: finishing")
+            agent.finish(drain=drain)
+            return None
+
+    def _tell(self) -> None:
+        config = self._config
         for warning in exposed_files(config):
             log.warning("%s", warning)
         log.info("device %s on %s: %d streams", config.device.id, config.state.path, len(config.streams))
-        supervisor = Supervisor()
-        supervisor.ready(f"device {config.device.id}: {len(config.streams)} streams")
-        while not signals.received and (idle is None or agent.idle < idle) and not agent.is_over:
-            agent.turn()
-            supervisor.alive()
-        supervisor.stopping()
-        log.info("told to stop: finishing" if signals.received else "no messages: finishing")
-        agent.finish(drain=drain)
+        if self._reloading.count and not self._reloading.result:
+            self._reloading.taken()
+        self._supervisor.ready(f"device {config.device.id}: {len(config.streams)} streams")
+
+    def _other(self, agent: Agent) -> Config | None:
+        """Read the file again between two commits; the agent has ended where it is another configuration's turn."""
+        if not agent.commit_now():
+            self._reloading.count += 1
+            self._reloading.refuse("commits fail; see the log")
+            return None
+        following = self._reloading.read(self._config)
+        if following is None:
+            agent.show_health()
+            return None
+        self._supervisor.reloading()
+        agent.finish()
+        return following

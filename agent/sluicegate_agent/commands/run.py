@@ -31,7 +31,8 @@ def run(file: Path, level: str, form: Form, drain: bool, accept: bool, idle: flo
 
     Takes readings from the broker, answers the windows, keeps buckets and hands them on. A broker or a target that is
     away is waited for. A configuration whose worst case exceeds its budgets (see `plan`) is refused, and so is one that
-    would throw away some of what the state holds (see `check`), unless --accept is given.
+    would throw away some of what the state holds (see `check`), unless --accept is given. SIGHUP has it
+    read FILE again, as `sluicegate reload` does.
     """
     from sluicegate_agent.lean import import_hashes
     from sluicegate_agent.logs.setting import set_up
@@ -48,4 +49,4 @@ def run(file: Path, level: str, form: Form, drain: bool, accept: bool, idle: flo
 
     from sluicegate_agent.agent import run as run_agent
 
-    run_agent(config, drain=drain, idle=idle, planned=worst.memory)
+    run_agent(config, drain=drain, idle=idle, planned=worst.memory, file=file)

@@ -47,7 +47,7 @@ class Inputs:
             elif source.input == "stdin":
                 from sluicegate_agent.inputs.standing import StandardInput
 
-                self._standing = StandardInput(source, most, sys.stdin)
+                self._standing = StandardInput.of(source, most, sys.stdin)
                 link.wake_for(sys.stdin)
         if config.http.listen is not None:
             from sluicegate_agent.inputs.posts import Posts

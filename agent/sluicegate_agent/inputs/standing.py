@@ -14,14 +14,26 @@ from sluicegate_agent.messages import Message
 _PIECE = 65_536
 
 
+#: By descriptor: what is read of it is nowhere else.
+_ONE: dict[int, StandardInput] = {}
+
+
 class StandardInput:
     """Lines as they come; `is_over` at the end."""
 
     def __init__(self, source: SourceConfig, most: int, stream: TextIO) -> None:
-        self.stream = stream
+        self.stream, self.topic = stream, source.topic
         self.is_over = False
         self._lines = Lines(source.topic, most)
         self._ready: list[tuple[int, Message | None]] = []
+
+    @classmethod
+    def of(cls, source: SourceConfig, most: int, stream: TextIO) -> StandardInput:
+        """The one of this process: what it has read already goes on to another configuration."""
+        found = _ONE.get(stream.fileno())
+        if found is None or found.topic != source.topic:
+            found = _ONE[stream.fileno()] = cls(source, most, stream)
+        return found
 
     def step(self, room: int) -> Iterator[Message]:
         """At most `room` lines, without waiting for any."""

@@ -36,6 +36,10 @@ class Supervisor:
             self._fed = now
             self._tell("WATCHDOG=1")
 
+    def reloading(self) -> None:
+        """Another configuration is taken; `ready` follows."""
+        self._tell("RELOADING=1\nSTATUS=taking another configuration")
+
     def stopping(self) -> None:
         """The agent was told to stop and leaves everything durable."""
         self._tell("STOPPING=1\nSTATUS=finishing")

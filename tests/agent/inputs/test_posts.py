@@ -18,18 +18,12 @@ from desk import Desk
 
 from sluicegate_agent.inputs.inputs import Inputs
 from sluicegate_agent.inputs.no_broker import NoLink
+from sluicegate_demo.ports import free_port
 
 TIMED = {"topic": "timed", "input": "http", "streams": {"x": "x"}, "time": "t", "time_format": "s"}
 BARE = {"topic": "bare", "input": "http", "streams": {"y": ""}, "format": "number"}
 LINES = {"topic": "lines", "input": "http", "streams": {"z": "m.z"}, "format": "line", "time_format": "s"}
 OTHER = {"topic": "other", "streams": {"o": "o"}}
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        return int(trial.getsockname()[1])
 
 
 class Receiver:

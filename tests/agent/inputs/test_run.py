@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from test_posts import free_port
-
 from sluicegate_agent.config import ConfigError, build
+from sluicegate_demo.ports import free_port
 
 HEAD = """
 [device]
