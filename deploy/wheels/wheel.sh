@@ -49,10 +49,10 @@ libraries=$builder/usr/lib/x86_64-linux-gnu:$builder/lib/x86_64-linux-gnu
 loader=("$(find "$builder" -name ld-linux-x86-64.so.2 -print -quit)" --library-path "$libraries" "$builder/usr/bin/$python")
 echo "wheels: compiling ${package:-sluicegate} for $architecture, $python" >&2
 # Equal sources give equal bytes: the dates in the wheel are the commit's.
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 (
     cd "$work/source"
-    export SOURCE_DATE_EPOCH PYTHONHOME=$builder/usr PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$work/sysconfig:$tools
+    export PYTHONHOME=$builder/usr PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$work/sysconfig:$tools
     export _PYTHON_HOST_PLATFORM=$platform _PYTHON_SYSCONFIGDATA_NAME=_sysconfigdata__$triplet
     export CC="$triplet-gcc -I$work/include/$python -I$work/include" LDSHARED="$triplet-gcc -shared"
     [ -z "$package" ] || export SETUPTOOLS_SCM_PRETEND_VERSION=${pin#*==}
@@ -61,6 +61,6 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
     "${loader[@]}" setup.py --quiet bdist_wheel --dist-dir "$work/wheel" >"$work/log" 2>&1 ||
         { tail -n 30 "$work/log" >&2; stop "not built; all that the compiler said is in $work/log" 1; }
 )
-PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel repair --only-plat --wheel-dir "$out" "$work"/wheel/*.whl >"$work/auditwheel.log" 2>&1 ||
+PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel repair --only-plat --zip-compression-level 9 --wheel-dir "$out" "$work"/wheel/*.whl >"$work/auditwheel.log" 2>&1 ||
     { tail -n 20 "$work/auditwheel.log" >&2; stop "the wheel has no manylinux tag" 1; }
 sed -n 's/^Fixed-up wheel written to //p' "$work/auditwheel.log"

@@ -6,6 +6,8 @@ import py_compile
 import re
 import shutil
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +101,43 @@ def test_ansible_writes_a_configuration_that_is_right(tmp_path: Path) -> None:
     )
 
 
+def test_there_is_one_version() -> None:
+    """The package's, the program's, and every file of deploy/ that names one."""
+    from sluicegate.version import VERSION
+
+    root = DEPLOY.parent
+    assert tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"] == VERSION
+    assert f"## {VERSION}" in (root / "CHANGELOG.md").read_text("utf-8")
+    files = ("ansible/fleet.yml", "compose/compose.yaml", "spark/cronjob.yaml", "spark/spark-application.yaml")
+    named = [
+        re.findall(r"(?:sluicegate-\w+:|^version: )(\S+)", (DEPLOY / file).read_text("utf-8"), re.M) for file in files
+    ]
+    assert {version for found in named for version in found} == {VERSION}
+    assert all(named)
+
+
+def test_the_workflow_builds_what_is_supported() -> None:
+    """The forge's workflow is YAML; its Pythons are those that the project says it needs, or newer."""
+    jobs = yaml.safe_load((DEPLOY.parent / ".github/workflows/wheels.yml").read_text("utf-8"))["jobs"]
+    machines = {each["architecture"] for each in jobs["wheels"]["strategy"]["matrix"]["include"]}
+    assert machines == {"x86_64", "aarch64", "armv7l"}
+    settings = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text("utf-8"))["tool"]["cibuildwheel"]
+    assert settings["build"].split() == [f"cp3{minor}-*" for minor in (11, 12, 13, 14)]
+
+
+def test_pins_of_an_extra_are_what_it_needs() -> None:
+    """The list that the SBOM is made from: all of the agent's, none of the tools'; each with its version."""
+    ran = subprocess.run(
+        [sys.executable, DEPLOY / "wheels/pins.py", "agent"], capture_output=True, text=True, check=True
+    )
+    found = dict(line.split("==") for line in ran.stdout.split())
+    assert {"click", "msgspec", "paho-mqtt", "structlog"} <= set(found)
+    assert not {"pytest", "pyspark", "sluicegate"} & set(found)
+
+
 def test_scripts_are_read_by_their_shell_and_python(tmp_path: Path) -> None:
     """No error of syntax in what is not run."""
-    for script in (DEPLOY / "spark/submit.sh", DEPLOY / "mosquitto/certificates.sh"):
+    for script in (DEPLOY / "spark/submit.sh", DEPLOY / "mosquitto/certificates.sh", *(DEPLOY / "wheels").glob("*.sh")):
         subprocess.run(["bash", "-n", script], check=True)
     for module in ("merge.py", "merge_dag.py"):
         py_compile.compile(str(DEPLOY / "spark" / module), cfile=str(tmp_path / "made.pyc"), doraise=True)
