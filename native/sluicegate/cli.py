@@ -36,7 +36,7 @@ EXTRA_OF_MODULE = {
 }
 
 SECTIONS = {
-    "On the board": ("run", "reload", "check", "plan", "status", "top", "replay", "export", "support"),
+    "On the board": ("init", "run", "reload", "check", "plan", "status", "top", "replay", "export", "support"),
     "In the cloud": ("cloud",),
     "On this machine": ("demo", "doctor", "self-test"),
 }
