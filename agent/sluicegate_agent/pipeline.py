@@ -436,8 +436,8 @@ class Pipeline:
         self._feed_windows()
         touched, self._touched = self._touched, {}
         found = [result for stream, name in touched for result in sorted(self.answers(stream, name), key=_DUE)]
-        for window in self.windows.all():
-            window.given_out()
+        if lost := sum(window.given_out() for window in self.windows.all()):
+            self.note("results.dropped", lost)
         return found
 
     def answers(self, stream: str, name: str) -> list[Result]:

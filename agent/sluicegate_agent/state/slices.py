@@ -57,7 +57,7 @@ class StoredSlices:
         self.name, self.names, self._definition = config.name, (config.name,), config.definition
         self.aggregates = config.aggregates
         self.changed, self.begun_anew = self.is_new, False
-        self.dropped = 0
+        self._dropped = 0  # windows whose result had no room, since somebody asked
         self.given: list[SliceResult] = []
         self._finals: list[SliceResult] = []
         self._stale: list[int] = []
@@ -127,7 +127,7 @@ class StoredSlices:
         """Of one window the newest result waits; of too many windows the oldest goes."""
         newest = {each.start: each for each in (*self.given, *given)}
         self.given = sorted(newest.values(), key=lambda each: each.at)
-        self.dropped += max(0, len(self.given) - WAITING)
+        self._dropped += max(0, len(self.given) - WAITING)
         self.given = self.given[-WAITING:]
         self._finals += [each for each in given if each.stage == "final"]
         self._stale += [each.start for each in self._finals[:-KEPT]]
@@ -156,9 +156,11 @@ class StoredSlices:
                     revision=each.revision, replaces=each.replaces,
                 )  # fmt: skip
 
-    def given_out(self) -> None:
-        """What waited has been taken."""
+    def given_out(self) -> int:
+        """What waited has been taken; how many results nobody will get."""
         self.given.clear()
+        lost, self._dropped = self._dropped, 0
+        return lost * len(self.aggregates)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Its hops, oldest first: readings, first and last time, then what each aggregate is of it."""

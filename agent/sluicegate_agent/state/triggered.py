@@ -36,6 +36,7 @@ class TriggeredWindow(StoredWindow):
         """See `StoredWindow`."""
         super().__init__(*given)
         self._fired: deque[_Fired] = deque(maxlen=WAITING)
+        self._lost = 0  # answers for which there was no room, since somebody asked
 
     def insert_many(self, values: array[float], times: array[int]) -> int:
         """Fold readings in their order; after each n-th the window is asked. How many it refused."""
@@ -56,6 +57,7 @@ class TriggeredWindow(StoredWindow):
 
     def _fire(self, time: int) -> None:
         if not self._fired or self._fired[-1].accepted < self.window.accepted:
+            self._lost += len(self._fired) == WAITING
             self._fired.append(_Fired(self.window.accepted, time, self.answers(), self.size()))
 
     def results(self, stream: Stream, doubts: Doubts | None) -> Iterator[Result]:
@@ -72,6 +74,8 @@ class TriggeredWindow(StoredWindow):
                 (count, buckets), in_doubt = fired.size, doubt.n if doubt else 0
                 yield Result(stream.name, self.name, name, ordinal, fired.time, *told, count, buckets, in_doubt)
 
-    def given_out(self) -> None:
-        """What waited has been taken."""
+    def given_out(self) -> int:
+        """What waited has been taken; how many results nobody will get."""
         self._fired.clear()
+        lost, self._lost = self._lost, 0
+        return lost * len(self.asked[0].aggregates)

@@ -176,8 +176,9 @@ class StoredWindow:
         found = self.window.query()
         return int(found[COUNT] or 0) if COUNT in found else self.window.readings
 
-    def given_out(self) -> None:
-        """What it had to say has been taken."""
+    def given_out(self) -> int:
+        """What it had to say has been taken; how many results nobody will get."""
+        return 0
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Its buckets, oldest first: readings, first and last time, then what each aggregate is of it."""

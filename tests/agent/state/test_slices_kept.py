@@ -223,6 +223,26 @@ def test_results_that_wait_are_bounded(tmp_path: Path) -> None:
     assert noted == ["results.dropped"] * (100 - ENDED_MOST)
 
 
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"kind": "tumbling", "evict": {"time": "1s"}, "lateness": "0s", "aggregate": ["mean", "max"]},
+        {"kind": "sliding", "evict": {"count": 5}, "trigger": {"count": 1}, "buckets": 0, "aggregate": ["mean", "max"]},
+    ],
+    ids=["with ends", "by a trigger"],
+)
+def test_results_of_one_commit_beyond_the_room_are_counted(tmp_path: Path, window: dict[str, Any]) -> None:
+    """A hundred readings in one commit end, or trigger, more than wait: the oldest are `results.dropped`."""
+    board = Board(tmp_path, window)
+    given = board.take(*((float(i), 1.0) for i in range(100)))
+    ended = 99 if window["kind"] == "tumbling" else 100
+    assert len(given) // 2 + board.state.counters["results.dropped"] // 2 == ended
+    assert board.state.counters["results.dropped"] > 0
+    assert not board.pipeline.results()
+    assert board.take((200.0, 1.0))
+    assert len(given) // 2 + board.state.counters["results.dropped"] // 2 == ended
+
+
 @pytest.mark.parametrize("lateness", ["0s", "300min"])
 def test_plan_counts_more_than_is_used(tmp_path: Path, lateness: str) -> None:
     """Memory of the records and windows, and the rows of the store, at their most."""
