@@ -42,6 +42,7 @@ class Durability(Ingest):
     """A window that can be stored and taken up again."""
 
     _center: tuple[float, ...] | None
+    _owned = b""  # whose state it is, once that was asked for: nothing of it changes
 
     @guarded_walk
     def changes(self) -> Changes:
@@ -161,8 +162,10 @@ class Durability(Ingest):
             raise SnapshotError(f"window state: its leaves do not fit together: {error}") from None
 
     def _refuse_objects(self) -> None:
-        names = [name for name, monoid in zip(self._layout.names, self._layout.monoids, strict=True)
-                 if self._layout.objects and monoid.kind in OBJECTS]  # fmt: skip
+        if self._owned or not self._layout.objects:
+            return
+        named = zip(self._layout.names, self._layout.monoids, strict=True)
+        names = [name for name, monoid in named if monoid.kind in OBJECTS]
         if names:
             raise ConfigurationError(
                 f"window: the aggregates {names} keep Python objects, which are not stored (nothing here is ever "
@@ -170,9 +173,12 @@ class Durability(Ingest):
             )
 
     def _owner(self) -> bytes:
+        if self._owned:
+            return self._owned
         self._refuse_objects()
         layout = self._layout
         aggregates = [f"{name}:{monoid.identity}" for name, monoid in zip(layout.names, layout.monoids, strict=True)]
         limit = f"buckets:{self._limit}" + (":pairs" if self._histograms.pairs else "")
         kept = [limit, *(each.name for each in self._histograms.deciding)]
-        return snapshot.fingerprint([self._engine, self._policy.name, *kept, *aggregates, *layout.since])
+        self._owned = snapshot.fingerprint([self._engine, self._policy.name, *kept, *aggregates, *layout.since])
+        return self._owned
