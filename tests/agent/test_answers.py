@@ -13,6 +13,7 @@ pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra
 from durable_agent import configured, sequenced
 
 from sluicegate_agent import agent as module
+from sluicegate_agent import link
 from sluicegate_agent.config import Config
 from sluicegate_agent.messages import Message
 from sluicegate_agent.state import State
@@ -48,6 +49,10 @@ class Broker:
             self.told += json.loads(payload)["results"]
         return self.is_there
 
+    def command(self, topic: str, payload: bytes) -> bool:
+        """No birth is asked for here."""
+        return False
+
     def pause(self, reason: str, seconds: float) -> None:
         """Nothing to leave."""
 
@@ -61,7 +66,7 @@ class Broker:
 
 @pytest.fixture(autouse=True)
 def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Link", Broker)
+    monkeypatch.setattr(link, "Link", Broker)
 
 
 def settings(folder: Path, every: str) -> Config:
