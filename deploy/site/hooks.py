@@ -81,13 +81,16 @@ def keys_page() -> str:
             lines.append(f"| `{key}` | {_default(key, value, table)} | {_kind(value, whole)} |")
             inner = _table_of(value, whole)
             if inner is not None:
-                waiting.insert(0, (f"{name}.{key}", value))
+                named = isinstance(value.get("additionalProperties"), dict)
+                waiting.insert(0, (f"{name}.{key}.NAME" if named else f"{name}.{key}", value))
     return "\n".join(lines) + "\n"
 
 
 def _table_of(kind: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any] | None:
-    """The table that a kind is, or is a list of; None where it is a plain value."""
-    for each in (kind, kind.get("items", {}), *kind.get("anyOf", ())):
+    """The table that a kind is, or is a list or a mapping of; None where it is a plain value."""
+    named = kind.get("additionalProperties")
+    within = [kind, kind.get("items", {}), named if isinstance(named, dict) else {}]
+    for each in [one for part in within for one in (part, *part.get("anyOf", ()))]:
         if "$ref" in each:
             found: dict[str, Any] = whole["$defs"][each["$ref"].rpartition("/")[2]]
             return found
