@@ -28,6 +28,7 @@ from sluicegate_agent.logs.notices import Notices
 from sluicegate_agent.messages import Message
 from sluicegate_agent.passwords import exposed_files
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.record.recorder import Recorder, is_recorded
 from sluicegate_agent.reloading import Reloading
 from sluicegate_agent.results import Results
 from sluicegate_agent.service.notify import Supervisor
@@ -56,7 +57,8 @@ class Agent:
     def __init__(self, config: Config, state: State, wake: socket.socket | None = None, planned: int = 0) -> None:
         """`planned`: bytes of memory at most, for who asks the listener. Raises EnvironmentRefused."""
         self.config, self.state = config, state
-        self.pipeline = Pipeline(config, state)
+        recorder = Recorder(config, state) if is_recorded(config) else None
+        self.pipeline = Pipeline(config, state, recorder=recorder)
         self.sync = Sync(config, state)
         steps = steps_of(self.pipeline.squeezed, config.availability.floor)
         self.availability = Availability(config.availability, steps)
@@ -194,6 +196,7 @@ class Agent:
 
         Raises EnvironmentRefused where the target does not take it, or where the store refuses the last commit.
         """
+        self.pipeline.fold_next()
         self._commit(time.monotonic())
         self._answer(time.monotonic(), last=True)
         self.link.close()

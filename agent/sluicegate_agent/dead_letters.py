@@ -28,6 +28,16 @@ class DeadLetters:
         self._waiting: deque[tuple[int, DeadLetter]] = deque(maxlen=max(rows, 1))
         self._next = int(connection.execute("SELECT coalesce(max(number), 0) + 1 FROM dead_letter").fetchone()[0])
         self._shrink = True
+        self._recorded = 0
+
+    @property
+    def recent(self) -> list[tuple[int, DeadLetter]]:
+        """Those since the last commit, recorded or written, with their numbers."""
+        return [each for each in self._waiting if each[0] > self._recorded]
+
+    def recorded(self) -> None:
+        """Those that wait stand in the record; their rows are still to be written."""
+        self._recorded = self._next - 1
 
     def add(self, at_us: int, topic: str, reason: str, payload: bytes, size: int | None = None) -> None:
         """Keep one letter; `size` is the payload's whole length where it came truncated."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sluicegate.version import VERSION
-from sluicegate_agent import private
+from sluicegate_agent import private, wear
 
 FILE = "agent.json"
 _LARGEST_FILE = 1 << 20
@@ -41,8 +41,8 @@ def brief() -> dict[str, Any]:
 
 
 def process() -> dict[str, Any]:
-    """The same with the versions of what the agent stands on."""
-    return brief() | {"versions": _VERSIONS}
+    """The same with the versions of what the agent stands on, and the bytes that it had written to the disk."""
+    return brief() | {"versions": _VERSIONS, "written_bytes": wear.written()}
 
 
 def resident() -> int:

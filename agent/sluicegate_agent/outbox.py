@@ -19,6 +19,7 @@ from typing import NamedTuple
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import PACKED, Bucket, merge
 from sluicegate_agent import carried
+from sluicegate_agent.behind import Behind, packed_rows
 from sluicegate_agent.streams import SINGLES_MOST, Closed, pack_readings, unpack_readings
 
 SEALED, REJECTED = 0, 1
@@ -142,15 +143,18 @@ class Outbox:
         self.carries: dict[int, tuple[str, ...]] = {}
         self.lanes: dict[int, Lane] = {}
         self.merges = self.singles_dropped = 0
+        self.behind = Behind()
         self.load(connection)
 
     def load(self, connection: sqlite3.Connection) -> None:
-        """Read the index anew: when the store is opened, and after a transaction that failed."""
+        """Read the index anew: when the store is opened, and after rows were made of a document."""
         self.lanes = {}
         query = """SELECT stream, first, substr(bucket, 9, 8), coalesce(length(readings), 0), length(bucket)
             FROM outbox ORDER BY 1, 2"""
         for stream, first, n, length, record in connection.execute(query):
             self._lane(stream).append(first, int.from_bytes(n, "little"), length // 16, max(0, record - PACKED))
+        for stream, shape in self.behind.load(connection):
+            self._lane(stream).append(shape.first, shape.n, shape.singles, max(0, shape.record - PACKED))
         self.load_sealed(connection)
         self._count()
 
@@ -179,14 +183,39 @@ class Outbox:
 
     def insert(self, connection: sqlite3.Connection, stream: int, closed: Iterable[Closed]) -> None:
         """Add closed buckets of one stream, in order, inside the caller's transaction."""
+        rows = [*closed]
+        if self.behind.holds(stream):
+            self.behind.pack(connection, stream, rows)
+        else:
+            for item in rows:
+                connection.execute(*row_of(stream, item))
+        self._note(stream, rows)
+
+    def take(self, stream: int, closed: Iterable[Closed]) -> None:
+        """Add closed buckets of one stream, in order, that are durable in the record: their rows are written later."""
+        rows = [*closed]
+        for item in rows:
+            self.behind.take(stream, item)
+        self._note(stream, rows)
+
+    def _note(self, stream: int, rows: list[Closed]) -> None:
         lane = self._lane(stream)
-        for item in closed:
-            connection.execute(*row_of(stream, item))
+        before = lane.cost
+        for item in rows:
             singles = len(item.readings) // 16 if item.readings else 0
-            before = lane.cost
             lane.append(item.first, item.n, singles, max(0, len(item.bucket) - PACKED))
-            self.rows += 1
-            self._cost += lane.cost - before
+        self.rows += len(rows)
+        self._cost += lane.cost - before
+
+    def _make_rows(self, connection: sqlite3.Connection, stream: int) -> None:
+        """Have all buckets of a stream stand in the table, inside the caller's transaction."""
+        for item in self.behind.unpack(connection, stream) if self.behind.holds(stream) else ():
+            connection.execute(*row_of(stream, item))
+
+    def reload(self, connection: sqlite3.Connection) -> None:
+        """Read the index anew after a transaction that failed."""
+        self.behind.failed()
+        self.load(connection)
 
     def squeeze(self, connection: sqlite3.Connection, most: int | None = None) -> int:
         """Make room, inside the caller's transaction: as many steps as are needed, or `most`. The steps taken.
@@ -205,6 +234,7 @@ class Outbox:
         at = lane.first_with_singles()
         if at is None:
             return self._merge_one(connection)
+        self._make_rows(connection, stream)
         key = (stream, lane.firsts[at])
         bucket, singles, crc = connection.execute(f"{_ROW} WHERE stream = ? AND first = ?", key).fetchone()
         sound(*key, bucket, singles, crc)
@@ -225,6 +255,7 @@ class Outbox:
         stream, lane = max(self.lanes.items(), key=lambda item: len(item[1]), default=(0, Lane()))
         if len(lane) < 2:
             return False
+        self._make_rows(connection, stream)
         at = lane.finest_pair()
         before, cost = lane.singles[at] + lane.singles[at + 1], lane.cost
         pair = lane.firsts[at], lane.firsts[at + 1]
@@ -240,7 +271,10 @@ class Outbox:
     def oldest(
         self, connection: sqlite3.Connection, stream: int, rows: int, cost: int
     ) -> list[tuple[bytes, bytes | None]]:
-        """The oldest rows of a stream, at least one, at most `rows` and about `cost` bytes: (bucket, readings) each."""
+        """The oldest rows of a stream, at least one, at most `rows` and about `cost` bytes: (bucket, readings) each.
+
+        Inside the transaction that seals them.
+        """
         lane, taken = self._lane(stream), 0
         for at in range(min(rows, len(lane))):
             cost -= lane.cost_of(at)
@@ -248,7 +282,13 @@ class Outbox:
                 break
             taken += 1
         query = "SELECT stream, first, bucket, readings, crc FROM outbox WHERE stream = ? ORDER BY first LIMIT ?"
-        return [sound(*row) for row in connection.execute(query, (stream, taken))]
+        found = [sound(*row) for row in connection.execute(query, (stream, taken))]
+        if len(found) < taken:  # what is taken from behind needs no row; what is left gets one
+            behind, left = self.behind.unpack(connection, stream), taken - len(found)
+            found += [(item.bucket, item.readings) for item in behind[:left]]
+            for item in behind[left:]:
+                connection.execute(*row_of(stream, item))
+        return found
 
     def seal(self, connection: sqlite3.Connection, stream: int, rows: int, sealed: Sealed, first: int) -> None:
         """Replace the oldest rows of a stream by the document that holds them, inside the caller's transaction."""
@@ -308,6 +348,14 @@ class Outbox:
         connection.execute(f"DELETE {stale}", (REJECTED_KEPT,))
         self.load_sealed(connection)
         return int(dropped)
+
+
+def spread(connection: sqlite3.Connection) -> None:
+    """Make rows of all that is packed, inside the caller's transaction."""
+    for _, stream, closed in [*packed_rows(connection)]:
+        for item in closed:
+            connection.execute(*row_of(stream, item))
+    connection.execute("DELETE FROM packed")
 
 
 def _merge_rows(

@@ -27,6 +27,7 @@ from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Decoded, Message, Result, Unreadable
 from sluicegate_agent.payloads import decode
 from sluicegate_agent.plant.entry import Entry, feed_streams
+from sluicegate_agent.saving import Saving
 from sluicegate_agent.state import State
 from sluicegate_agent.state.asked import Asked, close_retired
 from sluicegate_agent.streams import Stream
@@ -34,6 +35,7 @@ from sluicegate_agent.ticks import Ticks
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config, SourceConfig
+    from sluicegate_agent.record.recorder import Recorder
     from sluicegate_agent.state.beside import Beside
 
 log = logging.getLogger("sluicegate.readings")
@@ -55,8 +57,10 @@ def now_us() -> int:
 class Pipeline:
     """All streams and windows of one agent, on its state; `clock` gives the arrival time of messages in µs."""
 
-    def __init__(self, config: Config, state: State, clock: Callable[[], int] = now_us) -> None:
-        """Continue where the last commit left off.
+    def __init__(
+        self, config: Config, state: State, clock: Callable[[], int] = now_us, recorder: Recorder | None = None
+    ) -> None:
+        """Continue where the last commit left off. Without `recorder` each commit writes the tables.
 
         Raises StoreDamaged, and sqlite3.Error where the store refuses.
         """
@@ -70,6 +74,7 @@ class Pipeline:
         self._unacknowledged: list[int] = []
         self._messages = self._readings = self.generation = 0
         self.beside: Beside | None = None
+        self.recorder, self.saving = recorder, Saving(self, recorder)
         self._since = 0.0
         self._look_for_silence, self._silence_waits, self._limits_wait = float("-inf"), False, False
         self._touched: dict[tuple[str, str], None] = {}
@@ -81,7 +86,7 @@ class Pipeline:
             if stream.builder and stream.builder.newest is not None:
                 self._ticks.resume(name, stream.builder.newest)
         close_retired(config, state)
-        self._doubts = load_doubts(state.store.connection)
+        self.doubts = load_doubts(state.store.connection)
         self.entry = Entry(config, state, self.identities, self.guard, self)
         with state.transaction() as connection:
             judges = self.guard, self.identities, self.entry.routes.find, clock
@@ -119,8 +124,13 @@ class Pipeline:
         silent = [name for name, heard in self._heard.items() if now - heard >= age]
         for name in silent:
             self._heard[name] = now
-            self.state.streams[name].close()
+            self._close(self.state.streams[name])
             self._silence_waits |= bool(self.state.streams[name].closed)
+
+    def _close(self, stream: Stream) -> None:
+        stream.close()
+        if self.recorder:
+            self.recorder.closed(stream.number)
 
     def _tick(self) -> None:
         """Let time go on in the windows of streams that say nothing: what it makes too old leaves them."""
@@ -130,15 +140,20 @@ class Pipeline:
                 self._begin_anew(stream, latest)
             windows = self.windows[stream]
             now = None if self._waiting[stream][0] else self._ticks.now(stream)
-            for window in windows if now is not None else ():
-                if now is not None and window.advance(now):
-                    self._touched |= dict.fromkeys((stream, name) for name in window.names)
-                    self._limits_wait = True
+            if now is None:
+                continue
+            changed = [window for window in windows if window.advance(now)]
+            self._touched |= dict.fromkeys((stream, name) for window in changed for name in window.names)
+            self._limits_wait |= bool(changed)
+            if self.recorder:
+                self.recorder.advanced(self.state.streams[stream].number, now, changed=bool(changed))
 
     def _begin_anew(self, stream: str, latest: int) -> None:
         """The clock was set since, and does not allow the stream's event time: its windows by time begin anew."""
         self._feed_windows()
         try:
+            if self.recorder:
+                self.saving.fold()  # no frame may fill the new windows with what the old ones had
             begun = self.windows.begin_anew(self.state, stream, latest)
         except sqlite3.OperationalError as error:
             self.repeats.tell(logging.WARNING, f"windows of {stream} cannot begin anew", f": {error}")
@@ -296,8 +311,10 @@ class Pipeline:
 
     def _fold(self, stream: str, time_us: int, value: float, missing: int, doubt: int) -> None:
         if doubt:
-            self._doubts.setdefault(stream, Doubts()).add(self.state.streams[stream].accepted, time_us, value)
+            self.doubts.setdefault(stream, Doubts()).add(self.state.streams[stream].accepted, time_us, value)
         self.state.streams[stream].add(value, time_us, missing, doubt)
+        if self.recorder:
+            self.recorder.took(self.state.streams[stream].number, time_us, value, missing, doubt)
         values, times = self._waiting[stream]
         values.append(value)
         times.append(time_us)
@@ -311,13 +328,15 @@ class Pipeline:
 
     def shut(self, name: str) -> None:
         """Let go of all that is kept beside a stream that leaves."""
-        for kept in (self.windows, self._waiting, self._heard, self._doubts):
+        for kept in (self.windows, self._waiting, self._heard, self.doubts):
             kept.pop(name, None)
         self._ticks.forget(name)
         self._touched = {each: None for each in self._touched if each[0] != name}
 
     def _feed_windows(self) -> None:
         """Hand the windows what came since, in one compiled batch a stream: the same bits as one after the other."""
+        if self.recorder and any(values for values, _ in self._waiting.values()):
+            self.recorder.fed()
         for stream, (values, times) in self._waiting.items():
             if values:
                 self._ticks.heard(stream, max(times))
@@ -332,6 +351,8 @@ class Pipeline:
         """Let each window with a bound keep at most limit(its buckets) buckets from now on; durable with the commit."""
         self._feed_windows()
         self._limits_wait |= self.windows.squeeze(limit)
+        if self.recorder:
+            self.recorder.must_fold |= self._limits_wait
 
     @property
     def squeezed(self) -> list[tuple[int, int]]:
@@ -343,7 +364,12 @@ class Pipeline:
     def flush(self) -> None:
         """Close every open bucket, so that the next commit hands all readings to the outbox: at an orderly end."""
         for stream in self.state.streams.values():
-            stream.close()
+            self._close(stream)
+
+    def fold_next(self) -> None:
+        """Have the next commit write the tables, and be one: at an orderly end."""
+        if self.recorder:
+            self.recorder.must_fold = self._limits_wait = True
 
     def commit(self) -> list[int]:
         """Make all that waits durable in one transaction; the packet ids that may be acknowledged, in order of arrival.
@@ -355,69 +381,21 @@ class Pipeline:
             return []
         self._feed_windows()
         faults.step("commit: begin")
-        with self.state.transaction() as connection:
-            self._save(connection)
-        self._saved()
+        self.saving.commit()
+        self._messages = self._readings = 0
+        self._silence_waits = self._limits_wait = False
         self.generation += 1
         for identity in self.identities:
             identity.committed(self.generation)
         acknowledged = list(dict.fromkeys(self._unacknowledged))
         self._unacknowledged.clear()
         faults.step("commit: durable, not acknowledged")
+        self.saving.make_room()
         return acknowledged
 
     def _has_changes(self) -> bool:
         waits = self._messages or self._limits_wait or self.waiting_room.changed or self.entry.changed
-        return bool(waits) or any(stream.changed for stream in self.state.streams.values())
-
-    def _save(self, connection: sqlite3.Connection) -> None:
-        state = self.state
-        changed = [stream for stream in state.streams.values() if stream.changed]
-        self.entry.save(connection)
-        for stream in changed:
-            self._save_stream(connection, stream)
-        faults.step("commit: streams")
-        for window in self.windows.all():
-            window.save(connection)
-        faults.step("commit: windows")
-        for identity in self.identities:
-            identity.save(connection)
-        self.entry.senders.save(connection)
-        self.waiting_room.save(connection)
-        if self.beside:
-            self.beside.save(connection)
-        faults.step("commit: identities")
-        state.dead_letters.save(connection)
-        state.counters.save(connection)
-        faults.step("commit: counters")
-        if state.squeeze(connection):
-            faults.step("commit: squeezed")
-
-    def _save_stream(self, connection: sqlite3.Connection, stream: Stream) -> None:
-        self.state.outbox.insert(connection, stream.number, stream.closed)
-        stream.keep(connection)
-        doubts = self._doubts.get(stream.name)
-        if doubts and doubts.changed:
-            connection.execute("INSERT OR REPLACE INTO doubtful VALUES (?, ?)", (stream.number, doubts.pack()))
-
-    def _saved(self) -> None:
-        """The transaction is durable: nothing waits any more."""
-        self.entry.saved()
-        for stream in self.state.streams.values():
-            stream.saved()
-        for doubts in self._doubts.values():
-            doubts.changed = False
-        for window in self.windows.all():
-            window.saved()
-        for identity in self.identities:
-            identity.saved()
-        self.waiting_room.saved()
-        self.state.dead_letters.saved()
-        self.state.counters.saved()
-        if self.beside:
-            self.beside.saved()
-        self._messages = self._readings = 0
-        self._silence_waits = self._limits_wait = False
+        return bool(waits) or self.saving.has_changes
 
     # answers out
 
@@ -447,4 +425,4 @@ class Pipeline:
             return []  # it made room for another
         stored = next(window for window in self.windows[stream] if name in window.names)
         asked = next(window for window in self.config.windows_of(stream) if window.name == name)
-        return answers_of(self.state.streams[stream], asked, stored, self._doubts.get(stream))
+        return answers_of(self.state.streams[stream], asked, stored, self.doubts.get(stream))

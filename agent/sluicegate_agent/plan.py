@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
-from sluicegate_agent import carried, outbox, replayed, streams
+from sluicegate_agent import carried, outbox, replayed, streams, wear
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.config.credentials import resolved
@@ -22,6 +23,7 @@ from sluicegate_agent.costs.windows import RESULT_OBJECTS, stream_cost
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.link import HELD, RECEIVE
 from sluicegate_agent.pipeline import BACKLOG, READINGS_MOST
+from sluicegate_agent.record import file, recorder
 from sluicegate_agent.state import store
 from sluicegate_agent.sync import sealing
 from sluicegate_agent.web.view import BUCKETS_MOST
@@ -80,6 +82,8 @@ FRAGMENTATION = 0.10
 #: As PAGE_FILL, in the outbox: up to 2.9 was measured (long rows overflow a page).
 OUTBOX_FILL = 3.0
 LETTER_ROW = 560
+#: Of a frame as it is made: bytes of a step, and of what a message changes in identities, all copies of them.
+STEP, CONTENT = 116, 1200
 #: Tables with nothing in them, and the small files beside.
 SCHEMA = 256 * 1024
 
@@ -95,6 +99,7 @@ class Plan(NamedTuple):
     data_bytes: int
     memory_budget: int
     disk_budget: int
+    wear: wear.Wear
 
     @property
     def fits(self) -> bool:
@@ -104,7 +109,7 @@ class Plan(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""
         lines = [line._asdict() for line in self.lines]
-        return self._asdict() | {"lines": lines, "fits": self.fits}
+        return self._asdict() | {"lines": lines, "fits": self.fits, "wear": self.wear._asdict()}
 
 
 def plan(config: Config) -> Plan:
@@ -120,14 +125,14 @@ def plan(config: Config) -> Plan:
     used = sum(line.memory for line in lines[1 + len(libraries) :])
     lines.append(Line("left unused by the allocator", int(used * FRAGMENTATION), 0))
     lines.extend(_beside(config))
-    live = sum(line.disk for line in lines)
+    live = sum(line.disk for line in lines) - sum(line.disk for line in _record(config))
     lines.append(Line(f"damaged stores set aside ({store.SET_ASIDE_KEPT} kept)", 0, live * store.SET_ASIDE_KEPT))
     memory, disk = sum(line.memory for line in lines), sum(line.disk for line in lines)
     shown = {name: {"memory": cost.memory, "disk": cost.disk} for name, cost in per_stream.items()}
     beside = sum(line.memory for line in _beside(config))
     data = memory - beside - BASE_RESIDENT + BASE_DATA + _stacks(config)
     budgets = int(config.state.memory), int(config.state.disk)
-    return Plan(config.device.id, tuple(lines), shown, memory, disk, data, *budgets)
+    return Plan(config.device.id, tuple(lines), shown, memory, disk, data, *budgets, wear.forecast(config))
 
 
 def refuse_over_budget(config: Config) -> Plan:
@@ -156,7 +161,8 @@ def show(worst: Plan) -> str:
     rows.append(("budget ([state])", show_size(worst.memory_budget), show_size(worst.disk_budget)))
     verdict = "fits" if worst.fits else "does not fit: `run` will refuse it"
     foot = f"RLIMIT_DATA that it runs under: {worst.data_bytes} bytes ({show_size(worst.data_bytes)})"
-    return "\n".join([f"{worst.device}: {verdict}", *table(rows), foot])
+    card = f"written to the card, at a reading a second of each stream: about {worst.wear}"
+    return "\n".join([f"{worst.device}: {verdict}", *table(rows), foot, card])
 
 
 def _keys(config: Config) -> Iterator[Line]:
@@ -200,6 +206,7 @@ def _shared(config: Config) -> Iterator[Line]:
     yield _replayed(config)
     rows, size = config.outbox.rows, int(config.outbox.bytes)
     yield Line("outbox", 20 * rows, int(size * OUTBOX_FILL))
+    yield from _record(config)
     document = _document(config)
     yield Line("documents on their way", document * (ENCODING_GROWTH + sealing.IN_FLIGHT), 0)
     yield from _target(config, document)
@@ -223,6 +230,18 @@ def _document(config: Config) -> int:
     """Bytes of the largest document, as the outbox counts its rows."""
     size = int(config.outbox.bytes)
     return min(sealing.CHUNK_BYTES, size // (2 * sealing.IN_FLIGHT), config.outbox.chunk_buckets * _row(config))
+
+
+def _record(config: Config) -> Iterator[Line]:
+    """Closed buckets and rows of identities that wait for the tables, a frame as it is made; the file; and what one
+    fold adds to the log: every row of the tables at worst."""
+    if not recorder.is_recorded(config):
+        return
+    readings, _ = _batch(config)
+    frame = readings * STEP + config.commit_messages * CONTENT
+    log = sum(line.disk for line in (*map(partial(stream_cost, config), config.streams), *_keys(config)))
+    log += sum(line.disk for line in identities_of(config))
+    yield Line("record of commits", sum(recorder.waiting_most(config)) + frame, file.LARGEST + log)
 
 
 def _beside(config: Config) -> Iterator[Line]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from sluicegate_agent import health
+from sluicegate_agent import health, wear
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.units import show_duration, show_size
 from sluicegate_agent.state import read_status, store
@@ -22,8 +22,9 @@ def gather(config: Config) -> dict[str, Any]:
 
     Raises EnvironmentRefused where no agent has run, NewerStore for a state this version cannot read.
     """
-    found = read_status(config.state.path)
-    return {"device": config.device.id, **found, "process": health.read(config.state.path)}
+    found, process = read_status(config.state.path), health.read(config.state.path) or {}
+    card = wear.measured(config, process.get("written_bytes"), process.get("uptime_s", 0))
+    return {"device": config.device.id, **found, "process": process or None, "wear": card and card._asdict()}
 
 
 def show(found: dict[str, Any]) -> str:
@@ -53,6 +54,8 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
         state += f" (at most {show_size(process['peak_rss_bytes'])})"
     yield f"{found['device']}: {state}"
     yield f"  incarnation {found['incarnation']}, {show_size(found['bytes_on_disk'])} on disk"
+    if card := found.get("wear"):
+        yield f"  written since the start: {wear.Wear(**card)}"
     yield from _store(found)
     if found["stores_set_aside"]:
         yield f"  {found['stores_set_aside']} damaged stores were set aside in the state directory"

@@ -48,7 +48,7 @@ class Stream:
         self.incarnation = self.key = ""
         self.tags: dict[str, str] = {}
         self.has_new_tags = False
-        self.is_known = self.is_new = self.is_retired = self.has_left = False
+        self.is_known = self.is_new = self.is_retired = self.has_left = self.is_fed_anew = False
         self.readings, self.span_us = readings, span_us
         self.builder: Builder | None = None
         self.missing_seen = self.told = self.owed = 0
@@ -75,7 +75,7 @@ class Stream:
             self.owed += missing_of(self.source) - self.missing_seen
         if self.source is not None:
             self.missing_seen = missing
-        self.source, self.changed = source, True
+        self.source, self.changed, self.is_fed_anew = source, True, True
 
     def add(self, value: float, time: int, missing: int, doubt: int = 0) -> None:
         """Fold one finite reading; `missing` is what the source's sequence numbers say is lost so far.
@@ -155,7 +155,7 @@ class Stream:
         self.closed.clear()
         self.changed = False
         self.is_known = self.builder is not None
-        self.is_new = self.has_new_tags = False
+        self.is_new = self.has_new_tags = self.is_fed_anew = False
 
     def keep(self, connection: sqlite3.Connection) -> None:
         """Write the row, inside the caller's transaction; once, in a table of its own, what the outbox's rows rest on.

@@ -23,7 +23,9 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from sluicegate.format import chunk as chunks
 from sluicegate_agent.config import load
+from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.plan import plan
+from sluicegate_agent.state import read_status
 from sluicegate_demo.ports import free_port
 
 SLUICEGATE = [sys.executable, "-m", "sluicegate"]
@@ -128,12 +130,9 @@ class Running:
     def counted(self, name: str) -> int:
         """A counter as of the last commit, read straight from the store: a quick look."""
         try:
-            store = sqlite3.connect(f"file:{self.folder}/state/state.db?mode=ro", uri=True)
-            found = store.execute("SELECT value FROM counter WHERE name = ?", (name,)).fetchone()
-            store.close()
-        except sqlite3.Error:
+            return int(read_status(self.folder / "state")["counters"].get(name, 0))
+        except (EnvironmentRefused, KeyError):
             return 0
-        return int(found[0]) if found else 0
 
     def reached(self, messages: int) -> None:
         """Wait until so many messages are committed."""

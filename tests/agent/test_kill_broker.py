@@ -10,7 +10,6 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -28,6 +27,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from sluicegate.format.bucket import Bucket
 from sluicegate_agent.faults import VARIABLE
 from sluicegate_agent.state import read_status
+from sluicegate_agent.state.status import looked_into
 from sluicegate_demo.ports import free_port
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
@@ -88,9 +88,9 @@ def accepted(folder: Path) -> int:
 
 def total(folder: Path) -> float:
     """The sum of all readings in the outbox, where nothing takes them away."""
-    store = sqlite3.connect(folder / "state/state.db")
-    buckets = [Bucket.unpack(row) for (row,) in store.execute("SELECT bucket FROM outbox ORDER BY first")]
-    store.close()
+    with looked_into(folder / "state") as store:
+        assert store is not None
+        buckets = [Bucket.unpack(row) for (row,) in store.execute("SELECT bucket FROM outbox ORDER BY first")]
     return sum(b.total + b.n * buckets[0].x_first for b in buckets)
 
 

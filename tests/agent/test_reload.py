@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -26,7 +24,7 @@ from sluicegate_agent.config import load
 from sluicegate_agent.errors import EnvironmentRefused, InputRefused
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.reloading import Reloading, ask
-from sluicegate_agent.state import State
+from sluicegate_agent.state import State, read_status
 from sluicegate_demo.ports import free_port
 
 BASE = """
@@ -90,8 +88,7 @@ class Running:
 
     def counted(self) -> int:
         """Readings that are durable."""
-        with contextlib.closing(sqlite3.connect(self.folder / "state" / "state.db")) as connection:
-            return dict(connection.execute("SELECT name, value FROM counter")).get("accepted", 0)
+        return int(read_status(self.folder / "state")["counters"].get("accepted", 0))
 
     def told(self) -> dict[str, Any]:
         """What the agent says of its attempts."""

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from durable_agent import configured, timed
+from durable_agent import NOON, SECOND, configured, timed
 from target_suite.memory import MemoryTarget
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import Builder
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import NewerStore, State, StoreDamaged, read_status, schema
 from sluicegate_agent.state.store import CONDEMNED, DATABASE, SET_ASIDE_KEPT, Store
 from sluicegate_agent.sync import Sync
@@ -55,6 +56,8 @@ INSERT INTO counter VALUES ('accepted', 4);
 
 # A store as the program of version 2 left it: 18 rows, some merged, some without single readings, an open bucket.
 VERSION_2 = Path(__file__).parents[1] / "cases/agent_stores/version-2.sql"
+VERSION_5 = Path(__file__).parents[1] / "cases/agent_stores/version-5.sql"
+RECENT = [{"name": "recent", "policy": {"time": "5min"}, "aggregate": ["mean", "max"], "buckets": 6}]
 
 
 def version_1(folder: Path) -> bytes:
@@ -364,3 +367,33 @@ def test_status_reads_beside_a_running_agent(tmp_path: Path) -> None:
         # What is free on the disk is not ours alone, and changes between two looks.
         assert found | {"disk_free": 0} == state.status() | {"disk_free": 0}
     assert not read_status(config.state.path)["running"]
+
+
+def test_an_agent_goes_on_from_a_store_of_version_5(tmp_path: Path) -> None:
+    """It had no record: what waits there is sent with what is recorded from now on, through a kill in the middle."""
+    config, target = configured(tmp_path, window=RECENT, outbox={"rows": 40}), MemoryTarget()
+    config.state.path.mkdir()
+    frozen = sqlite3.connect(config.state.path / DATABASE)
+    frozen.executescript(VERSION_5.read_text())
+    assert schema.version(frozen) == 5
+    frozen.close()
+    for begin in (50, 80):  # ten come again: they are known
+        with State(config) as state:
+            assert schema.version(state.store.connection) == schema.VERSION
+            pipeline = Pipeline(config, state, recorder=Recorder(config, state))
+            for minute in range(begin, begin + 40):
+                pipeline.accept(timed(minute, minute % 30 + 1, value=minute / 8))
+                pipeline.commit()
+    with State(config) as state:
+        pipeline, sync = Pipeline(config, state, recorder=Recorder(config, state)), Sync(config, state, target)
+        assert state.counters["duplicates"] == 20
+        assert state.counters["windows.begun_anew"] == 0
+        assert pipeline.answers("heat", "recent")[0].time_us == NOON + 119 * 60 * SECOND
+        pipeline.flush()
+        pipeline.commit()
+        while not sync.is_done():
+            sync.step(0.0, flush=True)
+    arrived = [chunks.decode(target.documents[name]) for name in sorted(target.documents)]
+    heat = sorted((b.first, b.n, b.total) for c in arrived if c.stream == "heat" for b in c.buckets)
+    assert [first + n for first, n, _ in heat] == [*(first for first, _, _ in heat[1:]), 120]
+    assert sum(n for _, n, _ in heat) == 120

@@ -37,18 +37,26 @@ class DeviceConfig(Table, frozen=True):
 
 
 class StateConfig(Table, frozen=True):
-    """[state]: where everything durable lives, in what, and the budgets `run` refuses to exceed."""
+    """[state]: where everything durable lives, in what, and the budgets `run` refuses to exceed.
+
+    `endurance`: bytes that the card takes before it wears out, for `plan` and `status` to tell in years.
+    """
 
     path: Path
     store: Literal["sqlite", "couchbase-lite"] = "sqlite"
     memory: Size = Size(56 * 2**20)
     disk: Size = Size(96 * 2**20)
+    endurance: Size = Size(10**13)
 
 
 class CommitConfig(Table, frozen=True):
-    """[commit]: how long an accepted message may wait for its commit (or half of receive_maximum messages)."""
+    """[commit]: how long an accepted message may wait for its commit (or half of receive_maximum messages).
+
+    `fold`: how often at least the tables are written; between that commits append to the record. 0: with each commit.
+    """
 
     every: Duration = Duration(_SECOND)
+    fold: Duration = Duration(3600 * _SECOND)
 
 
 class IdentityConfig(Table, frozen=True):

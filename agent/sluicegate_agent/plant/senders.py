@@ -47,6 +47,11 @@ class Senders:
     def __contains__(self, sender: str) -> bool:
         return sender in self._known
 
+    @property
+    def changed(self) -> bool:
+        """Whether one left or is back."""
+        return bool(self._gone or self._back)
+
     def heard(self, sender: str) -> None:
         """It speaks: another one may have to go."""
         if sender in self._known:

@@ -11,11 +11,14 @@ class Counters:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._values: dict[str, int] = dict(connection.execute("SELECT name, value FROM counter"))
         self._changed: set[str] = set()
+        #: What was counted since the last commit, recorded or written.
+        self.recent: dict[str, int] = {}
 
     def add(self, name: str, amount: int = 1) -> None:
         """Count `amount` more under `name`."""
         self._values[name] = self._values.get(name, 0) + amount
         self._changed.add(name)
+        self.recent[name] = self.recent.get(name, 0) + amount
 
     def add_now(self, connection: sqlite3.Connection, amounts: dict[str, int]) -> None:
         """Count inside the caller's transaction, ahead of the next commit; call `noted` when that is durable."""
@@ -43,3 +46,8 @@ class Counters:
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""
         self._changed.clear()
+        self.recent = {}
+
+    def recorded(self) -> None:
+        """What was counted stands in the record; its rows are still to be written."""
+        self.recent = {}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sluicegate.format.bucket import Builder
-from sluicegate_agent.outbox import row_of
+from sluicegate_agent.outbox import row_of, spread
 from sluicegate_agent.state.home import differences
 from sluicegate_agent.streams import Closed, Stream, pack_readings
 
@@ -47,6 +47,7 @@ def part_if_copied(
 
 
 def _part(connection: sqlite3.Connection, incarnation: str, key: str) -> None:
+    spread(connection)
     connection.execute("UPDATE meta SET value = ? WHERE key = 'incarnation'", (incarnation,))
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('key', ?)", (key,))
     for number, name, row in connection.execute("SELECT id, name, row FROM stream WHERE retired = 0").fetchall():
@@ -106,7 +107,7 @@ def forget_drained(connection: sqlite3.Connection) -> None:
         connection.execute(f"DELETE FROM {table} WHERE stream NOT IN (SELECT id FROM stream)")  # noqa: S608  our own
     connection.execute(
         f"DELETE FROM stream WHERE retired = 1 AND NOT EXISTS ({waits.format('outbox')}) "  # noqa: S608  our own names
-        f"AND NOT EXISTS ({waits.format('chunk')})"
+        f"AND NOT EXISTS ({waits.format('chunk')}) AND NOT EXISTS ({waits.format('packed')})"
     )
 
 

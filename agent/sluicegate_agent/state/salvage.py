@@ -19,16 +19,17 @@ from typing import NamedTuple
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import Bucket, Builder
-from sluicegate_agent.checksums import is_sound
+from sluicegate_agent.behind import unpacked as unpacked_rows
+from sluicegate_agent.checksums import is_sound, require_sound
 from sluicegate_agent.outbox import check_of, sound, unpacked
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.pages import Pages, Value
 from sluicegate_agent.streams import Stream
 
 log = logging.getLogger("sluicegate.state")
-_READINGS = {"stream", "origin", "outbox", "chunk", "counter", "dead_letter"}
+_READINGS = {"stream", "origin", "outbox", "packed", "handed", "chunk", "counter", "dead_letter"}
 _COUNTER = re.compile(r"[a-z_][a-z0-9_.]*")
-_META = ("link", "asked", "key")
+_META = ("link", "asked", "key", "record")
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "BLOB": (bytes,), "REAL": (float, int)}
 #: Last columns that rows of an older version lack, and what they are then.
 _LATER: dict[str, list[Value]] = {
@@ -92,10 +93,12 @@ def _fill(store: sqlite3.Connection, damaged: Path, reason: str) -> Counter[str]
             malformed = {table.name for table in tables} - _READINGS
         for number, values in pages.rows():
             for table, row in _candidates(tables, number, values):
-                if table.name in malformed:
+                if table.name in malformed and row[0] != "record":
                     counted[f"rows.lost.{table.name}"] += 1
                 elif table.name == "outbox":
                     _note_bucket(buckets, row, counted)
+                elif table.name == "packed":
+                    _note_packed(buckets, row, counted)
                 elif table.name in ("window", "window_leaf") and not pages.free_is_known:
                     continue  # a row that was deleted cannot be told from one that was not
                 else:
@@ -232,6 +235,19 @@ def _note_bucket(buckets: dict[int, list[tuple[Bucket, Row]]], row: Row, counted
         counted["rows.lost.outbox"] += 1
         return
     buckets.setdefault(int(stream), []).append((bucket, row))  # type: ignore[arg-type]
+
+
+def _note_packed(buckets: dict[int, list[tuple[Bucket, Row]]], row: Row, counted: Counter[str]) -> None:
+    number, stream, data, crc = row
+    try:
+        require_sound("packed", crc, number, stream, data)  # type: ignore[arg-type]  # their types were compared
+        found = unpacked_rows(data)  # type: ignore[arg-type]
+    except (sqlite3.DatabaseError, ValueError):
+        counted["rows.lost.packed"] += 1
+        return
+    for each in found:
+        check = check_of(stream, each.first, each.bucket, each.readings)  # type: ignore[arg-type]
+        _note_bucket(buckets, [stream, each.first, each.bucket, each.readings, check], counted)
 
 
 def _place_streams(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sluicegate_agent.errors import EnvironmentRefused
 
-VERSION = 5
+VERSION = 6
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -56,6 +56,8 @@ CREATE TABLE held (
     counted_to INTEGER NOT NULL, topic TEXT NOT NULL, payload BLOB NOT NULL, crc INTEGER
 );
 CREATE TABLE tagged (stream INTEGER PRIMARY KEY, tags TEXT NOT NULL);
+CREATE TABLE packed (number INTEGER PRIMARY KEY, stream INTEGER NOT NULL, buckets BLOB NOT NULL, crc INTEGER);
+CREATE TABLE handed (stream INTEGER PRIMARY KEY, before INTEGER NOT NULL);
 CREATE TABLE departed (number INTEGER PRIMARY KEY, sender TEXT NOT NULL UNIQUE);
 CREATE TABLE dead_letter (
     number INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, topic TEXT NOT NULL, reason TEXT NOT NULL,
@@ -90,6 +92,14 @@ def version(connection: sqlite3.Connection) -> int | None:
     if found is None or not isinstance(found[0], int):
         raise sqlite3.DatabaseError("the table meta has no schema version")
     return int(found[0])
+
+
+def fold(connection: sqlite3.Connection) -> int | None:
+    """Which frames of the record follow what the tables hold; None where there are none."""
+    if version(connection) is None:
+        return None
+    found = connection.execute("SELECT value FROM meta WHERE key = 'record'").fetchone()
+    return None if found is None else int(found[0])
 
 
 def migrate(connection: sqlite3.Connection, found: int) -> None:
@@ -152,4 +162,16 @@ def _from_4(connection: sqlite3.Connection) -> None:
         connection.execute(next(s for s in TABLES.split(";") if new in s))
 
 
-_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
+def _from_5(connection: sqlite3.Connection) -> None:
+    """Version 5 had no record: each commit wrote the tables, and a row for each bucket that waits."""
+    for new in ("TABLE packed (", "TABLE handed ("):
+        connection.execute(next(s for s in TABLES.split(";") if new in s))
+
+
+_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {
+    1: _from_1,
+    2: _from_2,
+    3: _from_3,
+    4: _from_4,
+    5: _from_5,
+}

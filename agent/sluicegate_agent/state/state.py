@@ -20,8 +20,10 @@ from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lock import Lock
 from sluicegate_agent.outbox import Outbox, encoded, least_bytes
 from sluicegate_agent.private import FOLDER, make_private
+from sluicegate_agent.record.recovery import recover
 from sluicegate_agent.state.counters import Counters
 from sluicegate_agent.state.home import home
+from sluicegate_agent.state.opening import open_window
 from sluicegate_agent.state.parting import forget_drained, new_key, part_if_copied
 from sluicegate_agent.state.status import collect
 from sluicegate_agent.state.store import BESIDE, Store, StoreDamaged, meta
@@ -83,6 +85,8 @@ class State:
         connection = self.store.connection
         if moved:
             log.error("%s: damaged; set aside as %s, started anew", self.store.path, moved.name)
+        with self.store.transaction():
+            recover(connection, config.state.path, config, open_window)
         self.counters = Counters(connection)
         self.dead_letters = DeadLetters(connection, config.dead_letters.rows, config.dead_letters.bytes_each)
         with self.store.transaction():
@@ -240,13 +244,14 @@ class State:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """A durable change of the store; where it fails the outbox's index is read anew, as the store still is."""
         if self._index_is_stale:
-            self.outbox.load(self.store.connection)
+            self.outbox.reload(self.store.connection)
         self._index_is_stale = True
         self._counted = {}
         with self.store.transaction() as connection:
             self._lock.check()
             yield connection
         self._index_is_stale = False
+        self.outbox.behind.settled()
         self.counters.noted(self._counted)
 
     def count(self, connection: sqlite3.Connection, amounts: dict[str, int]) -> None:

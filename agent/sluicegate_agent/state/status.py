@@ -14,12 +14,15 @@ from sluicegate.window.snapshot import stored_limit
 from sluicegate_agent import dead_letters, doubts, lock
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.identity.held import FUTURE, UNSET
+from sluicegate_agent.outbox import spread
+from sluicegate_agent.record import file as record
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.store import BESIDE, DATABASE, bytes_on_disk, disk_free, log_bytes
 from sluicegate_agent.streams import Stream
 
 DEAD_LETTERS_SHOWN = 20
 READ_SECONDS = 10.0
+_TRIES = 3
 
 
 def read_status(folder: Path) -> dict[str, Any]:
@@ -71,10 +74,35 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         with contextlib.closing(_opened(path)) as connection:
             end = time.monotonic() + READ_SECONDS
             connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
-            connection.execute("BEGIN")
-            yield connection
+            with contextlib.closing(_played(connection, path)) as found:
+                yield found
     except sqlite3.Error as error:
         raise EnvironmentRefused(f"{path}: cannot be read: {error}") from error
+
+
+def _played(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+    """The snapshot; where commits were recorded since the tables were written, a copy in memory with these in it."""
+    for _ in range(_TRIES):
+        connection.execute("BEGIN")
+        fold = schema.fold(connection)
+        frames = None if fold is None else record.read(path.parent, fold)
+        if frames is None or frames or not _has_moved(path, fold):
+            break
+        connection.execute("ROLLBACK")  # the tables were written in between
+    if not frames and (fold is None or connection.execute("SELECT 1 FROM packed LIMIT 1").fetchone() is None):
+        return connection
+    from sluicegate_agent.record.recovery import recover
+
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    connection.backup(copy)
+    recover(copy, path.parent)
+    spread(copy)
+    return copy
+
+
+def _has_moved(path: Path, fold: int | None) -> bool:
+    with contextlib.closing(_opened(path)) as again:
+        return schema.fold(again) != fold
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -15,16 +15,18 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sluicegate_agent import faults, private
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lock import StateGone
+from sluicegate_agent.record import file as record
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.watch import Watch, others_with, rescued
 
 log = logging.getLogger("sluicegate.state")
 DATABASE = "state.db"
+RECORD = record.NAME
 PROVENANCE = "incarnation.json"
 CONDEMNED = "damaged"
 SALVAGED = "salvaged.db"
@@ -46,13 +48,23 @@ class StoreDamaged(EnvironmentRefused):
     """Raised while running when SQLite finds its file damaged; start again: opening sets the file aside."""
 
 
+class Guarded(Protocol):
+    """An open file beside the database."""
+
+    def rescue(self) -> None:
+        """Put back what it holds where it was deleted or replaced. Raises OSError."""
+
+    def close(self) -> None:
+        """Let it go; again is harmless."""
+
+
 class Store:
     """The open database. `incarnation` names it; `set_aside` counts the damaged stores this directory has seen."""
 
     #: Its files, the database first.
     files = tuple(DATABASE + suffix for suffix in _SIDE_FILES)
     #: Those that must stay where they are while it is open.
-    watched = files
+    watched = (*files, RECORD)
 
     def __init__(self, folder: Path) -> None:
         """Open, or make. A damaged store is renamed and a new one started.
@@ -64,6 +76,7 @@ class Store:
         self.set_aside = 0
         self.moved: Path | None = None
         self._next_checkpoint, self._reader_told = 0.0, False
+        self._guarded: list[Guarded] = []
         if (folder / CONDEMNED).exists():
             self._move((folder / CONDEMNED).read_text(errors="replace").strip() or "condemned")
         try:
@@ -165,8 +178,17 @@ class Store:
         if gone:
             raise StateGone(f"{gone[0]}: deleted, moved or replaced under the running agent; {self._saved()}")
 
+    def guard(self, file: Guarded) -> None:
+        """A further file stays where it is from now on, and is closed with the store."""
+        self._guarded.append(file)
+        self.watch()
+
     def _saved(self) -> str:
-        return rescued(self.connection, self.path, self._watch)
+        said = rescued(self.connection, self.path, self._watch)
+        for file in self._guarded:
+            with contextlib.suppress(OSError):
+                file.rescue()
+        return said
 
     def _bound_log(self) -> None:
         """Fold the log into the database where it has grown; it cannot be while another process reads an older state.
@@ -252,6 +274,8 @@ class Store:
     def close(self) -> None:
         """Fold the log into the database and let it go; again is harmless."""
         self.connection.close()
+        for file in self._guarded:
+            file.close()
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -262,7 +286,7 @@ def connect(path: Path) -> sqlite3.Connection:
 def bytes_on_disk(folder: Path) -> int:
     """Bytes of the databases and their logs in a state directory."""
     sizes = 0
-    for name in (*Store.files[:2], *BESIDE):
+    for name in (*Store.files[:2], RECORD, *BESIDE):
         for path in ((folder / name), *(folder / name).glob("db.sqlite3*")):
             with contextlib.suppress(FileNotFoundError):
                 sizes += path.stat().st_size if path.is_file() else 0

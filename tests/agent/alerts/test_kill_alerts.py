@@ -18,6 +18,7 @@ from sluicegate_agent.alerts.alerts import Alerts
 from sluicegate_agent.alerts.delivery import Delivery
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State
 
 pytestmark = pytest.mark.faults
@@ -47,7 +48,7 @@ def live(folder: Path, at: int, trace: list[str]) -> None:
     """One life: takes every message from the first on, since a broker sends again what was not acknowledged."""
     config = configured(folder, window=[WINDOW], alert=[ALERT])
     with State(config) as state:
-        pipeline = Pipeline(config, state)
+        pipeline = Pipeline(config, state, recorder=Recorder(config, state))
         alerts = pipeline.beside = Alerts(config, state, pipeline)
         delivery = Delivery(config, alerts, File(folder / "sent"))
         faults.arm(at, trace)

@@ -8,12 +8,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from sluicegate.format.bucket import Bucket
 from sluicegate_agent.identity.clock import is_synchronised
 from sluicegate_agent.state import read_status
+from sluicegate_agent.state.status import looked_into
 from sluicegate_demo.ports import free_port
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
@@ -210,7 +209,8 @@ def test_a_board_without_a_clock_chip_on_a_real_clock(setting: Setting, restarts
     setting.until(lambda: setting.count("accepted") == 600)
     setting.end(signal.SIGTERM)
     query = "SELECT bucket FROM outbox ORDER BY first"
-    with closing(sqlite3.connect(setting.folder / "state/state.db")) as store:
+    with looked_into(setting.folder / "state") as store:
+        assert store is not None
         buckets = [Bucket.unpack(row) for (row,) in store.execute(query)]
     assert read_status(setting.folder / "state")["streams"]["door"]["accepted"] == 600
     assert sum(bucket.n for bucket in buckets) > 500, "all but the open bucket's"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
 import subprocess
 import sys
 import time
@@ -14,6 +12,7 @@ import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from sluicegate_agent.config import ConfigError, build
+from sluicegate_agent.state import read_status
 from sluicegate_demo.ports import free_port
 
 HEAD = """
@@ -31,8 +30,7 @@ STDIN = '[[source]]\ntopic = "in"\ninput = "stdin"\nformat = "number"\nstreams =
 
 def status(folder: Path) -> dict[str, int]:
     """The counters, as of the last commit."""
-    with contextlib.closing(sqlite3.connect(folder / "state" / "state.db")) as connection:
-        return dict(connection.execute("SELECT name, value FROM counter"))
+    return dict(read_status(folder / "state")["counters"])
 
 
 def test_standard_input_alone_ends_with_it(tmp_path: Path) -> None:

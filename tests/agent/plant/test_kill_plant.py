@@ -21,6 +21,7 @@ from plants import NOON, SECOND, arrived, configured
 from sluicegate_agent import faults
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import DirectoryTarget, Sync
 
@@ -68,7 +69,7 @@ def live(folder: Path, made: Work, at: int) -> None:
     file = os.open(folder / "acknowledged", os.O_RDWR | os.O_CREAT)
     sent, acknowledged = _POSITIONS.unpack(os.pread(file, _POSITIONS.size, 0) or bytes(_POSITIONS.size))
     with State(config) as state:
-        pipeline = Pipeline(config, state, clock=lambda: NOON)
+        pipeline = Pipeline(config, state, lambda: NOON, Recorder(config, state))
         sync = Sync(config, state, DirectoryTarget(folder / "chunks"))
         for position in range(acknowledged, len(made)):
             os.pwrite(file, _POSITIONS.pack(max(sent, position + 1), acknowledged), 0)

@@ -31,6 +31,7 @@ receive_maximum = {receive_maximum}
 keepalive = "{keepalive}"
 [commit]
 every = "{every}"
+fold = "{fold}"
 [identity]
 horizon = {horizon}
 [[source]]

@@ -18,6 +18,10 @@ STEPS = (
     "commit: windows",
     "commit: identities",
     "commit: counters",
+    "record: gathered",
+    "record: before append",
+    "record: written",
+    "record: durable",
     "commit: durable, not acknowledged",
     "transaction: before commit",
     "transaction: after commit",
@@ -109,6 +113,7 @@ def draw(seed: int, index: int) -> Plan:
         "inflight": rng.choice((5, 20, 0)),
         "horizon": 4096,
         "sync_every": rng.choice(("50ms", "50ms", "500ms")),
+        "fold": rng.choice(("1h", "1h", "1s", "0s")),
         "gateway": "gateway slow" in families or "gateway lies" in families,
     }
     if habits.wrap == 8:

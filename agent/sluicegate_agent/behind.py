@@ -1,0 +1,165 @@
+"""Rows of the outbox that are not in its table yet: closed buckets in memory, and some of a stream packed in one row.
+
+Buckets that a commit recorded wait in memory. Where they are many they are packed, deflated, a row a stream: a tenth of
+the bytes that rows of their own would write. Rows of their own are made where one has to be looked at: to be sealed or
+merged. Of one stream those in the table are the oldest, those in memory the newest.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from sluicegate_agent.checksums import checksum, require_sound
+from sluicegate_agent.streams import Closed
+
+#: Bytes of a closed bucket in memory beside its record and readings.
+CLOSED_OBJECTS = 300
+#: Bytes of one row's buckets at most, so that a damaged length takes no memory.
+_MOST = 64 << 20
+_ITEM = struct.Struct("<qqIi")
+
+
+class Shape(NamedTuple):
+    """What the outbox keeps in mind of a bucket: ordinal, readings, single ones of them, bytes that it carries."""
+
+    first: int
+    n: int
+    singles: int
+    record: int
+
+
+class Behind:
+    """What waits for the outbox's table; `settled` follows a transaction that succeeds, `failed` and `load` another."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, list[Closed]] = {}
+        self.bytes = 0
+        self._packed: dict[int, list[int]] = {}
+        self._written: set[int] = set()
+        self._next = 1
+
+    def load(self, connection: sqlite3.Connection) -> Iterator[tuple[int, Shape]]:
+        """Know what is packed; the shapes of all that waits, by stream, in order."""
+        self._packed = {}
+        for number, stream, closed in packed_rows(connection):
+            self._packed.setdefault(stream, []).append(number)
+            self._next = number + 1
+            yield from ((stream, shape_of(each)) for each in closed)
+        for stream, waiting in self.waiting.items():
+            if stream not in self._written:
+                yield from ((stream, shape_of(each)) for each in waiting)
+
+    def holds(self, stream: int) -> bool:
+        """Whether any of a stream is not in the table."""
+        return stream in self._packed or (stream in self.waiting and stream not in self._written)
+
+    def take(self, stream: int, closed: Closed) -> None:
+        """One more, which is durable in the record."""
+        self.waiting.setdefault(stream, []).append(closed)
+        self.bytes += _size(closed)
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Pack what waits in memory, inside the caller's transaction."""
+        for stream, waiting in self.waiting.items():
+            if stream not in self._written:
+                self.pack(connection, stream, waiting)
+                self._hand(connection, stream, waiting)
+
+    def pack(self, connection: sqlite3.Connection, stream: int, closed: list[Closed]) -> None:
+        """Add a row of packed buckets, the newest of their stream, inside the caller's transaction."""
+        if not closed:
+            return
+        number, self._next = self._next, self._next + 1
+        buckets = packed(closed)
+        connection.execute(
+            "INSERT INTO packed VALUES (?, ?, ?, ?)", (number, stream, buckets, checksum(number, stream, buckets))
+        )
+        self._packed.setdefault(stream, []).append(number)
+
+    def unpack(self, connection: sqlite3.Connection, stream: int) -> list[Closed]:
+        """All of a stream, which the caller makes rows of, inside its transaction."""
+        found: list[Closed] = []
+        for number in self._packed.pop(stream, ()):
+            query = "SELECT number, stream, buckets, crc FROM packed WHERE number = ?"
+            found += _unpacked(*connection.execute(query, (number,)).fetchone())
+            connection.execute("DELETE FROM packed WHERE number = ?", (number,))
+        waiting = self.waiting.get(stream, [])
+        if waiting and stream not in self._written:
+            self._hand(connection, stream, waiting)
+            found += waiting
+        return found
+
+    def _hand(self, connection: sqlite3.Connection, stream: int, waiting: list[Closed]) -> None:
+        """Say up to which ordinal a stream's buckets have left the record, so that none is played back again."""
+        end = waiting[-1].first + waiting[-1].n
+        connection.execute("INSERT OR REPLACE INTO handed VALUES (?, ?)", (stream, end))
+        self._written.add(stream)
+
+    def settled(self) -> None:
+        """The transaction is durable: what it wrote waits no more."""
+        for stream in self._written:
+            self.bytes -= sum(map(_size, self.waiting.pop(stream)))
+        self._written.clear()
+
+    def failed(self) -> None:
+        """The transaction failed: nothing of it was written."""
+        self._written.clear()
+
+
+def packed_rows(connection: sqlite3.Connection) -> Iterator[tuple[int, int, list[Closed]]]:
+    """Number, stream and buckets of each packed row, the oldest first.
+
+    Raises sqlite3.DatabaseError for one that is not as it was written.
+    """
+    for row in connection.execute("SELECT number, stream, buckets, crc FROM packed ORDER BY number"):
+        yield row[0], row[1], _unpacked(*row)
+
+
+def _unpacked(number: int, stream: int, buckets: bytes, crc: int | None) -> list[Closed]:
+    require_sound("packed", crc, number, stream, buckets)
+    try:
+        return unpacked(buckets)
+    except ValueError as error:
+        raise sqlite3.DatabaseError(f"a malformed row in the table packed: {error}") from error
+
+
+def shape_of(closed: Closed) -> Shape:
+    """What to keep in mind of it."""
+    return Shape(closed.first, closed.n, len(closed.readings or b"") // 16, len(closed.bucket))
+
+
+def packed(closed: Iterable[Closed]) -> bytes:
+    """Closed buckets, deflated."""
+    parts = []
+    for each in closed:
+        singles = -1 if each.readings is None else len(each.readings)
+        parts += [_ITEM.pack(each.first, each.n, len(each.bucket), singles), each.bucket, each.readings or b""]
+    return zlib.compress(b"".join(parts))
+
+
+def unpacked(data: bytes) -> list[Closed]:
+    """What `packed` made. Raises ValueError for anything else."""
+    try:
+        inflating = zlib.decompressobj()
+        plain, found, at = inflating.decompress(data, _MOST), [], 0
+        while at < len(plain):
+            first, n, length, singles = _ITEM.unpack_from(plain, at)
+            bucket = plain[at + _ITEM.size : at + _ITEM.size + length]
+            at += _ITEM.size + length
+            readings = None if singles < 0 else plain[at : at + singles]
+            at += max(singles, 0)
+            found.append(Closed(first, n, bucket, readings))
+    except (zlib.error, struct.error) as error:
+        raise ValueError(f"not packed buckets: {error}") from error
+    if at != len(plain) or not inflating.eof:
+        raise ValueError("packed buckets end in the middle of one")
+    return found
+
+
+def _size(item: Closed) -> int:
+    """Bytes of a closed bucket in memory, its objects among them."""
+    return len(item.bucket) + len(item.readings or b"") + CLOSED_OBJECTS

@@ -1,0 +1,166 @@
+"""Decides how a commit is written: as one frame of the record, or by writing the tables, which begins the record anew.
+
+What a frame cannot say makes its commit write the tables: a stream that comes, leaves or changes its source or tags, a
+message that waits, an alert that changes. `docs/durability.md` names all of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol, cast
+
+from sluicegate_agent import faults
+from sluicegate_agent.record.file import Record
+from sluicegate_agent.record.frame import ADD, ADD_IN_DOUBT, ADVANCE, CLOSE, FEED, Body, Steps
+from sluicegate_agent.record.rows import Changes, NotRecordedError, Rows
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import Config
+    from sluicegate_agent.state import State
+    from sluicegate_agent.state.beside import Beside
+    from sluicegate_agent.streams import Stream
+
+#: Readings that a restart plays back at most: about 2 s of an x86-64 processor, 15 s of a Raspberry Pi 3.
+READINGS_MOST = 300_000
+#: Bytes of closed buckets, and of rows of identities, that wait in memory for the tables: the least, so many more for
+#: each stream beyond FEW, the most.
+FEW = 8
+BUCKETS_LEAST, BUCKETS, BUCKETS_MOST = 32 << 10, 40 << 10, 4 << 20
+ROWS_LEAST, ROWS, ROWS_MOST = 32 << 10, 20 << 10, 2 << 20
+
+
+def is_recorded(config: Config) -> bool:
+    """Whether commits append to the record: not where the state is Couchbase Lite's, which writes documents."""
+    return config.state.store == "sqlite" and config.commit.fold.seconds > 0
+
+
+def waiting_most(config: Config) -> tuple[int, int]:
+    """Bytes of closed buckets, and of rows of identities, that may wait in memory."""
+    streams = len(config.streams) + sum(len(each.streams) * each.keys.most for each in config.plants)
+    beyond = max(0, streams - FEW)
+    return min(BUCKETS_LEAST + beyond * BUCKETS, BUCKETS_MOST), min(ROWS_LEAST + beyond * ROWS, ROWS_MOST)
+
+
+class Saves(Protocol):
+    """Something that writes rows: the memory of what a source sent."""
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write what changed."""
+
+
+class Recorder:
+    """The record of one pipeline; `must_fold`: the next commit writes the tables."""
+
+    def __init__(self, config: Config, state: State) -> None:
+        """Open the file. Raises OSError."""
+        self._config, self._state = config, state
+        self._file = Record(config.state.path)
+        state.store.guard(self._file)
+        self._rows = Rows()
+        self._steps = Steps()
+        self._told: dict[int, int] = {}
+        self._since, self._readings = time.monotonic(), 0
+        self._fold = 0
+        self.must_fold = True
+        self.buckets_most, self._rows_most = waiting_most(config)
+
+    # what streams do
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether a stream took a reading or closed a bucket, or a window lost one, since the last commit."""
+        return len(self._steps) > 0
+
+    def took(self, stream: int, time_us: int, value: float, missing: int, doubt: int) -> None:
+        """A stream took a reading."""
+        if stream in self._told:
+            self._steps.add(stream, ADVANCE, self._told.pop(stream))
+        self._steps.add(stream, ADD_IN_DOUBT if doubt else ADD, time_us, value, missing)
+
+    def closed(self, stream: int) -> None:
+        """A stream was told to close its bucket."""
+        self._steps.add(stream, CLOSE)
+
+    def advanced(self, stream: int, now: int, *, changed: bool) -> None:
+        """The windows of a stream were told the time: no news until it changes one, or a reading comes."""
+        self._told[stream] = now
+        if changed:
+            self._steps.add(stream, ADVANCE, self._told.pop(stream))
+
+    def fed(self) -> None:
+        """The windows were handed what had come."""
+        self._steps.add(0, FEED)
+
+    # commits
+
+    def append(self, saved: Iterable[Saves], beside: Beside | None) -> None:
+        """Write one frame of all that happened since the last commit; durable when it returns.
+
+        Raises NotRecordedError where the tables have to be written, sqlite3.OperationalError where the disk refuses.
+        """
+        self._require_recordable()
+        probe, changes = Changes(), Changes()
+        if beside is not None:
+            beside.save(cast(sqlite3.Connection, probe))
+        if probe.rows:
+            raise NotRecordedError("an alert changed")
+        for each in saved:
+            each.save(cast(sqlite3.Connection, changes))
+        faults.step("record: gathered")
+        body = self._body(self._rows.pack(changes))
+        packed = body.pack()
+        if not self._file.has_room(packed):
+            raise NotRecordedError("the record is full")
+        try:
+            self._file.append(packed)
+        except sqlite3.OperationalError:
+            self.must_fold = True  # nobody knows whether the frame is there: the tables supersede it
+            raise
+        self._rows.apply(body.rows)
+        self._readings += sum(kind in (ADD, ADD_IN_DOUBT) for kind in self._steps.kinds)
+        self._steps = Steps()
+
+    def _require_recordable(self) -> None:
+        state, now = self._state, time.monotonic()
+        if self.must_fold or now - self._since >= self._config.commit.fold.seconds:
+            raise NotRecordedError("it is time")
+        if self._readings >= READINGS_MOST or self._rows.bytes >= self._rows_most:
+            raise NotRecordedError("there is much to play back")
+        if state.leaving or state.renumbered or any(map(_is_told_in_tables, state.streams.values())):
+            raise NotRecordedError("a stream came, left, or is another's")
+
+    def _body(self, rows: bytes) -> Body:
+        state, bucket = self._state, self._config.bucket
+        letters = [(number, *letter) for number, letter in state.dead_letters.recent]
+        counters = state.counters.recent
+        return Body(bucket.readings, int(bucket.span), self._steps.pack(), counters, letters, rows)
+
+    def fold(self, connection: sqlite3.Connection) -> None:
+        """Write what frames said and the tables lack, before what happened since; inside the caller's transaction."""
+        self._rows.save(connection)
+        self._state.outbox.behind.write(connection)
+        self._fold = begin(connection)
+
+    def folded(self) -> None:
+        """The tables are durable: frames are written from the beginning again."""
+        self._rows.clear()
+        there = {stream.number for stream in self._state.streams.values()}
+        self._told = {number: now for number, now in self._told.items() if number in there}
+        self._file.begin(self._fold)
+        self._steps = Steps()
+        self._since, self._readings, self.must_fold = time.monotonic(), 0, False
+
+
+def begin(connection: sqlite3.Connection) -> int:
+    """Have the tables follow no frame that there is, inside the caller's transaction; the number of the fold."""
+    fold = secrets.randbits(62)
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('record', ?)", (fold,))
+    connection.execute("DELETE FROM handed")
+    return fold
+
+
+def _is_told_in_tables(stream: Stream) -> bool:
+    return bool(stream.is_new or stream.has_new_tags or stream.is_fed_anew or (not stream.is_known and stream.builder))

@@ -1,0 +1,315 @@
+"""A restart plays the record back: afterwards the tables are as if each commit had written them, to the bit.
+
+Streams take the readings of each frame and close their buckets as they did; windows are told of the same readings and
+times; all else stands in the frames as rows, counts and letters. One transaction writes the tables and begins the
+record anew, so a process that ends in the middle plays back again.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluicegate.format.bucket import Builder
+from sluicegate_agent.behind import Behind
+from sluicegate_agent.config.carrying import asked_of
+from sluicegate_agent.doubts import Doubts
+from sluicegate_agent.outbox import row_of
+from sluicegate_agent.record import file
+from sluicegate_agent.record.frame import ADD_IN_DOUBT, ADVANCE, CLOSE, FEED, Body, Step, Steps, unpack
+from sluicegate_agent.record.recorder import begin
+from sluicegate_agent.record.rows import Rows
+from sluicegate_agent.streams import Closed, Stream
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import Config, WindowConfig
+    from sluicegate_agent.state.opening import Stored
+
+log = logging.getLogger("sluicegate.state")
+#: Readings that wait for the windows, over all streams.
+_TOGETHER = 65_536
+Batch = tuple["array[float]", "array[int]"]
+Opening = Callable[[sqlite3.Connection, int, "WindowConfig", "Sequence[WindowConfig]"], "Stored"]
+
+
+def recover(
+    connection: sqlite3.Connection, folder: Path, config: Config | None = None, open_window: Opening | None = None
+) -> None:
+    """Bring the tables up to the last whole frame, inside the caller's transaction.
+
+    `open_window` continues a stored window. Without it windows stay as of the last fold: for who looks at a copy of the
+    tables. Raises OSError, and sqlite3.DatabaseError for a row that is not as it was written.
+    """
+    meta = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('record', 'salvaged')"))
+    if "record" not in meta and not ("salvaged" in meta and (folder / file.NAME).exists()):
+        return
+    frames = file.read(folder, meta["record"]) if "record" in meta else None
+    player = Player(connection, config, open_window)
+    lost = _played(player, frames) if frames is not None else [0]
+    if frames is None or lost:
+        readings = sum(lost)
+        log.error(
+            "the record of %s is %s: what was acknowledged since the tables were last written is lost with it, %d "
+            "readings that can still be told among it", folder, "of no use" if frames is None else "damaged", readings,
+        )  # fmt: skip
+        player.count({"record.damaged": 1, "record.readings_lost": readings})
+    if player.frames or lost or _has_handed(connection):
+        player.save()
+        begin(connection)
+
+
+def _played(player: Player, frames: file.Frames) -> list[int]:
+    """Play back what follows without a hole; of frames beyond one, how many readings each says."""
+    lost: list[int] = []
+    for place, body in enumerate(frames):
+        if lost:
+            lost.append(_readings(body))
+            continue
+        try:
+            player.play(unpack(body))
+        except ValueError as error:
+            log.error("frame %d of the record says nonsense: %s", place + 1, error)
+            lost.append(_readings(body))
+    return [*lost, *map(_readings, frames.beyond())]
+
+
+def _readings(body: bytes) -> int:
+    try:
+        return sum(kind <= ADD_IN_DOUBT for kind in Steps.unpack(unpack(body).steps).kinds)
+    except ValueError:
+        return 0
+
+
+def _has_handed(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM handed LIMIT 1").fetchone() is not None
+
+
+class Player:
+    """The streams and windows of the tables, on which frames are played."""
+
+    def __init__(self, connection: sqlite3.Connection, config: Config | None, open_window: Opening | None) -> None:
+        self._connection = connection
+        self._streams = StoredStreams(connection, config)
+        self._windows = StoredWindows(connection, config, open_window)
+        self._rows = Rows()
+        self.frames = self._nobodys = 0
+
+    def play(self, body: Body) -> None:
+        """Take over one frame. Raises ValueError where it says nonsense: then nothing of it was taken over."""
+        steps = Steps.unpack(body.steps)
+        self._rows.apply(body.rows)
+        self.count(body.counters)
+        insert = "INSERT OR REPLACE INTO dead_letter VALUES (?, ?, ?, ?, ?, ?)"
+        self._connection.executemany(insert, body.letters)
+        for step in steps:
+            if step.kind == FEED:
+                self._windows.feed()
+                continue
+            stream = self._streams.get(step.stream, body)
+            if stream is None:
+                self._nobodys += step.kind <= ADD_IN_DOUBT
+            else:
+                self._step(stream, step)
+        self._streams.hand_on()
+        self.frames += 1
+
+    def _step(self, stream: Stream, step: Step) -> None:
+        if step.kind == CLOSE:
+            stream.close()
+        elif step.kind == ADVANCE:
+            self._windows.advance(stream, step.time)
+        else:
+            doubt = int(step.kind == ADD_IN_DOUBT)
+            if doubt:
+                self._streams.doubt(stream, step.time, step.value)
+            stream.add(step.value, step.time, step.missing, doubt)
+            self._windows.add(stream, step.time, step.value)
+
+    def count(self, amounts: dict[str, int]) -> None:
+        """Count in the table."""
+        query = "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
+        self._connection.executemany(query, [item for item in amounts.items() if item[1]])
+
+    def save(self) -> None:
+        """Write the tables."""
+        if self._nobodys:
+            log.error("%d readings in the record are of streams that the store does not have", self._nobodys)
+            self.count({"record.readings_lost": self._nobodys})
+        self._rows.save(self._connection)
+        self._streams.save()
+        begun_anew = self._windows.save()
+        self.count({"windows.begun_anew": begun_anew})
+
+
+class StoredStreams:
+    """The streams of the tables, and what they have to hand on."""
+
+    def __init__(self, connection: sqlite3.Connection, config: Config | None) -> None:
+        self._connection, self._config = connection, config
+        self._handed = _handed(connection)
+        self._found: dict[int, Stream | None] = {}
+        self._doubts: dict[int, Doubts] = {}
+        self._waiting: dict[int, list[Closed]] = {}
+
+    def get(self, number: int, body: Body | None = None) -> Stream | None:
+        """A stream, with the bucket's size that it had at a frame; None where the tables have none."""
+        if number not in self._found:
+            self._found[number] = self._loaded(number)
+        stream = self._found[number]
+        if stream is not None and body is not None:
+            stream.readings, stream.span_us = body.readings, body.span
+        return stream
+
+    def _loaded(self, number: int) -> Stream | None:
+        query = "SELECT name, row, incarnation, key, retired FROM stream WHERE id = ?"
+        found = self._connection.execute(query, (number,)).fetchone()
+        if found is None:
+            return None
+        stream = Stream(number, found[0], 1, 1)
+        stream.restore(found[1])
+        stream.incarnation, stream.key, stream.is_retired = found[2], found[3], bool(found[4])
+        if self._config is not None and not stream.is_retired:
+            stream.carries = asked_of(self._config, stream.name)
+        is_known = self._connection.execute("SELECT 1 FROM origin WHERE stream = ?", (number,)).fetchone()
+        stream.is_known = is_known is not None
+        return stream
+
+    def doubt(self, stream: Stream, time: int, value: float) -> None:
+        """The reading that comes next is in doubt."""
+        if stream.number not in self._doubts:
+            query = "SELECT row FROM doubtful WHERE stream = ?"
+            found = self._connection.execute(query, (stream.number,)).fetchone()
+            self._doubts[stream.number] = Doubts(found[0] if found else None)
+        self._doubts[stream.number].add(stream.accepted, time, value)
+
+    def hand_on(self) -> None:
+        """Closed buckets wait for the outbox, unless they are there."""
+        for stream in self._found.values():
+            if stream is not None and stream.closed:
+                before = self._handed.get(stream.number, 0)
+                closed = [each for each in stream.closed if each.first >= before]
+                self._waiting.setdefault(stream.number, []).extend(closed)
+                stream.closed.clear()
+
+    def save(self) -> None:
+        """Write their rows. Of readings that were lost none takes an ordinal that is in use."""
+        for number, before in self._handed.items():
+            stream = self.get(number)
+            if stream is not None and stream.builder is not None and _begins(stream.builder) < before:
+                stream.builder = Builder(stream.builder.center, before)
+                stream.times, stream.values = array("q"), array("d")
+                stream.parts, stream.folded, stream.changed = {}, 0, True
+        for stream in self._found.values():
+            if stream is not None and stream.changed:
+                stream.keep(self._connection)
+        self._write()
+        rows = [(number, doubts.pack()) for number, doubts in self._doubts.items()]
+        self._connection.executemany("INSERT OR REPLACE INTO doubtful VALUES (?, ?)", rows)
+
+    def _write(self) -> None:
+        """What waits becomes rows; of a stream that has packed ones, another packed one, since these are the newest."""
+        behind = Behind()
+        has_packed = {stream for stream, _ in behind.load(self._connection)}
+        for number, closed in self._waiting.items():
+            if number in has_packed:
+                behind.pack(self._connection, number, closed)
+            else:
+                for each in closed:
+                    self._connection.execute(*row_of(number, each))
+
+
+def _handed(connection: sqlite3.Connection) -> dict[int, int]:
+    """Up to which ordinal the buckets of each stream have left the record; by their own where a row of that is lost."""
+    found = Counter(dict(connection.execute("SELECT stream, before FROM handed")))
+    found |= Counter(dict(connection.execute("SELECT stream, max(first + readings) FROM chunk GROUP BY stream")))
+    query = "SELECT stream, max(first), substr(bucket, 9, 8) FROM outbox GROUP BY stream"
+    rows = connection.execute(query).fetchall()
+    found |= Counter({stream: first + int.from_bytes(n, "little") for stream, first, n in rows})
+    found |= Counter({stream: shape.first + shape.n for stream, shape in Behind().load(connection)})
+    return found
+
+
+def _begins(builder: Builder) -> int:
+    """The ordinal of the first reading that no closed bucket has."""
+    return builder.next - builder.n
+
+
+class StoredWindows:
+    """The windows of the tables that the configuration still asks for; others begin anew or are forgotten anyway."""
+
+    def __init__(self, connection: sqlite3.Connection, config: Config | None, open_window: Opening | None) -> None:
+        self._connection, self._config, self._open_window = connection, config, open_window
+        self._found: dict[int, list[Stored]] = {}
+        self._waiting: dict[int, Batch] = {}
+        self._with_ends: dict[int, list[Stored]] = {}
+        self._since: dict[int, Batch] = {}
+        self._count = 0
+
+    def _of(self, stream: Stream) -> list[Stored]:
+        if stream.number not in self._found:
+            found = [*self._loaded(stream)]
+            self._found[stream.number] = found
+            self._with_ends[stream.number] = [window for window in found if window.asked[0].sliced]
+        return self._found[stream.number]
+
+    def _loaded(self, stream: Stream) -> Iterable[Stored]:
+        if (
+            self._config is None
+            or self._open_window is None
+            or stream.is_retired
+            or not self._config.feeds(stream.name)
+        ):
+            return
+        query = "SELECT 1 FROM window WHERE stream = ? AND name IN (?, ?) AND definition = ?"
+        for each in self._config.kept_of(stream.name):
+            key = stream.number, each.name, each.was or each.name, each.definition
+            if self._connection.execute(query, key).fetchone() is not None:
+                sharing = self._config.sharing(stream.name, each.name)
+                yield self._open_window(self._connection, stream.number, each, sharing)
+
+    def add(self, stream: Stream, time: int, value: float) -> None:
+        """A reading, in compiled batches: the same bits as one after the other."""
+        if not self._of(stream):
+            return
+        for waiting in (self._waiting, self._since) if self._with_ends[stream.number] else (self._waiting,):
+            values, times = waiting.setdefault(stream.number, (array("d"), array("q")))
+            values.append(value)
+            times.append(time)
+        self._count += 1
+
+    def feed(self) -> None:
+        """They were handed what had come: those with ends are now, in the same batches; the others when it is much."""
+        for number, (values, times) in self._since.items():
+            for window in self._with_ends[number]:
+                window.insert_many(values, times)
+        self._since.clear()
+        if self._count >= _TOGETHER:
+            self._feed_others(*self._waiting)
+
+    def _feed_others(self, *numbers: int) -> None:
+        for number in numbers:
+            values, times = self._waiting.pop(number, (array("d"), array("q")))
+            self._count -= len(values)
+            for window in self._found.get(number, ()) if values else ():
+                if window not in self._with_ends[number]:
+                    window.insert_many(values, times)
+
+    def advance(self, stream: Stream, time: int) -> None:
+        """It is so late for a stream that says nothing."""
+        self._feed_others(stream.number)
+        for window in self._of(stream):
+            window.advance(time)
+
+    def save(self) -> int:
+        """Write their rows; how many had begun anew."""
+        self.feed()
+        self._feed_others(*self._waiting)
+        windows = [window for found in self._found.values() for window in found]
+        for window in windows:
+            window.save(self._connection)
+        return sum(window.begun_anew for window in windows)

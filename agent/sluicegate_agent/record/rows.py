@@ -1,0 +1,246 @@
+"""What identities write, kept in memory until the tables are written: a commit's frame says only what changed in it.
+
+A row is said as its difference from what it was, so that a number seen costs a few bytes. `Rows` is the same after
+`apply`, whether a commit just wrote the frame or a restart reads it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from sluicegate_agent.checksums import checksum
+
+Key = tuple[str, str, bytes]  # table (and column), name, the rest of the key
+_SEQUENCE, _BYTES, _TEXT, _COUNTED, _KEPT = "sequence", "meta", "meta text", "retained", "retained kept"
+#: Entries of one source stand together in rows of so many bytes.
+_TOGETHER = 4096
+#: Of a row in memory, beside its bytes: objects, key, place.
+ROW_OBJECTS = 300
+
+
+class NotRecordedError(Exception):
+    """Raised for a statement that a frame has no words for: the commit writes the tables instead."""
+
+
+class _Said(msgspec.Struct, array_like=True):
+    """Rows of one frame: keys named for the first time; how many rows have which length; their keys by number.
+
+    `at`: each number less the one before. `columns`: their differences, of those of one length all first bytes, then
+    all second ones, since the same bytes change in all of them.
+    `entries`: (source, number of the newest, entries); `oldest`: (source, those up to this number are forgotten);
+    `gone`: (source, key, from, to) of epochs that are forgotten.
+    """
+
+    keys: list[Key]
+    lengths: dict[int, int]
+    at: bytes
+    columns: bytes
+    entries: list[tuple[str, int, bytes]]
+    oldest: list[tuple[str, int]]
+    gone: list[tuple[str, bytes, bytes, bytes]]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Said).decode
+
+
+class Changes:
+    """Takes the statements of one commit in a connection's place."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Key, bytes] = {}
+        self.entries: list[tuple[str, int, bytes]] = []
+        self.oldest: dict[str, int] = {}
+        self.gone: list[tuple[str, bytes, bytes, bytes]] = []
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """As a connection's."""
+        for row in rows:
+            self.execute(statement, row)
+
+    def execute(self, statement: str, row: Sequence[Any] = ()) -> None:
+        """As a connection's. Raises NotRecordedError."""
+        note = _NOTED.get(statement)
+        if note is None:
+            raise NotRecordedError(statement)
+        note(self, *row)
+
+    def _sequence(self, source: str, key: bytes, row: bytes, _: int) -> None:
+        self.rows[_SEQUENCE, source, key] = row
+
+    def _meta(self, name: str, value: str | bytes) -> None:
+        if isinstance(value, str):
+            self.rows[_TEXT, name, b""] = value.encode()
+        else:
+            self.rows[_BYTES, name, b""] = value
+
+    def _retained(self, topic: str, counted: bytes, kept: bytes) -> None:
+        self.rows[_COUNTED, topic, b""] = counted
+        self.rows[_KEPT, topic, b""] = kept
+
+    def _identity(self, source: str, newest: int, entries: bytes, _: int) -> None:
+        self.entries.append((source, newest, entries))
+
+    def _forgotten(self, source: str, last: int) -> None:
+        if last > 0:
+            self.oldest[source] = last
+
+    def _gone(self, source: str, head: bytes, low: bytes, high: bytes) -> None:
+        self.gone.append((source, head, low, high))
+
+
+_NOTED: dict[str, Any] = {
+    "INSERT OR REPLACE INTO sequence VALUES (?, ?, ?, ?)": Changes._sequence,
+    "INSERT OR REPLACE INTO meta VALUES (?, ?)": Changes._meta,
+    "REPLACE INTO meta VALUES (?, ?)": Changes._meta,
+    "INSERT OR REPLACE INTO retained VALUES (?, ?, ?)": Changes._retained,
+    "INSERT OR REPLACE INTO identity VALUES (?, ?, ?, ?)": Changes._identity,
+    "DELETE FROM identity WHERE source = ? AND last <= ?": Changes._forgotten,
+    "DELETE FROM sequence WHERE source = ? AND (epoch = ? OR (epoch > ? AND epoch <= ?))": Changes._gone,
+}
+
+
+class Rows:
+    """Rows that frames say and the tables do not hold yet."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """The tables hold them."""
+        self._numbers: dict[Key, int] = {}
+        self._rows: list[bytes | None] = []
+        self._of: dict[str, list[Key]] = {}
+        self._entries: dict[str, list[tuple[int, bytes]]] = {}
+        self._oldest: dict[str, int] = {}
+        self._deleted: list[tuple[str, bytes, bytes, bytes]] = []
+        self.bytes = 0
+
+    def pack(self, changes: Changes) -> bytes:
+        """A commit's changes as a frame says them after those before."""
+        keys = [key for key in changes.rows if key not in self._numbers]
+        new = {key: len(self._rows) + place for place, key in enumerate(keys)}
+        by_length: dict[int, list[tuple[int, bytes]]] = {}
+        for key, row in changes.rows.items():
+            number = self._numbers.get(key)
+            known = None if number is None or _is_gone(key, changes.gone) else self._rows[number]
+            said = _difference(known or b"", row)
+            by_length.setdefault(len(row), []).append((new[key] if number is None else number, said))
+        columns, steps, before = [], array("i"), 0
+        for length, rows in by_length.items():
+            rows.sort()
+            columns.append(_turned(b"".join(row for _, row in rows), length))
+            for number, _ in rows:
+                steps.append(number - before)
+                before = number
+        lengths = {length: len(rows) for length, rows in by_length.items()}
+        told = keys, lengths, _shuffled(steps), b"".join(columns)
+        return _encode(_Said(*told, changes.entries, [*changes.oldest.items()], changes.gone))
+
+    def apply(self, packed: bytes) -> None:
+        """Take over what a frame says. Raises ValueError where it says nonsense."""
+        try:
+            said = _decode(packed)
+        except msgspec.MsgspecError as error:
+            raise ValueError(f"not rows of a frame: {error}") from error
+        for source, head, low, high in said.gone:
+            self._forget_epoch(source, head, low, high)
+        for key in said.keys:
+            self._numbers[key] = len(self._rows)
+            self._rows.append(None)
+            self._of.setdefault(key[1], []).append(key)
+            self.bytes += ROW_OBJECTS
+        numbers = itertools.accumulate(_unshuffled(said.at))
+        place = 0
+        for length, count in said.lengths.items():
+            rows = _turned(said.columns[place : place + length * count], count)
+            for row in range(count):
+                number = next(numbers)
+                before = self._rows[number] or b""
+                self._rows[number] = _difference(before, rows[row * length : (row + 1) * length])
+                self.bytes += length - len(before)
+            place += length * count
+        for source, newest, entries in said.entries:
+            self._join(source, newest, entries)
+        for source, last in said.oldest:
+            self._oldest[source] = last
+            kept = self._entries.get(source, [])
+            while kept and kept[0][0] <= last:
+                self.bytes -= len(kept.pop(0)[1]) + ROW_OBJECTS
+
+    def _forget_epoch(self, source: str, head: bytes, low: bytes, high: bytes) -> None:
+        self._deleted.append((source, head, low, high))
+        self.bytes += ROW_OBJECTS
+        for key in self._of.get(source, ()):
+            if _is_gone(key, [(source, head, low, high)]):
+                number = self._numbers[key]
+                self.bytes -= len(self._rows[number] or b"")
+                self._rows[number] = None
+
+    def _join(self, source: str, newest: int, entries: bytes) -> None:
+        kept = self._entries.setdefault(source, [])
+        if kept and len(kept[-1][1]) + len(entries) <= _TOGETHER:
+            kept[-1] = newest, kept[-1][1] + entries
+        else:
+            kept.append((newest, entries))
+            self.bytes += ROW_OBJECTS
+        self.bytes += len(entries)
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write them, inside the caller's transaction."""
+        delete = "DELETE FROM sequence WHERE source = ? AND (epoch = ? OR (epoch > ? AND epoch <= ?))"
+        connection.executemany(delete, self._deleted)
+        retained: dict[str, dict[str, bytes]] = {}
+        for (table, name, key), number in self._numbers.items():
+            row = self._rows[number]
+            if row is None:
+                continue
+            if table == _SEQUENCE:
+                values = name, key, row, checksum(name, key, row)
+                connection.execute("INSERT OR REPLACE INTO sequence VALUES (?, ?, ?, ?)", values)
+            elif table in (_TEXT, _BYTES):
+                value = row.decode() if table == _TEXT else row
+                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+            else:
+                retained.setdefault(name, {})[table] = row
+        rows = [(topic, parts[_COUNTED], parts[_KEPT]) for topic, parts in retained.items()]
+        connection.executemany("INSERT OR REPLACE INTO retained VALUES (?, ?, ?)", rows)
+        for source, kept in self._entries.items():
+            entries = [(source, last, each, checksum(source, last, each)) for last, each in kept]
+            connection.executemany("INSERT OR REPLACE INTO identity VALUES (?, ?, ?, ?)", entries)
+        delete = "DELETE FROM identity WHERE source = ? AND last <= ?"
+        connection.executemany(delete, self._oldest.items())
+
+
+def _is_gone(key: Key, gone: list[tuple[str, bytes, bytes, bytes]]) -> bool:
+    """Whether a row is of an epoch that is forgotten."""
+    table, name, rest = key
+    return table == _SEQUENCE and any(
+        name == each[0] and (rest == each[1] or each[2] < rest <= each[3]) for each in gone
+    )
+
+
+def _difference(before: bytes, row: bytes) -> bytes:
+    """The row, each bit turned over that `before` has; so it is its own inverse for rows of that length."""
+    size = len(row)
+    return (int.from_bytes(before[:size], "little") ^ int.from_bytes(row, "little")).to_bytes(size, "little")
+
+
+def _turned(data: bytes, width: int) -> bytes:
+    """Rows of so many bytes by column."""
+    return b"".join(data[byte::width] for byte in range(width))
+
+
+def _shuffled(numbers: array[int]) -> bytes:
+    return _turned(b"".join(number.to_bytes(4, "little", signed=True) for number in numbers), 4)
+
+
+def _unshuffled(data: bytes) -> Iterator[int]:
+    rows = _turned(data, len(data) // 4)
+    return (int.from_bytes(rows[at : at + 4], "little", signed=True) for at in range(0, len(rows), 4))

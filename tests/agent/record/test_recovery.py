@@ -1,0 +1,347 @@
+"""A restart that plays the record back finds the state that an agent has which wrote its tables with each commit."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from durable_agent import BARE, NOON, SECOND, SEQUENCED, TIMED, WITH_ENDS, configured, sequenced
+from thorough import number
+
+from sluicegate_agent import ticks
+from sluicegate_agent.behind import packed_rows
+from sluicegate_agent.messages import Message
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.record import file
+from sluicegate_agent.record.recorder import Recorder
+from sluicegate_agent.state import State, read_status, schema
+from sluicegate_agent.state.slices import StoredSlices
+
+#: What a window that shares another's buckets knows of its edge depends on who asked it; what a hop has begun is in no
+#: state (see StoredWindow), so after a restart it may begin elsewhere.
+_COMPARED = "name NOT LIKE '%_short' AND name != 'hopping'"
+
+
+class Clock:
+    """One clock for all that asks for the time: µs since 1970, and seconds that are never set."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def wall(self) -> int:
+        """As of now."""
+        return self.now
+
+    def ticking(self) -> float:
+        """As of now."""
+        return (self.now - NOON) / SECOND
+
+
+class Board:
+    """An agent's inner half; `recorded`: its commits append to the record."""
+
+    def __init__(self, folder: Path, clock: Clock, *, recorded: bool, **tables: Any) -> None:
+        folder.mkdir(parents=True)
+        self.config = configured(folder, WITH_ENDS, **({"held": {"rows": 5}} | tables))
+        self.clock, self.is_recorded = clock, recorded
+        self.folds = 0
+        self.open()
+
+    def open(self) -> None:
+        """Begin a life."""
+        self.state = State(self.config)
+        recorder = Recorder(self.config, self.state) if self.is_recorded else None
+        self.pipeline = Pipeline(self.config, self.state, self.clock.wall, recorder)
+        fold = self.pipeline.saving.fold
+
+        def counted() -> None:
+            self.folds += 1
+            fold()
+
+        self.pipeline.saving.fold = counted  # type: ignore[method-assign]
+
+    def restart(self) -> None:
+        """As after kill -9."""
+        self.state.close()
+        self.open()
+
+    def latest(self, stream: str) -> int:
+        """The time that the windows of a stream were told last."""
+        windows = self.pipeline.windows[stream]
+        return max(each.slices.now if isinstance(each, StoredSlices) else each.window.now or 0 for each in windows)
+
+    def tell_time(self, stream: str, time_us: int) -> None:
+        """What the windows were told last and changed nothing may be durable, or not: tell them again."""
+        for window in self.pipeline.windows[stream]:
+            window.advance(time_us)
+            window.changed = True
+
+    def tables(self) -> dict[str, Any]:
+        """What the store says, without what two stores never have in common."""
+        connection = self.state.store.connection
+        read = {
+            "stream": "SELECT id, name, row, retired FROM stream",
+            "origin": "SELECT stream, name, center FROM origin",
+            "window": f"SELECT * FROM window WHERE {_COMPARED}",  # noqa: S608  our own names
+            "window_leaf": f"SELECT * FROM window_leaf WHERE window IN (SELECT id FROM window WHERE {_COMPARED})",  # noqa: S608
+            "sequence": "SELECT * FROM sequence",
+            "retained": "SELECT * FROM retained",
+            "doubtful": "SELECT * FROM doubtful",
+            "counter": "SELECT * FROM counter WHERE value != 0",
+            "dead_letter": "SELECT * FROM dead_letter ORDER BY number DESC LIMIT 10",
+            "held": "SELECT * FROM held",
+            "meta": "SELECT * FROM meta WHERE key = 'deliveries' OR key LIKE 'clock %'",
+        }
+        found: dict[str, Any] = {name: sorted(connection.execute(query)) for name, query in read.items()}
+        return found | {"identity": _entries(connection), "outbox": _buckets(connection)}
+
+
+def _buckets(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """The outbox's rows, in order; packed ones among them."""
+    rows = [tuple(row) for row in connection.execute("SELECT stream, first, bucket, readings FROM outbox")]
+    for _, stream, closed in packed_rows(connection):
+        rows += [(stream, each.first, each.bucket, each.readings) for each in closed]
+    return sorted(rows)
+
+
+def _entries(connection: sqlite3.Connection) -> dict[str, bytes]:
+    """By source, what is known of it, the newest 4,096 entries: rows are cut otherwise by the record."""
+    found: dict[str, bytes] = {}
+    for source, entries in connection.execute("SELECT source, entries FROM identity ORDER BY source, last"):
+        found[source] = found.get(source, b"") + entries
+    return found
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """All that asks for the time asks this one."""
+    made = Clock()
+    monkeypatch.setattr(time, "monotonic", made.ticking)
+    monkeypatch.setattr(ticks.Ticks.__init__, "__defaults__", (made.ticking,))
+    return made
+
+
+def messages(rng: random.Random, count: int) -> Iterator[tuple[str, Message | None]]:
+    """What happens, and the message where one comes: three kinds of sources, repeats, reboots, rubbish, silence."""
+    sent: list[tuple[str, bytes, bool]] = []
+    said = boot = 0
+    for step in range(count):
+        kind = rng.choice("ssssttbbbrcccqikx")
+        now = NOON + step * SECOND
+        if kind == "s":
+            said, boot = said + rng.choice((1, 1, 1, 1, 3, -2)), boot + (rng.random() < 0.03)
+            at = now - rng.choice((0, 0, 0, 30 * SECOND))
+            fields = {"n": max(said, 0), "boot": boot, "t": at, "level": rng.randrange(99) / 10, "flow": rng.random()}
+            sent.append((SEQUENCED, json.dumps(fields).encode(), False))
+        elif kind == "t":
+            at = now - rng.choice((0, 0, 5 * SECOND))
+            sent.append((TIMED, json.dumps({"t": at, "heat": rng.randrange(999) / 8}).encode(), False))
+        elif kind == "b":
+            sent.append((BARE, str(rng.randrange(4) / 8).encode(), rng.random() < 0.1))
+        elif kind == "r" and sent:
+            sent.append(rng.choice(sent[-20:]))
+        elif kind == "x":
+            sent.append((SEQUENCED, b"rubbish", False))
+        topic, payload, retain = sent[-1] if sent else ("", b"", False)
+        comes = kind in "stbrx" and sent
+        message = Message(topic, payload, step % 60000 + 1, 1, dup=kind == "r", retain=retain) if comes else None
+        yield kind, message
+
+
+def live(boards: list[Board], clock: Clock, rng: random.Random, count: int, killed: Callable[[], None]) -> None:
+    """The same messages, times, commits and kills for all boards."""
+    for step, (kind, message) in enumerate(messages(rng, count)):
+        for board in boards if message else ():
+            board.pipeline.accept(message)  # type: ignore[arg-type]
+        clock.now += rng.choice((SECOND // 10, SECOND, SECOND, 3 * SECOND, 90 * SECOND if kind == "i" else SECOND))
+        if kind == "q":
+            present = rng.random() < 0.8
+            for board in boards:
+                board.pipeline.connected(session_present=present)
+        due = [board.pipeline.due(clock.ticking()) for board in boards]
+        if kind == "c" or any(due):
+            acknowledged = [board.pipeline.commit() for board in boards]
+            assert all(each == acknowledged[0] for each in acknowledged)
+            for board in boards:
+                board.pipeline.confirmed(board.pipeline.generation)
+                board.pipeline.results()
+        if kind == "k" and step % 2:
+            for board in boards:
+                board.restart()
+            killed()
+
+
+@pytest.mark.parametrize("seed", range(number(300, 3)))
+def test_the_tables_after_a_restart_are_those_of_an_agent_that_wrote_them_each_time(
+    seed: int, tmp_path: Path, clock: Clock
+) -> None:
+    """Streams, buckets, windows, what was seen, counts and letters: to the bit, at any cut after a commit."""
+    boards = [Board(tmp_path / name, clock, recorded=name == "recorded") for name in ("whole", "recorded")]
+
+    def check() -> None:
+        for stream in boards[0].pipeline.windows:
+            latest = max(board.latest(stream) for board in boards)
+            for board in boards:
+                board.tell_time(stream, latest)
+        for board in boards:
+            board.pipeline.saving.fold()
+        whole, recorded = (board.tables() for board in boards)
+        for name, rows in whole.items():
+            assert recorded[name] == rows, name
+
+    live(boards, clock, random.Random(seed), number(200, 60), check)
+    for board in boards:
+        board.restart()
+    check()
+    assert boards[1].folds < boards[0].folds
+    for board in boards:
+        board.state.close()
+
+
+@pytest.fixture
+def board(tmp_path: Path, clock: Clock) -> Iterator[Board]:
+    """One that has written its tables once and recorded twenty commits of a reading of two streams since."""
+    made = Board(tmp_path / "board", clock, recorded=True)
+    made.pipeline.accept(sequenced(0, 1))
+    made.pipeline.commit()
+    for n in range(1, 21):
+        made.pipeline.accept(sequenced(n, n + 1))
+        made.pipeline.commit()
+    assert made.folds == 1
+    yield made
+    made.state.close()
+
+
+def ordinals(board: Board, stream: str) -> list[tuple[int, int]]:
+    """First ordinal and readings of each bucket that waits, closing the open one."""
+    board.pipeline.flush()
+    board.pipeline.saving.fold()
+    number = board.state.streams[stream].number
+    rows = _buckets(board.state.store.connection)
+    return [(row[1], int.from_bytes(row[2][8:16], "little")) for row in rows if row[0] == number]
+
+
+def frames(board: Board) -> tuple[Path, list[int]]:
+    """The record's file, and where each of its frames begins."""
+    path, found, at = board.config.state.path / file.NAME, [], 0
+    fold = schema.fold(board.state.store.connection)
+    assert fold is not None
+    for body in file.Frames(path.read_bytes(), fold):
+        found.append(at)
+        at += file.HEAD + len(body)
+    return path, found
+
+
+def test_a_restart_counts_what_was_recorded_once(board: Board) -> None:
+    """And again after a second restart, since the record begins anew."""
+    for _ in range(2):
+        board.restart()
+        assert board.state.streams["level"].accepted == board.state.streams["flow"].accepted == 21
+        assert board.state.counters["accepted"] == 42
+    assert ordinals(board, "level") == [(at, 4) for at in range(0, 20, 4)] + [(20, 1)]
+
+
+@pytest.mark.parametrize("handed", [False, True])
+def test_a_damaged_frame_loses_itself_and_what_follows_and_nothing_counts_twice(board: Board, handed: bool) -> None:
+    """What is lost is counted. Where its buckets had left the record before, they stay, and no ordinal comes again."""
+    if handed:
+        with board.state.transaction() as connection:
+            board.state.outbox.behind.write(connection)
+    path, places = frames(board)
+    data = bytearray(path.read_bytes())
+    data[places[6] + file.HEAD + 3] ^= 1
+    path.write_bytes(data)
+    board.restart()
+    assert board.state.counters["record.damaged"] == 1
+    assert board.state.counters["record.readings_lost"] == 2 * 13
+    board.pipeline.accept(sequenced(30, 9))
+    board.pipeline.commit()
+    following = 0
+    for first, n in ordinals(board, "level"):
+        assert first >= following
+        following = first + n
+    assert following == (21 if handed else 8)
+
+
+def test_a_record_that_is_gone_is_told(board: Board) -> None:
+    """The agent goes on from what the tables hold."""
+    board.state.close()
+    (board.config.state.path / file.NAME).unlink()
+    board.open()
+    assert board.state.counters["record.damaged"] == 1
+    assert board.state.streams["level"].accepted == 1
+    board.restart()
+    assert board.state.counters["record.damaged"] == 1
+
+
+@pytest.mark.parametrize("handed", [False, True])
+def test_a_store_that_is_salvaged_gets_what_was_recorded(board: Board, handed: bool) -> None:
+    """Its rows are those of the last fold: the record goes on from there, and no bucket is there twice."""
+    if handed:
+        with board.state.transaction() as connection:
+            board.state.outbox.behind.write(connection)
+    board.state.store.condemn("for this test")
+    board.restart()
+    assert board.state.store.set_aside == 1
+    assert board.state.streams["level"].accepted == 21
+    assert board.state.counters["record.damaged"] == 0
+    connection = board.state.store.connection
+    ours = {number for (number,) in connection.execute("SELECT id FROM stream WHERE name = 'level'")}
+    assert [first for number, first, *_ in _buckets(connection) if number in ours] == [0, 4, 8, 12, 16]
+
+
+def test_a_last_frame_cut_short_was_never_acknowledged(board: Board) -> None:
+    """Its message comes again, and counts."""
+    path, places = frames(board)
+    data = path.read_bytes()
+    path.write_bytes(data[: places[-1] + 30])
+    board.restart()
+    assert board.state.counters["record.damaged"] == 0
+    assert board.state.streams["level"].accepted == 20
+    board.pipeline.accept(sequenced(20, 1))
+    board.pipeline.commit()
+    assert board.state.streams["level"].accepted == 21
+
+
+def test_buckets_close_in_a_restart_as_they_did(board: Board, tmp_path: Path) -> None:
+    """Whatever size the configuration asks for by then: what has left the record would overlap otherwise."""
+    with board.state.transaction() as connection:
+        board.state.outbox.behind.write(connection)
+    board.state.close()
+    board.config = configured(tmp_path / "board", WITH_ENDS, held={"rows": 5}, bucket={"readings": 7})
+    board.open()
+    assert ordinals(board, "level") == [(at, 4) for at in range(0, 20, 4)] + [(20, 1)]
+
+
+def test_whoever_looks_sees_what_was_recorded(board: Board) -> None:
+    """`status` beside a running agent, and the losses that `check` looks for: as of the last commit."""
+    found = read_status(board.config.state.path)
+    assert found["streams"]["level"]["accepted"] == 21
+    assert (found["streams"]["level"]["buckets_waiting"], found["outbox"]["rows"]) == (5, 10)
+    assert found["counters"]["accepted"] == 42
+
+
+def test_a_disk_that_refuses_the_record_refuses_the_commit(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is acknowledged; the next commit writes the tables with all of it, and counts it once."""
+
+    def refuse(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(file.os, "fdatasync", refuse)
+        board.pipeline.accept(sequenced(21, 5))
+        with pytest.raises(sqlite3.OperationalError, match="No space left"):
+            board.pipeline.commit()
+    assert board.pipeline.commit() == [5]
+    assert board.folds == 2
+    board.restart()
+    assert board.state.counters["accepted"] == 44
+    assert ordinals(board, "level")[-1] == (20, 2)

@@ -1,0 +1,123 @@
+"""Buckets that wait behind the outbox's table: in order, once, and there after a transaction that failed."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluicegate_agent.behind import Behind, packed, packed_rows, unpacked
+from sluicegate_agent.outbox import Outbox, spread
+from sluicegate_agent.state import schema
+from sluicegate_agent.streams import Closed, Stream
+
+CLOSED = st.builds(
+    Closed,
+    st.integers(0, 2**62),
+    st.integers(1, 2**32 - 1),
+    st.binary(max_size=300),
+    st.none() | st.binary(max_size=64),
+)
+
+
+@pytest.fixture
+def store() -> Iterator[sqlite3.Connection]:
+    """An empty store."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        schema.create(connection)
+        yield connection
+
+
+def buckets(count: int, first: int = 0) -> list[Closed]:
+    """Of two readings each, from an ordinal on."""
+    stream = Stream(1, "s", 2, 1 << 60)
+    for i in range(2 * count + first):
+        stream.add(i / 8, i * 1000, 0)
+    return stream.closed[first // 2 :]
+
+
+@given(closed=st.lists(CLOSED, max_size=8))
+def test_packed_buckets_are_read_back(closed: list[Closed]) -> None:
+    """Each as it was, with its single readings or without."""
+    assert unpacked(packed(closed)) == closed
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-6], lambda data: b"x" + data, lambda data: b""])
+def test_anything_else_is_refused(damage: object) -> None:
+    """Cut short, in another form, or nothing at all."""
+    with pytest.raises(ValueError, match="packed"):
+        unpacked(damage(packed(buckets(3))))  # type: ignore[operator]
+
+
+def test_sealed_in_their_order_from_table_row_and_memory(store: sqlite3.Connection) -> None:
+    """Some with rows, some packed, some in memory: the oldest first, and what is left has a row of its own."""
+    outbox, all_of_them = Outbox(store, 100, 1 << 20), buckets(9)
+    outbox.insert(store, 1, all_of_them[:2])
+    outbox.take(1, all_of_them[2:5])
+    outbox.behind.write(store)
+    outbox.behind.settled()
+    outbox.take(1, all_of_them[5:])
+    assert (outbox.rows, outbox.behind.holds(1)) == (9, True)
+    found = outbox.oldest(store, 1, 6, 1 << 20)
+    assert [bucket for bucket, _ in found] == [each.bucket for each in all_of_them[:6]]
+    firsts = [first for (first,) in store.execute("SELECT first FROM outbox ORDER BY first")]
+    assert firsts == [0, 2, 12, 14, 16]
+    assert store.execute("SELECT * FROM handed").fetchall() == [(1, 18)]
+    assert not outbox.behind.holds(1)
+
+
+def test_a_transaction_that_failed_leaves_all_as_it_was(store: sqlite3.Connection) -> None:
+    """As often as it is tried: memory and index are those before it."""
+    outbox, all_of_them = Outbox(store, 100, 1 << 20), buckets(6)
+    outbox.take(1, all_of_them[:3])
+    for _ in range(2):
+        store.execute("BEGIN")
+        outbox.behind.write(store)
+        outbox.insert(store, 1, all_of_them[3:])
+        assert outbox.oldest(store, 1, 6, 1 << 20) == [(each.bucket, each.readings) for each in all_of_them]
+        store.execute("ROLLBACK")
+        outbox.reload(store)
+        assert (outbox.rows, len(outbox.behind.waiting[1])) == (3, 3)
+    assert store.execute("SELECT * FROM packed").fetchall() == []
+
+
+def test_new_rows_of_a_stream_that_has_packed_ones_follow_them(store: sqlite3.Connection) -> None:
+    """After a restart too, and where rows are made of all of them."""
+    outbox, all_of_them = Outbox(store, 100, 1 << 20), buckets(4)
+    outbox.take(1, all_of_them[:2])
+    outbox.behind.write(store)
+    outbox.behind.settled()
+    outbox.insert(store, 1, all_of_them[2:])
+    assert store.execute("SELECT count(*) FROM outbox").fetchone() == (0,)
+    again = Outbox(store, 100, 1 << 20)
+    assert [*again.lanes[1].firsts] == [0, 2, 4, 6]
+    spread(store)
+    assert [first for (first,) in store.execute("SELECT first FROM outbox")] == [0, 2, 4, 6]
+    assert [*packed_rows(store)] == []
+
+
+def test_merged_where_there_is_no_room(store: sqlite3.Connection) -> None:
+    """Counts and sums stay exact, whether buckets had rows or not."""
+    outbox = Outbox(store, 3, 1 << 20)
+    outbox.take(1, buckets(8))
+    outbox.squeeze(store)
+    assert outbox.rows == 3
+    assert sum(n for (n,) in store.execute("SELECT length(bucket) / 256 FROM outbox")) == 3
+    assert outbox.behind.waiting.keys() == {1}  # until the transaction is durable
+    outbox.behind.settled()
+    assert (outbox.behind.waiting, outbox.behind.bytes) == ({}, 0)
+
+
+def test_a_packed_row_that_is_damaged_is_told(store: sqlite3.Connection) -> None:
+    """Its checksum knows which stream it is of."""
+    behind = Behind()
+    behind.pack(store, 1, buckets(2))
+    store.execute("UPDATE packed SET stream = 2")
+    with pytest.raises(sqlite3.DatabaseError, match="packed"):
+        list(packed_rows(store))
