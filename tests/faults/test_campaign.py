@@ -53,3 +53,10 @@ def test_a_sensor_says_each_value_once(identity: str) -> None:
     assert len(once) < len(made)
     if identity != "constant":
         assert len({message.value for message in once}) == len(once)
+
+
+def test_every_form_of_payload_is_drawn() -> None:
+    """What has a number or a time is said as JSON, MessagePack, CBOR, a list of items and line protocol."""
+    drawn = [draw(1, index) for index in range(200)]
+    assert {plan.form for plan in drawn} == {"json", "msgpack", "cbor", "items", "line"}
+    assert {plan.form for plan in drawn if plan.identity in ("bare", "constant")} == {"json"}

@@ -16,6 +16,13 @@ _SOURCES = {
     "bare": 'format = "number"\nstreams = { level = "" }',
     "constant": 'format = "number"\nstreams = { level = "" }',
 }
+#: What a form adds to a source.
+_FORMS = {
+    "json": "",
+    "msgpack": 'format = "msgpack"',
+    "cbor": 'format = "cbor"',
+    "items": 'format = "array"',
+}
 _TEXT = """
 [device]
 id = "{device}"
@@ -66,7 +73,14 @@ def text(plan: Plan, device: str, topic: str, port: int, disk: Path, sync: dict[
         state=disk / "state",
         version="5" if plan.version == "5" else f'"{plan.version}"',
         keepalive="5s" if "half-open" in plan.families else "60s",
-        source=_SOURCES[plan.identity],
+        source=_source(plan),
         age="1s",
         sync="\n".join(f"{key} = {json.dumps(value)}" for key, value in sync.items()),
     )
+
+
+def _source(plan: Plan) -> str:
+    """The source of an identity in the run's form."""
+    if plan.form == "line":
+        return 'format = "line"\ntime_format = "us"\nstreams = { level = "m.v" }'
+    return "\n".join(part for part in (_FORMS[plan.form], _SOURCES[plan.identity]) if part)

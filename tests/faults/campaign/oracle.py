@@ -126,7 +126,7 @@ def _judge_values(
     missing = [message for message in due if not found.values[message.value]]
     verdict.lost = len(missing)
     if missing:
-        verdict.words.append(f"lost: {[message.payload.decode() for message in missing[:5]]}")
+        verdict.words.append(f"lost: {[message.payload.decode(errors='replace') for message in missing[:5]]}")
     # Two messages of one time and one value, sent twice by the sensor: who could tell a repeat from a reading?
     allowed = {message.value: message.sends if identity == "time" else 1 for message in published}
     extra = {value: count - allowed.get(value, 0) for value, count in found.values.items()}

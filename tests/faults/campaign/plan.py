@@ -78,6 +78,14 @@ class Plan:
     plant: str = ""
 
     @property
+    def form(self) -> str:
+        """How its messages are written: what says nothing of itself is a number."""
+        if self.identity in ("bare", "constant"):
+            return "json"
+        forms = ("json", "json", "msgpack", "cbor", *(("line",) if self.identity == "time" else ("items",)))
+        return self.random("form").choice(forms)
+
+    @property
     def version(self) -> str:
         """MQTT's."""
         return self.broker.partition("-")[2]

@@ -43,7 +43,7 @@ class Pipe:
             if message.qos:
                 self.in_flight[message.packet] = message.payload
             flags = " dup" * (packet[0] >> 3 & 1) + " retained" * (packet[0] & 1)
-            self.proxy.note(f"> {message.packet}{flags} {message.payload.decode()}")
+            self.proxy.note(f"> {message.packet}{flags} {message.payload.decode(errors='replace')}")
             self.proxy.delivered += 1
             if self.half:
                 self._reset_soon()

@@ -164,7 +164,8 @@ class Run(Events):
 
     async def _publish(self) -> None:
         """All but the marker, as many as the events have allowed so far, in bursts."""
-        made = messages(self.plan.identity, self.plan.messages, self.plan.habits, self.plan.random("sensor"))
+        chance = self.plan.random("sensor")
+        made = messages(self.plan.identity, self.plan.messages, self.plan.habits, chance, self.plan.form)
         pause = self.plan.random("pause")
         for sent, message in enumerate(made):
             if message.value == MARKER:

@@ -14,6 +14,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
+from typing import Any
+
+import msgspec
 
 from campaign import wire
 
@@ -49,7 +52,7 @@ class Habits:
     wrap: int = 0
 
 
-def messages(identity: str, count: int, habits: Habits, rng: random.Random) -> Iterator[Message]:
+def messages(identity: str, count: int, habits: Habits, rng: random.Random, form: str = "json") -> Iterator[Message]:
     """`count` readings and then the marker, each message once; repeats of the same object are the sensor's own."""
     recent: list[Message] = []
     held: Message | None = None
@@ -71,7 +74,7 @@ def messages(identity: str, count: int, habits: Habits, rng: random.Random) -> I
         elif rng.random() < habits.skip and not last:
             number += rng.randint(1, 3)
         value = MARKER if last else _value(identity, used, rng)
-        made = _message(identity, value, number % modulus if modulus else number, epoch, habits, rng)
+        made = _message(identity, value, number % modulus if modulus else number, epoch, habits, rng, form)
         made.retain = habits.retain > 0 and rng.random() < habits.retain
         number += 1
         if held is None and not last and rng.random() < habits.shuffle:
@@ -93,14 +96,30 @@ def _value(identity: str, used: set[int], rng: random.Random) -> int:
     return value
 
 
-def _message(identity: str, value: int, number: int, epoch: int, habits: Habits, rng: random.Random) -> Message:
+def _message(
+    identity: str, value: int, number: int, epoch: int, habits: Habits, rng: random.Random, form: str
+) -> Message:
     if identity in ("bare", "constant"):
         return Message(str(value).encode(), value)
     if identity == "time":
         now = time.time_ns() // 1000 - (rng.randrange(2_000_000) if rng.random() < habits.late else 0)
-        return Message(json.dumps({"t": now, "v": value}).encode(), value)
+        return Message(_written({"t": now, "v": value}, form), value)
     told = {"n": number, "v": value} | ({"boot": f"b{epoch}"} if identity == "epochs" else {})
-    return Message(json.dumps(told).encode(), value, number, epoch)
+    return Message(_written(told, form), value, number, epoch)
+
+
+def _written(told: dict[str, Any], form: str) -> bytes:
+    """What is told in a form; "items": a list of one, known by its number."""
+    if form == "msgpack":
+        return msgspec.msgpack.encode(told)
+    if form == "cbor":
+        import cbor2
+
+        packed: bytes = cbor2.dumps(told)
+        return packed
+    if form == "line":
+        return f"m,by=sensor v={told['v']}i {told['t']}".encode()
+    return json.dumps([told] if form == "items" else told).encode()
 
 
 @dataclass
