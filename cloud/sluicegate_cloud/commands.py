@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sluicegate_cloud.options import length, names, of_options
-from sluicegate_cloud.table.commands import into_table, reconcile, stream
+from sluicegate_cloud.table.commands import alerts, devices, into_table, publish, reconcile, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,5 +212,5 @@ def _provision_many(devices: list[str], folder: Path | None, made: Callable[[str
         raise SystemExit(1)
 
 
-cloud.add_command(reconcile)
-cloud.add_command(stream)
+for command in (alerts, devices, publish, reconcile, stream):
+    cloud.add_command(command)

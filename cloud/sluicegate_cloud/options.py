@@ -20,6 +20,11 @@ def length(context: click.Context, option: click.Parameter, value: str) -> int:
         raise click.BadParameter(f"{value!r}: expected a positive length such as 24h, 90s, 15min or 7d") from error
 
 
+def length_or_none(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """The same of an option that need not be given."""
+    return None if value is None else length(context, option, value)
+
+
 def names(context: click.Context, option: click.Parameter, value: str) -> tuple[str, ...]:
     """The aggregates of a list such as "mean,slope(1h)", or of "all"; each once, in the order of the tables."""
     from sluicegate.errors import ConfigurationError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sluicegate_cloud.options import length, names, of_options
+from sluicegate_cloud.options import length, length_or_none, names, of_options
 
 if TYPE_CHECKING:
     from sluicegate.windowing.definition import WindowDefinition
@@ -113,3 +113,73 @@ def stream(
         query.stop()
     version = Store(table).load()
     click.echo(f"{table} is at version {version.number if version else 0}")
+
+
+@click.command()
+@click.argument("table")
+@click.option("--json", "as_json", is_flag=True, help="A line of JSON a device, with all that is known.")
+def devices(table: str, as_json: bool) -> None:
+    """Say how the devices of a table are: last reading, what is missing, agent, memory. Needs no Spark."""
+    import json
+    import time
+
+    from sluicegate_cloud.table import devices as known
+
+    rows = known.devices(*_loaded(table))
+    if as_json:
+        for row in rows:
+            click.echo(json.dumps(row, ensure_ascii=False))
+        return
+    now = time.time()
+    click.echo(f"{'device':<24}{'last reading':>14}{'readings':>14}{'missing':>10}{'agent':>10}{'MiB':>7}  tags")
+    for row in rows:
+        ago = f"{max(now - row['last_us'] / 1e6, 0):,.0f} s ago"
+        memory = f"{row['rss_bytes'] / 2**20:.0f}" if isinstance(row["rss_bytes"], int) else "–"
+        tags = " ".join(f"{name}={value}" for name, value in row["tags"].items())
+        agent = str(row["agent_version"] or "–")
+        counts = f"{row['readings']:>14,}{row['missing']:>10,}{agent[:9]:>10}{memory:>7}"
+        click.echo(f"{row['device'][:23]:<24}{ago:>14}{counts}  {tags}")
+
+
+@click.command()
+@click.argument("table")
+@click.option("--silent", callback=length_or_none, metavar="TIME", help="Also devices without a reading for so long.")
+def alerts(table: str, silent: int | None) -> None:
+    """Say what somebody must look into: two boards under one name, documents that are not used, silent devices.
+
+    A line of JSON each; exit code 1 where there is any. Needs no Spark.
+    """
+    import json
+    import time
+
+    from sluicegate_cloud.table import devices as known
+
+    found = list(known.alerts(*_loaded(table), time.time_ns() // 1000, silent))
+    for row in found:
+        click.echo(json.dumps(row, ensure_ascii=False))
+    if found:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@click.argument("table")
+@click.option("--name", default="windows", show_default=True, help="The database's table, made where there is none.")
+def publish(table: str, name: str) -> None:
+    """Bring a table's windows to PostgreSQL: what changed since the last time, in one transaction.
+
+    SLUICEGATE_POSTGRES says where: postgresql://USER:PASSWORD@HOST/DATABASE. Needs the extra `postgres`, no Spark.
+    """
+    from sluicegate_cloud.table import postgres
+
+    store, version = _loaded(table)
+    rows = postgres.publish(store, version, name)
+    click.echo(f"{name} is at version {version.number}: {rows:,} rows written or removed")
+
+
+def _loaded(table: str) -> tuple[Any, Any]:
+    """The table and its newest version. Raises SourceError where there is none."""
+    from sluicegate_cloud.table import job
+    from sluicegate_cloud.table.versions import Store
+
+    store = Store(table)
+    return store, job.opened(store, None)

@@ -223,7 +223,7 @@ def _touched(old: Row | None, new: Row) -> Iterator[tuple[int, int]]:
 
 
 def _ints(table: pa.Table, name: str) -> Ints:
-    return np.asarray(table[name].combine_chunks().to_numpy(zero_copy_only=False)).astype(np.int64)
+    return np.asarray(table[name].combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
 def used_columns(ledger: pa.Table) -> dict[str, Any]:

@@ -39,18 +39,17 @@ def window_files(store: Store, version: Version) -> Iterator[str]:
 
 def rows_of(store: Store, version: Version) -> pa.Table:
     """All windows. Those of devices have no `rollup`; of all devices it is empty."""
-    names = [*schema_of(version.definition)]
-    tables = [_as_asked(store.read(file), names) for file in window_files(store, version)]
+    tables = [as_asked(store.read(file), version.definition) for file in window_files(store, version)]
     if not tables:
         raise SinkError(f"the table {store.root} holds no windows yet")
     return pa.concat_tables(tables)
 
 
-def _as_asked(table: pa.Table, names: list[str]) -> pa.Table:
-    text = pa.string()
-    return pa.table(
-        {name: table[name] if name in table.column_names else pa.nulls(table.num_rows, text) for name in names}
-    )
+def as_asked(table: pa.Table, definition: Definition) -> pa.Table:
+    """The rows of a file with all columns of `schema_of`: those of roll-ups are null in a device's."""
+    there, text = {*table.column_names}, pa.string()
+    names = schema_of(definition)
+    return pa.table({name: table[name] if name in there else pa.nulls(table.num_rows, text) for name in names})
 
 
 def windows(spark: SparkSession, store: Store, version: Version) -> DataFrame:

@@ -1,0 +1,123 @@
+"""How the devices of a table are: a row each, and what somebody must look into. Needs no Spark: the rows are few.
+
+A device's health is what its newest document carries of it: how its agent was when it sealed that. Without Spark a
+million devices take some seconds; with it, `read.streams` has the same by stream.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluicegate_cloud import alarms
+from sluicegate_cloud.schema import PROBLEMS
+from sluicegate_cloud.table.versions import Store, Version
+
+REJECTED, SILENT = "rejected", "silent"
+#: Documents that are not used of which alerts tell; all are counted.
+MOST = 100
+_SUMS = ("readings", "buckets", "missing", "doubt", "documents", "left_out")
+_TALLIED = ["device", "stream", "incarnation", "key", "fate"]
+Row = dict[str, Any]
+
+
+def devices(store: Store, version: Version) -> list[Row]:
+    """A row a device, the longest silent first.
+
+    `last_us`: of its last reading; `readings`, `missing`, `doubt`, `completeness`, `documents`, `left_out` of all its
+    streams; `boards`: how many keys its documents have; `tags`; and of its agent's newest health `agent_version`,
+    `uptime_s`, `rss_bytes`, `peak_rss_bytes`, `outbox_rows`, `outbox_bytes`, `counters`, `health_us`, null where no
+    document told.
+    """
+    found: dict[str, list[Row]] = {}
+    for name in version.shards.values():
+        if file := store.read_json(name)["streams"]:
+            for row in store.read(file).to_pylist():
+                found.setdefault(row["device"], []).append(row)
+    return sorted(
+        (_device(name, rows) for name, rows in found.items()), key=lambda row: (row["last_us"], row["device"])
+    )
+
+
+def _device(name: str, rows: list[Row]) -> Row:
+    sums = {of: sum(row[of] for row in rows) for of in _SUMS}
+    certain = sums["readings"] - sums["doubt"]
+    known = certain + sums["missing"]
+    told = {"completeness": certain / known if known else None, "streams": len(rows), **sums}
+    told |= {"first_us": min(row["first_us"] for row in rows), "last_us": max(row["last_us"] for row in rows)}
+    told |= {"boards": len({key for row in rows for key in row["keys"]})}
+    newest = max(rows, key=lambda row: row["last_us"])
+    return {"device": name, **told, "tags": dict(newest["tags"] or []), **_health(rows)}
+
+
+def _health(rows: list[Row]) -> Row:
+    """Of the newest that is JSON of an object; a device may put anything into it."""
+    of = ("uptime_s", "rss_bytes", "peak_rss_bytes", "outbox_rows", "outbox_bytes", "counters")
+    out: Row = dict.fromkeys(("agent_version", *of, "health_us"))
+    some = [row for row in rows if row["health"]]
+    if some:
+        newest = max(some, key=lambda row: row["health_us"])
+        told = json.loads(newest["health"])
+        out |= {name: told.get(name) for name in of}
+        out |= {"agent_version": told.get("version"), "health_us": newest["health_us"]}
+    return out
+
+
+def alerts(store: Store, version: Version, now_us: int, silent_us: int | None = None) -> Iterator[Row]:
+    """What somebody must look into: `kind`, `device`, `stream`, `text`.
+
+    Kinds: those of `alarms` (two boards under one name, two contents), REJECTED (a document that is not used, the first
+    MOST), and, where `silent_us` is given, SILENT (no reading since so long before `now_us`).
+    """
+    rejected = 0
+    for name in version.shards.values():
+        ledger = store.read_json(name)["ledger"]
+        if ledger is None:
+            continue
+        table = store.read(ledger)
+        yield from (_alarm(row) for row in alarms.alarms(_tally(table)))
+        for row in _rejected(table):
+            rejected += 1
+            if rejected <= MOST:
+                yield row
+    if rejected > MOST:
+        text = f"{rejected - MOST:,} more documents are not used"
+        yield {"kind": REJECTED, "device": None, "stream": None, "text": text}
+    if silent_us is not None:
+        yield from silent(devices(store, version), now_us, silent_us)
+
+
+def silent(rows: Iterable[Row], now_us: int, silent_us: int) -> Iterator[Row]:
+    """An alert for each device that has no reading of the last `silent_us` µs."""
+    for row in rows:
+        if row["last_us"] < now_us - silent_us:
+            text = f"no reading for {(now_us - row['last_us']) // 1_000_000:,} s"
+            yield {"kind": SILENT, "device": row["device"], "stream": None, "text": text}
+
+
+def _alarm(row: Row) -> Row:
+    return {name: row[name] for name in ("kind", "device", "stream", "text")}
+
+
+def _tally(ledger: pa.Table) -> list[Row]:
+    """Rows as those of `quality.tally`, as far as `alarms` needs them."""
+    summed = [(name, "sum") for name in ("readings", "lost")]
+    ends = [("t_first", "min"), ("t_last", "max"), ("id", "min")]
+    rows = ledger.filter(pc.is_valid(ledger["device"])).group_by(_TALLIED).aggregate([*summed, *ends]).to_pylist()
+    renamed = {"readings_sum": "readings", "lost_sum": "lost", "t_first_min": "first_us", "t_last_max": "last_us"}
+    return [
+        {renamed.get(name, name): value for name, value in row.items()}
+        | {"id": row["id_min"], "lost": row["lost_sum"] or 0}
+        for row in rows
+    ]
+
+
+def _rejected(ledger: pa.Table) -> Iterator[Row]:
+    some = ledger.filter(pc.is_in(ledger["fate"], value_set=pa.array(PROBLEMS)))
+    for row in some.select(["device", "stream", "path", "fate", "reason"]).to_pylist():
+        text = f"{row['path']} ({row['fate']}): {row['reason']}"
+        yield {"kind": REJECTED, "device": row["device"], "stream": row["stream"], "text": text}

@@ -1,0 +1,138 @@
+"""A table's windows in PostgreSQL: what changed since the version that is there, upserted in one transaction.
+
+A version's files never change, so what changed between two versions is in the files that only one of them names. The
+database notes the version that it has in the same transaction. So publishing again does nothing, whoever dies in
+between leaves the version before, and a window is there once, by stream, device, tags and times, with its newest
+revision. Needs the extra `postgres`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as csv
+
+from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.table import read
+from sluicegate_cloud.table.versions import Store, Version
+
+#: Where the database is said, so that a password is in no command line.
+ADDRESS = "SLUICEGATE_POSTGRES"
+_KEY = ("stream", "device", "tags", "window_start", "window_end")
+_KINDS = {"string": "text", "bigint": "bigint", "double": "double precision", "boolean": "boolean"}
+_ROWS = 1 << 15
+_LONGEST_NAME = 50
+
+
+def publish(store: Store, version: Version, name: str, address: str | None = None) -> int:
+    """Bring the table `name` of the database to `version`; how many rows were written or removed.
+
+    `address`: a connection string, or that of ADDRESS in the environment. Raises SinkError where there is none, or the
+    database refuses: nothing of it counts then.
+    """
+    import psycopg
+
+    where = address or os.environ.get(ADDRESS)
+    if not where:
+        raise SinkError(f"no database: set {ADDRESS}, such as postgresql://user:password@host/database")
+    if not (name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME):
+        raise SinkError(f"{name!r} is no name for a table: letters, digits and _, at most {_LONGEST_NAME}")
+    try:
+        with psycopg.connect(where) as connection, connection.cursor() as cursor:
+            return _published(cursor, store, version, name.lower())
+    except psycopg.Error as error:
+        raise SinkError(f"the database refused: {str(error).strip().splitlines()[0]}") from error
+
+
+def _published(cursor: Any, store: Store, version: Version, name: str) -> int:
+    columns = {"tags": "string", **read.schema_of(version.definition)}
+    _make(cursor, name, columns)
+    cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"sluicegate {name}",))
+    cursor.execute("SELECT place, version FROM sluicegate_published WHERE name = %s", (name,))
+    there = cursor.fetchone()
+    if there is not None and there[0] != str(store.root):
+        raise SinkError(
+            f"the database's {name!r} has the windows of {there[0]}: publish {store.root} under another name"
+        )
+    since = there[1] if there else None
+    if since is not None and since >= version.number:
+        return 0
+    before = store.load(since) if since in store.numbers() else None
+    if before is None:
+        cursor.execute(f'TRUNCATE "{name}"')
+    changed = _replace(cursor, store, before, version, name, columns)
+    cursor.execute(
+        "INSERT INTO sluicegate_published VALUES (%s, %s, %s) "
+        "ON CONFLICT (name) DO UPDATE SET version = excluded.version",
+        (name, str(store.root), version.number),
+    )
+    return changed
+
+
+def _make(cursor: Any, name: str, columns: dict[str, str]) -> None:
+    cursor.execute("SET LOCAL client_min_messages = warning")
+    cursor.execute(
+        "CREATE TABLE IF NOT EXISTS sluicegate_published "
+        "(name text PRIMARY KEY, place text NOT NULL, version bigint NOT NULL)"
+    )
+    spelled = ", ".join(f'"{of}" {_KINDS[kind]}{" NOT NULL" if of in _KEY else ""}' for of, kind in columns.items())
+    cursor.execute(f'CREATE TABLE IF NOT EXISTS "{name}" ({spelled}, PRIMARY KEY ({", ".join(_KEY)}))')
+
+
+def _replace(
+    cursor: Any, store: Store, before: Version | None, now: Version, name: str, columns: dict[str, str]
+) -> int:
+    """The rows of files that only the new version has are written, those that only the old one has are removed."""
+    old = {*read.window_files(store, before)} if before else set()
+    new = {*read.window_files(store, now)}
+    names = [*columns]
+    for temporary, files in (("sluicegate_new", sorted(new - old)), ("sluicegate_old", sorted(old - new))):
+        cursor.execute(f'CREATE TEMP TABLE {temporary} (LIKE "{name}") ON COMMIT DROP')
+        with cursor.copy(f"COPY {temporary} ({_quoted(names)}) FROM STDIN (FORMAT csv)") as copy:
+            for block in _blocks(store, files, now, names):
+                copy.write(block)
+    same = " AND ".join(f"w.{of} = o.{of}" for of in _KEY)
+    gone = same.replace("w.", "n.")
+    cursor.execute(
+        f'DELETE FROM "{name}" w USING sluicegate_old o WHERE {same} '  # noqa: S608 - names are checked, values are none
+        f"AND NOT EXISTS (SELECT FROM sluicegate_new n WHERE {gone})"
+    )
+    removed = cursor.rowcount
+    values = [of for of in names if of not in _KEY]
+    update = ", ".join(f'"{of}" = excluded."{of}"' for of in values)
+    cursor.execute(
+        f'INSERT INTO "{name}" AS w ({_quoted(names)}) SELECT {_quoted(names)} FROM sluicegate_new '  # noqa: S608
+        f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {update} WHERE excluded.revision > w.revision"
+    )
+    return int(removed + cursor.rowcount)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _blocks(store: Store, files: Sequence[str], version: Version, names: list[str]) -> Iterator[bytes]:
+    """The rows as CSV, null unquoted, some at a time."""
+    tags = [of for of in names if of.startswith("tag_")]
+    for file in files:
+        for batch in read.as_asked(store.read(file), version.definition).to_batches(_ROWS):
+            rows = _keyed(pa.Table.from_batches([batch]), tags).select(names)
+            sink = io.BytesIO()
+            csv.write_csv(rows, sink, csv.WriteOptions(include_header=False, quoting_style="all_valid"))
+            yield sink.getvalue()
+
+
+def _keyed(rows: pa.Table, tags: Sequence[str]) -> pa.Table:
+    """With what no key may be null: all devices are "", and the tags of a roll-up as JSON, "" where it is none."""
+    text = [
+        json.dumps(dict(zip(tags, of, strict=True)), ensure_ascii=False) if rollup else ""
+        for rollup, *of in zip(*(rows[name].to_pylist() for name in (read.ROLLUP, *tags)), strict=True)
+    ]
+    device = rows["device"].fill_null("")
+    rows = rows.set_column(rows.column_names.index("device"), "device", device)
+    return rows.append_column("tags", pa.array(text, pa.string()))

@@ -1,0 +1,76 @@
+"""The table of devices promises what came last and what an agent said of itself; alerts name what to look into."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from cloud_streams import fold
+from table_worlds import store_at, table_of, take_in
+
+from sluicegate.format.bucket import Bucket
+from sluicegate.format.chunk import Chunk, encode
+from sluicegate_cloud.commands import cloud
+from sluicegate_cloud.table import job
+from sluicegate_cloud.table.devices import alerts, devices
+
+HOUR = 3_600_000_000
+HEALTH = {"version": "0.1.0", "uptime_s": 77, "rss_bytes": 30 << 20, "counters": {"late": 3}, "outbox_rows": 2}
+
+
+def document(device: str, first: int, value: float = 1.0, **more: Any) -> bytes:
+    """Two buckets of ten readings, one a second."""
+    rows = []
+    for at in (first, first + 10):
+        readings = [(1_000_000 * (at + i), value + 0.25 * ((at + i) % 7)) for i in range(10)]
+        rows.append(Bucket(**fold(readings, 1.0, at)))
+    return encode(Chunk(device, "temp", f"{1:016x}", 1.0, rows, [None, None], **more))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Any:
+    """A table of two boards: one tells its health, the other lost a document, and another board has its name."""
+    definition = job.definition_of(HOUR, HOUR, ("mean",), shards=2)
+    store, version = store_at(tmp_path / "table", definition)
+    first = [
+        document("press-1", 0, health=HEALTH | {"uptime_s": 5}, tags={"site": "north"}),
+        document("press-2", 20, key="a" * 32),
+        b"not a document",
+    ]
+    version = take_in(store, version, table_of(first))
+    more = [document("press-1", 20, health=HEALTH, tags={"site": "north"}), document("press-2", 30, 9.0, key="b" * 32)]
+    return store, take_in(store, version, table_of(more, since=10))
+
+
+def test_a_devices_row_is_of_all_that_came(table: Any) -> None:
+    """The newest health, whichever run brought it; readings known to be missing; how many boards."""
+    one, two = sorted(devices(*table), key=lambda row: row["device"])
+    assert (one["device"], one["readings"], one["missing"], one["documents"]) == ("press-1", 40, 0, 2)
+    assert (one["uptime_s"], one["agent_version"], one["counters"]) == (77, "0.1.0", {"late": 3})
+    assert (one["tags"], one["last_us"], one["completeness"]) == ({"site": "north"}, 39_000_000, 1.0)
+    assert (two["boards"], two["missing"], two["uptime_s"], two["tags"]) == (2, 20, None, {})
+
+
+def test_alerts_name_clones_rejected_documents_and_the_silent(table: Any) -> None:
+    """Two keys in one incarnation, a file that is no document, and who has not sent for long; none else."""
+    found = list(alerts(*table, now_us=49_500_000, silent_us=10_000_000))
+    assert sorted((row["kind"], row["device"]) for row in found) == [
+        ("rejected", None), ("silent", "press-1"), ("two_keys", "press-2"),
+    ]  # fmt: skip
+    assert not list(alerts(*table, now_us=49_500_000, silent_us=10_600_000))[2:]
+
+
+def test_the_commands_print_them(table: Any) -> None:
+    """A line a device, JSON where asked; alerts end with exit code 1."""
+    root = str(table[0].root)
+    shown = CliRunner().invoke(cloud, ["devices", root])
+    assert "site=north" in shown.output
+    assert "0.1.0" in shown.output
+    told = [json.loads(line) for line in CliRunner().invoke(cloud, ["devices", root, "--json"]).output.splitlines()]
+    assert {row["device"] for row in told} == {"press-1", "press-2"}
+    raised = CliRunner().invoke(cloud, ["alerts", root, "--silent", "1h"])
+    assert raised.exit_code == 1
+    assert len(raised.output.splitlines()) == 4
