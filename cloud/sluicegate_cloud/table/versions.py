@@ -28,6 +28,8 @@ FORMAT = 1
 DAY_US = 86_400_000_000
 #: Versions that are kept for who still reads them, and for going back.
 KEPT = 8
+#: Folders of files that versions name. What else lies in a table, such as a stream's place, is not ours to remove.
+KINDS = ("documents", "ledger", "windows", "shares", "spans", "fleet", "streams", "sources", "index")
 _VERSIONS, _LOCK = "versions", ".lock"
 #: Files of a run that is under way are younger than this; what no version names and is older is of one that died.
 _ABANDONED_S = 24 * 3600
@@ -88,7 +90,9 @@ class Store:
         self._unsettled: list[str] = []
 
     def new(self, kind: str) -> str:
-        """A name below the root that no file has, such as "windows/0123….parquet"."""
+        """A name below the root that no file has, such as "windows/0123….parquet". Raises ValueError."""
+        if kind not in KINDS:
+            raise ValueError(f"{kind!r} is no kind of file of a table: {', '.join(KINDS)}")
         ending = "json" if kind == "index" else "parquet"
         name = f"{kind}/{uuid.uuid4().hex}.{ending}"
         (self.root / kind).mkdir(parents=True, exist_ok=True)
@@ -184,8 +188,8 @@ class Store:
             self._path(number).unlink(missing_ok=True)
         named = {name for number in self.numbers() for name in self.files(self.load(number))}
         gone, since = 0, time.time() - abandoned_s
-        for folder in self.root.iterdir():
-            for path in folder.iterdir() if folder.is_dir() and folder.name != _VERSIONS else ():
+        for folder in (self.root / kind for kind in KINDS):
+            for path in folder.iterdir() if folder.is_dir() else ():
                 if f"{folder.name}/{path.name}" not in named and path.stat().st_mtime < since:
                     path.unlink(missing_ok=True)
                     gone += 1

@@ -1,0 +1,57 @@
+"""Versions promise that what a kept one names stays, and that nothing else of the folder is touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sluicegate_cloud.errors import SourceError, TableError
+from sluicegate_cloud.table.job import definition_of
+from sluicegate_cloud.table.versions import Store, Version
+
+HOUR = 3_600_000_000
+
+
+def committed(store: Store, number: int) -> Version:
+    """A version with one file of the fleet's."""
+    name = store.write("fleet", pa.table({"count": [number]}))
+    return store.commit(Version(number, definition_of(HOUR, HOUR, ("mean",)), fleet={"0": name}))
+
+
+def test_vacuum_removes_what_no_version_names_and_nothing_else(tmp_path: Path) -> None:
+    """Old versions and their files go, those kept stay; a stream's place in the same folder is left as it is."""
+    store = Store(tmp_path)
+    versions = [committed(store, number) for number in range(1, 5)]
+    place = tmp_path / "stream"
+    (place / "sources" / "0").mkdir(parents=True)
+    (place / "metadata").write_text("{}")
+    assert store.vacuum(kept=2, abandoned_s=-1) == 2
+    assert store.numbers() == [3, 4]
+    assert [(store.root / version.fleet["0"]).exists() for version in versions] == [False, False, True, True]
+    assert (place / "metadata").exists()
+    assert (place / "sources" / "0").is_dir()
+
+
+def test_a_run_that_is_under_way_keeps_its_files(tmp_path: Path) -> None:
+    """A file that no version names yet is left for a day."""
+    store = Store(tmp_path)
+    committed(store, 1)
+    name = store.write("windows", pa.table({"count": [1]}))
+    assert store.vacuum() == 0
+    assert (store.root / name).exists()
+
+
+def test_what_is_not_there_says_so(tmp_path: Path) -> None:
+    """A version that is not kept, a file that is gone, a kind of file that there is not."""
+    store = Store(tmp_path)
+    assert store.load() is None
+    version = committed(store, 1)
+    with pytest.raises(SourceError, match="no version 7; there are: 1"):
+        store.load(7)
+    (store.root / version.fleet["0"]).unlink()
+    with pytest.raises(TableError, match="is missing"):
+        store.read(version.fleet["0"])
+    with pytest.raises(ValueError, match="no kind of file"):
+        store.new("stream")
