@@ -18,12 +18,12 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from sluicegate_agent import health
-from sluicegate_agent.availability import Availability, steps_of
 from sluicegate_agent.changes import asked, asked_before, retired
 from sluicegate_agent.config import Config
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.handover import hand_over
 from sluicegate_agent.integrations.home_assistant import Discovery
+from sluicegate_agent.link.availability import Availability, steps_of
 from sluicegate_agent.logs.notices import Notices
 from sluicegate_agent.messages import Message
 from sluicegate_agent.passwords import exposed_files

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from sluicegate.version import VERSION
-from sluicegate_agent import private, wear
+from sluicegate_agent import private
+from sluicegate_agent.record import wear
 
 FILE = "agent.json"
 _LARGEST_FILE = 1 << 20

@@ -27,7 +27,7 @@ from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Decoded, Message, Result, Unreadable
 from sluicegate_agent.payloads import decode
 from sluicegate_agent.plant.entry import Entry, feed_streams
-from sluicegate_agent.saving import Saving
+from sluicegate_agent.record.saving import Saving
 from sluicegate_agent.state import State
 from sluicegate_agent.state.asked import Asked, close_retired
 from sluicegate_agent.streams import Stream

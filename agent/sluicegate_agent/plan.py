@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from sluicegate_agent import carried, outbox, replayed, streams, wear
+from sluicegate_agent import carried, outbox, replayed, streams
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.config.credentials import resolved
@@ -23,7 +23,7 @@ from sluicegate_agent.costs.windows import RESULT_OBJECTS, stream_cost
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.link import HELD, RECEIVE
 from sluicegate_agent.pipeline import BACKLOG, READINGS_MOST
-from sluicegate_agent.record import file, recorder
+from sluicegate_agent.record import file, recorder, wear
 from sluicegate_agent.state import store
 from sluicegate_agent.sync import sealing
 from sluicegate_agent.web.view import BUCKETS_MOST

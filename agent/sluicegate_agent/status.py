@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from sluicegate_agent import health, wear
+from sluicegate_agent import health
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.units import show_duration, show_size
+from sluicegate_agent.record import wear
 from sluicegate_agent.state import read_status, store
 
 #: Bytes free on the state's disk below which `status` says so.

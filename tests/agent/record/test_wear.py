@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from durable_agent import configured
 
-from sluicegate_agent import wear
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.load import build
+from sluicegate_agent.record import wear
 
 GB = 10**9
 

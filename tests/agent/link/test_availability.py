@@ -17,9 +17,9 @@ from durable_agent import NOON, SECOND, configured, timed
 from msgspec.structs import replace
 
 from sluicegate_agent.agent import Agent
-from sluicegate_agent.availability import LEAST_BUCKETS, Availability, limit_after, steps_of
 from sluicegate_agent.config.model import AvailabilityConfig
 from sluicegate_agent.config.units import Duration, Share
+from sluicegate_agent.link.availability import LEAST_BUCKETS, Availability, limit_after, steps_of
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State
 
