@@ -61,7 +61,9 @@ class Recorder:
         state.store.guard(self._file)
         self._rows = Rows()
         self._steps = Steps()
+        #: When the windows of a stream were told the time last, and which of these times stand in the record.
         self._told: dict[int, int] = {}
+        self._said: dict[int, int] = {}
         self._since, self._readings = time.monotonic(), 0
         self._fold = 0
         self.must_fold = True
@@ -76,8 +78,9 @@ class Recorder:
 
     def took(self, stream: int, time_us: int, value: float, missing: int, doubt: int) -> None:
         """A stream took a reading."""
-        if stream in self._told:
-            self._steps.add(stream, ADVANCE, self._told.pop(stream))
+        told = self._told.get(stream)
+        if told is not None and self._said.get(stream) != told:
+            self._say(stream, told)
         self._steps.add(stream, ADD_IN_DOUBT if doubt else ADD, time_us, value, missing)
 
     def closed(self, stream: int) -> None:
@@ -88,7 +91,11 @@ class Recorder:
         """The windows of a stream were told the time: no news until it changes one, or a reading comes."""
         self._told[stream] = now
         if changed:
-            self._steps.add(stream, ADVANCE, self._told.pop(stream))
+            self._say(stream, now)
+
+    def _say(self, stream: int, now: int) -> None:
+        self._steps.add(stream, ADVANCE, now)
+        self._said[stream] = now
 
     def fed(self) -> None:
         """The windows were handed what had come."""
@@ -149,6 +156,7 @@ class Recorder:
         self._rows.clear()
         there = {stream.number for stream in self._state.streams.values()}
         self._told = {number: now for number, now in self._told.items() if number in there}
+        self._said.clear()  # a window that the time changed nothing of has no row that knows it
         self._file.begin(self._fold)
         self._steps = Steps()
         self._since, self._readings, self.must_fold = time.monotonic(), 0, False

@@ -21,6 +21,7 @@ from sluicegate_agent.behind import packed_rows
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.record import file
+from sluicegate_agent.record.frame import ADD, ADVANCE
 from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State, read_status, schema
 from sluicegate_agent.state.slices import StoredSlices
@@ -345,3 +346,15 @@ def test_a_disk_that_refuses_the_record_refuses_the_commit(board: Board, monkeyp
     board.restart()
     assert board.state.counters["accepted"] == 44
     assert ordinals(board, "level")[-1] == (20, 2)
+
+
+def test_after_a_fold_a_reading_says_what_time_its_windows_were_told(board: Board) -> None:
+    """The fold wrote those alone that the time changed; once is enough, and a stream that was told none says none."""
+    recorder = board.pipeline.recorder
+    assert recorder is not None
+    recorder.advanced(1, NOON, changed=True)
+    board.pipeline.saving.fold()
+    for stream in (1, 1, 2):
+        recorder.took(stream, NOON, 1.0, 0, 0)
+    assert [*recorder._steps.kinds] == [ADVANCE, ADD, ADD, ADD]
+    board.pipeline.saving.fold()
