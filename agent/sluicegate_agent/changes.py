@@ -56,6 +56,7 @@ def asked(config: Config) -> dict[str, Any]:
         "horizon": config.identity.horizon,
         "topics": {source.filter.subscription: kind_of(source) for source in config.subscribed},
         "broker": [config.mqtt.host, config.mqtt.actual_port, config.mqtt.client_id or ""],
+        "outbox": [config.outbox.rows, int(config.outbox.bytes)],
         "retired": [],
     }
 
@@ -169,6 +170,13 @@ def _text(value: Any) -> str:
 
 
 def _outbox(config: Config, connection: sqlite3.Connection) -> Iterator[str]:
+    """What a smaller outbox than at the last start would merge.
+
+    The same outbox loses nothing by a start: what a kill left beyond it would have been merged by the next commit.
+    """
+    rows, size = asked_before(connection).get("outbox", (config.outbox.rows + 1, 0))
+    if rows <= config.outbox.rows and size <= config.outbox.bytes:
+        return
     query = "SELECT count(*), coalesce(sum(coalesce(length(readings), 0)), 0) / 16 FROM outbox"
     rows, singles = connection.execute(query).fetchone()
     documents = connection.execute("SELECT coalesce(sum(length(document)), 0) FROM chunk").fetchone()[0]

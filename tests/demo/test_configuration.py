@@ -17,7 +17,7 @@ from sluicegate_demo.readings import Feed
 
 @pytest.mark.parametrize("metrics", [1, 6, 40])
 def test_it_fits_however_many_streams_a_file_has(metrics: int, tmp_path: Path) -> None:
-    """One column or forty: 48 MiB of memory and the disk it states are enough."""
+    """One column or forty: 52 MiB of memory and the disk it states are enough."""
     feed = Feed("board", tuple(f"m{i}" for i in range(metrics)))
     config = build(tomllib.loads(configuration(feed, 1883, tmp_path, tmp_path / "chunks")), tmp_path / "agent.toml")
     assert plan(config).fits

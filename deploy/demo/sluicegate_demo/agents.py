@@ -25,7 +25,7 @@ class AgentError(Exception):
     exit_code = 1
 
 
-def configuration(feed: Feed, port: int, folder: Path, sync: Path | str, memory: str = "48MiB") -> str:
+def configuration(feed: Feed, port: int, folder: Path, sync: Path | str, memory: str = "52MiB") -> str:
     """The TOML of one agent: one topic, a stream a metric, two windows under a constrained footprint, a small outbox.
 
     The mean's buckets end by their error, the maximum's where a new one may begin; what cannot be the maximum any more
@@ -124,7 +124,7 @@ def topic(feed: Feed) -> str:
 class AgentProcess:
     """One agent: `start`, `kill` (SIGKILL) and start again, `stop` (SIGTERM); peak memory over all its lives."""
 
-    def __init__(self, feed: Feed, port: int, folder: Path, sync: Path | str, memory: str = "48MiB") -> None:
+    def __init__(self, feed: Feed, port: int, folder: Path, sync: Path | str, memory: str = "52MiB") -> None:
         self.feed, self.folder = feed, folder
         self.kills = 0
         self.peak_bytes = 0

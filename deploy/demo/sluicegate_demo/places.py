@@ -80,7 +80,7 @@ def require_parts(target: str) -> None:
 class Folder:
     """Documents as files; away: the folder is renamed, and a file is in its place."""
 
-    target, memory = "directory", "48MiB"
+    target, memory = "directory", "52MiB"
 
     def __init__(self, path: Path) -> None:
         self.path, self.away = path, path.with_name(path.name + "-away")
@@ -128,7 +128,7 @@ class Gateway:
     def __init__(self, folder: Path, target: str) -> None:
         self.folder, self.target = folder, target
         # A budget for the plan's worst case: the library's own copies of what it pushes are in it.
-        self.memory = "64MiB" if target == "couchbase-lite" else "48MiB"
+        self.memory = "64MiB" if target == "couchbase-lite" else "52MiB"
         self.server = LocalGateway(folder)
 
     @property

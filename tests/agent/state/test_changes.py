@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +119,18 @@ def test_what_a_start_would_lose_is_listed(tmp_path: Path, tables: dict[str, Any
         refuse_losses(config, accept=False)
     assert refused.value.exit_code == 2
     refuse_losses(config, accept=True)
+
+
+def test_what_a_kill_left_beyond_the_same_outbox_is_no_loss(tmp_path: Path) -> None:
+    """The next commit would have merged it anyway: an agent that was killed starts again with what it had."""
+    used(tmp_path)
+    config = configured(tmp_path, window=windows(), outbox={"rows": 20})
+    assert list_losses(config) != []
+    with closing(sqlite3.connect(tmp_path / "state" / "state.db")) as connection, connection:
+        (before,) = connection.execute("SELECT value FROM meta WHERE key = 'asked'").fetchone()
+        asked = json.loads(before) | {"outbox": [20, int(config.outbox.bytes)]}
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'asked'", (json.dumps(asked),))
+    assert list_losses(config) == []
 
 
 def test_a_start_after_acceptance_asks_no_more(tmp_path: Path) -> None:
