@@ -167,7 +167,8 @@ def alerts(table: str, silent: int | None) -> None:
 def publish(table: str, name: str) -> None:
     """Bring a table's windows to PostgreSQL: what changed since the last time, in one transaction.
 
-    SLUICEGATE_POSTGRES says where: postgresql://USER:PASSWORD@HOST/DATABASE. Needs the extra `postgres`, no Spark.
+    SLUICEGATE_POSTGRES says where: postgresql://USER@HOST/DATABASE, and ~/.pgpass the password. A server elsewhere has
+    to show a valid certificate. Needs the extra `postgres`, no Spark.
     """
     from sluicegate_cloud.table import postgres
 

@@ -39,14 +39,34 @@ def publish(store: Store, version: Version, name: str, address: str | None = Non
 
     where = address or os.environ.get(ADDRESS)
     if not where:
-        raise SinkError(f"no database: set {ADDRESS}, such as postgresql://user:password@host/database")
+        raise SinkError(f"no database: set {ADDRESS}, such as postgresql://user@host/database")
     if not (name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME):
         raise SinkError(f"{name!r} is no name for a table: letters, digits and _, at most {_LONGEST_NAME}")
     try:
-        with psycopg.connect(where) as connection, connection.cursor() as cursor:
+        with psycopg.connect(secured(where)) as connection, connection.cursor() as cursor:
             return _published(cursor, store, version, name.lower())
     except psycopg.Error as error:
         raise SinkError(f"the database refused: {str(error).strip().splitlines()[0]}") from error
+
+
+def secured(where: str) -> str:
+    """A connection string, by which a server elsewhere has to show a valid certificate unless `sslmode` says otherwise.
+
+    Raises SinkError for what is none; nothing of it is repeated, since a password may be in it.
+    """
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    try:
+        told = conninfo_to_dict(where)
+    except ProgrammingError:
+        raise SinkError(f"{ADDRESS} is no connection string, such as postgresql://user@host/database") from None
+    host = str(told.get("host") or os.environ.get("PGHOST", ""))
+    is_here = host.startswith("/") or host in ("", "localhost", "127.0.0.1", "::1")
+    if is_here or "sslmode" in told or "PGSSLMODE" in os.environ:
+        return where
+    roots = {} if "sslrootcert" in told else {"sslrootcert": "system"}
+    return make_conninfo(where, sslmode="verify-full", **roots)
 
 
 def _published(cursor: Any, store: Store, version: Version, name: str) -> int:

@@ -122,3 +122,20 @@ def test_what_cannot_be_published_says_why(address: str, table: Any, monkeypatch
         postgres.publish(store, version, 'x"; DROP TABLE y', address)
     with pytest.raises(SinkError, match="the database refused"):
         postgres.publish(store, version, "windows", "postgresql://nobody@/none?host=/nonexistent")
+
+
+def test_a_server_elsewhere_shows_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the address says otherwise; one that cannot be read is refused without a word of it."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    for name in ("PGHOST", "PGSSLMODE"):
+        monkeypatch.delenv(name, raising=False)
+    far = conninfo_to_dict(postgres.secured("postgresql://writer@db.example/plant"))
+    assert (far["sslmode"], far["sslrootcert"]) == ("verify-full", "system")
+    own = conninfo_to_dict(postgres.secured("host=db.example sslrootcert=/etc/ca.pem"))
+    assert (own["sslmode"], own["sslrootcert"]) == ("verify-full", "/etc/ca.pem")
+    for told in ("postgresql://writer@db.example/plant?sslmode=require", "host=/run/postgresql", "host=127.0.0.1"):
+        assert postgres.secured(told) == told
+    with pytest.raises(SinkError) as refused:
+        postgres.secured("hush-hush")
+    assert "hush" not in str(refused.value)
