@@ -16,6 +16,8 @@ from typing import Any
 
 from bench.agent import broker, messages
 
+from sluicegate_agent.status import table
+
 
 def main() -> None:
     """Measure, print a table and write JSON."""
@@ -42,10 +44,7 @@ def main() -> None:
 
 def _print(title: str, rows: list[dict[str, Any]]) -> None:
     print(f"\n{title}")
-    names = list(rows[0])
-    widths = [max(len(str(row[name])) for row in [dict(zip(names, names, strict=True)), *rows]) for name in names]
-    for row in [dict(zip(names, names, strict=True)), *rows]:
-        print("  ".join(str(row[name]).ljust(width) for name, width in zip(names, widths, strict=True)))
+    print("\n".join(table([tuple(rows[0]), *(tuple(row.values()) for row in rows)])))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from bench.agent.worlds import TOPIC, WORLDS, World, tables, write_toml
 
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.state import read_status
+from sluicegate_demo.ports import free_port
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 PATIENCE = 60.0
@@ -77,9 +78,7 @@ def _run(world: World, count: int, subject: Any) -> tuple[int, float]:
 
 @contextlib.contextmanager
 def _mosquitto(folder: Path) -> Iterator[int]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = free_port()
     (folder / "m.conf").write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n")
     with _process(["mosquitto", "-c", str(folder / "m.conf")]):
         for _ in range(500):

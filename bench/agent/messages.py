@@ -1,4 +1,4 @@
-"""The pipeline alone: processor time of a message from its packet to the commit, without a socket."""
+"""The pipeline alone: processor time of a message from its packet to a commit that writes the tables; no socket."""
 
 from __future__ import annotations
 
