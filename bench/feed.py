@@ -30,7 +30,7 @@ from sluicegate_agent.sync.sync_gateway import Basic, SyncGatewayTarget
 from sluicegate_cloud.feed import changes, rows
 from sluicegate_cloud.feed.client import Client
 from sluicegate_cloud.feed.gateway import CREDENTIALS, Gateway
-from sluicegate_cloud.provision import shards
+from sluicegate_cloud.feed.provision import shards
 from sluicegate_demo.places import Gateway as Place
 
 SIZES = (16, 96, 512, 4_096)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sluicegate.windowing.definition import WindowDefinition
-    from sluicegate_cloud.provision import Credentials
+    from sluicegate_cloud.feed.provision import Credentials
 
 
 @click.group()
@@ -171,7 +171,7 @@ def provision(
     With --many, OUT/NAME.json is written for each device of a CSV file. One whose file is there is passed over, so
     that a run that was interrupted goes on where it was; one that fails is named, and the exit code is 1.
     """
-    from sluicegate_cloud import provision as provisioning
+    from sluicegate_cloud.feed import provision as provisioning
 
     def made(device: str) -> provisioning.Credentials:
         return provisioning.provision(
@@ -191,8 +191,8 @@ def provision(
 
 
 def _provision_many(devices: list[str], folder: Path | None, made: Callable[[str], Credentials]) -> None:
-    from sluicegate_cloud import provision as provisioning
     from sluicegate_cloud.errors import ProvisionError
+    from sluicegate_cloud.feed import provision as provisioning
 
     if folder is None:
         raise click.UsageError("--many needs --out with a folder for the credentials' files")

@@ -4,7 +4,7 @@
 // ECMAScript 5: the gateway's interpreter knows no later one.
 function sync(doc, oldDoc) {
   var KEEP_DAYS = 0; // a chunk expires so many days after it came; 0: never
-  var SHARDS = 16; // as sluicegate_cloud.provision.SHARDS: a test holds them together; configure.sh reads it here
+  var SHARDS = 16; // as sluicegate_cloud.feed.provision.SHARDS: a test holds them together; configure.sh reads it here
   var KEYS = {
     type: "string", format: "number", id: "string", device: "string", stream: "string", incarnation: "string",
     center: "number", first: "number", readings: "number", buckets: "number", t_first: "number", t_last: "number",

@@ -20,8 +20,8 @@ from gateway.launcher import Bootstrapped
 from gateway import certificates, databases
 from sluicegate_agent.sync.connection import Connection, tls
 from sluicegate_agent.sync.sync_gateway import Session, SyncGatewayTarget
-from sluicegate_cloud import provision
 from sluicegate_cloud.errors import GatewayError
+from sluicegate_cloud.feed import provision
 
 DEPLOY = databases.SYNC_FUNCTION.parent
 #: What rosmar does not have, or is told in another way.

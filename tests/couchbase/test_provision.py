@@ -18,9 +18,9 @@ from gateway.stand_in import StandIn
 from gateway import Gateway, databases
 from sluicegate_agent.sync.connection import Connection
 from sluicegate_agent.sync.sync_gateway import Session, SyncGatewayTarget
-from sluicegate_cloud import provision
 from sluicegate_cloud.commands import cloud
 from sluicegate_cloud.errors import GatewayError, ProvisionError
+from sluicegate_cloud.feed import provision
 
 
 def made(gateway: Gateway, name: str, **options: bool) -> provision.Credentials:

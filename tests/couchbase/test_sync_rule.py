@@ -15,9 +15,10 @@ from chunked import chunk, document
 from gateway.rule import Forbidden, shard_of
 from node_rule import NodeRule, node_rule
 
+import sluicegate_cloud
 from gateway import databases, rule
 from sluicegate.format import chunk as chunks
-from sluicegate_cloud import provision
+from sluicegate_cloud.feed import provision
 
 KEY = "0123456789abcdef0123456789abcdef"
 MINE = ["device-board-1"]
@@ -123,8 +124,8 @@ def test_the_shards_are_the_readers(node: NodeRule) -> None:
 def test_no_file_names_a_module_that_is_not_there() -> None:
     """What deploy/ says of this package's modules is so."""
     for file in databases.SYNC_FUNCTION.parent.iterdir():
-        for name in re.findall(r"sluicegate_cloud\.([a-z]+)", file.read_text()):
-            assert (Path(provision.__file__).parent / f"{name}.py").exists(), (file.name, name)
+        for name in re.findall(r"sluicegate_cloud\.((?:[a-z]+\.)*[a-z]+)", file.read_text()):
+            assert (Path(sluicegate_cloud.__file__).parent / f"{name.replace('.', '/')}.py").exists(), (file.name, name)
 
 
 def twin(body: dict[str, Any]) -> bool:

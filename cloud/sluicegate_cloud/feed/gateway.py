@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from sluicegate.hosts import is_loopback
 from sluicegate_cloud.errors import GatewayError, SourceError
-from sluicegate_cloud.provision import CA_FILE as CA_FILE
+from sluicegate_cloud.feed.provision import CA_FILE as CA_FILE
 
 #: The environment's names; a password never is an option, for Spark logs and shows options.
 USER, PASSWORD, CREDENTIALS = (f"SLUICEGATE_GATEWAY_{name}" for name in ("USER", "PASSWORD", "CREDENTIALS"))

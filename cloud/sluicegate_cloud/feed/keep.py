@@ -27,7 +27,7 @@ from sluicegate_cloud.errors import SinkError, SourceError
 from sluicegate_cloud.feed import access, changes, rows
 from sluicegate_cloud.feed.client import Client
 from sluicegate_cloud.feed.gateway import Gateway
-from sluicegate_cloud.provision import shards
+from sluicegate_cloud.feed.provision import shards
 
 POSITIONS, FOLDER, _LOCK = "positions.json", "documents", ".lock"
 #: Files of one channel beyond which a run makes one of them all.

@@ -18,7 +18,7 @@ from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.feed import access, changes, gateway, rows
 from sluicegate_cloud.feed.client import Client
 from sluicegate_cloud.feed.gateway import Gateway
-from sluicegate_cloud.provision import shards
+from sluicegate_cloud.feed.provision import shards
 from sluicegate_cloud.schema import BUCKETS
 
 log = logging.getLogger("sluicegate.feed")

@@ -173,7 +173,7 @@ class Gateway:
 
     def _provisioned(self, name: str, url: str, *, reader: bool = False) -> Path:
         """A user of the database, by what `sluicegate cloud provision` does; its credentials file."""
-        from sluicegate_cloud.provision import provision, reserved
+        from sluicegate_cloud.feed.provision import provision, reserved
 
         path = self.folder / f"{name}.json"
         with reserved(path) as write:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from sluicegate_cloud.provision import shards
+from sluicegate_cloud.feed.provision import shards
 
 SYNC_FUNCTION = Path(__file__).resolve().parents[3] / "deploy/couchbase/sync.js"
 #: Why a test that needs the real one is skipped.
