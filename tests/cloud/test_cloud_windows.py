@@ -160,6 +160,40 @@ def test_missing_readings_lower_completeness_where_they_are_missing() -> None:
     assert got == {0: (1, 1.0), 1_000: (0, 0.0), 2_000: (0, 0.0), 3_000: (2, 2 / 3)}
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_a_window_beside_a_span_misses_what_is_missing_in_its_own_time(seed: int) -> None:
+    """Completeness by its definition: of each hole the share of its time that a window covers, whatever stands behind.
+
+    One row for each window of a span says what such a window misses on average.
+    """
+    rng = random.Random(seed)
+    grid = Grid(1_000, rng.choice([1, 2, 3, 7, 12]), rng.choice([0, 300]))
+    times = sorted(rng.sample(range(200_000), rng.choice([2, 3, 6])))
+    held, holes, ordinal = [], [], 0
+    for time in times:
+        if ordinal and rng.random() < 0.7:
+            holes.append((held[-1]["t_last"], time, rng.randint(1, 9)))
+            ordinal += holes[-1][2]
+        held.append(fold([(time, 1.0)], 1.0, ordinal))
+        ordinal += 1
+    told = [dict.fromkeys(held[0], 0) | {"t_first": low, "t_last": high, "gap": gap} for low, high, gap in holes]
+    told = [hole | {"n": 0, "low": math.inf, "high": -math.inf} for hole in told]
+    rows = answers([{"incarnation": "0", "center": 1.0, **one} for one in held + told], grid, max_empty=5)
+    for row in rows:
+        starts = range(row["start"], row["start"] + row["windows"] * grid.slide_us, grid.slide_us)
+        windows = [(start, start + grid.width * grid.slide_us) for start in starts]
+        count = sum(windows[0][0] <= time < windows[0][1] for time in times)
+        missing = statistics.fmean(
+            sum(gap * max(min(high, end) - max(low, start), 0) / (high - low) for low, high, gap in holes)
+            for start, end in windows
+        )
+        assert row["count"] == count
+        if count + missing:
+            assert row["completeness"] == pytest.approx(count / (count + missing)), (grid, row)
+        else:
+            assert math.isnan(row["completeness"])
+
+
 @pytest.mark.parametrize("width", [1, 2, 3, 7, 16, 50])
 def test_van_herk_equals_a_plain_fold(width: int) -> None:
     """Suffix and prefix of blocks give the sum, least and greatest of every window, bridging rows apart."""

@@ -100,24 +100,54 @@ class Part:
         return records_of(self.crossing) if COMPILED else None
 
     def missing(self) -> Floats:
-        """Readings missing in each window: a hole's are spread over its time, a bucket's gap stays with it."""
+        """Readings missing in each window: a hole's are spread over its time, a bucket's gap stays with it.
+
+        Each window of a span is told what is missing in one of its length.
+        """
         out = self.certain.fold(self.certain.rows["gap"].astype(np.float64), np.add, 0.0)
-        place, slide_us = self.place, self.grid.slide_us
-        low = np.searchsorted(place.frames, self.block.holes["first_frame"])
-        high = np.searchsorted(place.frames, self.block.holes["last_frame"], side="right") - 1
+        if self.block.holes["gap"].size:
+            spans = self.axis.spans
+            alone = np.setdiff1d(np.arange(self.size), spans)
+            out[alone] += self._missing_in_windows(self.axis.first[alone])
+            out[spans] += self._missing_in_spans(spans)
+        return out
+
+    def _missing_in_windows(self, first: Ints) -> Floats:
+        """What of the holes is in the windows that begin at the frames `first`.
+
+        A hole has a share in frames where nothing is known to be, which the windows' own positions leave out.
+        """
+        if first.size == 0:
+            return np.zeros(0)
+        width = self.grid.width
+        apart = np.flatnonzero(np.diff(first) > width)
+        begins, ends = first[np.concatenate(([0], apart + 1))], first[np.concatenate((apart, [first.size - 1]))]
+        frames = expand_ranges(begins, ends + (width - 1))[1]
+        missing = self._shares(frames, frames)
+        at = block_positions(frames, width)
+        slide = Slide(at, at, width, first.size, at[np.searchsorted(frames, first)], at.size)
+        return np.asarray(slide.fold(missing, np.add, 0.0))
+
+    def _missing_in_spans(self, spans: Ints) -> Floats:
+        """What of the holes is in a window of each of these spans, on average."""
+        width = self.grid.width
+        first, last = self.axis.first[spans], self.axis.last[spans] + (width - 1)
+        return self._shares(first, last) * (width / (last - first + 1))
+
+    def _shares(self, first: Ints, last: Ints) -> Floats:
+        """What of the holes is in the frames `first` … `last` of each range; the ranges ascend."""
+        out, all_holes = np.zeros(first.size), self.block.holes
+        low = np.searchsorted(last, all_holes["first_frame"])
+        high = np.searchsorted(first, all_holes["last_frame"], side="right") - 1
         row, at = expand_ranges(low, high)
-        if row.size == 0:
-            return out
-        holes = {name: column[row] for name, column in self.block.holes.items()}
-        frame = self.grid.start_us(place.frames[at] - self.block.owners.shift[holes["owner"]])
-        first, last = holes["t_first"], holes["t_last"]
-        inside = np.maximum(np.minimum(last, frame + slide_us) - np.maximum(first, frame), 0)
-        here = (frame <= first) & (first < frame + slide_us)
-        share = np.where(last > first, inside / np.maximum(last - first, 1), here)
-        missing = np.zeros(place.frames.size)
-        add_at(missing, at, holes["gap"] * share)
-        slide = Slide(place.at, place.at, place.width, self.size, place.at[: self.size], place.at.size)
-        return out + slide.fold(missing, np.add, 0.0)
+        holes = {name: column[row] for name, column in all_holes.items()}
+        shift = self.block.owners.shift[holes["owner"]]
+        begin, end = self.grid.start_us(first[at] - shift), self.grid.start_us(last[at] + 1 - shift)
+        since, upto = holes["t_first"], holes["t_last"]
+        inside = np.maximum(np.minimum(upto, end) - np.maximum(since, begin), 0)
+        here = (begin <= since) & (since < end)
+        add_at(out, at, holes["gap"] * np.where(upto > since, inside / np.maximum(upto - since, 1), here))
+        return out
 
 
 def parts(block: Block, max_empty: int, most: int = WINDOWS) -> Iterator[Part]:

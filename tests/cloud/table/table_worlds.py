@@ -82,12 +82,9 @@ def differences(one: Rows, other: Rows) -> list[str]:
     """In what they differ: counts and extremes to the bit, the rest beyond rounding."""
     out = [f"only in one: {key}" for key in one.keys() ^ other.keys()]
     scale = max(abs(row[name] or 0.0) for row in one.values() for name in ("min_low", "max_high"))
-    spans = any(row["windows"] > 1 for row in one.values())
     for key in one.keys() & other.keys():
         for name, value in one[key].items():
             if name == "revision":
-                continue
-            if spans and name == "completeness":  # beside a span it is an estimate that depends on more than the window
                 continue
             if not _same(name, value, other[key][name], one[key]["count_high"], scale):
                 out.append(f"{key} {name}: {value!r} and {other[key][name]!r}")
