@@ -14,6 +14,8 @@ from sluicegate.partials.program cimport H_COUNT, Slot
 from sluicegate.constants import FINER as _FINER
 from sluicegate.monoids.layout import Op
 
+cdef Moments NO_SAMPLE = Moments(0.0, 0.0, 0.0)
+
 
 cdef class Buckets:
     """The histograms' rules, the limit, and the engine's merged pairs and staging tail where it has them."""
@@ -59,11 +61,14 @@ cdef class Buckets:
     # the samples of past results that the buckets of a sum-like histogram carry
 
     cdef void sample_results(self, const Slot* total, const double* center, int64_t ordinal) noexcept nogil:
-        """Before this reading: take the limits of the sums anew, from the current results and their sample."""
+        """Before this reading: take the limits anew, from the current results and their sample; 0, where it is empty."""
         cdef Sum* s
         cdef int j
-        for j in range(self.rules.sums.m if total != NULL else 0):
+        for j in range(self.rules.sums.m):
             s = &self.rules.sums.sums[j]
+            s.result, s.sample = 0.0, NO_SAMPLE
+            if total == NULL:
+                continue
             s.result = <double> total[H_COUNT].i
             if s.dimension >= 0:
                 s.result = center[s.dimension] * total[H_COUNT].i + total[self.prefix_slot[j]].f

@@ -64,15 +64,17 @@ class Bucketing(EventTime):
         return size * (self.limit - 2) < wanted
 
     def _refresh(self, rules: Rules) -> None:
-        """Give the sum-like histogram the current results and their sample, which the buckets carry."""
+        """Give the sum-like histogram the current results and their sample, which the buckets carry; 0, where empty."""
         total = self._engine.total()
-        if rules.sums is not None and total is not None:
+        if rules.sums is not None:
             rules.sums.results = [self._raw(control.dimension, total) for control in rules.sums.controls]
             slots = [self._layout.slot(Op.SAMPLE, j) for j in range(rules.controls)]
-            rules.sums.samples = [Moments(*total[slot : slot + 3]) for slot in slots]
+            rules.sums.samples = [Moments(*total[slot : slot + 3]) if total else Moments() for slot in slots]
         rules.refresh(self.accepted)
 
-    def _raw(self, dimension: int, total: Partial) -> float:
+    def _raw(self, dimension: int, total: Partial | None) -> float:
+        if total is None:
+            return 0.0
         if dimension < 0:
             return float(total[COUNT])
         return (self.centers or ())[dimension] * total[COUNT] + total[self._layout.slot(Op.PREFIX, dimension)]
