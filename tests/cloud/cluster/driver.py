@@ -1,0 +1,106 @@
+"""A driver of its own process: reads a line of JSON a job, does it in Spark, writes a line of JSON. Argument: a master.
+
+Jobs name folders as a user does, which may be relative to the driver's own folder.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from sluicegate_cloud.errors import CloudError
+from sluicegate_cloud.frames import place_in_frames
+from sluicegate_cloud.session import QUICK, spark_session
+from sluicegate_cloud.sources import read_buckets
+from sluicegate_cloud.table import job
+from sluicegate_cloud.table import stream as streaming
+from sluicegate_cloud.table.versions import Definition, Store
+from sluicegate_cloud.windows import sliding_windows
+
+_SMALL = {
+    "spark.driver.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false", "spark.cores.max": "2",
+    "spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.network.timeout": "60s",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}  # fmt: skip
+
+
+def main(master: str) -> None:
+    """Jobs, until the input ends."""
+    spark = spark_session(master, {**QUICK, **_SMALL})
+    _say({"ready": spark.sparkContext.master})
+    for line in sys.stdin:
+        told = json.loads(line)
+        try:
+            _say(JOBS[told.pop("do")](spark, **told))
+        except CloudError as error:
+            _say({"error": type(error).__name__, "text": str(error)})
+    spark.stop()
+
+
+def _say(told: Any) -> None:
+    print(json.dumps(told), flush=True)
+
+
+def batch(spark: Any, source: str, window: dict[str, int], aggregates: list[str], out: str) -> Any:
+    """The DataFrame way, into Parquet."""
+    frames = place_in_frames(read_buckets(spark, source), window["slide"])
+    sliding_windows(frames, window["width"], tuple(aggregates)).write.mode("overwrite").parquet(out)
+    return {"executors": spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1}
+
+
+def merge(spark: Any, sources: list[str], table: str, definition: dict[str, Any]) -> Any:
+    """What is new, into a table."""
+    return {"version": job.merge(spark, sources, table, Definition.from_json(definition)).number}
+
+
+def stream(spark: Any, source: str, table: str, definition: dict[str, Any], most: int) -> Any:
+    """What is in a folder, in micro-batches of so many documents."""
+    query = streaming.stream(spark, source, table, Definition.from_json(definition), most=most)
+    streaming.finish(query)
+    found = Store(table).load()
+    return {"version": found.number if found else 0}
+
+
+def both(spark: Any, sources: list[list[str]], table: str, definition: dict[str, Any], far: bool) -> Any:
+    """Two merges of one table at once; `far`: as on two machines, whose locks do not see each other."""
+    answers: list[Any] = [None, None]
+    begin = threading.Barrier(2)
+
+    def run(at: int) -> None:
+        begin.wait()
+        try:
+            answers[at] = merge(spark, sources[at], table, definition)
+        except CloudError as error:
+            answers[at] = {"error": type(error).__name__, "text": str(error)}
+
+    with _unlocked() if far else nullcontext():
+        threads = [threading.Thread(target=run, args=(at,)) for at in (0, 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return answers
+
+
+@contextmanager
+def _unlocked() -> Any:
+    locked, Store.writing = Store.writing, lambda self: nullcontext()  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Store.writing = locked  # type: ignore[method-assign]
+
+
+def reconcile(spark: Any, table: str) -> Any:
+    """In what a table differs from its documents."""
+    return list(job.reconcile(spark, table))
+
+
+JOBS = {of.__name__: of for of in (batch, merge, stream, both, reconcile)}
+
+if __name__ == "__main__":
+    main(sys.argv[1])
