@@ -34,6 +34,7 @@ from sluicegate_agent.results import Results
 from sluicegate_agent.service.notify import Supervisor
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import Sync
+from sluicegate_agent.sync.backpressure import Backpressure
 from sluicegate_agent.web.commits import CommitTimes
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ log = logging.getLogger("sluicegate.agent")
 
 _IDLE = 0.5  # seconds a turn waits at most, so that timers are never later than that
 _BUSY = 0.05  # the same while the target's answer is pending
+_HELD = 0.01  # between two looks for that answer while nothing is read
 _HEALTH_EVERY = 60.0
 _RETRY_COMMIT = 5.0
 
@@ -68,6 +70,7 @@ class Agent:
         self.discovery = (
             Discovery(config, self.link) if config.results.home_assistant and config.results.topic else None
         )
+        self.backpressure = Backpressure(self.sync)
         self.notices = Notices(self.sync, self.pipeline)
         self.commits = CommitTimes()
         self.alerting = self._alerting() if config.alert else None
@@ -150,13 +153,14 @@ class Agent:
 
     def turn(self) -> None:
         """Wait for messages for a moment, take them, and do whatever is due."""
-        for message in self._polled():
+        holds = self.backpressure.holds(time.monotonic())
+        for message in self._polled(holds=holds):
             if not self.pipeline.accept(message):
                 self.link.pause("commits fail, and no more is taken until one succeeds", _RETRY_COMMIT)
                 break
             self._commit_if_due()
         self._confirm()
-        if self.inputs and not self._refusal and self.inputs.step():
+        if self.inputs and not self._refusal and not holds and self.inputs.step():
             self._last_message = time.monotonic()
         self._commit_if_due(is_awaited=self.link.is_window_full or bool(self.inputs and self.inputs.wants_commit))
         now = time.monotonic()
@@ -176,8 +180,7 @@ class Agent:
     def heed_availability(self, now: float) -> None:
         """Squeeze windows a step while target or store is away, free them a step after; at monotonic second `now`."""
         before, outbox = self.availability.steps, self.state.outbox
-        backlog = max(outbox.rows / outbox.rows_most, outbox.bytes_held / outbox.bytes_most)
-        if not self.availability.step(now, self._reached(), backlog):
+        if not self.availability.step(now, self._reached(), outbox.fullness):
             return
         squeezed = self.availability.steps > before
         self.state.counters.add("windows.squeezed" if squeezed else "windows.freed")
@@ -217,8 +220,11 @@ class Agent:
             if self.listener:
                 self.listener.close()
 
-    def _polled(self) -> list[Message]:
-        room = self.config.mqtt.receive_maximum - self.pipeline.pending
+    def _polled(self, *, holds: bool) -> list[Message]:
+        """What has come; nothing is read where the outbox `holds` the inputs back."""
+        room = 0 if holds else self.config.mqtt.receive_maximum - self.pipeline.pending
+        if holds and self.sync.is_busy:
+            time.sleep(_HELD)  # the target has to answer first
         messages = self.link.poll(self._patience(), min(room, self.config.commit_messages))
         if self.link.connection != self._connection:
             self._connection = self.link.connection

@@ -177,6 +177,11 @@ class Outbox:
         return self._cost + self.sealed_bytes
 
     @property
+    def fullness(self) -> float:
+        """The share of the budget that is in use, of rows or of bytes, whichever is more."""
+        return max(self.rows / self.rows_most, self.bytes_held / self.bytes_most)
+
+    @property
     def is_over(self) -> bool:
         """Whether rows or bytes exceed the budget."""
         return self.rows > self.rows_most or self.bytes_held > self.bytes_most

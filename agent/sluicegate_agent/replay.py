@@ -6,6 +6,7 @@ import csv
 import re
 import time
 from collections.abc import Callable, Iterator
+from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +22,7 @@ from sluicegate_agent.replayed import Replayed
 from sluicegate_agent.routing.routes import Routes
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import Sync
+from sluicegate_agent.sync.backpressure import Backpressure
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _LONGEST_LINE = 1 << 24
@@ -41,6 +43,7 @@ class Replay:
         self.pipeline.beside = self.progress
         self._lines: dict[bytes, None] = {}
         self.sync = Sync(config, state)
+        self.backpressure = Backpressure(self.sync, inf)  # a file can wait as long as the target takes documents
         self.answers: dict[tuple[str, str, str], Result] = {}
 
     def feed(self, payload: bytes) -> None:
@@ -86,6 +89,9 @@ class Replay:
         for answer in self.pipeline.results():
             self.answers[answer.stream, answer.window, answer.aggregate] = answer
         self.sync.step(time.monotonic())
+        while self.backpressure.holds(time.monotonic()) and not self.sync.is_hung:
+            time.sleep(0.01 if self.sync.is_busy else 0)
+            self.sync.step(time.monotonic())
 
 
 def source_of(config: Config, topic: str | None) -> SourceConfig:

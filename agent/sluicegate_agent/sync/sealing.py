@@ -25,6 +25,9 @@ DOCUMENTS_MOST = 64
 IN_FLIGHT = 4
 #: About the most bytes of rows in one document, whatever `outbox.chunk_buckets` says.
 CHUNK_BYTES = 512 << 10
+#: The outbox's share in use from which on more is sealed than is due by size and age, and down to which: a target that
+#: takes documents leaves nothing to be merged.
+CROWDED, EASED = 0.5, 0.25
 
 
 class Sealer:
@@ -49,8 +52,11 @@ class Sealer:
         cost = self._cost if self._pace is None else min(self._cost, self._pace.bytes)
         return cost if self.keeping is None else min(cost, self.keeping.largest(time.monotonic()))
 
-    def due(self, now: float, *, flush: bool) -> list[Stream]:
-        """The streams with a full chunk, or rows that have waited long enough; all with rows where `flush`."""
+    def due(self, now: float, *, flush: bool, ahead: bool = False) -> list[Stream]:
+        """The streams with a full chunk, or rows that have waited long enough; all with rows where `flush`.
+
+        With `ahead` those with most in a crowded outbox, too.
+        """
         found = []
         for stream in (*self.state.retired, *self.state.streams.values()):
             lane = self.state.outbox.lanes.get(stream.number)
@@ -61,9 +67,38 @@ class Sealer:
             full = len(lane) >= self.rows or lane.cost >= self.cost
             if flush or full or waited >= self.age_seconds:
                 found.append(stream)
+        if ahead and not flush and self.is_crowded:
+            found += self._largest(found)
         return sorted(found, key=lambda each: self._rank.get(each.name, 1 << 30)) if self._rank else found
 
-    def seal(self, due: list[Stream], now: float, *, flush: bool = False) -> int:
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the outbox, as it is configured, fills up."""
+        return self.used >= CROWDED
+
+    @property
+    def used(self) -> float:
+        """The share of the outbox in use, as it is configured: a link's budget may leave less of it."""
+        outbox, asked = self.state.outbox, self.state.config.outbox
+        return max(outbox.rows / asked.rows, outbox.bytes_held / int(asked.bytes))
+
+    def _largest(self, found: list[Stream]) -> list[Stream]:
+        """Of the streams that are not due those with most in the outbox, until it is eased."""
+        lanes, due = self.state.outbox.lanes, {stream.number for stream in found}
+        others = [each for each in (*self.state.retired, *self.state.streams.values()) if each.number not in due]
+        held = [stream for stream in others if lanes.get(stream.number)]
+        held.sort(key=lambda stream: -lanes[stream.number].cost)
+        rows = sum(len(lanes[number]) for number in due if number in lanes)
+        size = sum(lanes[number].cost for number in due if number in lanes)
+        outbox, asked, taken = self.state.outbox, self.state.config.outbox, []
+        for stream in held:
+            if outbox.rows - rows <= EASED * asked.rows and outbox.bytes_held - size <= EASED * int(asked.bytes):
+                break
+            taken.append(stream)
+            rows, size = rows + len(lanes[stream.number]), size + lanes[stream.number].cost
+        return taken
+
+    def seal(self, due: list[Stream], now: float, *, flush: bool = False, ahead: bool = False) -> int:
         """Seal chunks of the streams that are due, one of each in turn, while there is room; how many.
 
         In one transaction. Raises sqlite3.Error where the store refuses: nothing is sealed then.
@@ -82,7 +117,7 @@ class Sealer:
                         sealed += 1
                     else:
                         room = 0
-                due = self.due(now, flush=flush) if room else []
+                due = self.due(now, flush=flush, ahead=ahead) if room else []
             self.state.squeeze(connection)
         return sealed
 

@@ -42,11 +42,17 @@ class Sync:
         self.keeping = keeping_of(config, state)
         self.sealer.keeping = self.keeping
         self._pending: dict[str, int] | None = None
+        self._is_short = False  # the link's budget lacks what the oldest document takes
 
     @property
     def is_busy(self) -> bool:
         """Whether an answer of the target is pending: it is worth asking again soon."""
         return self._pending is not None
+
+    def is_taking(self, now: float) -> bool:
+        """Whether the target takes documents, as far as is known, and there are some that may be sent now."""
+        is_reached = self.target is not None and self.link.state != "down" and not self.is_done()
+        return is_reached and not self._is_short and (self.keeping is None or self.keeping.left(now) > 0)
 
     @property
     def is_hung(self) -> bool:
@@ -60,7 +66,7 @@ class Sync:
 
         Raises StoreDamaged.
         """
-        if self.target is not None and (flush or self.link.is_due(now)):
+        if self.target is not None and (flush or self.link.is_due(now) or self._is_urgent(now)):
             try:
                 if self.keeping:
                     self.keeping.limit_outbox()
@@ -69,6 +75,10 @@ class Sync:
                 self.state.counters.add("sync.store_refused")
                 self.link.failed(now, f"store: {error}", 0.0)
         self._note_link()
+
+    def _is_urgent(self, now: float) -> bool:
+        """Whether the outbox fills while the link rests."""
+        return self.sealer.is_crowded and self.is_taking(now)
 
     def is_done(self) -> bool:
         """Whether nothing is left that a target could take."""
@@ -103,8 +113,9 @@ class Sync:
             return True
         if self.keeping and not self.keeping.left(now):
             return False
-        due = self.sealer.due(now, flush=flush)
-        return bool(due) and self.sealer.seal(due, now, flush=flush) > 0
+        ahead = self.is_taking(now)  # what is sealed cannot shrink while the target is away
+        due = self.sealer.due(now, flush=flush, ahead=ahead)
+        return bool(due) and self.sealer.seal(due, now, flush=flush, ahead=ahead) > 0
 
     def _send(self, target: Target, now: float) -> bool:
         """Put what is sealed and delete what the target has; whether to go on."""
@@ -134,7 +145,7 @@ class Sync:
             documents = [Document(chunk.id, chunk.document) for chunk in waiting]
             if self.keeping:
                 documents = self.keeping.charged(documents, now)
-            sizes = {each.id: len(each.data) for each in documents}
+            sizes, self._is_short = {each.id: len(each.data) for each in documents}, not documents
             if not documents:
                 self.link.rest(now, self.every_seconds)
                 return Outcome(pending=True), sizes
