@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluicegate_agent.doubts import Doubts, widened
+from sluicegate_agent.doubts import Doubts, opened, widened
 from sluicegate_agent.messages import Result, plain
 from sluicegate_agent.state.windows import StoredWindow
 
@@ -26,10 +26,13 @@ def answers_of(stream: Stream, asked: WindowConfig, stored: Stored, doubts: Doub
         return list(stored.results(stream, doubts))
     ordinal, time_us, size = newest.next - 1, stored.time_of(newest.newest or 0), stored.size(name)
     doubt = doubts.within(asked, newest.next, time_us) if doubts else None
+    lacks = doubts is not None and doubts.lacks_within(asked, newest.next, time_us)
     found = []
     for aggregate, (value, low, high, exact) in stored.answers(name).items():
         told = plain(value), plain(low), plain(high), exact
         if doubt:
             told = widened(aggregate, told, asked, size[0], doubt)
+        if lacks:
+            told = opened(aggregate, told, asked)
         found.append(Result(stream.name, name, aggregate, ordinal, time_us, *told, *size, doubt.n if doubt else 0))
     return found

@@ -1,7 +1,8 @@
 """Readings in doubt as answers tell of them: whichever are repeats, the interval holds the answer without those.
 
 A stream keeps the place and value of its newest ones in one small row; beyond BLOCKS the oldest two are told of
-together. How many a window holds is never too few.
+together. How many a window holds is never too few. Readings that were counted and are lost (a damaged record) stand
+beside them: nobody knows how many and of which value, so an interval is open where they may lie.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from sluicegate_agent.messages import Told
 if TYPE_CHECKING:
     from sluicegate_agent.config import WindowConfig
 
-BLOCKS = 256
+BLOCKS, LOSSES = 256, 4
 _BLOCK = struct.Struct("<qqqdddd")
 _TOTAL = struct.Struct("<q")
+_LOST = -1  # in a block's place of n
 
 #: What a stream's cost at most: a row, and the objects.
-ROW, MEMORY = _TOTAL.size + BLOCKS * _BLOCK.size, BLOCKS * 400
+ROW, MEMORY = _TOTAL.size + (BLOCKS + LOSSES) * _BLOCK.size, (BLOCKS + LOSSES) * 400
 
 
 class Block(NamedTuple):
@@ -42,12 +44,35 @@ class Block(NamedTuple):
         return Block(self.n + other.n, *place, low, high, self.above + other.above, self.below + other.below)
 
 
+class Loss(NamedTuple):
+    """Readings that are lost: before this ordinal, none later than this time."""
+
+    ordinal: int
+    time: int
+
+
 class Doubts:
     """The readings in doubt of one stream; `total` is all of this incarnation's."""
 
     def __init__(self, row: bytes | None = None) -> None:
-        self.total, self.blocks = unpack(row) if row else (0, [])
+        self.total, self.blocks, self.losses = unpack(row) if row else (0, [], [])
         self.changed = False
+
+    def lose(self, ordinal: int, time: int) -> None:
+        """Readings before this ordinal are lost, none of them later than this."""
+        self.losses.append(Loss(ordinal, time))
+        if len(self.losses) > LOSSES:
+            (a, b), (c, d) = self.losses[:2]
+            self.losses[:2] = [Loss(max(a, c), max(b, d))]
+        self.changed = True
+
+    def lacks_within(self, window: WindowConfig, following: int, newest: int) -> bool:
+        """Whether readings are lost that a window may hold, as in `within`."""
+        return any(_is_inside(window, loss.ordinal, loss.time, following, newest) for loss in self.losses)
+
+    def lacks_since(self, start: int) -> bool:
+        """Whether readings are lost that a window may hold which begins at this time."""
+        return any(loss.time >= start for loss in self.losses)
 
     def add(self, ordinal: int, time: int, value: float) -> None:
         """A reading was accepted that may be a repeat."""
@@ -59,13 +84,9 @@ class Doubts:
 
     def within(self, window: WindowConfig, following: int, newest: int) -> Block | None:
         """Those that a window may hold, of a stream whose next ordinal and newest time are these."""
-        policy, found = window.policy, None
+        found = None
         for block in reversed(self.blocks):
-            if policy.time is not None:
-                inside = block.time > newest - policy.time - policy.step
-            else:
-                inside = block.ordinal >= following - (policy.count or 0) - policy.step
-            if inside:
+            if _is_inside(window, block.ordinal, block.time, following, newest):
                 found = block if found is None else found.joined(block)
         return found
 
@@ -79,7 +100,15 @@ class Doubts:
 
     def pack(self) -> bytes:
         """As one row."""
-        return _TOTAL.pack(self.total) + b"".join(_BLOCK.pack(*block) for block in self.blocks)
+        losses = b"".join(_BLOCK.pack(_LOST, *loss, 0.0, 0.0, 0.0, 0.0) for loss in self.losses)
+        return _TOTAL.pack(self.total) + b"".join(_BLOCK.pack(*block) for block in self.blocks) + losses
+
+
+def _is_inside(window: WindowConfig, ordinal: int, time: int, following: int, newest: int) -> bool:
+    policy = window.policy
+    if policy.time is not None:
+        return time > newest - policy.time - policy.step
+    return ordinal >= following - (policy.count or 0) - policy.step
 
 
 def load_doubts(connection: sqlite3.Connection) -> dict[str, Doubts]:
@@ -88,11 +117,13 @@ def load_doubts(connection: sqlite3.Connection) -> dict[str, Doubts]:
     return {name: Doubts(row) for name, row in connection.execute(query)}
 
 
-def unpack(row: bytes) -> tuple[int, list[Block]]:
+def unpack(row: bytes) -> tuple[int, list[Block], list[Loss]]:
     """What `pack` packed. Raises sqlite3.DatabaseError for anything else."""
     if len(row) % _BLOCK.size != _TOTAL.size:
         raise sqlite3.DatabaseError("a row of the table doubtful is malformed")
-    return _TOTAL.unpack_from(row)[0], [Block(*found) for found in _BLOCK.iter_unpack(row[_TOTAL.size :])]
+    blocks = [Block(*found) for found in _BLOCK.iter_unpack(row[_TOTAL.size :])]
+    losses = [Loss(each.ordinal, each.time) for each in blocks if each.n == _LOST]
+    return _TOTAL.unpack_from(row)[0], [each for each in blocks if each.n != _LOST], losses
 
 
 Answer = tuple[Told, Told, Told, bool]
@@ -111,6 +142,18 @@ def widened(aggregate: str, answer: Answer, window: WindowConfig, count: int, do
     if rule is None or not isinstance(low, int | float) or not isinstance(high, int | float):
         return value, None, None, False
     return value, *rule(low, high, exact, count, doubt)
+
+
+def opened(aggregate: str, answer: Answer, window: WindowConfig) -> Answer:
+    """(value, low, high, exact) where readings are lost that the window may hold: a bound that they may exceed is None.
+
+    Of a window by count, and of one up to an extreme, others may stand in their place: only its count has a bound then.
+    """
+    value, low, high, _ = answer
+    is_sure = window.policy.count is None and window.policy.up_to is None
+    keeps_low = (aggregate == "count" and window.policy.up_to is None) or (aggregate == "max" and is_sure)
+    keeps_high = aggregate == "min" and is_sure
+    return value, low if keeps_low else None, high if keeps_high else None, False
 
 
 Told3 = tuple[Told, Told, bool]

@@ -57,6 +57,12 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
     yield f"  incarnation {found['incarnation']}, {show_size(found['bytes_on_disk'])} on disk"
     if card := found.get("wear"):
         yield f"  written since the start: {wear.Wear(**card)}"
+    if lost := found["record_lost"]:
+        yield (
+            f"  ALARM: the record was damaged before the start of {_time(lost['at_us'])}: readings that were "
+            f"acknowledged are lost, {lost['readings']:,} that could be told among them; answers that may lack them "
+            "say no bound"
+        )
     yield from _store(found)
     if found["stores_set_aside"]:
         yield f"  {found['stores_set_aside']} damaged stores were set aside in the state directory"

@@ -126,5 +126,5 @@ def test_however_much_doubt_there_is_its_row_is_bounded() -> None:
     doubts = Doubts()
     for i in range(5 * BLOCKS):
         doubts.add(i, i, i % 3 - 1.0)
-    total, blocks = unpack(doubts.pack())
+    total, blocks, _ = unpack(doubts.pack())
     assert (total, sum(block.n for block in blocks), len(blocks)) == (5 * BLOCKS, 5 * BLOCKS, BLOCKS)

@@ -7,8 +7,11 @@ record anew, so a process that ends in the middle plays back again.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
 import sqlite3
+import time
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING
 from sluicegate.format.bucket import Builder
 from sluicegate_agent.behind import Behind
 from sluicegate_agent.config.carrying import asked_of
+from sluicegate_agent.config.sources import may_feed
 from sluicegate_agent.doubts import Doubts
 from sluicegate_agent.outbox import row_of
 from sluicegate_agent.record import file
@@ -50,39 +54,63 @@ def recover(
         return
     frames = file.read(folder, meta["record"]) if "record" in meta else None
     player = Player(connection, config, open_window)
-    lost = _played(player, frames) if frames is not None else [0]
-    if frames is None or lost:
-        readings = sum(lost)
+    lost = _played(player, frames) if frames is not None else Lost(whole=True)
+    if lost is not None:
+        readings = lost.readings.total()
         log.error(
             "the record of %s is %s: what was acknowledged since the tables were last written is lost with it, %d "
             "readings that can still be told among it", folder, "of no use" if frames is None else "damaged", readings,
         )  # fmt: skip
         player.count({"record.damaged": 1, "record.readings_lost": readings})
-    if player.frames or lost or _has_handed(connection):
+        player.lose(lost)
+        told = json.dumps({"at_us": now_us(), "readings": readings})
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('record lost', ?)", (told,))
+    if player.frames or lost is not None or _has_handed(connection):
         player.save()
         begin(connection)
 
 
-def _played(player: Player, frames: file.Frames) -> list[int]:
-    """Play back what follows without a hole; of frames beyond one, how many readings each says."""
-    lost: list[int] = []
+def now_us() -> int:
+    """The board's clock, µs since 1970 UTC."""
+    return time.time_ns() // 1000
+
+
+class Lost:
+    """What a damaged record lost, as far as it can be read: readings by stream, and the latest time of each.
+
+    `whole`: nothing of the record can be read.
+    """
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self.readings: Counter[int] = Counter()
+        self.latest: dict[int, int] = {}
+        self.whole = whole
+
+    def add(self, body: bytes) -> None:
+        """A frame that is not played back."""
+        with contextlib.suppress(ValueError):
+            for step in Steps.unpack(unpack(body).steps):
+                if step.kind <= ADD_IN_DOUBT:
+                    self.readings[step.stream] += 1
+                    self.latest[step.stream] = max(self.latest.get(step.stream, step.time), step.time)
+
+
+def _played(player: Player, frames: file.Frames) -> Lost | None:
+    """Play back what follows without a hole; what the frames beyond one say, None where there is no hole."""
+    lost: Lost | None = None
     for place, body in enumerate(frames):
-        if lost:
-            lost.append(_readings(body))
-            continue
-        try:
-            player.play(unpack(body))
-        except ValueError as error:
-            log.error("frame %d of the record says nonsense: %s", place + 1, error)
-            lost.append(_readings(body))
-    return [*lost, *map(_readings, frames.beyond())]
-
-
-def _readings(body: bytes) -> int:
-    try:
-        return sum(kind <= ADD_IN_DOUBT for kind in Steps.unpack(unpack(body).steps).kinds)
-    except ValueError:
-        return 0
+        if lost is None:
+            try:
+                player.play(unpack(body))
+                continue
+            except ValueError as error:
+                log.error("frame %d of the record says nonsense: %s", place + 1, error)
+                lost = Lost()
+        lost.add(body)
+    for body in frames.beyond():
+        lost = lost or Lost()
+        lost.add(body)
+    return lost
 
 
 def _has_handed(connection: sqlite3.Connection) -> bool:
@@ -135,6 +163,10 @@ class Player:
         query = "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
         self._connection.executemany(query, [item for item in amounts.items() if item[1]])
 
+    def lose(self, lost: Lost) -> None:
+        """Have each stream say that readings of it are lost."""
+        self._streams.lost = lost
+
     def save(self) -> None:
         """Write the tables."""
         if self._nobodys:
@@ -155,6 +187,7 @@ class StoredStreams:
         self._found: dict[int, Stream | None] = {}
         self._doubts: dict[int, Doubts] = {}
         self._waiting: dict[int, list[Closed]] = {}
+        self.lost: Lost | None = None
 
     def get(self, number: int, body: Body | None = None) -> Stream | None:
         """A stream, with the bucket's size that it had at a frame; None where the tables have none."""
@@ -181,11 +214,31 @@ class StoredStreams:
 
     def doubt(self, stream: Stream, time: int, value: float) -> None:
         """The reading that comes next is in doubt."""
+        self._doubts_of(stream).add(stream.accepted, time, value)
+
+    def _doubts_of(self, stream: Stream) -> Doubts:
         if stream.number not in self._doubts:
             query = "SELECT row FROM doubtful WHERE stream = ?"
             found = self._connection.execute(query, (stream.number,)).fetchone()
             self._doubts[stream.number] = Doubts(found[0] if found else None)
-        self._doubts[stream.number].add(stream.accepted, time, value)
+        return self._doubts[stream.number]
+
+    def _lose(self, lost: Lost) -> None:
+        """Any stream may have had readings in a frame that cannot be read; none of them is later than the clock says,
+        or than what is known of the stream before and after. A sensor whose clock is ahead may have gone on with that.
+
+        What numbers tell of them when the next one comes becomes the gap of a bucket; without numbers it is owed.
+        """
+        fold = int(self._config.commit.fold) if self._config else 0
+        for (number,) in self._connection.execute("SELECT id FROM stream WHERE retired = 0").fetchall():
+            stream = self.get(number)
+            if stream is None:
+                continue
+            now, newest = now_us(), (stream.builder.newest if stream.builder else None) or 0
+            latest = max(now, newest, lost.latest.get(number, 0))
+            self._doubts_of(stream).lose(stream.accepted, latest + fold * (lost.whole or newest > now))
+            if self._config is not None and not _is_numbered(self._config, stream.name):
+                stream.owed, stream.changed = stream.owed + lost.readings[number] + 1, True
 
     def hand_on(self) -> None:
         """Closed buckets wait for the outbox, unless they are there."""
@@ -204,6 +257,8 @@ class StoredStreams:
                 stream.builder = Builder(stream.builder.center, before)
                 stream.times, stream.values = array("q"), array("d")
                 stream.parts, stream.folded, stream.changed = {}, 0, True
+        if self.lost is not None:
+            self._lose(self.lost)
         for stream in self._found.values():
             if stream is not None and stream.changed:
                 stream.keep(self._connection)
@@ -232,6 +287,14 @@ def _handed(connection: sqlite3.Connection) -> dict[int, int]:
     found |= Counter({stream: first + int.from_bytes(n, "little") for stream, first, n in rows})
     found |= Counter({stream: shape.first + shape.n for stream, shape in Behind().load(connection)})
     return found
+
+
+def _is_numbered(config: Config, stream: str) -> bool:
+    """Whether its messages have numbers, which tell what is missing."""
+    return any(
+        source.sequence is not None and (stream in source.streams or may_feed(source, stream))
+        for source in config.sources
+    )
 
 
 def _begins(builder: Builder) -> int:

@@ -18,7 +18,7 @@ from sluicegate.format.record import PACKED
 from sluicegate.windowing.slices import SliceResult, Slices
 from sluicegate.windowing.whole import answer
 from sluicegate_agent.checksums import checksum, is_sound
-from sluicegate_agent.doubts import Doubts, widened
+from sluicegate_agent.doubts import Doubts, opened, widened
 from sluicegate_agent.messages import EndedResult, Result, plain
 from sluicegate_agent.state.shared import make_row
 
@@ -144,11 +144,14 @@ class StoredSlices:
         newest = stream.builder.next - 1 if stream.builder else 0
         for each in reversed(self.given):
             doubt = doubts.since(each.start) if doubts else None
+            lacks = doubts is not None and doubts.lacks_since(each.start)
             for name in self.asked[0].aggregates:
                 value, low, high, exact = answer(name, each)
                 told = plain(value), plain(low), plain(high), exact
                 if doubt:
                     told = widened(name, told, self.asked[0], each.bucket.n, doubt)
+                if lacks:
+                    told = opened(name, told, self.asked[0])
                 place = stream.name, self.name, name, newest, each.at
                 size = each.bucket.n, 1, min(doubt.n, each.bucket.n) if doubt else 0
                 yield EndedResult(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sluicegate as sg
-from sluicegate_agent.doubts import Doubts, widened
+from sluicegate_agent.doubts import Doubts, opened, widened
 from sluicegate_agent.messages import Result, plain
 from sluicegate_agent.state.windows import StoredWindow
 
@@ -67,10 +67,13 @@ class TriggeredWindow(StoredWindow):
         for fired in reversed(self._fired):
             ordinal = following - 1 - (self.window.accepted - fired.accepted)
             doubt = doubts.within(config, ordinal + 1, fired.time) if doubts else None
+            lacks = doubts is not None and doubts.lacks_within(config, ordinal + 1, fired.time)
             for name, (value, low, high, exact) in fired.answers.items():
                 told = plain(value), plain(low), plain(high), exact
                 if doubt:
                     told = widened(name, told, config, fired.size[0], doubt)
+                if lacks:
+                    told = opened(name, told, config)
                 (count, buckets), in_doubt = fired.size, doubt.n if doubt else 0
                 yield Result(stream.name, self.name, name, ordinal, fired.time, *told, count, buckets, in_doubt)
 

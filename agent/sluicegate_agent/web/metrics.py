@@ -40,6 +40,10 @@ COUNTED = {
     "sync.rejected": "Documents that the target refuses for good",
     "sync.store_refused": "Steps of sync that the store refused",
     "sync.readings_dropped": "Readings in refused documents for which there was no room",
+    "record.damaged": "Times that the record of commits was damaged: answers that may lack readings have no bound",
+    "record.readings_lost": "Readings in a damaged record that could be told",
+    "inputs.waited": "Times that inputs waited for the target to take documents",
+    "inputs.waited_in_vain": "Waits that ended with the outbox still full",
     "outbox.merges": "Pairs of buckets merged for want of room in the outbox",
     "outbox.single_readings": "Single readings given up for want of room in the outbox",
 }

@@ -1,0 +1,195 @@
+"""A damaged record loses readings and says so: no answer that may lack one is called exact, or has a bound too many."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from math import fsum
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from durable_agent import NOON, SECOND, configured
+from target_suite.memory import MemoryTarget
+
+from sluicegate.format import chunk as chunks
+from sluicegate_agent.doubts import LOSSES, Doubts, unpack
+from sluicegate_agent.messages import Message, Result
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.record import file, recovery
+from sluicegate_agent.record.recorder import Recorder
+from sluicegate_agent.state import State, schema
+from sluicegate_agent.status import gather, show
+from sluicegate_agent.sync import Sync
+
+ASKED = ["count", "sum", "mean", "max", "min"]
+TRUTHS: dict[str, Callable[[list[float]], float]] = {
+    "count": len, "sum": fsum, "mean": lambda values: fsum(values) / len(values), "max": max, "min": min,
+}  # fmt: skip
+WINDOWS = [
+    {"name": "time", "policy": {"time": "10s"}, "aggregate": ASKED, "buckets": 64},
+    {"name": "count", "policy": {"count": 8}, "aggregate": ASKED, "buckets": 0},
+]
+SOURCES = [
+    {"topic": "timed", "streams": {"heat": "v"}, "time": "t", "time_format": "us"},
+    {"topic": "numbered", "streams": {"level": "v"}, "time": "t", "time_format": "us", "sequence": "n"},
+]
+#: Of a frame: where each of its parts is; the body's begin, middle and end.
+PLACES = {"magic": 0, "fold": 5, "number": 13, "length": 17, "crc": 22}
+
+
+class Board:
+    """Two streams of a reading a second, a commit each; `said` is what was acknowledged, in order."""
+
+    def __init__(self, folder: Path) -> None:
+        self.config = configured(folder, window=WINDOWS, source=SOURCES)
+        self.said: list[float] = []
+        self.rng = random.Random(3)
+        self.open()
+
+    def open(self) -> None:
+        """Begin a life."""
+        self.state = State(self.config)
+        self.pipeline = Pipeline(self.config, self.state, lambda: self.now, Recorder(self.config, self.state))
+
+    @property
+    def now(self) -> int:
+        """The time of the newest reading."""
+        return NOON + len(self.said) * SECOND
+
+    def take(self, count: int) -> None:
+        """So many readings of each stream."""
+        for _ in range(count):
+            self.said.append(self.rng.randrange(-80, 80) / 8)
+            for source in ("timed", "numbered"):
+                payload = {"t": self.now, "v": self.said[-1], "n": len(self.said)}
+                self.pipeline.accept(Message(source, json.dumps(payload).encode(), len(self.said), 1))
+            self.pipeline.commit()
+
+    def places(self) -> list[int]:
+        """Where each frame begins."""
+        fold, found, at = schema.fold(self.state.store.connection), [], 0
+        assert fold is not None
+        for body in file.Frames(self.path.read_bytes(), fold):
+            found.append(at)
+            at += file.HEAD + len(body)
+        return [*found, at]
+
+    @property
+    def path(self) -> Path:
+        """The record's file."""
+        return self.config.state.path / file.NAME
+
+    def damage(self, frame: int, part: str) -> None:
+        """Turn a bit over in one frame, and start again."""
+        begins = self.places()
+        start, end = begins[frame : frame + 2] if frame >= 0 else begins[frame - 1 :][:2]
+        body = {"first": start + file.HEAD, "middle": (start + file.HEAD + end) // 2, "last": end - 1}
+        data = bytearray(self.path.read_bytes())
+        data[start + PLACES[part] if part in PLACES else body[part]] ^= 4
+        self.state.close()
+        self.path.write_bytes(data)
+        self.open()
+
+    def answers(self) -> Iterator[tuple[Result, float]]:
+        """Each answer, and what is true of all that was acknowledged."""
+        held = {"time": self.said[-10:], "count": self.said[-8:]}
+        for stream in ("heat", "level"):
+            for window, values in held.items():
+                for each in self.pipeline.answers(stream, window):
+                    yield each, TRUTHS[each.aggregate](values)
+
+
+def holds(answer: Result, truth: float) -> bool:
+    """Whether the truth lies in the interval."""
+    low, high = answer.low, answer.high
+    assert isinstance(low, int | float | None)
+    assert isinstance(high, int | float | None)
+    return (low is None or low <= truth + 1e-9) and (high is None or truth - 1e-9 <= high)
+
+
+@pytest.fixture
+def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Board]:
+    """One whose tables hold the first reading and whose record has twenty."""
+    made = Board(tmp_path)
+    monkeypatch.setattr(recovery, "now_us", lambda: made.now)
+    made.take(21)
+    yield made
+    made.state.close()
+
+
+@pytest.mark.parametrize("frame", [0, 7, -2])
+@pytest.mark.parametrize("part", [*PLACES, "first", "middle", "last"])
+def test_answers_that_may_lack_a_reading_say_so(board: Board, frame: int, part: str) -> None:
+    """Whatever bit of a frame but the last: each interval holds the truth, until the loss is no longer in it."""
+    assert all(each.exact and holds(each, truth) for each, truth in board.answers())
+    board.damage(frame, part)
+    assert board.state.counters["record.damaged"] == 1
+    for _ in range(12):
+        board.take(1)
+        for each, truth in board.answers():
+            assert holds(each, truth), each
+            assert not each.exact or each.value == pytest.approx(truth), each
+    board.take(10)
+    assert all(each.exact and holds(each, truth) for each, truth in board.answers())
+
+
+def test_the_loss_is_remembered_and_told(board: Board) -> None:
+    """After further restarts too; by `status` as well."""
+    board.damage(7, "middle")
+    for _ in range(2):
+        board.state.close()
+        board.open()
+        board.take(1)
+        assert not any(each.exact for each, _ in board.answers())
+        assert board.state.counters["record.damaged"] == 1
+    board.state.close()
+    assert "readings that were acknowledged are lost, 24 that could be told" in show(gather(board.config))
+    board.open()
+
+
+def test_the_cloud_hears_of_a_gap(board: Board) -> None:
+    """Without numbers at least what can still be told, with numbers exactly what is missing."""
+    board.damage(7, "middle")
+    board.take(1)
+    board.pipeline.flush()
+    board.pipeline.saving.fold()
+    target, gaps = MemoryTarget(), {"heat": 0, "level": 0}
+    sync = Sync(board.config, board.state, target)
+    while not sync.is_done():
+        sync.step(0.0, flush=True)
+    for each in map(chunks.decode, target.documents.values()):
+        gaps[each.stream] += sum(bucket.gap for bucket in each.buckets)
+    assert gaps == {"heat": 13, "level": 13}
+
+
+def test_a_record_that_is_gone_puts_all_in_doubt(board: Board) -> None:
+    """Nobody knows what stood in it."""
+    board.state.close()
+    board.path.unlink()
+    board.open()
+    board.take(1)
+    assert not any(each.exact for each, _ in board.answers())
+    assert all(holds(each, truth) for each, truth in board.answers())
+
+
+def test_a_last_frame_that_is_not_whole_was_never_acknowledged(board: Board) -> None:
+    """As far as a start can know: a crash leaves the same."""
+    board.damage(-1, "middle")
+    assert board.state.counters["record.damaged"] == 0
+    board.said.pop()
+    board.take(1)
+    assert all(each.exact and holds(each, truth) for each, truth in board.answers())
+
+
+def test_losses_are_bounded_and_read_back() -> None:
+    """The oldest two are told of together."""
+    doubts = Doubts()
+    doubts.add(1, 10, 2.0)
+    for at in range(LOSSES + 3):
+        doubts.lose(at, 100 - at)
+    assert len(doubts.losses) == LOSSES
+    assert doubts.losses[0] == (3, 100)
+    assert unpack(doubts.pack()) == (1, doubts.blocks, doubts.losses)
