@@ -42,11 +42,29 @@ def refuse_losses(config: Config, *, accept: bool) -> None:
 
 def list_losses(config: Config) -> list[str]:
     """A line for each loss; none where no agent has run. Raises EnvironmentRefused where the state cannot be read."""
-    with looked_into(config.state.path) as connection:
+    with looked_into(config.state.path, plays=lambda tables: _depends_on_record(config, tables)) as connection:
         if connection is None:
             return []
         parts = (_device, _sources, _windows, _outbox, _dead_letters)
         return [line for part in parts for line in part(config, connection)]
+
+
+def _depends_on_record(config: Config, tables: sqlite3.Connection) -> bool:
+    """Whether what commits recorded since the tables were written may be lost too: else nobody plays it back for this.
+
+    A source, a window and a stream's first reading are in the tables at once.
+    """
+    before = asked_before(tables)
+    same_device = before.get("device") == config.device.id
+    return (
+        not same_device or _is_smaller(config, before) or config.dead_letters.rows < before.get("dead_letters", 1 << 62)
+    )
+
+
+def _is_smaller(config: Config, before: dict[str, Any]) -> bool:
+    """Whether its outbox is smaller than at the last start."""
+    rows, size = before.get("outbox", (config.outbox.rows + 1, 0))
+    return bool(rows > config.outbox.rows or size > config.outbox.bytes)
 
 
 def asked(config: Config) -> dict[str, Any]:
@@ -57,6 +75,7 @@ def asked(config: Config) -> dict[str, Any]:
         "topics": {source.filter.subscription: kind_of(source) for source in config.subscribed},
         "broker": [config.mqtt.host, config.mqtt.actual_port, config.mqtt.client_id or ""],
         "outbox": [config.outbox.rows, int(config.outbox.bytes)],
+        "dead_letters": config.dead_letters.rows,
         "retired": [],
     }
 
@@ -174,8 +193,7 @@ def _outbox(config: Config, connection: sqlite3.Connection) -> Iterator[str]:
 
     The same outbox loses nothing by a start: what a kill left beyond it would have been merged by the next commit.
     """
-    rows, size = asked_before(connection).get("outbox", (config.outbox.rows + 1, 0))
-    if rows <= config.outbox.rows and size <= config.outbox.bytes:
+    if not _is_smaller(config, asked_before(connection)):
         return
     query = "SELECT count(*), coalesce(sum(coalesce(length(readings), 0)), 0) / 16 FROM outbox"
     rows, singles = connection.execute(query).fetchone()

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +39,22 @@ def read_status(folder: Path) -> dict[str, Any]:
         return {"running": lock.holder(folder) is not None, **collect(connection, folder)}
 
 
+def _always(tables: sqlite3.Connection) -> bool:
+    return True
+
+
 @contextlib.contextmanager
-def looked_into(folder: Path) -> Iterator[sqlite3.Connection | None]:
+def looked_into(
+    folder: Path, plays: Callable[[sqlite3.Connection], bool] = _always
+) -> Iterator[sqlite3.Connection | None]:
     """One snapshot of the store of a state directory, of either kind and of a version that is known; None without one.
+
+    `plays`: asked with the tables as they were last written, whether what commits recorded since has to be in it.
 
     Raises EnvironmentRefused where it cannot be read, NewerStore for one of a newer version.
     """
     if (folder / DATABASE).exists():
-        opened: contextlib.AbstractContextManager[sqlite3.Connection] = reading(folder / DATABASE)
+        opened: contextlib.AbstractContextManager[sqlite3.Connection] = reading(folder / DATABASE, plays)
     elif (folder / BESIDE[0]).exists():
         from sluicegate_agent.state.couchbase_lite import snapshot
 
@@ -65,7 +73,7 @@ def looked_into(folder: Path) -> Iterator[sqlite3.Connection | None]:
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
+def reading(path: Path, plays: Callable[[sqlite3.Connection], bool] = _always) -> Iterator[sqlite3.Connection]:
     """One snapshot of a store beside whoever has it open, for READ_SECONDS at most: while it lasts its log grows.
 
     Raises EnvironmentRefused where it cannot be read.
@@ -74,13 +82,15 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         with contextlib.closing(_opened(path)) as connection:
             end = time.monotonic() + READ_SECONDS
             connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
-            with contextlib.closing(_played(connection, path)) as found:
+            with contextlib.closing(_played(connection, path, plays)) as found:
                 yield found
     except sqlite3.Error as error:
         raise EnvironmentRefused(f"{path}: cannot be read: {error}") from error
 
 
-def _played(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+def _played(
+    connection: sqlite3.Connection, path: Path, plays: Callable[[sqlite3.Connection], bool]
+) -> sqlite3.Connection:
     """The snapshot; where commits were recorded since the tables were written, a copy in memory with these in it."""
     for _ in range(_TRIES):
         connection.execute("BEGIN")
@@ -90,6 +100,8 @@ def _played(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
             break
         connection.execute("ROLLBACK")  # the tables were written in between
     if not frames and (fold is None or connection.execute("SELECT 1 FROM packed LIMIT 1").fetchone() is None):
+        return connection
+    if not plays(connection):
         return connection
     from sluicegate_agent.record.recovery import recover
 

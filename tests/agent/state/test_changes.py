@@ -20,7 +20,10 @@ from sluicegate_agent.changes import WouldLose, list_losses, refuse_losses
 from sluicegate_agent.commands.check import check
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.errors import ConfigError
+from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.record.frame import Body
+from sluicegate_agent.record.recovery import Player
 from sluicegate_agent.state import State
 from sluicegate_demo.ports import free_port
 
@@ -45,6 +48,39 @@ def used(folder: Path, **tables: Any) -> Config:
                 agent.pipeline.accept(message)
             agent.pipeline.commit()
     return config
+
+
+def test_a_start_plays_the_record_back_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may be lost is seen in the tables; another device, a smaller outbox or fewer dead letters need it played."""
+    config = configured(tmp_path, window=windows())
+    with State(config) as state:
+        pipeline = Agent(config, state).pipeline
+        for i in range(12):
+            pipeline.accept(sequenced(i, 1))
+            pipeline.accept(Message(SEQUENCED, b"nonsense", 2, 1))
+            pipeline.commit()
+    played: list[Body] = []
+    play = Player.play
+    monkeypatch.setattr(Player, "play", lambda player, body: (played.append(body), play(player, body)))
+    dropped = configured(tmp_path, window=windows(day=None))
+    assert (
+        "window day of flow, level" in list_losses(dropped)[0] or "window day of level, flow" in list_losses(dropped)[0]
+    )
+    refuse_losses(config, accept=False)
+    assert not played
+    for changed, told in (
+        ({"device": {"id": "another"}}, "buckets of that device wait"),
+        ({"outbox": {"rows": 4, "chunk_buckets": 2}}, "buckets wait and would be merged"),
+        ({"dead_letters": {"rows": 10}}, ""),
+        ({"dead_letters": {"rows": 3}}, "are kept, the oldest would be dropped"),
+    ):
+        lost = list_losses(configured(tmp_path, window=windows(), **changed))
+        assert told in "".join(lost)
+        assert bool(lost) is bool(told)
+    before = len(played)
+    with State(config) as state:
+        assert state.streams["level"].accepted == 12
+    assert 9 < len(played) - before == before / 3
 
 
 def without(topic: str) -> list[dict[str, Any]]:
