@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sluicegate_cloud.options import length, names, of_options
+from sluicegate_cloud.options import folder, length, names, of_options
 from sluicegate_cloud.table.commands import alerts, devices, into_table, publish, reconcile, stream
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def cloud() -> None:
 
 @cloud.command()
 @click.argument("source", nargs=-1, required=True)
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the windows and their summary.")
+@click.option("--out", type=click.Path(path_type=Path), callback=folder,
+              help="Folder for the windows and their summary.")  # fmt: skip
 @click.option("--table", metavar="FOLDER", help="Instead of --out: a table, into which a run takes what is new alone.")
 @click.option("--by", metavar="TAGS", multiple=True,
               help="With --table: windows of all devices with the same of these tags too: site,line.")  # fmt: skip

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
 if TYPE_CHECKING:
     from sluicegate.windowing.definition import WindowDefinition
+
+
+def is_elsewhere(place: str) -> bool:
+    """Whether it is a URI, and of no folder of this machine."""
+    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", place):
+        return False
+    told = urlsplit(place)
+    return told.scheme.lower() != "file" or told.netloc not in ("", "localhost")
+
+
+def folder(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
+    """A folder of this machine; a URI would be taken for one of a strange name."""
+    if value is not None and (is_elsewhere(str(value)) or str(value).startswith("file:/")):
+        raise click.BadParameter(f"{value}: expected a path; copy what is written there to where you want it")
+    return value
 
 
 def length(context: click.Context, option: click.Parameter, value: str) -> int:

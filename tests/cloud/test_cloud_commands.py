@@ -33,6 +33,8 @@ def sluicegate(*arguments: str, **environment: str) -> tuple[int, str, str]:
         (["{tmp}/empty", "--out", "{tmp}/o"], 2, "there are no files in"),
         (["{tmp}/some", "--out", "{tmp}/file/o"], 4, "choose a folder that you may write"),
         (["{tmp}/some", "--out", "{tmp}/file"], 4, "choose a folder that you may write"),
+        (["{tmp}/some", "--out", "s3a://bucket/o"], 2, "expected a path; copy what is written there"),
+        (["{tmp}/some", "--table", "s3a://bucket/t"], 4, "a table cannot lie at s3a://bucket/t: give a folder"),
         (["{tmp}/some"], 2, "--out"),
         (["--out", "{tmp}/o"], 2, "SOURCE"),
         (["{tmp}/some", "--out", "{tmp}/o", "--window", "a day"], 2, "expected a positive length such as 24h"),

@@ -68,7 +68,7 @@ def merge(spark: SparkSession, sources: Sequence[str], table: str | Path, defini
     """
     listed = list_sources(sources)
     if listed.uris or listed.gateways:
-        raise SourceError("a table is merged from folders and files: copy what lies elsewhere there first")
+        raise SourceError("a table is merged from folders and files; of objects at a URI use `cloud stream`")
     store = Store(table)
     with store.writing():
         version = opened(store, definition)

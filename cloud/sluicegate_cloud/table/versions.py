@@ -17,12 +17,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sluicegate_cloud.errors import SinkError, SourceError, TableError
 from sluicegate_cloud.grid import MAX_EMPTY, Grid
+from sluicegate_cloud.options import is_elsewhere
 
 FORMAT = 1
 DAY_US = 86_400_000_000
@@ -82,11 +84,25 @@ class Version:
     told: dict[str, Any] = field(default_factory=dict)
 
 
+def folder_of(root: str) -> Path:
+    """The folder that a path or a file: URI names. Raises TableError for any other URI.
+
+    A version counts by a link that fails where one is there, and files are on the disk before it: an object store
+    promises neither to a program that only knows paths.
+    """
+    if is_elsewhere(root):
+        raise TableError(
+            f"a table cannot lie at {root}: give a folder that the driver and all workers see, such as a mounted one, "
+            "and bring its windows elsewhere by `sluicegate cloud publish`"
+        )
+    return Path(unquote(urlsplit(root).path) if root.lower().startswith("file:/") else root).absolute()
+
+
 class Store:
     """The files of a table below one folder that all workers see."""
 
     def __init__(self, root: str | Path) -> None:
-        self.root = Path(str(root).removeprefix("file://")).absolute()
+        self.root = folder_of(str(root))
         self._unsettled: list[str] = []
 
     def new(self, kind: str) -> str:

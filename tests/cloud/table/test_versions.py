@@ -55,3 +55,20 @@ def test_what_is_not_there_says_so(tmp_path: Path) -> None:
         store.read(version.fleet["0"])
     with pytest.raises(ValueError, match="no kind of file"):
         store.new("stream")
+
+
+@pytest.mark.parametrize("spelled", ["file://{}", "file:{}", "file://localhost{}", "FILE://{}"])
+def test_a_table_at_a_file_uri_is_the_folder(spelled: str, tmp_path: Path) -> None:
+    """However it is spelled, blanks and signs in it too."""
+    folder = tmp_path / "a b%c"
+    committed(Store(folder), 1)
+    assert Store(spelled.format(str(folder).replace("%", "%25").replace(" ", "%20"))).numbers() == [1]
+
+
+@pytest.mark.parametrize("spelled", ["s3a://bucket/table", "hdfs://name:9000/t", "dbfs:/t", "file://other/srv/table"])
+def test_a_table_elsewhere_is_refused(spelled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is made where nobody looks: such a URI was taken for the name of a folder."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TableError, match="give a folder that the driver and all workers see"):
+        Store(spelled)
+    assert [*tmp_path.iterdir()] == []
