@@ -1,8 +1,8 @@
-"""Every legal window over one worked stream, for docs/kinds.md: what each definition means, and what it does.
+"""Every legal window over one worked stream, for the pages of kinds: what each definition means, and what it does.
 
 python -m bench.kinds [--docs]
 
-Prints the tables, or puts them into the page between its marks. A test compares the page with a new run.
+Prints the tables, or puts them into the pages between their marks. A test compares the pages with a new run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import sluicegate as sg
 
-PAGE = Path(__file__).parents[1] / "docs" / "kinds.md"
+PAGES = [Path(__file__).parents[1] / "docs" / name for name in ("kinds.md", "kinds-played.md")]
 SECOND, HOUR = 1_000_000, 3_600_000_000
 
 # by arrival: (s, name, km); then time until 12 s
@@ -89,8 +89,8 @@ class Tells(sg.WindowHandler):
     def _say(self, window: sg.WindowOperator, words: str) -> None:
         self.told.append(f"at {(window.now or 0) / SECOND:g} s {words}" if self.due else words)
 
-    def _inside(self, window: sg.WindowOperator) -> str:
-        return "".join(reading["name"] for reading in window.readings())
+    def _inside(self, window: sg.WindowOperator, key: Any) -> str:
+        return "".join(reading["name"] for reading in window.readings(key))
 
     def after_insert(self, window: Any, key: Any, reading: Any) -> None:
         self._say(window, f"insert {reading['name']}")
@@ -99,10 +99,10 @@ class Tells(sg.WindowHandler):
         self._say(window, f"evict {reading['name']}")
 
     def before_flush(self, window: Any, key: Any) -> None:
-        self._say(window, f"**flush {self._inside(window)}**")
+        self._say(window, f"**flush {self._inside(window, key)}**")
 
     def trigger(self, window: Any, key: Any) -> None:
-        self._say(window, f"**trigger {self._inside(window) or '∅'}**")
+        self._say(window, f"**trigger {self._inside(window, key) or '∅'}**")
 
     def initial_full(self, window: Any, key: Any) -> None:
         self._say(window, "full")
@@ -231,12 +231,14 @@ PARTS = {"by arrival": by_arrival, "by event time": by_event_time, "aligned": al
 
 
 def put(page: str) -> str:
-    """The page with its tables made anew: between `<!-- NAME -->` and `<!-- end -->`."""
+    """A page with those tables that it has a place for made anew: between `<!-- NAME -->` and `<!-- end -->`."""
     for name, make in PARTS.items():
         mark, end = f"<!-- {name} -->\n", "<!-- end -->"
         before, found, after = page.partition(mark)
-        if not found or end not in after:
-            raise SystemExit(f"{PAGE.name}: no place for the tables {mark.strip()} … {end}")
+        if not found:
+            continue
+        if end not in after:
+            raise SystemExit(f"no {end} behind {mark.strip()}")
         page = before + mark + "\n".join(make()) + after[after.index(end) :]
     return page
 
@@ -244,9 +246,10 @@ def put(page: str) -> str:
 def main() -> None:
     """Print, or put into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--docs", action="store_true", help="put the tables into docs/kinds.md")
+    parser.add_argument("--docs", action="store_true", help="put the tables into the pages")
     if parser.parse_args().docs:
-        PAGE.write_text(put(PAGE.read_text("utf-8")), "utf-8")
+        for page in PAGES:
+            page.write_text(put(page.read_text("utf-8")), "utf-8")
     else:
         print("\n".join(part for make in PARTS.values() for part in make()))
 

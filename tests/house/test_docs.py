@@ -77,11 +77,11 @@ def test_the_examples_run(page: str, answers: int, tmp_path: Path, monkeypatch: 
 
 
 def test_the_aggregate_in_c_is_compiled_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The source and the command of aggregates.md, then its Python."""
+    """The source and the command of own-aggregate.md, then its Python."""
     pytest.importorskip("cffi", reason="the example loads its library with cffi")
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
-    page = "docs/aggregates.md"
+    page = "docs/how-to/own-aggregate.md"
     (source,) = re.findall(r"^```c\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.S | re.M)
     (tmp_path / "own.c").write_text(source)
     command = re.findall(r"own\.c: (cc .*) \*/", source)[0].split()

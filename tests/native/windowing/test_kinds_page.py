@@ -1,21 +1,24 @@
-"""The tables of docs/kinds.md are what a run gives: every legal combination over one stream."""
+"""The tables of the pages about kinds of windows are what a run gives: every legal combination over one stream."""
 
 from __future__ import annotations
 
-from bench.kinds import PAGE, PARTS, put
+from bench.kinds import PAGES, PARTS, put
 
 
 def test_the_page_is_what_a_run_gives() -> None:
     """Where it is not: python -m bench.kinds --docs."""
-    page = PAGE.read_text("utf-8")
-    assert put(page) == page
+    for path in PAGES:
+        page = path.read_text("utf-8")
+        assert put(page) == page
 
 
 def test_the_page_has_every_combination() -> None:
     """Table I; Table II, whole and partial; all in words; kinds by event time, lateness, early results; keys."""
-    page = PAGE.read_text("utf-8")
+    page = "".join(path.read_text("utf-8") for path in PAGES)
+    assert {name: page.count(f"<!-- {name} -->") for name in PARTS} == dict.fromkeys(PARTS, 1)
     parts = {name: page.partition(f"<!-- {name} -->\n")[2].partition("<!-- end -->")[0] for name in PARTS}
     rows = {name: [len(table.splitlines()) - 2 for table in part.split("\n\n")] for name, part in parts.items()}
     assert rows["by arrival"] == [4, 9, 9, 13]
     assert rows["by event time"] == [3 * 2 * 3, 3 * 2 * 3]
     assert rows["by key"] == [2 * 6]
+    assert "**flush ac**" in parts["by key"]  # the window of the reading's key, not of none
