@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from array import array
 from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -79,7 +78,9 @@ class Pipeline:
         self._look_for_silence, self._silence_waits, self._limits_wait = float("-inf"), False, False
         self._touched: dict[tuple[str, str], None] = {}
         self.repeats = Repeats(log)
-        self._waiting = {name: (array("d"), array("q")) for name in self.windows}
+        self._unfed: dict[str, None] = {}  # streams that took readings which their windows were not handed
+        for stream in state.streams.values():
+            self._listen(stream)
         self._heard = dict.fromkeys(state.streams, time.monotonic())
         self._ticks = Ticks(clock)
         for name, stream in state.streams.items():
@@ -139,7 +140,7 @@ class Pipeline:
             if any(window.is_ahead_of(latest) for window in self.windows[stream]):
                 self._begin_anew(stream, latest)
             windows = self.windows[stream]
-            now = None if self._waiting[stream][0] else self._ticks.now(stream)
+            now = None if stream in self._unfed else self._ticks.now(stream)
             if now is None:
                 continue
             changed = [window for window in windows if window.advance(now)]
@@ -309,41 +310,45 @@ class Pipeline:
                 self.refuse(message, arrival, "value", f"{stream}: {reason}")
             self.note("absent", decoded.absent)
 
-    def _fold(self, stream: str, time_us: int, value: float, missing: int, doubt: int) -> None:
+    def _fold(self, name: str, time_us: int, value: float, missing: int, doubt: int) -> None:
+        stream = self.state.streams[name]
         if doubt:
-            self.doubts.setdefault(stream, Doubts()).add(self.state.streams[stream].accepted, time_us, value)
-        self.state.streams[stream].add(value, time_us, missing, doubt)
-        if self.recorder:
-            self.recorder.took(self.state.streams[stream].number, time_us, value, missing, doubt)
-        values, times = self._waiting[stream]
-        values.append(value)
-        times.append(time_us)
-        self._heard[stream] = self._since
+            self.doubts.setdefault(name, Doubts()).add(stream.accepted, time_us, value)
+        stream.take(value, time_us, missing, doubt)
+        self._unfed[name] = None
+        self._heard[name] = self._since
         self._readings += 1
+
+    def _listen(self, stream: Stream) -> None:
+        """Have the record told of what a stream takes."""
+        stream.tell = self.recorder.took if self.recorder else None
 
     def open(self, stream: Stream) -> None:
         """Begin the windows of a stream that was not there; the commit of its first reading writes them."""
         self.windows.begin(self.state.store.connection, stream)
-        self._waiting[stream.name] = (array("d"), array("q"))
+        self._listen(stream)
 
     def shut(self, name: str) -> None:
         """Let go of all that is kept beside a stream that leaves."""
-        for kept in (self.windows, self._waiting, self._heard, self.doubts):
+        for kept in (self.windows, self._unfed, self._heard, self.doubts):
             kept.pop(name, None)
         self._ticks.forget(name)
         self._touched = {each: None for each in self._touched if each[0] != name}
 
     def _feed_windows(self) -> None:
         """Hand the windows what came since, in one compiled batch a stream: the same bits as one after the other."""
-        if self.recorder and any(values for values, _ in self._waiting.values()):
+        if not self._unfed:
+            return
+        handed = [(name, *self.state.streams[name].handed()) for name in self._unfed]
+        self._unfed.clear()
+        if self.recorder:
             self.recorder.fed()
-        for stream, (values, times) in self._waiting.items():
-            if values:
-                self._ticks.heard(stream, max(times))
-                for window in self.windows[stream]:
-                    self.state.counters.add("refused.window", window.insert_many(values, times))
-                    self._touched |= dict.fromkeys((stream, name) for name in window.names)
-                self._waiting[stream] = array("d"), array("q")
+        for name, values, times in handed:
+            self._ticks.heard(name, max(times))
+            for window in self.windows[name]:
+                if refused := window.insert_many(values, times):
+                    self.note("refused.window", refused)
+            self._touched |= dict.fromkeys((name, each) for window in self.windows[name] for each in window.names)
 
     # coarseness
 

@@ -19,6 +19,8 @@ from sluicegate.format.bucket import LATE, Builder
 from sluicegate_agent import carried
 
 SINGLES_MOST = 64
+#: Told of a run that a stream folds: number, values, times, where it begins among them, missing, doubt.
+Tell = Callable[[int, "array[float]", "array[int]", int, int, int], None]
 _ROW = struct.Struct("<4sqqqqqiII")
 _MAGIC = b"SGS2"
 _CARRYING = b"SGS3"  # the same, then what the open bucket carries
@@ -41,6 +43,9 @@ class Stream:
 
     `told` is what its buckets say was lost, `owed` what the next one says beside its source's numbers. Both belong
     to the stream, not to the source: a topic that is renamed takes nothing back.
+
+    Readings that it is given with `take` are folded together, when somebody asks for the builder or `settle`s it.
+    `tell` is told of each such run; `new_times` and `new_values` keep it until it is `handed` to the windows.
     """
 
     def __init__(self, number: int, name: str, readings: int, span_us: int) -> None:
@@ -50,7 +55,10 @@ class Stream:
         self.has_new_tags = False
         self.is_known = self.is_new = self.is_retired = self.has_left = self.is_fed_anew = False
         self.readings, self.span_us = readings, span_us
-        self.builder: Builder | None = None
+        self._builder: Builder | None = None
+        self.new_times, self.new_values = array("q"), array("d")
+        self._settled = self._missing = 0
+        self.tell: Tell | None = None
         self.missing_seen = self.told = self.owed = 0
         self.source: str | None = None
         self.late = 0
@@ -63,14 +71,61 @@ class Stream:
         self.changed = True
 
     @property
+    def builder(self) -> Builder | None:
+        """What its readings are folded into, all that were taken among them; None before the first."""
+        if self._settled < len(self.new_times):
+            self.settle()
+        return self._builder
+
+    @builder.setter
+    def builder(self, builder: Builder | None) -> None:
+        self._builder = builder
+
+    @property
     def accepted(self) -> int:
         """Readings accepted in this incarnation: the next ordinal."""
         return self.builder.next if self.builder else 0
+
+    def take(self, value: float, time: int, missing: int, doubt: int = 0) -> None:
+        """Have one finite reading wait for `settle`; one in doubt is folded at once. See `add`."""
+        if doubt or missing != self._missing:
+            self.settle()
+            self._missing = missing
+        self.new_values.append(value)
+        self.new_times.append(time)
+        self.changed = True
+        if doubt:
+            self.settle(doubt)
+
+    def take_many(self, values: array[float], times: array[int], missing: int) -> None:
+        """The same of several."""
+        if missing != self._missing:
+            self.settle()
+            self._missing = missing
+        self.new_values += values
+        self.new_times += times
+        self.changed = True
+
+    def settle(self, doubt: int = 0) -> None:
+        """Fold what was taken and is in no bucket yet; with `doubt` all of it is in doubt."""
+        begin, self._settled = self._settled, len(self.new_times)
+        if begin < self._settled:
+            if self.tell:
+                self.tell(self.number, self.new_values, self.new_times, begin, self._missing, doubt)
+            self.add_many(self.new_values, self.new_times, begin, self._missing, doubt)
+
+    def handed(self) -> tuple[array[float], array[int]]:
+        """Values and times of all that was taken since the last call, in their order."""
+        self.settle()
+        found = self.new_values, self.new_times
+        self.new_times, self.new_values, self._settled = array("q"), array("d"), 0
+        return found
 
     def fed_by(self, source: str, missing: int, missing_of: Callable[[str], int]) -> None:
         """Its source from now on, of which `missing` is known; what the former one lost and did not tell is owed."""
         if self.source == source:
             return
+        self.settle()
         if self.source is not None and self.builder is not None:
             self.owed += missing_of(self.source) - self.missing_seen
         if self.source is not None:
@@ -82,38 +137,41 @@ class Stream:
 
         `doubt` is 1 where the reading cannot be told from a repeat of one that was counted.
         """
-        if self.builder is None:
-            self.builder = Builder(value)
+        self.settle()
+        self.add_many(array("d", (value,)), array("q", (time,)), 0, missing, doubt)
+
+    def add_many(self, values: array[float], times: array[int], begin: int, missing: int, doubt: int = 0) -> None:
+        """The same of those from `begin` on, in their order: `missing` was known before the first."""
+        if self._builder is None:
+            self._builder = Builder(values[begin])
             self.missing_seen = missing
-        self._close_before(time)
         # At most what was told is taken back: a loss from before the stream's first reading was never told.
         gap = max(-self.told, -_GAP_MOST, min(_GAP_MOST, missing - self.missing_seen + self.owed))
-        self.builder.add(value, time, gap, doubt)
         self.missing_seen, self.owed = missing, 0
         self.told += gap
-        self._keep(value, time)
         self.changed = True
-        if self.builder.n >= self.readings:
-            self.close()
+        builder, end = self._builder, len(values)
+        while begin < end:
+            before, begin = begin, builder.add_run(values, times, begin, gap, doubt, self.readings, self.span_us)
+            if begin > before:
+                gap = 0
+                self._keep(values, times, before, begin)
+            if begin < end or builder.n >= self.readings:
+                self.close()
 
-    def _close_before(self, time: int) -> None:
-        if self.builder is None or not self.builder.n:
-            return
-        first, last = self.builder.times
-        if time < last or time - first >= self.span_us:
-            self.close()
-
-    def _keep(self, value: float, time: int) -> None:
+    def _keep(self, values: array[float], times: array[int], begin: int, end: int) -> None:
         """Beyond SINGLES_MOST the bucket and what it carries stay; if it carries nothing, empty arrays say so."""
-        readings = self.builder.n if self.builder else 0
-        if readings != self.folded + len(self.times) + 1:
+        if self._builder is None or self._builder.n != self.folded + len(self.times) + end - begin:
             return
-        if len(self.times) == SINGLES_MOST:
-            self._fold()
-            if not self.folded:
-                return
-        self.times.append(time)
-        self.values.append(value)
+        while begin < end:
+            if len(self.times) == SINGLES_MOST:
+                self._fold()
+                if not self.folded:
+                    return
+            part = slice(begin, min(end, begin + SINGLES_MOST - len(self.times)))
+            self.times += times[part]
+            self.values += values[part]
+            begin = part.stop
 
     def _fold(self) -> None:
         """The readings at hand into what the bucket carries; nothing of them stays where it carries nothing."""
@@ -125,14 +183,15 @@ class Stream:
 
     def close(self) -> None:
         """Close the open bucket, if there is one: it waits for the commit."""
-        if self.builder is None or not self.builder.n:
+        builder = self.builder
+        if builder is None or not builder.n:
             return
-        bucket = self.builder.close()
-        readings = pack_readings(self.times, self.values) if len(self.times) == bucket.n else None
-        if self.folded and self.folded + len(self.times) == bucket.n and self.times:
+        first, n, flags, bucket = builder.close_packed()
+        readings = pack_readings(self.times, self.values) if len(self.times) == n else None
+        if self.folded and self.folded + len(self.times) == n and self.times:
             self._fold()
-        self.closed.append(Closed(bucket.first, bucket.n, carried.joined(bucket.pack(), self.parts), readings))
-        self.late += bucket.n if bucket.flags & LATE else 0
+        self.closed.append(Closed(first, n, carried.joined(bucket, self.parts), readings))
+        self.late += n if flags & LATE else 0
         self.buckets += 1
         self.times, self.values, self.parts, self.folded = array("q"), array("d"), {}, 0
         self.changed = True
@@ -142,8 +201,10 @@ class Stream:
         self.close()
         new = Stream(number, self.name, self.readings, self.span_us)
         new.incarnation, new.key, new.tags, new.carries = self.incarnation, self.key, tags, self.carries
-        for name in ("missing_seen", "told", "owed", "source", "late", "buckets", "builder"):
+        kept = "missing_seen", "told", "owed", "source", "late", "buckets", "builder", "tell"
+        for name in (*kept, "new_times", "new_values", "_settled", "_missing"):
             setattr(new, name, getattr(self, name))
+        self.handed()  # the windows go on with the new one
         if self.builder is not None:
             self.builder = Builder(self.builder.center, self.builder.next)
         new.is_new = new.has_new_tags = True

@@ -1,4 +1,4 @@
-"""The pipeline alone: processor time of a message from its packet to a commit that writes the tables; no socket."""
+"""The pipeline alone: processor time of a message from its packet to a commit that appends to the record; no socket."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sluicegate_agent.config import Config
 from sluicegate_agent.config.load import build
 from sluicegate_agent.link.client import parse_publish
 from sluicegate_agent.pipeline import READINGS_MOST, Pipeline
+from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State
 
 COMMIT = 125  # messages, as `mqtt.receive_maximum` has it
@@ -43,7 +44,7 @@ def _round(world: World, messages: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         config: Config = build(tables(world), Path(folder) / "agent.toml")
         with State(config) as state:
-            pipeline = Pipeline(config, state)
+            pipeline = Pipeline(config, state, recorder=Recorder(config, state))
             pipeline.connected(session_present=True)
             spent = {"parse": 0.0, "accept": 0.0, "commit": 0.0}
             for begin in range(0, messages, batch):

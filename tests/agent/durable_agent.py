@@ -13,8 +13,12 @@ from sluicegate_agent.messages import Message
 
 NOON = 1_750_000_000_000_000
 SECOND = 1_000_000
-SEQUENCED, TIMED, BARE = "plant/sequenced", "plant/timed", "plant/bare"
+SEQUENCED, TIMED, BARE, LISTED = "plant/sequenced", "plant/timed", "plant/bare", "plant/listed"
 
+#: A source whose messages are lists of readings of two streams.
+LISTS: dict[str, Any] = {
+    "topic": LISTED, "format": "array", "streams": {"x": "x", "y": "y"}, "time": "t", "time_format": "us"
+}  # fmt: skip
 
 WITH_ENDS: list[dict[str, Any]] = [
     {
@@ -29,10 +33,12 @@ WITH_ENDS: list[dict[str, Any]] = [
 ]
 
 
-def configured(folder: Path, more: Sequence[dict[str, Any]] = (), **tables: Any) -> Config:
+def configured(
+    folder: Path, more: Sequence[dict[str, Any]] = (), sources: Sequence[dict[str, Any]] = (), **tables: Any
+) -> Config:
     """Three sources, one for each kind of identity, small buckets and windows; `tables` replaces keys of tables.
 
-    `more`: windows beside those.
+    `more`, `sources`: windows and sources beside those.
     """
     raw: dict[str, Any] = {
         "device": {"id": "board-1"},
@@ -50,6 +56,7 @@ def configured(folder: Path, more: Sequence[dict[str, Any]] = (), **tables: Any)
             },
             {"topic": TIMED, "streams": {"heat": "heat"}, "time": "t", "time_format": "us"},
             {"topic": BARE, "streams": {"door": ""}, "format": "number"},
+            *sources,
         ],
         "window": [
             {"name": "recent", "policy": {"time": "5min"}, "aggregate": ["mean", "max", "sum"], "buckets": 6},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
+from array import array
 
 import pytest
 
@@ -10,7 +12,7 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluicegate.format.bucket import LATE, ORDERED, Bucket
+from sluicegate.format.bucket import LATE, ORDERED, Bucket, Builder
 from sluicegate_agent.streams import SINGLES_MOST, Stream, pack_readings, unpack_readings
 
 SPAN = 1000
@@ -87,6 +89,90 @@ def test_a_restart_changes_no_bit(
     assert restarted.closed == straight.closed
     assert restarted.pack() == straight.pack()
     assert sum(item.n for item in straight.closed) + len(straight.times) == len(readings) == straight.accepted
+
+
+class OneByOne(Stream):
+    """A stream by its definition: each reading is folded by itself, as the page on buckets says."""
+
+    def add(self, value: float, time: int, missing: int, doubt: int = 0) -> None:
+        """Close before and after, fold, keep it beside the bucket."""
+        if self.builder is None:
+            self.builder, self.missing_seen = Builder(value), missing
+        first, last = self.builder.times
+        if self.builder.n and (time < last or time - first >= self.span_us):
+            self.close()
+        gap = max(-self.told, missing - self.missing_seen + self.owed)
+        self.builder.add(value, time, gap, doubt)
+        self.missing_seen, self.owed, self.told = missing, 0, self.told + gap
+        if self.builder.n == self.folded + len(self.times) + 1:
+            if len(self.times) == SINGLES_MOST:
+                self._fold()
+            if self.folded or self.builder.n <= SINGLES_MOST:
+                self.times.append(time)
+                self.values.append(value)
+        if self.builder.n >= self.readings:
+            self.close()
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_readings_that_are_folded_together_make_the_bits_of_one_by_one(seed: int) -> None:
+    """Whatever comes between: losses, doubt, a bucket that is closed, a restart, another source, other tags.
+
+    What is told of the runs is all of the readings, in their order.
+    """
+    rng = random.Random(seed)
+    size, span = rng.choice((1, 3, 5, 64, 65, 150)), rng.choice((50, 1000, 100_000))
+    one, many = OneByOne(1, "s", size, span), Stream(1, "s", size, span)
+    one.carries = many.carries = rng.choice(((), ("area", "distinct_count(8)")))
+    told: list[tuple[float, int, int, int]] = []
+
+    def tell(number: int, values: array[float], times: array[int], begin: int, missing: int, doubt: int) -> None:
+        assert number == many.number
+        told.extend((value, time, missing, doubt) for value, time in zip(values[begin:], times[begin:], strict=True))
+
+    many.tell = tell
+    time = missing = 0
+    expected = []
+    for _ in range(rng.randrange(1, 80)):
+        kind = rng.choice("rrrraaaackfosh")
+        missing = max(0, missing + rng.choice((0, 0, 0, 2, -1)))
+        doubt = int(kind == "r" and rng.random() < 0.1)
+        if kind in "ra":
+            count = 1 if kind == "r" else rng.randrange(1, 200)
+            times = [time := time + rng.choice((0, 1, 1, 7)) - (rng.random() < 0.02) * 30 for _ in range(count)]
+            values = [rng.uniform(-9, 9) for _ in times]
+            expected += [(value, at, missing, doubt) for value, at in zip(values, times, strict=True)]
+            for value, at in zip(values, times, strict=True):
+                one.add(value, at, missing, doubt)
+            if kind == "r":
+                many.take(values[0], times[0], missing, doubt)
+            else:
+                many.take_many(array("d", values), array("q", times), missing)
+        elif kind == "c":
+            one.close()
+            many.close()
+        elif kind == "k":
+            row, waiting = many.pack(), many.closed
+            many = Stream(many.number, "s", size, span)
+            many.restore(row)
+            many.closed, many.tell, many.carries = waiting, tell, one.carries
+        elif kind == "f":
+            for stream in (one, many):
+                stream.fed_by(str(missing), missing, lambda _, missing=missing: missing)  # type: ignore[misc]
+        elif kind == "o":
+            assert many.accepted == one.accepted
+        elif kind == "s":
+            closed = [each.closed for each in (one, many)]
+            old, one = one, OneByOne(one.number + 1, "s", size, span)
+            one.__dict__.update(old.go_on_as(one.number, {}).__dict__)
+            many = many.go_on_as(one.number, {})
+            assert closed[0] == closed[1]
+        else:
+            many.handed()
+    many.settle()
+    assert told == expected
+    assert many.closed == one.closed
+    assert many.pack() == one.pack()
 
 
 @pytest.mark.parametrize("damage", [b"", b"SGS1", b"XXXX" + bytes(60)])

@@ -1,11 +1,12 @@
-"""One commit as the body of a frame: readings in the order in which streams took them, and what changed beside.
+"""One commit as the body of a frame: readings in the order in which each stream took them, and what changed beside.
 
-Numbers of one kind stand together, all first bytes, then all second bytes, so that deflating finds what repeats: about
-ten bytes a reading.
+Readings that a stream took together are one step. Numbers of one kind stand together, all first bytes, then all second
+bytes, so that deflating finds what repeats: two to ten bytes a reading.
 """
 
 from __future__ import annotations
 
+import struct
 import sys
 import zlib
 from array import array
@@ -14,64 +15,117 @@ from typing import NamedTuple
 
 import msgspec
 
-#: What a stream did: took a reading, took one in doubt, closed its bucket, had its windows told the time; and that all
+#: What a stream did: took readings, took some in doubt, closed its bucket, had its windows told the time; and that all
 #: windows were handed what had come: those whose ends come count such batches.
 ADD, ADD_IN_DOUBT, CLOSE, ADVANCE, FEED = range(5)
 #: Bytes of one body at most, so that a damaged length takes no memory.
 LARGEST_BODY = 64 << 20
 _LEVEL = 1
+#: Steps and readings. Its first byte is no kind of step; of frames of one reading a step, the first byte is one.
+_HEAD = struct.Struct("<4sII")
+_MAGIC = b"\xd2SG2"
+#: Bytes of such a step: kind, stream, time, value, missing.
+_OLD = 29
+Columns = tuple["array[int] | array[float]", ...]
 
 
 class Step(NamedTuple):
-    """One thing that a stream did; `missing`: what its source's numbers say is lost so far."""
+    """What a stream did, with readings where it took some.
+
+    `number`: what its source's numbers say is lost so far; of ADVANCE the time that its windows were told.
+    """
 
     stream: int
     kind: int
-    time: int
-    value: float
-    missing: int
+    number: int
+    values: array[float]
+    times: array[int]
 
 
 class Steps:
-    """Steps of one commit, 29 bytes each."""
+    """Steps of one commit: 17 bytes each, and 16 a reading."""
 
     def __init__(self) -> None:
-        self.streams, self.kinds = array("I"), bytearray()
-        self.times, self.values, self.missing = array("q"), array("d"), array("q")
+        self.streams, self.kinds, self.counts = array("I"), bytearray(), array("I")
+        self.numbers, self.times, self.values = array("q"), array("q"), array("d")
 
     def __len__(self) -> int:
         return len(self.kinds)
 
-    def add(self, stream: int, kind: int, time: int = 0, value: float = 0.0, missing: int = 0) -> None:
-        """Note one."""
+    @property
+    def readings(self) -> int:
+        """How many readings they hold."""
+        return len(self.times)
+
+    def add(self, stream: int, kind: int, number: int = 0) -> None:
+        """Note one without readings."""
         self.streams.append(stream)
         self.kinds.append(kind)
-        self.times.append(time)
-        self.values.append(value)
-        self.missing.append(missing)
+        self.counts.append(0)
+        self.numbers.append(number)
+
+    def run(self, stream: int, kind: int, number: int, values: array[float], times: array[int]) -> None:
+        """Note one with readings; what goes on with the step before is of that."""
+        if not self.kinds or (self.streams[-1], self.kinds[-1], self.numbers[-1]) != (stream, kind, number):
+            self.add(stream, kind, number)
+        self.counts[-1] += len(times)
+        self.values += values
+        self.times += times
 
     def __iter__(self) -> Iterator[Step]:
-        columns = self.streams, self.kinds, self.times, self.values, self.missing
-        return (Step(*row) for row in zip(*columns, strict=True))
+        begin = 0
+        for stream, kind, count, number in zip(self.streams, self.kinds, self.counts, self.numbers, strict=True):
+            end = begin + count
+            yield Step(stream, kind, number, self.values[begin:end], self.times[begin:end])
+            begin = end
 
     def pack(self) -> bytes:
         """As bytes, the same on every board."""
-        columns = _shuffled(self.streams), _shuffled(self.times), _shuffled(self.values), _shuffled(self.missing)
-        return bytes(self.kinds) + b"".join(columns)
+        columns: Columns = (self.streams, self.counts, self.numbers, self.times, self.values)
+        data = _HEAD.pack(_MAGIC, len(self), self.readings) + bytes(self.kinds) + b"".join(map(_shuffled, columns))
+        # Who knows one reading a step only counts bytes: it must not take these for such.
+        return data + bytes(len(data) % _OLD == 0)
 
     @classmethod
     def unpack(cls, data: bytes) -> Steps:
-        """What `pack` packed. Raises ValueError for anything else."""
-        count, left = divmod(len(data), 29)
-        if left:
+        """What `pack` packed, now or with one reading a step. Raises ValueError for anything else."""
+        if data[:1] != _MAGIC[:1]:
+            return _older(data)
+        found = cls()
+        if len(data) < _HEAD.size or data[:4] != _MAGIC:
             raise ValueError("not steps")
-        found, at = cls(), count
-        found.kinds = bytearray(data[:count])
-        for column in (found.streams, found.times, found.values, found.missing):
-            size = count * column.itemsize
+        _, steps, readings = _HEAD.unpack_from(data)
+        at = _HEAD.size + steps
+        found.kinds = bytearray(data[_HEAD.size : at])
+        columns: Columns = (found.streams, found.counts, found.numbers, found.times, found.values)
+        sizes = [count * column.itemsize for column, count in zip(columns, (steps,) * 3 + (readings,) * 2, strict=True)]
+        if not 0 <= len(data) - at - sum(sizes) <= 1:
+            raise ValueError("not steps")
+        for column, size in zip(columns, sizes, strict=True):
             _fill(column, data[at : at + size])
             at += size
+        if sum(found.counts) != readings or max(found.kinds, default=ADD) > FEED:
+            raise ValueError("not steps")
         return found
+
+
+def _older(data: bytes) -> Steps:
+    """Of a Sluicegate that noted each reading for itself."""
+    count, left = divmod(len(data), _OLD)
+    if left:
+        raise ValueError("not steps")
+    columns = array("I"), array("q"), array("d"), array("q")
+    found, at = Steps(), count
+    for column in columns:
+        size = count * column.itemsize
+        _fill(column, data[at : at + size])
+        at += size
+    for kind, stream, time, value, missing in zip(data[:count], *columns, strict=True):
+        if kind <= ADD_IN_DOUBT:
+            found.run(stream, kind, missing, array("d", (value,)), array("q", (time,)))
+        else:
+            found.add(stream, kind, time)
+    return found
 
 
 class Body(msgspec.Struct, array_like=True):

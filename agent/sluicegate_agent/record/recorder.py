@@ -18,6 +18,8 @@ from sluicegate_agent.record.frame import ADD, ADD_IN_DOUBT, ADVANCE, CLOSE, FEE
 from sluicegate_agent.record.rows import Changes, NotRecordedError, Rows
 
 if TYPE_CHECKING:
+    from array import array
+
     from sluicegate_agent.config import Config
     from sluicegate_agent.state import State
     from sluicegate_agent.state.beside import Beside
@@ -76,12 +78,14 @@ class Recorder:
         """Whether a stream took a reading or closed a bucket, or a window lost one, since the last commit."""
         return len(self._steps) > 0
 
-    def took(self, stream: int, time_us: int, value: float, missing: int, doubt: int) -> None:
-        """A stream took a reading."""
+    def took(self, stream: int, values: array[float], times: array[int], begin: int, missing: int, doubt: int) -> None:
+        """A stream took readings: those from `begin` on, in their order."""
         told = self._told.get(stream)
         if told is not None and self._said.get(stream) != told:
             self._say(stream, told)
-        self._steps.add(stream, ADD_IN_DOUBT if doubt else ADD, time_us, value, missing)
+        if begin:
+            values, times = values[begin:], times[begin:]
+        self._steps.run(stream, ADD_IN_DOUBT if doubt else ADD, missing, values, times)
 
     def closed(self, stream: int) -> None:
         """A stream was told to close its bucket."""
@@ -127,7 +131,7 @@ class Recorder:
             self.must_fold = True  # nobody knows whether the frame is there: the tables supersede it
             raise
         self._rows.apply(body.rows)
-        self._readings += sum(kind in (ADD, ADD_IN_DOUBT) for kind in self._steps.kinds)
+        self._readings += self._steps.readings
         self._steps = Steps()
 
     def _require_recordable(self) -> None:

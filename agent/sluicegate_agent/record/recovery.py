@@ -90,9 +90,10 @@ class Lost:
         """A frame that is not played back."""
         with contextlib.suppress(ValueError):
             for step in Steps.unpack(unpack(body).steps):
-                if step.kind <= ADD_IN_DOUBT:
-                    self.readings[step.stream] += 1
-                    self.latest[step.stream] = max(self.latest.get(step.stream, step.time), step.time)
+                if step.times:
+                    self.readings[step.stream] += len(step.times)
+                    latest = max(step.times)
+                    self.latest[step.stream] = max(self.latest.get(step.stream, latest), latest)
 
 
 def _played(player: Player, frames: file.Frames) -> Lost | None:
@@ -140,7 +141,7 @@ class Player:
                 continue
             stream = self._streams.get(step.stream, body)
             if stream is None:
-                self._nobodys += step.kind <= ADD_IN_DOUBT
+                self._nobodys += len(step.times)
             else:
                 self._step(stream, step)
         self._streams.hand_on()
@@ -150,13 +151,13 @@ class Player:
         if step.kind == CLOSE:
             stream.close()
         elif step.kind == ADVANCE:
-            self._windows.advance(stream, step.time)
-        else:
+            self._windows.advance(stream, step.number)
+        elif step.times:
             doubt = int(step.kind == ADD_IN_DOUBT)
             if doubt:
-                self._streams.doubt(stream, step.time, step.value)
-            stream.add(step.value, step.time, step.missing, doubt)
-            self._windows.add(stream, step.time, step.value)
+                self._streams.doubt(stream, step)
+            stream.add_many(step.values, step.times, 0, step.number, doubt)
+            self._windows.add(stream, step)
 
     def count(self, amounts: dict[str, int]) -> None:
         """Count in the table."""
@@ -212,9 +213,10 @@ class StoredStreams:
         stream.is_known = is_known is not None
         return stream
 
-    def doubt(self, stream: Stream, time: int, value: float) -> None:
-        """The reading that comes next is in doubt."""
-        self._doubts_of(stream).add(stream.accepted, time, value)
+    def doubt(self, stream: Stream, step: Step) -> None:
+        """The readings that come next are in doubt."""
+        for place, (time, value) in enumerate(zip(step.times, step.values, strict=True)):
+            self._doubts_of(stream).add(stream.accepted + place, time, value)
 
     def _doubts_of(self, stream: Stream) -> Doubts:
         if stream.number not in self._doubts:
@@ -335,15 +337,15 @@ class StoredWindows:
                 sharing = self._config.sharing(stream.name, each.name)
                 yield self._open_window(self._connection, stream.number, each, sharing)
 
-    def add(self, stream: Stream, time: int, value: float) -> None:
-        """A reading, in compiled batches: the same bits as one after the other."""
+    def add(self, stream: Stream, step: Step) -> None:
+        """Readings, in compiled batches: the same bits as one after the other."""
         if not self._of(stream):
             return
         for waiting in (self._waiting, self._since) if self._with_ends[stream.number] else (self._waiting,):
             values, times = waiting.setdefault(stream.number, (array("d"), array("q")))
-            values.append(value)
-            times.append(time)
-        self._count += 1
+            values += step.values
+            times += step.times
+        self._count += len(step.times)
 
     def feed(self) -> None:
         """They were handed what had come: those with ends are now, in the same batches; the others when it is much."""

@@ -43,3 +43,4 @@ cdef class Builder:
     cdef int64_t latest
     cdef bint seen
     cdef Record r  # the open bucket; r.n is 0 where there is none
+    cdef int put(self, double value, int64_t time, int64_t gap, int64_t doubt) except -1

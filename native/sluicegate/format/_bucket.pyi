@@ -1,3 +1,4 @@
+from array import array
 from typing import final
 
 from sluicegate.format.record import Bucket
@@ -20,7 +21,18 @@ class Builder:
     @property
     def times(self) -> tuple[int, int]: ...
     def add(self, value: float, time: int, gap: int = 0, doubt: int = 0) -> None: ...
+    def add_run(
+        self,
+        values: array[float],
+        times: array[int],
+        begin: int,
+        gap: int,
+        doubt: int,
+        readings: int,
+        span: int,
+    ) -> int: ...
     def close(self) -> Bucket: ...
+    def close_packed(self) -> tuple[int, int, int, bytes]: ...
     def state(self) -> bytes: ...
     @classmethod
     def restore(cls, state: bytes) -> Builder: ...

@@ -3,10 +3,15 @@
 The readable twin is sluicegate.reference.buckets.
 """
 cimport cython
+from cpython.array cimport array
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.math cimport INFINITY, NAN, fabs, log
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
-from sluicegate.format.record import Bucket, BuilderState, check_reading, check_value, check_whole
+import sys
+
+from sluicegate.format.record import PACKED as _PACKED, Bucket, BuilderState, check_reading, check_value, check_whole
 
 cdef int64_t _ORDERED = 1
 cdef int64_t _LATE = 2
@@ -111,6 +116,24 @@ cdef object bucket_of(const Record* r):
     ))
 
 
+cdef bytes packed_of(const Record* r):
+    """As Bucket.pack: what stands together in both is copied at once."""
+    if sys.byteorder == "big":
+        return bucket_of(r).pack()
+    cdef bytes packed = PyBytes_FromStringAndSize(NULL, _PACKED)
+    cdef char* out = packed
+    memcpy(out, &r.first, 56)
+    memcpy(out + 56, &r.low.value, 40)
+    memcpy(out + 96, &r.high.value, 40)
+    memcpy(out + 136, &r.x_first, 40)
+    memcpy(out + 176, &r.low.count, 8)
+    memcpy(out + 184, &r.high.count, 8)
+    memcpy(out + 192, &r.low.pre, 16)
+    memcpy(out + 208, &r.high.pre, 16)
+    memcpy(out + 224, &r.log_total, 32)
+    return packed
+
+
 cdef int read(Record* r, bucket) except -1:
     (
         r.first, r.n, r.t_first, r.t_last, r.total, r.pre_low, r.pre_high,
@@ -180,6 +203,9 @@ cdef class Builder:
 
         Raises as Bucket.single, changing nothing.
         """
+        self.put(value, time, gap, doubt)
+
+    cdef int put(self, double value, int64_t time, int64_t gap, int64_t doubt) except -1:
         cdef Record reading
         cdef bint late = self.r.n == 0 and self.seen and time < self.latest
         cdef int64_t flags
@@ -196,12 +222,42 @@ cdef class Builder:
         if not self.seen or time > self.latest:
             self.latest, self.seen = time, True
         self.next += 1
+        return 0
+
+    def add_run(
+        self, array values, array times, Py_ssize_t begin, int64_t gap, int64_t doubt, int64_t readings, int64_t span
+    ):
+        """`add` the readings from `begin` on until the bucket has `readings`, or the next one would not fit.
+
+        One does not fit in an open bucket that is older than its newest, or `span` µs after its first or more. `gap`
+        were lost before the first. Returns where it stopped: close the bucket there, unless that is the end.
+        """
+        cdef Py_ssize_t i, end = len(values)
+        if values.typecode != "d" or times.typecode != "q" or len(times) != end or not 0 <= begin <= end:
+            raise ValueError("expected as many times (q) as values (d), and a place among them")
+        for i in range(begin, end):
+            if self.r.n and (times.data.as_longlongs[i] < self.r.t_last
+                             or times.data.as_longlongs[i] - self.r.t_first >= span):
+                return i
+            self.put(values.data.as_doubles[i], times.data.as_longlongs[i], gap, doubt)
+            gap = 0
+            if self.r.n >= readings:
+                return i + 1
+        return end
 
     def close(self):
         """The open bucket, which is open no more. Raises ValueError where there is none."""
         if not self.r.n:
             raise ValueError("no bucket is open: add a reading before closing")
         closed = bucket_of(&self.r)
+        self.r.n = 0
+        return closed
+
+    def close_packed(self):
+        """Like `close`, as first ordinal, readings, flags and packed bytes."""
+        if not self.r.n:
+            raise ValueError("no bucket is open: add a reading before closing")
+        closed = self.r.first, self.r.n, self.r.flags, packed_of(&self.r)
         self.r.n = 0
         return closed
 

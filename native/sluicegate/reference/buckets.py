@@ -6,6 +6,7 @@ Squared deviations are merged after Chan, Golub and LeVeque (1979).
 from __future__ import annotations
 
 import math
+from array import array
 
 from sluicegate.constants import LATE, ORDERED
 from sluicegate.format.record import (
@@ -122,12 +123,43 @@ class Builder:
         self.newest = time if self.newest is None else max(self.newest, time)
         self.next += 1
 
+    def add_run(
+        self,
+        values: array[float],
+        times: array[int],
+        begin: int,
+        gap: int,
+        doubt: int,
+        readings: int,
+        span: int,
+    ) -> int:
+        """`add` the readings from `begin` on until the bucket has `readings`, or the next one would not fit.
+
+        One does not fit in an open bucket that is older than its newest, or `span` µs after its first or more. `gap`
+        were lost before the first. Returns where it stopped: close the bucket there, unless that is the end.
+        """
+        if values.typecode != "d" or times.typecode != "q" or len(times) != len(values) or not 0 <= begin <= len(times):
+            raise ValueError("expected as many times (q) as values (d), and a place among them")
+        for place in range(begin, len(values)):
+            first, last = self.times
+            if self.n and (times[place] < last or times[place] - first >= span):
+                return place
+            self.add(values[place], times[place], gap if place == begin else 0, doubt)
+            if self.n >= readings:
+                return place + 1
+        return len(values)
+
     def close(self) -> Bucket:
         """The open bucket, which is open no more. Raises ValueError where there is none."""
         if self.bucket is None:
             raise ValueError("no bucket is open: add a reading before closing")
         closed, self.bucket = self.bucket, None
         return closed
+
+    def close_packed(self) -> tuple[int, int, int, bytes]:
+        """Like `close`, as first ordinal, readings, flags and packed bytes."""
+        closed = self.close()
+        return closed.first, closed.n, closed.flags, closed.pack()
 
     def state(self) -> bytes:
         """Everything `restore` needs, little-endian: 29 bytes, and 256 more while a bucket is open."""

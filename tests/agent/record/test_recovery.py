@@ -6,6 +6,7 @@ import json
 import random
 import sqlite3
 import time
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from durable_agent import BARE, NOON, SECOND, SEQUENCED, TIMED, WITH_ENDS, configured, sequenced
+from durable_agent import BARE, LISTED, LISTS, NOON, SECOND, SEQUENCED, TIMED, WITH_ENDS, configured, sequenced
 from thorough import number
 
 from sluicegate_agent import ticks
@@ -25,9 +26,11 @@ from sluicegate_agent.record.frame import ADD, ADVANCE
 from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State, read_status, schema
 from sluicegate_agent.state.slices import StoredSlices
+from sluicegate_agent.streams import Stream
 
 #: What a window that shares another's buckets knows of its edge depends on who asked it; what a hop has begun is in no
 #: state (see StoredWindow), so after a restart it may begin elsewhere.
+ALIKE = {"recent", "last9", "peak", "merged", "steps", "each_20s", "runs", "by_7"}
 _COMPARED = "name NOT LIKE '%_short' AND name != 'hopping'"
 
 
@@ -47,12 +50,12 @@ class Clock:
 
 
 class Board:
-    """An agent's inner half; `recorded`: its commits append to the record."""
+    """An agent's inner half; `recorded`: its commits append to the record. `singly`: readings are folded one by one."""
 
-    def __init__(self, folder: Path, clock: Clock, *, recorded: bool, **tables: Any) -> None:
+    def __init__(self, folder: Path, clock: Clock, *, recorded: bool, singly: bool = False, **tables: Any) -> None:
         folder.mkdir(parents=True)
-        self.config = configured(folder, WITH_ENDS, **({"held": {"rows": 5}} | tables))
-        self.clock, self.is_recorded = clock, recorded
+        self.config = configured(folder, WITH_ENDS, [LISTS], **({"held": {"rows": 5}} | tables))
+        self.clock, self.is_recorded, self.is_single = clock, recorded, singly
         self.folds = 0
         self.open()
 
@@ -61,6 +64,8 @@ class Board:
         self.state = State(self.config)
         recorder = Recorder(self.config, self.state) if self.is_recorded else None
         self.pipeline = Pipeline(self.config, self.state, self.clock.wall, recorder)
+        for stream in self.state.streams.values() if self.is_single else ():
+            fold_singly(stream)
         fold = self.pipeline.saving.fold
 
         def counted() -> None:
@@ -105,6 +110,21 @@ class Board:
         return found | {"identity": _entries(connection), "outbox": _buckets(connection)}
 
 
+def fold_singly(stream: Stream) -> None:
+    """Have a stream fold each reading as it comes, by itself."""
+    take = stream.take
+
+    def one(value: float, time: int, missing: int, doubt: int = 0) -> None:
+        take(value, time, missing, doubt)
+        stream.settle()
+
+    def each(values: array[float], times: array[int], missing: int) -> None:
+        for value, at in zip(values, times, strict=True):
+            one(value, at, missing)
+
+    stream.take, stream.take_many = one, each  # type: ignore[method-assign]
+
+
 def _buckets(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     """The outbox's rows, in order; packed ones among them."""
     rows = [tuple(row) for row in connection.execute("SELECT stream, first, bucket, readings FROM outbox")]
@@ -135,7 +155,7 @@ def messages(rng: random.Random, count: int) -> Iterator[tuple[str, Message | No
     sent: list[tuple[str, bytes, bool]] = []
     said = boot = 0
     for step in range(count):
-        kind = rng.choice("ssssttbbbrcccqikx")
+        kind = rng.choice("ssssttaabbbrcccqikx")
         now = NOON + step * SECOND
         if kind == "s":
             said, boot = said + rng.choice((1, 1, 1, 1, 3, -2)), boot + (rng.random() < 0.03)
@@ -145,6 +165,11 @@ def messages(rng: random.Random, count: int) -> Iterator[tuple[str, Message | No
         elif kind == "t":
             at = now - rng.choice((0, 0, 5 * SECOND))
             sent.append((TIMED, json.dumps({"t": at, "heat": rng.randrange(999) / 8}).encode(), False))
+        elif kind == "a":
+            at = now - rng.choice((0, 0, 500 * SECOND))
+            many = range(rng.choice((1, 3, 20, 90)))
+            items = [{"t": at + each * rng.randrange(SECOND), "x": rng.random(), "y": each / 8} for each in many]
+            sent.append((LISTED, json.dumps(items).encode(), False))
         elif kind == "b":
             sent.append((BARE, str(rng.randrange(4) / 8).encode(), rng.random() < 0.1))
         elif kind == "r" and sent:
@@ -152,7 +177,7 @@ def messages(rng: random.Random, count: int) -> Iterator[tuple[str, Message | No
         elif kind == "x":
             sent.append((SEQUENCED, b"rubbish", False))
         topic, payload, retain = sent[-1] if sent else ("", b"", False)
-        comes = kind in "stbrx" and sent
+        comes = kind in "stabrx" and sent
         message = Message(topic, payload, step % 60000 + 1, 1, dup=kind == "r", retain=retain) if comes else None
         yield kind, message
 
@@ -173,7 +198,8 @@ def live(boards: list[Board], clock: Clock, rng: random.Random, count: int, kill
             assert all(each == acknowledged[0] for each in acknowledged)
             for board in boards:
                 board.pipeline.confirmed(board.pipeline.generation)
-                board.pipeline.results()
+            told = [{each for each in board.pipeline.results() if each.window in ALIKE} for board in boards]
+            assert told[0] == told[1]
         if kind == "k" and step % 2:
             for board in boards:
                 board.restart()
@@ -184,8 +210,14 @@ def live(boards: list[Board], clock: Clock, rng: random.Random, count: int, kill
 def test_the_tables_after_a_restart_are_those_of_an_agent_that_wrote_them_each_time(
     seed: int, tmp_path: Path, clock: Clock
 ) -> None:
-    """Streams, buckets, windows, what was seen, counts and letters: to the bit, at any cut after a commit."""
-    boards = [Board(tmp_path / name, clock, recorded=name == "recorded") for name in ("whole", "recorded")]
+    """Streams, buckets, windows, what was seen, counts and letters: to the bit, at any cut after a commit.
+
+    And as if each reading had been folded by itself, where the other one folds all of a batch together.
+    """
+    boards = [
+        Board(tmp_path / name, clock, recorded=name == "recorded", singly=name == "whole")
+        for name in ("whole", "recorded")
+    ]
 
     def check() -> None:
         for stream in boards[0].pipeline.windows:
@@ -317,7 +349,7 @@ def test_buckets_close_in_a_restart_as_they_did(board: Board, tmp_path: Path) ->
     with board.state.transaction() as connection:
         board.state.outbox.behind.write(connection)
     board.state.close()
-    board.config = configured(tmp_path / "board", WITH_ENDS, held={"rows": 5}, bucket={"readings": 7})
+    board.config = configured(tmp_path / "board", WITH_ENDS, [LISTS], held={"rows": 5}, bucket={"readings": 7})
     board.open()
     assert ordinals(board, "level") == [(at, 4) for at in range(0, 20, 4)] + [(20, 1)]
 
@@ -355,6 +387,7 @@ def test_after_a_fold_a_reading_says_what_time_its_windows_were_told(board: Boar
     recorder.advanced(1, NOON, changed=True)
     board.pipeline.saving.fold()
     for stream in (1, 1, 2):
-        recorder.took(stream, NOON, 1.0, 0, 0)
-    assert [*recorder._steps.kinds] == [ADVANCE, ADD, ADD, ADD]
+        recorder.took(stream, array("d", [1.0]), array("q", [NOON]), 0, 0, 0)
+    assert [*recorder._steps.kinds] == [ADVANCE, ADD, ADD]
+    assert [*recorder._steps.counts] == [0, 2, 1]
     board.pipeline.saving.fold()

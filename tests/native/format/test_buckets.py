@@ -9,6 +9,7 @@ import pickle
 import random
 import subprocess
 import sys
+from array import array
 from types import ModuleType
 from typing import Any
 
@@ -346,3 +347,40 @@ def test_public_names_are_exported() -> None:
     """The public path carries what architecture.md names."""
     public = importlib.import_module("sluicegate.format.bucket")
     assert set(public.__all__) >= {"Bucket", "Builder", "merge"}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_run_is_folded_as_its_readings_one_after_the_other(implementation: Any, seed: int) -> None:
+    """It stops where a bucket has its readings, or where the next one is too old or too late for it; the same bits."""
+    rng = random.Random(seed)
+    readings, most, span = stream(seed, 80, back=0.1), rng.randrange(1, 12), rng.randrange(1, 40)
+    values, times = array("d", [each[0] for each in readings]), array("q", [each[1] for each in readings])
+    one, run = implementation.Builder(1.5), implementation.Builder(1.5)
+    closed, at = [], 0
+    gap, doubt = rng.choice([0, 3, -1]), rng.randrange(2)
+    for place, (value, time) in enumerate(zip(values, times, strict=True)):
+        if one.n and (time < one.times[1] or time - one.times[0] >= span):
+            closed.append(one.close())
+        one.add(value, time, 0 if place else gap, doubt)
+        if one.n >= most:
+            closed.append(one.close())
+    while at < len(values):
+        at = run.add_run(values, times, at, 0 if at else gap, doubt, most, span)
+        if run.n >= most or at < len(values):
+            bucket = closed.pop(0)
+            assert run.close_packed() == (bucket.first, bucket.n, bucket.flags, bucket.pack())
+    assert not closed
+    assert run.state() == one.state()
+
+
+def test_columns_that_belong_to_no_run_are_refused(implementation: Any) -> None:
+    """Rather than read beyond their end; and no bucket is closed where none is open."""
+    builder, values, times = implementation.Builder(0.0), array("d", [1.0, 2.0]), array("q", [1, 2])
+    for columns in ((values, times[:1]), (times, values), (values, array("i", [1, 2]))):
+        with pytest.raises(ValueError, match="as many times"):
+            builder.add_run(*columns, 0, 0, 0, 9, 9)
+    for begin in (-1, 3):
+        with pytest.raises(ValueError, match="a place among them"):
+            builder.add_run(values, times, begin, 0, 0, 9, 9)
+    with pytest.raises(ValueError, match="no bucket is open"):
+        builder.close_packed()
