@@ -215,8 +215,8 @@ class StoredStreams:
 
     def doubt(self, stream: Stream, step: Step) -> None:
         """The readings that come next are in doubt."""
-        for place, (time, value) in enumerate(zip(step.times, step.values, strict=True)):
-            self._doubts_of(stream).add(stream.accepted + place, time, value)
+        for place, (at, value) in enumerate(zip(step.times, step.values, strict=True)):
+            self._doubts_of(stream).add(stream.accepted + place, at, value)
 
     def _doubts_of(self, stream: Stream) -> Doubts:
         if stream.number not in self._doubts:
