@@ -1,4 +1,4 @@
-"""`spark.read.format("sluicegate")` and `readStream`: a partition a channel, Arrow batches, exact offsets."""
+"""A gateway as a data source of Spark, to be read and streamed: a partition a channel, Arrow batches, exact offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sluicegate_cloud.feed.provision import shards
 from sluicegate_cloud.schema import BUCKETS
 
 log = logging.getLogger("sluicegate.feed")
-NAME = "sluicegate"
+NAME = "sluicegate_feed"
 SCHEMAS = {"buckets": BUCKETS, "documents": DOCUMENTS}
 _OPTIONS = ("path", "url", "rows", "channels", "ca", "credentials", "timeout", "maxdocuments")
 Offset = dict[str, str]
@@ -35,7 +35,7 @@ class Range(InputPartition):
         self.channel, self.since, self.until = channel, since, until
 
 
-class SluicegateSource(DataSource):
+class FeedSource(DataSource):
     """The buckets, or with `rows` = `documents` the chunk documents, at a Sync Gateway's database (docs/couchbase.md).
 
     Options: the URL by `load(url)` or `url`; `channels`, by comma, instead of the 16 shards; `ca`, a file of roots;
@@ -183,6 +183,6 @@ def _channels(options: Mapping[str, str]) -> list[str]:
 
 def read(spark: Any, at: Gateway, kind: str = "documents") -> Any:
     """The DataFrame of a gateway's whole feed."""
-    spark.dataSource.register(SluicegateSource)
+    spark.dataSource.register(FeedSource)
     options = {"url": at.url, "ca": at.ca, "credentials": at.credentials, "timeout": str(at.timeout), "rows": kind}
     return spark.read.format(NAME).options(**options).load()

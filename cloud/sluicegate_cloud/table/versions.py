@@ -160,7 +160,7 @@ class Store:
     def numbers(self) -> list[int]:
         """The versions that are there, ascending."""
         place = self.root / _VERSIONS
-        return sorted(int(path.stem) for path in place.glob("*.json")) if place.is_dir() else []
+        return sorted(int(path.stem) for path in place.glob("*.json") if path.stem.isdigit()) if place.is_dir() else []
 
     def load(self, number: int | None = None) -> Version | None:
         """A version, the newest where none is named; None where there is no table yet. Raises SourceError."""

@@ -1,0 +1,115 @@
+"""Folders as `spark.read.format("sluicegate")`: of chunk documents, or a table, at one version for the whole read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from sluicegate_cloud.documents import DOCUMENTS, bucket_rows, decode_files
+from sluicegate_cloud.errors import SourceError
+from sluicegate_cloud.feed.gateway import is_gateway
+from sluicegate_cloud.schema import BUCKETS, ddl
+from sluicegate_cloud.table import read
+from sluicegate_cloud.table.streams import STREAMS
+from sluicegate_cloud.table.versions import Store, Version
+
+#: What a folder of documents gives, and a table: the first where no `rows` is asked.
+OF_DOCUMENTS, OF_TABLES = ("buckets", "documents"), ("windows", "streams")
+_OPTIONS = ("path", "rows", "version")
+_PER_TASK = {"windows": 8, "streams": 8, "buckets": 256, "documents": 256}
+_SQL = {
+    pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double", pa.list_(pa.string()): "array<string>",
+    pa.map_(pa.string(), pa.string()): "map<string, string>",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Files(InputPartition):
+    """What one task reads: paths of documents, or names of a table's files."""
+
+    names: tuple[str, ...]
+
+
+class FolderReader(DataSourceReader):
+    """Reads a folder's `rows`. Raises SourceError, TableError for an option or a folder that will not do."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        options = {name.lower(): value for name, value in dict(given).items()}
+        if unknown := sorted(set(options) - {*_OPTIONS}):
+            raise SourceError(f"format sluicegate of a folder has no option {unknown[0]!r}, only {', '.join(_OPTIONS)}")
+        self.path = options.get("path", "")
+        self._store, self._version = _table(self.path, options.get("version"))
+        kinds = OF_TABLES if self._version else OF_DOCUMENTS
+        self.kind = options.get("rows", kinds[0])
+        if self.kind not in kinds:
+            raise SourceError(f"option rows={self.kind!r}: {self.path} has {' and '.join(kinds)}")
+
+    @property
+    def schema(self) -> str:
+        """Columns and their SQL types."""
+        if self._version and self.kind == "windows":
+            return ddl(read.schema_of(self._version.definition))
+        if self._version:
+            return ddl({of.name: _SQL[of.type] for of in STREAMS})
+        return {"buckets": BUCKETS, "documents": DOCUMENTS}[self.kind]
+
+    def partitions(self) -> list[InputPartition]:
+        """Some files each."""
+        names, size = self._names(), _PER_TASK[self.kind]
+        return [Files(tuple(names[at : at + size])) for at in range(0, len(names), size)] or [Files(())]
+
+    def _names(self) -> list[str]:
+        if self._version and self.kind == "windows":
+            return [*read.window_files(self._store, self._version)]
+        if self._version:
+            found = (self._store.read_json(name)["streams"] for name in self._version.shards.values())
+            return [name for name in found if name]
+        from sluicegate_cloud.sources import list_sources
+
+        return list_sources(self.path).files
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Arrow batches."""
+        if not isinstance(partition, Files):
+            raise TypeError(f"a partition of another source: {partition!r}")
+        if self._version is None:
+            yield from _of_documents(partition.names, self.kind)
+            return
+        for name in partition.names:
+            table = self._store.read(name)
+            rows = read.as_asked(table, self._version.definition) if self.kind == "windows" else table.cast(STREAMS)
+            yield from rows.to_batches()
+
+
+def _table(path: str, number: str | None) -> tuple[Store, Version | None]:
+    """The table that a folder is, if it is one. Raises SourceError where a version is asked that there is not."""
+    if not path:
+        raise SourceError("format sluicegate needs a path: a folder of documents, a table, or a gateway's URL")
+    if number is not None and not number.isdigit():
+        raise SourceError(f"option version={number!r}: expected the number of one")
+    store = Store(path)
+    found = store.load(int(number)) if number and store.numbers() else store.load()
+    if number is not None and found is None:
+        raise SourceError(f"{path} is no table, so it has no version {number}")
+    return store, found
+
+
+def _of_documents(names: tuple[str, ...], kind: str) -> Iterator[pa.RecordBatch]:
+    """As they are: `sources.read_buckets` also tells copies apart and finds holes."""
+    if not names:
+        return
+    paths = pa.RecordBatch.from_pydict({"path": pa.array(names, pa.string())})
+    for batch in decode_files([paths]):
+        used = batch if kind == "documents" else batch.filter(batch["reason"].is_null())
+        if used.num_rows:
+            yield used if kind == "documents" else bucket_rows(used)
+
+
+def is_folder(given: Mapping[str, str]) -> bool:
+    """Whether these options name a folder, and no gateway."""
+    options = {name.lower(): value for name, value in dict(given).items()}
+    path = options.get("path", "")
+    return path != "" and "url" not in options and not is_gateway(path)

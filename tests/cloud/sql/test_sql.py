@@ -1,0 +1,129 @@
+"""SQL promises the rows of the merge: the how-to's statements run, and what cannot be asked says why."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from random_worlds import MINUTE, Cut, random_fleet
+from table_worlds import Rows, differences, documents_of, store_at, table_of, take_in, windows
+
+import sluicegate_cloud
+from sluicegate_cloud.table import job
+from sluicegate_cloud.table.versions import Store, Version
+
+pytestmark = pytest.mark.spark
+
+PAGE = Path(__file__).parents[3] / "docs/how-to/sql.md"
+DEFINITION = job.definition_of(24 * 60 * MINUTE, 60 * MINUTE, ("mean", "min", "max"), shards=1)
+FROM, VIEW = "SELECT * FROM sluicegate_windows", "CREATE TEMPORARY VIEW "
+
+
+@pytest.fixture(scope="module")
+def sql(spark: Any) -> Any:
+    """The session, with what is registered."""
+    sluicegate_cloud.register(spark)
+    return spark
+
+
+@pytest.fixture(scope="module")
+def srv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Documents of three boards in `chunks`, and a table of them, made in two runs."""
+    folder, rng = tmp_path_factory.mktemp("srv"), random.Random(2)
+    documents = documents_of(random_fleet(rng, Cut(60 * MINUTE, 3, 0, 40), 3, 25, ordinary=True), "temp", rng)
+    (folder / "chunks").mkdir()
+    for at, data in enumerate(documents):
+        (folder / "chunks" / f"{at}.json").write_bytes(data)
+    (folder / "chunks" / "bad.json").write_text("{}")
+    store, version = store_at(folder / "fleet", DEFINITION)
+    version = take_in(store, version, table_of(documents[::2]))
+    take_in(store, version, table_of(documents[1::2], since=1_000))
+    return folder
+
+
+def keyed(rows: list[Any]) -> Rows:
+    """As `table_worlds.windows` has them."""
+    told = [row.asDict() for row in rows]
+    return {(row["device"], row["stream"], row["rollup"], None, row["window_start"], row["window_end"]): row
+            for row in told}  # fmt: skip
+
+
+def of_table(srv: Path, number: int | None = None) -> tuple[Rows, Version]:
+    """The rows that a table's files have."""
+    store = Store(srv / "fleet")
+    version = store.load(number)
+    assert version is not None
+    return windows(store, version), version
+
+
+def test_the_statements_of_the_how_to_run(sql: Any, srv: Path) -> None:
+    """Each block of SQL, on these folders: there are rows where a question has any."""
+    blocks = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text("utf-8"), re.S | re.M)
+    found = [sql.sql(block.replace("/srv", str(srv))).collect() for block in blocks]
+    assert [len(rows) > 0 for rows in found] == [True, False, False, True], [len(rows) for rows in found]
+    assert sql.table("streams").count() == 3
+    told = {"import sluicegate_cloud", "sluicegate_cloud.register(spark)"}
+    assert told <= {line.partition("  #")[0] for line in PAGE.read_text("utf-8").splitlines()}
+
+
+def test_the_function_has_the_rows_of_the_merge(sql: Any, srv: Path) -> None:
+    """Of documents, of a table, and of the format: the same windows."""
+    wanted, _ = of_table(srv)
+    asked = f"{FROM}('{srv}/chunks', slide => '1h', window => '24h', aggregates => 'mean,min,max')"
+    assert differences(keyed(sql.sql(asked).collect()), wanted)[:3] == []
+    assert keyed(sql.sql(f"{FROM}('{srv}/fleet')").collect()) == wanted
+    assert keyed(sql.read.format("sluicegate").load(f"file://{srv}/fleet").collect()) == wanted
+    assert len(wanted) > 100
+
+
+def test_an_older_version_is_asked_by_its_number(sql: Any, srv: Path) -> None:
+    """Its rows, not those of the newest."""
+    one = sql.read.format("sluicegate").option("version", 1).load(f"{srv}/fleet")
+    assert keyed(one.collect()) == of_table(srv, 1)[0] != of_table(srv)[0]
+
+
+def test_documents_and_buckets_as_they_are(sql: Any, srv: Path) -> None:
+    """A row each, the one that is no document with its reason."""
+    documents = sql.read.format("sluicegate").option("rows", "documents").load(f"{srv}/chunks")
+    assert documents.count() == len([*(srv / "chunks").iterdir()])
+    refused = documents.where("reason is not null").collect()
+    assert [Path(row["path"]).name for row in refused] == ["bad.json"]
+    buckets = sql.read.format("sluicegate").load(f"{srv}/chunks")
+    told = documents.where("reason is null").groupBy().sum("readings", "buckets").collect()[0]
+    assert (buckets.groupBy().sum("n").collect()[0][0], buckets.count()) == tuple(told)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        (FROM + "('{srv}/fleet', window => '1h')", "is a table, which answers what it was made for"),
+        (FROM + "('{srv}/chunks', window => '90min')", "is no whole number of slide"),
+        (FROM + "('{srv}/chunks', aggregates => 'mode')", "choose from count, sum, mean"),
+        (FROM + "('{srv}/chunks', aggregates => 'slope(1h)')", "has no quantiles, slopes"),
+        (FROM + "('{srv}/none')", "is not there"),
+        (FROM + "('s3a://bucket/x')", "a table cannot lie at s3a://bucket/x"),
+        (VIEW + "v1 USING sluicegate OPTIONS (path '{srv}/fleet', rows 'buckets')", "windows and streams"),
+        (VIEW + "v2 USING sluicegate OPTIONS (path '{srv}/chunks', version '3')", "is no table"),
+        (VIEW + "v3 USING sluicegate OPTIONS (path '{srv}/fleet', version '9')", "no version 9"),
+        (VIEW + "v4 USING sluicegate OPTIONS (path '{srv}/fleet', row 'x')", "no option 'row'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_says_why(sql: Any, srv: Path, statement: str, said: str) -> None:
+    """With the reason in Spark's message."""
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException, match=re.escape(said)):
+        sql.sql(statement.format(srv=srv)).collect()
+
+
+def test_more_than_a_task_takes_is_refused(srv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By size, before anything is read."""
+    from sluicegate_cloud.errors import SourceError
+    from sluicegate_cloud.sql import function
+
+    monkeypatch.setattr(function, "MOST_BYTES", 1_000)
+    with pytest.raises(SourceError, match="make a table of them"):
+        [*function.Windows().eval(f"{srv}/chunks")]
