@@ -58,6 +58,15 @@ def build(raw: dict[str, Any], file: Path) -> Config:
     return config
 
 
+def read_as(kind: type[Table], raw: dict[str, Any], file: Path) -> Any:
+    """Parsed TOML as a table of another program's file, converted with the same words. Raises ConfigError."""
+    reader = _Reader(file.absolute().parent)
+    found = reader.table(kind, raw, "")
+    if reader.problems:
+        raise ConfigError(file, reader.problems)
+    return found
+
+
 def _implied(config: Config) -> Config:
     """With what the format of each source says of what is left out; an unknown one is the check's finding."""
     sources = []
