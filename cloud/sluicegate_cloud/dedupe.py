@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.documents import DOCUMENTS
-from sluicegate_cloud.placing import ORDER, OWNED_BY, PLACED, place
+from sluicegate_cloud.placing import ORDER, PLACED, place
 from sluicegate_cloud.schema import COPY, PROBLEMS, REFUSED, USED, ddl
 
 __all__ = ["COPY", "PROBLEMS", "REFUSED", "USED", "catalogue"]
@@ -23,8 +23,8 @@ def catalogue(documents: DataFrame) -> DataFrame:
 
     `hole`: readings missing between the times `hole_from` and `hole_to` in µs: the ordinals before a document that is
     used, or the readings of one left out that no other has. A stream's first document has a hole when it does not begin
-    with ordinal 0; no time bounds it from before.
+    with ordinal 0; no time bounds it from before. All documents of a stream are in one partition, in their order.
     """
     by = [sf.col(name.removesuffix(" desc")).desc() if name.endswith(" desc") else sf.col(name) for name in ORDER]
-    ordered = documents.repartition(*OWNED_BY).sortWithinPartitions(*by)
+    ordered = documents.repartition("device", "stream").sortWithinPartitions(*by)
     return ordered.mapInArrow(place, f"{DOCUMENTS}, {ddl(PLACED)}")

@@ -20,13 +20,12 @@ from sluicegate_cloud.extras.asked import Asked, sorted_out
 from sluicegate_cloud.extras.windows import carried_windows, columns_of
 from sluicegate_cloud.feed.access import require_access, why_empty
 from sluicegate_cloud.feed.gateway import Gateway
-from sluicegate_cloud.frames import place_in_frames
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.names import AGGREGATES
 from sluicegate_cloud.progress import step
 from sluicegate_cloud.session import QUICK, spark_session
-from sluicegate_cloud.sources import buckets_of, check_keep, list_sources, read_documents, require_no_problems
-from sluicegate_cloud.windows import sliding_windows
+from sluicegate_cloud.sources import check_keep, list_sources, read_documents, require_no_problems
+from sluicegate_cloud.windows import windows_of_documents
 
 #: Documents up to which a merge is a job of seconds.
 _FEW = 2_000
@@ -113,12 +112,11 @@ def _merged(
     if "*" not in streams and not held & {*streams}:
         raise SourceError(f"no document is of {', '.join(streams)}; there are: {', '.join(sorted(held))}")
     with step("merging windows", spark.sparkContext):
-        buckets = buckets_of(documents)
-        asked = buckets if "*" in streams else buckets.where(sf.col("stream").isin(*streams))
-        frames = place_in_frames(asked, slide_us, origin_us)
-        windows = sliding_windows(frames, window_us // slide_us, aggregates)
+        asked = documents if "*" in streams else documents.where(sf.col("stream").isin(*streams))
+        grid = Grid(slide_us, window_us // slide_us, origin_us)
+        windows = windows_of_documents(asked, grid, aggregates)
         if carried:
-            told = carried_windows(documents, Grid(slide_us, window_us // slide_us, origin_us), carried, streams)
+            told = carried_windows(documents, grid, carried, streams)
             windows = _beside(windows, told, carried)
         sinks.write_windows(windows, out)
     times = {"window_us": window_us, "slide_us": slide_us, "origin_us": origin_us}

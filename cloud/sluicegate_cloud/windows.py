@@ -1,21 +1,25 @@
 """Frames → sliding windows per device and fleet-wide, each with value, low, high, exact, completeness and resolution.
 
-One shuffle brings what belongs to a stream together; a pass over Arrow batches then answers the windows of many streams
-at once (`fleet`). A fleet's windows add up what each task has of them.
+One shuffle brings what belongs to a stream together, none where files or documents hold it together already; a pass
+over Arrow batches then answers the windows of many streams at once (`fleet`). A fleet's windows add up what each task
+has of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
-from sluicegate_cloud.fleet import wire
-from sluicegate_cloud.frames import frame_times
+from sluicegate_cloud.fleet import files, packed, wire
+from sluicegate_cloud.frames import frame_times, place_in_frames
 from sluicegate_cloud.grid import MAX_EMPTY, Grid
 from sluicegate_cloud.merging import answers
 from sluicegate_cloud.names import AGGREGATES, ALL
-from sluicegate_cloud.schema import ddl
+from sluicegate_cloud.schema import USED, ddl
 
 _HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
 
@@ -37,24 +41,101 @@ def sliding_windows(
     if they are empty for certain. Columns: `window_columns(aggregates)`. Raises ValueError for frames that are not
     frames, a width below 1, a negative `max_empty` or an unknown aggregate.
     """
+    _require(frames_per_window, max_empty)
+    slide_us, origin_us = frame_times(frames)
+    wanted = wire.fields(aggregates, folded="buckets" in frames.columns)
+    asked = Asked(Grid(slide_us, frames_per_window, origin_us), tuple(aggregates), fleet, max_empty)
+    return asked.of(wire.laid_out(frames, wanted), wire.source(wanted))
+
+
+def windows_of_files(
+    spark: SparkSession,
+    paths: str | Path | Sequence[str | Path],
+    slide_us: int,
+    frames_per_window: int,
+    aggregates: Sequence[str] = AGGREGATES,
+    *,
+    origin_us: int = 0,
+    fleet: bool = True,
+    max_empty: int = MAX_EMPTY,
+) -> DataFrame:
+    """`sliding_windows` of buckets in Parquet files: the same rows, several times as fast where they lie by device.
+
+    `paths`: files and folders with the columns of `schema.BUCKETS` that all workers see. Where the files' own
+    statistics say that their row groups are by device (as those of a DataFrame sorted by it are), workers read whole
+    streams of them, and no bucket is a row of Spark's; else Spark brings the streams together. Raises ValueError as
+    `sliding_windows` does, and SourceError where there is no file.
+    """
+    _require(frames_per_window, max_empty)
+    named = [paths] if isinstance(paths, str | Path) else [*paths]
+    found = files.listed(named)
+    parts = files.parts_of(found, 4 * max(spark.sparkContext.defaultParallelism, 1))
+    if parts is None:
+        frames = place_in_frames(spark.read.parquet(*found), slide_us, origin_us)
+        return sliding_windows(frames, frames_per_window, aggregates, fleet=fleet, max_empty=max_empty)
+    wanted, grid = wire.fields(aggregates, folded=False), Grid(slide_us, frames_per_window, origin_us)
+    numbers = spark.range(0, len(parts), 1, len(parts))
+    return Asked(grid, tuple(aggregates), fleet, max_empty).of(numbers, files.source(parts, wanted, grid))
+
+
+def windows_of_documents(
+    documents: DataFrame,
+    grid: Grid,
+    aggregates: Sequence[str] = AGGREGATES,
+    *,
+    fleet: bool = True,
+    max_empty: int = MAX_EMPTY,
+) -> DataFrame:
+    """`sliding_windows` of the buckets of documents as `dedupe.catalogue` gives them, in their partitions.
+
+    Buckets stay packed until they are answered. Raises ValueError for an unknown aggregate.
+    """
+    some = documents.where((sf.col("fate") == USED) | (sf.col("hole") > 0))
+    needed = (
+        "device",
+        "stream",
+        "center",
+        "fate",
+        "buckets",
+        "packed",
+        "first",
+        "hole",
+        "hole_from",
+        "hole_to",
+        "lost",
+    )
+    source = packed.source(wire.fields(aggregates, folded=False), grid)
+    return Asked(grid, tuple(aggregates), fleet, max_empty).of(some.select(*needed), source)
+
+
+class Asked(NamedTuple):
+    """Which windows are wanted, wherever the buckets come from."""
+
+    grid: Grid
+    aggregates: tuple[str, ...]
+    fleet: bool = True
+    max_empty: int = MAX_EMPTY
+
+    def of(self, given: DataFrame, source: wire.Source) -> DataFrame:
+        """The windows of the streams that `source` makes of each partition of `given`; none is in two of them."""
+        schema = ddl(window_columns(self.aggregates))
+        windows = given.mapInArrow(answers.devices(self.grid, source, self.aggregates, self.max_empty), schema)
+        if not self.fleet:
+            return windows
+        shares = given.mapInArrow(
+            answers.shares(self.grid, source, self.aggregates, self.max_empty),
+            ddl(answers.share_columns(self.aggregates)),
+        )
+        by_stream = shares.repartition("stream").sortWithinPartitions("stream", "kind", "frame")
+        whole = answers.whole(self.grid, self.aggregates, self.max_empty)
+        return windows.unionByName(by_stream.mapInArrow(whole, schema))
+
+
+def _require(frames_per_window: int, max_empty: int) -> None:
     if frames_per_window < 1:
         raise ValueError(f"frames_per_window is {frames_per_window}: a window holds at least 1 frame")
     if max_empty < 0:
         raise ValueError(f"max_empty is {max_empty}: expected how many windows in a row may hold nothing, 0 or more")
-    aggregates = tuple(aggregates)
-    schema = ddl(window_columns(aggregates))
-    slide_us, origin_us = frame_times(frames)
-    grid = Grid(slide_us, frames_per_window, origin_us)
-    wanted = wire.fields(aggregates, folded="buckets" in frames.columns)
-    rows = wire.laid_out(frames, wanted)
-    windows = rows.mapInArrow(answers.devices(grid, wanted, aggregates, max_empty), schema)
-    if not fleet:
-        return windows
-    shares = rows.mapInArrow(
-        answers.shares(grid, wanted, aggregates, max_empty), ddl(answers.share_columns(aggregates))
-    )
-    by_stream = shares.repartition("stream").sortWithinPartitions("stream", "kind", "frame")
-    return windows.unionByName(by_stream.mapInArrow(answers.whole(grid, aggregates, max_empty), schema))
 
 
 def window_columns(aggregates: Sequence[str] = AGGREGATES) -> dict[str, str]:

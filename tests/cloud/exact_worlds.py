@@ -93,7 +93,7 @@ def windows_of(
     from sluicegate_cloud.documents import DOCUMENTS, Found, document_batches
     from sluicegate_cloud.frames import merge_frames, place_in_frames
     from sluicegate_cloud.sources import buckets_of
-    from sluicegate_cloud.windows import sliding_windows
+    from sluicegate_cloud.windows import sliding_windows, windows_of_documents
 
     sent = [one for name, boards in fleets.items() for board in boards for one in _documents(board, name, rng)]
     if rng:
@@ -101,10 +101,14 @@ def windows_of(
         rng.shuffle(sent)
     found = (Found(f"{number}.json", lambda data=data: data) for number, data in enumerate(sent))
     documents = spark.createDataFrame(pa.Table.from_batches(document_batches(found)), DOCUMENTS).repartition(3)
-    make = merge_frames if rng and rng.random() < 0.3 else place_in_frames
-    frames = make(buckets_of(catalogue(documents)), cut.slide, cut.origin)
-    table = sliding_windows(frames, cut.width, ALL, max_empty=cut.most).toArrow()
-    return list(table.to_pylist())
+    make = rng.choice([merge_frames, place_in_frames, None, None]) if rng else None
+    if make is None:
+        grid = Grid(cut.slide, cut.width, cut.origin)
+        windows = windows_of_documents(catalogue(documents), grid, ALL, max_empty=cut.most)
+    else:
+        frames = make(buckets_of(catalogue(documents)), cut.slide, cut.origin)
+        windows = sliding_windows(frames, cut.width, ALL, max_empty=cut.most)
+    return list(windows.toArrow().to_pylist())
 
 
 def _documents(board: Board, stream: str, rng: random.Random | None) -> list[bytes]:

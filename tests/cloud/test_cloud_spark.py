@@ -207,3 +207,25 @@ def test_what_is_no_frame_table_is_refused(spark: Any) -> None:
 
     with pytest.raises(ValueError, match="merge_frames"):
         sliding_windows(spark.range(3), 2)
+
+
+def test_windows_of_files_are_those_of_their_rows(spark: Any, fleet: list[Stream], tmp_path: Any) -> None:
+    """By device, so that workers read the files, and mixed, so that Spark brings streams together; of the fleet too."""
+    from sluicegate_cloud.frames import place_in_frames
+    from sluicegate_cloud.windows import sliding_windows, windows_of_files
+
+    buckets = bucket_frame(spark, [row for stream in fleet[:4] for row in stream.rows()])
+    frames = place_in_frames(buckets, SLIDE, ORIGIN)
+    expected = sliding_windows(frames, WIDTH, ("mean", "std")).orderBy("device", "stream", "window_start").toArrow()
+    by_device, mixed = tmp_path / "by-device", tmp_path / "mixed"
+    buckets.repartitionByRange(2, "device").sortWithinPartitions("device").write.parquet(str(by_device))
+    buckets.write.parquet(str(mixed))
+    for folder in (by_device, mixed):
+        windows = windows_of_files(spark, folder, SLIDE, WIDTH, ("mean", "std"), origin_us=ORIGIN)
+        found = windows.orderBy("device", "stream", "window_start").toArrow()
+        assert found.num_rows == expected.num_rows > 100
+        for name in ("device", "stream", "window_start", "windows", "mean_exact", "std_exact"):
+            assert found[name].equals(expected[name]), name
+        for name in ("mean_low", "mean_high", "std_low", "std_high", "completeness"):
+            one, other = (pd.Series(table[name].to_pandas()) for table in (found, expected))
+            pd.testing.assert_series_equal(one, other, rtol=1e-12, check_names=False)

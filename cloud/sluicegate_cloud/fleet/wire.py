@@ -6,7 +6,8 @@ numbers. `lane` sorts what is one stream's together and by time: a hash of its o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,6 +77,15 @@ class Rows(NamedTuple):
     streams: pa.Array
 
 
+#: What a worker is given → rows of whole streams, some at a time.
+Source = Callable[[Iterable[pa.RecordBatch]], Iterator[Rows]]
+
+
+def source(wanted: Fields) -> Source:
+    """Of batches of `laid_out`."""
+    return partial(whole_streams, wanted=wanted)
+
+
 def whole_streams(batches: Iterable[pa.RecordBatch], wanted: Fields, rows: int = ROWS) -> Iterator[Rows]:
     """Batches of `laid_out` → rows of whole streams, at least so many at a time; a stream is never in two."""
     held: list[pa.RecordBatch] = []
@@ -109,7 +119,7 @@ def _owner_bits(batch: pa.RecordBatch) -> Ints:
 
 def _rows(table: pa.Table, wanted: Fields) -> Rows:
     table = table.combine_chunks()
-    owner, devices, streams = _owners(table)
+    owner, devices, streams = owners(table)
     columns: Columns = {"owner": owner}
     for name in table.column_names:
         if name not in ("device", "stream", "lane", "cut"):
@@ -120,9 +130,14 @@ def _rows(table: pa.Table, wanted: Fields) -> Rows:
     return Rows(as_frames(columns, wanted.every), devices, streams)
 
 
-def _owners(table: pa.Table) -> tuple[Ints, pa.Array, pa.Array]:
+def unknown(kind: str, rows: int) -> Any:
+    """A column of a field that none of the rows needs; it takes no room."""
+    return np.broadcast_to(np.zeros((), _KINDS[kind]), rows)
+
+
+def owners(table: pa.Table) -> tuple[Ints, pa.Array, pa.Array]:
     """The number of each row's stream, 0 … in the order in which they come, and the names by number."""
-    device, stream = (_chunk(table.column(name)).dictionary_encode() for name in ("device", "stream"))
+    device, stream = (_encoded(table.column(name)) for name in ("device", "stream"))
     key = device.indices.to_numpy().astype(np.int64) * len(stream.dictionary) + stream.indices.to_numpy()
     begin = np.concatenate(([0], np.flatnonzero(np.diff(key)) + 1))
     found, number = np.unique(key[begin], return_inverse=True)
@@ -136,6 +151,11 @@ def _owners(table: pa.Table) -> tuple[Ints, pa.Array, pa.Array]:
     return owner, *names
 
 
+def _encoded(column: Any) -> pa.DictionaryArray:
+    array = _chunk(column)
+    return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+
+
 def _chunk(column: Any) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
@@ -146,6 +166,8 @@ def numbers(column: Any) -> Any:
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0)
     kind = np.float64 if pa.types.is_floating(array.type) else np.int64
+    if len(array) == 0:
+        return np.zeros(0, kind)
     data = np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
     if array.null_count and kind is np.float64:
         data = np.where(np.asarray(pc.is_null(array)), np.nan, data)

@@ -19,7 +19,7 @@ from sluicegate_cloud.estimates.lower import lower
 from sluicegate_cloud.fleet.block import Block, blocks
 from sluicegate_cloud.fleet.groups import Groups
 from sluicegate_cloud.fleet.part import Part, parts
-from sluicegate_cloud.fleet.wire import Fields, Rows, numbers, whole_streams
+from sluicegate_cloud.fleet.wire import Rows, Source, numbers
 from sluicegate_cloud.grid import Axis, Columns, Grid, Ints
 from sluicegate_cloud.merging.combining import combined
 from sluicegate_cloud.names import ENDS
@@ -36,12 +36,12 @@ _BATCH = 1 << 15
 _INT = pa.int64()
 
 
-def devices(grid: Grid, wanted: Fields, aggregates: Sequence[str], max_empty: int) -> Pass:
-    """Batches of `wire.laid_out` → rows of `windows.window_columns`, those of each device."""
+def devices(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: int) -> Pass:
+    """What `source` takes → rows of `windows.window_columns`, those of each device."""
     needed = families(aggregates)
 
     def answered(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for rows, owners, block in _blocks(batches, wanted, grid, max_empty):
+        for rows, owners, block in _blocks(source(batches), grid, max_empty):
             for part in parts(block, max_empty):
                 with np.errstate(all="ignore"):
                     told = lower(answer(part, needed), aggregates)
@@ -53,13 +53,13 @@ def devices(grid: Grid, wanted: Fields, aggregates: Sequence[str], max_empty: in
     return answered
 
 
-def shares(grid: Grid, wanted: Fields, aggregates: Sequence[str], max_empty: int) -> Pass:
-    """Batches of `wire.laid_out` → what the devices of a task add to the windows of all: rows of `share_columns`."""
+def shares(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: int) -> Pass:
+    """What `source` takes → what the devices of a task add to the windows of all: rows of `share_columns`."""
     needed = families(aggregates)
 
     def answered(batches: Batches) -> Iterator[pa.RecordBatch]:
         held = _Held(needed)
-        for rows, owners, block in _blocks(batches, wanted, grid, max_empty):
+        for rows, owners, block in _blocks(source(batches), grid, max_empty):
             held.name(rows.streams, owners)
             yield from held.marks(block, max_empty)
             for part in parts(block, max_empty):
@@ -101,8 +101,8 @@ def as_arrow(answers: Columns, aggregates: Sequence[str]) -> dict[str, Any]:
     return {name: pa.array(answers[name], _INT if whole else None, from_pandas=True) for name, whole in columns.items()}
 
 
-def _blocks(batches: Batches, wanted: Fields, grid: Grid, max_empty: int) -> Iterator[tuple[Rows, Ints, Block]]:
-    for rows in whole_streams(batches, wanted):
+def _blocks(streams: Iterable[Rows], grid: Grid, max_empty: int) -> Iterator[tuple[Rows, Ints, Block]]:
+    for rows in streams:
         with np.errstate(all="ignore"):
             found = blocks(rows.columns, grid, max_empty)
             for owners, block in found:

@@ -117,7 +117,7 @@ def _answer(store: Store, index: Index, ledger: Ledger, answers: Answers, *, eve
         of_all[stream] = merged([*of_all.get(stream, []), *mine])
     written = _Windows(store, definition, index, ranges, of_all)
     for units, rows in gathered(store, index["documents"], ledger, _units(definition, ledger, ranges, of_all),
-                                wire.fields(definition.aggregates, folded=False)):  # fmt: skip
+                                wire.fields(definition.aggregates, folded=False), definition.grid):  # fmt: skip
         answers.take(units, rows)
         if answers.full:
             written.write(answers)

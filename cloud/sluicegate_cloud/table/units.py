@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from sluicegate_cloud.documents import fields_of
 from sluicegate_cloud.fleet.known import as_frames
+from sluicegate_cloud.fleet.packed import HOLES, columns_of, with_holes
 from sluicegate_cloud.fleet.wire import Fields, Rows
-from sluicegate_cloud.grid import Columns, Ints
+from sluicegate_cloud.grid import Grid, Ints
 from sluicegate_cloud.schema import BUCKET_FIELDS, USED
 from sluicegate_cloud.table.ledger import used_columns
 from sluicegate_cloud.table.versions import Store
@@ -97,13 +98,13 @@ class Ledger:
 
 
 def gathered(
-    store: Store, documents: dict[str, list[str]], ledger: Ledger, units: Sequence[Unit], wanted: Fields
+    store: Store, documents: dict[str, list[str]], ledger: Ledger, units: Sequence[Unit], wanted: Fields, grid: Grid
 ) -> Iterator[tuple[list[Unit], Rows]]:
     """Units that are answered together, and the rows of buckets of them: owner i is unit i."""
     for some in _runs(units, ledger, _HELD // _BYTES):
         packed = _packed(store, documents, ledger, np.unique(np.concatenate([unit.rows for unit in some])))
         for few in _runs(some, ledger, _ROWS):
-            yield few, _rows(few, ledger, packed, wanted)
+            yield few, _rows(few, ledger, packed, wanted, grid)
 
 
 def _runs(units: Iterable[Unit], ledger: Ledger, most: int) -> Iterator[list[Unit]]:
@@ -144,7 +145,7 @@ def _packed(store: Store, documents: dict[str, list[str]], ledger: Ledger, rows:
     return out
 
 
-def _rows(units: Sequence[Unit], ledger: Ledger, packed: dict[int, Any], wanted: Fields) -> Rows:
+def _rows(units: Sequence[Unit], ledger: Ledger, packed: dict[int, Any], wanted: Fields, grid: Grid) -> Rows:
     """Buckets and holes of the units, with the columns that the pass needs."""
     rows = np.concatenate([unit.rows for unit in units])
     owner = np.repeat(np.arange(len(units)), [unit.rows.size for unit in units])
@@ -152,40 +153,18 @@ def _rows(units: Sequence[Unit], ledger: Ledger, packed: dict[int, Any], wanted:
     used = ledger.used[rows]
     counts = ledger.of["buckets"][rows[used]]
     pieces = [fields_of(packed[row], count) for row, count in zip(rows[used].tolist(), counts.tolist(), strict=True)]
-    whole = np.concatenate(pieces, axis=1) if pieces else np.zeros((len(BUCKET_FIELDS), 0), np.int64)
     of_bucket = np.repeat(np.arange(used.sum()), counts)
-    names = [*BUCKET_FIELDS]
-    t_first, t_last = whole[names.index("t_first")], whole[names.index("t_last")]
-    kept = (t_last >= low[used][of_bucket]) & (t_first <= high[used][of_bucket])
-    some: Any = slice(None) if kept.all() else kept
-    columns: Columns = {}
-    for name in dict.fromkeys((*wanted.every, *wanted.cut)):
-        if name in BUCKET_FIELDS:
-            of = whole[names.index(name)][some]
-            columns[name] = of if BUCKET_FIELDS[name] == "bigint" else of.view(np.float64)
-    columns["owner"] = owner[used][of_bucket][some]
-    columns["center"] = ledger.center[rows[used]][of_bucket][some]
-    columns = _with_holes(columns, ledger, rows, owner)
+    columns = columns_of(pieces, wanted, grid)
+    columns |= {"owner": owner[used][of_bucket], "center": ledger.center[rows[used]][of_bucket]}
+    kept = (columns["t_last"] >= low[used][of_bucket]) & (columns["t_first"] <= high[used][of_bucket])
+    if not kept.all():
+        columns = {name: column[kept] for name, column in columns.items()}
+    at = np.flatnonzero(ledger.hole[rows] > 0)
+    holes = {name: _numbers(ledger.table, name)[rows[at]] for name in HOLES} if at.size else {}
+    columns = with_holes(columns, holes, owner[at], ledger.center[rows[at]], grid)
     device, stream = (pa.array([unit[i] for unit in units], pa.string()) for i in (0, 1))
     with np.errstate(all="ignore"):
         return Rows(as_frames(columns, wanted.every), device, stream)
-
-
-def _with_holes(columns: Columns, ledger: Ledger, rows: Ints, owner: Ints) -> Columns:
-    """And a row of n = 0 for every document at which readings are missing (`documents.unpack`)."""
-    at = np.flatnonzero(ledger.hole[rows] > 0)
-    if at.size == 0:
-        return columns
-    mine = rows[at]
-    first, lost = ledger.first[mine], _numbers(ledger.table, "lost")[mine]
-    told: Columns = {"gap": ledger.hole[mine], "t_first": ledger.hole_low[mine], "t_last": ledger.hole_high[mine]}
-    told |= {"first": np.where(lost == 0, first - ledger.hole[mine], -1 - first), "owner": owner[at]}
-    told |= {"center": ledger.center[mine], "total": np.zeros(mine.size)}
-    out = {}
-    for name, column in columns.items():
-        empty = np.nan if column.dtype == np.float64 else 0
-        out[name] = np.concatenate((column, told.get(name, np.full(mine.size, empty, column.dtype))))
-    return out
 
 
 def _numbers(table: pa.Table, name: str) -> Ints:

@@ -118,7 +118,7 @@ def test_the_pass_gives_the_rows_of_the_core(fleet: list[list[Row]]) -> None:
     """Arrow batches in, window rows out: what each stream's components come to when they are lowered."""
     grid, wanted = Grid(300, 4, 0), wire.fields(ALL, folded=False)
     table = on_the_wire(fleet, grid, wanted)
-    rows = rows_of(list(answers.devices(grid, wanted, ALL, 50)(table.to_batches(500))))
+    rows = rows_of(list(answers.devices(grid, wire.source(wanted), ALL, 50)(table.to_batches(500))))
     for stream in fleet:
         mine = [row for row in rows if row["device"] == stream[0]["device"]]
         axis, told = components(frame_rows(stream, 300, 0), grid, 50, NEEDED)
@@ -137,7 +137,9 @@ def test_the_pass_gives_the_rows_of_the_core(fleet: list[list[Row]]) -> None:
 
 def fleet_rows(tables: list[pa.Table], grid: Grid, wanted: wire.Fields) -> list[dict[str, Any]]:
     """The windows of all devices, each table being a task's."""
-    shares = [batch for table in tables for batch in answers.shares(grid, wanted, ALL, 50)(table.to_batches(500))]
+    shares = [
+        batch for table in tables for batch in answers.shares(grid, wire.source(wanted), ALL, 50)(table.to_batches(500))
+    ]
     held = pa.Table.from_batches(shares).sort_by([(name, "ascending") for name in ("stream", "kind", "frame")])
     return rows_of(list(answers.whole(grid, ALL, 50)(held.to_batches(300))))
 

@@ -1,0 +1,101 @@
+"""Documents' packed buckets → rows of whole streams for the pass: no bucket is a row of Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluicegate_cloud.documents import fields_of
+from sluicegate_cloud.fleet.known import as_frames
+from sluicegate_cloud.fleet.wire import ROWS, Fields, Rows, Source, unknown
+from sluicegate_cloud.grid import Columns, Grid, Ints
+from sluicegate_cloud.schema import BUCKET_FIELDS, USED
+
+_AT = {name: i for i, name in enumerate(BUCKET_FIELDS)}
+#: Columns of a document that tell what is missing at it.
+HOLES = ("first", "hole", "hole_from", "hole_to", "lost")
+
+
+def columns_of(pieces: Sequence[Ints], wanted: Fields, grid: Grid) -> Columns:
+    """The fields that the pass needs of packed buckets (`documents.fields_of`), `center` aside.
+
+    Those of a cut are read where a bucket crosses a frame's edge or is in doubt.
+    """
+
+    def whole(name: str) -> Any:
+        column = np.concatenate([piece[_AT[name]] for piece in pieces]) if pieces else np.zeros(0, np.int64)
+        return column if BUCKET_FIELDS[name] == "bigint" else column.view(np.float64)
+
+    columns: Columns = {name: whole(name) for name in wanted.every if name in BUCKET_FIELDS}
+    columns |= {f"{end}_frame": grid.frame_of(columns[f"t_{end}"]) for end in ("first", "last")}
+    cut = bool(np.any((columns["first_frame"] != columns["last_frame"]) | (columns["doubt"] > 0)))
+    size = columns["n"].size
+    return columns | {name: whole(name) if cut else unknown(BUCKET_FIELDS[name], size) for name in wanted.cut}
+
+
+def with_holes(columns: Columns, holes: Mapping[str, Any], owner: Ints, center: Any, grid: Grid) -> Columns:
+    """And a row of n = 0 for each of `holes`, readings missing at a document (`documents.unpack`)."""
+    if owner.size == 0:
+        return columns
+    first, lost = holes["first"], holes["lost"]
+    times = [pick(holes["hole_from"], holes["hole_to"]) for pick in (np.minimum, np.maximum)]
+    told: Columns = {"gap": holes["hole"], "t_first": times[0], "t_last": times[1], "owner": owner, "center": center}
+    told |= {"first": np.where(lost == 0, first - holes["hole"], -1 - first), "total": np.zeros(owner.size)}
+    told |= {"first_frame": grid.frame_of(times[0]), "last_frame": grid.frame_of(times[1])}
+    out = {}
+    for name, column in columns.items():
+        empty = np.nan if column.dtype == np.float64 else 0
+        out[name] = np.concatenate((column, told.get(name, np.full(owner.size, empty, column.dtype))))
+    return out
+
+
+def source(wanted: Fields, grid: Grid) -> Source:
+    """Rows of `dedupe.catalogue` of whole streams, by device and stream → rows of their buckets."""
+    return partial(whole_streams, wanted=wanted, grid=grid)
+
+
+def whole_streams(batches: Iterable[pa.RecordBatch], wanted: Fields, grid: Grid, rows: int = ROWS) -> Iterator[Rows]:
+    """At least so many buckets at a time; a stream is never in two."""
+    held: list[pa.RecordBatch] = []
+    size, last = 0, None
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        owners = [last, *zip(batch["device"].to_pylist(), batch["stream"].to_pylist(), strict=True)]
+        edges = [at for at, (a, b) in enumerate(pairwise(owners)) if a != b]
+        last, more = owners[-1], pc.sum(batch["buckets"]).as_py()
+        if size + more < rows or not edges:
+            held, size = [*held, batch], size + more
+            continue
+        if whole := [one for one in (*held, batch.slice(0, edges[-1])) if one.num_rows]:
+            yield _rows(pa.Table.from_batches(whole), wanted, grid)
+        held = [batch.slice(edges[-1])]
+        size = pc.sum(held[0]["buckets"]).as_py()
+    if held:
+        yield _rows(pa.Table.from_batches(held), wanted, grid)
+
+
+def _rows(table: pa.Table, wanted: Fields, grid: Grid) -> Rows:
+    table = table.combine_chunks()
+    number: dict[tuple[str, str], int] = {}
+    names = zip(table["device"].to_pylist(), table["stream"].to_pylist(), strict=True)
+    owner = np.array([number.setdefault(name, len(number)) for name in names], np.int64)
+    center = table["center"].to_numpy()
+    used = np.asarray(pc.equal(table["fate"], USED).combine_chunks())
+    counts = table["buckets"].to_numpy()[used]
+    packed = [view for view, wanted in zip(table["packed"], used.tolist(), strict=True) if wanted]
+    pieces = [fields_of(view.as_buffer(), count) for view, count in zip(packed, counts.tolist(), strict=True)]
+    columns = columns_of(pieces, wanted, grid)
+    columns |= {"owner": np.repeat(owner[used], counts), "center": np.repeat(center[used], counts)}
+    some = table["hole"].to_numpy() > 0
+    holes = {name: table[name].to_numpy()[some] for name in HOLES}
+    columns = with_holes(columns, holes, owner[some], center[some], grid)
+    device, stream = (pa.array([name[i] for name in number], pa.string()) for i in (0, 1))
+    with np.errstate(all="ignore"):
+        return Rows(as_frames(columns, wanted.every), device, stream)
