@@ -29,7 +29,7 @@ from sluicegate.format.extras import Extra, extra
 from sluicegate_agent import faults
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
-from sluicegate_agent.record.recorder import Recorder
+from sluicegate_agent.record.recorder import Recorder, is_recorded
 from sluicegate_agent.state import State
 from sluicegate_agent.state.slices import StoredSlices
 from sluicegate_agent.sync import DirectoryTarget, Document, Outcome, Sync, Target
@@ -142,7 +142,8 @@ def live(
     acks = os.open(folder / "acknowledged", os.O_RDWR | os.O_CREAT)
     with State(config) as state:
         position = 0
-        pipeline = Pipeline(config, state, lambda: NOON + position * SECOND, Recorder(config, state))
+        recorder = Recorder(config, state) if is_recorded(config) else None
+        pipeline = Pipeline(config, state, lambda: NOON + position * SECOND, recorder)
         target = SometimesAway(to() if to else DirectoryTarget(folder / "chunks"), made)
         sync = Sync(config, state, target)
         acknowledged = first = known(folder)

@@ -19,9 +19,9 @@ from test_kill import check, fresh
 from sluicegate_agent import faults
 
 
-def on_couchbase_lite(folder: Path, **tables: object) -> object:
+def on_couchbase_lite(folder: Path, *more: object, **tables: object) -> object:
     """The suites' configuration with the other store."""
-    return configured(folder, **{**tables, "state": {"store": "couchbase-lite"}})
+    return configured(folder, *more, **{**tables, "state": {"store": "couchbase-lite"}})
 
 
 def uninterrupted(folder: Path, made: killing.Work) -> tuple[str, list[str]]:
