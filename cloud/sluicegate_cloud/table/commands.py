@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,13 +14,13 @@ if TYPE_CHECKING:
     from sluicegate.windowing.definition import WindowDefinition
 
 
-def session(master: str, memory: str) -> Any:
-    """A Spark session."""
+def session(master: str, memory: str, more: Mapping[str, str] | None = None) -> Any:
+    """A Spark session, with more settings than those of a merge if there are any."""
     from sluicegate_cloud.progress import step
     from sluicegate_cloud.session import QUICK, spark_session
 
     with step("starting Spark"):
-        return spark_session(master, {**QUICK, "spark.driver.memory": memory})
+        return spark_session(master, {**QUICK, "spark.driver.memory": memory, **(more or {})})
 
 
 def definition_of(asked: Sequence[WindowDefinition], by: Sequence[Sequence[str]]) -> Any:
@@ -164,17 +165,32 @@ def alerts(table: str, silent: int | None) -> None:
 @click.command()
 @click.argument("table")
 @click.option("--name", default="windows", show_default=True, help="The database's table, made where there is none.")
-def publish(table: str, name: str) -> None:
-    """Bring a table's windows to PostgreSQL: what changed since the last time, in one transaction.
+@click.option(
+    "--delta", metavar="PLACE", help="Instead: a Delta table at this folder or URI, made where there is none."
+)
+@click.option("--jars", type=click.Path(path_type=Path), metavar="FOLDER",
+              help="With --delta: where deploy/spark/delta.sh put Delta Lake, if Spark lacks it.")  # fmt: skip
+@click.option("--master", default="local[*]", show_default=True, help="With --delta: Spark master.")
+@click.option("--memory", default="1g", show_default=True, help="With --delta: what Spark's Java may take.")
+def publish(table: str, name: str, delta: str | None, jars: Path | None, master: str, memory: str) -> None:
+    """Bring a table's windows elsewhere: what changed since the last time, in one transaction.
 
-    SLUICEGATE_POSTGRES says where: postgresql://USER@HOST/DATABASE, and ~/.pgpass the password. A server elsewhere has
-    to show a valid certificate. Needs the extra `postgres`, no Spark.
+    To PostgreSQL: SLUICEGATE_POSTGRES says where, postgresql://USER@HOST/DATABASE, and ~/.pgpass the password. A server
+    elsewhere has to show a valid certificate. Needs the extra `postgres`, no Spark. With --delta to a Delta table.
     """
-    from sluicegate_cloud.table import postgres
-
     store, version = _loaded(table)
-    rows = postgres.publish(store, version, name)
-    click.echo(f"{name} is at version {version.number}: {rows:,} rows written or removed")
+    if delta is None:
+        from sluicegate_cloud.table import postgres
+
+        rows = postgres.publish(store, version, name)
+    else:
+        from sluicegate_cloud.progress import step
+        from sluicegate_cloud.table import delta as sink
+
+        spark = session(master, memory, sink.settings(jars) if jars else {})
+        with step("publishing", spark.sparkContext):
+            rows = sink.publish(spark, store, version, delta)
+    click.echo(f"{delta or name} is at version {version.number}: {rows:,} rows written or removed")
 
 
 def _loaded(table: str) -> tuple[Any, Any]:

@@ -103,11 +103,11 @@ class Driver:
 
 
 @contextmanager
-def driver(master: str, folder: Path, **more: str) -> Iterator[Driver]:
-    """A driver on `master` that runs in `folder`."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": environment(**more)}
+def driver(master: str, folder: Path, *more: str) -> Iterator[Driver]:
+    """A driver on `master` that runs in `folder`; `more`: its further arguments."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": environment()}
     log = folder / "driver.log"
-    with started([sys.executable, str(DRIVER), master], folder, log, **pipes) as process:
+    with started([sys.executable, str(DRIVER), master, *more], folder, log, **pipes) as process:
         found = Driver(process)
         try:
             found.answer()

@@ -1,4 +1,6 @@
-"""A driver of its own process: reads a line of JSON a job, does it in Spark, writes a line of JSON. Argument: a master.
+"""A driver of its own process: reads a line of JSON a job, does it in Spark, writes a line of JSON.
+
+Arguments: a master, and a folder with the jars of Delta Lake if it is needed.
 
 Jobs name folders as a user does, which may be relative to the driver's own folder.
 """
@@ -9,13 +11,14 @@ import json
 import sys
 import threading
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from sluicegate_cloud.errors import CloudError
 from sluicegate_cloud.frames import place_in_frames
 from sluicegate_cloud.session import QUICK, spark_session
 from sluicegate_cloud.sources import read_buckets
-from sluicegate_cloud.table import job
+from sluicegate_cloud.table import delta, job
 from sluicegate_cloud.table import stream as streaming
 from sluicegate_cloud.table.versions import Definition, Store
 from sluicegate_cloud.windows import sliding_windows
@@ -28,9 +31,9 @@ _SMALL = {
 }  # fmt: skip
 
 
-def main(master: str) -> None:
+def main(master: str, jars: str = "") -> None:
     """Jobs, until the input ends."""
-    spark = spark_session(master, {**QUICK, **_SMALL})
+    spark = spark_session(master, {**QUICK, **_SMALL, **(delta.settings(Path(jars)) if jars else {})})
     _say({"ready": spark.sparkContext.master})
     for line in sys.stdin:
         told = json.loads(line)
@@ -100,7 +103,13 @@ def reconcile(spark: Any, table: str) -> Any:
     return list(job.reconcile(spark, table))
 
 
-JOBS = {of.__name__: of for of in (batch, merge, stream, both, reconcile)}
+def publish(spark: Any, table: str, place: str) -> Any:
+    """A table's newest version, to a Delta table."""
+    store = Store(table)
+    return {"rows": delta.publish(spark, store, job.opened(store, None), place)}
+
+
+JOBS = {of.__name__: of for of in (batch, merge, stream, both, reconcile, publish)}
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,0 +1,166 @@
+"""A table's windows as a Delta table: what changed since the version that is there, merged in one commit.
+
+The commit notes which version it brings. So publishing again does nothing, whoever dies in between leaves the version
+before, and a window is there once, by stream, device, tags and times, with its newest revision. Runs in a session with
+Delta Lake VERSION, which is the one that was tried with this project's Spark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.options import is_elsewhere
+from sluicegate_cloud.schema import ddl
+from sluicegate_cloud.table import read
+from sluicegate_cloud.table.versions import DAY_US, Store, Version
+
+VERSION = "4.4.0"
+#: The jars of Delta Lake for Spark 4.2, from Maven's group io.delta, and their SHA-256 (deploy/spark/delta.sha256).
+JARS = {
+    f"delta-spark_4.2_2.13-{VERSION}.jar": "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+    f"delta-storage-{VERSION}.jar": "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+}
+_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_NOTE = "spark.databricks.delta.commitInfo.userMetadata"
+_GONE, _DAY = "gone", "day"
+#: Days beyond which a merge looks at all of them.
+_MOST_DAYS = 1_000
+
+
+def settings(jars: Path) -> dict[str, str]:
+    """What a session with Delta is started with. Raises SinkError where the jars are not there, or are others."""
+    for name, wanted in JARS.items():
+        if not (jars / name).is_file():
+            raise SinkError(f"{jars} has no {name}: deploy/spark/delta.sh {jars} gets it from Maven")
+        if hashlib.sha256((jars / name).read_bytes()).hexdigest() != wanted:
+            raise SinkError(f"{jars / name} is not the file that was tried (SHA-256): remove it and get it again")
+    return {
+        "spark.jars": ",".join(str((jars / name).absolute()) for name in JARS),
+        "spark.sql.extensions": _EXTENSION,
+        "spark.sql.catalog.spark_catalog": _CATALOG,
+        "spark.databricks.delta.snapshotPartitions": "4",
+    }
+
+
+def publish(spark: SparkSession, store: Store, version: Version, place: str) -> int:
+    """Bring the Delta table at `place`, a folder or any URI that Spark writes, to `version`; how many rows changed.
+
+    Raises SinkError where the session has no Delta, `place` has something else, or another was first: nothing of it
+    counts then.
+    """
+    if _EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        raise SinkError(
+            f"this Spark has no Delta Lake: give --jars, a folder with {' and '.join(JARS)}, or start the session with "
+            f"them and spark.sql.extensions={_EXTENSION}"
+        )
+    if "`" in place:
+        raise SinkError(f"{place!r} is no place for a Delta table: it has a backquote in its name")
+    named = f"delta.`{place if is_elsewhere(place) or place.startswith('file:') else Path(place).absolute().as_uri()}`"
+    try:
+        return _published(spark, store, version, named)
+    except (PySparkException, Py4JJavaError) as error:
+        said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
+        raise SinkError(f"cannot publish to {place}: {(said or 'no reason given').strip().splitlines()[0]}") from error
+
+
+def _published(spark: SparkSession, store: Store, version: Version, named: str) -> int:
+    columns = {**read.schema_of(version.definition), _DAY: "date"}
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {named} ({ddl(columns)}) USING delta PARTITIONED BY ({_DAY})")
+    if [*spark.table(named).columns] != [*columns]:
+        raise SinkError(f"{named} has other columns than the windows of {store.root}: publish them elsewhere")
+    since = _since(spark, store, named)
+    if since is not None and since >= version.number:
+        return 0
+    before = store.load(since) if since in store.numbers() else None
+    with _noted(spark, json.dumps({"sluicegate": {"place": str(store.root), "version": version.number}})):
+        changes = _changes(spark, store, before, version)
+        return _merged(spark, changes, named, [*columns], _keys(version), everything=before is None)
+
+
+def _since(spark: SparkSession, store: Store, named: str) -> int | None:
+    """The version that is there; None where no commit that is kept tells. Raises SinkError for another table's."""
+    notes = spark.sql(f"DESCRIBE HISTORY {named}").where("userMetadata is not null").orderBy(sf.desc("version"))
+    for row in notes.select("userMetadata").toLocalIterator():
+        try:
+            told = json.loads(row[0])["sluicegate"]
+        except (ValueError, TypeError, KeyError):
+            continue  # a commit of somebody else's
+        if told["place"] != str(store.root):
+            raise SinkError(f"{named} has the windows of {told['place']}: publish {store.root} elsewhere")
+        return int(told["version"])
+    return None
+
+
+def _changes(spark: SparkSession, store: Store, before: Version | None, now: Version) -> DataFrame:
+    """Rows of files that only the new version has, and, as GONE, those that only the old one has."""
+    old = {*read.window_files(store, before)} if before else set()
+    new = {*read.window_files(store, now)}
+    written, removed = (_rows(spark, store, now, sorted(files)) for files in (new - old, old - new))
+    keys = _keys(now)
+    same = [written[name].eqNullSafe(removed[name]) for name in keys]
+    gone = removed.join(written, same, "left_anti")
+    return written.withColumn(_GONE, sf.lit(False)).unionByName(gone.withColumn(_GONE, sf.lit(True)))
+
+
+def _rows(spark: SparkSession, store: Store, version: Version, files: Sequence[str]) -> DataFrame:
+    schema = ddl(read.schema_of(version.definition))
+    paths = [(store.root / file).as_uri() for file in files]
+    rows = spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+    return rows.withColumn(_DAY, sf.expr(f"date_from_unix_date(cast(floor(window_start / {DAY_US}) as int))"))
+
+
+def _keys(version: Version) -> list[str]:
+    tags = dict.fromkeys(f"tag_{name}" for by in version.definition.by for name in by)
+    return ["stream", "device", read.ROLLUP, *tags, "window_start", "window_end"]
+
+
+def _merged(
+    spark: SparkSession, changes: DataFrame, named: str, columns: list[str], keys: list[str], *, everything: bool
+) -> int:
+    same = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in (_DAY, *keys))
+    if not everything:  # look at the days that change alone
+        days = [f"DATE'{row[0]}'" for row in changes.select(_DAY).distinct().limit(_MOST_DAYS + 1).collect()]
+        if len(days) <= _MOST_DAYS:
+            same += f" AND t.{_DAY} IN ({', '.join(days) or 'NULL'})"
+    update = ", ".join(f"t.`{name}` = s.`{name}`" for name in columns)
+    insert = ", ".join(f"`{name}`" for name in columns), ", ".join(f"s.`{name}`" for name in columns)
+    newer = "" if everything else " AND s.revision > t.revision"
+    view = "sluicegate_changes"
+    changes.createOrReplaceTempView(view)
+    try:
+        told = spark.sql(
+            f"MERGE INTO {named} t USING {view} s ON {same} "  # noqa: S608 - names are ours, values are none
+            f"WHEN MATCHED AND s.{_GONE} THEN DELETE "
+            f"WHEN MATCHED{newer} THEN UPDATE SET {update} "
+            f"WHEN NOT MATCHED AND NOT s.{_GONE} THEN INSERT ({insert[0]}) VALUES ({insert[1]})"
+            + (" WHEN NOT MATCHED BY SOURCE THEN DELETE" if everything else "")
+        )
+        return int(told.collect()[0]["num_affected_rows"])
+    finally:
+        spark.catalog.dropTempView(view)
+
+
+@contextmanager
+def _noted(spark: SparkSession, note: str) -> Iterator[None]:
+    """Commits of the block carry the note."""
+    before: Any = spark.conf.get(_NOTE, None)
+    spark.conf.set(_NOTE, note)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(_NOTE)
+        else:
+            spark.conf.set(_NOTE, before)

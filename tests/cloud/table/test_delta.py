@@ -1,0 +1,123 @@
+"""A Delta table promises the rows of the version that was published, each window once; its log is read by hand."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+import pytest
+from clusters import driver
+from random_worlds import Cut, random_fleet
+from table_worlds import definition_of, documents_of, here, store_at, table_of, take_in, windows
+
+from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.table import delta, run, shard
+
+ROOT = Path(__file__).parents[3]
+CUT = Cut(60_000_000, 3, 0, 30)
+
+
+@pytest.fixture(scope="module")
+def jars() -> Path:
+    """Those that deploy/spark/delta.sh gets, kept in build/."""
+    folder = ROOT / f"build/cache/delta-{delta.VERSION}"
+    if not all((folder / name).exists() for name in delta.JARS) and not shutil.which("mvn"):
+        pytest.skip("needs Delta Lake's jars: Maven is not here to get them")
+    got = subprocess.run(
+        [ROOT / "deploy/spark/delta.sh", folder], capture_output=True, text=True, check=False, timeout=400
+    )
+    if got.returncode:
+        pytest.skip(f"needs Delta Lake's jars: {got.stderr.strip()[-300:] or got.stdout.strip()[-300:]}")
+    return folder
+
+
+def test_the_checksums_are_those_of_the_script(tmp_path: Path) -> None:
+    """What the script gets is what a session takes; another file is refused."""
+    pinned = (line.split() for line in (ROOT / "deploy/spark/delta.sha256").read_text().splitlines())
+    assert {name: digest for digest, name in pinned} == delta.JARS
+    with pytest.raises(SinkError, match=r"deploy/spark/delta\.sh"):
+        delta.settings(tmp_path)
+    for name in delta.JARS:
+        (tmp_path / name).write_text("another")
+    with pytest.raises(SinkError, match="is not the file that was tried"):
+        delta.settings(tmp_path)
+
+
+def rows(place: Path) -> dict[Any, Any]:
+    """What the table's log says is there, as `table_worlds.windows` tells it."""
+    files: dict[str, Any] = {}
+    for commit in sorted((place / "_delta_log").glob("*.json")):
+        for action in map(json.loads, commit.read_text().splitlines()):
+            if "remove" in action:
+                files.pop(action["remove"]["path"])
+            if "add" in action:
+                assert "deletionVector" not in action["add"]
+                files[action["add"]["path"]] = action["add"]
+    found = [row for path in files for row in pq.ParquetFile(place / unquote(path)).read().to_pylist()]
+    for row in found:
+        row.pop("day")
+    out = {tuple(row[of] for of in ("device", "stream", "rollup", "tag_site", "window_start", "window_end")): row
+           for row in found}  # fmt: skip
+    assert len(out) == len(found), "two rows of one window"
+    return out
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_delta_table_follows_the_table(jars: Path, tmp_path: Path) -> None:
+    """Published after each run, and twice: the rows are the table's, to the bit, with their revisions."""
+    rng, out = random.Random(8), tmp_path / "out"
+    documents = documents_of(random_fleet(rng, CUT, 4, 40, ordinary=True), "s", rng)
+    rng.shuffle(documents)
+    store, version = store_at(tmp_path / "table", definition_of(CUT, ("count", "mean", "max"), by=(("site",),)))
+    third, gone = len(documents) // 3, 0
+    with driver("local[2]", tmp_path, str(jars)) as at:
+
+        def published() -> int:
+            told = at.done("publish", table="table", place="out")
+            assert list(told) == ["rows"], told
+            assert rows(out) == windows(store, version)
+            return int(told["rows"])
+
+        for run_of in range(3):
+            known = windows(store, version) if version.number else {}
+            version = take_in(
+                store, version, table_of(documents[run_of * third : (run_of + 1) * third], run_of * third)
+            )
+            gone += len(known.keys() - windows(store, version).keys())
+            assert published() > 0
+            assert published() == 0
+        assert gone > 0, "no row ever went: choose another seed"
+        version = store.commit(_anew(store, version))
+        store.vacuum(kept=1, abandoned_s=-1)
+        assert published() == len(windows(store, version)), "the version that is there is not kept: all is replaced"
+        shutil.copytree(store.root, tmp_path / "other")
+        assert "has the windows of" in at.done("publish", table="other", place="out")["text"]
+        assert "has other columns" in at.done("publish", table=str(_other(tmp_path)), place="out")["text"]
+
+
+def _anew(store: Any, version: Any) -> Any:
+    done = [(number, shard.merge(store, version, number, None)) for number in map(int, version.shards)]
+    return run.following(store, version, done, here, everything=True)
+
+
+def _other(folder: Path) -> Path:
+    store, version = store_at(folder / "narrow", definition_of(CUT, ("count",)))
+    rng = random.Random(1)
+    take_in(store, version, table_of(documents_of(random_fleet(rng, CUT, 1, 9, ordinary=True), "s", rng)))
+    return store.root
+
+
+@pytest.mark.spark
+def test_a_session_without_delta_is_told_what_it_lacks(spark: Any, tmp_path: Path) -> None:
+    """Before anything is made."""
+    store, version = store_at(tmp_path / "table", definition_of(CUT, ("count",)))
+    with pytest.raises(SinkError, match="this Spark has no Delta Lake: give --jars"):
+        delta.publish(spark, store, version, str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
