@@ -48,6 +48,7 @@ FACTS: dict[str, Facts] = {
     "log_mta": Facts("LogMta", buckets=True, exact=True),
     "amta": Facts("Amta", buckets=True, exact=True),
     "fiba": Facts("Fiba", any_order=True),
+    "amta_buckets": Facts("AmtaBuckets", buckets=True, exact=True, internal=True),
     "kvs_amta": Facts("KvsAmta", buckets=True, exact=True, internal=True, folder="engines.paged"),
     "kvs_log_mta": Facts("KvsLogMta", buckets=True, exact=True, internal=True, folder="engines.paged"),
 }
@@ -58,8 +59,9 @@ def names() -> tuple[str, ...]:
     return tuple(name for name, facts in FACTS.items() if not facts.internal)
 
 
-def make(name: str) -> Any:
+def make(name: str, bucketed: bool) -> Any:
     """A compiled engine, not yet set up."""
+    name = "amta_buckets" if name == "amta" and bucketed else name
     facts = FACTS[name]
     return getattr(import_module(f"sluicegate.{facts.folder}.{name}"), facts.class_name)()
 

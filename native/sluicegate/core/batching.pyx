@@ -82,7 +82,7 @@ cdef class Batching(EventTime):
         if times != NULL and self.step < 0:
             ask_for(times, n * sizeof(int64_t))
         if times != NULL and self.timed and head >= 0:
-            ask_for_times(&self.times, head, n)
+            ask_for_times(self.times, head, n)
 
     cdef int room_for_blocks(self, int64_t n) except -1 nogil:
         """Heads, leaves and totals of n readings, few enough for the processor's first caches, while a batch lasts."""
@@ -165,7 +165,7 @@ cdef class Batching(EventTime):
         cdef int64_t head = self.engine.head, tail = self.engine.tail, i = 0, k, jump = 0
         self.keep_times(times, n)
         self.empties = False
-        if self.hop == 1 and time_at(&self.times, head) > times[n - 1] - self.value:  # nothing leaves yet
+        if self.hop == 1 and time_at(self.times, head) > times[n - 1] - self.value:  # nothing leaves yet
             for i in range(n):
                 heads[i] = head
             return 0
@@ -180,8 +180,8 @@ cdef class Batching(EventTime):
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
         """Keep the times of the next n leaves."""
         cdef int64_t index = self.engine.tail
-        give_back_times(&self.times, n >> 1)
-        if not keep_steps(&self.times, index, times, n, self.step):
+        give_back_times(self.times, n >> 1)
+        if not keep_steps(self.times, index, times, n, self.step):
             with gil:
                 raise MemoryError(f"window: no memory for the times of readings {index} to {index + n - 1}")
         return 0

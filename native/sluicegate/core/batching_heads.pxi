@@ -17,7 +17,7 @@ cdef bint heads_merged(
     cdef int64_t m = min(tail - head, n + n // 2), i
     if n < LEAST_TOGETHER:
         return False
-    copy_out(&self.times, kept, head, m)
+    copy_out(self.times, kept, head, m)
     memcpy(kept + m, times, n * sizeof(int64_t))
     for i in range(PADDING):
         kept[m + n + i] = INT64_MAX
@@ -34,7 +34,7 @@ cdef void heads_stepwise(
     while i < n:
         if left == some:
             head, left, some = head + some, 0, min(<int64_t> LEAVING, tail + n - head - some)
-            copy_out(&self.times, kept, head, some)
+            copy_out(self.times, kept, head, some)
             kept[some] = INT64_MAX
         cutoff = times[i] - self.value if self.hop == 1 else self.cut_off_at(times[i])
         while kept[left] <= cutoff:

@@ -100,7 +100,7 @@ cdef void lay_window(Batching self, Tile* t) noexcept nogil:
     for i in range(held if w > 1 else 0):
         t.x[i] = t.front[w * i + 1]
     if self.timed:
-        copy_out(&self.times, t.times, t.head, held)
+        copy_out(self.times, t.times, t.head, held)
 
 
 cdef void lay_readings(
@@ -156,15 +156,15 @@ cdef int adopt_leaves(
         lift_alone(&self.p, t.totals, values + head, stays, self.center[0])
         leaves = t.totals
     if self.timed:
-        copy_out(&self.times, t.times, before, begin - before)
+        copy_out(self.times, t.times, before, begin - before)
     try:
-        if self.timed and not keep_only(&self.times, head, times + head, stays, self.step):
+        if self.timed and not keep_only(self.times, head, times + head, stays, self.step):
             with gil:
                 raise MemoryError(f"window: no memory for the times of readings {head} to {tail - 1}")
         taken = self.engine.adopt(leaves, head, stays)
     finally:
         if self.timed and not taken:
-            keep_only(&self.times, before, t.times, begin - before, -1)  # for which there is room: they were there
+            keep_only(self.times, before, t.times, begin - before, -1)  # for which there is room: they were there
     self.note_block(NULL if times == NULL else times + begin, tail - begin)
     return 0
 

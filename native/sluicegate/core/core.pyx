@@ -19,7 +19,7 @@ from sluicegate.joining.buckets cimport Buckets
 from sluicegate.joining.placing cimport limit_to
 from sluicegate.joining.late cimport Late
 from sluicegate.core.ingest cimport Ingesting
-from sluicegate.memory.times cimport begin_times, clear_times, held_times
+from sluicegate.memory.times cimport clear_times, held_times
 from sluicegate.partials.wide cimport make_extra
 from sluicegate.histograms._rules cimport Rules
 
@@ -51,7 +51,6 @@ cdef class Core(Ingesting):
         self.newest_slot = H_T_LAST if layout.header else layout.slot(Op.T_LAST)
         if self.timed:
             layout = layout.untimed
-            begin_times(&self.times)
         self.step = -1
         self.policy, self.value, self.hop, self.up_to.sign = policy, value, hop, up_to
         self.bucketed, self.buckets, self.rule = layout.bucketed, Buckets(), Rule()
@@ -71,7 +70,7 @@ cdef class Core(Ingesting):
         self.keep_to(limit)
         facts, self.engine_name = catalogue.check(engine, layout), engine
         self.kept = layout.width if facts.keeps_leaves else kept_slots(policy, layout, up_to)
-        self.engine = <Engine?> (self.buckets.own_engine(merging, staging) or catalogue.make(engine))
+        self.engine = <Engine?> (self.buckets.own_engine(merging, staging) or catalogue.make(engine, self.bucketed))
         self.engine.setup(&self.p, limit)
         self.engine.keep(self.kept)
         self.late_since = INT64_MAX
@@ -267,7 +266,7 @@ cdef class Core(Ingesting):
     def allocated(self):
         """Bytes of partials allocated."""
         cdef int64_t late = 0 if self.late_buckets is None else self.late_buckets.bytes()
-        return self.engine.bytes() + held_times(&self.times) + late
+        return self.engine.bytes() + (held_times(self.times) if self.timed else 0) + late
 
     @property
     def joined_late(self):
@@ -369,7 +368,8 @@ cdef class Core(Ingesting):
         self.buckets.load(saved, len(leaves))
         self.engine.begin(saved.head)
         self.known.index = -1
-        clear_times(&self.times)
+        if self.timed:
+            clear_times(self.times)
         self.newest = _NEVER
         self.load_late(saved.late)
         for leaf in leaves:

@@ -115,8 +115,8 @@ cdef class EventTime(State):
         self.engine = self.sorted = tree
         self.plain = False
         self.up_to.held = NEVER
-        release_times(&self.times)
-        begin_times(&self.times)
+        release_times(self.times)
+        begin_times(self.times)
         return 0
 
     def first_changed(self):

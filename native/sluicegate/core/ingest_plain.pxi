@@ -19,7 +19,7 @@ cdef int64_t head_by_time(Ingesting self, int64_t time) except -1 nogil:
     self.keep_time(time)
     cutoff = max(self.newest, time)
     cutoff = cutoff - self.value if self.hop == 1 else self.cut_off_at(cutoff)
-    if time_at(&self.times, head) <= cutoff:
+    if time_at(self.times, head) <= cutoff:
         return self.first_after(head, self.engine.tail + 1, cutoff)
     return head
 

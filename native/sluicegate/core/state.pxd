@@ -48,13 +48,13 @@ cdef class State:
     cdef readonly int64_t late  # readings that belonged to the window no more when they came
     cdef int64_t late_since  # the least time of those inside that came late since `changes` was asked
     cdef bint timed  # an exact window by time: its times are kept here, one a leaf, and not in the engine's partials
-    cdef Times times
+    cdef Times* times  # NULL: they are not
     cdef bint bucketed  # a leaf is a bucket of readings, not one
     cdef Buckets buckets
     cdef double* center
     cdef bint centered
     cdef bint centers_itself  # on the first reading
-    cdef Slot* reading
+    cdef Slot* reading  # lifted; behind it a row of answers and, where leaves are single readings, a total
     cdef Slot* seen  # room for what answers of a run look at: three partials; NULL: not needed yet
     cdef double* row
     cdef Oldest known

@@ -8,7 +8,9 @@ from libc.string cimport memcpy
 
 from sluicegate.answers.results cimport BY_COUNT, BY_TIME, Cut, Output, cut_leaf
 from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, Slot, Step
-from sluicegate.memory.times cimport forget, give_back_times, has_surplus, keep, keep_next, release_times, time_at
+from sluicegate.memory.times cimport (
+    Times, begin_times, forget, give_back_times, has_surplus, keep, keep_next, release_times, time_at,
+)
 from sluicegate.partials.wide cimport free_extra
 
 from sluicegate import catalogue
@@ -31,7 +33,9 @@ cdef class State:
         free(self.row)
         free(self.reading)
         free(self.seen)
-        release_times(&self.times)
+        if self.times != NULL:
+            release_times(self.times)
+        free(self.times)
 
     cdef int allocate(self) except -1:
         self.p.step = <Step*> calloc(self.p.steps, sizeof(Step))
@@ -39,7 +43,12 @@ cdef class State:
         self.outputs = <Output*> calloc(self.answers, sizeof(Output))
         self.center = <double*> calloc(self.p.dimensions, sizeof(double))
         self.row = <double*> calloc(self.p.dimensions, sizeof(double))
-        self.reading = <Slot*> calloc(2 * self.p.width + self.answers, sizeof(Slot))
+        self.reading = <Slot*> calloc((1 if self.bucketed else 2) * self.p.width + self.answers, sizeof(Slot))
+        if self.timed:
+            self.times = <Times*> calloc(1, sizeof(Times))
+            if self.times == NULL:
+                raise MemoryError("window: no memory for its times")
+            begin_times(self.times)
         if not (self.p.step and self.p.fold and self.outputs and self.center and self.row and self.reading):
             raise MemoryError(f"window: no memory for partials of {self.p.width} slots")
         return 0
@@ -149,23 +158,23 @@ cdef class State:
     cdef int keep_time(self, int64_t time) except -1 nogil:
         """Keep the next leaf's time."""
         cdef int64_t index = self.engine.tail
-        if index & 1 and has_surplus(&self.times):  # a chunk an operation: at the other readings the engine's turn
-            give_back_times(&self.times, 1)
-        if not keep_next(&self.times, index, time) and keep(&self.times, index, &time, 1) < 0:
+        if index & 1 and has_surplus(self.times):  # a chunk an operation: at the other readings the engine's turn
+            give_back_times(self.times, 1)
+        if not keep_next(self.times, index, time) and keep(self.times, index, &time, 1) < 0:
             with gil:
                 raise MemoryError(f"window: no memory for the time of reading {index}")
         return 0
 
     cdef void forget_times(self) noexcept nogil:
         """Give back the times of leaves that have left."""
-        forget(&self.times, self.engine.head)
+        forget(self.times, self.engine.head)
 
     cdef int64_t time_of(self, int64_t index) noexcept nogil:
         """The greatest time of a leaf."""
         if self.sorted is not None:
             return self.sorted.time_at(index)
         if self.timed:
-            return time_at(&self.times, index)
+            return time_at(self.times, index)
         return self.engine.leaf(index)[self.newest_slot].i
 
     cdef int64_t first_after(self, int64_t first, int64_t end, int64_t cutoff) noexcept nogil:

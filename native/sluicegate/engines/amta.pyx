@@ -1,12 +1,12 @@
-"""The Amortized Monoid Tree Aggregator in compiled code (paper AMTA, Algorithms 3 to 7; level eviction of A2MTA, II-D).
+"""The Amortized Monoid Tree Aggregator in compiled code (paper AMTA, Algorithms 3 to 7), of single readings.
 
 Fact card: FIFO; associative operation; insert, single eviction and query O(1) amortised, O(log n) worst; bulk eviction
 O(log n) combines; about 2n partials in chunks, and log n on the stack. The readable twin is
 sluicegate.reference.engines.amta.
 
 Level l holds the nodes head >> l … ((tail + 1) >> l) − 2; node i's parent is node i >> 1 of the level above and exists
-once i's pair is not the last of its level. The first node of a level is stale until `refresh_spine`; only bulk and
-level eviction read it. How the forest changes is in amta_forest, a block of readings in amta_block, where all lies in
+once i's pair is not the last of its level. The first node of a level is stale until `refresh_spine`; only a bulk
+eviction reads it. Buckets have an engine of their own, amta_buckets. How the forest changes is in amta_forest, a block of readings in amta_block, where all lies in
 amta_levels.
 """
 
@@ -19,7 +19,7 @@ from libc.string cimport memcmp, memcpy, memset
 from sluicegate.engines.base cimport Block, Engine, Leaves, ask
 from sluicegate.memory.chunks cimport (
     LARGE_KIND, ROOM_OF_LEFTS, Pool, Queue, at, begin_batch, clear, drop, end_batch, give_back, has_room, held, lend,
-    narrow, open_queue, put_back, release, reserve, ring_bytes, run_at, shape, shape_by,
+    narrow, open_queue, put_back, release, reserve, ring_bytes, run_at, shape,
 )
 from sluicegate.partials.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel,
@@ -31,7 +31,6 @@ from sluicegate.errors import InvariantError
 
 cdef enum:
     LEVELS = 32  # of 2^30 leaves at most
-    FEW_BUCKETS = 16384
     FEW_LEVELS = 8
 
 # tags of kernels.pxd: never read, they choose a function
@@ -53,8 +52,7 @@ cdef class Amta(Engine):
     """Leaves head … tail − 1, the forest above them, its stack and its result pair."""
 
     cdef Pool pool
-    cdef Queue level[LEVELS]  # a circular queue of levels: level l is at (base + l) % LEVELS
-    cdef int base
+    cdef Queue level[LEVELS]
     cdef int depth  # levels that hold a node
     cdef int room  # elements the stack can hold
     cdef int stacked  # elements on the stack
@@ -80,8 +78,6 @@ cdef class Amta(Engine):
         self.kernel, self.split, self.slide_by = kernel_of(p), each_has_kernel(p), slide
         shape(&self.pool, p.width)
         empty_levels(self.level)
-        if 0 < limit <= FEW_BUCKETS:  # small chunks from the heap
-            shape_by(&self.pool, p.width, chunk_shift(limit), chunk_shift(limit), False)
         self.room = FEW_LEVELS
         self.left = <Slot*> calloc(3 * p.width, sizeof(Slot))
         self.stack = <Slot*> calloc(self.room * p.width, sizeof(Slot))
@@ -99,15 +95,6 @@ cdef class Amta(Engine):
         copy(self.p, spot(self, 0, self.tail, self.p.width), leaf)
         insert(self, any_op)
         return 0
-
-    cdef void join(self, const Slot* reading) noexcept nogil:
-        """Fold a reading into the newest leaf, which has no parent yet."""
-        cdef Slot* newest = self.leaf(self.tail - 1)
-        combine(self.p, newest, newest, reading)
-        self.stale = True
-
-    cdef void touched(self) noexcept nogil:
-        self.stale = True
 
     cdef void pop(self) noexcept nogil:
         evict(self, any_op)
@@ -135,7 +122,7 @@ cdef class Amta(Engine):
         return 0
 
     cdef bint rolls(self) noexcept nogil:
-        return self.kernel != ANY and not self.base and not self.pool.of[LARGE_KIND].used
+        return self.kernel != ANY and not self.pool.of[LARGE_KIND].used
 
     cdef int64_t anew(self, const int64_t* heads, int64_t tail, int64_t n) noexcept nogil:
         """Before the last with which the leftmost tree becomes another: R0 and R1 are taken from the leaves then."""
@@ -164,32 +151,6 @@ cdef class Amta(Engine):
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
         return evict_prefix(self, any_op, leaves, context)
 
-    # A2MTA II-D: level eviction
-
-    cdef int coarsen(self) except -1 nogil:
-        """Evict the lowest level to the back of the queue of levels: pairs and lone ends become leaves."""
-        cdef int64_t last = self.tail - 1
-        cdef Slot* newest = self.spare + 2 * self.p.width
-        cdef Queue* lowest = &self.level[self.base]
-        make_room(self, self.tail + 3)  # so far that the newest leaf's parent has its place
-        refresh_spine(self)
-        if last & 1 and last - 1 >= self.head:
-            combine(self.p, newest, spot(self, 0, last - 1, self.p.width), spot(self, 0, last, self.p.width))
-        else:
-            copy(self.p, newest, spot(self, 0, last, self.p.width))
-        clear(&self.pool, lowest)
-        free(lowest.chunk)
-        memset(lowest, 0, sizeof(Queue))
-        self.base = (self.base + 1) & (LEVELS - 1)
-        self.head >>= 1
-        self.tail = last >> 1
-        copy(self.p, spot(self, 0, self.tail, self.p.width), newest)
-        raise_placed(self, any_op)
-        self.tail += 1
-        measure(self)
-        rebuild(self, any_op)
-        return 0
-
     # answers
 
     cdef const Slot* total(self) noexcept nogil:
@@ -197,18 +158,6 @@ cdef class Amta(Engine):
 
     cdef const Slot* rest(self) noexcept nogil:
         return rest_of(self, any_op)
-
-    cdef inline const Slot* top(self) noexcept nogil:
-        return self.stack + (self.stacked - 1) * self.p.width if self.stacked else NULL
-
-    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
-        if self.tail - self.head < 2:
-            return False
-        if self.depth == 1:  # a pair: the newest leaf is part of the leftmost tree
-            left[0], top[0], base[0] = self.leaf(self.head), NULL, NULL
-            return True
-        left[0], top[0], base[0] = self.left, self.top(), self.base_of_right if self.has_base else NULL
-        return True
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return spot(self, 0, index, self.p.width)
@@ -270,6 +219,10 @@ cdef class Amta(Engine):
 
 cdef inline Slot* spot(Amta self, int level, int64_t index, int w) noexcept nogil:
     return at(queue_of(self, level), w, index)
+
+
+cdef inline bint keeps(Amta self, int level) noexcept nogil:
+    return True
 
 
 cdef inline bint broken(Amta self) noexcept nogil:
@@ -354,14 +307,6 @@ cdef inline void total_by(Amta self, Op op, Slot* out) noexcept nogil:
         combine_by(op, self.p, out, self.left, self.right)
     else:
         copy_by(op, self.p, out, self.left)
-
-
-cdef int chunk_shift(int64_t limit) noexcept:
-    """For a window of few buckets chunks of about a sixteenth of them, 4 to 256."""
-    cdef int shift = 2
-    while shift < 8 and (<int64_t> 16 << shift) < limit:
-        shift += 1
-    return shift
 
 
 cdef void end_block(Amta self) noexcept nogil:

@@ -1,9 +1,9 @@
 """The forest of AMTA, whatever holds its nodes: leaves and their parents, R0, R1 and the stack (Algorithms 3 to 7, and
-Algorithm 2 on each tree). Part of amta.pyx and kvs_amta.pyx.
+Algorithm 2 on each tree). Part of amta.pyx, amta_buckets.pyx and kvs_amta.pyx.
 
-`Forest` is the engine of either and `Op` the operators it knows. Each says where a node is (`spot`), moves the head
-(`leave`, False where that fails), begins what a new node needs (`begins`, `fill`), and whether a node could not be had
-(`broken`).
+`Forest` is the engine of each and `Op` the operators it knows. Each says which levels it keeps (`keeps`) and where a
+node is (`spot`), moves the head (`leave`, False where that fails), begins what a new node needs (`begins`, `fill`), and
+whether a node could not be had (`broken`).
 """
 
 cdef extern from *:
@@ -71,11 +71,12 @@ cdef inline void raise_placed(Forest self, Op op) noexcept nogil:
         if index & 1 or pair < self.head >> (level + 1):
             return
         begun = begins(self, level + 1, pair)
-        node = spot(self, level + 1, pair, w)
-        if index - 2 >= self.head >> level:
-            combine_by(op, self.p, node, spot(self, level, index - 2, w), spot(self, level, index - 1, w))
-        else:
-            copy_by(op, self.p, node, spot(self, level, index - 1, w))
+        if keeps(self, level + 1):
+            node = spot(self, level + 1, pair, w)
+            if index - 2 >= self.head >> level:
+                combine_by(op, self.p, node, spot(self, level, index - 2, w), spot(self, level, index - 1, w))
+            else:
+                copy_by(op, self.p, node, spot(self, level, index - 1, w))
         level += 1
         if begun:
             fill(self, level, pair)
@@ -151,7 +152,7 @@ cdef inline void compute_right(Forest self, Op op) noexcept nogil:
     """
     cdef int level, w = width_of(op, self.p)
     cdef int64_t last = self.tail - 1
-    cdef Slot* pair = self.spare + 3 * w
+    cdef Slot* pair = self.spare
     self.stale = False
     self.has_right = self.depth > 1
     self.has_base = self.has_right and last & 1
@@ -275,6 +276,8 @@ cdef inline bint refresh_spine(Forest self) noexcept nogil:
     cdef Slot* node
     for level in range(1, self.depth if not broken(self) else 0):
         child = self.head >> (level - 1)
+        if not keeps(self, level):
+            continue
         node = spot(self, level, child >> 1, w)
         if broken(self):
             return False

@@ -8,7 +8,7 @@ cdef enum:
 
 
 cdef inline Queue* queue_of(Amta self, int level) noexcept nogil:
-    return &self.level[(self.base + level) & (LEVELS - 1)]
+    return &self.level[level]
 
 
 cdef inline void empty_levels(Queue* level) noexcept nogil:

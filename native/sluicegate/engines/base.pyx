@@ -115,7 +115,7 @@ cdef class Engine:
 
 
 cdef int ask(Engine self, bint started, const Slot* node, Leaves leaves, void* context) noexcept nogil:
-    cdef Slot* longer = self.spare + 4 * self.p.width
+    cdef Slot* longer = self.spare + 3 * self.p.width
     cdef int answer
     if self.faulted:
         return -1

@@ -38,7 +38,8 @@ ctypedef struct Pool:
     int most_small  # of those in a queue before it moves to large ones, while there are few of these
     bint surplus  # more is free than a window of this size needs: `give_back` returns a chunk to the system
     bint batch  # between `begin_batch` and `end_batch`
-    int kept  # of the heap's that are free at least so many of a kind
+    int spare  # partials that may be free in those of the heap, of a kind
+    int kept  # but at least so many chunks
     Kind of[KINDS]
     int64_t held  # bytes of chunks, in use or free
 

@@ -32,7 +32,7 @@ cdef void shape(Pool* pool, int width) noexcept nogil:
 cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil:
     memset(pool, 0, sizeof(Pool))
     pool.width, pool.least, pool.shift, pool.large, pool.kept = width, least, shift, LARGE if large else 0, 1
-    pool.most_small = MOST_SMALL
+    pool.most_small, pool.spare = MOST_SMALL, SPARE
 
 
 cdef inline int shift_of(const Pool* pool, int kind) noexcept nogil:
@@ -72,6 +72,11 @@ cdef inline int64_t most_of(const Pool* pool, int kind) noexcept nogil:
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
     if queue.begin == queue.end:
         begin_with(pool, queue, 0, index)
+    return extend(pool, queue, index)
+
+
+cdef int extend(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
+    """Room up to `index` in a queue that has begun."""
     while queue.end <= index >> queue.shift:
         if queue.end - queue.begin < queue.most and pool.of[queue.kind].free != NULL and queue.kind != LARGE_KIND:
             append_free(pool, queue)
@@ -220,12 +225,7 @@ cdef int kind_for(const Pool* pool, const Queue* queue, int64_t n) noexcept nogi
 cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil:
     if queue.begin == queue.end:
         begin_with(pool, queue, kind_for(pool, queue, n), first)
-    while queue.end <= (end - 1) >> queue.shift:
-        if queue.begin < queue.end and queue.end - queue.begin < queue.most and pool.of[queue.kind].free != NULL:
-            append_free(pool, queue)
-        elif append(pool, queue) < 0:
-            return -1
-    return 0
+    return extend(pool, queue, end - 1)
 
 
 include "chunks_shelf.pxi"

@@ -6,7 +6,7 @@ cdef enum:
     SPARE_LARGE = 2  # free chunks that are kept whatever is in use: what the levels of a forest free and take in turns
     SPARE_OF_GREAT = 40  # of each length from the heap beside large ones: none goes back while its levels take turns
     SLOTS_OF_GREAT = 5120  # in these at most
-    SPARE = 56  # partials in such of the heap, but `kept` chunks at least
+    SPARE = 56  # partials in such of the heap
 
 
 cdef Chunk* take(Pool* pool, int kind) noexcept nogil:
@@ -63,7 +63,7 @@ cdef inline bint has_too_many(const Pool* pool, int kind) noexcept nogil:
     if pool.of[LARGE_KIND].used:
         most = min(SPARE_OF_GREAT, SLOTS_OF_GREAT // slots_of(pool, kind))
         return pool.of[kind].spare > (pool.of[kind].used >> 3) + most
-    return pool.of[kind].spare > (pool.of[kind].used >> 4) + max(SPARE >> shift_of(pool, kind), pool.kept)
+    return pool.of[kind].spare > (pool.of[kind].used >> 4) + max(pool.spare >> shift_of(pool, kind), pool.kept)
 
 
 cdef void give_back(Pool* pool) noexcept nogil:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self, cast
 
+from sluicegate import catalogue
 from sluicegate.constants import BY_COUNT, BY_TIME, CUSTOM
 from sluicegate.core import ENGINES, LARGEST, Core
 from sluicegate.errors import ConfigurationError, SnapshotError
@@ -81,21 +82,47 @@ class Window(Durability):
         self._withheld = self._certain_only(plain)
         self._layout: Layout = self._lay_out(aggregates, self._bucketed, len(self._histograms.controls))
         self._engine = engine
-        self._center = centers = None if center is None else _centers(center, self._layout.dimensions)
-        kind, value, hop = _rule(self._policy)
-        eviction = self._policy.eviction(self._layout) if isinstance(self._policy, Ruled) else None
-        rules, up_to = self._histograms.rules(), _up_to(self._policy, self._layout)
-        core = _object_core() if self._layout.objects else Core
+        self._center = None if center is None else _centers(center, self._layout.dimensions)
+        self._core_class = _object_core() if self._layout.objects else Core
+        up_to = _up_to(self._policy, self._layout)
         if store is not None:
             check_store(store)
             self._refuse_objects()
             engine = stored_engine(engine, self._limit)
-        merging, staging = self._merging(kind), self._staging(store)
-        given = (kind, value, self._limit, centers, rules, hop, up_to, eviction, merging, staging)
-        self._core = core(self._layout, engine, *given)
-        self._reader = RowReader(self._layout.dimensions, self._layout.positive)
-        if store is None:  # else the core that is asked is the store's
-            self._bind()
+        catalogue.check(engine, self._layout)
+        if store is not None or not self._may_wait:
+            staging = self._staging(store)
+            self._reader, self._core = self._made(engine, up_to, staging)
+            if store is None:  # else the core that is asked is the store's
+                self._bind()
+
+    def __getattr__(self, name: str) -> Any:
+        """The core, made when a reading comes or something is asked: of thousands of windows many stay silent."""
+        if name not in ("_core", "_reader"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        self._reader, self._core = self._made(self._engine, _up_to(self._policy, self._layout), None)
+        self._bind()
+        return self.__dict__[name]
+
+    def state(self) -> bytes:
+        """All but the closed leaves: small and bounded, whatever the window holds."""
+        silent = "_core" not in self.__dict__
+        found = super().state()
+        for name in ("_core", "_reader", "insert", "slide", "_named", "_takes_flat") if silent else ():
+            self.__dict__.pop(name, None)
+        return found
+
+    @property
+    def _may_wait(self) -> bool:
+        """Whether the configuration has been checked whole without the core."""
+        return isinstance(self._policy, Count | Time) and not self._histograms.chained and not self._layout.objects
+
+    def _made(self, engine: str, up_to: int, staging: tuple[int, list[Guard]] | None) -> tuple[RowReader, Core]:
+        kind, value, hop = _rule(self._policy)
+        eviction = self._policy.eviction(self._layout) if isinstance(self._policy, Ruled) else None
+        rules, merging = self._histograms.rules(), self._merging(kind)
+        given = (kind, value, self._limit, self._center, rules, hop, up_to, eviction, merging, staging)
+        return RowReader(self._layout.dimensions, self._layout.positive), self._core_class(self._layout, engine, *given)
 
     def _lay_out(self, aggregates: Mapping[str, Monoid] | Monoid, bucketed: bool, samples: int) -> Layout:
         header, times = isinstance(self._policy, Custom | Compiled), isinstance(self._policy, Time)
@@ -157,6 +184,8 @@ class Window(Durability):
         saved, after = snapshot.unpack_state(version, payload, window._layout.width, window._limit)
         if len(after):
             raise SnapshotError(f"window state: {len(after)} bytes too many")
+        if not saved.accepted and state == window.state():
+            return window
         window._take(saved, window._gathered(saved, leaves))
         window._core.mark = window._open()  # it has given out what it was rebuilt from
         window._core.take_fresh()

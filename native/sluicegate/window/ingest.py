@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, overload
+from collections.abc import Callable, Mapping, Sequence
+from types import MethodType
+from typing import Any, Literal, TypeVar, cast, overload
 
 from sluicegate.core import new_column, withhold
 from sluicegate.errors import ConfigurationError, InputError, PolicyError
@@ -17,6 +18,25 @@ from sluicegate.window.batches import Batch, flat_times, flat_values, refuse_not
 from sluicegate.window.readings import RowReader, in_range
 from sluicegate.window.subsequence import Subsequence
 
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+class _BoundWhenAsked:
+    """A call that the core, where it is compiled, has an own one for: whoever asks for it has the core made."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._call = call
+
+    def __get__(self, window: Ingest | None, owner: type | None = None) -> Any:
+        if window is None:
+            return self._call
+        bound = vars(window).get(self._call.__name__) if window._core is not None else None
+        return bound or MethodType(self._call, window)
+
+
+def _bound_when_asked(call: Call) -> Call:
+    return cast(Call, _BoundWhenAsked(call))
+
 
 class Ingest(Queries):
     """A window that takes readings."""
@@ -24,6 +44,7 @@ class Ingest(Queries):
     _reader: RowReader
     _takes_flat: bool = False  # compiled code takes a batch as it is given
 
+    @_bound_when_asked
     def insert(self, value: float | Mapping[str, float] | Sequence[float], time: int | None = None) -> None:
         """Take one reading, then evict by the policy. O(1) amortised, O(log n) worst.
 
@@ -39,6 +60,7 @@ class Ingest(Queries):
         if isinstance(self._policy, Custom):
             self._enforce(self._policy)
 
+    @_bound_when_asked
     def slide(self, value: float | Mapping[str, float] | Sequence[float], time: int | None = None) -> Any:
         """`insert` and then `query` in one call: the only aggregate's result, or all by name as `query` gives them.
 
@@ -93,8 +115,9 @@ class Ingest(Queries):
         a value that is not finite, or not greater than 0 where a geometric mean reads it (with its index), a time out
         of range, wrong lengths or types; PolicyError where the policy raised (the readings up to there are in).
         """
+        core = self._core  # if it is made now, what follows is known
         if self._takes_flat and not bounds:
-            found = self._core.columns_after(values, times, results)
+            found = core.columns_after(values, times, results)
             if found is not None:
                 return found if results else None
         flat = flat_values(values, len(self._layout.dimensions))

@@ -46,6 +46,7 @@ for question in (sg.sum, sg.std):
             sluicegate.window.configure.Core = module.Core
             made.append(sg.Window(question(), policy=sg.policies.count(size), engine="amta"))
         (one,), (two,) = one, two
+        assert one.accepted == two.accepted == 0  # their cores are made before anything is refused
         for _ in range(20):
             for _ in range(rng.choice((1, 3, 10, 50, 200))):
                 value, refuse.value = rng.uniform(1, 9), rng.choice((0, 0, 1, 2))

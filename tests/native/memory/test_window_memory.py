@@ -234,3 +234,31 @@ def test_a_gap_lets_all_but_the_newest_leave() -> None:
         assert len(window) == 1
         assert window.slide(6.0, 10**9 + 1) == 11.0
         window.verify()
+
+
+def test_a_window_that_stays_silent_has_no_core() -> None:
+    """Its state can be stored and taken up again meanwhile; the first reading makes it."""
+    given: dict[str, Any] = {"policy": sg.policies.time(1000), "histograms": [sg.Constrained(16)]}
+    window = sg.Window({"mean": sg.mean()}, **given)
+    again = sg.Window.rebuild({"mean": sg.mean()}, state=window.state(), leaves=[], **given)
+    for each in (window, again):
+        assert "_core" not in vars(each)
+        insert = each.insert
+        insert(1.0, 5)
+        assert "_core" in vars(each)
+        assert each.query() == {"mean": 1.0}
+    assert window.state() == again.state()
+    moved = sg.Window({"mean": sg.mean()}, **given)
+    moved.advance(7)
+    moved = sg.Window.rebuild({"mean": sg.mean()}, state=moved.state(), leaves=[], **given)
+    moved.insert(1.0, 7 - 1000)
+    assert (moved.late, moved.accepted) == (1, 0)
+
+
+def test_buckets_take_little_more_than_their_partials() -> None:
+    """Five quarters of them, what is begun at both ends, and a stack of a partial a level."""
+    for limit in (8, 64, 1000, 20_000):
+        window = sg.Window({"mean": sg.mean()}, policy=sg.policies.count(10**6), histograms=[sg.Constrained(limit)])
+        window.insert_many([float(i % 97) for i in range(40 * limit)], results=False)
+        partial = 8 * window._layout.width
+        assert window.footprint.bytes <= (1.36 * len(window) + 32) * partial

@@ -150,6 +150,10 @@ cdef inline Slot* spot(KvsAmta self, int level, int64_t index, int w) noexcept n
     return self.node(level, index)
 
 
+cdef inline bint keeps(KvsAmta self, int level) noexcept nogil:
+    return True
+
+
 cdef inline bint broken(KvsAmta self) noexcept nogil:
     return self.faulted
 

@@ -1,0 +1,327 @@
+"""AMTA for buckets under a limit, in little memory: the two lowest levels above the leaves are combined when asked for.
+
+Fact card: as sluicegate.engines.amta, with the same bits; level eviction O(n) combines, O(1) a bucket; 5/4·n partials.
+A bucket is begun once in many readings, so what a node costs is paid seldom, and what it takes is held for long: a
+partial of buckets has three times the slots of an exact window's. The twin is sluicegate.reference.engines.amta.
+
+Kept are the leaves and the nodes from level KEPT_FROM on. A node below is the pair under it, combined, or, where the
+first of that has left, the second.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcmp, memcpy, memmove, memset
+
+from sluicegate.engines.base cimport Engine, Leaves, ask, block_of_one
+from sluicegate.memory.chunks cimport (
+    Pool, Queue, at, clear, drop, give_back, has_room, held, open_queue, release, reserve, ring_bytes, run_at, shape_by,
+)
+from sluicegate.partials.kernels cimport Any, combine_by, copy_by, width_of
+from sluicegate.partials.program cimport Program, Slot, combine, copy
+
+from sluicegate.errors import InvariantError
+
+cdef enum:
+    KEPT_FROM = 3
+    MADE = 2 * (KEPT_FROM - 1)  # nodes that are not kept, while they are looked at: two of a level
+    SPARE = 4  # partials of the contract's: those of `total`, `rest` and `ask`
+    BESIDE_STACK = SPARE + 3 + MADE  # and R0, R1, its base, and what is made
+    LONGEST_CHUNK = 1024  # slots, more or less
+    LARGE_LIMIT = 16384  # of buckets: from here on chunks of 64 KiB, too
+
+cdef Any any_op
+
+
+cdef class AmtaBuckets
+
+ctypedef fused Forest:
+    AmtaBuckets
+
+ctypedef fused Op:
+    Any
+
+
+@cython.final
+cdef class AmtaBuckets(Engine):
+    """Leaves head … tail − 1, the upper part of their forest, its stack and its result pair."""
+
+    cdef Pool pool
+    cdef Queue* level  # the leaves, then the levels from KEPT_FROM on
+    cdef int levels  # how many there is room for
+    cdef int depth  # levels that hold a node
+    cdef int room  # elements the stack can hold
+    cdef int stacked
+    cdef bint has_right
+    cdef bint has_base
+    cdef bint stale  # the newest leaf has changed since R0 and R1 were taken
+    cdef Slot* left  # R0; behind `spare`, as all that follows
+    cdef Slot* right  # R1: always base and then the newest leaf
+    cdef Slot* base_of_right
+    cdef Slot* made
+    cdef Slot* stack
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.levels):
+            clear(&self.pool, &self.level[i])
+            free(self.level[i].chunk)
+        release(&self.pool)
+        free(self.level)
+
+    cdef int setup(self, Program* p, int64_t limit) except -1:
+        """Nothing is allocated before the first bucket."""
+        cdef int shift = 7
+        self.p, self.slide_by = p, block_of_one
+        while shift > 2 and (p.width << shift) > LONGEST_CHUNK:
+            shift -= 1
+        shape_by(&self.pool, p.width, 2, shift, limit == 0 or limit > LARGE_LIMIT)
+        self.pool.spare = 0
+        return 0
+
+    # insertion and eviction
+
+    cdef int push(self, const Slot* leaf) except -1 nogil:
+        """Insert a leaf (Algorithm 3)."""
+        if self.pool.surplus:
+            give_back(&self.pool)
+        make_room(self, self.tail + 1)
+        copy(self.p, spot(self, 0, self.tail, self.p.width), leaf)
+        insert(self, any_op)
+        return 0
+
+    cdef void join(self, const Slot* reading) noexcept nogil:
+        cdef Slot* newest = self.leaf(self.tail - 1)
+        combine(self.p, newest, newest, reading)
+        self.stale = True
+
+    cdef void touched(self) noexcept nogil:
+        self.stale = True
+
+    cdef void pop(self) noexcept nogil:
+        evict(self, any_op)
+
+    cdef void pop_to(self, int64_t head) noexcept nogil:
+        evict_to(self, any_op, head)
+
+    cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
+        return evict_prefix(self, any_op, leaves, context)
+
+    cdef void return_spare(self, int64_t chunks) noexcept nogil:
+        while self.pool.surplus and chunks > 0:
+            give_back(&self.pool)
+            chunks -= 1
+
+    # A2MTA II-D: level eviction
+
+    cdef int coarsen(self) except -1 nogil:
+        """Pairs and lone ends become leaves; the levels move down by one."""
+        cdef int64_t index, first = self.head >> 1, end = ((self.tail - 1) >> 1) + 1
+        cdef Queue halved
+        cdef int i
+        make_room(self, self.tail + 3)  # so far that the newest leaf's parent has its place
+        memset(&halved, 0, sizeof(Queue))
+        if open_queue(&self.pool, &halved, first, end, end - first) < 0:
+            clear(&self.pool, &halved)
+            free(halved.chunk)
+            with gil:
+                raise MemoryError(f"amta: no memory for {end - first} buckets of two each")
+        refresh_spine(self)
+        for index in range(first, end):
+            pair_up(self, at(&halved, self.p.width, index), 2 * index)
+        for i in range(2):  # the leaves, and the level that is not kept any more
+            clear(&self.pool, &self.level[i])
+            free(self.level[i].chunk)
+            memset(&self.level[i], 0, sizeof(Queue))
+        self.level[0] = halved
+        memmove(self.level + 1, self.level + 2, (self.levels - 2) * sizeof(Queue))
+        memset(self.level + self.levels - 1, 0, sizeof(Queue))
+        while self.pool.surplus:
+            give_back(&self.pool)
+        self.head, self.tail = first, end - 1
+        raise_placed(self, any_op)
+        self.tail = end
+        measure(self)
+        rebuild(self, any_op)
+        return 0
+
+    # answers
+
+    cdef const Slot* total(self) noexcept nogil:
+        return total_of(self, any_op)
+
+    cdef const Slot* rest(self) noexcept nogil:
+        return rest_of(self, any_op)
+
+    cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
+        if self.tail - self.head < 2:
+            return False
+        if self.depth == 1:  # a pair: the newest leaf is part of the leftmost tree
+            left[0], top[0], base[0] = self.leaf(self.head), NULL, NULL
+            return True
+        left[0], top[0] = self.left, self.stack + (self.stacked - 1) * self.p.width if self.stacked else NULL
+        base[0] = self.base_of_right if self.has_base else NULL
+        return True
+
+    cdef Slot* leaf(self, int64_t index) noexcept nogil:
+        return at(self.level, self.p.width, index)
+
+    cdef int64_t bytes(self) noexcept nogil:
+        cdef int64_t partials = BESIDE_STACK + self.room if self.spare != NULL else 0, rings = 0
+        cdef int i
+        for i in range(self.levels):
+            rings += ring_bytes(&self.level[i]) + <int64_t> sizeof(Queue)
+        return partials * self.p.width * <int64_t> sizeof(Slot) + held(&self.pool) + rings
+
+    cdef const Slot* result(self, int side) noexcept nogil:
+        return result_of(self, any_op, side)
+
+    cdef int begin(self, int64_t head) except -1:
+        cdef int i
+        for i in range(self.levels):
+            clear(&self.pool, &self.level[i])
+        self.depth = self.stacked = 0
+        self.has_right = self.has_base = self.stale = False
+        return Engine.begin(self, head)
+
+    cdef int finish(self, const Slot* left, const Slot* right) except -1:
+        rebuild(self, any_op)
+        if left != NULL:
+            take_over(self, any_op, left, right)
+        return 0
+
+    # invariants
+
+    cdef int check(self) except -1:
+        """The nodes and the stack are what the leaves give."""
+        freshen(self, any_op)
+        if self.stacked > self.room:
+            raise InvariantError(f"{self.stacked} elements on a stack for {self.room}")
+        self.check_nodes()
+        return check_stack(self, any_op)
+
+    cdef int check_nodes(self) except -1:
+        cdef int level
+        cdef int64_t index
+        for level in range(KEPT_FROM, self.depth):
+            for index in range((self.head >> level) + 1, end_of(self.tail, level)):
+                combine_node(self, self.spare, level, index)
+                if memcmp(self.spare, spot(self, level, index, self.p.width), self.p.width * sizeof(Slot)) != 0:
+                    raise InvariantError(f"node {index} of level {level} is not its children combined")
+        return 0
+
+
+# nodes
+
+cdef inline bint keeps(AmtaBuckets self, int level) noexcept nogil:
+    return level == 0 or level >= KEPT_FROM
+
+
+cdef inline Queue* queue_of(AmtaBuckets self, int level) noexcept nogil:
+    """Of a level that is kept."""
+    return self.level + (level - KEPT_FROM + 1 if level else 0)
+
+
+cdef inline Slot* spot(AmtaBuckets self, int level, int64_t index, int w) noexcept nogil:
+    """A node that is kept, or one that is made now and lasts until another one of its level is, but its neighbour."""
+    cdef Slot* out
+    if keeps(self, level):
+        return at(queue_of(self, level), w, index)
+    out = self.made + (2 * (level - 1) + (index & 1)) * w
+    combine_node(self, out, level, index)
+    return out
+
+
+cdef void combine_node(AmtaBuckets self, Slot* out, int level, int64_t index) noexcept nogil:
+    cdef int64_t child = 2 * index
+    cdef int w = self.p.width
+    if level == 1:
+        pair_up(self, out, child)
+    elif child < self.head >> (level - 1):
+        copy(self.p, out, spot(self, level - 1, child + 1, w))
+    else:
+        combine(self.p, out, spot(self, level - 1, child, w), spot(self, level - 1, child + 1, w))
+
+
+cdef inline void pair_up(AmtaBuckets self, Slot* out, int64_t index) noexcept nogil:
+    """Of leaf `index` and the one behind it what is there."""
+    if index < self.head:
+        copy(self.p, out, self.leaf(index + 1))
+    elif index + 1 == self.tail:
+        copy(self.p, out, self.leaf(index))
+    else:
+        combine(self.p, out, self.leaf(index), self.leaf(index + 1))
+
+
+# what else the forest asks
+
+cdef inline bint broken(AmtaBuckets self) noexcept nogil:
+    return False
+
+
+cdef inline bint leave(AmtaBuckets self, int64_t head, bint one) noexcept nogil:
+    """Chunks that lie wholly before the head return to the free list."""
+    cdef int i
+    self.head = head
+    if one and head & 1:  # no chunk ends there
+        return True
+    drop(&self.pool, self.level, head)
+    for i in range(1, self.levels if not one or not head & ((1 << (KEPT_FROM + 1)) - 1) else 0):
+        drop(&self.pool, &self.level[i], head >> (i + KEPT_FROM - 1))
+    return True
+
+
+cdef inline bint begins(AmtaBuckets self, int level, int64_t index) noexcept nogil:
+    return False
+
+
+cdef inline void fill(AmtaBuckets self, int level, int64_t index) noexcept nogil:
+    pass
+
+
+# room
+
+cdef int make_room(AmtaBuckets self, int64_t tail) except -1 nogil:
+    """Reserve what the leaves up to `tail` and the nodes above them need."""
+    cdef int level = 0
+    cdef int64_t index, last
+    cdef bint found = True
+    while found:
+        index, last = max(end_of(self.tail, level), self.head >> level), end_of(tail, level) - 1
+        if index > last:
+            return 0
+        found = level < self.room or widen(self, level)
+        if found and keeps(self, level) and not has_room(&self.pool, queue_of(self, level), last):
+            found = (
+                reserve(&self.pool, queue_of(self, level), index) == 0
+                and reserve(&self.pool, queue_of(self, level), last) == 0
+            )
+        level += 1
+    with gil:
+        raise MemoryError(f"amta: no memory for the buckets up to {tail} at level {level - 1}")
+
+
+cdef inline bint widen(AmtaBuckets self, int level) noexcept nogil:
+    """Room for this level, and on the stack for what it may leave there; False: no memory."""
+    cdef int levels = max(level - KEPT_FROM + 2, 2), room = level + 1, w = self.p.width
+    cdef Queue* queues
+    cdef Slot* partials
+    if levels > self.levels:
+        queues = <Queue*> realloc(self.level, levels * sizeof(Queue))
+        if queues == NULL:
+            return False
+        memset(queues + self.levels, 0, (levels - self.levels) * sizeof(Queue))
+        self.level, self.levels = queues, levels
+    if room > self.room:
+        partials = <Slot*> realloc(self.spare, (BESIDE_STACK + room) * w * sizeof(Slot))
+        if partials == NULL:
+            return False
+        self.spare, self.room = partials, room
+        self.left, self.right = partials + SPARE * w, partials + (SPARE + 1) * w
+        self.base_of_right, self.made = self.right + w, self.right + 2 * w
+        self.stack = partials + BESIDE_STACK * w
+    return True
+
+
+include "amta_forest.pxi"
