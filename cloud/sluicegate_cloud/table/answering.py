@@ -26,7 +26,7 @@ from sluicegate_cloud.table.units import Unit
 from sluicegate_cloud.table.versions import Definition
 
 #: Windows that are held before they become files, and before what they add to all is added up.
-_HELD, _ADDED = 1 << 19, 1 << 17
+_HELD, _ADDED = 1 << 20, 1 << 17
 _INT = pa.int64()
 #: The column that says in which version a row was answered last.
 REVISION = "revision"
@@ -89,11 +89,12 @@ class Answers:
         low, high = (np.array([unit.window[i] for unit in units])[owner] for i in (0, 1))
         inside = (frame >= low) & (frame <= high)
         if self.definition.fleet:
-            some = inside & (part.axis.windows == 1)
+            some = _those(inside & (part.axis.windows == 1))
             self._add(units, owner[some], frame[some], {name: found[name][some] for name in self._names})
-        mine = inside & self._own(units, owner, frame)
-        if not mine.any():
+        own = inside & self._own(units, owner, frame)
+        if not own.any():
             return
+        mine = _those(own)
         told = lower({name: of[mine] for name, of in found.items()}, self.definition.aggregates)
         windows, frame, owner = part.axis.windows[mine], frame[mine], owner[mine]
         self._keep(units, owner, frame, windows, told)
@@ -172,6 +173,11 @@ class Answers:
         told = pa.array([*self._groups], pa.string()).take(pa.array(part["group"]))
         columns = {name: _column(name, part[name]) for name in self._names}
         return pa.table({"group": told, "frame": part["frame"], **columns})
+
+
+def _those(wanted: Any) -> Any:
+    """Which entries to take: nothing is copied where it is all of them."""
+    return slice(None) if wanted.all() else wanted
 
 
 def _column(name: str, values: Any) -> pa.Array:

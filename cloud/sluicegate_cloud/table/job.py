@@ -18,8 +18,8 @@ from sluicegate_cloud.table.versions import DAY_US, Definition, Store, Version
 
 #: Into how many parts a new table spreads its streams.
 SHARDS = 16
-#: Windows of one stream that lie in one file, at least.
-_LEAST = 96
+#: Windows of one stream that lie in one file, at least: a file has its own cost, and a run rewrites whole files.
+_LEAST = 512
 
 
 def definition_of(
@@ -31,7 +31,7 @@ def definition_of(
     shards: int = SHARDS,
     by: Sequence[Sequence[str]] = (),
 ) -> Definition:
-    """What a new table answers: a file holds a day of windows, or more where they are few."""
+    """What a new table answers: a file holds days of windows, more where they are few."""
     days = -(-slide_us * _LEAST // DAY_US)
     names = tuple(dict.fromkeys(("count", *aggregates)))
     return Definition(window_us, slide_us, origin_us, names, shards, days * DAY_US, by=tuple(map(tuple, by)))

@@ -59,7 +59,7 @@ def judge(ledger: pa.Table, new: pa.Table, cell_us: int, load: Load) -> Judged:
     `load`: the packed buckets of a document that is in the ledger.
     """
     refused = new.filter(pc.is_valid(new["reason"]))
-    readable = new.filter(pc.is_null(new["reason"]))
+    readable = new.filter(pc.is_null(new["reason"])) if refused.num_rows else new
     fresh = _fresh(ledger, readable)
     old_refused = ledger.filter(pc.equal(ledger["fate"], REFUSED))
     placed = ledger.filter(pc.not_equal(ledger["fate"], REFUSED))
@@ -86,11 +86,13 @@ def empty() -> pa.Table:
 
 def _fresh(ledger: pa.Table, new: pa.Table) -> pa.Table:
     """Those of `new` that are not there to the byte, each once: of equal paths' order the first."""
-    new = new.sort_by([("digest", "ascending"), ("path", "ascending")])
-    digest = np.asarray(new["digest"].to_numpy(zero_copy_only=False))
-    once = np.concatenate(([True], digest[1:] != digest[:-1])) if digest.size else np.zeros(0, bool)
-    known = pc.is_in(new["digest"], value_set=ledger["digest"].combine_chunks())
-    return new.filter(pc.and_(pa.array(once), pc.invert(known)))
+    names = new.select(["digest", "path"])
+    order = np.asarray(pc.sort_indices(names, [("digest", "ascending"), ("path", "ascending")])).astype(np.int64)
+    digest = np.asarray(new["digest"].to_numpy(zero_copy_only=False))[order]
+    once = np.ones(order.size, bool)
+    once[order[1:]] = digest[1:] != digest[:-1]
+    once &= ~np.asarray(pc.is_in(new["digest"], value_set=ledger["digest"].combine_chunks()))
+    return new if once.all() else new.filter(pa.array(once))  # buckets are copied only where some stay behind
 
 
 def _refusals(old: pa.Table, refused: pa.Table, readable: pa.Table) -> pa.Table:

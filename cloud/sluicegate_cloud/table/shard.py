@@ -7,17 +7,19 @@ index that names them; these count once a version names the index.
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluicegate_cloud.fleet import wire
 from sluicegate_cloud.table import ledger as ledgers
 from sluicegate_cloud.table.answering import Answers
 from sluicegate_cloud.table.ranges import FIRST, LAST, Ranges, merged, needed, rewritten, within
 from sluicegate_cloud.table.streams import streams_of
-from sluicegate_cloud.table.units import KEPT, Ledger, Unit, gathered
+from sluicegate_cloud.table.units import KEPT, Kept, Ledger, Packed, Unit, gathered
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
 #: Files of one cell beyond which a run makes one of them all.
@@ -47,6 +49,7 @@ def merge(store: Store, version: Version, number: int, new: pa.Table | None) -> 
     old_tags = _tags(store, before)
     told: dict[str, Any] = {"documents": 0, "copies": 0}
     touched: ledgers.Touched = {}
+    there_now: Packed = {}
     if new is not None:
         judged = ledgers.judge(table, new, definition.cell_us, lambda row: _one(store, before, row))
         table, touched = judged.ledger, judged.touched
@@ -54,11 +57,12 @@ def merge(store: Store, version: Version, number: int, new: pa.Table | None) -> 
         if judged.ledger.num_rows or new.num_rows:
             index["ledger"] = store.write("ledger", table)
         _keep_documents(store, definition, index, judged.fresh)
+        there_now = dict(zip(judged.fresh["digest"].to_pylist(), judged.fresh["packed"], strict=True))
     ledger = Ledger(table)
     index["streams"], tags = streams_of(store, before["streams"], ledger, new)
     ranges = _ranges(definition, ledger, touched, new is None, {of for of in tags if tags[of] != old_tags.get(of)})
     answers = Answers(definition, version.number + 1, ranges, tags)
-    told |= _answer(store, index, ledger, answers, everything=new is None)
+    told |= _answer(store, index, ledger, answers, there_now, everything=new is None)
     name = store.write_json("index", index)
     store.settle()
     return name, told
@@ -76,15 +80,19 @@ def _one(store: Store, index: Index, row: dict[str, Any]) -> pa.Scalar:
 
 def _keep_documents(store: Store, definition: Definition, index: Index, fresh: pa.Table) -> None:
     """The new documents' buckets, in a file for each cell; where a cell has many, one of them all."""
-    cells = np.asarray(fresh["t_first"].to_numpy(zero_copy_only=False)).astype(np.int64) // definition.cell_us
-    for cell in np.unique(cells).tolist():
-        some = fresh.filter(pa.array(cells == cell)).select(KEPT)
-        files = index["documents"].get(str(cell), [])
+    cells = pa.array(np.asarray(fresh["t_first"].to_numpy(zero_copy_only=False)).astype(np.int64) // definition.cell_us)
+    by = [("cell", "ascending"), *((name, "ascending") for name in ("device", "stream", "first"))]
+    order = pc.sort_indices(fresh.select(["device", "stream", "first"]).append_column("cell", cells), by)
+    fresh, cells = fresh.select(KEPT).take(order), np.asarray(cells.take(order))
+    begins = np.flatnonzero(np.concatenate(([True], np.diff(cells) != 0))) if cells.size else np.zeros(0, np.int64)
+    for begin, end in pairwise([*begins.tolist(), cells.size]):
+        cell, some = str(cells[begin]), fresh.slice(begin, end - begin)
+        files = index["documents"].get(cell, [])
         if len(files) >= MOST_FILES:
             some, files = pa.concat_tables([some, *(store.read(name, list(KEPT)) for name in files)]), []
-        some = some.sort_by([("device", "ascending"), ("stream", "ascending"), ("first", "ascending")])
+            some = some.sort_by(by[1:])
         rows = max(1, (8 << 20) // max(1, some.nbytes // some.num_rows))
-        index["documents"][str(cell)] = [*files, store.write("documents", some, rows)]
+        index["documents"][cell] = [*files, store.write("documents", some, rows)]
 
 
 def _tags(store: Store, index: Index) -> dict[tuple[str, str], dict[str, str]]:
@@ -109,15 +117,21 @@ def _ranges(
     return out
 
 
-def _answer(store: Store, index: Index, ledger: Ledger, answers: Answers, *, everything: bool) -> dict[str, Any]:
-    """Write the windows that `answers` is for, and what they add to those of all devices."""
+def _answer(
+    store: Store, index: Index, ledger: Ledger, answers: Answers, held: Packed, *, everything: bool
+) -> dict[str, Any]:
+    """Write the windows that `answers` is for, and what they add to those of all devices.
+
+    `held`: buckets by digest that need not be read again.
+    """
     definition, ranges = answers.definition, answers.rewritten
     of_all: dict[str, Ranges] = {}
     for (_, stream), mine in ranges.items():
         of_all[stream] = merged([*of_all.get(stream, []), *mine])
     written = _Windows(store, definition, index, ranges, of_all)
-    for units, rows in gathered(store, index["documents"], ledger, _units(definition, ledger, ranges, of_all),
-                                wire.fields(definition.aggregates, folded=False), definition.grid):  # fmt: skip
+    wanted = wire.fields(definition.aggregates, folded=False)
+    units_of = _units(definition, ledger, ranges, of_all)
+    for units, rows in gathered(Kept(store, index["documents"], held), ledger, units_of, wanted, definition.grid):
         answers.take(units, rows)
         if answers.full:
             written.write(answers)

@@ -97,12 +97,24 @@ class Ledger:
         return np.asarray(rows[inside | holes])
 
 
+#: Packed buckets by the digest of their document.
+Packed = dict[str, pa.Scalar]
+
+
+class Kept(NamedTuple):
+    """Where the buckets of documents are: in the files of their cells, or already at hand."""
+
+    store: Store
+    files: dict[str, list[str]]
+    held: Packed
+
+
 def gathered(
-    store: Store, documents: dict[str, list[str]], ledger: Ledger, units: Sequence[Unit], wanted: Fields, grid: Grid
+    kept: Kept, ledger: Ledger, units: Sequence[Unit], wanted: Fields, grid: Grid
 ) -> Iterator[tuple[list[Unit], Rows]]:
     """Units that are answered together, and the rows of buckets of them: owner i is unit i."""
     for some in _runs(units, ledger, _HELD // _BYTES):
-        packed = _packed(store, documents, ledger, np.unique(np.concatenate([unit.rows for unit in some])))
+        packed = _packed(kept, ledger, np.unique(np.concatenate([unit.rows for unit in some])))
         for few in _runs(some, ledger, _ROWS):
             yield few, _rows(few, ledger, packed, wanted, grid)
 
@@ -121,7 +133,7 @@ def _runs(units: Iterable[Unit], ledger: Ledger, most: int) -> Iterator[list[Uni
         yield held
 
 
-def _packed(store: Store, documents: dict[str, list[str]], ledger: Ledger, rows: Ints) -> dict[int, Any]:
+def _packed(kept: Kept, ledger: Ledger, rows: Ints) -> dict[int, Any]:
     """The buckets of those documents in use, by row of the ledger."""
     rows = rows[ledger.used[rows]]
     table = ledger.table
@@ -129,14 +141,18 @@ def _packed(store: Store, documents: dict[str, list[str]], ledger: Ledger, rows:
     whole = rows[~ledger.of["part"][rows]]
     for row in rows[ledger.of["part"][rows]].tolist():
         out[row] = table["part"][row]["packed"].as_buffer()
+    if kept.held:
+        there = [kept.held.get(digest) for digest in table["digest"].take(pa.array(whole)).to_pylist()]
+        out |= {row: one.as_buffer() for row, one in zip(whole.tolist(), there, strict=True) if one is not None}
+        whole = whole[np.array([one is None for one in there], bool)]
     cells = _numbers(table, "cell")[whole]
     for cell in np.unique(cells).tolist():
         mine = whole[cells == cell]
         digests = table["digest"].combine_chunks().take(pa.array(mine))
         devices = table["device"].combine_chunks().take(pa.array(mine))
         between = [("device", ">=", pc.min(devices).as_py()), ("device", "<=", pc.max(devices).as_py())]
-        for name in documents[str(cell)]:
-            found = store.read(name, ["digest", "packed"], between)
+        for name in kept.files[str(cell)]:
+            found = kept.store.read(name, ["digest", "packed"], between)
             at = pc.index_in(found["digest"], value_set=digests).combine_chunks()
             there = np.flatnonzero(np.asarray(pc.is_valid(at)))
             column = found["packed"].combine_chunks()
