@@ -21,6 +21,8 @@ CLOSED_OBJECTS = 300
 #: Bytes of one row's buckets at most, so that a damaged length takes no memory.
 _MOST = 64 << 20
 _ITEM = struct.Struct("<qqIi")
+#: A fifth of the time of the usual one, for a twentieth to a tenth more bytes.
+_LEVEL = 1
 
 
 class Shape(NamedTuple):
@@ -138,7 +140,7 @@ def packed(closed: Iterable[Closed]) -> bytes:
     for each in closed:
         singles = -1 if each.readings is None else len(each.readings)
         parts += [_ITEM.pack(each.first, each.n, len(each.bucket), singles), each.bucket, each.readings or b""]
-    return zlib.compress(b"".join(parts))
+    return zlib.compress(b"".join(parts), _LEVEL)
 
 
 def unpacked(data: bytes) -> list[Closed]:

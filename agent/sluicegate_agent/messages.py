@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -29,6 +31,43 @@ class Message(NamedTuple):
     retain: bool = False
 
 
+Reading = tuple[str, int, float]
+
+
+class Columns(Sequence[Reading]):
+    """The readings of a list of items, (stream, time in µs, value) item by item, kept as one column a stream.
+
+    `newest`: the latest time; `largest`: the greatest magnitude of a value.
+    """
+
+    __slots__ = ("largest", "newest", "streams", "times", "values")
+
+    def __init__(
+        self, streams: Iterable[str], times: array[int], values: list[array[float]], newest: int, largest: float
+    ) -> None:
+        self.streams, self.times, self.values = (*streams,), times, values
+        self.newest, self.largest = newest, largest
+
+    def __len__(self) -> int:
+        return len(self.times) * len(self.streams)
+
+    def __iter__(self) -> Iterator[Reading]:
+        columns = [zip(repeat(stream), self.times, column) for stream, column in zip(self.streams, self.values, strict=True)]
+        return chain.from_iterable(zip(*columns, strict=True))
+
+    def __getitem__(self, at: Any) -> Any:
+        return [*self][at]
+
+    def __eq__(self, other: object) -> bool:
+        return [*self] == ([*other] if isinstance(other, Columns) else other)
+
+    def __hash__(self) -> int:
+        return hash((*self,))
+
+    def __repr__(self) -> str:
+        return repr([*self])  # what a message is known by again
+
+
 class Decoded(NamedTuple):
     """What one message holds: its identity's parts and its readings (stream, time in µs, value), in their order.
 
@@ -41,7 +80,7 @@ class Decoded(NamedTuple):
     sequence: int | None
     epoch: str | int | None
     time_us: int
-    readings: list[tuple[str, int, float]]
+    readings: Sequence[Reading]
     absent: int = 0
     refused: tuple[tuple[str, str], ...] = ()
     tags: Mapping[str, dict[str, str]] = NO_TAGS

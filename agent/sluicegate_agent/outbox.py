@@ -84,12 +84,15 @@ class Lane:
 
     def append(self, first: int, n: int, singles: int, section: int = 0) -> None:
         """A row after the newest; its size class is the number of binary digits of n."""
+        size = n.bit_length()
         self.firsts.append(first)
-        self.classes.append(n.bit_length())
+        self.classes.append(size)
         self.singles.append(singles)
         self.held += singles
-        self.carries(first, section)
-        self._finest = min(self._finest, max(self.classes[-2:]))
+        if section or self.sections:
+            self.carries(first, section)
+        if size < self._finest:
+            self._finest = min(self._finest, max(self.classes[-2:]))
 
     def finest_pair(self) -> int:
         """Position of the oldest neighbours whose larger one is as small as can be; there must be two rows."""

@@ -23,10 +23,11 @@ from sluicegate_agent.identity.clock import FAR, Guard
 from sluicegate_agent.identity.identities import Identities
 from sluicegate_agent.identity.waiting import EXPLAINED, WaitingRoom
 from sluicegate_agent.logs.repeats import Repeats
-from sluicegate_agent.messages import Decoded, Message, Result, Unreadable
+from sluicegate_agent.messages import Columns, Decoded, Message, Result, Unreadable
 from sluicegate_agent.payloads import decode
 from sluicegate_agent.plant.entry import Entry, feed_streams
 from sluicegate_agent.record.saving import Saving
+from sluicegate_agent.routing.routes import Route
 from sluicegate_agent.state import State
 from sluicegate_agent.state.asked import Asked, close_retired
 from sluicegate_agent.streams import Stream
@@ -282,6 +283,9 @@ class Pipeline:
         route, missing = self.entry.lost(message, decoded)
         latest = self.guard.latest(arrival) if latest is None else latest
         accepted = waiting = future = 0
+        if (many := decoded.readings).__class__ is Columns and not doubt and after is None:
+            if self._take_many(route, decoded, many, latest, missing):
+                return
         for stream, time_us, value in self.entry.shaped(message, arrival, decoded.readings, after, latest):
             if after is not None and time_us <= after:
                 continue
@@ -309,6 +313,24 @@ class Pipeline:
             for stream, reason in decoded.refused:
                 self.refuse(message, arrival, "value", f"{stream}: {reason}")
             self.note("absent", decoded.absent)
+
+    def _take_many(
+        self, route: SourceConfig | None, decoded: Decoded, many: Columns, latest: int, missing: int
+    ) -> bool:
+        """Fold a list's readings by columns; False, and nothing is done, where one of them takes a closer look."""
+        tags = isinstance(route, Route) and (route.told or route.asked)
+        if many.newest > latest or many.largest > LARGEST or self.entry.shaping or tags:
+            return False
+        if not all(stream in self.state.streams for stream in many.streams):
+            return False
+        for name, values in zip(many.streams, many.values, strict=True):
+            self.entry.admit(route, name, decoded, missing)
+            self.state.streams[name].take_many(values, many.times, missing)
+            self._unfed[name] = None
+            self._heard[name] = self._since
+        self._readings += len(many)
+        self.note("accepted", len(many))
+        return True
 
     def _fold(self, name: str, time_us: int, value: float, missing: int, doubt: int) -> None:
         stream = self.state.streams[name]

@@ -152,12 +152,28 @@ class Stream:
         self.changed = True
         builder, end = self._builder, len(values)
         while begin < end:
+            if not builder.n and self.readings <= SINGLES_MOST:
+                rest = self._add_buckets(builder, values, times, begin, gap, doubt)
+                gap, begin = gap if rest == begin else 0, rest
+                if begin == end:
+                    return
             before, begin = begin, builder.add_run(values, times, begin, gap, doubt, self.readings, self.span_us)
             if begin > before:
                 gap = 0
                 self._keep(values, times, before, begin)
             if begin < end or builder.n >= self.readings:
                 self.close()
+
+    def _add_buckets(
+        self, builder: Builder, values: array[float], times: array[int], begin: int, gap: int, doubt: int
+    ) -> int:
+        """Close those that begin and end among readings from `begin` on; where the rest begins."""
+        rest, found = builder.add_buckets(values, times, begin, gap, doubt, self.readings, self.span_us)
+        for first, n, flags, bucket, readings in found:
+            self.closed.append(Closed(first, n, bucket, readings))
+            self.late += n if flags & LATE else 0
+        self.buckets += len(found)
+        return rest
 
     def _keep(self, values: array[float], times: array[int], begin: int, end: int) -> None:
         """Beyond SINGLES_MOST the bucket and what it carries stay; if it carries nothing, empty arrays say so."""

@@ -31,6 +31,16 @@ class Builder:
         readings: int,
         span: int,
     ) -> int: ...
+    def add_buckets(
+        self,
+        values: array[float],
+        times: array[int],
+        begin: int,
+        gap: int,
+        doubt: int,
+        readings: int,
+        span: int,
+    ) -> tuple[int, list[tuple[int, int, int, bytes, bytes]]]: ...
     def close(self) -> Bucket: ...
     def close_packed(self) -> tuple[int, int, int, bytes]: ...
     def state(self) -> bytes: ...

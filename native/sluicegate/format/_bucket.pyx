@@ -134,6 +134,29 @@ cdef bytes packed_of(const Record* r):
     return packed
 
 
+cdef bytes readings_of(array times, array values, Py_ssize_t begin, Py_ssize_t end):
+    """All times, then all values, 8 bytes each, little-endian."""
+    cdef Py_ssize_t size = 8 * (end - begin)
+    if sys.byteorder == "big":
+        times, values = times[begin:end], values[begin:end]
+        times.byteswap()
+        values.byteswap()
+        begin = 0
+    cdef bytes packed = PyBytes_FromStringAndSize(NULL, 2 * size)
+    cdef char* out = packed
+    memcpy(out, times.data.as_chars + 8 * begin, size)
+    memcpy(out + size, values.data.as_chars + 8 * begin, size)
+    return packed
+
+
+cdef Py_ssize_t length_of(array values, array times, Py_ssize_t begin) except -1:
+    """How many readings these columns have. Raises ValueError where they are none, or have no such place."""
+    cdef Py_ssize_t end = len(values)
+    if values.typecode != "d" or times.typecode != "q" or len(times) != end or not 0 <= begin <= end:
+        raise ValueError("expected as many times (q) as values (d), and a place among them")
+    return end
+
+
 cdef int read(Record* r, bucket) except -1:
     (
         r.first, r.n, r.t_first, r.t_last, r.total, r.pre_low, r.pre_high,
@@ -232,9 +255,7 @@ cdef class Builder:
         One does not fit in an open bucket that is older than its newest, or `span` µs after its first or more. `gap`
         were lost before the first. Returns where it stopped: close the bucket there, unless that is the end.
         """
-        cdef Py_ssize_t i, end = len(values)
-        if values.typecode != "d" or times.typecode != "q" or len(times) != end or not 0 <= begin <= end:
-            raise ValueError("expected as many times (q) as values (d), and a place among them")
+        cdef Py_ssize_t i, end = length_of(values, times, begin)
         for i in range(begin, end):
             if self.r.n and (times.data.as_longlongs[i] < self.r.t_last
                              or times.data.as_longlongs[i] - self.r.t_first >= span):
@@ -244,6 +265,36 @@ cdef class Builder:
             if self.r.n >= readings:
                 return i + 1
         return end
+
+    def add_buckets(
+        self, array values, array times, Py_ssize_t begin, int64_t gap, int64_t doubt, int64_t readings, int64_t span
+    ):
+        """Where none is open: the buckets that `add_run` would begin and fill among the readings from `begin` on.
+
+        Returns where the rest begins, which fills none, and of each bucket first ordinal, readings, flags, packed bytes
+        and packed readings: all times, then all values, little-endian.
+        """
+        cdef Py_ssize_t i, last, end = length_of(values, times, begin)
+        cdef const int64_t* time = <const int64_t*> times.data.as_longlongs
+        if self.r.n:
+            raise ValueError("a bucket is open: close it before whole ones begin")
+        found = []
+        while begin < end:
+            last = begin + 1
+            while (last < end and last - begin < readings
+                   and time[last] >= time[last - 1] and time[last] - time[begin] < span):
+                last += 1
+            if last == end and last - begin < readings:
+                break
+            for i in range(begin, last):
+                self.put(values.data.as_doubles[i], time[i], gap, doubt)
+                gap = 0
+            found.append((
+                self.r.first, self.r.n, self.r.flags, packed_of(&self.r),
+                readings_of(times, values, begin, last),
+            ))
+            self.r.n, begin = 0, last
+        return begin, found
 
     def close(self):
         """The open bucket, which is open no more. Raises ValueError where there is none."""

@@ -6,6 +6,7 @@ Squared deviations are merged after Chan, Golub and LeVeque (1979).
 from __future__ import annotations
 
 import math
+import struct
 from array import array
 
 from sluicegate.constants import LATE, ORDERED
@@ -148,6 +149,36 @@ class Builder:
             if self.n >= readings:
                 return place + 1
         return len(values)
+
+    def add_buckets(
+        self,
+        values: array[float],
+        times: array[int],
+        begin: int,
+        gap: int,
+        doubt: int,
+        readings: int,
+        span: int,
+    ) -> tuple[int, list[tuple[int, int, int, bytes, bytes]]]:
+        """Where none is open: the buckets that `add_run` would begin and fill among the readings from `begin` on.
+
+        Returns where the rest begins, which fills none, and of each bucket first ordinal, readings, flags, packed bytes
+        and packed readings: all times, then all values, little-endian.
+        """
+        if self.bucket is not None:
+            raise ValueError("a bucket is open: close it before whole ones begin")
+        found = []
+        while True:
+            before = Builder.restore(self.state())
+            end = self.add_run(values, times, begin, gap, doubt, readings, span)
+            if self.n < readings and end == len(values):  # it may go on: nothing of it was taken
+                self.next, self.newest, self.bucket = before.next, before.newest, before.bucket
+                return begin, found
+            single = struct.pack(f"<{end - begin}q", *times[begin:end]) + struct.pack(
+                f"<{end - begin}d", *values[begin:end]
+            )
+            found.append((*self.close_packed(), single))
+            begin, gap = end, 0
 
     def close(self) -> Bucket:
         """The open bucket, which is open no more. Raises ValueError where there is none."""

@@ -51,7 +51,7 @@ def test_it_is_the_same_as_item_by_item(
     """Readings in their order, what is absent, what is refused and why."""
     asked, payload = source(time, scale, streams), json.dumps(items).encode()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(documents, "plain_readings", lambda *_: [])
+        patched.setattr(documents, "plain_readings", lambda *_: None)
         expected = read(asked, payload)
     assert read(asked, payload) == expected
 
@@ -62,10 +62,12 @@ def test_only_plain_lists_are_read_so(odd: Any) -> None:
     asked = source("t", "s", {"a": "temp", "b": "wind"})
     items = [{"t": 1_700_000_000 + i, "temp": 0.5 * i, "wind": i} for i in range(5)]
     found = documents.plain_readings(asked, items, ARRIVAL)
+    assert found is not None
     assert found[:3] == [
         ("a", 1_700_000_000_000_000, 0.0),
         ("b", 1_700_000_000_000_000, 0.0),
         ("a", 1_700_000_001_000_000, 0.5),
     ]
     assert len(found) == 10
-    assert documents.plain_readings(asked, [*items, items[0] | {"wind": odd}], ARRIVAL) == []
+    assert (found.newest, found.largest) == (1_700_000_004_000_000, 4.0)
+    assert documents.plain_readings(asked, [*items, items[0] | {"wind": odd}], ARRIVAL) is None

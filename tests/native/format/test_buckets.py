@@ -373,6 +373,25 @@ def test_a_run_is_folded_as_its_readings_one_after_the_other(implementation: Any
     assert run.state() == one.state()
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_whole_buckets_are_those_that_runs_would_fill(implementation: Any, seed: int) -> None:
+    """With their readings beside them; what fills none is left as it was."""
+    rng = random.Random(seed)
+    readings, most, span = stream(seed, rng.randrange(60), back=0.1), rng.randrange(1, 12), rng.randrange(1, 40)
+    values, times = array("d", [each[0] for each in readings]), array("q", [each[1] for each in readings])
+    whole, run, begin = implementation.Builder(1.5), implementation.Builder(1.5), rng.randrange(len(values) + 1)
+    rest, found = whole.add_buckets(values, times, begin, 3, 0, most, span)
+    at = begin
+    for *bucket, singles in found:
+        end = run.add_run(values, times, at, 0 if at > begin else 3, 0, most, span)
+        assert (*bucket,) == run.close_packed()
+        assert singles == times[at:end].tobytes() + values[at:end].tobytes()
+        at = end
+    assert (rest, whole.n, whole.state()) == (at, 0, run.state())
+    assert run.add_run(values, times, rest, 0, 0, most, span) == len(values)
+    assert run.n < most
+
+
 def test_columns_that_belong_to_no_run_are_refused(implementation: Any) -> None:
     """Rather than read beyond their end; and no bucket is closed where none is open."""
     builder, values, times = implementation.Builder(0.0), array("d", [1.0, 2.0]), array("q", [1, 2])
@@ -384,3 +403,6 @@ def test_columns_that_belong_to_no_run_are_refused(implementation: Any) -> None:
             builder.add_run(values, times, begin, 0, 0, 9, 9)
     with pytest.raises(ValueError, match="no bucket is open"):
         builder.close_packed()
+    builder.add(1.0, 1)
+    with pytest.raises(ValueError, match="a bucket is open"):
+        builder.add_buckets(values, times, 0, 0, 0, 9, 9)

@@ -1,0 +1,6 @@
+from array import array
+from typing import Any
+
+def columns(
+    items: list[Any], time: str | None, scale: int, earliest: int, latest: int, keys: tuple[str, ...]
+) -> tuple[array[int], list[array[float]], int, float] | None: ...

@@ -1,0 +1,79 @@
+# cython: language_level=3
+"""Columns of numbers out of a list of parsed objects, for which a Python loop would take most of a message's time.
+
+The readable twin is sluicegate.reference.items.
+"""
+from cpython.array cimport array, clone
+from cpython.dict cimport PyDict_CheckExact, PyDict_GetItem
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.long cimport PyLong_AsLongLong, PyLong_CheckExact
+from cpython.object cimport PyObject
+from libc.math cimport fabs, isfinite, rint
+from libc.stdint cimport int64_t
+
+from array import array as _array
+
+cdef extern from "Python.h":
+    double PyLong_AsDouble(object) except? -1.0
+
+cdef int64_t _WHOLE = 1LL << 61  # no time is beyond it: products are checked against it as doubles first
+cdef array _INTS = _array("q")
+cdef array _FLOATS = _array("d")
+
+
+cdef double number_at(object item, object key) except? -1.0:
+    """What an object has under a key, as a finite double. Raises TypeError, OverflowError."""
+    cdef PyObject* found = PyDict_GetItem(item, key) if PyDict_CheckExact(item) else NULL
+    if found == NULL:
+        raise TypeError("missing")
+    cdef object raw = <object> found
+    cdef double value
+    if PyFloat_CheckExact(raw):
+        value = PyFloat_AS_DOUBLE(raw)
+    elif PyLong_CheckExact(raw):
+        value = PyLong_AsDouble(raw)
+    else:
+        raise TypeError("not a number")
+    if not isfinite(value):
+        raise OverflowError("not finite")
+    return value
+
+
+cdef int64_t time_at(object item, object key, int64_t scale, int64_t earliest, int64_t latest) except? -1:
+    """What an object has under a key, times `scale`. Raises TypeError, OverflowError."""
+    cdef double scaled = rint(number_at(item, key) * <double> scale)
+    cdef object raw = item[key]
+    cdef int64_t whole
+    if not fabs(scaled) <= <double> _WHOLE:
+        raise OverflowError("outside the range of times")
+    whole = PyLong_AsLongLong(raw) * scale if PyLong_CheckExact(raw) else <int64_t> scaled
+    if not earliest <= whole <= latest:
+        raise OverflowError("outside the range of times")
+    return whole
+
+
+def columns(list items, time, int64_t scale, int64_t earliest, int64_t latest, tuple keys):
+    """Times and one column of values a key, then the latest time and the greatest magnitude; None for other items.
+
+    Each item is an object that has a finite number under `time` (none is asked for: None, and no times) and under each
+    key. Times are rounded to even after `scale`, and lie in `earliest` … `latest`.
+    """
+    cdef Py_ssize_t at, count = len(items)
+    cdef array times = clone(_INTS, count if time is not None else 0, False), column
+    cdef int64_t newest = earliest
+    cdef double value, largest = 0.0
+    found = []
+    try:
+        for at in range(count if time is not None else 0):
+            times.data.as_longlongs[at] = time_at(items[at], time, scale, earliest, latest)
+            newest = max(newest, times.data.as_longlongs[at])
+        for key in keys:
+            column = clone(_FLOATS, count, False)
+            for at in range(count):
+                value = number_at(items[at], key)
+                column.data.as_doubles[at] = value
+                largest = max(largest, fabs(value))
+            found.append(column)
+    except (TypeError, OverflowError):
+        return None
+    return times, found, newest, largest

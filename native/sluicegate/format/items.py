@@ -1,0 +1,13 @@
+"""Columns of numbers out of parsed objects, compiled or the readable twin where SLUICEGATE_PURE=1."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
+    from sluicegate.format._items import columns
+else:
+    from sluicegate.reference.items import columns
+
+__all__ = ["columns"]
