@@ -158,7 +158,8 @@ class Agent:
             if not self.pipeline.accept(message):
                 self.link.pause("commits fail, and no more is taken until one succeeds", _RETRY_COMMIT)
                 break
-            self._commit_if_due()
+            if self.pipeline.has_enough:
+                self._commit_if_due()
         self._confirm()
         if self.inputs and not self._refusal and not holds and self.inputs.step():
             self._last_message = time.monotonic()

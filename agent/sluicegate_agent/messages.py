@@ -52,7 +52,9 @@ class Columns(Sequence[Reading]):
         return len(self.times) * len(self.streams)
 
     def __iter__(self) -> Iterator[Reading]:
-        columns = [zip(repeat(stream), self.times, column) for stream, column in zip(self.streams, self.values, strict=True)]
+        columns = [
+            zip(repeat(stream), self.times, column) for stream, column in zip(self.streams, self.values, strict=True)
+        ]
         return chain.from_iterable(zip(*columns, strict=True))
 
     def __getitem__(self, at: Any) -> Any:

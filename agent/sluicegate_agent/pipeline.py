@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sluicegate.format.bucket import LARGEST
 from sluicegate_agent import faults
@@ -49,6 +49,11 @@ SILENCE_LOOKED_FOR = 1.0
 _DUE = attrgetter("ordinal", "time_us")
 
 
+def _as_it_is(route: SourceConfig | None, stream: str, decoded: Decoded, missing: int) -> str:
+    """A stream of the configuration needs no room made: see `Entry.admit`."""
+    return ""
+
+
 def now_us() -> int:
     """The board's clock, µs since 1970 UTC."""
     return time.time_ns() // 1000
@@ -70,7 +75,7 @@ class Pipeline:
             self.identities = Identities(connection, config, self.note)
             feed_streams(connection, config, state, self.identities)
             self.windows = Asked(connection, config, state)
-        self._most = BACKLOG * config.mqtt.receive_maximum
+        self._most, self._enough = BACKLOG * config.mqtt.receive_maximum, config.commit_messages
         self._unacknowledged: list[int] = []
         self._messages = self._readings = self.generation = 0
         self.beside: Beside | None = None
@@ -111,8 +116,12 @@ class Pipeline:
         self._close_silent(now)
         if not self._messages:
             return self._silence_waits or self._limits_wait or self.waiting_room.changed
-        enough = self._messages >= self.config.commit_messages or self._readings >= READINGS_MOST
-        return enough or now - self._since >= self.config.commit.every.seconds
+        return self.has_enough or now - self._since >= self.config.commit.every.seconds
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether so much waits that a commit is due, however short a time."""
+        return self._messages >= self._enough or self._readings >= READINGS_MOST
 
     def _close_silent(self, now: float) -> None:
         """Close open buckets of streams that have said nothing for `outbox.chunk_age`: their last readings go too."""
@@ -226,7 +235,7 @@ class Pipeline:
             self.waiting_room.settle(found.released)
         if found.verdict is Verdict.NEW:
             if not self.waiting_room.hold_while_unset(source, message, arrival, found.doubt):
-                self.count(message, decoded, arrival, doubt=found.doubt)
+                self.count(message, decoded, arrival, doubt=found.doubt, source=source)
         elif found.verdict is Verdict.WAITS:
             self.waiting_room.hold_for_second(message, decoded, arrival)
         else:
@@ -274,19 +283,21 @@ class Pipeline:
         doubt: int,
         after: int | None = None,
         latest: int | None = None,
+        source: SourceConfig | None = None,
     ) -> None:
         """Fold the readings of a message that was never counted; with `doubt` it may be a repeat after all.
 
         What is later than `latest` (or than the clock allows) waits for the clock; what is not later than `after` was
-        counted before.
+        counted before. `source`: the message's, where the caller has it at hand.
         """
-        route, missing = self.entry.lost(message, decoded)
+        route, missing = self.entry.lost(message, decoded, source)
         latest = self.guard.latest(arrival) if latest is None else latest
         accepted = waiting = future = 0
-        if (many := decoded.readings).__class__ is Columns and not doubt and after is None:
-            if self._take_many(route, decoded, many, latest, missing):
-                return
-        for stream, time_us, value in self.entry.shaped(message, arrival, decoded.readings, after, latest):
+        many, admit = decoded.readings, self.entry.admit if isinstance(route, Route) else _as_it_is
+        is_plain = isinstance(many, Columns) and not doubt and after is None
+        if is_plain and self._take_many(route, decoded, many, latest, missing):
+            return
+        for stream, time_us, value in self.entry.shaped(message, arrival, many, after, latest):
             if after is not None and time_us <= after:
                 continue
             if time_us > latest + FAR:
@@ -298,13 +309,14 @@ class Pipeline:
                 waiting += 1
             elif abs(value) > LARGEST:
                 self.refuse(message, arrival, "value", f"{stream}: {value!r} is too large to be summed")
-            elif why := self.entry.admit(route, stream, decoded, missing):
+            elif why := admit(route, stream, decoded, missing):
                 self.refuse(message, arrival, "key", why)
             else:
                 self._fold(stream, time_us, value, missing, doubt)
                 accepted += 1
         self.note("accepted", accepted)
-        self.note("undecidable", accepted * doubt)
+        if doubt:
+            self.note("undecidable", accepted)
         if waiting:
             self.waiting_room.hold_for_clock(message, arrival, latest, doubt)
         elif future == len(decoded.readings) > 0:
@@ -312,12 +324,11 @@ class Pipeline:
         if after is None:
             for stream, reason in decoded.refused:
                 self.refuse(message, arrival, "value", f"{stream}: {reason}")
-            self.note("absent", decoded.absent)
+            if decoded.absent:
+                self.note("absent", decoded.absent)
 
-    def _take_many(
-        self, route: SourceConfig | None, decoded: Decoded, many: Columns, latest: int, missing: int
-    ) -> bool:
-        """Fold a list's readings by columns; False, and nothing is done, where one of them takes a closer look."""
+    def _take_many(self, route: SourceConfig | None, decoded: Decoded, many: Any, latest: int, missing: int) -> bool:
+        """Fold readings that are Columns; False, and nothing is done, where one of them takes a closer look."""
         tags = isinstance(route, Route) and (route.told or route.asked)
         if many.newest > latest or many.largest > LARGEST or self.entry.shaping or tags:
             return False

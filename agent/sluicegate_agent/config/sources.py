@@ -92,7 +92,7 @@ class SourceConfig(Table, frozen=True):
     @property
     def topic(self) -> str:
         """The topic that its messages come with: of a shared subscription, what stands behind the group."""
-        return self.filter.path
+        return self.filter.path if self.subscribed.startswith("$share/") else self.subscribed
 
     @property
     def filter(self) -> Filter:

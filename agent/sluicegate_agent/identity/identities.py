@@ -50,16 +50,19 @@ class Identities:
 
     def know(self, source: SourceConfig, sender: str) -> None:
         """Have the memory of a sender ready: of the topic of a source, or of topic and key."""
-        horizon = max(source.horizon or self._horizon, self._in_flight)
         if source.sequence is not None:
             if sender not in self.sequences:
-                place = self._connection, sender, horizon, self._allowance, self._in_flight
+                place = self._connection, sender, self._horizon_of(source), self._allowance, self._in_flight
                 self.sequences[sender] = Sequences(*place, width=8 if source.format == "sparkplug" else 0)
         elif source.time is not None:
             if sender not in self.contents:
+                horizon = self._horizon_of(source)
                 self.contents[sender] = Contents(self._connection, sender, horizon, source.clock_step)
         elif source.topic not in self.bare.topics:
             self.bare.heard(self._connection, source.topic)
+
+    def _horizon_of(self, source: SourceConfig) -> int:
+        return max(source.horizon or self._horizon, self._in_flight)
 
     def put_away(self, sender: str) -> bool:
         """Let the memory of a sender go: it is durable, and read again when the sender is heard of.
@@ -118,6 +121,7 @@ class Identities:
         found = sequences.check(
             decoded.sequence or 0, decoded.epoch, content, time_us, comes_again=comes_again, dup=message.dup
         )
-        for counter, amount in sequences.told().items():
-            self._note(counter, amount)
+        if told := sequences.told():
+            for counter, amount in told.items():
+                self._note(counter, amount)
         return found

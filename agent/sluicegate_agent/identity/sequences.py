@@ -10,6 +10,7 @@ import logging
 import sqlite3
 import time as clock
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import blake2b
 
 from sluicegate_agent.checksums import checksum, require_sound
@@ -82,7 +83,11 @@ class Sequences:
     @property
     def missing(self) -> int:
         """Messages that the sequence numbers say exist and that have not come."""
-        return max(0, min(MISSING_MOST, self._carried + sum(epoch.missing for _, epoch in self._epochs())))
+        missing = self._carried
+        for chain in self._chains.values():
+            for epoch in chain:
+                missing += epoch.missing
+        return max(0, min(MISSING_MOST, missing))
 
     def _epochs(self) -> Iterator[tuple[bytes, Epoch]]:
         return ((key, epoch) for key, chain in self._chains.items() for epoch in chain)
@@ -103,10 +108,14 @@ class Sequences:
 
         `comes_again`: the broker sends it again until it is acknowledged. `dup`: it says that it sent it before.
         """
-        seen = Sighting(_NO_EPOCH if epoch is None else _epoch_key(epoch), number, content, time, dup=dup)
+        key = _NO_EPOCH if epoch is None else _epoch_key(epoch)
         self._stamp = self._commit if comes_again else 0
-        self._count_loaded()
-        chain = self._chains.get(seen.key)
+        if self._loaded_until:
+            self._count_loaded()
+        chain = self._chains.get(key)
+        if chain is not None and self._follows(chain, number):
+            return self._next(chain[0], number, content, time)
+        seen = Sighting(key, number, content, time, dup=dup)
         if chain is None:
             self._begin(seen, 0)
             return Found(Verdict.NEW)
@@ -121,6 +130,18 @@ class Sequences:
         if any((w.key, w.raw, w.content) == (seen.key, number, content) for w in self._waiting):
             return _DUPLICATE
         return self._ahead(chain, seen) if now.extended(number) > now.high else self._behind(chain, seen)
+
+    def _follows(self, chain: list[Epoch], number: int) -> bool:
+        """Whether it is the one after the newest of the only run, of which nothing waits: it can be no other then."""
+        now = chain[0]
+        return len(chain) == 1 and not self._waiting and not now.width and number + now.offset == now.high + 1
+
+    def _next(self, now: Epoch, number: int, content: int, time: int | None) -> Found:
+        """Take it without the questions whose answers are known of it."""
+        now.put(now.high + 1, content, time)
+        if now.last < self._stamp:
+            now.last = self._stamp
+        return _IN_DOUBT if time is None and now.high < now.doubtful_below else _NEW
 
     def knows(self, number: int, epoch: str | int | None, content: int) -> bool:
         """Whether this was said under the number in one of the runs that are known, at a time of its own."""
@@ -375,11 +396,10 @@ class Sequences:
 
     def _count_loaded(self) -> None:
         """What was on its way when the agent ended has come again before so many messages: then epochs are free."""
-        if self._loaded_until:
-            self._loaded_until -= 1
-            if not self._loaded_until:
-                for _, epoch in self._epochs():
-                    epoch.last = self._commit if epoch.last == _LOADED else epoch.last
+        self._loaded_until -= 1
+        if not self._loaded_until:
+            for _, epoch in self._epochs():
+                epoch.last = self._commit if epoch.last == _LOADED else epoch.last
 
     def _forget(self) -> None:
         """The oldest epochs go that nothing on its way belongs to; any, and counted, where there are too many."""
@@ -443,6 +463,7 @@ class Sequences:
             epoch.saved()
 
 
+@lru_cache(maxsize=64, typed=True)
 def _epoch_key(epoch: str | int | None) -> bytes:
     return blake2b(f"{type(epoch).__name__}:{epoch}".encode(), digest_size=DIGEST).digest()
 

@@ -1,6 +1,7 @@
 """paho's client with a receive buffer, bounded packets and a list of messages; nothing that a peer sends raises.
 
-Five of paho 2.2's private methods are overridden (the minor version is pinned for that): `_sock_recv` reads 64 KiB at
+Six of paho 2.2's private methods are overridden (the minor version is pinned for that): `_packet_read` takes messages
+that lie whole in the buffer, as many as there are, and leaves each other packet to paho; `_sock_recv` reads 64 KiB at
 a time, refuses what a broker may not send before it is read, and cuts a payload that is larger than allowed while it
 arrives; `_sock_send` notes why it failed; `_packet_handle` ends a connection where paho cannot read a packet;
 `_handle_connack` keeps our keepalive where the broker wants none; `_handle_publish` puts a message into a list instead
@@ -27,6 +28,8 @@ from sluicegate_agent.messages import Message
 log = logging.getLogger("sluicegate.mqtt")
 
 RECEIVE = 65536
+#: Bytes of payloads that are taken at once, beyond the last one.
+HELD = 256 * 1024
 _LONGEST_HEAD = 65536 + 1024  # the longest topic and some properties beside the payload
 
 
@@ -38,7 +41,7 @@ def _send_at_once(_client: paho.Client, _userdata: Any, sock: Any) -> None:
 
 
 class Client(paho.Client):
-    """paho's client with a receive buffer, bounded packets and a plain list (`inbox`) of messages.
+    """paho's client with a receive buffer, bounded packets and a plain list (`inbox`) of at most about `most` messages.
 
     `why`: what ended the connection, where more is known than that it ended. `awaited`: subscriptions that wait for
     their SUBACK; `left`: topics unsubscribed from that wait for their UNSUBACK.
@@ -49,7 +52,7 @@ class Client(paho.Client):
         self._at = 0
         self._cap = payload_limit + _LONGEST_HEAD
         self.inbox: list[Message] = []
-        self.held = 0
+        self.held, self.most = 0, 1 << 30
         self.why = ""
         self.awaited = self.left = 0
         self._asked_keepalive: int | None = None
@@ -92,10 +95,43 @@ class Client(paho.Client):
             self._send_pingreq()
         return found
 
-    def _sock_recv(self, bufsize: int) -> bytes:
-        packet = self._in_packet
-        if packet["have_remaining"] and not packet["packet"]:
-            self._check_head()
+    @property
+    def has_room(self) -> bool:
+        """Whether the inbox takes more before it is emptied."""
+        return len(self.inbox) < self.most and self.held < HELD
+
+    def _packet_read(self) -> MQTTErrorCode:
+        if self.is_connected() and not self._in_packet["command"]:
+            try:
+                self._fill()
+            except BlockingIOError:
+                return MQTTErrorCode.MQTT_ERR_AGAIN
+            except OSError:
+                return MQTTErrorCode.MQTT_ERR_CONN_LOST
+            begin = self._at
+            found = self._take_whole()
+            if found or self._at > begin:
+                with self._msgtime_mutex:
+                    self._last_bytes_received = paho.time_func()
+                return found
+        return super()._packet_read()
+
+    def _take_whole(self) -> MQTTErrorCode:
+        """Messages from the buffer's place on, up to the first packet that is none, or not whole, or too large."""
+        data, at, version_5 = self._buffer, self._at, self._protocol == paho.MQTTv5
+        while at + 2 <= len(data) and data[at] & 0xF0 == PUBLISH and self.has_room:
+            length, begin = _length(data, at + 1)
+            if length > self._cap or begin + length > len(data):
+                break
+            message = parse_publish(data[at], data[begin : begin + length], version_5, length)
+            self._at = at = begin + length
+            if message is None:
+                return self._unreadable()
+            self._keep(message)
+        return MQTTErrorCode.MQTT_ERR_SUCCESS
+
+    def _fill(self) -> None:
+        """Have something in the buffer: where it was all taken, what has come since. Raises OSError."""
         if self._at >= len(self._buffer):
             self._drop_buffer()
             try:
@@ -103,6 +139,12 @@ class Client(paho.Client):
             except OSError as error:
                 self._note(error)
                 raise
+
+    def _sock_recv(self, bufsize: int) -> bytes:
+        packet = self._in_packet
+        if packet["have_remaining"] and not packet["packet"]:
+            self._check_head()
+        self._fill()
         piece = self._buffer[self._at : self._at + bufsize]
         self._at += len(piece)
         return piece if packet["remaining_length"] <= self._cap else self._cut(piece)
@@ -178,11 +220,17 @@ class Client(paho.Client):
         command, packet = self._in_packet["command"], self._in_packet["packet"]
         message = parse_publish(command, packet, self._protocol == paho.MQTTv5, self._in_packet["remaining_length"])
         if message is None:
-            self.why = "it sent a PUBLISH that cannot be read"
-            return MQTTErrorCode.MQTT_ERR_PROTOCOL
+            return self._unreadable()
+        self._keep(message)
+        return MQTTErrorCode.MQTT_ERR_SUCCESS
+
+    def _keep(self, message: Message) -> None:
         self.inbox.append(message)
         self.held += len(message.payload)
-        return MQTTErrorCode.MQTT_ERR_SUCCESS
+
+    def _unreadable(self) -> MQTTErrorCode:
+        self.why = "it sent a PUBLISH that cannot be read"
+        return MQTTErrorCode.MQTT_ERR_PROTOCOL
 
     def take(self) -> list[Message]:
         """The messages that arrived since the last call."""
@@ -212,6 +260,16 @@ def parse_publish(command: int, packet: bytes | bytearray, version_5: bool, leng
     whole = length - at if length > len(packet) else 0
     dup, retain = bool(command & 8), bool(command & 1)
     return Message(topic.decode(errors="replace"), bytes(packet[at:]), packet_id, qos, whole, dup, retain)
+
+
+def _length(data: bytes, at: int) -> tuple[int, int]:
+    """A packet's length and where its body begins; one beyond all bounds where these bytes do not say it."""
+    length = 0
+    for place, byte in enumerate(data[at : at + 4]):
+        length |= (byte & 127) << (7 * place)
+        if byte < 128:
+            return length, at + place + 1
+    return 1 << 62, at
 
 
 def _after_properties(packet: bytes | bytearray, at: int) -> int:

@@ -23,7 +23,6 @@ from sluicegate_agent.messages import Message
 
 log = logging.getLogger("sluicegate.mqtt")
 
-HELD = 256 * 1024  # bytes of payloads that one poll returns at most, beyond the last one
 #: Seconds a broker has for its CONNACK, and for its SUBACK.
 PATIENCE = 30.0
 #: Seconds that one poll reads what is buffered, however fast a peer sends.
@@ -114,7 +113,8 @@ class Link:
             if not self._connect(timeout):
                 return []
         if most > 0:
-            self._exchange(timeout, most)
+            self._client.most = most
+            self._exchange(timeout)
         self._client.loop_misc()
         self._check_patience()
         messages = self._client.take()
@@ -147,8 +147,10 @@ class Link:
         alive = [packet_id for packet_id in packet_ids if packet_id in self._unacknowledged]
         if alive and len(alive) == len(self._unacknowledged):
             self._granted_window.acknowledged(len(alive), time.monotonic())
-        for packet_id in alive:
-            del self._unacknowledged[packet_id]
+            self._unacknowledged.clear()
+        else:
+            for packet_id in alive:
+                del self._unacknowledged[packet_id]
         self._client.acknowledge(alive)
 
     def confirm(self, generation: int) -> None:
@@ -216,7 +218,7 @@ class Link:
 
     # reading and writing
 
-    def _exchange(self, timeout: float, most: int) -> None:
+    def _exchange(self, timeout: float) -> None:
         sock: Any = self._client.socket()
         if sock is None:  # the broker hung up on our first word
             return
@@ -228,12 +230,9 @@ class Link:
         if sock in readable:
             self._client.loop_read()
         end = time.monotonic() + READING
-        while self._has_room(most) and self._client.buffered and not self._client.loop_read():
+        while self._client.has_room and self._client.buffered and not self._client.loop_read():
             if time.monotonic() >= end:
                 return
-
-    def _has_room(self, most: int) -> bool:
-        return len(self._client.inbox) < most and self._client.held < HELD
 
     def _connect(self, timeout: float) -> bool:
         wait = self._next_attempt - time.monotonic()

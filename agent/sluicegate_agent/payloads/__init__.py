@@ -27,7 +27,8 @@ def parts_of(source: SourceConfig, message: Message, limits: LimitsConfig) -> It
     if parts is None:
         return (message,)
     _refuse_large(message, limits)
-    return (message._replace(payload=part) for part in parts(source, message.payload, limits))
+    found = parts(source, message.payload, limits)
+    return (message if part is message.payload else message._replace(payload=part) for part in found)
 
 
 def _refuse_large(message: Message, limits: LimitsConfig) -> None:

@@ -30,6 +30,8 @@ _SCALE = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1000)}
 _NO_VALUE = ("NA", "")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 MISSING: Any = object()
+#: The greatest sequence number; integers up to this size are doubles.
+_MOST, _EXACT = 2**63 - 1, 2**53
 Read = Callable[[SourceConfig, bytes, int, LimitsConfig], Decoded]
 
 
@@ -44,6 +46,8 @@ def reader_of_object(parse: Callable[[bytes], Any], name: str) -> Read:
 
 def read_object(source: SourceConfig, document: Any, arrival_us: int, name: str) -> Decoded:
     """The readings of one object. Raises Unreadable."""
+    if (decoded := _plain_object(source, document, arrival_us)) is not None:
+        return decoded
     if not isinstance(document, dict | list):
         raise Unreadable(f"payload is not a {name} object")
     found = Findings(source, is_one=True)
@@ -51,6 +55,39 @@ def read_object(source: SourceConfig, document: Any, arrival_us: int, name: str)
     time = found.time(document, arrival_us)
     found.take(document, time)
     return found.decoded(sequence, epoch, time)
+
+
+def _plain_object(source: SourceConfig, document: Any, arrival_us: int) -> Decoded | None:
+    """The same of one that is as it mostly is: each part a number, where it is looked for; else None."""
+    plain = plain_paths(source)
+    if plain is None or not plain.is_numbered or document.__class__ is not dict:
+        return None
+    sequence, time = None, arrival_us
+    get = document.get
+    if plain.sequence is not None:
+        sequence = get(plain.sequence)
+        if sequence.__class__ is not int or not 0 <= sequence <= _MOST:
+            return None
+    if plain.time is not None:
+        raw = get(plain.time)
+        if raw.__class__ is int:
+            time = raw * plain.scale
+        elif raw.__class__ is float and isfinite(raw * plain.scale):
+            time = round(raw * plain.scale)
+        else:
+            return None
+        if not _EARLIEST <= time <= _LATEST:
+            return None
+    readings = []
+    for stream, path in plain.streams:
+        value = get(path)
+        if value.__class__ is int and -_EXACT <= value <= _EXACT:
+            value = float(value)
+        if value.__class__ is not float or value - value != 0.0:  # as infinities and NaN are
+            return None
+        readings.append((stream, time, value))
+    epoch = None if plain.epoch is None else _epoch(get(plain.epoch, MISSING), plain.epoch)
+    return Decoded(source.topic, sequence, epoch, time, readings)
 
 
 def reader_of_list(parse: Callable[[bytes], Any], name: str) -> Read:
@@ -94,10 +131,18 @@ def plain_readings(source: SourceConfig, items: list[Any], arrival_us: int) -> C
 
 
 class Plain(NamedTuple):
-    """The paths of a source's values, each one step, and by what its times are multiplied."""
+    """The paths of a source's parts, each one step, and by what its times are multiplied.
 
+    `paths`: of the values, as in `streams` (stream, path). `is_numbered`: whether the other parts are one step, too.
+    """
+
+    streams: tuple[tuple[str, str], ...]
     paths: tuple[str, ...]
     scale: int
+    time: str | None
+    sequence: str | None
+    epoch: str | None
+    is_numbered: bool
 
 
 def plain_paths(source: SourceConfig) -> Plain | None:
@@ -116,13 +161,15 @@ _PLAIN: dict[int, tuple[SourceConfig, Plain | None]] = {}
 
 def _plain_paths(source: SourceConfig) -> Plain | None:
     is_routed = isinstance(source, Route) and bool(source.unfilled or source.asked)
-    paths = [*source.streams.values(), *([source.time] if source.time else [])]
-    if is_routed or any(asked.plus for asked in source.values.values()) or not all(map(_is_key, paths)):
+    asked = [*source.streams.values(), *([source.time] if source.time else [])]
+    if is_routed or any(each.plus for each in source.values.values()) or not all(map(_is_key, asked)):
         return None
     scale, parts = _SCALE.get(source.time_format, (0, 0))
     if source.time is not None and parts != 1:
         return None
-    return Plain((*source.streams.values(),), scale)
+    is_numbered = all(map(_is_key, (path for path in (source.sequence, source.epoch) if path is not None)))
+    paths = (*source.streams.values(),)
+    return Plain((*source.streams.items(),), paths, scale, source.time, source.sequence, source.epoch, is_numbered)
 
 
 def _is_key(path: str) -> bool:

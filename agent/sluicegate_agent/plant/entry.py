@@ -158,9 +158,12 @@ class Entry:
         if topic not in self.senders and topic not in self._fixed:
             self.identities.bare.forget(topic)
 
-    def lost(self, message: Message, decoded: Decoded) -> tuple[SourceConfig | None, int]:
+    def lost(
+        self, message: Message, decoded: Decoded, source: SourceConfig | None = None
+    ) -> tuple[SourceConfig | None, int]:
         """The source of a message that is to be counted, and how many of its sender's are missing so far."""
-        source = self.routes.find(message.topic)
+        if source is None:
+            source = self.routes.find(message.topic)
         if source is not None:
             self.identities.know(source, decoded.source)
         return source, self.identities.missing(decoded.source)

@@ -16,9 +16,9 @@ class Counters:
 
     def add(self, name: str, amount: int = 1) -> None:
         """Count `amount` more under `name`."""
-        self._values[name] = self._values.get(name, 0) + amount
-        self._changed.add(name)
-        self.recent[name] = self.recent.get(name, 0) + amount
+        if amount:
+            self._values[name] = self._values.get(name, 0) + amount
+            self.recent[name] = self.recent.get(name, 0) + amount
 
     def add_now(self, connection: sqlite3.Connection, amounts: dict[str, int]) -> None:
         """Count inside the caller's transaction, ahead of the next commit; call `noted` when that is durable."""
@@ -40,7 +40,7 @@ class Counters:
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write what changed, inside the caller's transaction."""
-        rows = [(name, self._values[name]) for name in self._changed]
+        rows = [(name, self._values[name]) for name in self._changed | self.recent.keys()]
         connection.executemany("INSERT OR REPLACE INTO counter VALUES (?, ?)", rows)
 
     def saved(self) -> None:
@@ -50,4 +50,5 @@ class Counters:
 
     def recorded(self) -> None:
         """What was counted stands in the record; its rows are still to be written."""
+        self._changed |= self.recent.keys()
         self.recent = {}

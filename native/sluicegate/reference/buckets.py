@@ -167,7 +167,7 @@ class Builder:
         """
         if self.bucket is not None:
             raise ValueError("a bucket is open: close it before whole ones begin")
-        found = []
+        found: list[tuple[int, int, int, bytes, bytes]] = []
         while True:
             before = Builder.restore(self.state())
             end = self.add_run(values, times, begin, gap, doubt, readings, span)

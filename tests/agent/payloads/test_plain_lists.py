@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from sluicegate_agent.config.model import LimitsConfig
 from sluicegate_agent.config.sources import SourceConfig
@@ -54,6 +55,30 @@ def test_it_is_the_same_as_item_by_item(
         patched.setattr(documents, "plain_readings", lambda *_: None)
         expected = read(asked, payload)
     assert read(asked, payload) == expected
+
+
+@settings(max_examples=400)
+@given(
+    document=GOOD
+    | st.fixed_dictionaries({"t": NUMBERS | ODD, "temp": NUMBERS | ODD}, optional={"wind": NUMBERS | ODD}),
+    numbered=st.fixed_dictionaries({}, optional={"n": st.integers(-2, 2**65) | NUMBERS | ODD, "boot": NUMBERS | ODD}),
+    time=st.sampled_from([None, "t"]),
+    scale=st.sampled_from(["s", "ms", "us", "ns", "iso8601"]),
+    streams=st.sampled_from([{"a": "temp"}, {"a": "temp", "b": "wind"}, {"a": "temp.0"}, {"a": "0"}]),
+    of=st.sampled_from([(None, None), ("n", None), ("n", "boot"), ("n.0", None)]),
+)
+def test_an_object_is_the_same_as_part_by_part(
+    document: dict[str, Any], numbered: dict[str, Any], time: str | None, scale: str, streams: Any, of: Any
+) -> None:
+    """With its number and its run, which a message is known by."""
+    asked = structs.replace(source(time, scale, streams), format="json", sequence=of[0], epoch=of[1])
+    payload = json.dumps(document | numbered).encode()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(documents, "_plain_object", lambda *_: None)
+        expected = read(asked, payload)
+    found = read(asked, payload)
+    assert found == expected
+    assert repr(found[:5]) == repr(expected[:5]), "an integer is no float where a message is known again by what it says"
 
 
 @pytest.mark.parametrize("odd", [None, True, "3", float("inf"), {"a": 1}])
