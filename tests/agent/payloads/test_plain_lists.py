@@ -78,7 +78,7 @@ def test_an_object_is_the_same_as_part_by_part(
         expected = read(asked, payload)
     found = read(asked, payload)
     assert found == expected
-    assert repr(found[:5]) == repr(expected[:5]), "an integer is no float where a message is known again by what it says"
+    assert repr(found[:5]) == repr(expected[:5]), "an integer is no float: what it says is what it is known by"
 
 
 @pytest.mark.parametrize("odd", [None, True, "3", float("inf"), {"a": 1}])
