@@ -20,7 +20,7 @@ function sync(doc, oldDoc) {
 
   function checkKeys() {
     for (var key in doc) {
-      var known = KEYS.hasOwnProperty(key) || key === "health" || key === "key" || key === "_id" || key === "_rev" ||
+      var known = KEYS.hasOwnProperty(key) || key === "health" || key === "key" || key === "tags" || key === "extras" || key === "_id" || key === "_rev" ||
         key === "_revisions";
       need(known, "a chunk has no key " + key.substring(0, 64));
     }
@@ -49,6 +49,20 @@ function sync(doc, oldDoc) {
     checkValue(health, 0);
   }
 
+  // What is known of the stream beside its name, and what its buckets carry: few names, texts of bounded length.
+  function checkTexts(name, most, longest, names, values) {
+    var texts = doc[name], count = 0, length = 0;
+    if (texts === undefined) { return; }
+    need(typeof texts === "object" && texts !== null && !(texts instanceof Array), name + " is no object");
+    for (var key in texts) {
+      need(names.test(key) && typeof texts[key] === "string" && values.test(texts[key]), name + " has no such text");
+      count += 1;
+      length += texts[key].length;
+      need(count <= most && length <= longest, name + " has more than it may");
+    }
+    need(count > 0, name + " is empty");
+  }
+
   function checkNumbers() {
     for (var i = 0; i < WHOLE.length; i++) {
       var value = doc[WHOLE[i]];
@@ -67,17 +81,23 @@ function sync(doc, oldDoc) {
   function checkFormat() {
     var keyed = doc.key !== undefined, third = doc.codec === "columns-3";
     need(!keyed || (typeof doc.key === "string" && /^[0-9a-f]{32}$/.test(doc.key)), "key is not 32 hex digits");
-    if (doc.format === 3) {
-      need(third || (keyed && (doc.codec === "columns-1" || doc.codec === "columns-2")), "format or codec is unknown");
+    var tagged = doc.tags !== undefined, carries = doc.extras !== undefined;
+    need((doc.format === 4) === carries, "extras are of format 4");
+    if (doc.format === 4) {
+      need(third || doc.codec === "columns-1" || doc.codec === "columns-2", "format or codec is unknown");
+    } else if (doc.format === 3) {
+      need(third || ((keyed || tagged) && (doc.codec === "columns-1" || doc.codec === "columns-2")), "format or codec is unknown");
     } else {
       need((doc.format === 1 || doc.format === 2) && doc.codec === "columns-" + doc.format, "format or codec is unknown");
-      need(!keyed, "a chunk of format " + doc.format + " has no key key");
+      need(!keyed && !tagged, "a chunk of format " + doc.format + " has no key and no tags");
     }
   }
 
   function checkNames() {
     need(/^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}$/.test(doc.device), "device is no name of a device");
-    need(/^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}$/.test(doc.stream), "stream is no name of a stream");
+    // A stream of a whole plant has its key behind its name.
+    need(/^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}(\/[^\x00-\x1f\x7f-\x9f]{1,64})?$/.test(doc.stream),
+      "stream is no name of a stream");
     need(/^[0-9a-f]{16}$/.test(doc.incarnation), "incarnation is not 16 hex digits");
     var parts = doc.id.split("::");
     need(doc._id === doc.id && parts.length === 4 && /^[0-9]{16,19}$/.test(parts[3]) && Number(parts[3]) === doc.first &&
@@ -101,6 +121,8 @@ function sync(doc, oldDoc) {
   checkNumbers();
   checkNames();
   checkHealth();
+  checkTexts("tags", 32, 8192, /^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}$/, /^[^\x00-\x1f\x7f-\x9f]{0,256}$/);
+  checkTexts("extras", 16, MOST_DATA, /^[\x20-\x7e]{1,64}$/, /^[A-Za-z0-9+\/]*={0,2}$/);
   requireUser(doc.device);
   // What a reader's user lacks, even one of a device's name: only a device's user has a device's channel.
   requireAccess("device-" + doc.device);

@@ -39,6 +39,13 @@ def body_of(place: str | None = None, **changed: Any) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
+def named(stream: str) -> dict[str, Any]:
+    """A chunk of this stream."""
+    body = body_of(KEY)
+    name = body["id"].replace(f"::{body['stream']}::", f"::{stream}::")
+    return body | {"stream": stream, "id": name, "_id": name}
+
+
 def nested(depth: int, leaf: Any = 1) -> Any:
     """An object in an object, so many deep."""
     for _ in range(depth):
@@ -54,6 +61,10 @@ TAKEN: dict[str, dict[str, Any]] = {
     "health with numbers of 64 bits": body_of(health={"a": [2**63 - 1, -(2**63), 1.5, None, True, "ok"]}),
     "health of many values": body_of(health={str(n): n for n in range(1_000)}),
     "no health": body_of(health=None),
+    "a stream by key": named("temp/hall 3/äöü"),
+    "tags": body_of(KEY, tags={"site": "Graz, Süd", "line": ""}),
+    "tags and no key": body_of(format=3, codec="columns-1", tags={"site": "graz"}),
+    "what buckets carry": body_of(format=4, codec="columns-2", extras={"moments": "AAAA", "kll(64)": ""}),
 }
 REFUSED: dict[str, dict[str, Any]] = {
     "health nested deeply": body_of(health=nested(5)),
@@ -73,7 +84,19 @@ REFUSED: dict[str, dict[str, Any]] = {
     "a key that is no text": body_of(KEY, key=7),
     "a key in an older format": body_of(key=KEY),
     "format 3 that says nothing new": body_of(format=3),
-    "a newer format": body_of(format=4, codec="columns-4"),
+    "a newer format": body_of(format=5, codec="columns-4", extras={"moments": "AAAA"}),
+    "a key with a control character": named("temp/\x07"),
+    "a key too long": named("temp/" + "x" * 65),
+    "no key behind the slash": named("temp/"),
+    "tags in an older format": body_of(tags={"site": "graz"}),
+    "no tags": body_of(KEY, tags={}),
+    "too many tags": body_of(KEY, tags={f"t{n}": "" for n in range(33)}),
+    "a tag too long": body_of(KEY, tags={"site": "x" * 257}),
+    "a tag that is no text": body_of(KEY, tags={"site": 7}),
+    "format 4 that carries nothing": body_of(format=4, codec="columns-2"),
+    "too much carried": body_of(format=4, codec="columns-2", extras={str(n): "AAAA" for n in range(17)}),
+    "carried bytes over their bound": body_of(format=4, codec="columns-2", extras={"a": "A" * (8 * 2**20 + 4)}),
+    "carried and no base64": body_of(format=4, codec="columns-2", extras={"a": "<html>"}),
 }
 
 
@@ -149,7 +172,7 @@ def test_the_twin_says_what_the_function_says(node: NodeRule) -> None:
     for _ in range(2_000):
         body = body_of(rng.choice([None, KEY]))
         for _ in range(rng.randrange(3)):
-            body[rng.choice([*body, "key", "health", "colour"])] = odd(rng)
+            body[rng.choice([*body, "key", "tags", "extras", "health", "colour"])] = odd(rng)
         bodies.append(body)
     answers = node.asked(bodies, "board-1", MINE)
     different = [(b, a) for b, a in zip(bodies, answers, strict=True) if twin(b) != ("put" in a)]

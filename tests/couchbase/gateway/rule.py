@@ -10,6 +10,8 @@ Rule = Callable[[dict[str, Any], "str | None", "set[str]"], list[str]]
 _TEXTS = ("type", "id", "device", "stream", "incarnation", "codec", "data")
 _WHOLE = ("format", "first", "readings", "buckets", "t_first", "t_last", "gap", "crc32")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}")
+_STREAM = re.compile(_NAME.pattern + r"(/[^\x00-\x1f\x7f-\x9f]{1,64})?")
+_TAG, _CARRIED = re.compile(r"[^\x00-\x1f\x7f-\x9f]{0,256}"), re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _DEPTH, _VALUES, _TEXT = 4, 1024, 1024
 
 
@@ -27,7 +29,7 @@ def shard_of(name: str) -> str:
 
 def telemetry(document: dict[str, Any], user: str | None, channels: set[str]) -> list[str]:
     """The channels of a chunk that a user with the right to `channels` writes. Raises Forbidden."""
-    _need({*document} - {"_id", "_rev", "health", "key"} == {*_TEXTS, *_WHOLE, "center"}, "keys")
+    _need({*document} - {"_id", "_rev", "health", "key", "tags", "extras"} == {*_TEXTS, *_WHOLE, "center"}, "keys")
     _need(all(type(document[key]) is str for key in _TEXTS), "a text")
     _need(all(type(document[key]) is int for key in _WHOLE), "a whole number")
     _need(type(document["center"]) in (int, float) and isinstance(document.get("health", {}), dict), "center, health")
@@ -40,11 +42,13 @@ def telemetry(document: dict[str, Any], user: str | None, channels: set[str]) ->
     _need(bool(re.fullmatch("[A-Za-z0-9+/]+={0,2}", document["data"])) and len(document["data"]) % 4 == 0, "data")
     _need(len(document["data"]) <= 8 * 2**20, "data's length")
     device, stream, incarnation = (document[key] for key in ("device", "stream", "incarnation"))
-    _need(bool(_NAME.fullmatch(device) and _NAME.fullmatch(stream)), "device or stream")
+    _need(bool(_NAME.fullmatch(device) and _STREAM.fullmatch(stream)), "device or stream")
     _need(bool(re.fullmatch("[0-9a-f]{16}", incarnation)), "incarnation")
     told = f"{device}::{stream}::{incarnation}::{document['first']:016d}"
     _need(document["id"] == document["_id"] == told, "the id")
     _check_health(document.get("health", {}), 0, [_VALUES])
+    _check_texts(document, "tags", 32, 8192, _NAME, _TAG)
+    _check_texts(document, "extras", 16, 8 * 2**20, re.compile("[\x20-\x7e]{1,64}"), _CARRIED)
     _need(user in (None, device), "wrong user")
     _need(user is None or f"device-{device}" in channels, "no device's user")
     return [f"device-{device}", shard_of(told)]
@@ -53,8 +57,23 @@ def telemetry(document: dict[str, Any], user: str | None, channels: set[str]) ->
 def _check_format(document: dict[str, Any]) -> None:
     version, codec, keyed = document["format"], document["codec"], "key" in document
     _need(not keyed or bool(re.fullmatch("[0-9a-f]{32}", str(document["key"]))), "key")
-    spoken = ["columns-1", "columns-2", "columns-3"][0 if keyed else 2 :] if version == 3 else [f"columns-{version}"]
-    _need(version in (1, 2, 3) and codec in spoken and (version == 3 or not keyed), "format or codec")
+    _need((version == 4) == ("extras" in document), "extras")
+    named = keyed or "tags" in document
+    spoken = ["columns-1", "columns-2", "columns-3"][0 if named or version == 4 else 2 :]
+    spoken = spoken if version in (3, 4) else [f"columns-{version}"]
+    _need(version in (1, 2, 3, 4) and codec in spoken and (version >= 3 or not named), "format or codec")
+
+
+def _check_texts(
+    document: dict[str, Any], name: str, most: int, longest: int, names: re.Pattern[str], values: re.Pattern[str]
+) -> None:
+    """What is known of the stream beside its name, and what its buckets carry."""
+    if name not in document:
+        return
+    texts = document[name]
+    _need(isinstance(texts, dict) and 0 < len(texts) <= most, name)
+    _need(all(names.fullmatch(key) and isinstance(text, str) for key, text in texts.items()), name)
+    _need(all(values.fullmatch(text) for text in texts.values()) and sum(map(len, texts.values())) <= longest, name)
 
 
 def _check_health(value: Any, depth: int, left: list[int]) -> None:
