@@ -94,6 +94,7 @@ class Link:
         self._next_attempt = 0.0
         self._repeats = Repeats(log)
         self._place = f"broker {config.mqtt.host}:{config.mqtt.actual_port}"
+        self._takes_sparkplug = any(source.format == "sparkplug" for source in config.sources)
         self._client = client_of(config)
         self._client.on_connect = self._connected
         self._client.on_disconnect = self._disconnected
@@ -118,6 +119,8 @@ class Link:
         self._client.loop_misc()
         self._check_patience()
         messages = self._client.take()
+        if self._takes_sparkplug:
+            messages = [_dotted(message) for message in messages]
         if self._doubtful:
             messages = self._judged(messages)
         self._brought |= bool(messages)
@@ -376,3 +379,9 @@ class Link:
         self.counters.add("mqtt.connect_failures" if stage == "connecting" else "mqtt.disconnects")
         self.state = f"away: {reason}"
         self._repeats.tell(logging.WARNING, f"{self._place}: {reason}", f"; trying again in {delay:.1f} s")
+
+
+def _dotted(message: Message) -> Message:
+    """With Sparkplug's own first level: RabbitMQ's routing keys have dots for slashes, so a dot comes back as one."""
+    rest = message.topic.removeprefix("spBv1/0/")
+    return message if rest == message.topic else message._replace(topic=f"spBv1.0/{rest}")
