@@ -104,7 +104,7 @@ N ?= 100
 .PHONY: faults
 faults: dev ## the agent with the brokers, sensors and clocks there are: N runs of SEED of kills, cuts and worse; RUN repeats one
 	@deploy/make/parts.sh
-	PYTHONPATH=tests/faults:tests/couchbase $(BIN)/python -m campaign --seed $(SEED) $(if $(RUN),--run $(RUN),--runs $(N)) $(if $(BROKER),--broker $(BROKER)) $(if $(IDENTITY),--identity $(IDENTITY)) $(if $(FAMILY),--family '$(FAMILY)') $(if $(PLANT),--plant '$(PLANT)')
+	PYTHONPATH=tests/faults:tests/couchbase $(BIN)/python -m campaign --seed $(SEED) $(if $(RUN),--run $(RUN),--runs $(N)) $(if $(BROKER),--broker $(BROKER)) $(if $(IDENTITY),--identity $(IDENTITY)) $(if $(FAMILY),--family '$(FAMILY)') $(if $(WAY),--way $(WAY)) $(if $(PLANT),--plant '$(PLANT)')
 
 # --- for boards: wheels and packages, cross-compiled (docs/install.md) -----------------------------------------
 # armv7 has msgspec as source alone. One after another: each compiles with all cores.

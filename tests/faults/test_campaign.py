@@ -41,7 +41,7 @@ def test_every_combination_is_drawn() -> None:
     assert {event["do"] for plan in drawn for event in plan.events} >= {
         "kill", "kill_at", "restart", "cut", "stall", "half_open", "broker_killed_saved", "broker_killed_bare",
         "disk_full", "read_only", "power_cut", "clock", "share_hangs", "share_away", "gateway_slow", "gateway_lies",
-        "session_lost",
+        "session_lost", "reload",
     }  # fmt: skip
 
 
@@ -55,8 +55,10 @@ def test_a_sensor_says_each_value_once(identity: str) -> None:
         assert len({message.value for message in once}) == len(once)
 
 
-def test_every_form_of_payload_is_drawn() -> None:
-    """What has a number or a time is said as JSON, MessagePack, CBOR, a list of items and line protocol."""
-    drawn = [draw(1, index) for index in range(200)]
-    assert {plan.form for plan in drawn} == {"json", "msgpack", "cbor", "items", "line"}
+def test_every_form_and_way_is_drawn() -> None:
+    """As JSON, MessagePack, CBOR, a list of items, line protocol, Sparkplug B; over MQTT, by POST, in a file."""
+    drawn = [draw(1, index) for index in range(400)]
+    assert {plan.form for plan in drawn} == {"json", "msgpack", "cbor", "items", "line", "sparkplug"}
+    assert {plan.way for plan in drawn} == {"mqtt", "shared", "sparkplug", "http", "tail"}
+    assert {plan.kind for plan in drawn if plan.way == "sparkplug"} == {"mosquitto", "rabbitmq", "builtin"}
     assert {plan.form for plan in drawn if plan.identity in ("bare", "constant")} == {"json"}

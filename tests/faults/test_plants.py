@@ -23,6 +23,7 @@ def candidates(name: str) -> list[Plan]:
     def fits(plan: Plan) -> bool:
         return (
             plan.kind != "rabbitmq"
+            and plan.way == "mqtt"
             and plan.identity not in ("bare", "constant")
             and plant.identity in (None, plan.identity)
             and plan.families == ((plant.family,) if plant.family else ())

@@ -47,6 +47,26 @@ class Events(Life):
         await self._stop(5)
         await self._start()
 
+    async def _do_reload(self, event: dict[str, Any]) -> None:
+        """Another configuration for the running agent, or one that is wrong; it may be killed in the middle."""
+        assert self.agent is not None
+        if event["broken"]:
+            self._write("nonsense = 1\n")
+            self.agent.send(signal.SIGHUP)
+            await asyncio.sleep(event["seconds"])
+        self.edition += 1
+        self._write("")
+        self.agent.send(signal.SIGHUP)
+        await asyncio.sleep(event["seconds"])
+        if event["kill"]:
+            await self._kill()
+            await self._start()
+
+    def _write(self, before: str) -> None:
+        partial = self.folder / "agent.new"
+        partial.write_text(before + self._configuration())
+        partial.replace(self.file)
+
     async def _do_cut(self, event: dict[str, Any]) -> None:
         if not self.proxy.cut(event["how"], event["count"]):
             return
@@ -196,14 +216,20 @@ class Events(Life):
 
     async def _takes_on(self) -> None:
         """While the share hangs readings are taken as ever: acknowledged before long, if there are any."""
-        before = self.proxy.promised.total(), len(self.sensor.published)
+        before = self._acknowledged(), len(self.sensor.published)
         self.allowed = min(self.plan.messages, self.allowed + 30)
         end = time.monotonic() + TAKES_ON
-        while self.proxy.promised.total() == before[0] and time.monotonic() < end:
+        while self._acknowledged() == before[0] and time.monotonic() < end:
             await asyncio.sleep(0.02)
-        if self.proxy.promised.total() == before[0] and len(self.sensor.published) > before[1] and self.proxy.ready:
+        if self._acknowledged() == before[0] and len(self.sensor.published) > before[1] and self.proxy.ready:
             self.words.append(f"nothing was acknowledged for {TAKES_ON:.0f} s while the share hung")
             self.crashes += 1
+
+    def _acknowledged(self) -> int:
+        """What the agent, or the file, has acknowledged so far."""
+        if self.plan.way in ("http", "tail"):
+            return sum(message.acknowledged < inf for message in self.sensor.published)
+        return self.proxy.promised.total()
 
     async def _do_share_away(self, event: dict[str, Any]) -> None:
         if not await self._is_known(2.0):

@@ -6,8 +6,9 @@ import asyncio
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from campaign import brokers, gateways, storage
+from campaign import brokers, configuration, gateways, storage, ways
 from campaign.agents import Agent, Launcher
 from campaign.plan import Plan
 from campaign.proxy import Proxy
@@ -41,7 +42,7 @@ class Life:
     broker: brokers.Mosquitto | brokers.Demo | brokers.Rabbit | brokers.Shared
     topic: str
     proxy: Proxy
-    sensor: Sensor
+    sensor: Sensor | ways.Poster | ways.Writer
     file: Path
     launcher: Launcher
 
@@ -55,6 +56,16 @@ class Life:
         self.allowed = 0
         self.gateway: gateways.Gateway | None = None
         self.environment: dict[str, str] = {}
+        self.edition = self.listen = 0
+        self.device = ""
+        self.grows = self.folder / "meter.log"
+
+    def _configuration(self) -> str:
+        """The agent's file as it is now."""
+        target: dict[str, Any] = {"target": "directory", "path": str(self.share)}
+        sync = gateways.configuration(self.gateway) if self.gateway else target
+        ports = {"listen": self.listen, "grows": self.grows, "edition": self.edition}
+        return configuration.text(self.plan, self.device, self.topic, self.proxy.port, self.disk.path, sync, **ports)
 
     async def _start(self, *, at: str = "", drain: bool = False) -> None:
         if self.agent is not None and self.agent.alive:

@@ -68,7 +68,7 @@ def read(documents: Iterable[bytes]) -> Found:
         except chunks.ChunkError as error:
             found.troubles.append(f"a document cannot be read: {error}")
             continue
-        if chunk.stream != STREAM:
+        if chunk.stream.partition("/")[0] != STREAM:  # what stands behind it is a key
             continue
         for bucket, singles in zip(chunk.buckets, chunk.readings, strict=True):
             spans.append((chunk.incarnation, bucket.first, bucket.n))

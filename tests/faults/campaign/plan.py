@@ -53,6 +53,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "gateway lies": ("gateway_lies",),
     "retained": ("session_lost",),
     "sensor": (),
+    "reload": ("reload", "reload", "reload"),
 }
 KILLS = ("kill", "kill", "kill_at", "kill_at", "restart")
 #: Events that last for a while, and in which the agent may be killed.
@@ -80,10 +81,28 @@ class Plan:
     @property
     def form(self) -> str:
         """How its messages are written: what says nothing of itself is a number."""
-        if self.identity in ("bare", "constant"):
+        if self.identity in ("bare", "constant") or self.way == "tail":
             return "json"
-        forms = ("json", "json", "msgpack", "cbor", *(("line",) if self.identity == "time" else ("items",)))
+        if self.way == "sparkplug":
+            return "sparkplug"
+        forms = ["json", "json", *(("line",) if self.identity == "time" else ("items",))]
+        forms += ["msgpack", "cbor"] * (self.way != "http")
         return self.random("form").choice(forms)
+
+    @property
+    def way(self) -> str:
+        """How its messages come: over MQTT, there by a shared subscription or as Sparkplug B, by POST, in a file."""
+        ways = ["mqtt"] * 5
+        of_session = {"retained", "broker killed", "broker forgets"} & {*self.families}
+        if not of_session and self.kind != "rabbitmq":
+            ways += ["tail", "tail"]
+            if self.identity not in ("bare", "constant"):
+                ways += ["http", "http"]
+        if self.kind == "mosquitto" and "retained" not in self.families:
+            ways += ["shared", "shared"]
+        if self.identity == "sequence" and not of_session and "sensor" not in self.families:
+            ways += ["sparkplug"] * 4
+        return self.random("way").choice(ways)
 
     @property
     def version(self) -> str:
@@ -126,6 +145,8 @@ def draw(seed: int, index: int) -> Plan:
     }
     if habits.wrap == 8:
         # With more than 128 numbers on their way, laps of a counter of 8 bits look alike.
+        settings |= {"receive_maximum": min(settings["receive_maximum"], 40), "inflight": settings["inflight"] or 20}
+    if Plan(seed, index, broker, identity, families, settings, habits).way == "sparkplug":  # its numbers have 8 bits
         settings |= {"receive_maximum": min(settings["receive_maximum"], 40), "inflight": settings["inflight"] or 20}
     events = [_event(rng.choice(KILLS), rng) for _ in range(rng.randint(10, 22))]
     events += [{"do": "cut", "how": rng.choice(CUTS), "count": rng.randint(1, 8)} for _ in range(rng.randint(14, 28))]
@@ -202,4 +223,7 @@ def _event(name: str, rng: random.Random) -> dict[str, Any]:
     elif name == "clock":
         event["offset"] = rng.choice(("-3d", "-1h", "-5s", "+5s", "+1h", "+3d", "-9y"))
         event["seconds"] = round(rng.uniform(0.1, 0.4), 3)
+    elif name == "reload":
+        event["seconds"] = round(rng.choice((0.0, rng.uniform(0, 0.03), rng.uniform(0.02, 0.2))), 4)
+        event["kill"], event["broken"] = rng.random() < 0.5, rng.random() < 0.2
     return event

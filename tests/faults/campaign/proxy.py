@@ -50,10 +50,15 @@ class Pipe:
                 return packet[: len(packet) // 2]
         elif kind == wire.CONNACK:
             self.proxy.note(f"CONNACK, session present {packet[wire.body_of(packet)] & 1}")
+            if not self.proxy.subscribes:
+                self._serve()
         elif kind == wire.SUBACK:
-            self.ready = True
-            self.proxy.served += 1
+            self._serve()
         return packet
+
+    def _serve(self) -> None:
+        self.ready = True
+        self.proxy.served += 1
 
     def from_agent(self, packet: bytes) -> bytes:
         """What goes on to the broker."""
@@ -96,7 +101,8 @@ class Pipe:
 class Proxy:
     """Listens on a port of this machine; `promised` counts PUBACKs by payload, `answers` are the results that went by.
 
-    `served` counts subscriptions that the broker has confirmed, `delivered` messages to the agent, `cuts` what it cut.
+    `served` counts subscriptions that the broker has confirmed, or connections of an agent that subscribes to nothing
+    (`subscribes`); `delivered` messages to the agent, `cuts` what it cut.
     """
 
     def __init__(self, target: int) -> None:
@@ -105,7 +111,7 @@ class Proxy:
         self.promised: Counter[bytes] = Counter()
         self.answers: list[dict[str, Any]] = []
         self.served = self.delivered = self.attempts = self.cuts = 0
-        self.refusing = False
+        self.refusing, self.subscribes = False, True
         self.notes: list[str] = []
         self._flowing = asyncio.Event()
         self._flowing.set()

@@ -11,7 +11,7 @@ import traceback
 from dataclasses import dataclass, field
 from math import inf
 
-from campaign import brokers, configuration, gateways, hangs, oracle, storage
+from campaign import brokers, gateways, hangs, oracle, storage, ways
 from campaign.events import Events
 from campaign.life import GaveUpError, Tools
 from campaign.plan import Plan
@@ -97,7 +97,7 @@ class Run(Events):
         await self.proxy.open()
         name = f"c{plan.seed}-{plan.index}-{time.monotonic_ns() % 10**9}"
         self.topic = f"campaign/{name}"
-        self.sensor = Sensor(self.broker.port, plan.identity, f"sensor-{name}", self.topic)
+        self.sensor = self._sensor(name)
         if plan.settings["gateway"]:
             self.gateway = gateways.make()
             self.environment |= gateways.PASSWORD
@@ -108,12 +108,18 @@ class Run(Events):
             self.launcher = self.tools.faked
             self.environment["FAKETIME_TIMESTAMP_FILE"] = str(self.folder / "clock")
             self._set_clock("+0")
-        self.file = self.folder / "agent.toml"
-        device = gateways.DEVICE if self.gateway else name
-        sync = (
-            gateways.configuration(self.gateway) if self.gateway else {"target": "directory", "path": str(self.share)}
-        )
-        self.file.write_text(configuration.text(plan, device, self.topic, self.proxy.port, self.disk.path, sync))
+        self.file, self.device = self.folder / "agent.toml", gateways.DEVICE if self.gateway else name
+        self.file.write_text(self._configuration())
+
+    def _sensor(self, name: str) -> Sensor | ways.Poster | ways.Writer:
+        plan = self.plan
+        self.proxy.subscribes = plan.way not in ("http", "tail")
+        self.listen = brokers.free_port()
+        if plan.way == "http":
+            return ways.Poster(self.listen, self.topic, plan.random("impatience"))
+        if plan.way == "tail":
+            return ways.Writer(self.grows, plan.random("pieces"))
+        return Sensor(self.broker.port, plan.identity, f"sensor-{name}", self.topic)
 
     def _disk(self) -> storage.Plain:
         families = self.plan.families
@@ -206,7 +212,12 @@ class Run(Events):
         """The marker, last of all; when the agent has acknowledged it, it has had everything before it."""
         before = self.proxy.promised[self.marker.payload]
         await self.sensor.send(self.marker)
-        await self.sensor.settle(10)
+        settled = await self.sensor.settle(10)
+        if not isinstance(self.sensor, Sensor):
+            stuck += [] if settled else ["the last message was not acknowledged within 10 s"]
+            await asyncio.sleep(2.0 if isinstance(self.sensor, ways.Writer) else 0.0)
+            await self._last_answer()
+            return
         end = time.monotonic() + 20
         while time.monotonic() < end:
             if self.proxy.promised[self.marker.payload] > before and not self.proxy.in_flight:

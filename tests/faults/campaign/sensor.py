@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import random
+import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ class Message:
     acknowledged: float = inf
     sent: float = inf
     repeat: bool = False
+    kind: str = ""
 
 
 @dataclass
@@ -58,6 +60,7 @@ def messages(identity: str, count: int, habits: Habits, rng: random.Random, form
     held: Message | None = None
     modulus = 1 << habits.wrap if habits.wrap else 0
     number = modulus - rng.randint(1, max(1, count // 2)) if modulus else rng.choice((0, 1, 17, 70_000))
+    number = 0 if form == "sparkplug" else number
     epoch, began = 1, number
     used: set[int] = {MARKER}
     for position in range(count + 1):
@@ -104,8 +107,32 @@ def _message(
     if identity == "time":
         now = time.time_ns() // 1000 - (rng.randrange(2_000_000) if rng.random() < habits.late else 0)
         return Message(_written({"t": now, "v": value}, form), value)
+    if form == "sparkplug":
+        return _sparkplug(value, number)
     told = {"n": number, "v": value} | ({"boot": f"b{epoch}"} if identity == "epochs" else {})
     return Message(_written(told, form), value, number, epoch)
+
+
+def _sparkplug(value: int, number: int) -> Message:
+    """The birth of an edge node, or data of it: the bytes of `sparkplug_b.proto`, the metric under its name."""
+    now, is_birth = time.time_ns() // 1_000_000, number == 0
+    metrics = [_metric("Level", 10, bytes([13 << 3 | 1]) + struct.pack("<d", value))]
+    metrics += [_metric("bdSeq", 4, bytes([11 << 3, 0]))] if is_birth else []
+    body = bytes([1 << 3]) + _varint(now) + b"".join(metrics) + bytes([3 << 3]) + _varint(number % 256)
+    return Message(body, value, number, kind="NBIRTH" if is_birth else "NDATA")
+
+
+def _metric(name: str, kind: int, value: bytes) -> bytes:
+    said = bytes([1 << 3 | 2, len(name)]) + name.encode() + bytes([4 << 3, kind]) + value
+    return bytes([2 << 3 | 2, len(said)]) + said
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
 
 
 def _written(told: dict[str, Any], form: str) -> bytes:
@@ -185,7 +212,8 @@ class Sensor:
         self._flight[self._packet] = message
         message.sent = min(message.sent, time.monotonic())
         message.sends += 1
-        packet = wire.publish(self.topic.encode(), message.payload, self._packet, retain=message.retain)
+        topic = f"spBv1.0/{self.topic.rpartition('/')[2]}/{message.kind}/node" if message.kind else self.topic
+        packet = wire.publish(topic.encode(), message.payload, self._packet, retain=message.retain)
         assert self._writer is not None
         with contextlib.suppress(OSError, RuntimeError):
             self._writer.write(packet)

@@ -30,6 +30,8 @@ def table(outcomes: Sequence[Outcome]) -> str:
     for broker, identity in sorted({(outcome.plan.broker, outcome.plan.identity) for outcome in outcomes}):
         chosen = [o for o in outcomes if (o.plan.broker, o.plan.identity) == (broker, identity)]
         rows.append((f"{broker}, {identity}", *row(chosen)))
+    for way in sorted({outcome.plan.way for outcome in outcomes}):
+        rows.append((f"by {way}", *row([o for o in outcomes if o.plan.way == way])))
     for family in sorted({family for outcome in outcomes for family in outcome.plan.families}):
         rows.append((f"with {family}", *row([o for o in outcomes if family in o.plan.families])))
     rows.append(("all", *row(outcomes)))
@@ -47,7 +49,7 @@ def told(outcome: Outcome) -> str:
     """A run that failed: what is wrong, and the command that repeats it."""
     plan = outcome.plan
     families = ", ".join(plan.families) or "kills and cuts"
-    head = f"FAILED seed {plan.seed} run {plan.index}: {plan.broker}, {plan.identity}, {families}"
+    head = f"FAILED seed {plan.seed} run {plan.index}: {plan.broker}, {plan.identity}, by {plan.way}, {families}"
     settings = ", ".join(f"{name} {value}" for name, value in plan.settings.items())
     lines = [head, f"    {settings}", *(f"    {word}" for word in outcome.verdict.words)]
     return "\n".join([*lines, f"    again: make faults SEED={plan.seed} RUN={plan.index}"])
@@ -59,6 +61,7 @@ def _wanted(options: argparse.Namespace) -> Callable[[Plan], bool]:
             (options.broker is None or plan.broker.startswith(options.broker))
             and (options.identity is None or plan.identity == options.identity)
             and (options.family is None or options.family in plan.families)
+            and (options.way is None or plan.way == options.way)
         )
 
     return wanted
@@ -74,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--broker")
     parser.add_argument("--identity")
     parser.add_argument("--family")
+    parser.add_argument("--way", help="mqtt, shared, sparkplug, http or tail")
     parser.add_argument("--each", action="store_true", help="a line for each run as it ends")
     parser.add_argument("--plant", default="", help="a defect put in on purpose (campaign.plants)")
     options = parser.parse_args(arguments)
@@ -96,7 +100,7 @@ def _shown(outcomes: Iterable[Outcome], *, each: bool) -> Iterator[Outcome]:
     for outcome in outcomes:
         if each:
             plan, verdict = outcome.plan, outcome.verdict
-            kinds = ", ".join((plan.broker, plan.identity, *plan.families))
+            kinds = ", ".join((plan.broker, plan.identity, plan.way, *plan.families))
             counted = f"{outcome.kills} kills, {outcome.cuts} cuts, {verdict.doubt} of {outcome.published} in doubt"
             print(f"run {plan.index}: {kinds}: {counted}, {outcome.seconds:.1f} s", flush=True)
         if outcome.verdict.failed:
