@@ -60,7 +60,7 @@ class Taking:
 
 
 def configured(folder: Path, streams: int, identity: str, **tables: Any) -> Config:
-    """Defaults, but for the budgets that so many streams need."""
+    """Defaults, but for the budgets that so many streams need, and for rows."""
     field = {
         "sequence": {"sequence": "n", "time": "t", "time_format": "us"},
         "time": {"time": "t", "time_format": "us"},
@@ -70,7 +70,6 @@ def configured(folder: Path, streams: int, identity: str, **tables: Any) -> Conf
         "state": {"path": "state", "memory": "4GiB", "disk": "64GiB"},
         "source": [{"topic": f"plant/{n}", "streams": {f"s{n}": "v"}, **field[identity]} for n in range(streams)],
         "window": [{"name": "hour", "policy": {"time": "1h"}, "aggregate": ["mean", "max"], "buckets": 64}],
-        "outbox": {"rows": 500 * streams, "bytes": f"{max(5, streams // 2)}MiB"},
     }
     return build(raw | tables, folder / "agent.toml")
 

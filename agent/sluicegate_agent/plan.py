@@ -23,7 +23,8 @@ from sluicegate_agent.costs.windows import RESULT_OBJECTS, stream_cost
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.link import HELD, RECEIVE
 from sluicegate_agent.pipeline import BACKLOG, READINGS_MOST
-from sluicegate_agent.record import file, recorder, wear
+from sluicegate_agent.record import recorder, wear
+from sluicegate_agent.record.limits import limits
 from sluicegate_agent.state import store
 from sluicegate_agent.sync import sealing
 from sluicegate_agent.web.view import BUCKETS_MOST
@@ -241,7 +242,8 @@ def _record(config: Config) -> Iterator[Line]:
     frame = readings * STEP + config.commit_messages * CONTENT
     log = sum(line.disk for line in (*map(partial(stream_cost, config), config.streams), *_keys(config)))
     log += sum(line.disk for line in identities_of(config))
-    yield Line("record of commits", sum(recorder.waiting_most(config)) + frame, file.LARGEST + log)
+    most = limits(config)
+    yield Line("record of commits", most.buckets + most.rows + frame, most.file + log)
 
 
 def _beside(config: Config) -> Iterator[Line]:

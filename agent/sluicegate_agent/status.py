@@ -57,6 +57,12 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
     yield f"  incarnation {found['incarnation']}, {show_size(found['bytes_on_disk'])} on disk"
     if card := found.get("wear"):
         yield f"  written since the start: {wear.Wear(**card)}"
+    elif written := process.get("written_bytes"):
+        yield f"  written since the start: {show_size(written)}; what that is a day can be told after an hour"
+    if folds := {name: n for name, n in found["counters"].items() if name.startswith("record.folds.") and n}:
+        early = {name.rpartition(".")[2]: n for name, n in folds.items() if name != "record.folds.due"}
+        why = ", ".join(f"{n:,} for {name}" for name, n in sorted(early.items()))
+        yield f"  tables written {sum(folds.values()):,} times{f', before it was time: {why}' if early else ''}"
     if lost := found["record_lost"]:
         yield (
             f"  ALARM: the record was damaged before the start of {_time(lost['at_us'])}: readings that were "

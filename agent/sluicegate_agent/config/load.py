@@ -18,6 +18,7 @@ from sluicegate_agent.config.errors import ConfigError, Problem
 from sluicegate_agent.config.files import Files, Filled, plain
 from sluicegate_agent.config.formats import UnknownFormat, payload_of
 from sluicegate_agent.config.model import Config
+from sluicegate_agent.config.profiles import with_profile
 from sluicegate_agent.config.specified import as_policies, as_written, unsaid
 from sluicegate_agent.config.table import Table
 from sluicegate_agent.config.units import Duration, Share, Size
@@ -47,7 +48,7 @@ def load(path: str | Path) -> Config:
 def build(raw: dict[str, Any], file: Path) -> Config:
     """The same from parsed TOML; relative paths are taken from the folder of `file`."""
     reader = _Reader(file.absolute().parent)
-    config: Config | None = reader.table(Config, as_policies(raw), "")
+    config: Config | None = reader.table(Config, as_policies(with_profile(raw)), "")
     reader.problems.extend(unsaid(raw))
     if config is None or reader.problems:
         raise ConfigError(file, [as_written(problem, raw) for problem in reader.problems])

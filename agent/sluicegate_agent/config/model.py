@@ -7,6 +7,7 @@ is `sample.toml`; a test holds the two together.
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -53,8 +54,10 @@ class CommitConfig(Table, frozen=True):
     """[commit]: how long an accepted message may wait for its commit (or half of receive_maximum messages).
 
     `fold`: how often at least the tables are written; between that commits append to the record. 0: with each commit.
+    `profile`: what is left out means something else for a card that is to last (see `profiles`).
     """
 
+    profile: Literal["usual", "low-wear"] = "usual"
     every: Duration = Duration(_SECOND)
     fold: Duration = Duration(3600 * _SECOND)
 
@@ -197,7 +200,7 @@ class WindowConfig(Table, frozen=True):
     was: str | None = None
     cloud: bool = False
 
-    @property
+    @cached_property
     def aggregates(self) -> tuple[str, ...]:
         """The aggregates that the board answers, by name, one or several."""
         return tuple(name for name in self.named if kind_of(name) not in CARRIED)
@@ -229,7 +232,7 @@ class WindowConfig(Table, frozen=True):
         """Whether this window is asked of the stream."""
         return "*" in self.streams or stream in self.streams or base_of(stream) in self.streams
 
-    @property
+    @cached_property
     def definition(self) -> str:
         """What the kept state depends on, as canonical JSON: a window whose definition changed is started anew."""
         if self.sliced:  # what is kept answers whatever is asked, and early results change nothing of it

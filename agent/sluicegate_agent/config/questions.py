@@ -19,7 +19,16 @@ EXTREMES = ("max", "min", "argmax", "argmin", "range", "max_count", "min_count")
 
 
 def build_arguments(config: WindowConfig) -> dict[str, Any]:
-    """The arguments of `sg.Window` for a window of the configuration. Raises ConfigurationError."""
+    """The arguments of `sg.Window` for a window of the configuration. Raises ConfigurationError.
+
+    Thousands of streams share them: nothing in them changes.
+    """
+    if "arguments" not in config.__dict__:
+        config.__dict__["arguments"] = _arguments(config)
+    return dict(config.__dict__["arguments"])
+
+
+def _arguments(config: WindowConfig) -> dict[str, Any]:
     # What evicts up to an extreme can answer nothing else: what left may have counted.
     names = config.aggregates if config.policy.up_to else dict.fromkeys((*config.aggregates, COUNT))
     return {

@@ -20,8 +20,8 @@ from sluicegate_agent import faults, private
 from sluicegate_agent.lock import place
 
 NAME = "state.record"
-#: Bytes of frames at most: then the tables are written, and the file begins anew.
-LARGEST = 8 << 20
+#: Bytes of the largest file that is read, whatever was configured when it was written.
+LARGEST = 64 << 20
 _HEAD = struct.Struct("<4sQIII")
 _MAGIC = b"SGR1"
 HEAD = _HEAD.size
@@ -30,9 +30,9 @@ HEAD = _HEAD.size
 class Record:
     """The open file, written by one process."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open or make it. Raises OSError."""
-        self.path = folder / NAME
+    def __init__(self, folder: Path, largest: int = 8 << 20) -> None:
+        """Open or make it; after `largest` bytes of frames the tables are written. Raises OSError."""
+        self.path, self._largest = folder / NAME, largest
         private.touch(self.path)
         self._file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         self._fold = 0
@@ -43,8 +43,8 @@ class Record:
         self._fold, self.frames, self.bytes = fold, 0, 0
 
     def has_room(self, body: bytes) -> bool:
-        """Whether one more frame fits into LARGEST."""
-        return self.bytes + HEAD + len(body) <= LARGEST
+        """Whether one more frame fits."""
+        return self.bytes + HEAD + len(body) <= self._largest
 
     def append(self, body: bytes) -> None:
         """Write one frame; it is durable when this returns.
@@ -74,7 +74,7 @@ class Record:
             self.path.replace(self.path.with_name(f"rescued-replaced-{NAME}"))
         spare = self.path.with_name(f"rescued-{NAME}")
         with open(spare, "wb", opener=private.opener) as file:
-            file.write(os.pread(self._file, LARGEST, 0))
+            file.write(os.pread(self._file, self._largest, 0))
             file.flush()
             os.fsync(file.fileno())
         spare.rename(self.path)

@@ -20,7 +20,6 @@ import msgspec
 ADD, ADD_IN_DOUBT, CLOSE, ADVANCE, FEED = range(5)
 #: Bytes of one body at most, so that a damaged length takes no memory.
 LARGEST_BODY = 64 << 20
-_LEVEL = 1
 #: Steps and readings. Its first byte is no kind of step; of frames of one reading a step, the first byte is one.
 _HEAD = struct.Struct("<4sII")
 _MAGIC = b"\xd2SG2"
@@ -138,9 +137,9 @@ class Body(msgspec.Struct, array_like=True):
     letters: list[tuple[int, int, str, str, int, bytes]]
     rows: bytes
 
-    def pack(self) -> bytes:
+    def pack(self, level: int = 1) -> bytes:
         """Deflated."""
-        return zlib.compress(_encode(self), _LEVEL)
+        return zlib.compress(_encode(self), level)
 
 
 _encode = msgspec.msgpack.Encoder().encode

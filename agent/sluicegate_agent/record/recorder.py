@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from sluicegate_agent import faults
 from sluicegate_agent.record.file import Record
 from sluicegate_agent.record.frame import ADD, ADD_IN_DOUBT, ADVANCE, CLOSE, FEED, Body, Steps
+from sluicegate_agent.record.limits import limits
 from sluicegate_agent.record.rows import Changes, NotRecordedError, Rows
 
 if TYPE_CHECKING:
@@ -25,25 +26,10 @@ if TYPE_CHECKING:
     from sluicegate_agent.state.beside import Beside
     from sluicegate_agent.streams import Stream
 
-#: Readings that a restart plays back at most: about 2 s of an x86-64 processor, 15 s of a Raspberry Pi 3.
-READINGS_MOST = 300_000
-#: Bytes of closed buckets, and of rows of identities, that wait in memory for the tables: the least, so many more for
-#: each stream beyond FEW, the most.
-FEW = 8
-BUCKETS_LEAST, BUCKETS, BUCKETS_MOST = 32 << 10, 40 << 10, 4 << 20
-ROWS_LEAST, ROWS, ROWS_MOST = 32 << 10, 20 << 10, 2 << 20
-
 
 def is_recorded(config: Config) -> bool:
     """Whether commits append to the record: not where the state is Couchbase Lite's, which writes documents."""
     return config.state.store == "sqlite" and config.commit.fold.seconds > 0
-
-
-def waiting_most(config: Config) -> tuple[int, int]:
-    """Bytes of closed buckets, and of rows of identities, that may wait in memory."""
-    streams = len(config.streams) + sum(len(each.streams) * each.keys.most for each in config.plants)
-    beyond = max(0, streams - FEW)
-    return min(BUCKETS_LEAST + beyond * BUCKETS, BUCKETS_MOST), min(ROWS_LEAST + beyond * ROWS, ROWS_MOST)
 
 
 class Saves(Protocol):
@@ -59,7 +45,8 @@ class Recorder:
     def __init__(self, config: Config, state: State) -> None:
         """Open the file. Raises OSError."""
         self._config, self._state = config, state
-        self._file = Record(config.state.path)
+        self.limits = limits(config)
+        self._file = Record(config.state.path, self.limits.file)
         state.store.guard(self._file)
         self._rows = Rows()
         self._steps = Steps()
@@ -69,7 +56,6 @@ class Recorder:
         self._since, self._readings = time.monotonic(), 0
         self._fold = 0
         self.must_fold = True
-        self.buckets_most, self._rows_most = waiting_most(config)
 
     # what streams do
 
@@ -110,21 +96,22 @@ class Recorder:
     def append(self, saved: Iterable[Saves], beside: Beside | None) -> None:
         """Write one frame of all that happened since the last commit; durable when it returns.
 
-        Raises NotRecordedError where the tables have to be written, sqlite3.OperationalError where the disk refuses.
+        Raises NotRecordedError, with the reason in a word, where the tables have to be written,
+        sqlite3.OperationalError where the disk refuses.
         """
         self._require_recordable()
         probe, changes = Changes(), Changes()
         if beside is not None:
             beside.save(cast(sqlite3.Connection, probe))
         if probe.rows:
-            raise NotRecordedError("an alert changed")
+            raise NotRecordedError("alert")
         for each in saved:
             each.save(cast(sqlite3.Connection, changes))
         faults.step("record: gathered")
         body = self._body(self._rows.pack(changes))
-        packed = body.pack()
+        packed = body.pack(self.limits.level)
         if not self._file.has_room(packed):
-            raise NotRecordedError("the record is full")
+            raise NotRecordedError("bytes")
         try:
             self._file.append(packed)
         except sqlite3.OperationalError:
@@ -137,11 +124,13 @@ class Recorder:
     def _require_recordable(self) -> None:
         state, now = self._state, time.monotonic()
         if self.must_fold or now - self._since >= self._config.commit.fold.seconds:
-            raise NotRecordedError("it is time")
-        if self._readings >= READINGS_MOST or self._rows.bytes >= self._rows_most:
-            raise NotRecordedError("there is much to play back")
+            raise NotRecordedError("due")
+        if self._readings >= self.limits.readings:
+            raise NotRecordedError("readings")
+        if self._rows.bytes >= self.limits.rows:
+            raise NotRecordedError("memory")
         if state.leaving or state.renumbered or any(map(_is_told_in_tables, state.streams.values())):
-            raise NotRecordedError("a stream came, left, or is another's")
+            raise NotRecordedError("streams")
 
     def _body(self, rows: bytes) -> Body:
         state, bucket = self._state, self._config.bucket

@@ -25,7 +25,7 @@ ROW_OBJECTS = 300
 
 
 class NotRecordedError(Exception):
-    """Raised for a statement that a frame has no words for: the commit writes the tables instead."""
+    """Raised for what a frame has no words for, with the reason in a word: the commit writes the tables instead."""
 
 
 class _Said(msgspec.Struct, array_like=True):
@@ -68,7 +68,7 @@ class Changes:
         """As a connection's. Raises NotRecordedError."""
         note = _NOTED.get(statement)
         if note is None:
-            raise NotRecordedError(statement)
+            raise NotRecordedError("other")
         note(self, *row)
 
     def _sequence(self, source: str, key: bytes, row: bytes, _: int) -> None:

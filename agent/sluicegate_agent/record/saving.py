@@ -29,20 +29,23 @@ class Saving:
 
         Raises sqlite3.OperationalError where the store refuses, StoreDamaged.
         """
-        if self.recorder is None or not self._recorded(self.recorder):
+        why = "" if self.recorder is None else self._refused(self.recorder)
+        if self.recorder is None or why:
+            if why:
+                self._pipeline.note(f"record.folds.{why}")
             self.fold()
 
-    def _recorded(self, recorder: Recorder) -> bool:
-        """Whether a frame says it all."""
+    def _refused(self, recorder: Recorder) -> str:
+        """Why no frame can say it all; empty where one does now."""
         pipeline, state = self._pipeline, self._pipeline.state
         if pipeline.waiting_room.changed or pipeline.entry.senders.changed:
-            return False
+            return "waiting"
         saved = [*pipeline.identities, *pipeline.entry.kept]
         state.check()
         try:
             recorder.append(saved, pipeline.beside)
-        except NotRecordedError:
-            return False
+        except NotRecordedError as reason:
+            return str(reason)
         state.check()  # whoever acknowledges may rely on the file being there
         for stream in state.streams.values():
             if stream.closed:
@@ -54,7 +57,7 @@ class Saving:
             pipeline.beside.saved()
         state.dead_letters.recorded()
         state.counters.recorded()
-        return True
+        return ""
 
     @property
     def has_changes(self) -> bool:
@@ -72,7 +75,7 @@ class Saving:
         if (
             self.recorder
             and outbox.behind.waiting
-            and (outbox.behind.bytes > self.recorder.buckets_most or outbox.is_over)
+            and (outbox.behind.bytes > self.recorder.limits.buckets or outbox.is_over)
         ):
             try:
                 with self._pipeline.state.transaction() as connection:

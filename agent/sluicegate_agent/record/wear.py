@@ -9,19 +9,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluicegate_agent.record.file import LARGEST
-from sluicegate_agent.record.recorder import READINGS_MOST, is_recorded
+from sluicegate_agent.record.limits import limits, streams_of
+from sluicegate_agent.record.recorder import is_recorded
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
 
 DAY = 86_400
+#: As sync/sealing.py and pipeline.py have them; a test holds them together.
+CROWDED, COMMITTED_MOST = 0.5, 4096
 _YEAR = 365.25
 _PAGE = 4096
-#: Measured by bench/wear.py with a reading a second of 100 streams, sequence numbers and one window: bytes of a frame a
-#: reading; pages that a fold writes a stream, twice each (log and database); bytes that buckets and documents cost a
-#: reading; pages that a commit without the record writes a stream that it touches.
-FRAME_READING, FRAME, FOLD_PAGES, OUTBOX_READING, WHOLE_PAGES = 24, 150, 9, 64, 2.5
+#: Measured by bench/wear.py with a reading a second of each stream, sequence numbers and one window. Bytes of a frame,
+#: and of a reading in it: of one that comes alone more than of one of a run. Pages that a fold writes a stream, twice
+#: each (log and database), after few readings and after many. Bytes of rows of identities a reading, and a source at
+#: most. Bytes of a document in the tables a reading, and pages of its own; of buckets that have to wait in packed rows;
+#: what a bucket takes in memory a reading, and in the outbox as it is counted. Pages that a commit without the record
+#: writes a stream that it touches.
+FRAME, FRAME_READING, FRAME_ALONE = 150, 12, 14
+FOLD_PAGES, FOLD_MORE, MANY = 7, 2, 600
+ROW_READING, ROWS_SOURCE = 9, 36_000
+DOCUMENT_READING, DOCUMENT, PACKED_READING = 11, 3500, 40
+MEMORY_READING, COUNTED_READING = 51, 34
+WHOLE_PAGES = 2.5
+#: A day's figure of less than this many seconds would be of the start.
+LEAST_SECONDS = 3600
 
 
 class Wear(NamedTuple):
@@ -45,25 +57,37 @@ def written() -> int | None:
 
 
 def measured(config: Config, written_bytes: int | None, seconds: float) -> Wear | None:
-    """By what a process has written in so many seconds; None where nothing can be said."""
-    if not written_bytes or seconds <= 0:
+    """By what a process has written in so many seconds; None where nothing can be said, or not yet."""
+    if not written_bytes or seconds < LEAST_SECONDS:
         return None
     return _of(config, written_bytes / seconds * DAY)
 
 
 def forecast(config: Config) -> Wear:
     """With a reading a second of each stream: about, and without what windows of many aggregates add."""
-    streams = len(config.streams) + sum(len(each.streams) * each.keys.most for each in config.plants)
+    streams = max(1, streams_of(config))
     messages = sum(each.keys.most if each.is_plant else 1 for each in config.sources)
     every = config.commit.every.seconds or 1 / messages
-    commits = min(messages, max(1 / every, messages / config.commit_messages))
-    outbox = streams * OUTBOX_READING
+    commits = min(messages, max(1 / every, messages / config.commit_messages, streams / COMMITTED_MOST))
+    outbox = _outbox(config, streams)
     if not is_recorded(config):
         return _of(config, (commits * min(streams, streams / commits) * WHOLE_PAGES * _PAGE + outbox) * DAY)
-    frame = FRAME + FRAME_READING * streams / commits
+    most, together = limits(config), streams / commits
+    frame = FRAME + together * (FRAME_READING + FRAME_ALONE / max(1.0, 1 / commits))
     record = commits * (frame / _PAGE + 1) * _PAGE
-    folds = max(1 / config.commit.fold.seconds, streams / READINGS_MOST, commits * frame / LARGEST)
-    return _of(config, (record + folds * streams * 2 * FOLD_PAGES * _PAGE + outbox) * DAY)
+    by_rows = streams * ROW_READING / most.rows if messages * ROWS_SOURCE > most.rows else 0.0
+    folds = max(1 / config.commit.fold.seconds, streams / most.readings, commits * frame / most.file, by_rows)
+    pages = FOLD_PAGES + FOLD_MORE * (1 / folds > MANY)
+    return _of(config, (record + folds * streams * 2 * pages * _PAGE + outbox) * DAY)
+
+
+def _outbox(config: Config, streams: int) -> float:
+    """Bytes a second of buckets that wait, and of documents."""
+    age, size = config.outbox.chunk_age.seconds, int(config.outbox.bytes)
+    waiting = min(streams * age, size * CROWDED / COUNTED_READING)  # readings
+    document = min(waiting / streams, config.bucket.readings * config.outbox.chunk_buckets)
+    is_packed = is_recorded(config) and waiting * MEMORY_READING > limits(config).buckets
+    return streams * (DOCUMENT_READING + DOCUMENT / max(1.0, document) + PACKED_READING * is_packed)
 
 
 def _of(config: Config, bytes_a_day: float) -> Wear:

@@ -50,6 +50,7 @@ COUNTED = {
 #: Counters that are one metric with a label: prefix → metric, label, help.
 LABELLED = {
     "refused.": ("refused", "reason", "Readings and messages refused"),
+    "record.folds.": ("record_folds", "reason", "Times that the tables were written"),
     "rows.lost.": ("store_rows_lost", "table", "Rows of a damaged store that could not be saved"),
     "rows.salvaged.": ("store_rows_salvaged", "table", "Rows of a damaged store that were saved"),
 }

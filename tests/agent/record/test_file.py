@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 
 from sluicegate_agent.record import file
-from sluicegate_agent.record.file import HEAD, LARGEST, NAME, Record, framed, read
+from sluicegate_agent.record.file import HEAD, NAME, Record, framed, read
 
 FOLD = 7
 BODIES = [b"first", b"", b"third" * 2000]
@@ -108,10 +108,11 @@ def test_what_was_deleted_is_put_back(written: Path) -> None:
 
 def test_the_file_has_a_bound(tmp_path: Path) -> None:
     """A frame that would go beyond it has no room."""
-    record = Record(tmp_path)
+    largest = 10_000
+    record = Record(tmp_path, largest)
     record.begin(FOLD)
-    assert record.has_room(bytes(LARGEST - HEAD))
-    assert not record.has_room(bytes(LARGEST - HEAD + 1))
+    assert record.has_room(bytes(largest - HEAD))
+    assert not record.has_room(bytes(largest - HEAD + 1))
     record.append(b"x")
-    assert not record.has_room(bytes(LARGEST - HEAD))
+    assert not record.has_room(bytes(largest - HEAD))
     record.close()

@@ -101,7 +101,7 @@ class Board:
             "sequence": "SELECT * FROM sequence",
             "retained": "SELECT * FROM retained",
             "doubtful": "SELECT * FROM doubtful",
-            "counter": "SELECT * FROM counter WHERE value != 0",
+            "counter": "SELECT * FROM counter WHERE value != 0 AND name NOT LIKE 'record.%'",
             "dead_letter": "SELECT * FROM dead_letter ORDER BY number DESC LIMIT 10",
             "held": "SELECT * FROM held",
             "meta": "SELECT * FROM meta WHERE key = 'deliveries' OR key LIKE 'clock %'",

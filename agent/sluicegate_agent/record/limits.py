@@ -1,0 +1,43 @@
+"""How much may stand in the record, and wait in memory, before the tables are written although it is not time yet.
+
+More spares the card, takes memory and disk, and makes a start play back longer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import Config
+
+#: Streams that have the least of the bytes in memory together; each beyond them adds its own, up to the most.
+FEW = 8
+
+
+class Limits(NamedTuple):
+    """`readings` that a start plays back; bytes of the `file`, of closed `buckets` and `rows` of identities in memory.
+
+    `level`: of deflate, for frames. Played back were 90,000 readings a second of an x86-64 processor, about 15,000 of a
+    Raspberry Pi 3.
+    """
+
+    readings: int
+    file: int
+    buckets: int
+    rows: int
+    level: int
+
+
+def limits(config: Config) -> Limits:
+    """By profile and number of streams."""
+    beyond = max(0, streams_of(config) - FEW)
+    if config.commit.profile == "low-wear":
+        buckets, rows = min(beyond * (160 << 10), 16 << 20), min(beyond * (64 << 10), 12 << 20)
+        return Limits(2_000_000, 32 << 20, (256 << 10) + buckets, (256 << 10) + rows, 6)
+    buckets, rows = min(beyond * (40 << 10), 4 << 20), min(beyond * (20 << 10), 3 << 20)
+    return Limits(300_000, 8 << 20, (32 << 10) + buckets, (32 << 10) + rows, 1)
+
+
+def streams_of(config: Config) -> int:
+    """How many streams there may be, those that come as they are heard of among them."""
+    return len(config.streams) + sum(len(each.streams) * each.keys.most for each in config.plants)
