@@ -130,14 +130,17 @@ def _of_file(file: Path) -> list[WindowDefinition]:
 @click.argument("merged", type=click.Path(path_type=Path))
 @click.option("--out", default="report.html", show_default=True, type=click.Path(path_type=Path), help="The page.")
 @click.option("--summary", type=click.Path(path_type=Path), help="A demo's summary.json: adds bytes sent and saved.")
-def report(merged: Path, out: Path, summary: Path | None) -> None:
+@click.option(
+    "--device", "devices", multiple=True, help="Draw this one's windows, where there are too many to draw all."
+)
+def report(merged: Path, out: Path, summary: Path | None, devices: tuple[str, ...]) -> None:
     """Draw what `cloud merge` wrote as one self-contained HTML page.
 
     MERGED: the folder given to `cloud merge --out`. Needs neither Spark nor a network, nor does the page.
     """
     from sluicegate_cloud.report import write_report
 
-    size = write_report(merged, out, summary)
+    size = write_report(merged, out, summary, devices)
     click.echo(f"{out} ({size / 1024:.0f} KiB): open it in any browser")
 
 

@@ -47,14 +47,16 @@ def write_windows(windows: DataFrame, out: Path) -> Path:
 
 
 def read_windows(out: Path, columns: list[str] | None = None) -> pa.Table:
-    """The rows that `write_windows` stored, or some of their columns, without Spark; a stream "007" stays text.
+    """The rows that `write_windows` stored, or some of their columns, without Spark. Raises SinkError for none."""
+    return windows_at(out).to_table(columns)
 
-    Raises SinkError when there are none.
-    """
+
+def windows_at(out: Path) -> ds.Dataset:
+    """The same, to be read a batch at a time; a stream "007" stays text. Raises SinkError when there are none."""
     if not (out / WINDOWS).is_dir():
         raise SinkError(f"{str(out)!r} holds no windows: give the folder that `sluicegate cloud merge --out` wrote")
     stream = ds.partitioning(pa.schema([("stream", pa.string())]), flavor="hive")
-    return ds.dataset(out / WINDOWS, format="parquet", partitioning=stream).to_table(columns)
+    return ds.dataset(out / WINDOWS, format="parquet", partitioning=stream)
 
 
 def write_summary(summary: dict[str, Any], out: Path) -> Path:

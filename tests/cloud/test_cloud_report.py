@@ -188,9 +188,9 @@ def test_the_page_draws_its_charts_in_a_browser(tmp_path: Path) -> None:
     options += ["--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}"]
     command = ["chromium", *options, "--dump-dom", (tmp_path / "r.html").as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
-    assert shown.count("<svg") == 3
+    assert shown.count("<svg") == 4
     assert 'class="band"' in shown
-    assert shown.count('class="pick"') == 2
+    assert shown.count('class="pick"') == 2 + 1 + 5, "two series, a device, its five widest intervals"
     assert "&lt;b&gt;&amp;amp;&lt;/script&gt;" in shown
 
 
@@ -203,6 +203,6 @@ def test_the_page_draws_what_was_asked_for_instead_of_the_mean(tmp_path: Path) -
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     command = ["chromium", *options, "--dump-dom", (tmp_path / "r.html").as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
-    assert shown.count("<svg") == 3
+    assert shown.count("<svg") == 4
     assert "std. deviation" in shown
     assert "Exact: count" in shown

@@ -28,15 +28,15 @@ def all_series(windows: pa.Table) -> tuple[list[dict[str, Any]], int]:
     keys = windows.group_by(["stream", "device"]).aggregate([]).to_pylist()
     keys.sort(key=lambda key: (key["device"] is not None, key["device"] or "", key["stream"]))
     shown = keys[:MAX_SERIES]
-    budget = BUDGET * len(AGGREGATES) // max(len(answered(windows)), len(AGGREGATES))
+    budget = BUDGET * len(AGGREGATES) // max(len(answered(windows.schema)), len(AGGREGATES))
     points = max(LEAST_POINTS, min(MAX_POINTS, budget // max(len(shown), 1)))
     ordered = windows.sort_by("window_start")
     return [one_series(_rows_of(ordered, key), key, points) for key in shown], len(keys)
 
 
-def answered(windows: pa.Table) -> list[str]:
-    """The aggregates that the windows have."""
-    return [name for name in ALL if f"{name}_exact" in windows.column_names]
+def answered(schema: pa.Schema) -> list[str]:
+    """The aggregates that windows of this schema have."""
+    return [name for name in ALL if f"{name}_exact" in schema.names]
 
 
 def one_series(rows: pa.Table, key: dict[str, Any], points: int) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def one_series(rows: pa.Table, key: dict[str, Any], points: int) -> dict[str, An
     series: dict[str, Any] = {"stream": key["stream"], "device": key["device"]}
     series["t"] = _thin(rows, "window_start", bins, np.fmin, 1e-3)
     series["end"] = _thin(rows, "window_end", bins, np.fmax, 1e-3)
-    for name in answered(rows):
+    for name in answered(rows.schema):
         series[name] = {
             "from": _thin(rows, name, bins, np.fmin),
             "to": _thin(rows, name, bins, np.fmax),
@@ -60,11 +60,11 @@ def one_series(rows: pa.Table, key: dict[str, Any], points: int) -> dict[str, An
 def facts(rows: pa.Table) -> dict[str, Any]:
     """What the table says of a series: windows with readings; by aggregate the exact share and half a band."""
     held = rows.filter(pc.greater(rows["count_high"], 0))
-    shares = {name: exact_share(held, name) for name in answered(rows)}
+    shares = {name: exact_share(held, name) for name in answered(rows.schema)}
     return {
         "windows": pc.sum(held["windows"]).as_py() or 0,
-        "exact": {name: _rounded(share) for name, share in shares.items()},
-        "half_width": {name: _half_width(held, name) for name in answered(rows)},
+        "exact": {name: rounded(share) for name, share in shares.items()},
+        "half_width": {name: _half_width(held, name) for name in answered(rows.schema)},
         "completeness": _mean(rows["completeness"]),
         "resolution": _scaled(_mean(held["resolution_us"]), 1e-6),
     }
@@ -74,7 +74,7 @@ def _half_width(held: pa.Table, name: str) -> float | None:
     """Half the width of a band, the median of the windows that are not exact; None where all are."""
     uncertain = held.filter(pc.invert(held[f"{name}_exact"]))
     half = pc.divide(pc.cast(pc.subtract(uncertain[f"{name}_high"], uncertain[f"{name}_low"]), pa.float64()), 2.0)
-    return _rounded(pc.quantile(half, 0.5)[0].as_py()) if pc.count(half).as_py() else None
+    return rounded(pc.quantile(half, 0.5)[0].as_py()) if pc.count(half).as_py() else None
 
 
 def _rows_of(windows: pa.Table, key: dict[str, Any]) -> pa.Table:
@@ -97,10 +97,10 @@ def _thin(
 def _plain(values: Numbers) -> Iterator[float | None]:
     """JSON has no NaN; and whole numbers are shorter without a point."""
     for value in values.tolist():
-        yield _rounded(value)
+        yield rounded(value)
 
 
-def _rounded(value: float | None) -> float | None:
+def rounded(value: float | None) -> float | None:
     """Nine digits: finer than a screen, short enough for a page; a time in ms needs all of its thirteen."""
     if value is None or not np.isfinite(value):
         return None
@@ -110,8 +110,8 @@ def _rounded(value: float | None) -> float | None:
 
 def _mean(values: Any) -> float | None:
     mean: float | None = pc.mean(values).as_py()
-    return _rounded(mean)
+    return rounded(mean)
 
 
 def _scaled(value: float | None, scale: float) -> float | None:
-    return None if value is None else _rounded(value * scale)
+    return None if value is None else rounded(value * scale)
