@@ -2,12 +2,13 @@
 
 The layouts are docs/format.md, "Columns". Packing tries each layout that brings back every bit and keeps the one that
 deflates best. Unpacking runs in C loops (array, accumulate, map), allocates only after the stated length was checked
-against the bytes at hand, and raises PackingError for anything that is not a column. Standard library only.
+against the bytes at hand, and raises PackingError for anything that is not a column; what is usual `_columns` reads.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import struct
 import sys
 import zlib
@@ -16,6 +17,10 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, repeat
 from operator import add, mul, sub, truediv
 
+from sluicegate.format import _columns
+
+#: Whether columns are read in compiled loops, where these can.
+COMPILED = os.environ.get("SLUICEGATE_PURE") != "1"
 PLAIN, DELTA, DELTA2 = 0, 1, 2
 RAW, DECIMAL, DICTIONARY, CONSTANT, SINGLE = 0, 1, 2, 3, 4
 _DIGITS = 15  # decimal places tried
@@ -35,14 +40,14 @@ class Reader:
 
     def __init__(self, data: bytes) -> None:
         """Start at the first byte."""
-        self._data, self._at = data, 0
+        self.data, self.at = data, 0
 
     def take(self, n: int) -> bytes:
         """The next n bytes. Raises PackingError where fewer are left."""
-        taken = self._data[self._at : self._at + n]
+        taken = self.data[self.at : self.at + n]
         if len(taken) != n:
-            raise PackingError(f"ends at byte {len(self._data)}, {n} more were expected at {self._at}")
-        self._at += n
+            raise PackingError(f"ends at byte {len(self.data)}, {n} more were expected at {self.at}")
+        self.at += n
         return taken
 
     def byte(self) -> int:
@@ -61,8 +66,8 @@ class Reader:
 
     def finish(self) -> None:
         """Raises PackingError where bytes are left."""
-        if self._at != len(self._data):
-            raise PackingError(f"{len(self._data) - self._at} bytes too many at the end")
+        if self.at != len(self.data):
+            raise PackingError(f"{len(self.data) - self.at} bytes too many at the end")
 
 
 def number(value: int) -> bytes:
@@ -143,6 +148,9 @@ def _centering(steps: list[int], width: int) -> int:
 
 def unpack_ints(reader: Reader, n: int) -> array[int]:
     """A column of n ≥ 1 int64."""
+    if COMPILED and (found := _columns.unpack_ints(reader.data, reader.at, n)):
+        column, reader.at = found
+        return column
     try:
         return array("q", _unpack_ints(reader, n))
     except OverflowError:
@@ -255,6 +263,9 @@ def _next_single(x: float, *, up: bool) -> float:
 
 def unpack_floats(reader: Reader, n: int) -> array[float]:
     """A column of n ≥ 1 finite float64."""
+    if COMPILED and (found := _columns.unpack_floats(reader.data, reader.at, n)):
+        column, reader.at = found
+        return column
     mode = reader.byte()
     if mode in (RAW, DECIMAL):
         return array("d", _unpack_table(reader, n, mode))

@@ -16,9 +16,10 @@ from itertools import accumulate, chain, compress, groupby, pairwise, repeat
 from operator import add, gt, le, sub
 from typing import Any
 
-from sluicegate.format import columns_2
+from sluicegate.format import _columns, columns_2
 from sluicegate.format.bucket import FIELDS, LARGEST, LATE, ORDERED, Bucket
 from sluicegate.format.packing import (
+    COMPILED,
     PackingError,
     Reader,
     pack_floats,
@@ -71,7 +72,10 @@ class Body:
 
     def runs(self) -> Iterator[tuple[bool, range]]:
         """Neighbouring buckets stored alike: whether as readings, and their indices."""
-        at = 0
+        at, alike = 0, {kind & AS_READINGS for kind in set(self.kinds)}
+        if len(alike) == 1:
+            yield bool(alike.pop()), range(len(self.kinds))
+            return
         for as_readings, kinds in groupby(kind & AS_READINGS for kind in self.kinds):
             following = at + sum(1 for _ in kinds)
             yield bool(as_readings), range(at, following)
@@ -135,9 +139,7 @@ def unpack_body(payload: bytes, buckets: int, first: int, codec: int) -> Body:
     values = unpack_floats(reader, singles) if singles else array("d")
     body = Body(first, kinds, n, gap, doubt, times, values, {})
     if count:
-        body.whole = _unpack_whole(reader, body, count)
-        known = columns_2.unpack_known(reader, body.whole) if codec > 1 else columns_2.unknown(count)
-        body.whole |= known
+        body.whole = _unpack_whole(reader, body, count, codec)
     reader.finish()
     _check_ranges(body)
     return body
@@ -147,7 +149,7 @@ def _check_doubt(kinds: array[int], n: array[int], doubt: array[int]) -> None:
     """Raises PackingError for more doubt than readings, or where it does not say which of the single ones it means."""
     if min(doubt) < 0 or any(map(gt, doubt, n)):
         raise PackingError("more readings in doubt than there are")
-    if any(kind & AS_READINGS and 0 < d < most for kind, d, most in zip(kinds, doubt, n, strict=True)):
+    if any(doubt) and any(kind & AS_READINGS and 0 < d < most for kind, d, most in zip(kinds, doubt, n, strict=True)):
         raise PackingError("single readings of which only some are in doubt")
 
 
@@ -161,23 +163,32 @@ def _check_ranges(body: Body) -> None:
         raise PackingError("a time beyond ±2^61 µs")
 
 
-def _unpack_whole(reader: Reader, body: Body, count: int) -> Rows:
+def _unpack_whole(reader: Reader, body: Body, count: int, codec: int) -> Rows:
     """The fields of the buckets stored whole, absolute again."""
     whole = [not kind & AS_READINGS for kind in body.kinds]
     fields: Rows = {
         "first": array("q", compress(accumulate(body.n, initial=body.first), whole)),
         "n": array("q", compress(body.n, whole)),
-        "t_first": unpack_ints(reader, count),
+        "gap": array("q", compress(body.gap, whole)),
+        "flags": array("q", compress(body.kinds, whole)),
+        "doubt": array("q", compress(body.doubt, whole)),
     }
+    found = _columns.unpack_whole(reader.data, reader.at, fields["first"], fields["n"], codec) if COMPILED else None
+    if found:
+        told, reader.at = found
+        return fields | told
+    unpack_whole(reader, fields, count)
+    return fields | (columns_2.unpack_known(reader, fields) if codec > 1 else columns_2.unknown(count))
+
+
+def unpack_whole(reader: Reader, fields: Rows, count: int) -> None:
+    """Add the columns that every codec has. Raises PackingError where they contradict each other."""
+    fields["t_first"] = unpack_ints(reader, count)
     for name, base in _OFFSETS.items():
         fields[name] = array("q", map(add, fields[base], unpack_ints(reader, count)))
     for name in _FLOATS:
         fields[name] = unpack_floats(reader, count)
-    fields["gap"] = array("q", compress(body.gap, whole))
-    fields["flags"] = array("q", compress(body.kinds, whole))
-    fields["doubt"] = array("q", compress(body.doubt, whole))
     _check_whole(fields)
-    return fields
 
 
 def _check_whole(fields: Rows) -> None:
