@@ -30,17 +30,26 @@ from sluicegate_cloud.errors import GatewayError, SinkError, SourceError
 from sluicegate_cloud.feed import changes, client, keep, rows
 from sluicegate_cloud.feed import gateway as places
 from sluicegate_cloud.feed.gateway import Gateway as Place
+from sluicegate_cloud.table import job
+from sluicegate_cloud.table import stream as streaming
+from sluicegate_cloud.table.read import rows_of
+from sluicegate_cloud.table.versions import Store
 
 Row = dict[str, Any]
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A local session on two cores; the one of the cloud's tests where that runs."""
+    """A local session on two cores; the one of the cloud's tests where that runs.
+
+    Spark finds a format by itself where the package is installed, but not where its sources are, as here.
+    """
     from sluicegate_cloud.session import QUICK, spark_session
+    from sluicegate_cloud.sql import register
 
     settings = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
     session = spark_session("local[2]", {**QUICK, **settings})
+    register(session)
     yield session
     session.stop()
 
@@ -125,7 +134,7 @@ def test_the_feed_gives_what_a_folder_gives(spark: Any, gateway: Gateway, tmp_pa
 
 @pytest.mark.spark
 def test_a_session_of_ones_own_knows_the_format(spark: Any, one_gateway: Gateway) -> None:
-    """`spark.read.format("sluicegate")` gives buckets, a partition a shard, without anything registered."""
+    """`spark.read.format("sluicegate")` gives buckets, a partition a shard."""
     push(one_gateway, *some(20))
     frame = read(spark).load(url(one_gateway))
     assert frame.rdd.getNumPartitions() == len(databases.SHARDS)
@@ -329,6 +338,33 @@ def stream(spark: Any, gateway: Gateway, folder: Path) -> None:
     query = sink.trigger(availableNow=True).start(str(folder / "sink"))
     assert query.awaitTermination(300)
     assert len([step for step in query.recentProgress if step["numInputRows"]]) > 1
+
+
+@pytest.mark.spark
+def test_a_gateway_streams_into_a_table(spark: Any, one_gateway: Gateway, tmp_path: Path) -> None:
+    """Two runs over what comes, some of it twice: the rows are those of one merge of the same documents in a folder."""
+    definition = job.definition_of(3_600_000_000, 600_000_000, ["count", "sum", "max"], shards=2)
+    for number in range(2):
+        push(one_gateway, *some(40, 40 * number))
+        query = streaming.stream(spark, url(one_gateway), tmp_path / "streamed", definition, most=64)
+        streaming.finish(query)
+    push(one_gateway, *some(80))
+    streaming.finish(streaming.stream(spark, url(one_gateway), tmp_path / "streamed", definition))
+    once = folder_of(some(80), tmp_path / "documents")
+    job.merge(spark, [str(once)], tmp_path / "merged", definition)
+    found, wanted = (windows_of(tmp_path / name) for name in ("streamed", "merged"))
+    assert sum(row["count"] for row in wanted) > 0
+    assert found == wanted
+    assert list(job.reconcile(spark, tmp_path / "streamed")) == []
+
+
+def windows_of(table: Path) -> list[Row]:
+    """A table's rows, but for the version in which each was answered."""
+    store = Store(table)
+    version = store.load()
+    assert version is not None
+    rows = [{**row, "revision": 0} for row in rows_of(store, version).to_pylist()]
+    return sorted(rows, key=lambda row: (row["device"] or "", row["stream"], row["window_start"]))
 
 
 # the command

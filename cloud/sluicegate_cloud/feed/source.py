@@ -184,5 +184,14 @@ def _channels(options: Mapping[str, str]) -> list[str]:
 def read(spark: Any, at: Gateway, kind: str = "documents") -> Any:
     """The DataFrame of a gateway's whole feed."""
     spark.dataSource.register(FeedSource)
-    options = {"url": at.url, "ca": at.ca, "credentials": at.credentials, "timeout": str(at.timeout), "rows": kind}
-    return spark.read.format(NAME).options(**options).load()
+    return spark.read.format(NAME).options(**_named(at), rows=kind).load()
+
+
+def stream(spark: Any, at: Gateway, most: int) -> Any:
+    """The DataFrame of its chunk documents as they come, at most so many a micro-batch."""
+    spark.dataSource.register(FeedSource)
+    return spark.readStream.format(NAME).options(**_named(at), rows="documents", maxDocuments=str(most)).load()
+
+
+def _named(at: Gateway) -> dict[str, str]:
+    return {"url": at.url, "ca": at.ca, "credentials": at.credentials, "timeout": str(at.timeout)}

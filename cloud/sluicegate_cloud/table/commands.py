@@ -97,10 +97,10 @@ def stream(
     source: str, table: str, window: int, slide: int, aggregates: tuple[str, ...], by: tuple[str, ...],
     every: str | None, master: str, memory: str,
 ) -> None:  # fmt: skip
-    """Take chunk documents into a table as they come into a folder.
+    """Take chunk documents into a table as they come into a folder or to a Sync Gateway.
 
-    SOURCE: the folder, or a URI that Spark lists. Late documents correct their windows; a new run of this command goes
-    on where the last one ended, however it ended.
+    SOURCE: the folder, a URI that Spark lists, or the https:// URL of a gateway's database. Late documents correct
+    their windows; a new run of this command goes on where the last one ended, however it ended.
     """
     from sluicegate_cloud.table import stream as streaming
     from sluicegate_cloud.table.versions import Store

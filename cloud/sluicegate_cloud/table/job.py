@@ -68,7 +68,9 @@ def merge(spark: SparkSession, sources: Sequence[str], table: str | Path, defini
     """
     listed = list_sources(sources)
     if listed.uris or listed.gateways:
-        raise SourceError("a table is merged from folders and files; of objects at a URI use `cloud stream`")
+        raise SourceError(
+            "a table is merged from folders and files; of a gateway or objects at a URI use `cloud stream`"
+        )
     store = Store(table)
     with store.writing():
         version = opened(store, definition)

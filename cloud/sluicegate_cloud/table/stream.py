@@ -7,6 +7,7 @@ late, and corrects its windows, whose `revision` is then the newer version's num
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sluicegate_cloud.documents import DOCUMENTS, decode_contents
 from sluicegate_cloud.errors import SourceError, SparkError
+from sluicegate_cloud.feed import source as feed
+from sluicegate_cloud.feed.access import require_access
+from sluicegate_cloud.feed.gateway import Gateway, is_gateway
 from sluicegate_cloud.table import job
 from sluicegate_cloud.table.versions import Definition, Store
 
@@ -33,13 +37,31 @@ def stream(
     every: str | None = None,
     most: int = MOST,
 ) -> StreamingQuery:
-    """Start to take the documents of a folder (any URI that Spark lists, to any depth) into the table.
+    """Start to take the documents of `source` into the table as they come.
 
-    `every`: an interval such as "10 seconds" for ever; None: what is there now, then the query ends. Which files were
-    read is kept below the table, so that a new query goes on where one ended. Raises SourceError, TableError.
+    `source`: a folder (any URI that Spark lists, to any depth), or the https:// URL of a Sync Gateway's database
+    (docs/couchbase.md). `every`: an interval such as "10 seconds" for ever; None: what is there now, then the query
+    ends. What was read is kept below the table, so that a new query goes on where one ended. Raises SourceError,
+    TableError, GatewayError.
     """
     store = Store(table)
     job.opened(store, definition)
+    place, documents = _documents(spark, source, most)
+
+    def take(batch: DataFrame, _: int) -> None:
+        job.take(spark, batch, table, definition)
+
+    writer = documents.writeStream.foreachBatch(take).option("checkpointLocation", (store.root / place).as_uri())
+    writer = writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)
+    return writer.start()
+
+
+def _documents(spark: SparkSession, source: str, most: int) -> tuple[str, DataFrame]:
+    """Where below the table is kept what was read of it, and rows of DOCUMENTS as they come."""
+    if is_gateway(source):
+        at = Gateway.at(source)
+        require_access(at)
+        return f"stream-{hashlib.sha256(at.url.encode()).hexdigest()[:16]}", feed.stream(spark, at, most)
     if "://" not in source and not Path(source).is_dir():
         raise SourceError(f"source {source!r} is no folder: give one into which chunk documents come")
     files = (
@@ -50,15 +72,7 @@ def stream(
         .option("maxFilesPerTrigger", most)
         .load(source)
     )
-    documents = files.select("path", "content").mapInArrow(decode_contents, DOCUMENTS)
-
-    def take(batch: DataFrame, _: int) -> None:
-        job.take(spark, batch, table, definition)
-
-    place = (store.root / "stream").as_uri()
-    writer = documents.writeStream.foreachBatch(take).option("checkpointLocation", place)
-    writer = writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)
-    return writer.start()
+    return "stream", files.select("path", "content").mapInArrow(decode_contents, DOCUMENTS)
 
 
 def finish(query: StreamingQuery) -> dict[str, Any]:
