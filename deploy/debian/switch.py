@@ -11,15 +11,19 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-SPACE = 150 << 20  # bytes that an environment and a copy of a small state take
+SPACE = 150 << 20  # bytes that an environment takes, with room to spare
+OLDEST = (3, 11)
 READY = "60"  # seconds
+AGAIN = "then try again (sudo dpkg --configure -a, or the script)"
 SERVICE = "sluicegate.service"
 
 
@@ -50,25 +54,54 @@ def is_supervised() -> bool:
     return "SLUICEGATE_SYSTEMCTL" in os.environ or Path("/run/systemd/system").is_dir()
 
 
+def look_around(places: Places) -> None:
+    """What is asked before anything is touched: rights, Python, its venv. Raises RefusedError."""
+    if places.is_system and os.geteuid() != 0:
+        raise RefusedError(f"needs root rights: sudo python3 {places.home}/switch.py")
+    if sys.version_info[:2] < OLDEST:
+        raise RefusedError(
+            f"Python {sys.version.split()[0]} is too old, {OLDEST[0]}.{OLDEST[1]} or newer is needed: "
+            "Debian 12 (bookworm) and its Raspberry Pi OS have it; upgrade the system"
+        )
+    if not importlib.util.find_spec("ensurepip"):
+        raise RefusedError(f"Python's venv is not complete: sudo apt install python3-venv, {AGAIN}")
+
+
+def has_room(folder: Path, needed: int, what: str) -> None:
+    """Raises RefusedError where the file system of `folder` has fewer bytes free."""
+    if (free := shutil.disk_usage(folder).free) < needed:
+        raise RefusedError(
+            f"{folder} has {free >> 20} MiB free and {needed >> 20} are needed for {what}: make room (sudo apt clean, "
+            f"old logs), {AGAIN}"
+        )
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files in it."""
+    return sum(each.lstat().st_size for each in folder.rglob("*") if each.is_file() and not each.is_symlink())
+
+
 def environment_of(places: Places) -> Path:
     """The new version's own environment, made unless it is there. Raises RefusedError."""
     wheels = sorted(places.wheels.glob("*.whl"))
+    if not any(each.name.startswith("sluicegate-") for each in wheels):
+        raise RefusedError(f"{places.wheels} holds no wheel of sluicegate: install the package again")
     named = hashlib.sha256("".join(f"{each.name} {each.stat().st_size}\n" for each in wheels).encode()).hexdigest()
     made = places.versions / f"{sys.version_info.major}.{sys.version_info.minor}-{named[:12]}"
     if (made / ".complete").exists():
         return made
     places.versions.mkdir(parents=True, exist_ok=True)
-    if (free := shutil.disk_usage(places.versions).free) < SPACE:
-        raise RefusedError(
-            f"{places.home} has {free >> 20} MiB free and {SPACE >> 20} are needed: make room, then try again"
-        )
+    has_room(places.versions, SPACE, "the new version")
     shutil.rmtree(made, ignore_errors=True)
     install = ["-m", "pip", "install", "--quiet", "--no-index", "--find-links", str(places.wheels), "sluicegate[agent]"]
     for command in ([sys.executable, "-m", "venv", str(made)], [str(made / "bin/python"), *install]):
         if subprocess.run(command, check=False).returncode:
             shutil.rmtree(made, ignore_errors=True)
+            built_for = sorted({found[1] for each in wheels if (found := re.search(r"-cp3(\d+)-", each.name))}, key=int)
             raise RefusedError(
-                f"{' '.join(command[:4])} failed: are python3-venv and wheels for {sys.version.split()[0]} there?"
+                f"the wheels could not be installed for Python {sys.version.split()[0]}: see above. They are for "
+                f"Python {', '.join(f'3.{each}' for each in built_for) or '3'} on {os.uname().machine}; for another "
+                "system take its package, or build a wheel (docs/install.md)"
             )
     (made / ".complete").touch()
     return made
@@ -86,7 +119,11 @@ def check(places: Places, made: Path) -> None:
             environment = os.environ | {"CREDENTIALS_DIRECTORY": folder}
             refused = subprocess.run(command, env=environment, check=False).returncode
         if refused:
-            raise RefusedError(f"the new version refuses {places.configuration}: see above; the one before goes on")
+            goes_on = "the version before goes on" if places.current.is_symlink() else "nothing was started"
+            raise RefusedError(
+                f"the new version refuses {places.configuration}: see above; {goes_on}. Correct the file, try it with "
+                f"{made}/bin/sluicegate check {places.configuration}, {AGAIN}"
+            )
 
 
 def lend_secrets(places: Places, folder: Path, own: bool) -> None:
@@ -115,11 +152,18 @@ def take_over(places: Places, made: Path) -> None:
     if not is_supervised() or not places.configuration.exists():
         point_to(places, made)
         return
-    systemctl("stop", SERVICE)
     shutil.rmtree(places.kept, ignore_errors=True)
     if places.state.exists():
-        shutil.copytree(places.state, places.kept, symlinks=True)
-        copy_owners(places.state, places.kept)
+        has_room(places.state, size_of(places.state) + (8 << 20), "a copy of the state while the new version starts")
+    systemctl("stop", SERVICE)
+    try:
+        if places.state.exists():
+            shutil.copytree(places.state, places.kept, symlinks=True)
+            copy_owners(places.state, places.kept)
+    except OSError as error:
+        shutil.rmtree(places.kept, ignore_errors=True)
+        systemctl("start", SERVICE)
+        raise RefusedError(f"the state could not be copied ({error}); the version before goes on") from error
     point_to(places, made)
     systemctl("daemon-reload")
     if subprocess.run(
@@ -169,10 +213,11 @@ def main() -> int:
     places = Places(parser.parse_args().root)
     before = places.current.resolve() if places.current.is_symlink() else None
     try:
+        look_around(places)
         made = environment_of(places)
         check(places, made)
         take_over(places, made)
-    except RefusedError as reason:
+    except (RefusedError, OSError) as reason:
         print(f"sluicegate: {reason}", file=sys.stderr)
         return 1
     prune(places, made, before)

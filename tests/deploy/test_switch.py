@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
+from types import ModuleType
 
+import made_up
 import pytest
 
 SWITCH = Path(__file__).resolve().parents[2] / "deploy/debian/switch.py"
@@ -20,17 +22,6 @@ if [ "$1" = start ]; then
     echo "$version" >> {root}/var/lib/sluicegate/readings
     [ "$version" != bad ]
 fi
-"""
-AGENT = """
-import os, sys
-VERSION = {version!r}
-def main():
-    if sys.argv[1] == "version":
-        print(VERSION)
-    elif VERSION == "strict":
-        sys.exit("agent.toml: state.disk: not known any more")
-    elif VERSION == "secretive":
-        print(open(os.environ["CREDENTIALS_DIRECTORY"] + "/credentials_mqtt").read())
 """
 
 
@@ -49,20 +40,7 @@ class Board:
 
     def bring(self, version: str) -> None:
         """Replace the wheels by one of that version."""
-        for old in (self.home / "wheels").iterdir():
-            old.unlink()
-        about = f"sluicegate-{len(version)}.0.dist-info"
-        with zipfile.ZipFile(self.home / f"wheels/sluicegate-{len(version)}.0-py3-none-any.whl", "w") as wheel:
-            wheel.writestr("agent_of_a_test.py", AGENT.format(version=version))
-            wheel.writestr(
-                f"{about}/METADATA",
-                f"Metadata-Version: 2.1\nName: sluicegate\nVersion: {len(version)}.0\nProvides-Extra: agent\n",
-            )
-            wheel.writestr(
-                f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-            )
-            wheel.writestr(f"{about}/entry_points.txt", "[console_scripts]\nsluicegate = agent_of_a_test:main\n")
-            wheel.writestr(f"{about}/RECORD", "")
+        made_up.bring(self.home / "wheels", version)
 
     def switch(self, *, supervised: bool = True) -> subprocess.CompletedProcess[str]:
         """Run the script as the package's installation does."""
@@ -140,7 +118,7 @@ def test_wheels_that_do_not_install_leave_the_old_version(board: Board) -> None:
     wheel.rename(wheel.with_name("sluicegate-2.0-cp39-cp39-manylinux_2_31_armv7l.whl"))
     done = board.switch()
     assert done.returncode == 1
-    assert "wheels for" in done.stderr
+    assert "They are for Python 3.9 on " in done.stderr
     assert board.version == "first"
     assert len(list((board.home / "versions").iterdir())) == 1
 
@@ -152,3 +130,86 @@ def test_without_systemd_the_version_is_only_installed(tmp_path: Path) -> None:
     assert board.switch(supervised=False).returncode == 0
     assert board.version == "first"
     assert board.readings.read_text() == "kept\n"
+
+
+@pytest.fixture
+def switch(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script as a module, whose systemd is a program that says yes."""
+    spec = importlib.util.spec_from_file_location("switch", SWITCH)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setenv("SLUICEGATE_SYSTEMCTL", "true")
+    return module
+
+
+def test_without_room_nothing_is_touched(board: Board, switch: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says how much is free, how much is needed, and what to do."""
+    board.bring("second")
+    monkeypatch.setattr(switch.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 5 << 20}))
+    with pytest.raises(switch.RefusedError, match=r"5 MiB free and 150 are needed .*: make room"):
+        switch.environment_of(switch.Places(board.root))
+    assert board.version == "first"
+
+
+def test_a_state_that_cannot_be_copied_does_not_leave_the_agent_stopped(
+    board: Board, switch: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full in the middle of the copy: the version before is started again, the half copy is gone."""
+    places, asked = switch.Places(board.root), []
+
+    def full(source: Path, copy: Path, **_: object) -> None:
+        copy.mkdir()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(switch.shutil, "copytree", full)
+    monkeypatch.setattr(switch, "systemctl", lambda word, *_: asked.append(word) or 0)
+    with pytest.raises(switch.RefusedError, match=r"No space left on device.*the version before goes on"):
+        switch.take_over(places, places.versions / "other")
+    assert asked == ["stop", "start"]
+    assert board.version == "first"
+    assert not places.kept.exists()
+
+
+def test_a_state_larger_than_the_room_is_seen_before_the_agent_is_stopped(
+    board: Board, switch: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of it has to fit beside it."""
+    places, asked = switch.Places(board.root), []
+    monkeypatch.setattr(switch.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1 << 20}))
+    monkeypatch.setattr(switch, "systemctl", lambda word, *_: asked.append(word) or 0)
+    with pytest.raises(switch.RefusedError, match="a copy of the state"):
+        switch.take_over(places, places.versions / "other")
+    assert asked == []
+
+
+def test_what_is_missing_is_said_before_anything_is_touched(
+    tmp_path: Path, switch: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An old Python, one without venv, no root rights, no wheels: each with what to do."""
+    places = switch.Places(Board(tmp_path).root)
+    switch.look_around(places)
+    with pytest.raises(switch.RefusedError, match="holds no wheel of sluicegate"):
+        switch.environment_of(places)
+    monkeypatch.setattr(switch.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(switch.RefusedError, match="apt install python3-venv"):
+        switch.look_around(places)
+    monkeypatch.setattr(switch.sys, "version_info", (3, 9, 2))
+    with pytest.raises(switch.RefusedError, match=r"too old, 3\.11 or newer"):
+        switch.look_around(places)
+    monkeypatch.setattr(switch.os, "geteuid", lambda: 1000)
+    places.is_system = True
+    with pytest.raises(switch.RefusedError, match="sudo python3 "):
+        switch.look_around(places)
+
+
+def test_a_broken_configuration_at_the_first_installation_says_that_nothing_was_started(tmp_path: Path) -> None:
+    """And how to try the file again."""
+    board = Board(tmp_path)
+    board.bring("strict")
+    done = board.switch()
+    assert done.returncode == 1
+    assert "nothing was started" in done.stderr
+    assert "bin/sluicegate check" in done.stderr
+    assert not (board.root / "asked").exists()
