@@ -154,9 +154,9 @@ def _packed(kept: Kept, ledger: Ledger, rows: Ints) -> dict[int, Any]:
         for name in kept.files[str(cell)]:
             found = kept.store.read(name, ["digest", "packed"], between)
             at = pc.index_in(found["digest"], value_set=digests).combine_chunks()
-            there = np.flatnonzero(np.asarray(pc.is_valid(at)))
+            valid = np.flatnonzero(np.asarray(pc.is_valid(at)))
             column = found["packed"].combine_chunks()
-            for position, index in zip(there.tolist(), at.drop_null().to_pylist(), strict=True):
+            for position, index in zip(valid.tolist(), at.drop_null().to_pylist(), strict=True):
                 out[int(mine[index])] = column[position].as_buffer()
     return out
 
