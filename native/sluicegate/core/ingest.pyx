@@ -18,6 +18,7 @@ from sluicegate.core.batching cimport Batching
 from sluicegate.core.eviction cimport enforce
 from sluicegate.joining.placing cimport join_run, place
 from sluicegate.core.checks cimport first_beyond, first_not_entering, new_column, step_of
+from sluicegate.engines.fiba cimport newest_time, oldest_time
 from sluicegate.memory.chunks cimport ask_for
 from sluicegate.partials.program cimport MAX, MIN, SUM, Slot, copy, lift
 from sluicegate.memory.times cimport time_at
@@ -215,6 +216,11 @@ cdef class Ingesting(Batching):
         while i < count and self.plain:
             slide_into_row(self, values + i * self.p.dimensions, self.accepted if times == NULL else times[i], out, i)
             i += 1
+        while i < count and self.sorted is not None and not self.up_to.sign:
+            ingest_sorted(self, values + i * self.p.dimensions, times[i])
+            if out != NULL:
+                answer_sorted(self, out, i)
+            i += 1
         while i < count:
             if self.ingests_runs(out):
                 i += self.ingest_run(
@@ -261,6 +267,8 @@ cdef class Ingesting(Batching):
     cdef int accept(self, const double* values, int64_t time) except -1 nogil:
         if self.plain:
             return ingest_plain(self, values, time, NULL)
+        if self.sorted is not None and not self.up_to.sign:
+            return ingest_sorted(self, values, time)
         return self.accept_any(values, time)
 
     cdef int ingest_late(self, const double* values, int64_t time) except -1 nogil:

@@ -6,8 +6,8 @@ from sluicegate.engines.base cimport Engine
 from sluicegate.partials.program cimport Slot
 
 cdef enum:  # sluicegate.reference.engines.fiba
-    MOST = 8  # leaves or children of a node
-    APPENDED = 6  # of them stay in a node that splits at the newest end
+    MOST = 16  # leaves or children of a node
+    APPENDED = 12  # of them stay in a node that splits at the newest end
 
 cdef enum:
     MOST_TOUCHED = 96  # a tree of 47 levels
@@ -39,12 +39,13 @@ cdef class Fiba(Engine):
     cdef Node* root
     cdef Node* left
     cdef Node* right
+    cdef bint commutes  # the order matters to nothing but rounding
     cdef int start  # of the left leaf node, the first leaf that is still inside
     cdef Slot* suffix  # of the left leaf node: the partial of its leaves from each on
     cdef Node* free_nodes
     cdef int64_t free_count
     cdef void* blocks  # of nodes, each beginning with the address of the next
-    cdef int64_t block_count
+    cdef int64_t nodes  # in them
     cdef size_t node_size
     cdef Node* cursor  # where `leaf` was asked last, NULL: nowhere
     cdef int64_t cursor_first  # index of that node's first leaf
@@ -69,8 +70,19 @@ cdef class Fiba(Engine):
     cdef void run_down(self, Node* top) noexcept nogil
     cdef void run_right(self, Node* node) noexcept nogil
     cdef void run_left(self, Node* node) noexcept nogil
-    cdef void repair_left(self) noexcept nogil
+    cdef void add(self, Node* node, const Slot* leaf) noexcept nogil
+    cdef void repair_left(self, Node* top) noexcept nogil
     cdef const Slot* total_from(self, int skipped, Slot* out) noexcept nogil
     cdef Node* find(self, int64_t index) noexcept nogil
     cdef int check_node(self, Node* node, int role, Node* parent) except -1
     cdef int insist(self, bint holds, str what) except -1
+
+
+cdef inline int64_t oldest_time(Fiba self) noexcept nogil:
+    """Of a tree that is not empty."""
+    return self.left.times[self.start]
+
+
+cdef inline int64_t newest_time(Fiba self) noexcept nogil:
+    """The same."""
+    return self.right.times[self.right.n - 1]

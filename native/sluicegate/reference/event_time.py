@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sluicegate.catalogue import needs_order_by
 from sluicegate.constants import BY_TIME, NEVER
 from sluicegate.errors import ConfigurationError, InputError
-from sluicegate.reference.engines.fiba import Fiba
+from sluicegate.reference.engines.fiba import Fiba, commutes
 from sluicegate.reference.program import Partial
 from sluicegate.reference.state import State
 
@@ -83,7 +83,7 @@ class EventTime(State):
         self.held = NEVER
 
     def _sort(self, leaves: list[Partial]) -> None:
-        head, self._sorted = self._engine.head, Fiba(self._combine)
+        head, self._sorted = self._engine.head, Fiba(self._combine, commutes(self._layout))
         self._sorted.load_times(head, [int(leaf[self._newest_slot]) for leaf in leaves], leaves)
         self._engine = self._sorted
 

@@ -11,7 +11,7 @@ from sluicegate.reference.engines.amta import Amta
 from sluicegate.reference.engines.daba import Daba
 from sluicegate.reference.engines.daba_lite import DabaLite
 from sluicegate.reference.engines.engine import Combine, Engine
-from sluicegate.reference.engines.fiba import Fiba
+from sluicegate.reference.engines.fiba import Fiba, commutes
 from sluicegate.reference.engines.foa import Foa
 from sluicegate.reference.engines.ioa import Ioa
 from sluicegate.reference.engines.log_mta import LogMta
@@ -39,7 +39,7 @@ def make(name: str, combine: Combine, *, deduct: Combine | None = None, keep: in
     if name in LITE:
         return TWINS[name](combine, keep)
     if name != "soe":
-        return TWINS[name](combine)
+        return TWINS[name](combine, **sums)
     if deduct is None:
         raise ValueError("soe: needs the inverse of combine, deduct(total, oldest)")
     return TWINS[name](combine, deduct=deduct, **sums)
@@ -50,5 +50,7 @@ def make_for(name: str, layout: Layout, combine: Combine, deduct: Combine, keep:
     sums = [component.slot for component in layout.components if component.op in (Op.SUM, Op.LOG_SUM)]
     totals = [component.slot for component in layout.components if component.op == Op.TOTAL]
     deviations = [component.slot + 2 for component in layout.components if component.op == Op.MOMENTS]
-    more = {"sums": sums, "totals": totals, "deviations": deviations} if name == "soe" else {}
+    more: dict[str, Any] = {"sums": sums, "totals": totals, "deviations": deviations} if name == "soe" else {}
+    if name == "fiba":
+        more = {"commutes": commutes(layout)}
     return make(name, combine, deduct=deduct, keep=keep, **more)

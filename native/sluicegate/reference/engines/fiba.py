@@ -1,7 +1,7 @@
 """The readable twin of sluicegate.engines.fiba: a finger B-tree of leaves in order of time, late ones too.
 
 Fact card: any order of arrival; associative operation; with d leaves after the new one, insert O(log d) amortised, O(1)
-at the newest end; evict and query O(1) amortised; n leaves and about a third as many aggregates. Source: Tangwongsan,
+at the newest end; evict and query O(1) amortised; n leaves and about a sixth as many aggregates. Source: Tangwongsan,
 Hirzel and Schneider, "Optimal and General Out-of-Order Sliding-Window Aggregation", VLDB 2019, and their bulk eviction,
 VLDB 2023. Readings stand only in the tree's leaves here, and since they leave only at the oldest end, nodes on the two
 spines may hold fewer than half: nothing is ever borrowed or merged.
@@ -19,11 +19,18 @@ from enum import Enum
 from functools import reduce
 from typing import Any
 
+from sluicegate.monoids.layout import Layout, Op
 from sluicegate.reference.engines.engine import Combine, Engine
 from sluicegate.reference.program import Partial
 
-MOST = 8  # leaves or children of a node
-APPENDED = 6  # of them stay in a node that splits at the newest end, so that a late one finds room
+MOST = 16  # leaves or children of a node
+COMMUTING = (Op.SUM, Op.MIN, Op.MAX, Op.COUNT, Op.T_FIRST, Op.T_LAST, Op.LOG_SUM, Op.MOMENTS)
+APPENDED = 12  # of them stay in a node that splits at the newest end, so that a late one finds room
+
+
+def commutes(layout: Layout) -> bool:
+    """Whether the order of readings matters to nothing but rounding."""
+    return all(component.op in COMMUTING for component in layout.components)
 
 
 class Role(Enum):
@@ -54,8 +61,10 @@ class Fiba(Engine):
 
     ordered = False
 
-    def __init__(self, combine: Combine) -> None:
+    def __init__(self, combine: Combine, commutes: bool = False) -> None:
+        """`commutes`: the order matters to nothing but rounding."""
         super().__init__(combine)
+        self._commutes = commutes
         self._clear()
 
     def _clear(self) -> None:
@@ -79,8 +88,10 @@ class Fiba(Engine):
         self.tail += 1
         if not touched and node is self._right and node is not self._left and at == len(node.items) - 1:
             node.up = self._either(node.up, leaf)
-        else:
+        elif touched or not self._commutes or node is self._left:
             self._repair(node, touched)
+        else:
+            self._add(node, leaf)
 
     def _place_of(self, time: int) -> Node:
         """The node a leaf belongs into: up from the newest end as far as needed, then down."""
@@ -138,6 +149,15 @@ class Fiba(Engine):
         if top.level:
             self._run_down(top)
 
+    def _add(self, node: Node, leaf: Partial) -> None:
+        """`_repair` where any order will do: the leaf enters each aggregate on the way up as it is."""
+        node.up = self._either(node.up, leaf)
+        while node.role == Role.INNER and node.parent is not None:
+            node = node.parent
+            node.up = self._either(node.up, leaf)
+        if node.level:
+            self._run_down(node)
+
     def _refresh(self, node: Node) -> None:
         """A node's own aggregate, from its children's."""
         if node.level == 0:
@@ -183,7 +203,7 @@ class Fiba(Engine):
         self.head += 1
         self._drop_oldest(1)
         if not self._left.items:
-            self._repair_left()
+            self._repair_left(None)
 
     def _drop_oldest(self, count: int) -> None:
         del self._left.times[:count], self._left.items[:count]
@@ -201,6 +221,11 @@ class Fiba(Engine):
             self.head += count
             self._drop_oldest(count)
             return
+        if self._next_to_left_stays(cutoff):
+            self.head += len(self._left.items)
+            self._drop_oldest(len(self._left.items))
+            self._repair_left(None)
+            return
         node = self._root
         while node.level:
             count = max(bisect_right(node.times, cutoff) - 1, 0)
@@ -211,23 +236,34 @@ class Fiba(Engine):
         self.head += count
         del node.times[:count], node.items[:count]
         self._left = node
-        self._repair_left()
+        self._repair_left(self._root)
+
+    def _next_to_left_stays(self, cutoff: int) -> bool:
+        """Whether of the leaf nodes the left one alone has left."""
+        node: Node | None = self._left
+        while node is not None and (node.parent is None or node.parent.items[-1] is node):
+            node = node.parent
+        return node is not None and node.parent is not None and node.parent.times[1] > cutoff
 
     def _leaves_below(self, node: Node) -> int:
         return sum(map(self._leaves_below, node.items)) if node.level else len(node.items)
 
-    def _repair_left(self) -> None:
-        """Take out what is empty at the oldest end; then the left spine's roles and aggregates."""
+    def _repair_left(self, top: Node | None) -> None:
+        """Take out what is empty at the oldest end; then the left spine's roles and aggregates, from `top` down.
+
+        None: from the lowest node that has lost a child; those above do not count the child on the spine.
+        """
         node = self._left
         while not node.items and node.parent is not None:
             node = node.parent
             del node.items[0], node.times[0]
         if not self._root.items:
             self._clear()
+            return
+        node = top = top or node
         while self._root.level and len(self._root.items) == 1:
-            self._root = self._root.items[0]
+            node = self._root = top = self._root.items[0]
             self._root.parent, self._root.role = None, Role.ROOT
-        node = self._root
         while node.level:
             node = node.items[0]
             node.role = Role.LEFT
@@ -236,9 +272,9 @@ class Fiba(Engine):
         if node is self._root:
             node.role, self._right = Role.ROOT, node
         self._refresh(node)
-        self._refresh(self._root)
-        if self._root.level:
-            self._run_down(self._root)
+        if top.level:
+            self._refresh(top)
+            self._run_down(top)
 
     # answers
 
@@ -307,7 +343,8 @@ class Fiba(Engine):
         while node.level:
             node = node.items[0]
         self._insist(node is self._left, "the left finger")
-        self._insist(self._total_of(held) == self.total() or not held, "the runs do not add up to the leaves")
+        if held and not self._commutes:  # else sums depend on the order of arrival
+            self._insist(self._total_of(held) == self.total(), "the runs do not add up to the leaves")
 
     def _total_of(self, held: list[tuple[int, Partial]]) -> Partial | None:
         """As the tree combines them, so that sums are rounded alike."""
@@ -336,7 +373,7 @@ class Fiba(Engine):
         self._insist(least <= len(node.items) <= MOST, f"{len(node.items)} items at level {node.level}")
         if node.level == 0:
             return
-        if role == Role.INNER:
+        if role == Role.INNER and not self._commutes:
             self._insist(node.up == self._fold(child.up for child in node.items), f"up at level {node.level}")
         last = len(node.items) - 1
         for k, child in enumerate(node.items):
