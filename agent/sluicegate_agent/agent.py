@@ -66,7 +66,7 @@ class Agent:
         self.availability = Availability(config.availability, steps)
         retired_topics = self._remember()
         self.link = self._link(wake, retired_topics)
-        self.results = Results(config, self.link, self.pipeline.note)
+        self.results = Results(config, self.link, self.pipeline.note, self.pipeline.each)
         self.discovery = (
             Discovery(config, self.link) if config.results.home_assistant and config.results.topic else None
         )

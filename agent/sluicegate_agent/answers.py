@@ -19,20 +19,28 @@ def answers_of(stream: Stream, asked: WindowConfig, stored: Stored, doubts: Doub
 
     Of windows that say by themselves when they answer: what they said since the last call.
     """
-    newest, name = stream.builder, asked.name
+    newest = stream.builder
     if newest is None:
         return []
     if not isinstance(stored, StoredWindow) or asked.triggered:
         return list(stored.results(stream, doubts))
-    ordinal, time_us, size = newest.next - 1, stored.time_of(newest.newest or 0), stored.size(name)
-    doubt = doubts.within(asked, newest.next, time_us) if doubts else None
-    lacks = doubts is not None and doubts.lacks_within(asked, newest.next, time_us)
+    return answers_at(stream.name, asked, stored, doubts, newest.next - 1, newest.newest or 0)
+
+
+def answers_at(
+    stream: str, asked: WindowConfig, stored: StoredWindow, doubts: Doubts | None, ordinal: int, newest: int
+) -> list[Result]:
+    """One result an aggregate, as of the reading of this ordinal, the newest so far being of this time."""
+    name, time_us = asked.name, stored.time_of(newest)
+    answers, size = stored.told(name)
+    doubt = doubts.within(asked, ordinal + 1, time_us) if doubts else None
+    lacks = doubts is not None and doubts.lacks_within(asked, ordinal + 1, time_us)
     found = []
-    for aggregate, (value, low, high, exact) in stored.answers(name).items():
+    for aggregate, (value, low, high, exact) in answers.items():
         told = plain(value), plain(low), plain(high), exact
         if doubt:
             told = widened(aggregate, told, asked, size[0], doubt)
         if lacks:
             told = opened(aggregate, told, asked)
-        found.append(Result(stream.name, name, aggregate, ordinal, time_us, *told, *size, doubt.n if doubt else 0))
+        found.append(Result(stream, name, aggregate, ordinal, time_us, *told, *size, doubt.n if doubt else 0))
     return found

@@ -148,6 +148,8 @@ class EndedResult(Result, frozen=True, gc=False):
 
 def plain(answer: Any) -> Told:
     """An answer as JSON has it: what has parts by their names, a distinct count's estimate, quantiles' percentiles."""
+    if answer is None or answer.__class__ is float:
+        return answer
     if isinstance(answer, DistinctCount):
         return answer.estimate
     if isinstance(answer, Quantiles):

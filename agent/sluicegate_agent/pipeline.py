@@ -8,7 +8,6 @@ and the next one tries it again with whatever came since: memory is ahead of the
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
 from collections.abc import Callable
 from operator import attrgetter
@@ -28,13 +27,14 @@ from sluicegate_agent.payloads import decode
 from sluicegate_agent.plant.entry import Entry, feed_streams
 from sluicegate_agent.record.saving import Saving
 from sluicegate_agent.routing.routes import Route
+from sluicegate_agent.silence import Silence
 from sluicegate_agent.state import State
 from sluicegate_agent.state.asked import Asked, close_retired
 from sluicegate_agent.streams import Stream
-from sluicegate_agent.ticks import Ticks
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config, SourceConfig
+    from sluicegate_agent.each_reading import EachReading
     from sluicegate_agent.record.recorder import Recorder
     from sluicegate_agent.state.beside import Beside
 
@@ -43,8 +43,6 @@ log = logging.getLogger("sluicegate.readings")
 READINGS_MOST = 4_096
 #: While commits fail, so many times Receive Maximum (and READINGS_MOST) are taken into memory, then no more.
 BACKLOG = 2
-#: Seconds between two looks for streams that have fallen silent.
-SILENCE_LOOKED_FOR = 1.0
 #: Of what one window says several times, the oldest goes out first.
 _DUE = attrgetter("ordinal", "time_us")
 
@@ -81,23 +79,26 @@ class Pipeline:
         self.beside: Beside | None = None
         self.recorder, self.saving = recorder, Saving(self, recorder)
         self._since = 0.0
-        self._look_for_silence, self._silence_waits, self._limits_wait = float("-inf"), False, False
+        self.limits_wait = False
         self._touched: dict[tuple[str, str], None] = {}
         self.repeats = Repeats(log)
-        self._unfed: dict[str, None] = {}  # streams that took readings which their windows were not handed
+        self.each = self._each_reading() if config.results.answers_each else None
+        self.unfed: dict[str, None] = {}  # streams that took readings which their windows were not handed
         for stream in state.streams.values():
             self._listen(stream)
-        self._heard = dict.fromkeys(state.streams, time.monotonic())
-        self._ticks = Ticks(clock)
-        for name, stream in state.streams.items():
-            if stream.builder and stream.builder.newest is not None:
-                self._ticks.resume(name, stream.builder.newest)
+        self.silence = Silence(self, state, clock)
         close_retired(config, state)
         self.doubts = load_doubts(state.store.connection)
         self.entry = Entry(config, state, self.identities, self.guard, self)
         with state.transaction() as connection:
             judges = self.guard, self.identities, self.entry.routes.find, clock
             self.waiting_room = WaitingRoom(connection, config, self, *judges)
+
+    def _each_reading(self) -> EachReading:
+        """Imported where it is asked for."""
+        from sluicegate_agent.each_reading import EachReading
+
+        return EachReading(self.config, self.note)
 
     # messages in
 
@@ -113,65 +114,15 @@ class Pipeline:
 
     def due(self, now: float) -> bool:
         """Whether to commit now, in monotonic seconds: enough waits, or long enough, or a stream has fallen silent."""
-        self._close_silent(now)
+        self.silence.look(now)
         if not self._messages:
-            return self._silence_waits or self._limits_wait or self.waiting_room.changed
+            return self.silence.waits or self.limits_wait or self.waiting_room.changed
         return self.has_enough or now - self._since >= self.config.commit.every.seconds
 
     @property
     def has_enough(self) -> bool:
         """Whether so much waits that a commit is due, however short a time."""
         return self._messages >= self._enough or self._readings >= READINGS_MOST
-
-    def _close_silent(self, now: float) -> None:
-        """Close open buckets of streams that have said nothing for `outbox.chunk_age`: their last readings go too."""
-        if now < self._look_for_silence:
-            return
-        self._look_for_silence = now + SILENCE_LOOKED_FOR
-        self.waiting_room.look()
-        self.waiting_room.age()
-        self._tick()
-        age = self.config.outbox.chunk_age.seconds
-        silent = [name for name, heard in self._heard.items() if now - heard >= age]
-        for name in silent:
-            self._heard[name] = now
-            self._close(self.state.streams[name])
-            self._silence_waits |= bool(self.state.streams[name].closed)
-
-    def _close(self, stream: Stream) -> None:
-        stream.close()
-        if self.recorder:
-            self.recorder.closed(stream.number)
-
-    def _tick(self) -> None:
-        """Let time go on in the windows of streams that say nothing: what it makes too old leaves them."""
-        latest = self.guard.latest(self.clock()) + self.guard.future // 24  # a little makes nothing impossible
-        for stream in self.windows:
-            if any(window.is_ahead_of(latest) for window in self.windows[stream]):
-                self._begin_anew(stream, latest)
-            windows = self.windows[stream]
-            now = None if stream in self._unfed else self._ticks.now(stream)
-            if now is None:
-                continue
-            changed = [window for window in windows if window.advance(now)]
-            self._touched |= dict.fromkeys((stream, name) for window in changed for name in window.names)
-            self._limits_wait |= bool(changed)
-            if self.recorder:
-                self.recorder.advanced(self.state.streams[stream].number, now, changed=bool(changed))
-
-    def _begin_anew(self, stream: str, latest: int) -> None:
-        """The clock was set since, and does not allow the stream's event time: its windows by time begin anew."""
-        self._feed_windows()
-        try:
-            if self.recorder:
-                self.saving.fold()  # no frame may fill the new windows with what the old ones had
-            begun = self.windows.begin_anew(self.state, stream, latest)
-        except sqlite3.OperationalError as error:
-            self.repeats.tell(logging.WARNING, f"windows of {stream} cannot begin anew", f": {error}")
-            return
-        self.note("windows.begun_anew", begun)
-        self._ticks.forget(stream)
-        self._limits_wait = True
 
     def connected(self, *, session_present: bool) -> None:
         """A new connection to the broker: packet ids of the old one mean nothing now.
@@ -181,7 +132,7 @@ class Pipeline:
         self._unacknowledged.clear()
         self.entry.connected(session_present=session_present)
         # That a session is gone is written soon, or after a restart its messages would be held against the next one's.
-        self._limits_wait |= not session_present
+        self.limits_wait |= not session_present
 
     def confirmed(self, generation: int) -> None:
         """The broker has taken the acknowledgements of the commits up to this one; called when what came is accepted.
@@ -330,15 +281,15 @@ class Pipeline:
     def _take_many(self, route: SourceConfig | None, decoded: Decoded, many: Any, latest: int, missing: int) -> bool:
         """Fold readings that are Columns; False, and nothing is done, where one of them takes a closer look."""
         tags = isinstance(route, Route) and (route.told or route.asked)
-        if many.newest > latest or many.largest > LARGEST or self.entry.shaping or tags:
+        if many.newest > latest or many.largest > LARGEST or self.entry.shaping or tags or self.each is not None:
             return False
         if not all(stream in self.state.streams for stream in many.streams):
             return False
         for name, values in zip(many.streams, many.values, strict=True):
             self.entry.admit(route, name, decoded, missing)
             self.state.streams[name].take_many(values, many.times, missing)
-            self._unfed[name] = None
-            self._heard[name] = self._since
+            self.unfed[name] = None
+            self.silence.heard[name] = self._since
         self._readings += len(many)
         self.note("accepted", len(many))
         return True
@@ -348,9 +299,11 @@ class Pipeline:
         if doubt:
             self.doubts.setdefault(name, Doubts()).add(stream.accepted, time_us, value)
         stream.take(value, time_us, missing, doubt)
-        self._unfed[name] = None
-        self._heard[name] = self._since
+        self.unfed[name] = None
+        self.silence.heard[name] = self._since
         self._readings += 1
+        if self.each is not None:
+            self._refused(self.each.took(stream, self.windows[name], value, time_us, self.doubts.get(name)))
 
     def _listen(self, stream: Stream) -> None:
         """Have the record told of what a stream takes."""
@@ -363,34 +316,40 @@ class Pipeline:
 
     def shut(self, name: str) -> None:
         """Let go of all that is kept beside a stream that leaves."""
-        for kept in (self.windows, self._unfed, self._heard, self.doubts):
+        for kept in (self.windows, self.unfed, self.doubts):
             kept.pop(name, None)
-        self._ticks.forget(name)
+        self.silence.forget(name)
+        if self.each is not None:
+            self.each.forget(name)
         self._touched = {each: None for each in self._touched if each[0] != name}
 
-    def _feed_windows(self) -> None:
+    def feed_windows(self) -> None:
         """Hand the windows what came since, in one compiled batch a stream: the same bits as one after the other."""
-        if not self._unfed:
+        if not self.unfed:
             return
-        handed = [(name, *self.state.streams[name].handed()) for name in self._unfed]
-        self._unfed.clear()
+        handed = [(name, *self.state.streams[name].handed()) for name in self.unfed]
+        self.unfed.clear()
         if self.recorder:
             self.recorder.fed()
         for name, values, times in handed:
-            self._ticks.heard(name, max(times))
+            self.silence.ticks.heard(name, max(times))
             for window in self.windows[name]:
-                if refused := window.insert_many(values, times):
-                    self.note("refused.window", refused)
+                if self.each is None or not self.each.feeds(window):
+                    self._refused(window.insert_many(values, times))
             self._touched |= dict.fromkeys((name, each) for window in self.windows[name] for each in window.names)
+
+    def _refused(self, readings: int) -> None:
+        if readings:
+            self.note("refused.window", readings)
 
     # coarseness
 
     def squeeze_windows(self, limit: Callable[[int], int]) -> None:
         """Let each window with a bound keep at most limit(its buckets) buckets from now on; durable with the commit."""
-        self._feed_windows()
-        self._limits_wait |= self.windows.squeeze(limit)
+        self.feed_windows()
+        self.limits_wait |= self.windows.squeeze(limit)
         if self.recorder:
-            self.recorder.must_fold |= self._limits_wait
+            self.recorder.must_fold |= self.limits_wait
 
     @property
     def squeezed(self) -> list[tuple[int, int]]:
@@ -402,12 +361,12 @@ class Pipeline:
     def flush(self) -> None:
         """Close every open bucket, so that the next commit hands all readings to the outbox: at an orderly end."""
         for stream in self.state.streams.values():
-            self._close(stream)
+            self.silence.close(stream)
 
     def fold_next(self) -> None:
         """Have the next commit write the tables, and be one: at an orderly end."""
         if self.recorder:
-            self.recorder.must_fold = self._limits_wait = True
+            self.recorder.must_fold = self.limits_wait = True
 
     def commit(self) -> list[int]:
         """Make all that waits durable in one transaction; the packet ids that may be acknowledged, in order of arrival.
@@ -417,11 +376,11 @@ class Pipeline:
         """
         if not self._has_changes():
             return []
-        self._feed_windows()
+        self.feed_windows()
         faults.step("commit: begin")
         self.saving.commit()
         self._messages = self._readings = 0
-        self._silence_waits = self._limits_wait = False
+        self.silence.waits = self.limits_wait = False
         self.generation += 1
         for identity in self.identities:
             identity.committed(self.generation)
@@ -432,7 +391,7 @@ class Pipeline:
         return acknowledged
 
     def _has_changes(self) -> bool:
-        waits = self._messages or self._limits_wait or self.waiting_room.changed or self.entry.changed
+        waits = self._messages or self.limits_wait or self.waiting_room.changed or self.entry.changed
         return bool(waits) or self.saving.has_changes
 
     # answers out
@@ -449,7 +408,7 @@ class Pipeline:
 
     def results(self) -> list[Result]:
         """The answers of every window that took a reading since the last call."""
-        self._feed_windows()
+        self.feed_windows()
         touched, self._touched = self._touched, {}
         found = [result for stream, name in touched for result in sorted(self.answers(stream, name), key=_DUE)]
         if lost := sum(window.given_out() for window in self.windows.all()):
@@ -458,7 +417,7 @@ class Pipeline:
 
     def answers(self, stream: str, name: str) -> list[Result]:
         """One window's answers, one an aggregate, as of its stream's newest time; none before its first reading."""
-        self._feed_windows()
+        self.feed_windows()
         if stream not in self.windows:
             return []  # it made room for another
         stored = next(window for window in self.windows[stream] if name in window.names)

@@ -25,6 +25,7 @@ from sluicegate_agent.link import HELD, RECEIVE
 from sluicegate_agent.pipeline import BACKLOG, READINGS_MOST
 from sluicegate_agent.record import recorder, wear
 from sluicegate_agent.record.limits import limits
+from sluicegate_agent.results import EACH_MOST
 from sluicegate_agent.state import store
 from sluicegate_agent.sync import sealing
 from sluicegate_agent.web.view import BUCKETS_MOST
@@ -218,7 +219,7 @@ def _shared(config: Config) -> Iterator[Line]:
     streams = dict.fromkeys(config.streams, 1)
     streams |= {name: each.keys.most for each in config.plants for name in each.streams}
     answers = sum(n * len(asked.aggregates) for name, n in streams.items() for asked in config.windows_of(name))
-    yield Line("results", answers * RESULT_OBJECTS, 0)
+    yield Line("results", (answers + EACH_MOST * config.results.answers_each) * RESULT_OBJECTS, 0)
     remembering = {name for source in config.sources for name, each in source.values.items() if each.remembers}
     if last := sum(n for name, n in streams.items() if name in remembering):
         yield Line("last values (deadband, every)", last * LAST_OBJECTS, int(last * LAST_ROW * PAGE_FILL))

@@ -6,18 +6,26 @@ What is offered rests on a commit (agent.py); after a start each window's answer
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from sluicegate_agent.config import Config
 from sluicegate_agent.messages import EndedResult, Result
 
+if TYPE_CHECKING:
+    from collections import deque
+
+    from sluicegate_agent.each_reading import EachReading
+
 PER_MESSAGE = 32
 #: Messages of QoS 1 that the broker has not acknowledged, at most.
 IN_FLIGHT = 32
 #: Results of one window with ends, an aggregate, that wait while the link takes none; the oldest of more are dropped.
 ENDED_MOST = 64
+#: Answers after each reading that wait at most (`results.every = "reading"`).
+EACH_MOST = 8192
 _encode = msgspec.json.Encoder().encode
 Key = tuple[str, str, str, int]  # stream, window, aggregate; where the window begins, 0 for one without an end
 
@@ -35,8 +43,15 @@ class Sender(Protocol):
 class Results:
     """Holds the newest unsent answer of each window and publishes them when their time has come."""
 
-    def __init__(self, config: Config, sender: Sender, note: Callable[[str], None] | None = None) -> None:
-        """`note`: told "results.dropped" for each result that nobody will get."""
+    def __init__(
+        self,
+        config: Config,
+        sender: Sender,
+        note: Callable[[str], None] | None = None,
+        each: EachReading | None = None,
+    ) -> None:
+        """`note`: told "results.dropped" for each result that nobody will get. `each`: answers after each reading."""
+        self._each, self._has_begun = each, False
         self.device = config.device.id
         self.topic = config.results.topic.replace("{device}", config.device.id)
         self.every = config.results.every.seconds
@@ -57,8 +72,13 @@ class Results:
     def offer(self, answers: Iterable[Result], now: float) -> None:
         """Take new answers, replacing older ones that never left, and send what the link takes."""
         for answer in answers if self.topic else ():
-            self._wait(answer)
+            # Once after a start the newest is told, whatever was on its way when the process before ended.
+            if self._each is None or not self._has_begun or not self._each.speaks_for(answer.window):
+                self._wait(answer)
+        self._has_begun = True
         self._next = now + self.every
+        if self._each is not None and not self._send_each(self._each.waiting):
+            return
         while self._waiting:
             topic, keys = self._next_message()
             if not self._sent(topic, encode(self.device, [self._waiting[key] for key in keys])):
@@ -67,6 +87,30 @@ class Results:
                 answer = self._waiting.pop(key)
                 if self.config.on_change and not isinstance(answer, EndedResult):
                     self._last[key] = answer
+
+    def _send_each(self, waiting: deque[Result]) -> bool:
+        """Send answers after each reading, in their order; whether the link took them all."""
+        while waiting:
+            topic, taken, last = self._place(waiting[0]), 0, dict[Key, Result]()
+            answers: list[Result] = []
+            for answer in waiting:
+                if len(answers) == PER_MESSAGE or self._place(answer) != topic:
+                    break
+                taken += 1
+                key = answer.stream, answer.window, answer.aggregate, 0
+                if not self.config.on_change or self._has_changed(last.get(key) or self._last.get(key), answer):
+                    answers.append(answer)
+                    last[key] = answer
+            if answers and not self._sent(topic, encode(self.device, answers)):
+                return False
+            if self.config.on_change:
+                self._last |= last
+            for _ in range(taken):
+                waiting.popleft()
+        return True
+
+    def _place(self, answer: Result) -> str:
+        return topic_of(self.topic, answer.stream, answer.window, answer.aggregate)
 
     def _wait(self, answer: Result) -> None:
         """The newest of each window; of windows that end the newest of each of the newest ENDED_MOST."""
@@ -119,6 +163,7 @@ class Results:
         return any(_differ(was, is_now, self.config.deadband) for was, is_now in pairs)
 
 
+@lru_cache(maxsize=1024)
 def topic_of(template: str, stream: str, window: str, aggregate: str) -> str:
     """Where an answer goes; what a topic cannot have in a name (`histogram(0, 1, 2)` is fine, `+` is not) is `_`."""
     safe = "".join("_" if c in "+#/" else c for c in aggregate)

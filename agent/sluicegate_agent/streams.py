@@ -86,6 +86,11 @@ class Stream:
         """Readings accepted in this incarnation: the next ordinal."""
         return self.builder.next if self.builder else 0
 
+    @property
+    def taken(self) -> int:
+        """The same, without folding what was taken."""
+        return (self._builder.next if self._builder else 0) + len(self.new_times) - self._settled
+
     def take(self, value: float, time: int, missing: int, doubt: int = 0) -> None:
         """Have one finite reading wait for `settle`; one in doubt is folded at once. See `add`."""
         if doubt or missing != self._missing:

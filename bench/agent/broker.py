@@ -101,8 +101,8 @@ def _process(command: list[str], **options: Any) -> Iterator[subprocess.Popen[st
 
 
 @contextlib.contextmanager
-def _agent(world: World, folder: Path, port: int, count: int) -> Iterator[Any]:
-    write_toml(folder / "agent.toml", tables(world, port))
+def _agent(world: World, folder: Path, port: int, count: int, more: dict[str, Any] | None = None) -> Iterator[Any]:
+    write_toml(folder / "agent.toml", tables(world, port) | (more or {}))
     with _process([sys.executable, "-m", "sluicegate", "run", str(folder / "agent.toml"), "--log", "error"]) as process:
 
         def status() -> dict[str, Any]:

@@ -77,7 +77,7 @@ def _ranges(config: Config) -> Iterator[Problem]:
         ("availability.every", config.availability.every, second // 1000, 36500 * day, "1ms to 36500d"),
         ("dead_letters.rows", config.dead_letters.rows, 0, 1 << 20, "0 to 1048576"),
         ("dead_letters.bytes_each", config.dead_letters.bytes_each, 0, 1 << 16, "0 to 64KiB"),
-        ("results.every", config.results.every, 0, day, "0 (at each commit) to 1d"),
+        ("results.every", max(0, config.results.every), 0, day, '0 (at each commit) to 1d, or "reading"'),
         ("limits.payload", config.limits.payload, 64, 1 << 24, "64B to 16MiB"),
         ("limits.readings", config.limits.readings, 1, 1 << 20, "1 to 1048576"),
     ]

@@ -34,6 +34,8 @@ def _asked(config: Config, window: WindowConfig, streams: Sequence[str]) -> str:
 def _when(config: Config) -> str:
     if not config.results.topic:
         return "for `sluicegate status` only, as results.topic is empty"
+    if config.results.every.is_each:
+        return "after each reading, as soon as it is committed"
     every = int(config.results.every)
     pace = f"at most every {_bare(every)}" if every else "as soon as it is committed"
     return f"when readings have come, {pace}"

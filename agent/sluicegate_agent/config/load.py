@@ -21,7 +21,7 @@ from sluicegate_agent.config.model import Config
 from sluicegate_agent.config.profiles import with_profile
 from sluicegate_agent.config.specified import as_policies, as_written, unsaid
 from sluicegate_agent.config.table import Table
-from sluicegate_agent.config.units import Duration, Share, Size
+from sluicegate_agent.config.units import Duration, Pace, Share, Size
 
 _STEP = re.compile(r"([^.\[\]]+)(?:\[(\d+)\])?")
 _TYPES = {
@@ -138,7 +138,7 @@ class _Reader:
         return tuple(self.table(nested, item, f"{at}[{number}]") for number, item in enumerate(raw, 1))
 
     def _plain(self, kind: Any, raw: Any, at: str) -> Any:
-        parsers = {Duration: Duration.parse, Size: Size.parse, Share: Share.parse, Path: self._path}
+        parsers = {Duration: Duration.parse, Pace: Pace.parse, Size: Size.parse, Share: Share.parse, Path: self._path}
         parse = next((parsers[part] for part in (kind, *get_args(kind)) if part in parsers), None)
         value, strict = plain(raw), not isinstance(raw, Filled)
         try:

@@ -10,7 +10,7 @@ from msgspec import field
 
 from sluicegate.hosts import is_loopback
 from sluicegate_agent.config.table import Table
-from sluicegate_agent.config.units import Duration, Size
+from sluicegate_agent.config.units import Duration, Pace, Size
 from sluicegate_agent.naming.names import base_of
 
 _SECOND = 1_000_000
@@ -70,17 +70,22 @@ class HttpConfig(ListenConfig, frozen=True):
 class ResultsConfig(Table, frozen=True):
     """[results]: where answers are published; an empty topic publishes none.
 
-    `on_change`: only what differs from what was sent by more than `deadband`. `home_assistant`: the prefix under which
-    each answer is described for it; empty: none.
+    `every`: at most so often, or after each reading. `on_change`: only what differs from what was sent by more than
+    `deadband`. `home_assistant`: the prefix under which each answer is described for it; empty: none.
     """
 
     topic: str = "sluicegate/{device}/results"
-    every: Duration = Duration(_SECOND)
+    every: Pace = Pace(_SECOND)
     qos: Literal[0, 1] = 0
     retain: bool = False
     on_change: bool = False
     deadband: float = 0.0
     home_assistant: str = ""
+
+    @property
+    def answers_each(self) -> bool:
+        """Whether each reading is answered."""
+        return self.every.is_each and bool(self.topic)
 
 
 class AlertConfig(Table, frozen=True):

@@ -12,7 +12,7 @@ from msgspec.structs import FieldInfo, fields
 from sluicegate_agent.config.formats import BUILT_IN
 from sluicegate_agent.config.model import Config
 from sluicegate_agent.config.table import Table
-from sluicegate_agent.config.units import Duration, Share, Size
+from sluicegate_agent.config.units import Duration, Pace, Share, Size
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _VARIABLE = {"type": "string", "pattern": r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"}
@@ -24,6 +24,7 @@ _PLAIN: dict[Any, dict[str, Any]] = {
     type(None): {"type": "null"},
     Path: {"type": "string", "minLength": 1},
     Duration: {"type": ["string", "integer"], "description": 'a length of time, such as "10s", "5min", "24h"'},
+    Pace: {"type": ["string", "integer"], "description": 'a length of time, such as "10s", or "reading": after each'},
     Size: {"type": ["string", "integer"], "description": 'a size, such as "256KiB", "16MiB"'},
     Share: {"type": ["string", "number"], "description": 'a share, such as "0.1%" or 0.001'},
 }

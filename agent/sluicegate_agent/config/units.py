@@ -20,6 +20,8 @@ _SIZE = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**
 _PERCENT = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*%\s*")
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 _MOST = 2**62
+#: Written in a length's place: after each reading.
+EACH = "reading"
 
 
 class Duration(int):
@@ -34,6 +36,29 @@ class Duration(int):
     def seconds(self) -> float:
         """The same length in seconds, for timers."""
         return self / 1_000_000
+
+
+class Pace(Duration):
+    """How often: at most once in a length of time, 0 at each commit; or "reading", after each of them."""
+
+    @classmethod
+    def parse(cls, value: Any) -> Pace:
+        """Read "1s" and the like, 0, or "reading"; raises ValueError that says what is expected."""
+        expected = 'a length of time such as "500ms" or "10s", or "reading"'
+        return cls(-1) if value == EACH else cls(_parse(value, _TIME, expected))
+
+    @property
+    def is_each(self) -> bool:
+        """Whether after each reading."""
+        return self < 0
+
+    @property
+    def seconds(self) -> float:
+        """The least time between two, in seconds."""
+        return max(0, self) / 1_000_000
+
+    def __str__(self) -> str:
+        return EACH if self.is_each else super().__str__()
 
 
 class Size(int):

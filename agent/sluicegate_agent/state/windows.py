@@ -110,10 +110,12 @@ class StoredWindow:
             self.window.insert_many(values, times, results=False)
         except InputError:
             # Refused as a whole: one of them is beyond what a window takes; the others count.
-            return sum(not self._inserted(value, time) for value, time in zip(values, times, strict=True))
+            return sum(not self.inserted(value, time) for value, time in zip(values, times, strict=True))
         return 0
 
-    def _inserted(self, value: float, time: int) -> bool:
+    def inserted(self, value: float, time: int) -> bool:
+        """Fold one reading; whether the window took it."""
+        self.changed = True
         try:
             self.window.insert(value, time=time)
         except InputError as error:
@@ -159,6 +161,14 @@ class StoredWindow:
             return {aggregate: found[aggregate] for aggregate in self.shorter.aggregates[name]}
         found = self.window.query(bounds=True)
         return {name: found[name] for name in self.aggregates}
+
+    def told(self, name: str) -> tuple[dict[str, sg.Bounded], tuple[int, int]]:
+        """`answers` and `size`, asked for once."""
+        if self.shorter and name in self.shorter.numbers:
+            return self.answers(name), self.size(name)
+        found = self.window.query(bounds=True)
+        count = int(found[COUNT].value or 0) if COUNT in found else self.window.readings
+        return {name: found[name] for name in self.aggregates}, (count, len(self.window))
 
     def size(self, name: str = "") -> tuple[int, int]:
         """Readings in the window, or in a shorter one (an estimate where the edge cuts a bucket), and its buckets."""

@@ -42,7 +42,7 @@ def at(time: int, packet: int = 1, topic: str = TIMED) -> Message:
 
 def look(one: Board) -> None:
     """As the agent does each second."""
-    one.pipeline._look_for_silence = float("-inf")
+    one.pipeline.silence.looks_at = float("-inf")
     one.pipeline.due(0.0)
     one.pipeline.commit()
 
