@@ -12,7 +12,7 @@ from typing import Any
 from bench.cloud.buckets import SLIDE_US
 
 from sluicegate_cloud.frames import place_in_frames
-from sluicegate_cloud.windows import sliding_windows
+from sluicegate_cloud.windows import sliding_windows, windows_of_files
 
 SIX = ("count", "sum", "mean", "std", "min", "max")
 #: Given the file and a window's width in frames, compute every row and throw it away.
@@ -34,11 +34,21 @@ def _sql(source: str, width: int) -> str:
 
 
 def ours(spark: Any, aggregates: tuple[str, ...] = SIX, *, fleet: bool = False) -> Way:
-    """Devices' windows with intervals; `fleet`: those of all too."""
+    """Devices' windows with intervals, the file read by the workers; `fleet`: those of all too."""
+
+    def run(path: Path, width: int) -> None:
+        windows = windows_of_files(spark, path, SLIDE_US, width, aggregates, fleet=fleet)
+        windows.write.format("noop").mode("overwrite").save()
+
+    return run
+
+
+def ours_of_rows(spark: Any) -> Way:
+    """The same of a DataFrame, whose rows Spark reads and brings together."""
 
     def run(path: Path, width: int) -> None:
         frames = place_in_frames(spark.read.parquet(str(path)), SLIDE_US)
-        windows = sliding_windows(frames, width, aggregates, fleet=fleet)
+        windows = sliding_windows(frames, width, SIX, fleet=False)
         windows.write.format("noop").mode("overwrite").save()
 
     return run
