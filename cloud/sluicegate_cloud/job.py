@@ -114,11 +114,13 @@ def _merged(
     with step("merging windows", spark.sparkContext):
         asked = documents if "*" in streams else documents.where(sf.col("stream").isin(*streams))
         grid = Grid(slide_us, window_us // slide_us, origin_us)
-        windows = windows_of_documents(asked, grid, aggregates)
         if carried:
             told = carried_windows(documents, grid, carried, streams)
-            windows = _beside(windows, told, carried)
-        sinks.write_windows(windows, out)
+            sinks.write_windows(_beside(windows_of_documents(asked, grid, aggregates), told, carried), out)
+        else:
+            sink = sinks.Sink(str(sinks.new_windows(out)))
+            names = windows_of_documents(asked, grid, aggregates, sink=sink).collect()
+            sinks.replace_windows((row["name"] for row in names), out)
     times = {"window_us": window_us, "slide_us": slide_us, "origin_us": origin_us}
     summary = {"format": 1, **times, **_summary(tallied, counts, out, aggregates, carried), "problems": named}
     if carried:

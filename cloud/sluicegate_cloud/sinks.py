@@ -1,6 +1,6 @@
 """Windows → Parquet, partitioned by stream: a rerun gives the same rows, a failed run leaves the former.
 
-OUT/windows/stream=<name>/part-….parquet     rows sorted by device and window_start
+OUT/windows/stream=<name>/part-….parquet     of each task one, rows sorted by device and window_start
 OUT/summary.json                             what was read, how complete and how exact it is
 """
 
@@ -9,16 +9,28 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from sluicegate_cloud.errors import SinkError
 
 WINDOWS, SUMMARY = "windows", "summary.json"
+_NEW = ".windows-new"
+#: Rows of a row group, about 25 MB before they are packed.
+_GROUP = 1 << 17
+#: What Spark escapes in the name of a folder, with the control characters.
+_SPECIAL = frozenset("\"#%'*/:=?\\\x7f{[]^")
+Pass = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def prepare(out: Path) -> None:
@@ -32,12 +44,127 @@ def prepare(out: Path) -> None:
         raise SinkError(f"cannot write {str(out)!r}: {error.strerror}; choose a folder that you may write") from error
 
 
+@dataclass(frozen=True)
+class Sink:
+    """Writes windows in the workers that answer them: below `folder`, which all of them see, a file a task and stream.
+
+    It tells the files' names, since a task that is tried again leaves some that do not count.
+    """
+
+    folder: str
+    schema: ClassVar[dict[str, str]] = {"name": "string"}
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows of `windows.window_columns`, the streams of a device one after the other."""
+        writers: dict[str, _Writer] = {}
+        try:
+            for batch in batches:
+                for stream, rows in _by_stream(batch):
+                    if stream not in writers:
+                        writers[stream] = _Writer.begun(Path(self.folder), stream, rows.schema)
+                    writers[stream].write(rows)
+        finally:
+            for writer in writers.values():
+                writer.close()
+        yield pa.RecordBatch.from_pydict({"name": pa.array([writer.name for writer in writers.values()], pa.string())})
+
+
+@dataclass
+class _Writer:
+    """One file; rows are held until there are enough for a group of them."""
+
+    name: str
+    file: pq.ParquetWriter
+    held: list[pa.RecordBatch] = field(default_factory=list)
+
+    @classmethod
+    def begun(cls, folder: Path, stream: str, schema: pa.Schema) -> _Writer:
+        """A new file of a stream. Raises SinkError."""
+        name = f"stream={_escaped(stream)}/part-{uuid.uuid4().hex}.parquet"
+        try:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            file = pq.ParquetWriter(
+                folder / name, schema, compression="zstd", compression_level=1, use_dictionary=["device"]
+            )
+        except OSError as error:
+            raise SinkError(f"cannot write {str(folder / name)!r}: {error.strerror or error}") from error
+        return cls(name, file)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Take rows."""
+        self.held.append(rows)
+        if sum(held.num_rows for held in self.held) >= _GROUP:
+            self._flush()
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self._flush()
+        self.file.close()
+
+    def _flush(self) -> None:
+        if self.held:
+            self.file.write_table(pa.Table.from_batches(self.held), row_group_size=_GROUP)
+            self.held = []
+
+
+def into(windows: Pass, sink: Sink | None) -> Pass:
+    """The pass, with its rows taken by `sink` if there is one."""
+    if sink is None:
+        return windows
+    taken = sink
+
+    def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from taken(windows(batches))
+
+    return written
+
+
+def _by_stream(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Runs of rows of one stream, without its name, which the folder has."""
+    if batch.num_rows == 0:
+        return
+    codes = batch.column("stream").dictionary_encode()
+    edges = [0, *(np.flatnonzero(np.diff(codes.indices.to_numpy())) + 1).tolist(), batch.num_rows]
+    rest = batch.drop_columns(["stream"])
+    for begin, end in pairwise(edges):
+        yield batch.column("stream")[begin].as_py(), rest.slice(begin, end - begin)
+
+
+def _escaped(name: str) -> str:
+    """As Spark escapes a partition's value: readers bring every name back."""
+    if not name:
+        return "__HIVE_DEFAULT_PARTITION__"
+    return "".join(f"%{ord(c):02X}" if c in _SPECIAL or ord(c) < 32 else c for c in name)
+
+
+def new_windows(out: Path) -> Path:
+    """An empty folder for a `Sink`, for `replace_windows` afterwards. Raises SinkError as `prepare` does."""
+    prepare(out)
+    new = (out / _NEW).absolute()
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir()
+    return new
+
+
+def replace_windows(names: Iterable[str], out: Path) -> Path:
+    """Replace OUT/windows by those files of the folder of `new_windows`."""
+    named = {*names}
+    for path in (out / _NEW).rglob("*.parquet"):
+        if path.relative_to(out / _NEW).as_posix() not in named:
+            path.unlink()
+    return _replaced(out)
+
+
 def write_windows(windows: DataFrame, out: Path) -> Path:
     """Replace OUT/windows by the rows of `windows`, one file a stream. Raises SinkError as `prepare` does."""
     prepare(out)
-    final, new, old = (out / name for name in (WINDOWS, ".windows-new", ".windows-old"))
     ordered = windows.repartition("stream").sortWithinPartitions("stream", "device", "window_start")
-    ordered.write.mode("overwrite").partitionBy("stream").parquet(new.absolute().as_uri())
+    ordered.write.mode("overwrite").partitionBy("stream").parquet((out / _NEW).absolute().as_uri())
+    return _replaced(out)
+
+
+def _replaced(out: Path) -> Path:
+    final, new, old = (out / name for name in (WINDOWS, _NEW, ".windows-old"))
     shutil.rmtree(old, ignore_errors=True)
     if final.exists():
         final.rename(old)

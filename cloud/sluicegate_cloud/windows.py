@@ -20,6 +20,7 @@ from sluicegate_cloud.grid import MAX_EMPTY, Grid
 from sluicegate_cloud.merging import answers
 from sluicegate_cloud.names import AGGREGATES, ALL
 from sluicegate_cloud.schema import USED, ddl
+from sluicegate_cloud.sinks import Sink, into
 
 _HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
 
@@ -85,10 +86,12 @@ def windows_of_documents(
     *,
     fleet: bool = True,
     max_empty: int = MAX_EMPTY,
+    sink: Sink | None = None,
 ) -> DataFrame:
     """`sliding_windows` of the buckets of documents as `dedupe.catalogue` gives them, in their partitions.
 
-    Buckets stay packed until they are answered. Raises ValueError for an unknown aggregate.
+    Buckets stay packed until they are answered. `sink`: as `Asked.of` has it. Raises ValueError for an unknown
+    aggregate.
     """
     some = documents.where((sf.col("fate") == USED) | (sf.col("hole") > 0))
     needed = (
@@ -105,7 +108,7 @@ def windows_of_documents(
         "lost",
     )
     source = packed.source(wire.fields(aggregates, folded=False), grid)
-    return Asked(grid, tuple(aggregates), fleet, max_empty).of(some.select(*needed), source)
+    return Asked(grid, tuple(aggregates), fleet, max_empty).of(some.select(*needed), source, sink)
 
 
 class Asked(NamedTuple):
@@ -116,10 +119,14 @@ class Asked(NamedTuple):
     fleet: bool = True
     max_empty: int = MAX_EMPTY
 
-    def of(self, given: DataFrame, source: wire.Source) -> DataFrame:
-        """The windows of the streams that `source` makes of each partition of `given`; none is in two of them."""
-        schema = ddl(window_columns(self.aggregates))
-        windows = given.mapInArrow(answers.devices(self.grid, source, self.aggregates, self.max_empty), schema)
+    def of(self, given: DataFrame, source: wire.Source, sink: Sink | None = None) -> DataFrame:
+        """The windows of the streams that `source` makes of each partition of `given`; none is in two of them.
+
+        `sink`: takes them in the worker that has them; the rows are what it tells, then.
+        """
+        schema = ddl(window_columns(self.aggregates) if sink is None else sink.schema)
+        devices = answers.devices(self.grid, source, self.aggregates, self.max_empty)
+        windows = given.mapInArrow(into(devices, sink), schema)
         if not self.fleet:
             return windows
         shares = given.mapInArrow(
@@ -128,7 +135,7 @@ class Asked(NamedTuple):
         )
         by_stream = shares.repartition("stream").sortWithinPartitions("stream", "kind", "frame")
         whole = answers.whole(self.grid, self.aggregates, self.max_empty)
-        return windows.unionByName(by_stream.mapInArrow(whole, schema))
+        return windows.unionByName(by_stream.mapInArrow(into(whole, sink), schema))
 
 
 def _require(frames_per_window: int, max_empty: int) -> None:

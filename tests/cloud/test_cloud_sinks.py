@@ -1,0 +1,67 @@
+"""Windows that workers write promise to come back as they were, and a run that fails or is repeated leaves no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sluicegate_cloud import sinks
+from sluicegate_cloud.errors import SinkError
+
+NAMES = ["temp", "a/b=c", "100 %", "naïve ∑", "007", '"quoted"', "[x]^{y}", "tab\tbed"]
+
+
+def batches(task: int) -> list[pa.RecordBatch]:
+    """Two devices of a task, each with all streams, in batches that end anywhere."""
+    rows: list[dict[str, Any]] = [
+        {"device": f"d{task}{device}", "stream": name, "window_start": at, "count": at * task}
+        for device in range(2)
+        for name in NAMES
+        for at in range(5)
+    ]
+    return pa.Table.from_pylist(rows).to_batches(7)
+
+
+def told(sink: sinks.Sink, task: int) -> list[str]:
+    """The files that a task says it wrote."""
+    return [name for batch in sink(batches(task)) for name in batch["name"].to_pylist()]
+
+
+def test_rows_of_any_stream_come_back_in_order(tmp_path: Path) -> None:
+    """A file a task and stream, sorted by device and window; names as Spark writes them."""
+    sink = sinks.Sink(str(sinks.new_windows(tmp_path)))
+    names = [name for task in (1, 2) for name in told(sink, task)]
+    assert len(names) == 2 * len(NAMES)
+    assert any(name.startswith("stream=a%2Fb%3Dc/") for name in names)
+    sinks.replace_windows(names, tmp_path)
+    found = sinks.read_windows(tmp_path)
+    expected = pa.Table.from_batches([batch for task in (1, 2) for batch in batches(task)])
+    by = [(name, "ascending") for name in ("stream", "device", "window_start")]
+    assert found.select(expected.column_names).sort_by(by).equals(expected.sort_by(by))
+    for file in (tmp_path / sinks.WINDOWS).rglob("*.parquet"):
+        table = pq.ParquetFile(file).read()
+        assert table.equals(table.sort_by(by[1:]))
+
+
+def test_only_what_was_told_of_counts(tmp_path: Path) -> None:
+    """A task that ran twice, a run that never ended, and the windows of the run before."""
+    for task in (1, 2):
+        sink = sinks.Sink(str(sinks.new_windows(tmp_path)))
+        told(sink, 9)  # and is not told of: its answer was lost
+        sinks.replace_windows(told(sink, task), tmp_path)
+    told(sinks.Sink(str(sinks.new_windows(tmp_path))), 3)  # a run that ends before it replaces anything
+    assert set(sinks.read_windows(tmp_path)["device"].to_pylist()) == {"d20", "d21"}
+    sinks.replace_windows(told(sinks.Sink(str(sinks.new_windows(tmp_path))), 4), tmp_path)
+    assert set(sinks.read_windows(tmp_path)["device"].to_pylist()) == {"d40", "d41"}
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """The worker says which file."""
+    folder = sinks.new_windows(tmp_path)
+    (folder / "stream=temp").touch()
+    with pytest.raises(SinkError, match="stream=temp"):
+        list(sinks.Sink(str(folder))(batches(1)))
