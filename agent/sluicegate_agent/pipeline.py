@@ -139,8 +139,7 @@ class Pipeline:
 
         `generation` counts the commits: right after `commit` it is that one's number.
         """
-        for identity in self.identities:
-            identity.confirmed(generation)
+        self.identities.confirmed(generation)
 
     def accept(self, message: Message, *, is_new: bool = False) -> bool:
         """Take one message: its readings are counted in memory, or it is known and counted as what it is.
@@ -382,8 +381,7 @@ class Pipeline:
         self._messages = self._readings = 0
         self.silence.waits = self.limits_wait = False
         self.generation += 1
-        for identity in self.identities:
-            identity.committed(self.generation)
+        self.identities.committed(self.generation)
         acknowledged = list(dict.fromkeys(self._unacknowledged))
         self._unacknowledged.clear()
         faults.step("commit: durable, not acknowledged")

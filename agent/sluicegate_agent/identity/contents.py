@@ -43,6 +43,7 @@ class Contents:
             self._newest, self._is_fine, self._says_again = _CLOCK.unpack(found[0])
         self._here: set[bytes] = set()
         self._open: set[tuple[bytes, int]] = set()
+        self.touched = False  # whether `save` may have something to write
 
     @property
     def _clock_name(self) -> str:
@@ -63,6 +64,7 @@ class Contents:
     def check(self, message: Message, time: int = 0) -> Found:
         """The verdict on a message of `time` µs, which is known from now on."""
         digest = digest_of(message)
+        self.touched = True
         self._learn(time)
         found = self._again(message, digest, time) if digest in self._known else Found(Verdict.NEW)
         if found.verdict is Verdict.NEW:
@@ -106,6 +108,7 @@ class Contents:
     def take_back(self, message: Message) -> None:
         """A message that was new is refused for another reason: it is new again when it comes again."""
         digest = digest_of(message)
+        self.touched = True
         if digest in self._known:
             self._known.remove(digest)
             self._recent.remove(digest)
@@ -140,4 +143,4 @@ class Contents:
         self._waiting = []
         self._erased = []
         self._open.clear()
-        self._changed = False
+        self._changed = self.touched = False

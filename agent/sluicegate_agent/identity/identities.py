@@ -39,6 +39,7 @@ class Identities:
         self.sequences: dict[str, Sequences] = {}
         self.contents: dict[str, Contents] = {}
         self._connection, self._note = connection, note
+        self._generation = 0
         self._in_flight = config.mqtt.receive_maximum
         self._horizon = max(config.identity.horizon, self._in_flight)
         self._allowance = Allowance(epochs_in_flight(config))
@@ -54,6 +55,7 @@ class Identities:
             if sender not in self.sequences:
                 place = self._connection, sender, self._horizon_of(source), self._allowance, self._in_flight
                 self.sequences[sender] = Sequences(*place, width=8 if source.format == "sparkplug" else 0)
+                self.sequences[sender].committed(self._generation)
         elif source.time is not None:
             if sender not in self.contents:
                 horizon = self._horizon_of(source)
@@ -81,6 +83,26 @@ class Identities:
         yield from self.sequences.values()
         yield from self.contents.values()
         yield self.bare
+
+    def touched(self) -> Iterator[Sequences | Contents | Bare]:
+        """Those that may have something to save: of many sources a commit's messages are of few."""
+        yield from (each for each in self.sequences.values() if each.touched)
+        yield from (each for each in self.contents.values() if each.touched)
+        yield self.bare
+
+    def committed(self, generation: int) -> None:
+        """The commit just made has this number."""
+        self._generation = generation
+        for sequences in self.sequences.values():
+            sequences.committed(generation)
+        self.bare.committed(generation)
+
+    def confirmed(self, generation: int) -> None:
+        """The broker knows the messages of commit number `generation`, and of those before, to be acknowledged."""
+        for sequences in self.sequences.values():
+            if sequences.unconfirmed:
+                sequences.confirmed(generation)
+        self.bare.confirmed(generation)
 
     def missing(self, sender: str) -> int:
         """What the numbers of a sender say is lost; 0 where it has none."""

@@ -61,6 +61,8 @@ class Sequences:
         self._loaded_until = self._in_flight = 3 * in_flight  # brokers send more than they were told
         self._more = 0
         self._load(connection)
+        #: Whether `save` may have something to write; whether `confirmed` may have something to let go.
+        self.touched, self.unconfirmed = False, self._more > 0
 
     def _load(self, connection: sqlite3.Connection) -> None:
         heads: dict[tuple[bytes, int], bytes] = {}
@@ -108,6 +110,7 @@ class Sequences:
 
         `comes_again`: the broker sends it again until it is acknowledged. `dup`: it says that it sent it before.
         """
+        self.touched = self.unconfirmed = True
         key = _NO_EPOCH if epoch is None else _epoch_key(epoch)
         self._stamp = self._commit if comes_again else 0
         if self._loaded_until:
@@ -348,6 +351,8 @@ class Sequences:
         A jump is refused.
         """
         found: list[Released] = []
+        self.touched |= bool(self._waiting)
+        self.unconfirmed |= self.touched
         for w in list(self._waiting):
             is_jump = w.why is Verdict.SEQUENCE_JUMP
             if now - w.since >= (JUMP_WAIT if is_jump else RESTART_WAIT):
@@ -366,6 +371,7 @@ class Sequences:
 
     def take_back(self, number: int, epoch: str | int | None, content: int) -> None:
         """A message that was new is refused for another reason: it is new again when it comes again."""
+        self.touched = True
         for known in reversed(self._chains.get(_epoch_key(epoch), [])):
             if known.content(known.extended(number)) == content:
                 known.take_back(known.extended(number))
@@ -393,6 +399,7 @@ class Sequences:
             if epoch.last <= generation:
                 epoch.last = 0
         self._forget()
+        self.unconfirmed = self._more > 0 or any(epoch.last for _, epoch in self._epochs())
 
     def _count_loaded(self) -> None:
         """What was on its way when the agent ended has come again before so many messages: then epochs are free."""
@@ -459,6 +466,7 @@ class Sequences:
         """The transaction is durable: nothing is waiting."""
         self._gone.clear()
         self._commit += 1
+        self.touched = False
         for _, epoch in self._epochs():
             epoch.saved()
 

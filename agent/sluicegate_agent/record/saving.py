@@ -40,7 +40,7 @@ class Saving:
         pipeline, state = self._pipeline, self._pipeline.state
         if pipeline.waiting_room.changed or pipeline.entry.senders.changed:
             return "waiting"
-        saved = [*pipeline.identities, *pipeline.entry.kept]
+        saved = [*pipeline.identities.touched(), *pipeline.entry.kept]
         state.check()
         try:
             recorder.append(saved, pipeline.beside)
