@@ -26,8 +26,8 @@ Source = str | Path | Sequence[str | Path]
 
 #: An agent that is writing a document gives it this ending until it is whole.
 UNFINISHED = ".partial"
-#: Documents that one task reads.
-_PER_TASK = 256
+#: Documents that one task reads at least, and tasks for each core at most: a task has its own cost.
+_PER_TASK, _TASKS = 256, 8
 
 
 class Listed(NamedTuple):
@@ -125,7 +125,8 @@ def _cannot_list(error: OSError) -> None:
 def read_files(spark: SparkSession, paths: list[str]) -> DataFrame:
     """Rows of `documents.DOCUMENTS` of files that every worker can open, read where they are decoded."""
     table = pa.table({"path": pa.array(paths, pa.string())})
-    tasks = min(max(len(paths) // _PER_TASK, spark.sparkContext.defaultParallelism), len(paths))
+    cores = spark.sparkContext.defaultParallelism
+    tasks = min(max(len(paths) // _PER_TASK, cores), _TASKS * cores, len(paths))
     return spark.createDataFrame(table, PATHS).repartition(tasks).mapInArrow(decode_files, DOCUMENTS)
 
 
