@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 
 from sluicegate.answers.results cimport (
     K_ARGMAX, K_COUNT, K_FIRST, K_GEOMETRIC, K_LAST, K_MAX, K_MAX_COUNT, K_MEAN, K_MIN, K_RANGE, K_RATE, K_STD, K_SUM,
-    K_VARIANCE, Output, View, counts_extreme, is_time, is_whole, may_lack,
+    K_VARIANCE, Output, View, is_time, is_whole, may_lack,
 )
 from sluicegate.answers.sums cimport (
     Ends, Inside, Part, fixed, inside_of, larger, lesser, mean_interval, part_of, sum_interval,

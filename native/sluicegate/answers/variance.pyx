@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 
 from sluicegate.answers.results cimport K_STD, Output, View
 from sluicegate.answers.sums cimport Ends, Lines, Part, fixed, larger, lesser, lines_of, part_of
-from sluicegate.partials.program cimport H_COUNT, Slot
+from sluicegate.partials.program cimport Slot
 
 cdef enum:
     RUNS = 64

@@ -11,7 +11,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strcmp
 
 from sluicegate.answers.results cimport (
-    BY_COUNT, BY_TIME, K_RATE, Output, View, bucket_answer, exact_answer, is_slot,
+    BY_TIME, K_RATE, Output, View, bucket_answer, exact_answer, is_slot,
 )
 from sluicegate.core.answering cimport answer_now, answer_run, in_column, number_of, of_nothing, view
 from sluicegate.core.batching cimport Batching

@@ -12,11 +12,11 @@ cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.string cimport memcmp, memmove, memset
 
 from sluicegate.engines.base cimport Engine, Leaves, ask, block_of_one
 from sluicegate.memory.chunks cimport (
-    Pool, Queue, at, clear, drop, give_back, has_room, held, open_queue, release, reserve, ring_bytes, run_at, shape_by,
+    Pool, Queue, at, clear, drop, give_back, has_room, held, open_queue, release, reserve, ring_bytes, shape_by,
 )
 from sluicegate.partials.kernels cimport Any, combine_by, copy_by, width_of
 from sluicegate.partials.program cimport Program, Slot, combine, copy

@@ -15,7 +15,7 @@ from libc.string cimport memcpy, memmove
 
 from sluicegate.answers.results cimport Cut, View
 from sluicegate.partials.program cimport (
-    FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOG_PREFIX, LOW, PREFIX, Program, Slot, combine, copy,
+    FIRST, H_COUNT, H_O_FIRST, H_T_FIRST, H_T_LAST, HIGH, LAST, LOG_PREFIX, LOW, PREFIX, Slot, combine, copy,
     greatest, least, log_of,
 )
 
