@@ -158,6 +158,9 @@ def _windows(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _asks(asked: dict[str, Any]) -> str:
+    if "policy" not in asked:  # a window with ends: what it is, its kind says
+        told = ", ".join(f"{name} {value}" for name, value in dict(asked.get("evict") or {}).items())
+        return f"{asked.get('kind')} windows{': ' * bool(told)}{told}"
     policy = asked["policy"]
     over = show_duration(policy["time"]) if "time" in policy else f"{policy['count']} readings"
     if "hop" in policy:

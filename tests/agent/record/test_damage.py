@@ -16,7 +16,7 @@ from target_suite.memory import MemoryTarget
 
 from sluicegate.format import chunk as chunks
 from sluicegate_agent.doubts import LOSSES, Doubts, unpack
-from sluicegate_agent.messages import Message, Result
+from sluicegate_agent.messages import EndedResult, Message, Result
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.record import file, recovery
 from sluicegate_agent.record.recorder import Recorder
@@ -31,7 +31,12 @@ TRUTHS: dict[str, Callable[[list[float]], float]] = {
 WINDOWS = [
     {"name": "time", "policy": {"time": "10s"}, "aggregate": ASKED, "buckets": 64},
     {"name": "count", "policy": {"count": 8}, "aggregate": ASKED, "buckets": 0},
-]
+    {"name": "ended", "kind": "tumbling", "evict": {"time": "5s"}, "aggregate": ASKED, "lateness": "0s"},
+    {
+        "name": "asked", "kind": "sliding", "evict": {"count": 6}, "trigger": {"count": 3}, "aggregate": ASKED,
+        "buckets": 0,
+    },
+]  # fmt: skip
 SOURCES = [
     {"topic": "timed", "streams": {"heat": "v"}, "time": "t", "time_format": "us"},
     {"topic": "numbered", "streams": {"level": "v"}, "time": "t", "time_format": "us", "sequence": "n"},
@@ -136,6 +141,29 @@ def test_answers_that_may_lack_a_reading_say_so(board: Board, frame: int, part: 
     assert all(each.exact and holds(each, truth) for each, truth in board.answers())
 
 
+@pytest.mark.parametrize("frame", [0, 7, -2])
+def test_windows_that_say_when_they_answer_say_so_too(board: Board, frame: int) -> None:
+    """Of those with ends each that began before the loss was found; of those by count until it is out of them."""
+    board.damage(frame, "middle")
+    board.pipeline.results()
+    seen: list[tuple[Result, list[float]]] = []
+    for _ in range(24):
+        board.take(1)
+        for each in board.pipeline.results():
+            if isinstance(each, EndedResult):
+                begin, end = (each.start_us - NOON) // SECOND, (each.end_us - NOON) // SECOND
+                seen.append((each, board.said[max(begin - 1, 0) : end - 1]))
+            elif each.window == "asked":
+                seen.append((each, board.said[-6:]))
+    assert {each.window for each, _ in seen} == {"ended", "asked"}
+    for each, values in seen:
+        assert holds(each, TRUTHS[each.aggregate](values)), each
+        assert not each.exact or each.value == pytest.approx(TRUTHS[each.aggregate](values)), each
+    assert {(each.window, each.exact) for each, _ in seen} == {
+        (w, e) for w in ("ended", "asked") for e in (True, False)
+    }
+
+
 def test_the_loss_is_remembered_and_told(board: Board) -> None:
     """After further restarts too; by `status` as well."""
     board.damage(7, "middle")
@@ -146,7 +174,9 @@ def test_the_loss_is_remembered_and_told(board: Board) -> None:
         assert not any(each.exact for each, _ in board.answers())
         assert board.state.counters["record.damaged"] == 1
     board.state.close()
-    assert "readings that were acknowledged are lost, 24 that could be told" in show(gather(board.config))
+    told = show(gather(board.config))
+    assert "readings that were acknowledged are lost, 24 that could be told" in told
+    assert "tumbling windows: time 5s" in told
     board.open()
 
 
