@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import tempfile
 import time
@@ -21,6 +22,8 @@ from sluicegate_agent.config import Config
 from sluicegate_agent.config.load import build
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.record.file import NAME
+from sluicegate_agent.record.limits import limits
 from sluicegate_agent.record.recorder import Recorder, is_recorded
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import Document, Outcome, Sync
@@ -60,7 +63,7 @@ class Taking:
 
 
 def configured(folder: Path, streams: int, identity: str, **tables: Any) -> Config:
-    """Defaults, but for the budgets that so many streams need, and for rows."""
+    """Defaults, but for the budgets that so many streams need."""
     field = {
         "sequence": {"sequence": "n", "time": "t", "time_format": "us"},
         "time": {"time": "t", "time_format": "us"},
@@ -80,12 +83,21 @@ def written() -> int:
     return int(next(line for line in text.splitlines() if line.startswith("write_bytes")).split()[1])
 
 
+def filled(config: Config) -> None:
+    """The record's file as it is after the first folds: a commit then writes over it, and no file grows."""
+    config.state.path.mkdir()
+    with (config.state.path / NAME).open("wb") as file:
+        file.write(bytes(limits(config).file))
+        os.fsync(file.fileno())
+
+
 def run(config: Config, streams: int, identity: str, minutes: int) -> dict[str, Any]:
     """So many minutes of a reading a stream and second; the first ten are not counted."""
     clock, rng, target = Clock(), random.Random(1), Taking()
     time.monotonic = clock.ticking
     ticks.Ticks.__init__.__defaults__ = (clock.ticking,)
     marks: dict[str, int] = {}
+    filled(config)
     with State(config) as state:
         recorder = Recorder(config, state) if is_recorded(config) else None
         pipeline = Pipeline(config, state, clock.wall, recorder)

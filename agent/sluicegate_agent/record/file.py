@@ -4,6 +4,8 @@ A frame has a head (magic, the fold that it follows, its number, length and CRC-
 written from the file's beginning again, over old ones, so a commit changes no size of a file: what an earlier fold's
 frames left behind is told by the fold's number. The last frame may be cut short by a crash: it was never acknowledged.
 A frame that is not whole although later ones are was damaged.
+
+Whole pages go to the disk: a frame that would reach into one page more than it has to begins with a page.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ LARGEST = 64 << 20
 _HEAD = struct.Struct("<4sQIII")
 _MAGIC = b"SGR1"
 HEAD = _HEAD.size
+_PAGE = 4096
 
 
 class Record:
@@ -44,7 +47,8 @@ class Record:
 
     def has_room(self, body: bytes) -> bool:
         """Whether one more frame fits."""
-        return self.bytes + HEAD + len(body) <= self._largest
+        size = HEAD + len(body)
+        return _placed(self.bytes, size) + size <= self._largest
 
     def append(self, body: bytes) -> None:
         """Write one frame; it is durable when this returns.
@@ -52,9 +56,10 @@ class Record:
         Raises sqlite3.OperationalError where the disk refuses: whether it is there is not known then.
         """
         frame = framed(self._fold, self.frames + 1, body)
+        at = _placed(self.bytes, len(frame))
         faults.step("record: before append")
         try:
-            written = os.pwrite(self._file, frame, self.bytes)
+            written = os.pwrite(self._file, frame, at)
             if written != len(frame):
                 raise OSError(f"{written} of {len(frame)} bytes were written")
             faults.step("record: written")
@@ -63,7 +68,7 @@ class Record:
             raise sqlite3.OperationalError(f"{self.path}: {error}") from error
         faults.step("record: durable")
         self.frames += 1
-        self.bytes += len(frame)
+        self.bytes = at + len(frame)
 
     def rescue(self) -> None:
         """Put back what the open file holds where it was deleted or replaced. Raises OSError."""
@@ -86,6 +91,12 @@ class Record:
             self._file = -1
 
 
+def _placed(at: int, size: int) -> int:
+    """Where a frame of this size begins that may begin here."""
+    pages = -(-size // _PAGE)
+    return at if (at + size - 1) // _PAGE - at // _PAGE < pages else -(-at // _PAGE) * _PAGE
+
+
 def framed(fold: int, number: int, body: bytes) -> bytes:
     """A frame as it is written."""
     head = _HEAD.pack(_MAGIC, fold, number, len(body), 0)
@@ -101,10 +112,18 @@ class Frames:
 
     def __iter__(self) -> Iterator[bytes]:
         at, number = 0, 1
-        while (body := _body(self._data, at, self._fold, number)) is not None:
-            at, number = at + HEAD + len(body), number + 1
+        while (found := self._next(at, number)) is not None:
+            (at, body), number = found, number + 1
             yield body
         self._end = at
+
+    def _next(self, at: int, number: int) -> tuple[int, bytes] | None:
+        """Where the frame of this number ends, and its body: it begins here, or with the next page."""
+        for begin in dict.fromkeys((at, -(-at // _PAGE) * _PAGE)):
+            body = _body(self._data, begin, self._fold, number)
+            if body is not None:
+                return begin + HEAD + len(body), body
+        return None
 
     def __bool__(self) -> bool:
         """Whether there is any."""

@@ -6,6 +6,7 @@ what the file system's journal and the card itself add.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,11 +75,12 @@ def forecast(config: Config) -> Wear:
         return _of(config, (commits * min(streams, streams / commits) * WHOLE_PAGES * _PAGE + outbox) * DAY)
     most, together = limits(config), streams / commits
     frame = FRAME + together * (FRAME_READING + FRAME_ALONE / max(1.0, 1 / commits))
-    record = commits * (frame / _PAGE + 1) * _PAGE
+    pages = math.ceil(frame / _PAGE)
+    record, file = commits * pages * _PAGE, commits * (frame if frame < _PAGE / 2 else pages * _PAGE)
     by_rows = streams * ROW_READING / most.rows if messages * ROWS_SOURCE > most.rows else 0.0
-    folds = max(1 / config.commit.fold.seconds, streams / most.readings, commits * frame / most.file, by_rows)
-    pages = FOLD_PAGES + FOLD_MORE * (1 / folds > MANY)
-    return _of(config, (record + folds * streams * 2 * pages * _PAGE + outbox) * DAY)
+    folds = max(1 / config.commit.fold.seconds, streams / most.readings, file / most.file, by_rows)
+    of_fold = FOLD_PAGES + FOLD_MORE * (1 / folds > MANY)
+    return _of(config, (record + folds * streams * 2 * of_fold * _PAGE + outbox) * DAY)
 
 
 def _outbox(config: Config, streams: int) -> float:

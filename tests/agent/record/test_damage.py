@@ -77,9 +77,10 @@ class Board:
         """Where each frame begins."""
         fold, found, at = schema.fold(self.state.store.connection), [], 0
         assert fold is not None
-        for body in file.Frames(self.path.read_bytes(), fold):
-            found.append(at)
-            at += file.HEAD + len(body)
+        data = self.path.read_bytes()
+        for body in file.Frames(data, fold):
+            found.append(data.index(body, at) - file.HEAD)
+            at = found[-1] + file.HEAD + len(body)
         return [*found, at]
 
     @property

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
+import tempfile
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sluicegate_agent.record import file
 from sluicegate_agent.record.file import HEAD, NAME, Record, framed, read
@@ -116,3 +121,25 @@ def test_the_file_has_a_bound(tmp_path: Path) -> None:
     record.append(b"x")
     assert not record.has_room(bytes(largest - HEAD))
     record.close()
+
+
+@given(sizes=st.lists(st.integers(0, 9000) | st.integers(4000, 4200), min_size=1, max_size=30), seed=st.integers())
+def test_no_frame_reaches_into_a_page_more_than_it_has_to(sizes: list[int], seed: int) -> None:
+    """Whole pages go to the disk; and all of them are read back, over whatever an earlier fold left."""
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        record = Record(Path(folder), 1 << 20)
+        record.begin(FOLD - 1)
+        for _ in range(40):
+            record.append(rng.randbytes(rng.randrange(6000)))
+        record.begin(FOLD)
+        bodies = [rng.randbytes(size) for size in sizes]
+        ends = []
+        for body in bodies:
+            record.append(body)
+            ends.append(record.bytes)
+        record.close()
+        for body, end in zip(bodies, ends, strict=True):
+            size = HEAD + len(body)
+            assert (end - 1) // 4096 - (end - size) // 4096 + 1 == -(-size // 4096)
+        assert found(Path(folder)) == (bodies, [])

@@ -267,9 +267,10 @@ def frames(board: Board) -> tuple[Path, list[int]]:
     path, found, at = board.config.state.path / file.NAME, [], 0
     fold = schema.fold(board.state.store.connection)
     assert fold is not None
-    for body in file.Frames(path.read_bytes(), fold):
-        found.append(at)
-        at += file.HEAD + len(body)
+    data = path.read_bytes()
+    for body in file.Frames(data, fold):
+        found.append(data.index(body, at) - file.HEAD)
+        at = found[-1] + file.HEAD + len(body)
     return path, found
 
 
