@@ -35,7 +35,7 @@ def limits(config: Config) -> Limits:
         buckets, rows = min(beyond * (160 << 10), 16 << 20), min(beyond * (64 << 10), 16 << 20)
         return Limits(2_000_000, 32 << 20, (256 << 10) + buckets, (256 << 10) + rows, 6)
     buckets, rows = min(beyond * (40 << 10), 4 << 20), min(beyond * (40 << 10), 6 << 20)
-    file = min((8 << 20) + beyond * (64 << 10), 16 << 20)
+    file = min((8 << 20) + beyond * (96 << 10), 16 << 20)
     return Limits(600_000, file, (32 << 10) + buckets, (32 << 10) + rows, 1)
 
 
