@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sluicegate_cloud.options import folder, length, names, of_options
-from sluicegate_cloud.table.commands import alerts, devices, into_table, publish, reconcile, stream
+from sluicegate_cloud.table.commands import alerts, devices, into_table, publish, reconcile, retain, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -216,5 +216,5 @@ def _provision_many(devices: list[str], folder: Path | None, made: Callable[[str
         raise SystemExit(1)
 
 
-for command in (alerts, devices, publish, reconcile, stream):
+for command in (alerts, devices, publish, reconcile, retain, stream):
     cloud.add_command(command)

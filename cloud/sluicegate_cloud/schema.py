@@ -47,6 +47,8 @@ SURE = ("sure_low", "sure_high")
 
 #: What becomes of a document, and which fates somebody should look into.
 USED, COPY, REFUSED, CONFLICT, OVERLAP = "used", "copy", "refused", "conflict", "overlap"
+#: In a table's ledger: its buckets are no longer kept (`table.horizon`).
+RETIRED = "retired"
 PROBLEMS = (REFUSED, CONFLICT, OVERLAP)
 
 #: Whose bucket it is. `key`: of the place it was taken at, null where the document does not say.

@@ -17,9 +17,9 @@ from sluicegate_cloud.table.streams import STREAMS
 from sluicegate_cloud.table.versions import Store, Version
 
 #: What a folder of documents gives, and a table: the first where no `rows` is asked.
-OF_DOCUMENTS, OF_TABLES = ("buckets", "documents"), ("windows", "streams")
+OF_DOCUMENTS, OF_TABLES = ("buckets", "documents"), ("windows", "streams", "rollups")
 _OPTIONS = ("path", "rows", "version")
-_PER_TASK = {"windows": 8, "streams": 8, "buckets": 256, "documents": 256}
+_PER_TASK = {"windows": 8, "streams": 8, "rollups": 8, "buckets": 256, "documents": 256}
 _SQL = {
     pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double", pa.list_(pa.string()): "array<string>",
     pa.map_(pa.string(), pa.string()): "map<string, string>",
@@ -52,6 +52,8 @@ class FolderReader(DataSourceReader):
         """Columns and their SQL types."""
         if self._version and self.kind == "windows":
             return ddl(read.schema_of(self._version.definition))
+        if self._version and self.kind == "rollups":
+            return ddl({**read.schema_of(self._version.definition), "level_us": "bigint"})
         if self._version:
             return ddl({of.name: _SQL[of.type] for of in STREAMS})
         return {"buckets": BUCKETS, "documents": DOCUMENTS}[self.kind]
@@ -64,6 +66,8 @@ class FolderReader(DataSourceReader):
     def _names(self) -> list[str]:
         if self._version and self.kind == "windows":
             return [*read.window_files(self._store, self._version)]
+        if self._version and self.kind == "rollups":
+            return [f"{level} {name}" for level, name in read.rollup_files(self._version)]
         if self._version:
             found = (self._store.read_json(name)["streams"] for name in self._version.shards.values())
             return [name for name in found if name]
@@ -78,9 +82,12 @@ class FolderReader(DataSourceReader):
         if self._version is None:
             yield from _of_documents(partition.names, self.kind)
             return
-        for name in partition.names:
+        for named in partition.names:
+            level, _, name = named.rpartition(" ")
             table = self._store.read(name)
-            rows = read.as_asked(table, self._version.definition) if self.kind == "windows" else table.cast(STREAMS)
+            rows = table.cast(STREAMS) if self.kind == "streams" else read.as_asked(table, self._version.definition)
+            if level:
+                rows = rows.append_column("level_us", pa.array([int(level)] * rows.num_rows, pa.int64()))
             yield from rows.to_batches()
 
 

@@ -193,6 +193,46 @@ def publish(table: str, name: str, delta: str | None, jars: Path | None, master:
     click.echo(f"{delta or name} is at version {version.number}: {rows:,} rows written or removed")
 
 
+def _levels(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[int, int | None]:
+    """Of "1h=365d" and "1d": the µs of a window, and how long it is kept."""
+    out: dict[int, int | None] = {}
+    for value in values:
+        of, _, kept = value.partition("=")
+        out[length(context, option, of)] = length(context, option, kept) if kept else None
+    return out
+
+
+@click.command()
+@click.argument("table")
+@click.option(
+    "--keep", required=True, callback=length, metavar="TIME", help="How long windows and documents stay: 30d."
+)
+@click.option("--rollup", "levels", callback=_levels, multiple=True, metavar="LENGTH[=TIME]",
+              help="Windows of this length of what goes, tumbling: 1h=365d for so long, 1d for ever.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--master", default="local[*]", show_default=True, help="Spark master; all cores of this machine.")
+@click.option("--memory", default="1g", show_default=True, help="What Spark's Java may take of this machine.")
+def retain(table: str, keep: int, levels: dict[int, int | None], dry_run: bool, master: str, memory: str) -> None:
+    """Take what is old out of a table, and keep it as windows of an hour, a day: in one version, or not at all."""
+    import time
+    from datetime import UTC, datetime
+
+    from sluicegate_cloud.table import job, retention
+
+    _loaded(table)
+    known = retention.levels_of([*levels.items()])
+    starts = None if dry_run else session(master, memory)
+    version, told = job.retain(starts, table, keep, known, time.time_ns() // 1000)
+    since = datetime.fromtimestamp((version.horizon_us or 0) / 1e6, UTC).isoformat(timespec="seconds")
+    if not told:
+        click.echo(f"Nothing is older: {table} stays at version {version.number}")
+        return
+    went = f"{told['documents']:,} documents ({told['buckets']:,} buckets), {told['rows']:,} windows of devices"
+    click.echo(f"{'Would go' if dry_run else 'Gone'}: {went}; what begins from {since} on stays")
+    if not dry_run:
+        click.echo(f"{table} is at version {version.number}; the last 8 versions still have their files")
+
+
 def _loaded(table: str) -> tuple[Any, Any]:
     """The table and its newest version. Raises SourceError where there is none."""
     from sluicegate_cloud.table import job

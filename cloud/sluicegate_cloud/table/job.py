@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sluicegate_cloud.errors import SourceError, TableError
 from sluicegate_cloud.progress import step
 from sluicegate_cloud.sources import list_sources, read_files
-from sluicegate_cloud.table import compare, run
+from sluicegate_cloud.table import compare, retention, run
 from sluicegate_cloud.table import sources as seen
 from sluicegate_cloud.table.versions import DAY_US, Definition, Store, Version
 
@@ -96,6 +96,28 @@ def _taken(
     following = run.take_in(spark, store, version, documents, lists)
     store.vacuum()
     return following
+
+
+def retain(
+    spark: SparkSession | None, table: str | Path, keep_us: int, levels: retention.Levels, now_us: int
+) -> tuple[Version, dict[str, Any]]:
+    """Take what is older than `keep_us` before `now_us` out of the table; its next version, and what went.
+
+    `levels`: roll-ups, length of a window and how long they are kept, µs each. Without `spark`: only what would go.
+    Raises SourceError, TableError.
+    """
+    store = Store(table)
+    with store.writing():
+        version = opened(store, None)
+        if keep_us < version.definition.window_us:
+            raise TableError(f"{keep_us} us is less than a window, {version.definition.window_us} us: keep more")
+        horizon_us = retention.horizon_of(version, now_us - keep_us, levels)
+        if spark is None:
+            return replace(version, horizon_us=horizon_us), retention.plan(store, version, horizon_us)
+        with step("answering roll-ups, taking out what is old", spark.sparkContext):
+            following = retention.retain(run.over(spark), store, version, horizon_us, levels, now_us)
+        store.vacuum()
+        return following, dict(following.told) if following.number > version.number else {}
 
 
 def rebuild(spark: SparkSession, table: str | Path) -> Version:

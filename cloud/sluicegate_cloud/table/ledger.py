@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from sluicegate_cloud.grid import Ints
 from sluicegate_cloud.placing import CATALOGUE, OWNED_BY, Document, Line
-from sluicegate_cloud.schema import REFUSED, USED
+from sluicegate_cloud.schema import REFUSED, RETIRED, USED
+from sluicegate_cloud.table.horizon import too_late
 
 _INT = pa.int64()
 #: Columns of a document of which a part is used, as `placing` makes them anew.
@@ -53,11 +54,15 @@ class Judged(NamedTuple):
     copies: int
 
 
-def judge(ledger: pa.Table, new: pa.Table, cell_us: int, load: Load) -> Judged:
+def judge(
+    ledger: pa.Table, new: pa.Table, cell_us: int, load: Load, horizon_us: int | None = None
+) -> Judged:  # fmt: skip
     """Take `new` rows of `documents.DOCUMENTS` into the ledger of their shard.
 
-    `load`: the packed buckets of a document that is in the ledger.
+    `load`: the packed buckets of a document that is in the ledger; `horizon_us`: what lies before it is refused.
     """
+    if horizon_us is not None:
+        new = too_late(new, ledger["digest"], horizon_us)
     refused = new.filter(pc.is_valid(new["reason"]))
     readable = new.filter(pc.is_null(new["reason"])) if refused.num_rows else new
     fresh = _fresh(ledger, readable)
@@ -143,6 +148,7 @@ class _Lines:
     def __init__(self, ledger: pa.Table) -> None:
         self._ledger = ledger
         self._first, self._readings = (_ints(ledger, name) for name in ("first", "readings"))
+        self._retired = np.flatnonzero(np.asarray(pc.equal(ledger["fate"], RETIRED).combine_chunks()))
         codes = [ledger[name].combine_chunks().dictionary_encode() for name in OWNED_BY]
         changes = np.zeros(max(ledger.num_rows - 1, 0), bool)
         for code in codes:
@@ -158,7 +164,7 @@ class _Lines:
     def judged(self, owner: tuple[str, str, str], new: list[Row], load: Load) -> _Line:
         """The line with `new` documents."""
         begin, end = self._at.get(owner, (0, 0))
-        cut = self._cut(begin, end, new)
+        cut = max(self._cut(begin, end, new), self._after_retired(begin, end))
         old = self._ledger.slice(cut, end - cut).to_pylist()
         documents = [Document(row, _Later(row, load)) for row in old] + [Document(row, row["packed"]) for row in new]
         documents.sort(key=lambda each: (each.first, -each.row["readings"], each.row["digest"], each.row["path"]))
@@ -173,6 +179,11 @@ class _Lines:
             out.rows.append(row)
             out.touched += _touched(before.get(row["digest"]), row)
         return out
+
+    def _after_retired(self, begin: int, end: int) -> int:
+        """Where the documents begin whose buckets are kept: others cannot be compared."""
+        last = int(np.searchsorted(self._retired, end)) - 1
+        return max(begin, int(self._retired[last]) + 1) if last >= 0 else begin
 
     def _cut(self, begin: int, end: int, new: list[Row]) -> int:
         """From where on the line is judged again. Two boards' documents are judged by all that both sent."""

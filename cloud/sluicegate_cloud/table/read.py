@@ -45,6 +45,19 @@ def rows_of(store: Store, version: Version) -> pa.Table:
     return pa.concat_tables(tables)
 
 
+def rollup_files(version: Version, level_us: int | None = None) -> Iterator[tuple[int, str]]:
+    """(length of a window in µs, file) of what `cloud retain` kept, of one length or of all."""
+    for of in version.rollups:
+        if level_us is None or of["level_us"] == level_us:
+            yield from ((of["level_us"], name) for name in of["files"])
+
+
+def rollup(store: Store, version: Version, level_us: int) -> pa.Table | None:
+    """The windows of a length that `cloud retain` kept, as `rows_of` has them; None where there are none."""
+    tables = [store.read(name) for _, name in rollup_files(version, level_us)]
+    return pa.concat_tables(tables) if tables else None
+
+
 def as_asked(table: pa.Table, definition: Definition) -> pa.Table:
     """The rows of a file with all columns of `schema_of`: those of roll-ups are null in a device's."""
     there, text = {*table.column_names}, pa.string()

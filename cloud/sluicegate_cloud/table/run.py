@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.documents import ARROW
-from sluicegate_cloud.table import shard, whole
+from sluicegate_cloud.table import horizon, shard, whole
 from sluicegate_cloud.table.ranges import Ranges, merged
 from sluicegate_cloud.table.versions import Definition, Store, Version
 
@@ -171,6 +171,9 @@ def _fleet(
     made = {str(cell): name for cell, (name, _) in spread(work, cells) if name}
     fleet = {cell: name for cell, name in old.items() if int(cell) not in cells} | made
     spans = whole.long_spans(store, now, indexes)
+    if now.horizon_us is not None:
+        fleet = horizon.trim_fleet(store, definition, fleet, now.horizon_us)
+        spans = horizon.trim_file(store, definition, spans, now.horizon_us)
     return replace(now, fleet=fleet, spans=spans, told=now.told | {"files": [*now.told["files"], *made.values()]})
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluicegate_cloud.fleet import wire
+from sluicegate_cloud.table import horizon
 from sluicegate_cloud.table import ledger as ledgers
 from sluicegate_cloud.table.answering import Answers
 from sluicegate_cloud.table.ranges import FIRST, LAST, Ranges, merged, needed, rewritten, within
@@ -51,7 +52,7 @@ def merge(store: Store, version: Version, number: int, new: pa.Table | None) -> 
     touched: ledgers.Touched = {}
     there_now: Packed = {}
     if new is not None:
-        judged = ledgers.judge(table, new, definition.cell_us, lambda row: _one(store, before, row))
+        judged = ledgers.judge(table, new, definition.cell_us, lambda row: _one(store, before, row), version.horizon_us)
         table, touched = judged.ledger, judged.touched
         told |= {"documents": new.num_rows, "copies": judged.copies}
         if judged.ledger.num_rows or new.num_rows:
@@ -63,6 +64,8 @@ def merge(store: Store, version: Version, number: int, new: pa.Table | None) -> 
     ranges = _ranges(definition, ledger, touched, new is None, {of for of in tags if tags[of] != old_tags.get(of)})
     answers = Answers(definition, version.number + 1, ranges, tags)
     told |= _answer(store, index, ledger, answers, there_now, everything=new is None)
+    if version.horizon_us is not None:
+        horizon.trim(store, definition, index, version.horizon_us)
     name = store.write_json("index", index)
     store.settle()
     return name, told

@@ -66,11 +66,11 @@ class Ledger:
         key = np.asarray(codes[0].indices).astype(np.int64) * max(len(codes[1].dictionary), 1) + np.asarray(
             codes[1].indices
         )
-        order = np.argsort(key, kind="stable")
-        begins = (
-            np.flatnonzero(np.concatenate(([True], np.diff(key[order]) != 0))) if key.size else np.zeros(0, np.int64)
-        )
         out: dict[tuple[str, str], Ints] = {}
+        if not key.size:  # none of its documents could be read
+            return out
+        order = np.argsort(key, kind="stable")
+        begins = np.flatnonzero(np.concatenate(([True], np.diff(key[order]) != 0)))
         for begin, end in zip(begins, [*begins[1:], key.size], strict=True):
             first = int(some[order[begin]])
             out[str(self.table["device"][first]), str(self.table["stream"][first])] = some[order[begin:end]]

@@ -31,7 +31,7 @@ DAY_US = 86_400_000_000
 #: Versions that are kept for who still reads them, and for going back.
 KEPT = 8
 #: Folders of files that versions name. What else lies in a table, such as a stream's place, is not ours to remove.
-KINDS = ("documents", "ledger", "windows", "shares", "spans", "fleet", "streams", "sources", "index")
+KINDS = ("documents", "ledger", "windows", "shares", "spans", "fleet", "streams", "sources", "index", "rollups")
 _VERSIONS, _LOCK = "versions", ".lock"
 #: Files of a run that is under way are younger than this; what no version names and is older is of one that died.
 _ABANDONED_S = 24 * 3600
@@ -71,7 +71,8 @@ class Version:
     """One version: the index file of each shard, the fleet's files by cell, and which documents were read.
 
     `spans`: the file of the fleet's spans; `sources`: files that list the documents read; `changed`: what this version
-    rewrote, (file of window rows, cell) each.
+    rewrote, (file of window rows, cell) each. `horizon_us`: windows that begin before it are not kept, but for
+    `rollups`: `level_us`, `since_us`, `until_us`, `files` and `rows` each.
     """
 
     number: int
@@ -82,6 +83,8 @@ class Version:
     spans: str | None = None
     sources: tuple[str, ...] = ()
     told: dict[str, Any] = field(default_factory=dict)
+    horizon_us: int | None = None
+    rollups: tuple[dict[str, Any], ...] = ()
 
 
 def folder_of(root: str) -> Path:
@@ -174,7 +177,8 @@ class Store:
         if told.pop("format") != FORMAT:
             raise SourceError(f"{self._path(wanted)} is of another format than {FORMAT}: update Sluicegate")
         definition = Definition.from_json(told.pop("definition"))
-        return Version(**told | {"definition": definition, "sources": tuple(told["sources"])})
+        lists = {name: tuple(told.get(name, ())) for name in ("sources", "rollups")}
+        return Version(**told | {"definition": definition, **lists})
 
     def commit(self, version: Version) -> Version:
         """Make `version` the newest. Raises TableError where another run was first: nothing of this one counts then."""
@@ -224,6 +228,7 @@ class Store:
             return
         yield from version.fleet.values()
         yield from version.sources
+        yield from (name for of in version.rollups for name in of["files"])
         yield from [version.spans] if version.spans else []
         for name in version.shards.values():
             yield name

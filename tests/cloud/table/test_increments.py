@@ -31,3 +31,11 @@ def test_runs_over_parts_in_any_order_have_the_rows_of_one_run(seed: int, tmp_pa
         some, sent = sent[: (size := rng.randrange(1, 30))], sent[size:]
         version = take_in(parts, version, table_of(some, since=len(sent)))
     assert differences(windows(parts, version), wanted)[:5] == []
+
+
+def test_a_table_of_documents_that_cannot_be_read_has_no_rows(tmp_path: Path) -> None:
+    """The run ends, and its version names them: a shard without a readable document stopped it."""
+    store, version = store_at(tmp_path / "table", definition_of(random_cut(random.Random(1)), ("count",)))
+    version = take_in(store, version, table_of([b"not a document", b"{}"]))
+    ledgers = [store.read(store.read_json(name)["ledger"]) for name in version.shards.values()]
+    assert [fate for ledger in ledgers for fate in ledger["fate"].to_pylist()] == ["refused", "refused"]
