@@ -1,4 +1,4 @@
-"""Where the heap refuses `amta` a piece: MemoryError and nothing has changed, or it goes on without."""
+"""Where the heap refuses `amta` a piece: MemoryError and nothing has changed, or it goes on without; buckets, too."""
 
 from __future__ import annotations
 
@@ -20,15 +20,19 @@ HEAP = """
 #include <stddef.h>
 #include <string.h>
 int refuse = 0, refused = 0;
-extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t);
-static int refuses(void *caller) {
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+static int refuses(void *caller, const char *also) {
     Dl_info from;
     if (!refuse || !dladdr(caller, &from) || !from.dli_fname) return 0;
-    if (!strstr(from.dli_fname, "engines/amta.") && !strstr(from.dli_fname, "memory/chunks.")) return 0;
+    if (!strstr(from.dli_fname, "engines/amta") && !strstr(from.dli_fname, also)) return 0;
+    if (!*also && !strstr(from.dli_fname, "amta_buckets.")) return 0; /* `amta` goes on with the longer piece */
     return --refuse == 0 && ++refused;
 }
-void *malloc(size_t n) { return refuses(__builtin_return_address(0)) ? NULL : __libc_malloc(n); }
-void *calloc(size_t n, size_t size) { return refuses(__builtin_return_address(0)) ? NULL : __libc_calloc(n, size); }
+void *malloc(size_t n) { return refuses(__builtin_return_address(0), "memory/chunks.") ? NULL : __libc_malloc(n); }
+void *realloc(void *p, size_t n) { return refuses(__builtin_return_address(0), "") ? NULL : __libc_realloc(p, n); }
+void *calloc(size_t n, size_t size) {
+    return refuses(__builtin_return_address(0), "memory/chunks.") ? NULL : __libc_calloc(n, size);
+}
 """
 RUN = """
 import ctypes, random
@@ -82,6 +86,43 @@ print(errors > 20, refused.value == errors)
 """
 
 
+BUCKETS = """
+import ctypes, random
+import sluicegate as sg, sluicegate.window.configure
+from sluicegate.core import core as compiled
+from sluicegate.reference import core as pure
+
+refuse, refused = (ctypes.c_int.in_dll(ctypes.CDLL(None), name) for name in ("refuse", "refused"))
+rng, errors = random.Random(67), 0
+for limit, size in ((4, 9), (16, 40), (64, 300), (100, 90), (300, 1_000)):
+    for histograms in ([sg.Constrained(limit)], [sg.SumLike(error=0.01), sg.Constrained(limit)]):
+        made = []
+        for module in (compiled, pure):
+            sluicegate.window.configure.Core = module.Core
+            made.append(sg.Window(
+                {"sum": sg.sum(), "max": sg.max()}, policy=sg.policies.count(size), histograms=histograms
+            ))
+        one, two = made
+        assert one.accepted == two.accepted == 0
+        for i in range(900):
+            value, before = rng.choice((rng.uniform(-9, 9), 1.0)), one.accepted
+            refuse.value = rng.choice((0, 1, 2, 3))
+            try:
+                one.insert(value)
+            except MemoryError:
+                refuse.value, errors = 0, errors + 1
+                one.verify()
+                assert one.accepted == before
+                one.insert(value)
+            refuse.value = 0
+            two.insert(value)
+            assert one.query(bounds=True) == two.query(bounds=True)
+        one.verify()
+        assert one._core.save() == two._core.save()
+print(errors > 20, refused.value == errors)
+"""
+
+
 LONG = """
 import ctypes, random
 from array import array
@@ -117,7 +158,9 @@ print(errors > 20, refused.value > errors)
 @pytest.mark.skipif(engines.Core.__module__ != "sluicegate.core.core", reason="of the compiled core")
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="stands before glibc's heap")
 @pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="the address sanitizer has a heap of its own")
-@pytest.mark.parametrize("run", [RUN, LONG], ids=["singles and batches", "long batches where they lie"])
+@pytest.mark.parametrize(
+    "run", [RUN, LONG, BUCKETS], ids=["singles and batches", "long batches where they lie", "buckets"]
+)
 def test_a_refused_piece_changes_nothing(tmp_path: Path, run: str) -> None:
     """Singles, evictions by hand and batches, bit for bit the twin's, whichever piece is refused."""
     source, target = tmp_path / "heap.c", tmp_path / "heap.so"
