@@ -54,7 +54,7 @@ export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
     cd "$work/source"
     export PYTHONHOME=$builder/usr PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$work/sysconfig:$tools
     export _PYTHON_HOST_PLATFORM=$platform _PYTHON_SYSCONFIGDATA_NAME=_sysconfigdata__$triplet
-    export CC="$triplet-gcc -I$work/include/$python -I$work/include" LDSHARED="$triplet-gcc -shared"
+    export CC="$triplet-gcc -I$work/include/$python -I$work/include" LDSHARED="$triplet-gcc -shared -Wl,-s"
     [ -z "$package" ] || export SETUPTOOLS_SCM_PRETEND_VERSION=${pin#*==}
     export CFLAGS="-O3 -g0 -fwrapv -DNDEBUG -ffile-prefix-map=$work=." SLUICEGATE_BUILD_CACHE=$cache
     [ -e setup.py ] || echo 'from setuptools import setup; setup()' >setup.py
@@ -63,4 +63,7 @@ export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 )
 PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel repair --only-plat --zip-compression-level 9 --wheel-dir "$out" "$work"/wheel/*.whl >"$work/auditwheel.log" 2>&1 ||
     { tail -n 20 "$work/auditwheel.log" >&2; stop "the wheel has no manylinux tag" 1; }
-sed -n 's/^Fixed-up wheel written to //p' "$work/auditwheel.log"
+made=$(sed -n 's/^Fixed-up wheel written to //p' "$work/auditwheel.log")
+size=$(stat -c %s "$made")
+[ "$size" -le $((3 << 20)) ] || echo "wheels: $made has $size bytes: more than 3 MiB" >&2
+echo "$made"
