@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from sluicegate_cloud import job as everything
 from sluicegate_cloud.errors import CloudError
 from sluicegate_cloud.frames import place_in_frames
 from sluicegate_cloud.session import QUICK, spark_session
@@ -53,6 +54,12 @@ def batch(spark: Any, source: str, window: dict[str, int], aggregates: list[str]
     frames = place_in_frames(read_buckets(spark, source), window["slide"])
     sliding_windows(frames, window["width"], tuple(aggregates)).write.mode("overwrite").parquet(out)
     return {"executors": spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1}
+
+
+def out(spark: Any, sources: list[str], window: dict[str, int], aggregates: list[str], folder: str) -> Any:
+    """Everything, as `cloud merge --out` does it."""
+    told = everything.merge(sources, Path(folder), window["slide"] * window["width"], window["slide"], aggregates)
+    return {"rows": told["windows"]["rows"]}
 
 
 def merge(spark: Any, sources: list[str], table: str, definition: dict[str, Any]) -> Any:
@@ -109,7 +116,7 @@ def publish(spark: Any, table: str, place: str) -> Any:
     return {"rows": delta.publish(spark, store, job.opened(store, None), place)}
 
 
-JOBS = {of.__name__: of for of in (batch, merge, stream, both, reconcile, publish)}
+JOBS = {of.__name__: of for of in (batch, out, merge, stream, both, reconcile, publish)}
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

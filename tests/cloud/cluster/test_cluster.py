@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +22,7 @@ from random_worlds import MINUTE, Cut, random_fleet
 from table_worlds import Rows, differences, documents_of, store_at, table_of, take_in, windows
 from thorough import WHOLE, number
 
+from sluicegate_cloud.sinks import read_windows
 from sluicegate_cloud.table import job
 from sluicegate_cloud.table.versions import Store
 
@@ -99,9 +101,18 @@ def whole(at: Driver, world: World, name: str, streams: bool) -> None:
     assert world.differ(f"{name}-s", 1) == []
 
 
+def merged_rows(out: Path) -> Rows:
+    """Rows of `out`."""
+    return keyed(read_windows(out).to_pylist())
+
+
 def batch_rows(out: Path) -> Rows:
-    """Rows of `batch`, as `table_worlds.windows` has them."""
-    rows = pq.read_table(out).to_pylist()
+    """Rows of `batch`."""
+    return keyed(pq.read_table(out).to_pylist())
+
+
+def keyed(rows: list[dict[str, Any]]) -> Rows:
+    """As `table_worlds.windows` has them."""
     for row in rows:
         row["rollup"] = None if row["device"] else ""
     return {(row["device"], row["stream"], row["rollup"], None, row["window_start"], row["window_end"]): row
@@ -135,6 +146,24 @@ def test_a_killed_worker_is_worked_for_by_another(
         os.kill(rng.choice(found), signal.SIGKILL)
         assert ready.answer() == {"version": 2}
         assert world.differ(name, 3) == []
+
+
+def test_a_task_that_is_tried_again_writes_no_row_twice(
+    ready: Driver, cluster: tuple[str, list[int]], world: World
+) -> None:
+    """Of `cloud merge --out`, whose workers write: undisturbed, then with a Python worker killed at a random point."""
+    rng, told = random.Random(5), {"sources": ["in-0", "in-1", "in-2"], "aggregates": [*ASKED], "folder": "out"}
+    asked = told | {"window": {"slide": CUT.slide, "width": CUT.width}}
+    wanted = loose(world.rows[2])
+    for at in range(ROUNDS + 1):
+        ready.ask("out", **asked)
+        if at:
+            time.sleep(rng.uniform(0.5, 1.5))
+            found = python_workers(cluster[1])
+            assert ready.busy, "nothing was under way any more: give it more documents"
+            os.kill(rng.choice(found), signal.SIGKILL)
+        assert ready.answer() == {"rows": len(wanted)}
+        assert differences(loose(merged_rows(world.folder / "out")), wanted)[:3] == []
 
 
 def test_a_killed_driver_leaves_the_last_version(ready: Driver, cluster: tuple[str, list[int]], world: World) -> None:
