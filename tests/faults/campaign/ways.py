@@ -41,6 +41,7 @@ class Poster:
         if not message.sends:
             self.published.append(message)
         message.repeat |= message.sends > 0
+        message.sends += 1
         task = asyncio.get_running_loop().create_task(self._post(message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -63,13 +64,13 @@ class Poster:
         head += f"Content-Length: {len(message.payload)}\r\nConnection: close\r\n\r\n"
         message.sent = min(message.sent, time.monotonic())
         while True:
-            message.sends += 1
             with contextlib.suppress(OSError, EOFError, TimeoutError, ValueError, IndexError):
                 if await asyncio.wait_for(self._status(head.encode() + message.payload), 10) == 200:
                     message.acknowledged = time.monotonic()
                     return
             self.reconnects += 1
             await asyncio.sleep(0.01)
+            message.sends += 1
 
     async def _status(self, request: bytes) -> int:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
