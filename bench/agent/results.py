@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import socket
+import sqlite3
 import tempfile
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from bench.agent.broker import _agent, _mosquitto, _processor, _published
+from bench.agent.broker import PATIENCE, _agent, _mosquitto, _processor, _published
 from bench.agent.worlds import WORLDS, World
+
+from sluicegate_agent.errors import EnvironmentRefused
+from sluicegate_agent.state import read_status
 
 SECONDS = 10.0
 #: (what, messages a second, windows of so many readings, `results.every`).
@@ -47,15 +52,28 @@ def _run(what: str, rate: int, length: int, every: str) -> dict[str, Any]:
     ):
         before = _processor(process.pid)
         count, end = _publish(port, rate), time.time_ns() // 1000
-        time.sleep(1.5)
+        took = _wait(Path(name), count)
         spent = _processor(process.pid) - before
     # The first second is the start's, and after the last message a commit waits for others.
     late = sorted(now - newest for now, newest in heard if end - 1e6 * (SECONDS - 1) < now < end)
     row: dict[str, Any] = {"what": what, "a_second": rate, "window": length, "messages": count, "results": len(heard)}
-    row["us"] = round(1e6 * spent / count, 1)
+    row |= {"us": round(1e6 * spent / count, 1), "messages_s": round(count / (SECONDS + took))}
     for rank, share in (("p50_ms", 0.5), ("p99_ms", 0.99)):
         row[rank] = round(late[int(share * len(late))] / 1000, 1) if late else None
     return row
+
+
+def _wait(folder: Path, count: int) -> float:
+    """Until the agent has taken so many; how many seconds later than they were published that was."""
+    begun = time.monotonic()
+    while time.monotonic() - begun < PATIENCE:
+        with contextlib.suppress(OSError, sqlite3.Error, EnvironmentRefused):
+            if read_status(folder / "state")["counters"]["messages"] >= count:
+                break
+        time.sleep(0.2)
+    took = time.monotonic() - begun
+    time.sleep(1.5)  # until the last answers have come
+    return took
 
 
 class _listening:  # noqa: N801  used as a context
