@@ -138,10 +138,15 @@ class Frames:
                 yield body
 
 
-def read(folder: Path, fold: int) -> Frames | None:
-    """What the record of a state directory holds that follows a fold; None where there is no file. Raises OSError."""
+def read(folder: Path, fold: int, *, copied: bool = False) -> Frames | None:
+    """What the record of a state directory holds that follows a fold; None where there is no file. Raises OSError.
+
+    `copied`: as of now, for who reads it beside an agent that may begin it anew.
+    """
     try:
         with (folder / NAME).open("rb") as file:
+            if copied:
+                return Frames(file.read(LARGEST), fold)
             size = min(LARGEST, os.fstat(file.fileno()).st_size)
             return Frames(mmap(file.fileno(), size, access=ACCESS_READ) if size else b"", fold)
     except FileNotFoundError:

@@ -42,17 +42,23 @@ Opening = Callable[[sqlite3.Connection, int, "WindowConfig", "Sequence[WindowCon
 
 
 def recover(
-    connection: sqlite3.Connection, folder: Path, config: Config | None = None, open_window: Opening | None = None
+    connection: sqlite3.Connection,
+    folder: Path,
+    config: Config | None = None,
+    open_window: Opening | None = None,
+    frames: file.Frames | None = None,
 ) -> None:
     """Bring the tables up to the last whole frame, inside the caller's transaction.
 
     `open_window` continues a stored window. Without it windows stay as of the last fold: for who looks at a copy of the
-    tables. Raises OSError, and sqlite3.DatabaseError for a row that is not as it was written.
+    tables. `frames`: what was read of the record already. Raises OSError, and sqlite3.DatabaseError for a row that is
+    not as it was written.
     """
     meta = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('record', 'salvaged')"))
     if "record" not in meta and not ("salvaged" in meta and (folder / file.NAME).exists()):
         return
-    frames = file.read(folder, meta["record"]) if "record" in meta else None
+    if frames is None and "record" in meta:
+        frames = file.read(folder, meta["record"])
     player = Player(connection, config, open_window)
     lost = _played(player, frames) if frames is not None else Lost(whole=True)
     if lost is not None:

@@ -95,9 +95,9 @@ def _played(
     for _ in range(_TRIES):
         connection.execute("BEGIN")
         fold = schema.fold(connection)
-        frames = None if fold is None else record.read(path.parent, fold)
-        if frames is None or frames or not _has_moved(path, fold):
-            break
+        frames = None if fold is None else record.read(path.parent, fold, copied=True)
+        if frames is None or not _has_moved(path, fold):
+            break  # else what was read of it may be half overwritten
         connection.execute("ROLLBACK")  # the tables were written in between
     if not frames and (fold is None or connection.execute("SELECT 1 FROM packed LIMIT 1").fetchone() is None):
         return connection
@@ -107,7 +107,7 @@ def _played(
 
     copy = sqlite3.connect(":memory:", isolation_level=None)
     connection.backup(copy)
-    recover(copy, path.parent)
+    recover(copy, path.parent, frames=frames)
     spread(copy)
     return copy
 

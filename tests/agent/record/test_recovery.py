@@ -363,6 +363,27 @@ def test_whoever_looks_sees_what_was_recorded(board: Board) -> None:
     assert found["counters"]["accepted"] == 42
 
 
+@pytest.mark.parametrize("after", [1, 2])
+def test_whoever_looks_while_the_tables_are_written_sees_no_damage(
+    board: Board, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """The record begins anew over the frames that were read the first or the second time: they are not damaged."""
+    real, folds = file.read, [after == 2, after == 1]
+
+    def read(*asked: Any, **named: Any) -> file.Frames | None:
+        found = real(*asked, **named)
+        if folds and folds.pop():
+            board.pipeline.saving.fold()
+            board.pipeline.accept(sequenced(21, 5))
+            board.pipeline.commit()
+        return found
+
+    monkeypatch.setattr(file, "read", read)
+    found = read_status(board.config.state.path)
+    assert found["streams"]["level"]["accepted"] == (21 if folds else 22)
+    assert not found["counters"].get("record.damaged")
+
+
 def test_a_disk_that_refuses_the_record_refuses_the_commit(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is acknowledged; the next commit writes the tables with all of it, and counts it once."""
 
