@@ -79,10 +79,16 @@ def main() -> None:
     told: list[dict[str, Any]] = []
     try:
         for width in map(int, asked.widths.split(",")):
-            told += _of_width(spark, folder, asked, width)
+            for row in _of_width(spark, folder, asked, width):
+                told.append(row)
+                _keep(asked, told)
     finally:
         spark.stop()
         shutil.rmtree(folder)
+
+
+def _keep(asked: Any, told: list[dict[str, Any]]) -> None:
+    """Write what is measured so far, where that is asked for."""
     if asked.out:
         settings = {"buckets": asked.buckets, "devices": asked.devices, "cores": os.cpu_count(), "new": asked.new}
         asked.out.write_text(json.dumps(settings | {"load": os.getloadavg()[0], "rows": told}, indent=2) + "\n")
