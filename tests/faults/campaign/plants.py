@@ -117,17 +117,17 @@ def _epoch_forgotten() -> None:
 def _gap_left_out() -> None:
     from sluicegate_agent.streams import Stream
 
-    def add(original: Any, stream: Any, value: float, time: int, missing: int, *doubt: int) -> Any:
-        return original(stream, value, time, 0, *doubt)
+    def add(original: Any, stream: Any, values: Any, times: Any, begin: int, missing: int, *doubt: int) -> Any:
+        return original(stream, values, times, begin, 0, *doubt)
 
-    _wrap(Stream, "add", add)
+    _wrap(Stream, "add_many", add)
 
 
 def _answer_of_the_uncommitted() -> None:
     from sluicegate_agent.agent import Agent
 
-    def polled(original: Any, agent: Any) -> Any:
-        messages = original(agent)
+    def polled(original: Any, agent: Any, **held: bool) -> Any:
+        messages = original(agent, **held)
         answers = [answer for stream, windows in agent.pipeline.windows.items() for stored in windows
                    for name in stored.names for answer in agent.pipeline.answers(stream, name)]  # fmt: skip
         if answers:
