@@ -145,9 +145,9 @@ def read(folder: Path, fold: int, *, copied: bool = False) -> Frames | None:
     """
     try:
         with (folder / NAME).open("rb") as file:
-            if copied:
-                return Frames(file.read(LARGEST), fold)
             size = min(LARGEST, os.fstat(file.fileno()).st_size)
+            if copied:
+                return Frames(file.read(size), fold)
             return Frames(mmap(file.fileno(), size, access=ACCESS_READ) if size else b"", fold)
     except FileNotFoundError:
         return None

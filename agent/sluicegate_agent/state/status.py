@@ -94,14 +94,15 @@ def _played(
     """The snapshot; where commits were recorded since the tables were written, a copy in memory with these in it."""
     for _ in range(_TRIES):
         connection.execute("BEGIN")
+        if not plays(connection):
+            return connection  # a start asks first, in the memory that the agent is given
         fold = schema.fold(connection)
-        frames = None if fold is None else record.read(path.parent, fold, copied=True)
+        beside = lock.holder(path.parent) is not None
+        frames = None if fold is None else record.read(path.parent, fold, copied=beside)
         if frames is None or not _has_moved(path, fold):
             break  # else what was read of it may be half overwritten
         connection.execute("ROLLBACK")  # the tables were written in between
     if not frames and (fold is None or connection.execute("SELECT 1 FROM packed LIMIT 1").fetchone() is None):
-        return connection
-    if not plays(connection):
         return connection
     from sluicegate_agent.record.recovery import recover
 
