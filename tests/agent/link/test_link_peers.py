@@ -17,8 +17,8 @@ import pytest
 
 pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
 from brokers import mosquitto, until
-from peers import CONNACK, CONNACK_3, Counts, config, grant, greet, packet, peer
 
+from peers import CONNACK, CONNACK_3, Counts, config, grant, greet, packet, peer
 from sluicegate_agent.link import Link, backoff
 from sluicegate_demo.ports import free_port
 

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
 from brokers import mosquitto, until
 from msgspec.structs import replace
-from peers import CONNACK_3, Counts, config, greet, packet, peer
 from test_mqtt import send
 
+from peers import CONNACK_3, Counts, config, greet, packet, peer
 from sluicegate_agent.link import Link
 from sluicegate_agent.link.link import PROBE
 from sluicegate_agent.pipeline import Pipeline

@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
 import paho.mqtt.publish as publish
 from brokers import mosquitto, until
-from peers import Counts, config
 
+from peers import Counts, config
 from sluicegate_agent.agent import Agent
 from sluicegate_agent.config import build
 from sluicegate_agent.link import Link

@@ -15,7 +15,6 @@ import pytest
 
 pytest.importorskip("structlog", reason="the agent's tests need the extra `agent`")
 from peers import Counts, config, peer
-
 from sluicegate_agent.config import credentials
 from sluicegate_agent.link import Link
 from sluicegate_agent.logs import secrets
