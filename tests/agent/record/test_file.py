@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def found(folder: Path, fold: int = FOLD) -> tuple[list[bytes], list[bytes]]:
     frames = read(folder, fold)
     assert frames is not None
     return [*frames], [*frames.beyond()]
+
+
+def test_a_copy_takes_the_room_of_the_file_and_no_more(written: Path) -> None:
+    """An agent that is killed begins again in the memory that it was given, whatever the largest record may be."""
+    tracemalloc.start()
+    try:
+        frames = read(written, FOLD, copied=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert frames is not None
+    assert [*frames] == BODIES
+    assert peak < 2 * (written / NAME).stat().st_size + 16_384
 
 
 def test_frames_of_one_fold_are_read_back_and_those_of_an_earlier_one_are_not(written: Path) -> None:
