@@ -94,7 +94,7 @@ def _played(
     """The snapshot; where commits were recorded since the tables were written, a copy in memory with these in it."""
     for _ in range(_TRIES):
         connection.execute("BEGIN")
-        if not plays(connection):
+        if schema.version(connection) == schema.VERSION and not plays(connection):
             return connection  # a start asks first, in the memory that the agent is given
         fold = schema.fold(connection)
         beside = lock.holder(path.parent) is not None
