@@ -11,6 +11,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ DEFINITION = job.definition_of(3 * CUT.slide, CUT.slide, ASKED, shards=4)
 TOLD = asdict(DEFINITION)
 LOOSE = {f"{name}_{end}" for name in ("mean", "std") for end in ("low", "high")}
 ROUNDS = number(20, 1)
+#: Times that a job may be over before anything is killed: each time it is killed earlier.
+TRIES = 8
 
 
 def loose(rows: Rows) -> Rows:
@@ -137,15 +140,29 @@ def test_a_killed_worker_is_worked_for_by_another(
     """A Python worker, an executor, at a random point of a merge: the merge ends, and its rows are right."""
     rng = random.Random(3)
     for at in range(ROUNDS):
-        name = f"{victims.__name__}-{at}"
-        assert ready.done("merge", sources=["in-0"], table=name, definition=TOLD) == {"version": 1}
-        ready.ask("merge", sources=["in-1", "in-2"], table=name, definition=TOLD)
-        time.sleep(rng.random())
-        found = victims(cluster[1])
-        assert ready.busy, "nothing was under way any more: give it more documents"
-        os.kill(rng.choice(found), signal.SIGKILL)
+        for again in range(TRIES):
+            name = f"{victims.__name__}-{at}-{again}"
+            assert ready.done("merge", sources=["in-0"], table=name, definition=TOLD) == {"version": 1}
+            ready.ask("merge", sources=["in-1", "in-2"], table=name, definition=TOLD)
+            if struck(ready, lambda: victims(cluster[1]), rng, rng.random() / 2**again):
+                break
+            assert ready.answer() == {"version": 2}
+        else:
+            pytest.fail("nothing was under way any more: give it more documents")
         assert ready.answer() == {"version": 2}
         assert world.differ(name, 3) == []
+
+
+def struck(ready: Driver, victims: Callable[[], list[int]], rng: random.Random, seconds: float) -> bool:
+    """Kill one of them in the middle of a job, after some seconds; not where the job was quicker."""
+    time.sleep(seconds)
+    while ready.busy:
+        if found := victims():
+            with suppress(ProcessLookupError):
+                os.kill(rng.choice(found), signal.SIGKILL)
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def test_a_task_that_is_tried_again_writes_no_row_twice(
@@ -155,13 +172,16 @@ def test_a_task_that_is_tried_again_writes_no_row_twice(
     rng, told = random.Random(5), {"sources": ["in-0", "in-1", "in-2"], "aggregates": [*ASKED], "folder": "out"}
     asked = told | {"window": {"slide": CUT.slide, "width": CUT.width}}
     wanted = loose(world.rows[2])
-    for at in range(ROUNDS + 1):
-        ready.ask("out", **asked)
-        if at:
-            time.sleep(rng.uniform(0.5, 1.5))
-            found = python_workers(cluster[1])
-            assert ready.busy, "nothing was under way any more: give it more documents"
-            os.kill(rng.choice(found), signal.SIGKILL)
+    assert ready.done("out", **asked) == {"rows": len(wanted)}
+    assert differences(loose(merged_rows(world.folder / "out")), wanted)[:3] == []
+    for _ in range(ROUNDS):
+        for again in range(TRIES):
+            ready.ask("out", **asked)
+            if struck(ready, lambda: python_workers(cluster[1]), rng, rng.uniform(0.5, 1.5) / 2**again):
+                break
+            assert ready.answer() == {"rows": len(wanted)}
+        else:
+            pytest.fail("nothing was under way any more: give it more documents")
         assert ready.answer() == {"rows": len(wanted)}
         assert differences(loose(merged_rows(world.folder / "out")), wanted)[:3] == []
 
