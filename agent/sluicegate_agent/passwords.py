@@ -25,7 +25,7 @@ def password(table: str, file: Path | None, variable: str | None) -> str | None:
         if variable not in os.environ:
             raise EnvironmentRefused(f"{table}.password_env: the environment has no variable {variable}")
         return hide(os.environ[variable])
-    return None if file is None else hide(_first_line(f"{table}.password_file", file))
+    return None if file is None else hide(first_line(f"{table}.password_file", file))
 
 
 def exposed_files(config: Config) -> list[str]:
@@ -45,7 +45,8 @@ def exposed_files(config: Config) -> list[str]:
     ]
 
 
-def _first_line(key: str, path: Path) -> str:
+def first_line(key: str, path: Path) -> str:
+    """What a file of a secret begins with; `key` names it. Raises EnvironmentRefused where it cannot be read."""
     try:
         with path.open(encoding="utf-8") as handle:
             return handle.readline(_LONGEST).rstrip("\r\n")

@@ -27,10 +27,10 @@ from sluicegate_agent.payloads import decode
 from sluicegate_agent.plant.entry import Entry, feed_streams
 from sluicegate_agent.record.saving import Saving
 from sluicegate_agent.routing.routes import Route
-from sluicegate_agent.silence import Silence
 from sluicegate_agent.state import State
 from sluicegate_agent.state.asked import Asked, close_retired
 from sluicegate_agent.streams import Stream
+from sluicegate_agent.sync.silence import Silence
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config, SourceConfig

@@ -15,11 +15,10 @@ import random
 import ssl
 from collections import deque
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import quote
 
-from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.logs.secrets import hide
+from sluicegate_agent.passwords import first_line
 from sluicegate_agent.polling.config import AgentConfig
 
 log = logging.getLogger("sluicegate.poll")
@@ -49,7 +48,7 @@ class Agent:
         self._config = config
         self._headers = {"Content-Type": "application/x-ndjson"}
         if config.token_file:
-            self._headers["Authorization"] = f"Bearer {hide(_first_line(config.token_file))}"
+            self._headers["Authorization"] = f"Bearer {hide(first_line('agent.token_file', config.token_file))}"
 
     def post(self, topic: str, body: bytes) -> tuple[int, bytes]:
         """Status and answer of one request. Raises OSError or HTTPException where there is none."""
@@ -179,11 +178,3 @@ class Handing:
             log.warning("%s: the agent does not take readings, they wait: %s", self._topic, why)
         self._is_lost = True
         return False
-
-
-def _first_line(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8") as handle:
-            return handle.readline(4096).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise EnvironmentRefused(f"agent.token_file: {path} cannot be read: {error}") from None
