@@ -152,7 +152,7 @@ def test_each_reading_counts_once_through_kills_of_the_agent_and_the_plant(site:
     for counts in (press, oven):
         assert counts["read"] == counts["sent"] > 0, told
         assert counts["dropped"] == counts["refused"] == 0
-        assert counts["failed"] > 0, "the plant was away"
+    assert press["failed"] + oven["failed"] > 0, "the plant was away"
     agent.terminate()
     agent.wait(120)
     assert site.accepted() == 4 * press["read"] + 2 * oven["read"]
