@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
 
-from sluicegate_agent.checksums import checksum, require_sound
 from sluicegate_agent.identity.allowance import Allowance
-from sluicegate_agent.identity.epoch import UNKNOWN, WIDTHS, Epoch, key_of, split
+from sluicegate_agent.identity.epoch import UNKNOWN, WIDTHS, Epoch
+from sluicegate_agent.identity.epoch_rows import LOADED, delete, load, save
 from sluicegate_agent.identity.sighting import NEAR, Sighting, confirms, is_fresh, is_later, refused, wants
 from sluicegate_agent.identity.verdict import DIGEST, Found, Released, Verdict
 
@@ -32,7 +32,6 @@ JUMP_MOST = 1 << 40
 #: Of counters that wrap.
 LAST_NUMBERS = tuple((1 << width) - 1 for width in WIDTHS)
 MISSING_MOST = 1 << 60
-_LOADED = 1 << 62
 _NEW, _IN_DOUBT, _DUPLICATE = Found(Verdict.NEW), Found(Verdict.NEW, 1), Found(Verdict.DUPLICATE)
 
 
@@ -52,35 +51,16 @@ class Sequences:
         self.source, self.horizon, self._width = source, horizon, width
         self.restarts = self.wraps = self.forgotten_early = 0
         self._allowance = allowance or Allowance(3 * in_flight)
-        self._carried = 0
-        self._chains: dict[bytes, list[Epoch]] = {}
         self._gone: list[tuple[bytes, int]] = []
         self._waiting: list[Sighting] = []
         self._replay: tuple[bytes, int] = (b"", -1)
         self._commit = self._stamp = 1
         self._loaded_until = self._in_flight = 3 * in_flight  # brokers send more than they were told
         self._more = 0
-        self._load(connection)
+        self._chains, self._carried = load(connection, source, horizon)
+        self._count_more()
         #: Whether `save` may have something to write; whether `confirmed` may have something to let go.
         self.touched, self.unconfirmed = False, self._more > 0
-
-    def _load(self, connection: sqlite3.Connection) -> None:
-        heads: dict[tuple[bytes, int], bytes] = {}
-        others: dict[tuple[bytes, int], dict[int, bytes]] = {}
-        query = "SELECT epoch, row, crc FROM sequence WHERE source = ?"
-        for row_key, row, crc in connection.execute(query, (self.source,)):
-            require_sound("sequence", crc, self.source, row_key, row)
-            key, generation, block = split(row_key, DIGEST)
-            if block is None:
-                heads[key, generation] = row
-            else:
-                others.setdefault((key, generation), {})[block] = row
-        for (key, generation), row in sorted(heads.items()):
-            epoch, carried = Epoch.unpack(row, others.get((key, generation), {}), generation, self.horizon)
-            epoch.last = _LOADED
-            self._carried = max(self._carried, carried)
-            self._chains.setdefault(key, []).append(epoch)
-        self._count_more()
 
     @property
     def missing(self) -> int:
@@ -406,7 +386,7 @@ class Sequences:
         self._loaded_until -= 1
         if not self._loaded_until:
             for _, epoch in self._epochs():
-                epoch.last = self._commit if epoch.last == _LOADED else epoch.last
+                epoch.last = self._commit if epoch.last == LOADED else epoch.last
 
     def _forget(self) -> None:
         """The oldest epochs go that nothing on its way belongs to; any, and counted, where there are too many."""
@@ -449,18 +429,8 @@ class Sequences:
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Delete the epochs that were forgotten, then write those that changed, inside the caller's transaction."""
-        for key, generation in self._gone:
-            self._delete(connection, key, generation)
-        for key, epoch in self._epochs():
-            if epoch.changed:
-                for row in epoch.rows(key, self._carried):
-                    crc = checksum(self.source, *row)
-                    connection.execute("INSERT OR REPLACE INTO sequence VALUES (?, ?, ?, ?)", (self.source, *row, crc))
-
-    def _delete(self, connection: sqlite3.Connection, key: bytes, generation: int) -> None:
-        head, blocks = key_of(key, generation), key + generation.to_bytes(4, "little")
-        delete = "DELETE FROM sequence WHERE source = ? AND (epoch = ? OR (epoch > ? AND epoch <= ?))"
-        connection.execute(delete, (self.source, head, blocks, blocks + b"\xff" * 4))
+        delete(connection, self.source, self._gone)
+        save(connection, self.source, self._epochs(), self._carried)
 
     def saved(self) -> None:
         """The transaction is durable: nothing is waiting."""

@@ -74,8 +74,6 @@ cdef class Fiba(Engine):
     cdef void repair_left(self, Node* top) noexcept nogil
     cdef const Slot* total_from(self, int skipped, Slot* out) noexcept nogil
     cdef Node* find(self, int64_t index) noexcept nogil
-    cdef int check_node(self, Node* node, int role, Node* parent) except -1
-    cdef int insist(self, bint holds, str what) except -1
 
 
 cdef inline int64_t oldest_time(Fiba self) noexcept nogil:

@@ -406,41 +406,8 @@ cdef class Fiba(Engine):
     cdef int64_t bytes(self) noexcept nogil:
         return Engine.bytes(self) + self.nodes * <int64_t> self.node_size + MOST * self.p.width * <int64_t> sizeof(Slot)
 
-    # invariants
-
     cdef int check(self) except -1:
-        cdef int64_t index, held = 0
-        cdef Node* node = self.root
-        self.check_node(self.root, ROOT, NULL)
-        while node.level:
-            node = node.child[0]
-        self.insist(node == self.left, "the left finger")
-        while node != NULL:
-            held += node.n - (self.start if node == self.left else 0)
-            node = node.next
-        self.insist(held == self.tail - self.head, f"{held} leaves")
-        for index in range(self.head + 1, self.tail):
-            self.insist(self.time_at(index - 1) <= self.time_at(index), f"leaf {index} is before the one before it")
-        return 0
-
-    cdef int check_node(self, Node* node, int role, Node* parent) except -1:
-        cdef int k, below, least = MOST // 2 if role == INNER else 2 if role == ROOT and node.level else 0
-        self.insist(node.role == role and node.parent == parent, f"a node of level {node.level} has role {node.role}")
-        self.insist(least <= node.n <= MOST, f"{node.n} items at level {node.level}")
-        for k in range(node.n if node.level else 0):
-            below = role
-            if role == ROOT:
-                below = LEFT if k == 0 else RIGHT if k == node.n - 1 else INNER
-            elif (role == LEFT and k) or (role == RIGHT and k < node.n - 1):
-                below = INNER
-            self.check_node(node.child[k], below, node)
-            self.insist(below == LEFT or node.child[k].times[0] == node.times[k], f"least time {k} at {node.level}")
-        return 0
-
-    cdef int insist(self, bint holds, str what) except -1:
-        if not holds:
-            raise InvariantError(f"Fiba: {what} (leaves {self.head} … {self.tail - 1})")
-        return 0
+        return check_tree(self)
 
 
 cdef bint commutes(const Program* p) noexcept:
@@ -453,3 +420,4 @@ cdef bint commutes(const Program* p) noexcept:
 
 
 include "fiba_nodes.pxi"
+include "fiba_checks.pxi"
