@@ -42,19 +42,26 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """A link that leaves the site says where in the repository its file is."""
+    """A link to a page has its title; one that leaves the site says where in the repository its file is."""
     folder = posixpath.dirname(page.file.src_uri)
 
     def plain(link: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join("docs", folder, link[2]))
         name = path.removeprefix("docs/")
-        if files.get_file_from_path(name):
-            return link[0]
+        found = files.get_file_from_path(name)
+        if found:
+            return f"[{_titled(link[1], found)}]({link[2]}{link[3] or ''})"
         if path in BORROWED:
             return f"[{link[1]}]({posixpath.relpath(BORROWED[path], folder or '.')}{link[3] or ''})"
         return f"{link[1]} (`{path}`)" if (ROOT / path).exists() else link[0]
 
     return LINK.sub(plain, markdown)
+
+
+def _titled(text: str, file: File) -> str:
+    """A link that is a file's name in the repository is the page's title in the site."""
+    title = file.page.title if file.page else None
+    return str(title) if title and text.endswith(".md") else text
 
 
 def _from_root(link: re.Match[str]) -> str:
