@@ -10,6 +10,8 @@ from typing import Any
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.load import build
 from sluicegate_agent.messages import Message
+from sluicegate_agent.record import file
+from sluicegate_agent.record.sectors import HELD, SECTOR
 
 NOON = 1_750_000_000_000_000
 SECOND = 1_000_000
@@ -103,6 +105,20 @@ def configured(
     for name, table in tables.items():
         raw[name] = {**raw[name], **table} if isinstance(table, dict) and name in raw else table
     return build(raw, folder / "agent.toml")
+
+
+def frames_of(path: Path, fold: int) -> list[tuple[int, int]]:
+    """Where each frame of a record begins that follows a fold, and how many bytes its head and body have."""
+    data, found = path.read_bytes(), []
+    for body in file.Frames(file.Reader(data, len(data), b"SGR1"), fold):
+        start = file.framed(fold, len(found) + 1, body)
+        found.append((data.index(start, sum(found[-1]) if found else 0), file.HEAD + len(body)))
+    return found
+
+
+def in_sectors(place: int) -> int:
+    """Where a byte of a frame stands behind its begin."""
+    return place // HELD * SECTOR + place % HELD
 
 
 def sequenced(number: int, packet: int, boot: str = "a", **values: Any) -> Message:

@@ -5,6 +5,9 @@ written from the file's beginning again, over old ones, so a commit changes no s
 frames left behind is told by the fold's number. The last frame may be cut short by a crash: it was never acknowledged.
 A frame that is not whole although later ones are was damaged.
 
+A frame has sectors of its own, each with a CRC-32 at its end (`sectors`). So of the last frame, too, a cut is told from
+damage: a power cut leaves each sector as it was before or as it was to be, and both are sound.
+
 Whole pages go to the disk: a frame that would reach into one page more than it has to begins with a page.
 """
 
@@ -15,17 +18,19 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Iterator
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from sluicegate_agent import faults, private
 from sluicegate_agent.lock import place
+from sluicegate_agent.record import sectors
+from sluicegate_agent.record.sectors import Reader
 
 NAME = "state.record"
 #: Bytes of the largest file that is read, whatever was configured when it was written.
 LARGEST = 64 << 20
 _HEAD = struct.Struct("<4sQIII")
-_MAGIC = b"SGR1"
+#: Of a frame in sectors; of one without, by an older Sluicegate.
+_MAGIC, _PLAIN = b"SGR2", b"SGR1"
 HEAD = _HEAD.size
 _PAGE = 4096
 
@@ -42,12 +47,17 @@ class Record:
         self.frames = self.bytes = 0
 
     def begin(self, fold: int) -> None:
-        """The tables hold all there is, as of this fold: frames are written from the beginning again."""
+        """The tables hold all there is, as of this fold: frames are written from the beginning again.
+
+        Those of an older Sluicegate go: what is left of them looks like sectors that are damaged.
+        """
+        if os.pread(self._file, len(_PLAIN), 0) == _PLAIN:
+            os.ftruncate(self._file, 0)
         self._fold, self.frames, self.bytes = fold, 0, 0
 
     def has_room(self, body: bytes) -> bool:
         """Whether one more frame fits."""
-        size = HEAD + len(body)
+        size = sectors.size(HEAD + len(body))
         return _placed(self.bytes, size) + size <= self._largest
 
     def append(self, body: bytes) -> None:
@@ -100,42 +110,76 @@ def _placed(at: int, size: int) -> int:
 def framed(fold: int, number: int, body: bytes) -> bytes:
     """A frame as it is written."""
     head = _HEAD.pack(_MAGIC, fold, number, len(body), 0)
-    return _HEAD.pack(_MAGIC, fold, number, len(body), zlib.crc32(body, zlib.crc32(head))) + body
+    return sectors.pack(_HEAD.pack(_MAGIC, fold, number, len(body), zlib.crc32(body, zlib.crc32(head))) + body)
 
 
 class Frames:
     """What a record holds that follows one fold: iterate over the frames that are whole, in order."""
 
-    def __init__(self, data: mmap | bytes, fold: int) -> None:
-        self._data, self._fold = data, fold
-        self._end = 0
+    def __init__(self, data: Reader, fold: int, *, is_live: bool = False) -> None:
+        """`is_live`: an agent may be writing the next one."""
+        self._data, self._fold, self._is_live = data, fold, is_live
+        self._magic = _PLAIN if data.is_plain else _MAGIC
+        self._end, self._number = 0, 1
 
     def __iter__(self) -> Iterator[bytes]:
-        at, number = 0, 1
-        while (found := self._next(at, number)) is not None:
-            (at, body), number = found, number + 1
+        self._end, self._number = 0, 1
+        while (found := self._next()) is not None:
+            (self._end, body), self._number = found, self._number + 1
             yield body
-        self._end = at
 
-    def _next(self, at: int, number: int) -> tuple[int, bytes] | None:
-        """Where the frame of this number ends, and its body: it begins here, or with the next page."""
-        for begin in dict.fromkeys((at, -(-at // _PAGE) * _PAGE)):
-            body = _body(self._data, begin, self._fold, number)
+    def _next(self) -> tuple[int, bytes] | None:
+        """Where the frame that follows ends, and its body."""
+        for begin in self._begins():
+            body = self._body(begin, self._number)
             if body is not None:
-                return begin + HEAD + len(body), body
+                size = HEAD + len(body)
+                return begin + (size if self._data.is_plain else sectors.size(size)), body
         return None
+
+    def _begins(self) -> Iterator[int]:
+        """Where the frame that follows may begin: here, or with the next page."""
+        yield from dict.fromkeys((self._end, -(-self._end // _PAGE) * _PAGE))
 
     def __bool__(self) -> bool:
         """Whether there is any."""
-        return _body(self._data, 0, self._fold, 1) is not None
+        return self._body(0, 1) is not None
 
     def beyond(self) -> Iterator[bytes]:
         """Whole frames behind one that is not, once all before it were taken: a crash leaves none, only damage does."""
-        start, at = _MAGIC + struct.pack("<Q", self._fold), self._end - 1
-        while (at := self._data.find(start, at + 1)) >= 0:
-            body = _body(self._data, at, self._fold, None)
+        for at in self._data.find(self._magic + struct.pack("<Q", self._fold), self._end):
+            body = self._body(at, None)
             if body is not None:
                 yield body
+
+    def is_next_damaged(self) -> bool:
+        """Whether there was one more, once all before it were taken, with a sector that is as nobody wrote it."""
+        is_judged = not (self._data.is_plain or self._is_live)
+        return is_judged and any(not self._is_sound(begin) for begin in self._begins())
+
+    def _is_sound(self, begin: int) -> bool:
+        head = self._head(begin, self._number)
+        return self._data.are_sound(begin, sectors.size(HEAD + (head[3] if head else 0)))
+
+    def _head(self, at: int, number: int | None) -> tuple[bytes, int, int, int, int] | None:
+        """The head of a frame that begins at a place."""
+        head = self._data.read(at, HEAD)
+        if len(head) < HEAD:
+            return None
+        magic, fold, its_number, length, crc = _HEAD.unpack(head)
+        if magic != self._magic or fold != self._fold or number not in (None, its_number) or length > LARGEST:
+            return None
+        return magic, fold, its_number, length, crc
+
+    def _body(self, at: int, number: int | None) -> bytes | None:
+        """The body of a frame that begins at a place and is whole."""
+        head = self._head(at, number)
+        if head is None:
+            return None
+        *named, length, crc = head
+        body = self._data.read(at, HEAD + length)[HEAD:]
+        is_whole = len(body) == length and zlib.crc32(body, zlib.crc32(_HEAD.pack(*named, length, 0))) == crc
+        return body if is_whole else None
 
 
 def read(folder: Path, fold: int, *, copied: bool = False) -> Frames | None:
@@ -143,23 +187,12 @@ def read(folder: Path, fold: int, *, copied: bool = False) -> Frames | None:
 
     `copied`: as of now, for who reads it beside an agent that may begin it anew.
     """
+    path = folder / NAME
     try:
-        with (folder / NAME).open("rb") as file:
-            size = min(LARGEST, os.fstat(file.fileno()).st_size)
-            if copied:
-                return Frames(file.read(size), fold)
-            return Frames(mmap(file.fileno(), size, access=ACCESS_READ) if size else b"", fold)
+        if not copied:
+            return Frames(Reader(path, LARGEST, _PLAIN), fold)
+        with path.open("rb") as file:
+            data = file.read(min(LARGEST, os.fstat(file.fileno()).st_size))
+        return Frames(Reader(data, LARGEST, _PLAIN), fold, is_live=True)
     except FileNotFoundError:
         return None
-
-
-def _body(data: mmap | bytes, at: int, fold: int, number: int | None) -> bytes | None:
-    """The body of a frame that begins at a place and is whole."""
-    if len(data) - at < HEAD:
-        return None
-    magic, its_fold, its_number, length, crc = _HEAD.unpack_from(data, at)
-    if magic != _MAGIC or its_fold != fold or number not in (None, its_number) or at + HEAD + length > len(data):
-        return None
-    body = data[at + HEAD : at + HEAD + length]
-    head = _HEAD.pack(magic, its_fold, its_number, length, 0)
-    return body if zlib.crc32(body, zlib.crc32(head)) == crc else None

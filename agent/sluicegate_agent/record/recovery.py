@@ -114,6 +114,8 @@ def _played(player: Player, frames: file.Frames) -> Lost | None:
                 log.error("frame %d of the record says nonsense: %s", place + 1, error)
                 lost = Lost()
         lost.add(body)
+    if frames.is_next_damaged():
+        lost = lost or Lost()
     for body in frames.beyond():
         lost = lost or Lost()
         lost.add(body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from math import fsum
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from durable_agent import NOON, SECOND, configured
+from durable_agent import NOON, SECOND, configured, frames_of, in_sectors
 from target_suite.memory import MemoryTarget
 
 from sluicegate.format import chunk as chunks
@@ -73,16 +74,6 @@ class Board:
                 self.pipeline.accept(Message(source, json.dumps(payload).encode(), len(self.said), 1))
             self.pipeline.commit()
 
-    def places(self) -> list[int]:
-        """Where each frame begins."""
-        fold, found, at = schema.fold(self.state.store.connection), [], 0
-        assert fold is not None
-        data = self.path.read_bytes()
-        for body in file.Frames(data, fold):
-            found.append(data.index(body, at) - file.HEAD)
-            at = found[-1] + file.HEAD + len(body)
-        return [*found, at]
-
     @property
     def path(self) -> Path:
         """The record's file."""
@@ -90,11 +81,12 @@ class Board:
 
     def damage(self, frame: int, part: str) -> None:
         """Turn a bit over in one frame, and start again."""
-        begins = self.places()
-        start, end = begins[frame : frame + 2] if frame >= 0 else begins[frame - 1 :][:2]
-        body = {"first": start + file.HEAD, "middle": (start + file.HEAD + end) // 2, "last": end - 1}
+        fold = schema.fold(self.state.store.connection)
+        assert fold is not None
+        begin, size = frames_of(self.path, fold)[frame]
+        body = {"first": file.HEAD, "middle": (file.HEAD + size) // 2, "last": size - 1}
         data = bytearray(self.path.read_bytes())
-        data[start + PLACES[part] if part in PLACES else body[part]] ^= 4
+        data[begin + in_sectors(PLACES[part] if part in PLACES else body[part])] ^= 4
         self.state.close()
         self.path.write_bytes(data)
         self.open()
@@ -126,10 +118,10 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Board]:
     made.state.close()
 
 
-@pytest.mark.parametrize("frame", [0, 7, -2])
+@pytest.mark.parametrize("frame", [0, 7, -2, -1])
 @pytest.mark.parametrize("part", [*PLACES, "first", "middle", "last"])
 def test_answers_that_may_lack_a_reading_say_so(board: Board, frame: int, part: str) -> None:
-    """Whatever bit of a frame but the last: each interval holds the truth, until the loss is no longer in it."""
+    """Whatever bit of a frame, the last one too: each interval holds the truth, until the loss is no longer in it."""
     assert all(each.exact and holds(each, truth) for each, truth in board.answers())
     board.damage(frame, part)
     assert board.state.counters["record.damaged"] == 1
@@ -142,7 +134,7 @@ def test_answers_that_may_lack_a_reading_say_so(board: Board, frame: int, part: 
     assert all(each.exact and holds(each, truth) for each, truth in board.answers())
 
 
-@pytest.mark.parametrize("frame", [0, 7, -2])
+@pytest.mark.parametrize("frame", [0, 7, -1])
 def test_windows_that_say_when_they_answer_say_so_too(board: Board, frame: int) -> None:
     """Of those with ends each that began before the loss was found; of those by count until it is out of them."""
     board.damage(frame, "middle")
@@ -206,9 +198,15 @@ def test_a_record_that_is_gone_puts_all_in_doubt(board: Board) -> None:
     assert all(holds(each, truth) for each, truth in board.answers())
 
 
-def test_a_last_frame_that_is_not_whole_was_never_acknowledged(board: Board) -> None:
-    """As far as a start can know: a crash leaves the same."""
-    board.damage(-1, "middle")
+@pytest.mark.parametrize("left", [0, 20])
+def test_a_last_frame_that_was_cut_short_was_never_acknowledged(board: Board, left: int) -> None:
+    """As a power cut leaves it: nothing is said of it."""
+    fold = schema.fold(board.state.store.connection)
+    assert fold is not None
+    begin, _ = frames_of(board.path, fold)[-1]
+    board.state.close()
+    os.truncate(board.path, begin + left)
+    board.open()
     assert board.state.counters["record.damaged"] == 0
     board.said.pop()
     board.take(1)

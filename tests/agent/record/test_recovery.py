@@ -14,7 +14,19 @@ from typing import Any
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
-from durable_agent import BARE, LISTED, LISTS, NOON, SECOND, SEQUENCED, TIMED, WITH_ENDS, configured, sequenced
+from durable_agent import (
+    BARE,
+    LISTED,
+    LISTS,
+    NOON,
+    SECOND,
+    SEQUENCED,
+    TIMED,
+    WITH_ENDS,
+    configured,
+    frames_of,
+    sequenced,
+)
 from thorough import number
 
 from sluicegate_agent import ticks
@@ -264,14 +276,9 @@ def ordinals(board: Board, stream: str) -> list[tuple[int, int]]:
 
 def frames(board: Board) -> tuple[Path, list[int]]:
     """The record's file, and where each of its frames begins."""
-    path, found, at = board.config.state.path / file.NAME, [], 0
-    fold = schema.fold(board.state.store.connection)
+    path, fold = board.config.state.path / file.NAME, schema.fold(board.state.store.connection)
     assert fold is not None
-    data = path.read_bytes()
-    for body in file.Frames(data, fold):
-        found.append(data.index(body, at) - file.HEAD)
-        at = found[-1] + file.HEAD + len(body)
-    return path, found
+    return path, [begin for begin, _ in frames_of(path, fold)]
 
 
 def test_a_restart_counts_what_was_recorded_once(board: Board) -> None:
