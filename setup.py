@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 NATIVE = Path("native")
-PARALLEL = os.cpu_count() or 1
+COMPILER = 315 << 20  # bytes that compiling the largest module takes
 CHECKED = os.environ.get("SLUICEGATE_BUILD_CHECKED") == "1"
 # A folder for the C code by what it is made from: who builds the same sources twice has them translated once.
 CACHE = os.environ.get("SLUICEGATE_BUILD_CACHE") or None
@@ -31,6 +32,20 @@ DIRECTIVES = {
     "initializedcheck": CHECKED,
     "cdivision": True,
 }
+
+
+def compilers() -> int:
+    """How many compile at once: as many as there are cores, and as fit into the memory that is free."""
+    cores = os.cpu_count() or 1
+    memory = Path("/proc/meminfo")
+    free = re.search(r"MemAvailable: *(\d+) kB", memory.read_text("ascii")) if memory.exists() else None
+    fitting = max(1, min(cores, (int(free[1]) << 10) // COMPILER)) if free else cores
+    if fitting < cores:
+        print(f"sluicegate: memory for {fitting} compilers, not {cores}: slow; a wheel needs none", file=sys.stderr)
+    return fitting
+
+
+PARALLEL = compilers()
 
 
 def extensions() -> list[Extension]:

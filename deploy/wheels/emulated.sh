@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs tests over a board's wheel under qemu: emulated.sh ARCHITECTURE [PYTEST ARGUMENTS]; tests/native by default. No root rights needed.
-# What a test starts is emulated too where binfmt_misc knows qemu (Debian's qemu-user-static registers it).
+# What a test starts by sys.executable is emulated too, by a wrapper: binfmt_misc need not know qemu.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 architecture=${1:?arm64 or armhf}
@@ -30,5 +30,8 @@ if [ ! -e "$site/.complete" ] || [ "$wheel" -nt "$site/.complete" ]; then
         --find-links "${OUT:-dist}" --constraint deploy/make/constraints.txt "$wheel[agent]" pytest pytest-timeout hypothesis jsonschema
     touch "$site/.complete"
 fi
+printf '#!/bin/sh\nexec %s %s "$@"\n' "$(command -v "$emulator")" "$root/usr/bin/$name" >"$site/python"
+chmod +x "$site/python"
+echo "import sys; sys.executable = '$site/python'" >"$site/sitecustomize.py"
 export QEMU_LD_PREFIX=$root PYTHONPATH=$site PYTHONDONTWRITEBYTECODE=1
-exec "$emulator" "$root/usr/bin/$name" -m pytest -p no:cacheprovider "${@:-tests/native}"
+exec "$site/python" -m pytest -p no:cacheprovider "${@:-tests/native}"
