@@ -26,7 +26,8 @@ def cloud() -> None:
 @click.argument("source", nargs=-1, required=True)
 @click.option("--out", type=click.Path(path_type=Path), callback=folder,
               help="Folder for the windows and their summary.")  # fmt: skip
-@click.option("--table", metavar="FOLDER", help="Instead of --out: a table, into which a run takes what is new alone.")
+@click.option("--table", metavar="PLACE", help="Instead of --out: a table, into which a run takes what is new alone; a "
+              "folder or s3://BUCKET/PREFIX.")  # fmt: skip
 @click.option("--by", metavar="TAGS", multiple=True,
               help="With --table: windows of all devices with the same of these tags too: site,line.")  # fmt: skip
 @click.option("--window", default="24h", callback=length, show_default=True, help="Length of a window.")
@@ -70,7 +71,8 @@ def merge(
 ) -> None:
     """Merge chunk documents into sliding windows, per device and fleet-wide.
 
-    SOURCE: folders of chunk documents (searched to any depth), files, globs, or the URL of a Sync Gateway's database
+    SOURCE: folders of chunk documents (searched to any depth), files, globs, s3://BUCKET/PREFIX, another URI that Spark
+    lists, or the URL of a Sync Gateway's database
     (https://HOST:4984/DATABASE; the reader's credentials come from the environment). Running it again, with documents
     sent twice or late, replaces OUT by corrected rows.
 

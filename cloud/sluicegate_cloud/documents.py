@@ -12,6 +12,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluicegate.format import chunk as chunks
-from sluicegate_cloud.errors import GatewayError
+from sluicegate_cloud.errors import GatewayError, PlaceError
 from sluicegate_cloud.grid import Columns, Ints
+from sluicegate_cloud.places.bucket import OBJECTS, ahead, begin_of
 from sluicegate_cloud.schema import BUCKET_FIELDS, OWNER, USED, ddl
 
 PATHS = "path string"
@@ -72,9 +75,12 @@ class Found(NamedTuple):
 
 
 def decode_files(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Rows of `path` → rows of DOCUMENTS; the files are opened here, one at a time."""
+    """Rows of `path` → rows of DOCUMENTS; the files are opened here, one at a time, objects (`bucket`) some ahead."""
+    paths = (path for batch in batches for path in batch.column("path").to_pylist())
     return document_batches(
-        Found(path, _file_loader(path)) for batch in batches for path in batch.column("path").to_pylist()
+        Found(path, load)
+        for remote, some in groupby(paths, lambda path: path.startswith(OBJECTS))
+        for path, load in (ahead(some, _content) if remote else ((path, partial(_content, path)) for path in some))
     )
 
 
@@ -95,21 +101,21 @@ def unpack(batches: Batches) -> Iterator[pa.RecordBatch]:
             yield bucket_rows(used)
 
 
-def _file_loader(path: str) -> Callable[[], bytes]:
-    def load() -> bytes:
-        if not path.endswith(".json"):
-            raise ValueError("not a chunk document: the name does not end in .json")
-        with Path(path).open("rb") as file:
-            return file.read(chunks.MAX_DOCUMENT + 1)
-
-    return load
+def _content(path: str) -> bytes:
+    """At most one byte more than a document may have."""
+    if not path.endswith(".json"):
+        raise ValueError("not a chunk document: the name does not end in .json")
+    if path.startswith(OBJECTS):
+        return begin_of(path, chunks.MAX_DOCUMENT + 1)
+    with Path(path).open("rb") as file:
+        return file.read(chunks.MAX_DOCUMENT + 1)
 
 
 def document_batches(documents: Iterable[Found]) -> Iterator[pa.RecordBatch]:
     """Rows of DOCUMENTS, in batches of about _BATCH_BYTES of packed buckets.
 
-    Whatever loading or decoding one raises is the reason why it is set aside. Raises GatewayError: then it is not the
-    document that could not be read.
+    Whatever loading or decoding one raises is the reason why it is set aside. Raises GatewayError, PlaceError: then it
+    is not the document that could not be read.
     """
     held: list[dict[str, Any]] = []
     size = 0
@@ -128,7 +134,7 @@ def _row(found: Found) -> dict[str, Any]:
     try:
         data = found.load()
         return {"path": _text(found.path), "size": len(data), **_decoded(data)}
-    except GatewayError:
+    except (GatewayError, PlaceError):
         raise
     except Exception as error:  # a device may send anything: no document ends the reading of the others
         name = _claimed(found, data)

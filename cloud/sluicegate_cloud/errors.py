@@ -37,6 +37,12 @@ class GatewayError(CloudError):
     exit_code = 4
 
 
+class PlaceError(CloudError):
+    """A bucket does not answer, or refuses."""
+
+    exit_code = 4
+
+
 class SparkError(CloudError):
     """Spark began the work and stopped; the message is its own first line, or that of a worker."""
 

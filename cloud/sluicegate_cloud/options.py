@@ -24,7 +24,7 @@ def is_elsewhere(place: str) -> bool:
 def folder(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
     """A folder of this machine; a URI would be taken for one of a strange name."""
     if value is not None and (is_elsewhere(str(value)) or str(value).startswith("file:/")):
-        raise click.BadParameter(f"{value}: expected a path; copy what is written there to where you want it")
+        raise click.BadParameter(f"{value}: expected a path; a table (--table) may also lie at s3://BUCKET/PREFIX")
     return value
 
 

@@ -19,6 +19,7 @@ from sluicegate_cloud.errors import SourceError, StrictError
 from sluicegate_cloud.feed import keep as feed_keep
 from sluicegate_cloud.feed import source as feed
 from sluicegate_cloud.feed.gateway import Gateway, is_gateway
+from sluicegate_cloud.places.bucket import OBJECTS, Bucket, Object
 from sluicegate_cloud.quality import problems
 from sluicegate_cloud.schema import BUCKETS
 
@@ -31,11 +32,15 @@ _PER_TASK, _TASKS = 256, 8
 
 
 class Listed(NamedTuple):
-    """What a source comes to: whole files, URIs that Spark lists, and gateways."""
+    """What a source comes to: whole files and objects, URIs that Spark lists, and gateways.
+
+    `objects`: of those files that are objects at s3: URLs what their listing told.
+    """
 
     files: list[str]
     uris: list[str]
     gateways: list[Gateway]
+    objects: dict[str, Object]
 
 
 def read_buckets(
@@ -43,11 +48,12 @@ def read_buckets(
 ) -> DataFrame:
     """One row per bucket of every chunk document of `source`, and one of n = 0 per hole in a stream's ordinals.
 
-    `source`: a folder (searched to any depth), a file, a glob, a URI that Spark can list, the https:// URL of a Sync
-    Gateway's database (docs/couchbase.md), or several of these. `keep`: a folder for what a gateway gave, so that only
-    what is new is read. Columns: `schema.BUCKETS`, times in µs. Documents are told apart by their id, so re-sent and
-    reordered ones change nothing; see `dedupe` for what happens to conflicting and unreadable ones. Raises SourceError
-    when there is nothing to read, StrictError when `strict` and any document is refused, in conflict or overlapping.
+    `source`: a folder (searched to any depth), a file, a glob, s3://BUCKET/PREFIX (`places.bucket`), a URI that Spark
+    can list, the https:// URL of a Sync Gateway's database (docs/couchbase.md), or several of these. `keep`: a folder
+    for what a gateway gave, so that only what is new is read. Columns: `schema.BUCKETS`, times in µs. Documents are
+    told apart by their id, so re-sent and reordered ones change nothing; see `dedupe` for what happens to conflicting
+    and unreadable ones. Raises SourceError when there is nothing to read, StrictError when `strict` and any document is
+    refused, in conflict or overlapping.
     """
     documents = catalogue(read_documents(spark, source, keep=keep))
     if strict:
@@ -57,7 +63,7 @@ def read_buckets(
 
 def read_documents(spark: SparkSession, source: Source, *, keep: str | Path | None = None) -> DataFrame:
     """One row per document (`documents.DOCUMENTS`), refused ones with a reason. Raises SourceError, GatewayError."""
-    files, uris, gateways = list_sources(source)
+    files, uris, gateways, _ = list_sources(source)
     check_keep(gateways, keep)
     frames = [_read_uri(spark, uri) for uri in uris] + ([read_files(spark, files)] if files else [])
     frames += [feed_keep.fetch(spark, at, Path(keep)) if keep else feed.read(spark, at) for at in gateways]
@@ -69,11 +75,12 @@ def list_sources(source: Source) -> Listed:
     named = [str(source)] if isinstance(source, str | Path) else [str(item) for item in source]
     gateways = [Gateway.at(name) for name in named if is_gateway(name)]
     uris = [name for name in named if _is_remote(name)]
-    local = [name for name in named if not _is_remote(name) and not is_gateway(name)]
-    files = sorted({path for name in local for path in _files(name)})
+    objects = {one.url: one for name in named if _is_objects(name) for one in _objects(name)}
+    local = [name for name in named if not _is_remote(name) and not is_gateway(name) and not _is_objects(name)]
+    files = sorted({path for name in local for path in _files(name)} | {*objects})
     if not files and not uris and not gateways:
         raise SourceError(f"there are no files in {', '.join(map(repr, named)) or 'an empty list of sources'}")
-    return Listed(files, uris, gateways)
+    return Listed(files, uris, gateways, objects)
 
 
 def check_keep(gateways: Sequence[Gateway], keep: str | Path | None) -> None:
@@ -97,7 +104,16 @@ def require_no_problems(documents: DataFrame) -> None:
 
 
 def _is_remote(source: str) -> bool:
-    return "://" in source and not source.startswith("file://") and not is_gateway(source)
+    return "://" in source and not source.startswith(("file://", OBJECTS)) and not is_gateway(source)
+
+
+def _is_objects(source: str) -> bool:
+    return source.startswith(OBJECTS)
+
+
+def _objects(source: str) -> Iterator[Object]:
+    """Every whole object at an s3: URL or below it."""
+    yield from (one for one in Bucket.at(source).objects() if _is_whole(one.url.rpartition("/")[2]))
 
 
 def _files(source: str) -> Iterator[str]:
@@ -113,9 +129,11 @@ def _files(source: str) -> Iterator[str]:
 def _below(root: str) -> Iterator[str]:
     """Whole files below a folder to any depth; in hidden folders too, for a device may be called `.a` or `_b`."""
     for folder, _, names in os.walk(root, onerror=_cannot_list):
-        yield from (
-            str(Path(folder, name)) for name in names if not name.startswith(".") and not name.endswith(UNFINISHED)
-        )
+        yield from (str(Path(folder, name)) for name in names if _is_whole(name))
+
+
+def _is_whole(name: str) -> bool:
+    return not name.startswith(".") and not name.endswith(UNFINISHED)
 
 
 def _cannot_list(error: OSError) -> None:

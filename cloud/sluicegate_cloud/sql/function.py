@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StringType, StructField, StructType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
-from sluicegate_cloud.documents import ARROW, Found, document_batches
+from sluicegate_cloud.documents import ARROW, decode_files
 from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.names import ALL
 from sluicegate_cloud.table import read
@@ -94,8 +93,10 @@ def _of_table(store: Store, version: Version) -> Iterator[pa.Table]:
 def _of_documents(source: str, definition: Definition) -> Iterator[pa.Table]:
     from sluicegate_cloud.sources import list_sources
     from sluicegate_cloud.table import run, shard
+    from sluicegate_cloud.table import sources as seen
 
-    documents = _documents(list_sources(source).files, source)
+    listed = list_sources(source)
+    documents = _documents(seen.listed(listed.files, listed.objects), source)
     with tempfile.TemporaryDirectory(prefix="sluicegate-sql-") as folder:
         store, version = Store(folder), Version(0, definition)
         done = [(0, shard.merge(store, version, 0, documents))]
@@ -106,15 +107,15 @@ def _here(work: Any, numbers: Sequence[int]) -> list[tuple[int, Any]]:
     return [(number, work(number)) for number in numbers]
 
 
-def _documents(files: list[str], source: str) -> pa.Table:
+def _documents(files: pa.Table, source: str) -> pa.Table:
     """What is read of the files, refused ones too. Raises SourceError where it is too much, or none is a document."""
-    size = sum(Path(file).stat().st_size for file in files)
+    size = sum(files["size"].to_pylist())
     if size > MOST_BYTES:
         raise SourceError(
             f"{source} has {size >> 20:,} MiB of documents, and {NAME} merges {MOST_BYTES >> 20} in its one task: "
             "make a table of them (sluicegate cloud merge … --table) and ask that"
         )
-    table = pa.Table.from_batches(document_batches(Found(file, Path(file).read_bytes) for file in files), ARROW)
+    table = pa.Table.from_batches(decode_files(files.to_batches()), ARROW)
     if table["reason"].null_count == 0:
-        raise SourceError(f"none of the {len(files)} files of {source} is a chunk document; {table['reason'][0]}")
+        raise SourceError(f"none of the {files.num_rows} files of {source} is a chunk document; {table['reason'][0]}")
     return table

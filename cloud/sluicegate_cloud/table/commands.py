@@ -82,7 +82,7 @@ def reconcile(table: str, master: str, memory: str) -> None:
 
 @click.command()
 @click.argument("source")
-@click.option("--table", required=True, metavar="FOLDER", help="The table, made where there is none.")
+@click.option("--table", required=True, metavar="PLACE", help="The table, made where there is none.")
 @click.option("--window", default="24h", callback=length, show_default=True, help="Length of a window.")
 @click.option(
     "--slide", default="1h", callback=length, show_default=True, help="From one window's start to the next's."
@@ -91,11 +91,13 @@ def reconcile(table: str, master: str, memory: str) -> None:
               help="As those of cloud merge.")  # fmt: skip
 @click.option("--by", metavar="TAGS", multiple=True, help="As that of cloud merge.")
 @click.option("--every", metavar="TIME", help='Go on for ever, looking each "10 seconds"; without: what is there now.')
+@click.option("--checkpoint", metavar="PLACE",
+              help="Where Spark keeps what was read, below the table if not given: a folder or a URI.")  # fmt: skip
 @click.option("--master", default="local[*]", show_default=True, help="Spark master; all cores of this machine.")
 @click.option("--memory", default="1g", show_default=True, help="What Spark's Java may take of this machine.")
 def stream(
     source: str, table: str, window: int, slide: int, aggregates: tuple[str, ...], by: tuple[str, ...],
-    every: str | None, master: str, memory: str,
+    every: str | None, checkpoint: str | None, master: str, memory: str,
 ) -> None:  # fmt: skip
     """Take chunk documents into a table as they come into a folder or to a Sync Gateway.
 
@@ -107,7 +109,7 @@ def stream(
 
     asked = of_options(window, slide, aggregates)
     definition = definition_of(asked, [names_of.split(",") for names_of in by])
-    query = streaming.stream(session(master, memory), source, table, definition, every=every)
+    query = streaming.stream(session(master, memory), source, table, definition, every=every, checkpoint=checkpoint)
     try:
         streaming.finish(query)
     except KeyboardInterrupt:

@@ -115,9 +115,7 @@ def _changes(spark: SparkSession, store: Store, before: Version | None, now: Ver
 
 
 def _rows(spark: SparkSession, store: Store, version: Version, files: Sequence[str]) -> DataFrame:
-    schema = ddl(read.schema_of(version.definition))
-    paths = [(store.root / file).as_uri() for file in files]
-    rows = spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+    rows = read.of_files(spark, store, files, read.schema_of(version.definition))
     return rows.withColumn(_DAY, sf.expr(f"date_from_unix_date(cast(floor(window_start / {DAY_US}) as int))"))
 
 

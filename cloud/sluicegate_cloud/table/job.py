@@ -69,13 +69,13 @@ def merge(spark: SparkSession, sources: Sequence[str], table: str | Path, defini
     listed = list_sources(sources)
     if listed.uris or listed.gateways:
         raise SourceError(
-            "a table is merged from folders and files; of a gateway or objects at a URI use `cloud stream`"
+            "a table is merged from folders, files and s3:// URLs; of a gateway or another URI use `cloud stream`"
         )
     store = Store(table)
     with store.writing():
         version = opened(store, definition)
         with step("looking for new documents"):
-            files = seen.unseen(store, version, seen.listed(listed.files))
+            files = seen.unseen(store, version, seen.listed(listed.files, listed.objects))
         if not files.num_rows:
             return version
         documents = read_files(spark, files["path"].to_pylist())

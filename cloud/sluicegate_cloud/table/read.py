@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.places.folder import Folder
+from sluicegate_cloud.schema import ddl
 from sluicegate_cloud.table.answering import REVISION
+from sluicegate_cloud.table.streams import STREAMS
 from sluicegate_cloud.table.versions import Definition, Store, Version
 from sluicegate_cloud.windows import window_columns
 
 #: What a table's windows have beside `windows.window_columns`: of a roll-up the tags that it is by, and their values.
 #: A `revision` is the number of the version in which the row was answered last.
 ROLLUP = "rollup"
+#: The SQL types of the columns of STREAMS.
+SQL = {
+    pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double", pa.list_(pa.string()): "array<string>",
+    pa.map_(pa.string(), pa.string()): "map<string, string>",
+}  # fmt: skip
 
 
 def schema_of(definition: Definition) -> dict[str, str]:
@@ -60,20 +67,36 @@ def rollup(store: Store, version: Version, level_us: int) -> pa.Table | None:
 
 def as_asked(table: pa.Table, definition: Definition) -> pa.Table:
     """The rows of a file with all columns of `schema_of`: those of roll-ups are null in a device's."""
+    return _with(table, schema_of(definition))
+
+
+def _with(table: pa.Table, names: Iterable[str]) -> pa.Table:
     there, text = {*table.column_names}, pa.string()
-    names = schema_of(definition)
     return pa.table({name: table[name] if name in there else pa.nulls(table.num_rows, text) for name in names})
 
 
 def windows(spark: SparkSession, store: Store, version: Version) -> DataFrame:
     """The same as a DataFrame; the files are read when it is."""
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in schema_of(version.definition).items())
-    paths = [(store.root / file).as_uri() for file in window_files(store, version)]
-    return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+    return of_files(spark, store, [*window_files(store, version)], schema_of(version.definition))
 
 
 def streams(spark: SparkSession, store: Store, version: Version) -> DataFrame:
     """A row for each stream of a device (`streams.STREAMS`)."""
     files = [store.read_json(name)["streams"] for name in version.shards.values()]
-    paths = [(store.root / file).as_uri() for file in files if file]
-    return spark.read.parquet(*paths).withColumn("tags", sf.col("tags"))
+    return of_files(spark, store, [file for file in files if file], {of.name: SQL[of.type] for of in STREAMS})
+
+
+def of_files(spark: SparkSession, store: Store, names: Sequence[str], columns: dict[str, str]) -> DataFrame:
+    """The rows of some files; what one of them lacks is null. Objects are read by the tasks, without a connector."""
+    if not names:
+        return spark.createDataFrame([], ddl(columns))
+    if isinstance(store.place, Folder):
+        return spark.read.schema(ddl(columns)).parquet(*(store.place.uri(name) for name in names))
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for name in batch["name"].to_pylist():
+                yield from _with(store.read(name), columns).to_batches()
+
+    named = spark.createDataFrame(pa.table({"name": pa.array(names)}))
+    return named.repartition(min(len(names), 4 * spark.sparkContext.defaultParallelism)).mapInArrow(read, ddl(columns))

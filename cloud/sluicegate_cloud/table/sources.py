@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluicegate_cloud.places.bucket import Object
 from sluicegate_cloud.table.versions import Store, Version
 
 #: Lists of what was read beyond which a run makes one of them all.
@@ -16,10 +17,13 @@ MOST_LISTS = 16
 _SEEN = pa.schema([("path", pa.string()), ("size", pa.int64()), ("changed_ns", pa.int64())])
 
 
-def listed(files: Sequence[str]) -> pa.Table:
-    """The files as they are now; those that are gone meanwhile are left out."""
-    rows = []
+def listed(files: Sequence[str], objects: Mapping[str, Object] | None = None) -> pa.Table:
+    """The files as they are now; those that are gone meanwhile are left out. Of `objects` it is known already."""
+    rows: list[tuple[str, int, int]] = []
     for file in files:
+        if objects and file in objects:
+            rows.append(objects[file])
+            continue
         try:
             told = Path(file).stat()
         except FileNotFoundError:

@@ -36,13 +36,14 @@ def stream(
     *,
     every: str | None = None,
     most: int = MOST,
+    checkpoint: str | None = None,
 ) -> StreamingQuery:
     """Start to take the documents of `source` into the table as they come.
 
     `source`: a folder (any URI that Spark lists, to any depth), or the https:// URL of a Sync Gateway's database
     (docs/couchbase.md). `every`: an interval such as "10 seconds" for ever; None: what is there now, then the query
-    ends. What was read is kept below the table, so that a new query goes on where one ended. Raises SourceError,
-    TableError, GatewayError.
+    ends. What was read is kept at `checkpoint`, else below the table, so that a new query goes on where one ended; of a
+    table in a bucket Spark's connector keeps it. Raises SourceError, TableError, GatewayError.
     """
     store = Store(table)
     job.opened(store, definition)
@@ -51,7 +52,7 @@ def stream(
     def take(batch: DataFrame, _: int) -> None:
         job.take(spark, batch, table, definition)
 
-    writer = documents.writeStream.foreachBatch(take).option("checkpointLocation", (store.root / place).as_uri())
+    writer = documents.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint or store.place.uri(place))
     writer = writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)
     return writer.start()
 

@@ -1,30 +1,27 @@
 """A table's versions: each names every file that is valid; the one whose name is made last counts, or none of it does.
 
-TABLE/versions/00000012.json is linked into place only when all that it names is on the disk, and only if no other run
-has made it. So a run that dies leaves the version before, and of two at once one fails. Files are never changed; those
-that no kept version names are removed (`vacuum`).
+TABLE/versions/00000012.json is made only when all that it names is on the disk, and only if no other run has made it.
+So a run that dies leaves the version before, and of two at once one fails. Files are never changed; those that no kept
+version names are removed (`vacuum`).
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sluicegate_cloud.errors import SinkError, SourceError, TableError
+from sluicegate_cloud.errors import SourceError, TableError
 from sluicegate_cloud.grid import MAX_EMPTY, Grid
-from sluicegate_cloud.options import is_elsewhere
+from sluicegate_cloud.places import place_of
 
 FORMAT = 1
 DAY_US = 86_400_000_000
@@ -32,7 +29,7 @@ DAY_US = 86_400_000_000
 KEPT = 8
 #: Folders of files that versions name. What else lies in a table, such as a stream's place, is not ours to remove.
 KINDS = ("documents", "ledger", "windows", "shares", "spans", "fleet", "streams", "sources", "index", "rollups")
-_VERSIONS, _LOCK = "versions", ".lock"
+_VERSIONS = "versions"
 #: Files of a run that is under way are younger than this; what no version names and is older is of one that died.
 _ABANDONED_S = 24 * 3600
 
@@ -87,83 +84,68 @@ class Version:
     rollups: tuple[dict[str, Any], ...] = ()
 
 
-def folder_of(root: str) -> Path:
-    """The folder that a path or a file: URI names. Raises TableError for any other URI.
-
-    A version counts by a link that fails where one is there, and files are on the disk before it: an object store
-    promises neither to a program that only knows paths.
-    """
-    if is_elsewhere(root):
-        raise TableError(
-            f"a table cannot lie at {root}: give a folder that the driver and all workers see, such as a mounted one, "
-            "and bring its windows elsewhere by `sluicegate cloud publish`"
-        )
-    return Path(unquote(urlsplit(root).path) if root.lower().startswith("file:/") else root).absolute()
-
-
 class Store:
-    """The files of a table below one folder that all workers see."""
+    """The files of a table at one place that all workers see."""
 
     def __init__(self, root: str | Path) -> None:
-        self.root = folder_of(str(root))
+        self.place = place_of(str(root))
         self._unsettled: list[str] = []
+
+    @property
+    def root(self) -> Any:
+        """The folder, or the URL of the place: to be shown, and compared."""
+        return self.place.root
 
     def new(self, kind: str) -> str:
         """A name below the root that no file has, such as "windows/0123….parquet". Raises ValueError."""
         if kind not in KINDS:
             raise ValueError(f"{kind!r} is no kind of file of a table: {', '.join(KINDS)}")
         ending = "json" if kind == "index" else "parquet"
-        name = f"{kind}/{uuid.uuid4().hex}.{ending}"
-        (self.root / kind).mkdir(parents=True, exist_ok=True)
-        return name
+        return f"{kind}/{uuid.uuid4().hex}.{ending}"
 
     def write(self, kind: str, table: pa.Table, rows: int = 1 << 17) -> str:
         """Write a new file, which is on the disk after `settle`, and return its name. Raises SinkError."""
         name = self.new(kind)
         texts = [of.name for of in table.schema if pa.types.is_string(of.type)]
-        try:
+        with self.place.written(name) as into:
             pq.write_table(
-                table, self.root / name, row_group_size=rows, compression="zstd", compression_level=1,
-                use_dictionary=texts,
-            )  # fmt: skip
-            self._unsettled.append(name)
-        except OSError as error:
-            raise SinkError(f"cannot write {str(self.root / name)!r}: {error.strerror or error}") from error
+                table, into, row_group_size=rows, compression="zstd", compression_level=1, use_dictionary=texts
+            )
+        self._unsettled.append(name)
         return name
 
     def write_json(self, kind: str, told: dict[str, Any]) -> str:
         """The same for a small object."""
         name = self.new(kind)
-        (self.root / name).write_text(json.dumps(told))
+        with self.place.written(name) as into:
+            into.write(json.dumps(told).encode())
         self._unsettled.append(name)
         return name
 
     def settle(self) -> None:
         """All that was written is on the disk: after a task's last file, since the first sync waits for the others."""
-        for name in self._unsettled:
-            _sync(self.root / name)
-        for folder in {(self.root / name).parent for name in self._unsettled}:
-            _sync(folder)
+        self.place.settle(self._unsettled)
         self._unsettled = []
 
     def read(self, name: str, columns: list[str] | None = None, filters: Any = None) -> pa.Table:
         """The rows of a file. Raises TableError where a version names it and it is not there."""
         try:
-            return pq.ParquetFile(self.root / name).read(columns) if filters is None else pq.read_table(
-                self.root / name, columns=columns, filters=filters, partitioning=None
+            source = self.place.opened(name, some=filters is not None)
+            return pq.ParquetFile(source).read(columns) if filters is None else pq.read_table(
+                source, columns=columns, filters=filters, partitioning=None
             )  # fmt: skip
         except FileNotFoundError as error:
-            raise TableError(f"{self.root / name} is missing: a version newer than your reader removed it") from error
+            raise TableError(f"{self.root}/{name} is missing: a version newer than your reader removed it") from error
 
     def read_json(self, name: str) -> dict[str, Any]:
         """What `write_json` wrote."""
-        told: dict[str, Any] = json.loads((self.root / name).read_text())
+        told: dict[str, Any] = json.loads(self.place.read(name))
         return told
 
     def numbers(self) -> list[int]:
         """The versions that are there, ascending."""
-        place = self.root / _VERSIONS
-        return sorted(int(path.stem) for path in place.glob("*.json") if path.stem.isdigit()) if place.is_dir() else []
+        stems = (name.rpartition("/")[2].removesuffix(".json") for name in self.place.names(_VERSIONS))
+        return sorted(int(stem) for stem in stems if stem.isdigit())
 
     def load(self, number: int | None = None) -> Version | None:
         """A version, the newest where none is named; None where there is no table yet. Raises SourceError."""
@@ -173,9 +155,9 @@ class Store:
         wanted = found[-1] if number is None else number
         if wanted not in found:
             raise SourceError(f"{self.root} has no version {wanted}; there are: {', '.join(map(str, found)) or 'none'}")
-        told = json.loads(self._path(wanted).read_text())
+        told = self.read_json(_path(wanted))
         if told.pop("format") != FORMAT:
-            raise SourceError(f"{self._path(wanted)} is of another format than {FORMAT}: update Sluicegate")
+            raise SourceError(f"{self.root}/{_path(wanted)} is of another format than {FORMAT}: update Sluicegate")
         definition = Definition.from_json(told.pop("definition"))
         lists = {name: tuple(told.get(name, ())) for name in ("sources", "rollups")}
         return Version(**told | {"definition": definition, **lists})
@@ -184,35 +166,25 @@ class Store:
         """Make `version` the newest. Raises TableError where another run was first: nothing of this one counts then."""
         self.settle()
         version = replace(version, made_us=time.time_ns() // 1000)
-        (self.root / _VERSIONS).mkdir(parents=True, exist_ok=True)
-        new = self.root / _VERSIONS / f".{uuid.uuid4().hex}"
         try:
-            new.write_text(json.dumps({"format": FORMAT, **asdict(version)}))
-            _sync(new)
-            os.link(new, self._path(version.number))
-            _sync(self.root / _VERSIONS)
+            self.place.create(_path(version.number), json.dumps({"format": FORMAT, **asdict(version)}).encode())
         except FileExistsError as error:
             raise TableError(
                 f"another merge made version {version.number} of {self.root} meanwhile: nothing of this one counts; "
                 "run it again"
             ) from error
-        except OSError as error:
-            raise SinkError(f"cannot write {str(self.root)!r}: {error.strerror}") from error
-        finally:
-            new.unlink(missing_ok=True)
         return version
 
     def vacuum(self, kept: int = KEPT, abandoned_s: float = _ABANDONED_S) -> int:
         """Remove versions before the newest `kept`, and files that no version names; how many files went."""
         for number in self.numbers()[:-kept]:
-            self._path(number).unlink(missing_ok=True)
+            self.place.remove(_path(number))
         named = {name for number in self.numbers() for name in self.files(self.load(number))}
         gone, since = 0, time.time() - abandoned_s
-        for folder in (self.root / kind for kind in KINDS):
-            for path in folder.iterdir() if folder.is_dir() else ():
-                if f"{folder.name}/{path.name}" not in named and path.stat().st_mtime < since:
-                    path.unlink(missing_ok=True)
-                    gone += 1
+        for name, written in (of for kind in KINDS for of in self.place.names(kind).items()):
+            if name not in named and written < since:
+                self.place.remove(name)
+                gone += 1
         return gone
 
     def discard(self, version: Version, kept: Version) -> None:
@@ -220,7 +192,7 @@ class Store:
         stay = {*self.files(kept)}
         for name in [*self.files(version)]:
             if name not in stay:
-                (self.root / name).unlink(missing_ok=True)
+                self.place.remove(name)
 
     def files(self, version: Version | None) -> Iterator[str]:
         """Every file that a version needs."""
@@ -234,23 +206,13 @@ class Store:
             yield name
             yield from files_of_index(self.read_json(name))
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> AbstractContextManager[None]:
         """The table for one run of this machine at a time. Raises TableError, SinkError."""
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            lock = (self.root / _LOCK).open("w")
-        except OSError as error:
-            raise SinkError(f"cannot write {str(self.root)!r}: {error.strerror}; choose another folder") from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise TableError(f"another merge is writing the table {self.root}: wait for it to end") from error
-            yield
+        return self.place.alone()
 
-    def _path(self, number: int) -> Path:
-        return self.root / _VERSIONS / f"{number:08d}.json"
+
+def _path(number: int) -> str:
+    return f"{_VERSIONS}/{number:08d}.json"
 
 
 def files_of_index(index: dict[str, Any]) -> Iterator[str]:
@@ -260,12 +222,3 @@ def files_of_index(index: dict[str, Any]) -> Iterator[str]:
     for of in ("documents", "windows"):
         yield from (name for names in index[of].values() for name in names)
     yield from index["shares"].values()
-
-
-def _sync(path: Path) -> None:
-    with suppress(FileNotFoundError):
-        number = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)

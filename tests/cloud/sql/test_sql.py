@@ -104,7 +104,7 @@ def test_documents_and_buckets_as_they_are(sql: Any, srv: Path) -> None:
         (FROM + "('{srv}/chunks', aggregates => 'mode')", "choose from count, sum, mean"),
         (FROM + "('{srv}/chunks', aggregates => 'slope(1h)')", "has no quantiles, slopes"),
         (FROM + "('{srv}/none')", "is not there"),
-        (FROM + "('s3a://bucket/x')", "a table cannot lie at s3a://bucket/x"),
+        (FROM + "('gs://bucket/x')", "a table cannot lie at gs://bucket/x"),
         (VIEW + "v1 USING sluicegate OPTIONS (path '{srv}/fleet', rows 'buckets')", "windows and streams"),
         (VIEW + "v2 USING sluicegate OPTIONS (path '{srv}/chunks', version '3')", "is no table"),
         (VIEW + "v3 USING sluicegate OPTIONS (path '{srv}/fleet', version '9')", "no version 9"),

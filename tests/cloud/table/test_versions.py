@@ -65,7 +65,7 @@ def test_a_table_at_a_file_uri_is_the_folder(spelled: str, tmp_path: Path) -> No
     assert Store(spelled.format(str(folder).replace("%", "%25").replace(" ", "%20"))).numbers() == [1]
 
 
-@pytest.mark.parametrize("spelled", ["s3a://bucket/table", "hdfs://name:9000/t", "dbfs:/t", "file://other/srv/table"])
+@pytest.mark.parametrize("spelled", ["gs://bucket/table", "hdfs://name:9000/t", "dbfs:/t", "file://other/srv/table"])
 def test_a_table_elsewhere_is_refused(spelled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is made where nobody looks: such a URI was taken for the name of a folder."""
     monkeypatch.chdir(tmp_path)
