@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
 
+from sluicegate_cloud.uris import is_elsewhere
+
 if TYPE_CHECKING:
     from sluicegate.windowing.definition import WindowDefinition
-
-
-def is_elsewhere(place: str) -> bool:
-    """Whether it is a URI, and of no folder of this machine."""
-    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", place):
-        return False
-    told = urlsplit(place)
-    return told.scheme.lower() != "file" or told.netloc not in ("", "localhost")
 
 
 def folder(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:

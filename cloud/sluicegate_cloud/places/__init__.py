@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sluicegate_cloud.errors import TableError
-from sluicegate_cloud.options import is_elsewhere
 from sluicegate_cloud.places.bucket import Bucket, is_object
 from sluicegate_cloud.places.contract import Place
 from sluicegate_cloud.places.folder import Folder
+from sluicegate_cloud.uris import is_elsewhere
 
 __all__ = ["Place", "place_of"]
 
