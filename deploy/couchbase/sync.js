@@ -82,8 +82,8 @@ function sync(doc, oldDoc) {
     var keyed = doc.key !== undefined, third = doc.codec === "columns-3";
     need(!keyed || (typeof doc.key === "string" && /^[0-9a-f]{32}$/.test(doc.key)), "key is not 32 hex digits");
     var tagged = doc.tags !== undefined, carries = doc.extras !== undefined;
-    need((doc.format === 4) === carries, "extras are of format 4");
-    if (doc.format === 4) {
+    need((doc.format === 4 || doc.format === 5) === carries, "extras are of formats 4 and 5");
+    if (doc.format === 4 || doc.format === 5) {
       need(third || doc.codec === "columns-1" || doc.codec === "columns-2", "format or codec is unknown");
     } else if (doc.format === 3) {
       need(third || ((keyed || tagged) && (doc.codec === "columns-1" || doc.codec === "columns-2")), "format or codec is unknown");

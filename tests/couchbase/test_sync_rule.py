@@ -65,6 +65,7 @@ TAKEN: dict[str, dict[str, Any]] = {
     "tags": body_of(KEY, tags={"site": "Graz, Süd", "line": ""}),
     "tags and no key": body_of(format=3, codec="columns-1", tags={"site": "graz"}),
     "what buckets carry": body_of(format=4, codec="columns-2", extras={"moments": "AAAA", "kll(64)": ""}),
+    "what single readings carry": body_of(format=5, codec="columns-1", extras={"pair": "AAAA"}),
 }
 REFUSED: dict[str, dict[str, Any]] = {
     "health nested deeply": body_of(health=nested(5)),
@@ -84,7 +85,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "a key that is no text": body_of(KEY, key=7),
     "a key in an older format": body_of(key=KEY),
     "format 3 that says nothing new": body_of(format=3),
-    "a newer format": body_of(format=5, codec="columns-4", extras={"moments": "AAAA"}),
+    "a newer format": body_of(format=6, codec="columns-4", extras={"moments": "AAAA"}),
     "a key with a control character": named("temp/\x07"),
     "a key too long": named("temp/" + "x" * 65),
     "no key behind the slash": named("temp/"),
@@ -94,6 +95,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "a tag too long": body_of(KEY, tags={"site": "x" * 257}),
     "a tag that is no text": body_of(KEY, tags={"site": 7}),
     "format 4 that carries nothing": body_of(format=4, codec="columns-2"),
+    "format 5 that carries nothing": body_of(format=5, codec="columns-2"),
     "too much carried": body_of(format=4, codec="columns-2", extras={str(n): "AAAA" for n in range(17)}),
     "carried bytes over their bound": body_of(format=4, codec="columns-2", extras={"a": "A" * (8 * 2**20 + 4)}),
     "carried and no base64": body_of(format=4, codec="columns-2", extras={"a": "<html>"}),

@@ -1,4 +1,4 @@
-"""The extras of a chunk as bytes: by name, which of the buckets stored whole have one, and their slots.
+"""The extras of a chunk as bytes: by name, which of the buckets (of those stored whole) have one, and their slots.
 
 Each name has a string of its own, so that a reader passes over those that it does not know. Standard library only.
 """
@@ -16,6 +16,25 @@ from sluicegate.format.packing import PackingError, Reader, pack_ints, unpack_in
 
 Parts = list[bytes | None]
 Placed = Sequence[tuple[int, int, int]]  # of each bucket stored whole: its readings, first and last time
+
+
+def pack_beside(parts: Mapping[str, Parts], placed: Placed, singles: Sequence[object]) -> tuple[int, dict[str, str]]:
+    """The same of all buckets, of which some are stored as single readings, and the format that says it; 0: none.
+
+    What single readings say is left out; where they do not say all of it, there is room for every bucket's. Raises
+    ExtraError.
+    """
+    told = {name: _untold(name, each, singles) for name, each in parts.items() if any(x is not None for x in each)}
+    every = any(part is not None and at for each in told.values() for part, at in zip(each, singles, strict=True))
+    kept = [i for i, readings in enumerate(singles) if every or not readings]
+    packed = pack({name: [each[i] for i in kept] for name, each in told.items()}, [placed[i] for i in kept])
+    return (5 if every else 4 if packed else 0), packed
+
+
+def _untold(name: str, parts: Parts, singles: Sequence[object]) -> Parts:
+    if not _known(name).of_readings:
+        return parts
+    return [None if readings else part for part, readings in zip(parts, singles, strict=True)]
 
 
 def pack(parts: Mapping[str, Parts], placed: Placed) -> dict[str, str]:

@@ -2,8 +2,7 @@
 
 Each field is a column (sluicegate.format.packing), all of them deflated, base64 in `data`. A bucket whose single
 readings are still at hand is stored as those where that is smaller. What buckets carry beside their record
-(sluicegate.format.extras) is a string by name in `extras`. A document is of the oldest format that can say what it
-holds.
+(sluicegate.format.extras) is a string by name in `extras`. A document's format is the oldest that can say it all.
 Nothing damaged, foreign, newer or over the limits below is decoded: that is one error, ChunkError, raised before memory
 is taken for it. Standard library only.
 """
@@ -24,13 +23,14 @@ from typing import Any
 
 from sluicegate.constants import MOST_EXTRAS, MOST_NAME
 from sluicegate.format import payload as body
+from sluicegate.format.pairs import PAIR
 from sluicegate.format.bucket import FIELDS, LARGEST, LATE, UNKNOWN, Bucket, Builder
 from sluicegate.format.payload import AS_READINGS, MAX_ROWS, Body, Readings
 from sluicegate.format.tags import flaw_of_tags, spelled
 
 TYPE = "sluicegate.chunk"
 CODECS = ("columns-1", "columns-2", "columns-3")
-SPOKEN = {1: CODECS[:1], 2: CODECS[1:2], 3: CODECS, 4: CODECS}  # by format: the codecs it may have
+SPOKEN = {1: CODECS[:1], 2: CODECS[1:2], 3: CODECS, 4: CODECS, 5: CODECS}  # by format: the codecs it may have
 NEWEST = max(SPOKEN)
 MAX_DOCUMENT = 8 * 2**20  # bytes of JSON
 MAX_PAYLOAD = 32 * 2**20  # bytes once inflated
@@ -60,7 +60,7 @@ class Chunk:
 
     `key`: the 32 hex digits that the place they were taken at made up for itself, where it did. `tags`: what is known
     of the stream beside its name, at most 32 texts by name. `extras`: by name, what each bucket carries beside its
-    record, None where it has none; a bucket with its single readings needs none. `skipped`: after `decode`, the names
+    record, None where it has none; a bucket with its single readings needs none but "pair". `skipped`: after `decode`, the names
     of extras that this Sluicegate does not know.
 
     Times are int64 µs since 1970 UTC, values finite float64. After `decode` the readings are there for the buckets that
@@ -102,8 +102,8 @@ def encode(chunk: Chunk) -> bytes:
     fitting = [singles for singles in choices if _row_count(singles) <= MAX_ROWS] or [only]
     packed = [_payload(chunk.buckets, singles) for singles in fitting]
     codec, payload, data, singles = min(packed, key=lambda one: len(one[2]))
-    extras = _extras(chunk, singles)
-    header = _header(chunk, codec, extras)
+    version, extras = _extras(chunk, singles)
+    header = _header(chunk, codec, version, extras)
     header["crc32"] = _crc32(header, payload)
     header["data"] = base64.b64encode(data).decode("ascii")
     if extras:
@@ -119,18 +119,16 @@ def _payload(buckets: list[Bucket], singles: list[Readings | None]) -> tuple[int
     return body.codec_of(buckets, singles), b"".join(parts), _deflate(parts), singles
 
 
-def _extras(chunk: Chunk, singles: list[Readings | None]) -> dict[str, str]:
-    """What the buckets that are stored whole carry besides, by name."""
+def _extras(chunk: Chunk, singles: list[Readings | None]) -> tuple[int, dict[str, str]]:
+    """What the buckets carry besides, by name, and the format that says it; 0: there is none."""
     if not chunk.extras:
-        return {}
+        return 0, {}
     from sluicegate.format import attached
 
-    whole = [i for i, readings in enumerate(singles) if not readings]
-    placed = [(b.n, b.t_first, b.t_last) for b in (chunk.buckets[i] for i in whole)]
     if any(len(parts) != len(chunk.buckets) for parts in chunk.extras.values()):
         raise ChunkError(f"chunk {document_id(chunk)}: as many extras as buckets are expected of each name")
     try:
-        return attached.pack({name: [parts[i] for i in whole] for name, parts in chunk.extras.items()}, placed)
+        return attached.pack_beside(chunk.extras, [(b.n, b.t_first, b.t_last) for b in chunk.buckets], singles)
     except ValueError as error:
         raise ChunkError(f"chunk {document_id(chunk)}: {error}") from error
 
@@ -180,8 +178,10 @@ def _check_tags(tags: Any) -> None:
 
 
 def _usable(chunk: Chunk, i: int) -> Readings | None:
-    """The single readings of bucket i, if they are at hand, fold into it, and none or all of them are in doubt."""
+    """The single readings of bucket i, if they are at hand, fold into it, say all that it does, none or all in doubt."""
     bucket, readings = chunk.buckets[i], chunk.readings[i]
+    if bucket.n > 1 and PAIR in chunk.extras and chunk.extras[PAIR][i] is not None:
+        return None
     if bucket.n == 1:
         return array("q", [bucket.t_first]), array("d", [bucket.x_first])
     if readings is None or len(readings[0]) != bucket.n or len(readings[1]) != bucket.n:
@@ -233,14 +233,14 @@ def _packed(parts: list[bytes], strategy: int) -> bytes:
     return b"".join(packer.compress(part) + packer.flush(zlib.Z_BLOCK) for part in parts) + packer.flush()
 
 
-def _header(chunk: Chunk, codec: int, extras: dict[str, str]) -> Header:
+def _header(chunk: Chunk, codec: int, version: int, extras: dict[str, str]) -> Header:
     buckets = chunk.buckets
     key = {} if chunk.key is None else {"key": chunk.key}
     tags = {"tags": dict(sorted(chunk.tags.items()))} if chunk.tags else {}
     carried = {"extras": extras} if extras else {}
     return {
         "type": TYPE,
-        "format": 4 if extras else 3 if key or tags else codec,
+        "format": version or (3 if key or tags else codec),
         "id": document_id(chunk),
         "device": chunk.device,
         "stream": chunk.stream,
@@ -295,12 +295,12 @@ def _take_extras(chunk: Chunk, header: Header) -> None:
         return
     from sluicegate.format import attached
 
-    whole = [i for i, readings in enumerate(chunk.readings) if not readings]
-    placed = [(b.n, b.t_first, b.t_last) for b in (chunk.buckets[i] for i in whole)]
+    kept = [i for i, readings in enumerate(chunk.readings) if header["format"] > 4 or not readings]
+    placed = [(b.n, b.t_first, b.t_last) for b in (chunk.buckets[i] for i in kept)]
     found, chunk.skipped = attached.unpack(header["extras"], placed, MAX_PAYLOAD)
     for name, parts in found.items():
         chunk.extras[name] = [None] * len(chunk.buckets)
-        for i, part in zip(whole, parts, strict=True):
+        for i, part in zip(kept, parts, strict=True):
             chunk.extras[name][i] = part
 
 
@@ -334,14 +334,14 @@ def columns(data: bytes) -> dict[str, Any]:
 def _extras_by_ordinal(content: Body, header: Header) -> Header:
     from sluicegate.format import attached
 
-    whole: Any = content.whole or {"first": [], "n": [], "t_first": [], "t_last": []}
-    placed = list(zip(whole["n"], whole["t_first"], whole["t_last"], strict=True))
+    placed = [*(content.placed() if header["format"] > 4 else content.placed_whole())]
+    firsts = [first for first, *_ in placed]
     try:
-        found, skipped = attached.unpack(header["extras"], placed, MAX_PAYLOAD)
+        found, skipped = attached.unpack(header["extras"], [each[1:] for each in placed], MAX_PAYLOAD)
     except (ValueError, OverflowError) as error:
         raise ChunkError(f"chunk {header['id']}: {error}") from error
     by_first = {
-        name: {first: part for first, part in zip(whole["first"], parts, strict=True) if part is not None}
+        name: {first: part for first, part in zip(firsts, parts, strict=True) if part is not None}
         for name, parts in found.items()
     }
     return {"extras": by_first, "skipped": skipped}
@@ -395,7 +395,7 @@ def _check_version(header: Header) -> None:
 
 def _check_keys(header: Header) -> None:
     """All keys of the format and no others; databases may add their own, which begin with an underscore."""
-    optional = ("health", "key", "tags", "extras")[: (1, 1, 3, 4)[header["format"] - 1]]
+    optional = ("health", "key", "tags", "extras")[: (1, 1, 3, 4, 4)[header["format"] - 1]]
     unknown = [key for key in header if key not in KEYS and key not in optional and not key.startswith("_")]
     missing = [key for key in KEYS if key not in header]
     if unknown or missing:

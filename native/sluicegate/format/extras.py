@@ -2,7 +2,8 @@
 
 An extra is a component of a partial (`sluicegate.monoids.layout`) as slots of 8 bytes, little-endian, without the zeros
 at their end. Its name says all that is needed to read it: "line", "area", "quantiles(64)", "count_min(256,4)". A name
-that is not known is nothing wrong: a newer Sluicegate wrote it, and its bytes are passed over.
+that is not known is nothing wrong: a newer Sluicegate wrote it, and its bytes are passed over. All but "pair" follow
+from single readings; that one says what their second values were.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from array import array
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Any
 
-from sluicegate.constants import MOST_NAME
+from sluicegate.constants import LARGEST, MOST_NAME
 from sluicegate.errors import ConfigurationError
+from sluicegate.format import pairs
 from sluicegate.monoids import Monoid, bloom_filter, count_min, distinct_count, hll, quantiles, top_k
 from sluicegate.monoids.kll import MOST_BUCKETED_K, MOST_LEVELS, most_values
 from sluicegate.monoids.layout import Component, Op
@@ -36,7 +39,10 @@ _SIZED: dict[str, tuple[Op, Callable[..., Monoid]]] = {
     "bloom_filter": (Op.BLOOM, bloom_filter),
 }
 _PLAIN = {"line": Op.LINE, "area": Op.AREA}
-_READ_FROM = {"slope": "line", "intercept": "line", "time_weighted_mean": "area"}
+_READ_FROM = {
+    "slope": "line", "intercept": "line", "time_weighted_mean": "area", "covariance": pairs.PAIR,
+    "correlation": pairs.PAIR,
+}  # fmt: skip
 
 
 class ExtraError(ValueError):
@@ -44,7 +50,12 @@ class ExtraError(ValueError):
 
 
 class Extra:
-    """One kind of extra: `fold` readings, `combine` neighbours, `slots` to read, `check` what somebody else wrote."""
+    """One kind of extra: `fold` readings, `combine` neighbours, `slots` to read, `check` what somebody else wrote.
+
+    `of_readings`: whether it follows from single readings, so that a bucket that has them needs none.
+    """
+
+    of_readings = True
 
     def __init__(self, name: str, component: Component) -> None:
         self.name, self.op, self.options = name, component.op, component.options
@@ -81,6 +92,23 @@ class Extra:
             raise ExtraError(f"{self.name}: it contradicts itself or its bucket of {n} readings")
 
 
+class PairExtra(Extra):
+    """The moments of two values; `pairs.Moments` folds them, from readings of two."""
+
+    name, op, options, width, of_readings = pairs.PAIR, Op.PAIR, (), 10, False
+
+    def __init__(self) -> None:
+        self._format = struct.Struct("<10d")
+
+    def fold(self, values: array[float], times: array[int]) -> bytes:
+        """Raises ExtraError: readings of one value do not say it."""
+        raise ExtraError("pair: readings of one value do not say what their second ones were")
+
+    def combine(self, a: bytes, b: bytes) -> bytes:
+        """Of two neighbouring buckets, a's readings first; the same bytes on every machine."""
+        return pairs.combine(a, b)
+
+
 @lru_cache(maxsize=256)
 def extra(name: str) -> Extra | None:
     """The extra of this name; None for one that this Sluicegate does not know."""
@@ -88,6 +116,8 @@ def extra(name: str) -> Extra | None:
     if found is None:
         return None
     kind, options = found[1], tuple(int(each) for each in found[2].split(",")) if found[2] else ()
+    if name == pairs.PAIR:
+        return PairExtra()
     if kind in _PLAIN and not options:
         return Extra(name, Component(_PLAIN[kind], 0, 0))
     if kind not in _SIZED or not options:
@@ -117,6 +147,13 @@ def name_for(monoid: Monoid) -> str | None:
 def _is_line(extra: Extra, slots: Sequence[Any], n: int, t_first: int, t_last: int) -> bool:
     placed = slots[0] == n and slots[1] == t_first and slots[2] == t_last
     return bool(placed and all(x == x for x in slots) and min(slots[6], slots[7]) >= 0.0)
+
+
+def _is_pair(extra: Extra, slots: Sequence[Any], n: int, t_first: int, t_last: int) -> bool:
+    low, high, xx, yy = slots[pairs.LEAST], slots[pairs.GREATEST], *slots[7:9]
+    inside = slots[0] == n and low <= slots[2] <= high and all(abs(x) <= LARGEST for x in slots[1:5])
+    known = slots[9] == slots[9] or max(xx, yy) == inf
+    return bool(inside and known and all(x == x for x in slots[:9]) and min(xx, yy) >= 0.0)
 
 
 def _is_area(extra: Extra, slots: Sequence[Any], n: int, t_first: int, t_last: int) -> bool:
@@ -173,5 +210,5 @@ def _is_bloom(extra: Extra, slots: Sequence[Any], n: int, t_first: int, t_last: 
 
 _CHECKS: dict[Op, Callable[[Extra, Sequence[Any], int, int, int], bool]] = {
     Op.LINE: _is_line, Op.AREA: _is_area, Op.KLL: _is_quantiles, Op.DISTINCT: _is_distinct, Op.TOP: _is_top,
-    Op.COUNTS: _is_counts, Op.BLOOM: _is_bloom,
+    Op.COUNTS: _is_counts, Op.BLOOM: _is_bloom, Op.PAIR: _is_pair,
 }  # fmt: skip

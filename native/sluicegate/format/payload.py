@@ -81,6 +81,23 @@ class Body:
             yield bool(as_readings), range(at, following)
             at = following
 
+    def placed_whole(self) -> Iterator[tuple[int, int, int, int]]:
+        """Of each bucket stored whole: its first ordinal, readings, first and last time."""
+        columns: Any = [self.whole.get(name, ()) for name in ("first", "n", "t_first", "t_last")]
+        return zip(*columns, strict=True)
+
+    def placed(self) -> Iterator[tuple[int, int, int, int]]:
+        """The same of every bucket."""
+        whole, first, at = self.placed_whole(), self.first, 0
+        for kind, n in zip(self.kinds, self.n, strict=True):
+            if kind & AS_READINGS:
+                times = self.times[at : at + n]
+                yield first, n, min(times), max(times)
+                at += n
+            else:
+                yield next(whole)
+            first += n
+
 
 def pack_body(buckets: Sequence[Bucket], readings: Sequence[Readings | None]) -> list[bytes]:
     """The columns of buckets, those with readings stored as readings. One of n = 1 must have them.

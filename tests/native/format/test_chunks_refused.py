@@ -33,7 +33,7 @@ REFUSED = [
     (b"[" * 100_000, "no JSON"),
     (b'{"type":"sluicegate.chunk","format":NaN}', "no JSON"),
     (document(type="other"), "no chunk of Sluicegate"),
-    (document(format=5, codec="columns-4"), "newer"),
+    (document(format=6, codec="columns-4"), "newer"),
     (document(format=3, codec="columns-4"), "codec"),
     (document(format=3), "has a key, tags, or readings in doubt"),
     (document(key=KEY), "unknown"),
