@@ -46,8 +46,8 @@ def is_known(name: str) -> bool:
 
 
 def fold(names: Iterable[str], values: array[float], times: array[int]) -> Parts:
-    """Of readings in order, at least one."""
-    return {name: _kind(name).fold(values, times) for name in names}
+    """Of readings in order, at least one: all that their values say."""
+    return {name: kind.fold(values, times) for name in names if (kind := _kind(name)).of_readings}
 
 
 def merged(a: Parts, b: Parts) -> Parts:

@@ -329,9 +329,9 @@ class Outbox:
         chunk = chunks.decode(document)
         for i, (bucket, singles) in enumerate(zip(chunk.buckets, chunk.readings, strict=True)):
             if i:
-                few = singles is not None and bucket.n <= SINGLES_MOST
-                readings = pack_readings(*singles) if singles is not None and few else None
                 parts = {name: part for name, each in chunk.extras.items() if (part := each[i]) is not None}
+                few = singles is not None and bucket.n <= SINGLES_MOST and not parts
+                readings = pack_readings(*singles) if singles is not None and few else None
                 record = carried.joined(bucket.pack(), parts)
                 connection.execute(*row_of(stream, Closed(bucket.first, bucket.n, record, readings)))
         self.load(connection)

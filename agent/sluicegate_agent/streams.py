@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sluicegate.format.bucket import LATE, Builder
+from sluicegate.format.pairs import PAIR, Moments, Pairs
 from sluicegate_agent import carried
 
 SINGLES_MOST = 64
@@ -46,6 +47,9 @@ class Stream:
 
     Readings that it is given with `take` are folded together, when somebody asks for the builder or `settle`s it.
     `tell` is told of each such run; `new_times` and `new_values` keep it until it is `handed` to the windows.
+
+    A stream that `carries` "pair" takes readings of two values; its buckets have the moments of both in place of single
+    readings, which do not say them.
     """
 
     def __init__(self, number: int, name: str, readings: int, span_us: int) -> None:
@@ -64,8 +68,9 @@ class Stream:
         self.late = 0
         self.buckets = 0
         self.times, self.values = array("q"), array("d")
-        self.carries: tuple[str, ...] = ()
+        self._carries: tuple[str, ...] = ()
         self.parts: carried.Parts = {}
+        self._moments = Moments()
         self.folded = 0
         self.closed: list[Closed] = []
         self.changed = True
@@ -80,6 +85,16 @@ class Stream:
     @builder.setter
     def builder(self, builder: Builder | None) -> None:
         self._builder = builder
+
+    @property
+    def carries(self) -> tuple[str, ...]:
+        """The names of what its buckets carry; set before the first reading is taken."""
+        return self._carries
+
+    @carries.setter
+    def carries(self, names: tuple[str, ...]) -> None:
+        self._carries = names
+        self.new_values = Pairs() if PAIR in names else array("d")
 
     @property
     def accepted(self) -> int:
@@ -123,7 +138,7 @@ class Stream:
         """Values and times of all that was taken since the last call, in their order."""
         self.settle()
         found = self.new_values, self.new_times
-        self.new_times, self.new_values, self._settled = array("q"), array("d"), 0
+        self.new_times, self.new_values, self._settled = array("q"), self.new_values[:0], 0
         return found
 
     def fed_by(self, source: str, missing: int, missing_of: Callable[[str], int]) -> None:
@@ -143,7 +158,9 @@ class Stream:
         `doubt` is 1 where the reading cannot be told from a repeat of one that was counted.
         """
         self.settle()
-        self.add_many(array("d", (value,)), array("q", (time,)), 0, missing, doubt)
+        values = self.new_values[:0]
+        values.append(value)
+        self.add_many(values, array("q", (time,)), 0, missing, doubt)
 
     def add_many(self, values: array[float], times: array[int], begin: int, missing: int, doubt: int = 0) -> None:
         """The same of those from `begin` on, in their order: `missing` was known before the first."""
@@ -156,8 +173,9 @@ class Stream:
         self.told += gap
         self.changed = True
         builder, end = self._builder, len(values)
+        two = values if isinstance(values, Pairs) else None
         while begin < end:
-            if not builder.n and self.readings <= SINGLES_MOST:
+            if not builder.n and self.readings <= SINGLES_MOST and two is None:
                 rest = self._add_buckets(builder, values, times, begin, gap, doubt)
                 gap, begin = gap if rest == begin else 0, rest
                 if begin == end:
@@ -166,6 +184,8 @@ class Stream:
             if begin > before:
                 gap = 0
                 self._keep(values, times, before, begin)
+                if two is not None:
+                    self._moments.add(two, before, begin)
             if begin < end or builder.n >= self.readings:
                 self.close()
 
@@ -208,14 +228,26 @@ class Stream:
         if builder is None or not builder.n:
             return
         first, n, flags, bucket = builder.close_packed()
-        readings = pack_readings(self.times, self.values) if len(self.times) == n else None
-        if self.folded and self.folded + len(self.times) == n and self.times:
+        has_both = self._moments.n == n
+        readings = pack_readings(self.times, self.values) if len(self.times) == n and not has_both else None
+        if (self.folded or has_both) and self.folded + len(self.times) == n and self.times:
             self._fold()
-        self.closed.append(Closed(first, n, carried.joined(bucket, self.parts), readings))
+        if self.folded != n:  # it was folded for a configuration that asked for more
+            self.parts = {}
+        self.closed.append(Closed(first, n, carried.joined(bucket, self._carried(n)), readings))
         self.late += n if flags & LATE else 0
         self.buckets += 1
+        self.forget_readings()
+
+    def forget_readings(self) -> None:
+        """Nothing is kept beside the open bucket any more."""
         self.times, self.values, self.parts, self.folded = array("q"), array("d"), {}, 0
+        self._moments = Moments()
         self.changed = True
+
+    def _carried(self, n: int) -> carried.Parts:
+        """What the open bucket of n readings carries."""
+        return self.parts | ({PAIR: self._moments.pack()} if 0 < self._moments.n == n else {})
 
     def go_on_as(self, number: int, tags: dict[str, str]) -> Stream:
         """The same stream with other tags, under another number, ordinals going on; this one keeps what has closed."""
@@ -267,8 +299,9 @@ class Stream:
         source = b"" if self.source is None else self.source.encode()
         counts = (self.missing_seen, self.late, self.buckets, self.told, self.owed)
         lengths = (-1 if self.source is None else len(source), len(builder), len(self.times))
-        head = _ROW.pack(_CARRYING if self.parts else _MAGIC, *counts, *lengths)
-        return head + source + builder + pack_readings(self.times, self.values) + carried.joined(b"", self.parts)
+        parts = self._carried(self._builder.n if self._builder else 0)
+        head = _ROW.pack(_CARRYING if parts else _MAGIC, *counts, *lengths)
+        return head + source + builder + pack_readings(self.times, self.values) + carried.joined(b"", parts)
 
     def restore(self, row: bytes) -> None:
         """Continue where `pack` left off. Raises sqlite3.DatabaseError for a row that is none."""
@@ -281,6 +314,7 @@ class Stream:
             self.times, self.values = unpack_readings(data[builder:ends])
             self.parts = carried.section(data[ends:]) if row[:4] == _CARRYING else {}
             self.folded = self.builder.n - len(self.times) if self.parts and self.builder else 0
+            self._moments = Moments(self.parts.pop(PAIR, None))
         except (ValueError, struct.error) as error:
             raise sqlite3.DatabaseError(f"the row of stream {self.name} is malformed: {error}") from error
         self.changed = False

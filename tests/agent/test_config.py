@@ -262,11 +262,15 @@ def test_every_aggregate_that_there_is_can_be_asked_for() -> None:
     """What the windows can answer, a configuration can name; the sample and the documents name them too."""
     for name in (each for each in AGGREGATES if kind_of(each) not in CARRIED):  # those the cloud alone answers
         sketch = name.startswith("quantiles")  # kept a bucket, never certain
+        two = name in ("covariance", "correlation")
         asked = {"name": "w", "policy": {"count": 9}, "aggregate": name, "buckets": 9 if sketch else 0}
-        window = sg.Window(**build_arguments(build(minimal(window=[asked]), FILE).windows[0]))
+        raw = minimal(window=[asked])
+        if two:
+            raw["source"][0]["values"] = {stream: {"with": "second"} for stream in raw["source"][0]["streams"]}
+        window = sg.Window(**build_arguments(build(raw, FILE).windows[0]))
         empty = plain(window.query()[name])
         assert not (any(empty.get("counts", [empty.get("n")])) if isinstance(empty, dict) else empty)
-        window.insert(3.0, time=7)
+        window.insert((3.0, 4.0) if two else 3.0, time=7)
         assert window.query(bounds=True)[name].exact is not sketch
         assert name in sample_text()
 
@@ -305,7 +309,7 @@ def test_options_of_an_aggregate_reach_it() -> None:
             {"aggregate": ["mean", "count_min(3)"], "cloud": True},
             'window[1].aggregate = "count_min(3)": count_min(3): expected 2 whole',
         ),
-        ({"aggregate": "correlation"}, 'window[1].aggregate = "correlation": a stream of the agent has one value'),
+        ({"aggregate": "correlation"}, 'window[1].aggregate = "correlation": readings of stream temp have one value'),
         (
             {"aggregate": "intercept(now)"},
             "window[1].aggregate = \"intercept(now)\": intercept(at='now'): expected 'first'",

@@ -86,6 +86,16 @@ def test_where_answers_go() -> None:
     assert said(window, results={"topic": ""}).startswith("for `sluicegate status` only")
 
 
+def test_an_aggregate_of_two_values_says_of_which() -> None:
+    """The path of the second value; of several streams with different ones, that each has its own."""
+    window = {"policy": {"time": "1h"}, "aggregate": ["covariance", "mean"], "streams": ["temp"]}
+    values = {"temp": {"with": "air.humidity"}, "humid": {"with": "temp"}}
+    source = [{"topic": "w", "streams": STREAMS, "time": "t", "values": values}]
+    assert "the covariance with air.humidity and the mean of the last hour" in said(window, source=source)
+    window["streams"] = ["*"]
+    assert "the covariance with the second value of each and the mean" in said(window, source=source)
+
+
 def test_many_streams_are_not_all_named() -> None:
     """The first eight, and how many more there are."""
     streams = {f"s{n}": f"s{n}" for n in range(11)}

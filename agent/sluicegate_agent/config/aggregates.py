@@ -8,6 +8,7 @@ from collections.abc import Callable
 import sluicegate as sg
 from sluicegate.errors import ConfigurationError
 from sluicegate.monoids import PLAIN_KINDS
+from sluicegate.monoids.monoid import PAIRED
 
 _FORM = re.compile(r"(\w+)\s*(?:\((.*)\))?", re.DOTALL)
 MOST_TEXT = 4096
@@ -19,7 +20,10 @@ SKETCHED = ("distinct_count", "top_k", "quantiles")
 CARRIED = ("count_min", "bloom_filter")
 """Kinds whose answer is something to put questions to, which no message carries: the cloud alone answers them."""
 
-BUCKETED = (*PLAIN_KINDS, "histogram", "time_weighted_mean", "slope", "intercept", *SKETCHED)
+VALUE, SECOND = "value", "second"
+"""The dimensions of a window of readings of two values."""
+
+BUCKETED = (*PLAIN_KINDS, "histogram", "time_weighted_mean", "slope", "intercept", *PAIRED, *SKETCHED)
 """Kinds that buckets carry; the others need single readings: a count window with `buckets = 0`."""
 
 _TIMED = {"rate": sg.rate, "frequency": sg.frequency, "slope": sg.slope}
@@ -32,14 +36,13 @@ _PAIRS: dict[str, Callable[[int, int], sg.Monoid]] = {"count_min": sg.count_min,
 _DEFAULTS = {"distinct_count": "10", "quantiles": "64", "count_min": "256, 4", "bloom_filter": "1024, 4"}
 _NOT_HERE = {
     "collect": "its partials are Python objects, which the agent's store does not keep",
-    **dict.fromkeys(("covariance", "correlation"), "a stream of the agent has one value a reading"),
     "custom": "the agent runs no code of yours; use sluicegate.Window in your own program",
     "compiled": "the agent runs no code of yours; use sluicegate.Window in your own program",
 }
 FORMS = (
     *PLAIN_KINDS, "histogram(0, 10, 20)", "rate(1s)", "frequency(1s)", "longest_run", "distinct_count(10)", "top_k(5)",
     "time_weighted_mean", "slope(1h)", "intercept(last)", "quantiles(64)", "count_min(256, 4)",
-    "bloom_filter(1024, 4)",
+    "bloom_filter(1024, 4)", *PAIRED,
 )  # fmt: skip
 """How each may be written; the options are examples."""
 
@@ -68,10 +71,12 @@ def build_aggregate(text: str) -> sg.Monoid:
         return sg.intercept(at=_single(kind, options, '"first" or "last"') or "first")
     if kind == "histogram":
         return sg.histogram([_edge(each) for each in options])
-    if kind not in (*PLAIN_KINDS, "longest_run", "time_weighted_mean"):
+    if kind not in (*PLAIN_KINDS, *PAIRED, "longest_run", "time_weighted_mean"):
         raise ConfigurationError(f"expected one or several of {', '.join(FORMS)}")
     if options:
         raise ConfigurationError(f"{kind} takes no options: write it without parentheses")
+    if kind in PAIRED:
+        return sg.covariance(VALUE, SECOND) if kind == "covariance" else sg.correlation(VALUE, SECOND)
     made: sg.Monoid = getattr(sg, kind)()
     return made
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from sluicegate.constants import MOST_EXTRAS
 from sluicegate.errors import ConfigurationError
-from sluicegate_agent.config.aggregates import build_aggregate
+from sluicegate.monoids.monoid import PAIRED
+from sluicegate_agent.config.aggregates import build_aggregate, kind_of
 from sluicegate_agent.config.broker import MqttConfig
-from sluicegate_agent.config.carrying import asked_of
+from sluicegate_agent.config.carrying import asked_of, has_second
 from sluicegate_agent.config.entering import input_problems
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.formats import Payload, UnknownFormat, is_path, payload_of
@@ -178,7 +179,7 @@ def _windows(config: Config) -> Iterator[Problem]:
                 f"window[{i}].name", window.name, "another window has this name: results could not be told apart"
             )
         names.add(window.name)
-        found = [*_window(window, config.names, f"window[{i}]")]
+        found = [*_window(window, config.names, f"window[{i}]"), *_paired(config, window, f"window[{i}]")]
         own = window.shares is None and not window.sliced
         found = found or [*histogram_problems(window, f"window[{i}]")] if own else found
         yield from found
@@ -188,6 +189,18 @@ def _windows(config: Config) -> Iterator[Problem]:
     for i, window in enumerate(config.windows, 1):
         if window.shares is not None and right:  # it is asked of the other one's window, which has to be right
             yield from shared_problems(config, window, f"window[{i}]")
+
+
+def _paired(config: Config, window: WindowConfig, at: str) -> Iterator[Problem]:
+    """An aggregate of two values is asked of streams that have two."""
+    asked = [name for name in window.named if kind_of(name) in PAIRED]
+    single = [name for name in config.names if asked and window.covers(name) and not has_second(config, name)]
+    if single:
+        remedy = (
+            f"readings of stream {single[0]} have one value: give them a second, [source.values.{single[0]}] with = "
+            '"humidity", or name in `streams` those that have two'
+        )
+        yield Problem(f"{at}.aggregate", asked[0], remedy)
 
 
 def _carried(config: Config) -> Iterator[Problem]:

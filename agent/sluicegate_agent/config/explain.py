@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from sluicegate.monoids.monoid import PAIRED
 from sluicegate.windowing.explain import length
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def explain(config: Config) -> Iterator[str]:
 
 def _asked(config: Config, window: WindowConfig, streams: Sequence[str]) -> str:
     """The words of `WindowSpec.explain`."""
-    of = _join([_named(each) for each in window.aggregates])
+    of = _join([_named(each) + _with(config, each, streams) for each in window.aggregates])
     if window.sliced:
         return window.spec.explain(of + _of(streams).removeprefix(","))
     return window.spec.explain(of, _when(config)) + _of(streams)
@@ -49,6 +50,15 @@ def _bare(span: int) -> str:
 
 def _named(aggregate: str) -> str:
     return f"the {aggregate.replace('_', ' ')}"
+
+
+def _with(config: Config, aggregate: str, streams: Sequence[str]) -> str:
+    """What an aggregate of two values is taken with."""
+    if aggregate not in PAIRED:
+        return ""
+    values = {name: asked for source in config.sources for name, asked in source.values.items()}
+    seconds = {values[name].second or "" for name in streams if name in values}
+    return f" with {seconds.pop()}" if len(seconds) == 1 else " with the second value of each"
 
 
 def _of(streams: Sequence[str]) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import sluicegate as sg
 from sluicegate.errors import ConfigurationError
 from sluicegate.histograms.max_like import LEAST_STAGING, MOST_STAGING
-from sluicegate_agent.config.aggregates import BUCKETED, build_aggregate, kind_of
+from sluicegate.monoids.monoid import PAIRED
+from sluicegate_agent.config.aggregates import BUCKETED, VALUE, build_aggregate, kind_of
 from sluicegate_agent.config.errors import Problem
 from sluicegate_agent.config.model import MaxLikeConfig, WindowConfig
 
@@ -31,8 +33,11 @@ def build_arguments(config: WindowConfig) -> dict[str, Any]:
 def _arguments(config: WindowConfig) -> dict[str, Any]:
     # What evicts up to an extreme can answer nothing else: what left may have counted.
     names = config.aggregates if config.policy.up_to else dict.fromkeys((*config.aggregates, COUNT))
+    aggregates = {name: build_aggregate(name) for name in names}
+    if any(each.kind in PAIRED for each in aggregates.values()):  # the others are of the first of two values
+        aggregates = {name: replace(each, dimension=each.dimension or VALUE) for name, each in aggregates.items()}
     return {
-        "aggregates": {name: build_aggregate(name) for name in names},
+        "aggregates": aggregates,
         "policy": build_policy(config),
         "histograms": list(_histograms(config)),
     }

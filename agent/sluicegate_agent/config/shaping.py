@@ -20,6 +20,7 @@ def shaping_problems(source: SourceConfig, at: str) -> Iterator[Problem]:
             yield Problem(key, None, f"is no stream of this source; there are: {', '.join(source.streams)}")
         yield from _numbers(asked, key)
         yield from _plus(source, stream, asked, key)
+        yield from _second(source, stream, asked, key)
         if len(asked.unit) > 32 or not asked.unit.isprintable():
             yield Problem(f"{key}.unit", asked.unit, 'expected up to 32 printable characters, such as "°C"')
         if asked.every is not None and asked.every <= 0:
@@ -49,3 +50,12 @@ def _plus(source: SourceConfig, stream: str, asked: ValueConfig, key: str) -> It
             yield Problem(f"{key}.plus.{path}", coefficient, "expected a path and its coefficient, a finite number")
     if len(asked.plus) > 16:
         yield Problem(f"{key}.plus", len(asked.plus), "expected at most 16 values")
+
+
+def _second(source: SourceConfig, stream: str, asked: ValueConfig, key: str) -> Iterator[Problem]:
+    if asked.second is None:
+        return
+    if source.format not in _DOCUMENTS or "{" in stream:
+        yield Problem(f"{key}.with", asked.second, f"needs a message of several fields: {', '.join(_DOCUMENTS)}")
+    if not is_path(asked.second):
+        yield Problem(f"{key}.with", asked.second, 'expected the path of a second value, such as "humidity"')

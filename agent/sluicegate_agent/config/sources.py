@@ -33,7 +33,8 @@ class ValueConfig(Table, frozen=True):
 
     `plus`: path of another value in the same message → its coefficient. Below `min` or above `max` a value is refused,
     or is the limit itself ("clip"). `deadband`: what differs from the last one that counted by no more is passed over;
-    `every`: so is what comes sooner after it, in the stream's time.
+    `every`: so is what comes sooner after it, in the stream's time. `with`: path of a second value of each reading, as
+    it is in the message, for the covariance of both.
     """
 
     scale: float = 1.0
@@ -45,6 +46,7 @@ class ValueConfig(Table, frozen=True):
     outside: Literal["refuse", "clip"] = "refuse"
     deadband: float | None = None
     every: Duration | None = None
+    second: str | None = field(name="with", default=None)
 
     @property
     def remembers(self) -> bool:

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
+from sluicegate.format.pairs import Pairs
 from sluicegate_agent import carried, doubts, streams
 from sluicegate_agent.config import Config, WindowConfig
 from sluicegate_agent.config.carrying import asked_of
@@ -104,14 +105,20 @@ def _probe(asked: WindowConfig, leaves: int) -> tuple[int, int, int]:
     values, times = array("d", steps), array("q", [0]) * size
     held = leaf = 0
     for _ in range(3):
-        window.insert_many(values, times, results=False)
+        window.insert_many(_taken(window, values), times, results=False)
         closed = window.changes().closed
         leaf = max([leaf, *(len(row) for _, row in closed)])
         held = max(held, window.footprint.bytes)
     if asked.policy.time is not None:
         # Late readings have buckets of their own, at worst one each; the state keeps them.
-        window.insert_many(array("d", range(LATE)), array("q", range(-LATE, 0)), results=False)
+        late = _taken(window, array("d", range(LATE)))
+        window.insert_many(late, array("q", range(-LATE, 0)), results=False)
     return max(held, window.footprint.bytes), leaf, len(window.state()) + max(rules, 0)
+
+
+def _taken(window: Any, values: array[float]) -> Any:
+    """Values as the window takes them: of two each, where it asks for two."""
+    return Pairs(values, values).rows() if len(window.dimensions) > 1 else values
 
 
 def _staying(asked: WindowConfig, leaves: int) -> Any:

@@ -14,7 +14,9 @@ from functools import partial
 from math import isfinite
 from typing import Any, NamedTuple
 
+from sluicegate.constants import LARGEST
 from sluicegate.format.items import columns
+from sluicegate.format.pairs import Pair
 from sluicegate_agent.config.model import LimitsConfig
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.messages import Columns, Decoded, NotLetIn, Unreadable
@@ -162,7 +164,7 @@ _PLAIN: dict[int, tuple[SourceConfig, Plain | None]] = {}
 def _plain_paths(source: SourceConfig) -> Plain | None:
     is_routed = isinstance(source, Route) and bool(source.unfilled or source.asked)
     asked = [*source.streams.values(), *([source.time] if source.time else [])]
-    if is_routed or any(each.plus for each in source.values.values()) or not all(map(_is_key, asked)):
+    if is_routed or any(each.plus or each.second for each in source.values.values()) or not all(map(_is_key, asked)):
         return None
     scale, parts = _SCALE.get(source.time_format, (0, 0))
     if source.time is not None and parts != 1:
@@ -226,6 +228,7 @@ class Findings:
         self.refused: list[tuple[str, str]] = []
         self.absent = 0
         self._plus = {name: asked.plus for name, asked in source.values.items() if asked.plus}
+        self._second = {name: asked.second for name, asked in source.values.items() if asked.second is not None}
 
     def time(self, item: Any, arrival_us: int) -> int:
         """The time of an item, that of its arrival where it has none of its own. Raises Unreadable."""
@@ -236,7 +239,9 @@ class Findings:
         for stream, path in self.streams(item):
             raw = at(item, path)
             terms = self._plus.get(base_of(stream)) if self._plus else None
-            self.put(stream, path, self._sum(item, path, raw, terms) if terms else raw, time)
+            beside = self._second.get(base_of(stream)) if self._second else None
+            second = None if beside is None else (beside, at(item, beside))
+            self.put(stream, path, self._sum(item, path, raw, terms) if terms else raw, time, second)
 
     def _sum(self, item: Any, path: str, raw: Any, terms: dict[str, float]) -> Any:
         """The value with others of the item added; what is no number of them stands for the sum."""
@@ -248,13 +253,20 @@ class Findings:
             found += factor * value_of(value)
         return found
 
-    def put(self, stream: str, path: str, raw: Any, time: int) -> None:
-        """Collect what stands at the path of a stream."""
-        if raw is None or raw is MISSING or (isinstance(raw, str) and raw in _NO_VALUE):
+    def put(self, stream: str, path: str, raw: Any, time: int, second: tuple[str, Any] | None = None) -> None:
+        """Collect what stands at the path of a stream; `second`: the path of its other value, and what stands there.
+
+        Where one of the two is absent there is no reading.
+        """
+        if _is_absent(raw) or (second is not None and _is_absent(second[1])):
             self.absent += 1
             return
         try:
-            self.readings.append((stream, time, value_of(raw)))
+            value = value_of(raw)
+            if second is not None:
+                path = second[0]
+                value = Pair(value, _second_of(second[1]))
+            self.readings.append((stream, time, value))
         except Unreadable as reason:
             self.refused.append((stream, f"{path or 'value'} {reason}"))
 
@@ -279,6 +291,18 @@ class Findings:
             raise Unreadable(self.refused[0][1])
         found = self.readings, self.absent, tuple(self.refused)
         return Decoded(self.sender, sequence, epoch, time, *found, self.tags)
+
+
+def _is_absent(raw: Any) -> bool:
+    return raw is None or raw is MISSING or (isinstance(raw, str) and raw in _NO_VALUE)
+
+
+def _second_of(raw: Any) -> float:
+    """A second value. Raises Unreadable."""
+    value = value_of(raw)
+    if abs(value) > LARGEST:
+        raise Unreadable("is too large to be summed")
+    return value
 
 
 def _part(item: Any, path: str) -> str:

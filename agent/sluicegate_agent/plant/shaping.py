@@ -12,6 +12,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from sluicegate.format.pairs import Pair
 from sluicegate_agent.checksums import checksum
 from sluicegate_agent.config.sources import ValueConfig
 from sluicegate_agent.naming.names import base_of
@@ -74,6 +75,8 @@ class Shaping:
                 return None, _outside(asked, value)
             value = low if low is not None and value < low else high if high is not None else value
             self._note(CLIPPED, 1)
+        if isinstance(raw, Pair):
+            value = Pair(value, raw.second)
         return (value if self._says_enough(stream, asked, time_us, value) else None), ""
 
     def _says_enough(self, stream: str, asked: ValueConfig, time_us: int, value: float) -> bool:

@@ -15,9 +15,11 @@ from typing import NamedTuple
 
 import msgspec
 
-#: What a stream did: took readings, took some in doubt, closed its bucket, had its windows told the time; and that all
-#: windows were handed what had come: those whose ends come count such batches.
-ADD, ADD_IN_DOUBT, CLOSE, ADVANCE, FEED = range(5)
+from sluicegate.format.pairs import Pairs
+
+#: What a stream did: took readings, took some in doubt, closed its bucket, had its windows told the time; that all
+#: windows were handed what had come: those whose ends come count such batches; the second values of the next readings.
+ADD, ADD_IN_DOUBT, CLOSE, ADVANCE, FEED, SECONDS = range(6)
 #: Bytes of one body at most, so that a damaged length takes no memory.
 LARGEST_BODY = 64 << 20
 #: Steps and readings. Its first byte is no kind of step; of frames of one reading a step, the first byte is one.
@@ -31,7 +33,8 @@ Columns = tuple["array[int] | array[float]", ...]
 class Step(NamedTuple):
     """What a stream did, with readings where it took some.
 
-    `number`: what its source's numbers say is lost so far; of ADVANCE the time that its windows were told.
+    `number`: what its source's numbers say is lost so far; of ADVANCE the time that its windows were told. SECONDS has
+    second values and no times (0).
     """
 
     stream: int
@@ -53,7 +56,7 @@ class Steps:
 
     @property
     def readings(self) -> int:
-        """How many readings they hold."""
+        """How many readings they hold; a second value counts as one."""
         return len(self.times)
 
     def add(self, stream: int, kind: int, number: int = 0) -> None:
@@ -65,18 +68,28 @@ class Steps:
 
     def run(self, stream: int, kind: int, number: int, values: array[float], times: array[int]) -> None:
         """Note one with readings; what goes on with the step before is of that."""
+        if isinstance(values, Pairs):
+            self.add(stream, SECONDS)
+            self._fill(values.seconds, array("q", bytes(8 * len(times))))
         if not self.kinds or (self.streams[-1], self.kinds[-1], self.numbers[-1]) != (stream, kind, number):
             self.add(stream, kind, number)
+        self._fill(values, times)
+
+    def _fill(self, values: array[float], times: array[int]) -> None:
         self.counts[-1] += len(times)
         self.values += values
         self.times += times
 
     def __iter__(self) -> Iterator[Step]:
-        begin = 0
+        """Each, readings of two values as one step."""
+        begin, seconds = 0, None
         for stream, kind, count, number in zip(self.streams, self.kinds, self.counts, self.numbers, strict=True):
             end = begin + count
-            yield Step(stream, kind, number, self.values[begin:end], self.times[begin:end])
+            values, times = self.values[begin:end], self.times[begin:end]
             begin = end
+            if kind != SECONDS:
+                yield Step(stream, kind, number, values if seconds is None else Pairs(values, seconds), times)
+            seconds = values if kind == SECONDS else None
 
     def pack(self) -> bytes:
         """As bytes, the same on every board."""
@@ -103,9 +116,17 @@ class Steps:
         for column, size in zip(columns, sizes, strict=True):
             _fill(column, data[at : at + size])
             at += size
-        if sum(found.counts) != readings or max(found.kinds, default=ADD) > FEED:
+        if sum(found.counts) != readings or max(found.kinds, default=ADD) > SECONDS or not found._has_firsts():
             raise ValueError("not steps")
         return found
+
+    def _has_firsts(self) -> bool:
+        """Whether second values come right before as many readings of the same stream."""
+        following = [slice(at, at + 2) for at, kind in enumerate(self.kinds) if kind == SECONDS]
+        return all(
+            bytes(self.kinds[two][1:]) in (b"\0", b"\1") and len({*self.streams[two]}) == len({*self.counts[two]}) == 1
+            for two in following
+        )
 
 
 def _older(data: bytes) -> Steps:

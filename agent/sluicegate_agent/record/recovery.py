@@ -265,8 +265,7 @@ class StoredStreams:
             stream = self.get(number)
             if stream is not None and stream.builder is not None and _begins(stream.builder) < before:
                 stream.builder = Builder(stream.builder.center, before)
-                stream.times, stream.values = array("q"), array("d")
-                stream.parts, stream.folded, stream.changed = {}, 0, True
+                stream.forget_readings()
         if self.lost is not None:
             self._lose(self.lost)
         for stream in self._found.values():
@@ -349,8 +348,13 @@ class StoredWindows:
         """Readings, in compiled batches: the same bits as one after the other."""
         if not self._of(stream):
             return
-        for waiting in (self._waiting, self._since) if self._with_ends[stream.number] else (self._waiting,):
-            values, times = waiting.setdefault(stream.number, (array("d"), array("q")))
+        number, empty = stream.number, step.values[:0]
+        if type(self._waiting.get(number, (empty,))[0]) is not type(empty):
+            self._feed_others(number)
+        for waiting in (self._waiting, self._since) if self._with_ends[number] else (self._waiting,):
+            values, times = waiting.setdefault(
+                number, (empty[:] if waiting is self._waiting else array("d"), array("q"))
+            )
             values += step.values
             times += step.times
         self._count += len(step.times)

@@ -74,7 +74,7 @@ def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key
         doubtful = Closed(closed.first, closed.n, closed.pack(), pack_readings(stream.times, stream.values))
         new.buckets += 1
         stream.builder = Builder(stream.builder.center, bucket.first) if stream.builder else None
-        stream.times, stream.values = stream.times[:0], stream.values[:0]
+        stream.forget_readings()
     elif bucket is not None and stream.builder is not None:
         closed = stream.builder.close()
         connection.execute(*row_of(stream.number, Closed(closed.first, closed.n, closed.pack(), None)))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import sluicegate as sg
 from sluicegate.errors import InputError, SnapshotError
+from sluicegate.format.pairs import Pair, Pairs
 from sluicegate_agent.checksums import checksum, is_sound
 from sluicegate_agent.config.questions import COUNT, build_arguments
 from sluicegate_agent.state.shared import Shorter, make_row
@@ -104,10 +105,18 @@ class StoredWindow:
         return int(connection.execute(insert, values).lastrowid or 0), window
 
     def insert_many(self, values: array[float], times: array[int]) -> int:
-        """Fold readings in their order, the policy applied after each; how many the window refused."""
+        """Fold readings in their order, the policy applied after each; how many the window refused.
+
+        A window of two values takes `Pairs`; from readings of one value, as they were before, it has nothing to take.
+        """
+        taken = values
+        if len(self.window.dimensions) > 1:
+            if not isinstance(values, Pairs):
+                return 0
+            taken = values.rows()
         self.changed = True
         try:
-            self.window.insert_many(values, times, results=False)
+            self.window.insert_many(taken, times, results=False)
         except InputError:
             # Refused as a whole: one of them is beyond what a window takes; the others count.
             return sum(not self.inserted(value, time) for value, time in zip(values, times, strict=True))
@@ -117,7 +126,8 @@ class StoredWindow:
         """Fold one reading; whether the window took it."""
         self.changed = True
         try:
-            self.window.insert(value, time=time)
+            both = (value, value.second) if isinstance(value, Pair) and len(self.window.dimensions) > 1 else value
+            self.window.insert(both, time=time)
         except InputError as error:
             if not self.refused:
                 self.refused = str(error)

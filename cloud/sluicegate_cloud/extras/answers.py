@@ -15,6 +15,7 @@ import sluicegate as sg
 from sluicegate.bounds import comoments
 from sluicegate.bounds.told import alone
 from sluicegate.bounds.view import View
+from sluicegate.format import pairs
 from sluicegate.monoids import comoments as moments
 from sluicegate.monoids import hll, kll
 from sluicegate.monoids.layout import COUNT, T_FIRST, T_LAST, Layout, Op, lay_out
@@ -56,12 +57,20 @@ def _layout(monoid: sg.Monoid) -> Layout:
     return lay_out(monoid, header=True, times=False, bucketed=True)
 
 
-def _line(share: Share, place: int, asked: Asked) -> Columns:
+_TOLD: dict[str, Callable[[Any, sg.Monoid], float | None]] = {
+    "slope": lambda own, monoid: moments.slope(own, monoid.options[0]),
+    "intercept": lambda own, monoid: moments.intercept(own, monoid.options[0]),
+    "covariance": lambda own, monoid: moments.covariance(own, monoid.ddof),
+    "correlation": lambda own, monoid: moments.correlation(own),
+}
+
+
+def _together_in(share: Share, place: int, asked: Asked) -> Columns:
+    """Of what values do over time, or together with second ones."""
     view = _view(share, place, asked)
     # Over what is certainly inside, else over all that may be.
     own = (view.total if view.rest is None else view.rest)[view.layout.own_slots(asked.monoid)]
-    told = moments.slope if asked.kind == "slope" else moments.intercept
-    found = comoments.interval(view, asked.monoid, told(own, asked.monoid.options[0]))
+    found = comoments.interval(view, asked.monoid, _TOLD[asked.kind](own, asked.monoid))
     return _ends(asked.kind, found.value, found.low, found.high, found.exact)
 
 
@@ -94,7 +103,12 @@ def _partial(layout: Layout, asked: Asked, piece: Piece, place: int, first: int,
     for op, value in ((Op.LOW, piece.low), (Op.HIGH, piece.high)):
         slots[layout.slot(op)] = value
     own = list(asked.extra.slots(piece.parts[place] or b""))
-    own[2] = min(own[2], last)
+    if asked.carried == pairs.PAIR:
+        for op, value in ((Op.LOW, own[pairs.LEAST]), (Op.HIGH, own[pairs.GREATEST])):
+            slots[layout.slot(op, 1)] = value
+        own = [own[i] for i in pairs.MOMENTS]
+    else:
+        own[2] = min(own[2], last)
     slots[layout.own_slots(asked.monoid)] = own
     return tuple(slots)
 
@@ -173,7 +187,7 @@ def _placed(share: Share, place: int, asked: Asked) -> Columns:
 
 
 _ANSWERS: dict[str, Callable[[Share, int, Asked], Columns]] = {
-    "slope": _line, "intercept": _line, "time_weighted_mean": _mean_over_time, "quantiles": _quantiles,
+    **dict.fromkeys(_TOLD, _together_in), "time_weighted_mean": _mean_over_time, "quantiles": _quantiles,
     "distinct_count": _distinct, "top_k": _top, "count_min": _sketch, "bloom_filter": _sketch,
     **dict.fromkeys(placed.PLACED, _placed),
 }  # fmt: skip

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import sluicegate as sg
 from sluicegate.errors import ConfigurationError
 from sluicegate.format.extras import Extra, extra, name_for
+from sluicegate.monoids.monoid import PAIRED
 from sluicegate_cloud.extras.placed import PLACED
 from sluicegate_cloud.names import ALL, ENDS
 
@@ -26,8 +27,8 @@ _WHOLE: dict[str, Callable[..., sg.Monoid]] = {
 }
 _SKETCHES = ("count_min", "bloom_filter")
 #: How each may be written; the options are examples.
-FORMS = (*PLACED, "slope(1h)", "intercept(first)", "time_weighted_mean", "quantiles(64)", "distinct_count(10)",
-         "top_k(5)", "count_min(256,4)", "bloom_filter(1024,4)")  # fmt: skip
+FORMS = (*PLACED, "slope(1h)", "intercept(first)", "time_weighted_mean", *PAIRED, "quantiles(64)",
+         "distinct_count(10)", "top_k(5)", "count_min(256,4)", "bloom_filter(1024,4)")  # fmt: skip
 
 
 class Asked(NamedTuple):
@@ -45,8 +46,13 @@ class Asked(NamedTuple):
         return found
 
     def fold(self, values: array[float], times: array[int]) -> bytes:
-        """What a bucket of these readings would carry."""
+        """What a bucket of these readings would carry, where they say it."""
         return self.extra.fold(values, times) if self.carried else b""
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether single readings say what a bucket would carry."""
+        return not self.carried or self.extra.of_readings
 
     def combine(self, a: bytes, b: bytes) -> bytes:
         """What neighbours carry, as one."""
@@ -99,6 +105,8 @@ def _made(kind: str, options: Sequence[str]) -> sg.Monoid | None:
         return sg.slope(per=options[0] if options else "1s")
     if kind == "intercept":
         return sg.intercept(at=options[0] if options else "first")
+    if kind in PAIRED and not options:
+        return sg.covariance("value", "second") if kind == "covariance" else sg.correlation("value", "second")
     if kind in ("time_weighted_mean", *PLACED) and not options:
         made: sg.Monoid = getattr(sg, kind)()
         return made

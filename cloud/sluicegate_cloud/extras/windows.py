@@ -1,7 +1,8 @@
 """Documents → windows of what their buckets carry, per device and of all: a stream is a task's, a device at a time.
 
 The rows stand beside those of `windows.sliding_windows`, for the same windows of the same grid. What a single reading
-carries follows from it; a bucket of many that does not carry what is asked leaves its windows without an answer.
+carries follows from it, but for its second value; a bucket that does not carry what is asked leaves its windows without
+an answer.
 """
 
 from __future__ import annotations
@@ -77,11 +78,12 @@ def _parts(
     rows: Mapping[str, list[Any]], extras: Mapping[str, Mapping[int, bytes]], asked: Sequence[Asked]
 ) -> Iterator[list[bytes | None]]:
     for n, first, value, time in zip(rows["n"], rows["first"], rows["x_first"], rows["t_first"], strict=True):
-        if n == 1:
-            reading = array("d", [value]), array("q", [time])
-            yield [each.fold(*reading) for each in asked]
-        else:
-            yield [extras.get(each.carried, {}).get(first) if each.carried else b"" for each in asked]
+        reading = array("d", [value]), array("q", [time])
+        yield [
+            each.fold(*reading) if each.is_folded and (n == 1 or not each.carried)
+            else extras.get(each.carried, {}).get(first)
+            for each in asked
+        ]  # fmt: skip
 
 
 def _windows(grid: Grid, asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:

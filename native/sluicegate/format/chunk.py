@@ -23,8 +23,8 @@ from typing import Any
 
 from sluicegate.constants import MOST_EXTRAS, MOST_NAME
 from sluicegate.format import payload as body
-from sluicegate.format.pairs import PAIR
 from sluicegate.format.bucket import FIELDS, LARGEST, LATE, UNKNOWN, Bucket, Builder
+from sluicegate.format.pairs import PAIR
 from sluicegate.format.payload import AS_READINGS, MAX_ROWS, Body, Readings
 from sluicegate.format.tags import flaw_of_tags, spelled
 
@@ -60,8 +60,8 @@ class Chunk:
 
     `key`: the 32 hex digits that the place they were taken at made up for itself, where it did. `tags`: what is known
     of the stream beside its name, at most 32 texts by name. `extras`: by name, what each bucket carries beside its
-    record, None where it has none; a bucket with its single readings needs none but "pair". `skipped`: after `decode`, the names
-    of extras that this Sluicegate does not know.
+    record, None where it has none; a bucket with its single readings needs none but "pair". `skipped`: after `decode`,
+    the names of extras that this Sluicegate does not know.
 
     Times are int64 µs since 1970 UTC, values finite float64. After `decode` the readings are there for the buckets that
     were stored as readings.
@@ -178,7 +178,7 @@ def _check_tags(tags: Any) -> None:
 
 
 def _usable(chunk: Chunk, i: int) -> Readings | None:
-    """The single readings of bucket i, if they are at hand, fold into it, say all that it does, none or all in doubt."""
+    """The single readings of bucket i, if they are at hand and say all of it, and none or all of them are in doubt."""
     bucket, readings = chunk.buckets[i], chunk.readings[i]
     if bucket.n > 1 and PAIR in chunk.extras and chunk.extras[PAIR][i] is not None:
         return None

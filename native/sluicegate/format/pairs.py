@@ -1,16 +1,16 @@
 """Readings of two values: numbers that know their second one, folded to the moments of both that a bucket carries.
 
 The extra "pair" has ten slots: readings, first x, first y, least and greatest y, then the means less the first values,
-Σ of squared deviations of each and Σ of their products (`sluicegate.monoids.comoments`). x is the reading's value, whose
-extremes the bucket's record has; y is the second one. Readings are folded one after the other, so that the same readings
-give the same bytes, however they are handed over. Standard library only.
+Σ of squared deviations of each and Σ of their products (`sluicegate.monoids.comoments`). x is the reading's value,
+whose extremes the bucket's record has; y is the second one. Readings are folded one after the other, so that the same
+readings give the same bytes, however they are handed over. Standard library only.
 """
 
 from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import nan
 from typing import Any, SupportsIndex
 
@@ -43,7 +43,7 @@ class Pairs(array):  # type: ignore[type-arg]  # an array is no generic class wh
 
     def __new__(cls, values: Iterable[float] = (), seconds: Iterable[float] = ()) -> Pairs:
         """As many of both."""
-        made: Pairs = super().__new__(cls, "d", values)
+        made: Pairs = super().__new__(cls, "d", values)  # type: ignore[assignment]
         made.seconds = array("d", seconds)
         return made
 
@@ -52,20 +52,23 @@ class Pairs(array):  # type: ignore[type-arg]  # an array is no generic class wh
         super().append(value)
         self.seconds.append(value.second)
 
-    def __iadd__(self, other: Pairs) -> Pairs:  # type: ignore[override]  # single values have no second ones
+    def __iadd__(self, other: Pairs) -> Pairs:  # type: ignore[override,misc]  # single values have no second ones
         self.seconds += other.seconds
-        made: Pairs = super().__iadd__(other)
-        return made
+        super().__iadd__(other)
+        return self
 
     def __getitem__(self, at: SupportsIndex | slice) -> Any:
         """A slice has the second values too; a single one is a Pair."""
         found = super().__getitem__(at)
-        return Pairs(found, self.seconds[at]) if isinstance(at, slice) else Pair(found, self.seconds[at])
+        return Pairs(found, self.seconds[at]) if isinstance(at, slice) else Pair(float(found), self.seconds[at])
 
-    def rows(self) -> memoryview:
+    def __iter__(self) -> Iterator[Pair]:
+        return map(Pair, super().__iter__(), self.seconds)
+
+    def rows(self) -> Any:
         """All of them as float64 (n, 2), for a window of two dimensions."""
         flat = array("d", bytes(16 * len(self)))
-        flat[::2], flat[1::2] = array("d", self), self.seconds
+        flat[::2], flat[1::2] = array("d", memoryview(self)), self.seconds
         return memoryview(flat).cast("B").cast("d", (len(self), 2)) if self else memoryview(flat)
 
 
