@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sluicegate.format.bucket import LATE, Builder
-from sluicegate.format.pairs import PAIR, Moments, Pairs
+from sluicegate.format.pairs import PAIR, Moments, PairColumn
 from sluicegate_agent import carried
 
 SINGLES_MOST = 64
@@ -94,7 +94,7 @@ class Stream:
     @carries.setter
     def carries(self, names: tuple[str, ...]) -> None:
         self._carries = names
-        self.new_values = Pairs() if PAIR in names else array("d")
+        self.new_values = PairColumn() if PAIR in names else array("d")
 
     @property
     def accepted(self) -> int:
@@ -173,7 +173,7 @@ class Stream:
         self.told += gap
         self.changed = True
         builder, end = self._builder, len(values)
-        two = values if isinstance(values, Pairs) else None
+        two = values if isinstance(values, PairColumn) else None
         while begin < end:
             if not builder.n and self.readings <= SINGLES_MOST and two is None:
                 rest = self._add_buckets(builder, values, times, begin, gap, doubt)

@@ -39,7 +39,8 @@ def cloud() -> None:
     help="By comma, of those and variance, std, range, geometric_mean, min_count, max_count, or all of these; first, "
     "last, argmin, argmax. "
     "Where buckets carry it: slope(1h), intercept, time_weighted_mean, quantiles(64), distinct_count(10), top_k(5), "
-    "count_min(256,4), bloom_filter(1024,4). The count always comes along.",
+    "count_min(256,4), bloom_filter(1024,4); of readings of two values covariance, correlation. The count always comes "
+    "along.",
 )  # fmt: skip
 @click.option(
     "--windows",

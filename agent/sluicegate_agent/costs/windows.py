@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
-from sluicegate.format.pairs import Pairs
+from sluicegate.format.pairs import PairColumn
 from sluicegate_agent import carried, doubts, streams
 from sluicegate_agent.config import Config, WindowConfig
 from sluicegate_agent.config.carrying import asked_of
@@ -118,7 +118,7 @@ def _probe(asked: WindowConfig, leaves: int) -> tuple[int, int, int]:
 
 def _taken(window: Any, values: array[float]) -> Any:
     """Values as the window takes them: of two each, where it asks for two."""
-    return Pairs(values, values).rows() if len(window.dimensions) > 1 else values
+    return PairColumn(values, values).rows() if len(window.dimensions) > 1 else values
 
 
 def _staying(asked: WindowConfig, leaves: int) -> Any:

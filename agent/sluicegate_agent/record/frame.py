@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from sluicegate.format.pairs import Pairs
+from sluicegate.format.pairs import PairColumn
 
 #: What a stream did: took readings, took some in doubt, closed its bucket, had its windows told the time; that all
 #: windows were handed what had come: those whose ends come count such batches; the second values of the next readings.
@@ -68,7 +68,7 @@ class Steps:
 
     def run(self, stream: int, kind: int, number: int, values: array[float], times: array[int]) -> None:
         """Note one with readings; what goes on with the step before is of that."""
-        if isinstance(values, Pairs):
+        if isinstance(values, PairColumn):
             self.add(stream, SECONDS)
             self._fill(values.seconds, array("q", bytes(8 * len(times))))
         if not self.kinds or (self.streams[-1], self.kinds[-1], self.numbers[-1]) != (stream, kind, number):
@@ -88,7 +88,7 @@ class Steps:
             values, times = self.values[begin:end], self.times[begin:end]
             begin = end
             if kind != SECONDS:
-                yield Step(stream, kind, number, values if seconds is None else Pairs(values, seconds), times)
+                yield Step(stream, kind, number, values if seconds is None else PairColumn(values, seconds), times)
             seconds = values if kind == SECONDS else None
 
     def pack(self) -> bytes:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import sluicegate as sg
 from sluicegate.errors import InputError, SnapshotError
-from sluicegate.format.pairs import Pair, Pairs
+from sluicegate.format.pairs import Pair, PairColumn
 from sluicegate_agent.checksums import checksum, is_sound
 from sluicegate_agent.config.questions import COUNT, build_arguments
 from sluicegate_agent.state.shared import Shorter, make_row
@@ -107,11 +107,11 @@ class StoredWindow:
     def insert_many(self, values: array[float], times: array[int]) -> int:
         """Fold readings in their order, the policy applied after each; how many the window refused.
 
-        A window of two values takes `Pairs`; from readings of one value, as they were before, it has nothing to take.
+        A window of two values takes a `PairColumn`; from readings of one, as they were before, it has nothing to take.
         """
         taken = values
         if len(self.window.dimensions) > 1:
-            if not isinstance(values, Pairs):
+            if not isinstance(values, PairColumn):
                 return 0
             taken = values.rows()
         self.changed = True

@@ -36,14 +36,14 @@ class Pair(float):
         return made
 
 
-class Pairs(array):  # type: ignore[type-arg]  # an array is no generic class where it is a base
+class PairColumn(array):  # type: ignore[type-arg]  # an array is no generic class where it is a base
     """A column of values (float64) with a column of as many second ones beside it."""
 
     seconds: array[float]
 
-    def __new__(cls, values: Iterable[float] = (), seconds: Iterable[float] = ()) -> Pairs:
+    def __new__(cls, values: Iterable[float] = (), seconds: Iterable[float] = ()) -> PairColumn:
         """As many of both."""
-        made: Pairs = super().__new__(cls, "d", values)  # type: ignore[assignment]
+        made: PairColumn = super().__new__(cls, "d", values)  # type: ignore[assignment]
         made.seconds = array("d", seconds)
         return made
 
@@ -52,7 +52,7 @@ class Pairs(array):  # type: ignore[type-arg]  # an array is no generic class wh
         super().append(value)
         self.seconds.append(value.second)
 
-    def __iadd__(self, other: Pairs) -> Pairs:  # type: ignore[override,misc]  # single values have no second ones
+    def __iadd__(self, other: PairColumn) -> PairColumn:  # type: ignore[override,misc]  # single values have no second ones
         self.seconds += other.seconds
         super().__iadd__(other)
         return self
@@ -60,7 +60,7 @@ class Pairs(array):  # type: ignore[type-arg]  # an array is no generic class wh
     def __getitem__(self, at: SupportsIndex | slice) -> Any:
         """A slice has the second values too; a single one is a Pair."""
         found = super().__getitem__(at)
-        return Pairs(found, self.seconds[at]) if isinstance(at, slice) else Pair(float(found), self.seconds[at])
+        return PairColumn(found, self.seconds[at]) if isinstance(at, slice) else Pair(float(found), self.seconds[at])
 
     def __iter__(self) -> Iterator[Pair]:
         return map(Pair, super().__iter__(), self.seconds)
@@ -84,7 +84,7 @@ class Moments:
         """How many readings it knows."""
         return 0 if self._slots is None else int(self._slots[0])
 
-    def add(self, values: Pairs, begin: int, end: int) -> None:
+    def add(self, values: PairColumn, begin: int, end: int) -> None:
         """Readings `begin` … `end` of a column."""
         for place in range(begin, end):
             one = _lifted(array.__getitem__(values, place), values.seconds[place])

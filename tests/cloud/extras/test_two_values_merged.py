@@ -16,7 +16,7 @@ pytest.importorskip("msgspec", reason="the readings come from an agent, which ne
 
 from two_values import BOTH, Climate, Reading, told
 
-from sluicegate.format.pairs import Moments, Pairs
+from sluicegate.format.pairs import Moments, PairColumn
 from sluicegate_cloud.extras.answers import answer
 from sluicegate_cloud.extras.asked import sorted_out
 from sluicegate_cloud.extras.piece import Piece, Share, added
@@ -83,7 +83,7 @@ def pieces(rng: random.Random, readings: list[Reading]) -> list[Piece]:
     found, first = list[Piece](), 0
     while first < len(readings):
         run = readings[first : first + rng.choice((1, 2, 5, 12))]
-        values, moments = Pairs(array("d", [x for _, x, _ in run]), [y for *_, y in run]), Moments()
+        values, moments = PairColumn(array("d", [x for _, x, _ in run]), [y for *_, y in run]), Moments()
         moments.add(values, 0, len(run))
         (begin, *_), (end, *_) = run[0], run[-1]
         ends = min(x for _, x, _ in run), max(x for _, x, _ in run)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sluicegate.format.bucket import LARGEST, Bucket, Builder
 from sluicegate.format.chunk import Chunk, ChunkError, columns, decode, encode
 from sluicegate.format.extras import ExtraError, extra
-from sluicegate.format.pairs import PAIR, Moments, Pair, Pairs, combine, unpack
+from sluicegate.format.pairs import PAIR, Moments, Pair, PairColumn, combine, unpack
 
 ROOT = Path(__file__).parents[3]
 CASES = ROOT / "tests/cases/chunks/format-5"
@@ -26,16 +26,16 @@ SCHEMA = json.loads((ROOT / "docs/schema/chunk-5.schema.json").read_text())
 PLACE = "edge/1", "weather.temp", "0006282d3d4b8c00"
 
 
-def column(seed: int, count: int) -> Pairs:
+def column(seed: int, count: int) -> PairColumn:
     """Readings whose second value follows the first one, more or less."""
-    rng, found = random.Random(seed), Pairs()
+    rng, found = random.Random(seed), PairColumn()
     for _ in range(count):
         x = round(rng.gauss(20, 3), 1)
         found.append(Pair(x, round(80 - 2 * x + rng.gauss(0, 4), 1)))
     return found
 
 
-def folded(values: Pairs, *cuts: int) -> bytes:
+def folded(values: PairColumn, *cuts: int) -> bytes:
     """The moments of a column that is handed over in pieces."""
     moments, begin = Moments(), 0
     for end in (*sorted(cuts), len(values)):
@@ -44,7 +44,7 @@ def folded(values: Pairs, *cuts: int) -> bytes:
     return moments.pack()
 
 
-def exact(values: Pairs) -> tuple[Fraction, Fraction, Fraction]:
+def exact(values: PairColumn) -> tuple[Fraction, Fraction, Fraction]:
     """Σ of squared deviations of each, and of their products, as the definition has them."""
     xs, ys, n = [Fraction(x) for x in array("d", values)], [Fraction(y) for y in values.seconds], len(values)
     mean_x, mean_y = sum(xs) / n, sum(ys) / n
@@ -84,12 +84,12 @@ def test_a_column_is_cut_and_joined_with_its_second_values() -> None:
     joined += values[4:]
     assert (joined, joined.seconds) == (values, values.seconds)
     assert values.rows().tolist() == [list(each) for each in zip(values, values.seconds, strict=True)]
-    assert Pairs().rows().nbytes == 0
+    assert PairColumn().rows().nbytes == 0
 
 
 def test_beyond_float64_nothing_is_known_and_nothing_breaks() -> None:
     """Squares that overflow: infinite moments, a product that is not known, in the same bits, and no refusal."""
-    values = Pairs([LARGEST, -LARGEST, LARGEST, 0.0], [LARGEST, -LARGEST, -LARGEST, 1.0])
+    values = PairColumn([LARGEST, -LARGEST, LARGEST, 0.0], [LARGEST, -LARGEST, -LARGEST, 1.0])
     kind = extra(PAIR)
     assert kind is not None
     kind.check(folded(values), 4, 0, 1)
