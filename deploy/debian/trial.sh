@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs dist/'s package in a fresh Debian root, under qemu for boards, and shows: first bucket, upgrade, failed upgrade, removal.
-# trial.sh ARCHITECTURE SUITE, as root (it enters the root by chroot). Needs mmdebstrap, mosquitto and its clients.
+# trial.sh ARCHITECTURE SUITE, as root (it enters the root by chroot). Needs mmdebstrap, arch-test, mosquitto and its clients.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -9,7 +9,7 @@ suite=${2:?bookworm or trixie}
 package=$(find "${OUT:-dist}" -name "sluicegate_*_$architecture.deb" | head -n 1)
 [ -n "$package" ] || { echo "trial: no package for $architecture: make deb" >&2; exit 3; }
 [ "$(id -u)" = 0 ] || { echo "trial: needs root, for chroot" >&2; exit 4; }
-for program in mmdebstrap mosquitto mosquitto_pub; do command -v "$program" >/dev/null || { echo "trial: $program is not here" >&2; exit 3; }; done
+for program in mmdebstrap arch-test mosquitto mosquitto_pub; do command -v "$program" >/dev/null || { echo "trial: $program is not here" >&2; exit 3; }; done
 case $architecture in arm64) emulator=qemu-aarch64 ;; armhf) emulator=qemu-arm ;; *) emulator= ;; esac
 if [ -n "$emulator" ] && [ "$(dpkg --print-architecture)" != "$architecture" ] && [ ! -e "/proc/sys/fs/binfmt_misc/$emulator" ]; then
     echo "trial: this kernel does not start programs of $architecture: apt install qemu-user-static; where no systemd runs then also" >&2

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import made_up
@@ -131,3 +132,20 @@ def test_a_folder_without_the_wheel_and_a_wrong_word_are_named(tmp_path: Path) -
     done = install("--perfix", tmp_path)
     assert done.returncode == 2
     assert "unknown: --perfix" in done.stderr
+
+
+def test_the_command_by_hand_finds_the_secrets_that_systemd_hands_to_the_service(tmp_path: Path) -> None:
+    """Under the service's names, for that call; without secrets the agent gets no folder of them."""
+    text = (SCRIPT.parents[1] / "debian/sluicegate.sh").read_text("utf-8").replace("/opt/", f"{tmp_path}/opt/")
+    command = program(tmp_path / "bin", "sluicegate", text.replace("/etc/", f"{tmp_path}/etc/"))
+    seen = 'echo "$1 ${CREDENTIALS_DIRECTORY-none}"; cat "$CREDENTIALS_DIRECTORY/credentials_mqtt" 2>/dev/null; exit 3'
+    (tmp_path / "opt/sluicegate/venv").mkdir(parents=True)
+    program(tmp_path / "opt/sluicegate/venv/bin", "sluicegate", seen)
+    run = partial(subprocess.run, [command, "check"], capture_output=True, text=True, timeout=30, check=False)
+    assert (run().returncode, run().stdout) == (3, "check none\n")
+    (tmp_path / "etc/sluicegate/credentials").mkdir(parents=True)
+    (tmp_path / "etc/sluicegate/credentials/mqtt").write_text("secret")
+    done = run()
+    folder, secret = done.stdout.split()[1:]
+    assert (done.returncode, secret) == (3, "secret")
+    assert not Path(folder).exists()
