@@ -10,11 +10,11 @@ from sluicegate.answers.results cimport (
     BY_COUNT, K_COUNT, K_GEOMETRIC, K_MEAN, K_STD, K_VARIANCE, Output, exact_answer, is_slot,
 )
 from sluicegate.engines.base cimport MOST_BLOCK, Block
-from sluicegate.memory.chunks cimport ROOM_OF_BLOCK, ROOM_OF_ROLLING, ask_for, lend, put_back
+from sluicegate.memory.chunks cimport ROOM_OF_BLOCK, ROOM_OF_ROLLING, lend, put_back
 from sluicegate.partials.kernels cimport MERGE, kernel_of
 from sluicegate.partials.program cimport LOG_SUM, MAX, MIN, MOMENTS, SUM, Program, Slot, lift
-from sluicegate.memory.times cimport Times, ask_for_times, clear_times, copy_out, give_back_times, keep, keep_even, time_at
-from sluicegate.rolling.starts cimport PADDING, first_after, most_at_once, starts_by_count, starts_by_time
+from sluicegate.memory.times cimport Times, clear_times, copy_out, give_back_times, keep, keep_even, time_at
+from sluicegate.rolling.starts cimport PADDING, first_after, starts_by_count, starts_by_time
 from sluicegate.rolling.totals cimport roll
 
 cdef extern from "lanes.h" nogil:
@@ -63,26 +63,13 @@ cdef class Batching(EventTime):
                 n = max(held >> 4, min(max(held >> 2, BLOCK_OF_FEW), BLOCK_OF_SOME))
                 n = min(min(n, max(SLOTS_OF_BLOCK // self.p.width, 1)), min(<int64_t> MOST_BLOCK, count - i))
                 self.room_for_blocks(n)
-                self.ingest_block(
-                    values + i * self.p.dimensions, NULL if times == NULL else times + i, n, out, i, count - i - n)
+                self.ingest_block(values + i * self.p.dimensions, NULL if times == NULL else times + i, n, out, i)
                 i += n
         finally:
+            self.engine.return_spare(count)
             put_back(ROOM_OF_BLOCK, self.scratch)
             self.scratch, self.most_block = NULL, 0
         return 0
-
-    cdef void ask_for_next(
-        self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row, int64_t head
-    ) noexcept nogil:
-        """Have the pages looked up that the next block reads and writes, while this one runs."""
-        cdef int k
-        ask_for(values, n * self.p.dimensions * sizeof(double))
-        for k in range(self.answers if out != NULL else 0):
-            ask_for(out[k] + row, n * sizeof(double))
-        if times != NULL and self.step < 0:
-            ask_for(times, n * sizeof(int64_t))
-        if times != NULL and self.timed and head >= 0:
-            ask_for_times(self.times, head, n)
 
     cdef int room_for_blocks(self, int64_t n) except -1 nogil:
         """Heads, leaves and totals of n readings, few enough for the processor's first caches, while a batch lasts."""
@@ -99,23 +86,17 @@ cdef class Batching(EventTime):
         return 0
 
     cdef int ingest_block(
-        self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row, int64_t left
+        self, const double* values, const int64_t* times, int64_t n, double** out, int64_t row
     ) except -1 nogil:
-        """n readings, after which `left` of the batch are to come."""
         cdef int64_t* heads = <int64_t*> self.scratch
         cdef Block block
-        block.n, block.heads, block.more = n, heads, left > 0
+        block.n, block.heads = n, heads
         block.leaves = self.lift_block(values, times, n)
         block.totals = self.totals_of_block(out, row)
         if self.timed:
-            block.jump = self.heads_by_time(heads, times, n)
+            self.heads_by_time(heads, times, n)
         else:
-            block.jump = self.heads_by_count(heads, n)
-        if left > 0:
-            self.ask_for_next(
-                values + n * self.p.dimensions, NULL if times == NULL else times + n, min(n, left), out, row + n,
-                min(heads[n - 1], self.engine.tail + n - 1),
-            )
+            self.heads_by_count(heads, n)
         try:
             self.engine.run(&block)
         finally:
@@ -151,18 +132,16 @@ cdef class Batching(EventTime):
             return <Slot*> (out[0] + row)
         return self.scratch + self.most_block * (1 + self.p.width)
 
-    cdef int64_t heads_by_count(self, int64_t* heads, int64_t n) noexcept nogil:
+    cdef void heads_by_count(self, int64_t* heads, int64_t n) noexcept nogil:
         cdef int64_t i, first = self.engine.head
         if self.hop == 1:
             starts_by_count(self.value, first, self.engine.tail, n, heads)
-            return max(heads[0] - first, 1)
-        for i in range(n):
+        for i in range(n if self.hop > 1 else 0):
             heads[i] = max(first, self.cut_off_at(self.accepted + i + 1))
-        return max(self.hop, heads[0] - first)
 
-    cdef int64_t heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil:
-        """Where the window begins after each reading; the times are kept. Gives the most that leave at once."""
-        cdef int64_t head = self.engine.head, tail = self.engine.tail, i = 0, k, jump = 0
+    cdef int heads_by_time(self, int64_t* heads, const int64_t* times, int64_t n) except -1 nogil:
+        """Where the window begins after each reading; the times are kept."""
+        cdef int64_t head = self.engine.head, tail = self.engine.tail, i = 0, k
         self.keep_times(times, n)
         self.empties = False
         if self.hop == 1 and time_at(self.times, head) > times[n - 1] - self.value:  # nothing leaves yet
@@ -173,9 +152,8 @@ cdef class Batching(EventTime):
             k = min(<int64_t> TOGETHER, n - i)
             if self.hop > 1 or not heads_merged(self, heads + i, times + i, k, head, tail + i):
                 heads_stepwise(self, heads + i, times + i, k, head, tail + i)
-            jump = max(jump, most_at_once(heads + i, head, k))
             head, i = heads[i + k - 1], i + k
-        return jump
+        return 0
 
     cdef int keep_times(self, const int64_t* times, int64_t n) except -1 nogil:
         """Keep the times of the next n leaves."""

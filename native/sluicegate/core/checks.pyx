@@ -1,8 +1,6 @@
 """Whether numbers may enter a window: a batch is looked through whole before any reading does; room for its results."""
 
 from cpython cimport array
-from cpython.list cimport PyList_GET_ITEM
-from cpython.object cimport PyObject
 from libc.math cimport NAN, fabs
 from libc.stdint cimport int64_t, uint64_t
 
@@ -12,73 +10,24 @@ from sys import byteorder
 from sluicegate.constants import LARGEST as _LARGEST
 from sluicegate.constants import LATEST as _LATEST
 
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #include <sys/mman.h>
-    /* Asks for large pages where there are any: the first touch of a small one costs as much as 500 results. */
-    static void sg_ask_for_large_pages(void* data, size_t size) {
-    #ifdef MADV_HUGEPAGE
-        const uintptr_t page = (uintptr_t) 1 << 21;
-        uintptr_t begin = ((uintptr_t) data + page - 1) & ~(page - 1), end = ((uintptr_t) data + size) & ~(page - 1);
-        if (begin < end) madvise((void*) begin, end - begin, MADV_HUGEPAGE);
-    #endif
-    }
-    """
-    void sg_ask_for_large_pages(void* data, size_t size)
-
 cdef extern from "lanes.h" nogil:
     bint lanes_refused(const uint64_t* bits, int64_t n, uint64_t most)
     bint lanes_far(const uint64_t* times, int64_t n)
-
-cdef extern from "Python.h":
-    Py_ssize_t Py_REFCNT(PyObject* o) nogil
 
 cdef extern from "times.h" nogil:
     bint times_even(const uint64_t* times, int64_t n, uint64_t step)
 
 cdef enum:
     AT_ONCE = 512  # numbers looked at together, without a branch
-    MOST_RECENT = 8  # a batch with intervals takes three an aggregate, and the next may be without
-    BYTES_OF_RECENT = 8 << 20
 
 cdef uint64_t MAGNITUDE_BITS = int.from_bytes(pack("=d", _LARGEST), byteorder)
 cdef int64_t TIMES = _LATEST
 cdef array.array DOUBLES = array.array("d")
-cdef list RECENT = []  # columns given out lately, the newest last
 
 
 cpdef array.array new_column(Py_ssize_t readings):
-    """Room for a result a reading, not filled: zeros would cost as much as a result.
-
-    A column that its taker has let go is given out again, since new memory costs more than the results in it: at most
-    eight of 8 MiB together stay for that.
-    """
-    cdef Py_ssize_t i
-    cdef array.array column
-    for i in range(len(RECENT)):
-        if Py_REFCNT(PyList_GET_ITEM(RECENT, i)) == 1 and len(<array.array> PyList_GET_ITEM(RECENT, i)) == readings:
-            return RECENT[i]
-    column = array.clone(DOUBLES, readings, zero=False)
-    sg_ask_for_large_pages(column.data.as_voidptr, readings * sizeof(double))
-    keep_recent(column)
-    return column
-
-
-cdef int keep_recent(array.array column) except -1:
-    """The newest that fit; a column too large by itself is not kept."""
-    cdef Py_ssize_t kept = len(column)
-    cdef Py_ssize_t i = len(RECENT)
-    if kept * sizeof(double) > BYTES_OF_RECENT:
-        return 0
-    while i > 0 and len(RECENT) - i < MOST_RECENT - 1:
-        kept += len(RECENT[i - 1])
-        if kept * sizeof(double) > BYTES_OF_RECENT:
-            break
-        i -= 1
-    del RECENT[:i]
-    RECENT.append(column)
-    return 0
+    """Room for a result a reading, not filled: zeros would cost as much as a result."""
+    return array.clone(DOUBLES, readings, zero=False)
 
 
 cdef inline bint has_not_positive(const uint64_t* bits, int64_t n) noexcept nogil:

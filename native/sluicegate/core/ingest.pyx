@@ -19,7 +19,6 @@ from sluicegate.core.eviction cimport enforce
 from sluicegate.joining.placing cimport join_run, place
 from sluicegate.core.checks cimport first_beyond, first_not_entering, new_column, step_of
 from sluicegate.engines.fiba cimport newest_time, oldest_time
-from sluicegate.memory.chunks cimport ask_for
 from sluicegate.partials.program cimport MAX, MIN, SUM, Slot, copy, lift
 from sluicegate.memory.times cimport time_at
 
@@ -34,7 +33,6 @@ cdef array.array NO_LONGS = array.array("q")
 cdef enum:
     LEAST_BATCH = 12  # readings: fewer are sooner taken one by one
     SHORT_BATCH = 128  # readings that are in before another thread could run
-    ASKED_FOR = 1 << 16  # bytes of a batch and of its results whose pages are looked up at once
     MOST_COLUMNS = 16  # pointers on the stack
 
 
@@ -148,7 +146,6 @@ cdef class Ingesting(Batching):
                 for k in range(self.answers if results else 0):
                     column = found[self.names[k]] = new_column(flat.count)
                     out[k] = column.data.as_doubles
-                    ask_for(out[k], min(flat.count * <int64_t> sizeof(double), ASKED_FOR))
                 self.ingest_flat(&flat, out if results else NULL, False)
         finally:
             let_go_of(&flat)

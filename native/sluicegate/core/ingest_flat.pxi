@@ -9,7 +9,6 @@ cdef bint lies_flat(Flat* flat, object values, object times, int dimensions) exc
     if (v.shape[1] if v.ndim == 2 else 1) != dimensions or v.shape[0] == 0:
         return False
     flat.values, flat.count = <const double*> v.buf, v.shape[0]
-    ask_for(v.buf, min(v.len, ASKED_FOR))
     if times is None:
         return True
     if not view_of(times if not PyList_CheckExact(times) else longs_of(times), t) or not is_int64(t):
@@ -17,7 +16,6 @@ cdef bint lies_flat(Flat* flat, object values, object times, int dimensions) exc
     if t.ndim != 1 or t.shape[0] != flat.count:
         return False
     flat.times = <const int64_t*> t.buf
-    ask_for(t.buf, min(t.len, ASKED_FOR))
     return True
 
 

@@ -179,32 +179,19 @@ cdef class State:
 
     cdef int64_t first_after(self, int64_t first, int64_t end, int64_t cutoff) noexcept nogil:
         """Of leaves first … end − 1 the first that does not leave by time: O(log n), as times never go back."""
-        cdef int64_t looked = first + 8, low, high, place
-        cdef bint guess = True
-        cdef double share
+        cdef int64_t looked = first + 8, middle
         while first < end and first < looked:
             if self.time_of(first) > cutoff:
                 return first
             first += 1
         if first < end and self.time_of(end - 1) > cutoff:
             end -= 1  # the newest, after a gap
-        if first == end:
-            return end
-        low, high = self.time_of(first), self.time_of(end - 1)
-        while first < end:  # where even times would have it, and in the middle, in turns
-            place = (first + end) >> 1
-            if guess and high > low and low <= cutoff:
-                share = min((<double> (cutoff - low)) / (<double> (high - low)), 1.0)
-                place = first + <int64_t> (<double> (end - 1 - first) * share)
-            guess = not guess
-            if self.time_of(place) <= cutoff:
-                first, low = place + 1, self.time_of(place)
-                if first < end and self.time_of(first) > cutoff:  # beside it: no other place has to be fetched
-                    return first
+        while first < end:
+            middle = (first + end) >> 1
+            if self.time_of(middle) <= cutoff:
+                first = middle + 1
             else:
-                end, high = place, self.time_of(place)
-                if first < end and self.time_of(end - 1) <= cutoff:
-                    return end
+                end = middle
         return first
 
     # partials as bytes: the layout's slots, the time first where it is kept here

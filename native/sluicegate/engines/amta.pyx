@@ -6,8 +6,8 @@ sluicegate.reference.engines.amta.
 
 Level l holds the nodes head >> l … ((tail + 1) >> l) − 2; node i's parent is node i >> 1 of the level above and exists
 once i's pair is not the last of its level. The first node of a level is stale until `refresh_spine`; only a bulk
-eviction reads it. Buckets have an engine of their own, amta_buckets. How the forest changes is in amta_forest, a block of readings in amta_block, where all lies in
-amta_levels.
+eviction reads it. Buckets have an engine of their own, amta_buckets. How the forest changes is in amta_forest, a block
+of readings in amta_block, where all lies in amta_levels.
 """
 
 cimport cython
@@ -18,14 +18,15 @@ from libc.string cimport memcmp, memcpy, memset
 
 from sluicegate.engines.base cimport Block, Engine, Leaves, ask
 from sluicegate.memory.chunks cimport (
-    LARGE_KIND, ROOM_OF_LEFTS, Pool, Queue, at, begin_batch, clear, drop, end_batch, give_back, has_room, held, lend,
-    narrow, open_queue, put_back, release, reserve, ring_bytes, run_at, shape,
+    LARGE_KIND, ROOM_OF_LEFTS, Pool, Queue, at, clear, drop, give_back, has_room, held, lend, narrow, open_queue,
+    put_back, release, reserve, ring_bytes, run_at, shape,
 )
 from sluicegate.partials.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel,
     kernel_of, kernel_of_step, put_by, width_of,
 )
 from sluicegate.partials.program cimport Program, Slot, combine, copy
+from sluicegate.rolling.starts cimport first_after
 
 from sluicegate.errors import InvariantError
 
@@ -91,9 +92,7 @@ cdef class Amta(Engine):
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Insert a leaf (Algorithm 3): a pair gets its parent when the next pair of its level begins."""
-        find_room(self)
-        copy(self.p, spot(self, 0, self.tail, self.p.width), leaf)
-        insert(self, any_op)
+        slide_by(self, any_op, leaf, self.head, NULL)
         return 0
 
     cdef void pop(self) noexcept nogil:
@@ -103,6 +102,12 @@ cdef class Amta(Engine):
         evict_to(self, any_op, head)
 
     cdef void return_spare(self, int64_t chunks) noexcept nogil:
+        """After a batch: all that is free, of a great window what is too much."""
+        cdef int level
+        if not self.pool.of[LARGE_KIND].used:
+            release(&self.pool)
+            for level in range(LEVELS):
+                narrow(&self.level[level])
         while self.pool.surplus and chunks > 0:
             give_back(&self.pool)
             chunks -= 1
@@ -110,16 +115,7 @@ cdef class Amta(Engine):
     # batches
 
     cdef int run(self, const Block* block) except -1 nogil:
-        if block.n == 1:
-            self.slide_by(self, block.leaves, block.heads[0], block.totals)
-            return 0
-        begin_batch(&self.pool)
-        try:
-            run_block(self, block)
-        finally:
-            if not block.more:
-                end_block(self)
-        return 0
+        return run_block(self, block)
 
     cdef bint rolls(self) noexcept nogil:
         return self.kernel != ANY and not self.pool.of[LARGE_KIND].used
@@ -133,19 +129,15 @@ cdef class Amta(Engine):
         return -1
 
     cdef int adopt(self, const Slot* leaves, int64_t head, int64_t held) except -1 nogil:
-        begin_batch(&self.pool)
-        try:
-            widen_stack(self, depth_of(head, head + held))
-            if not lay_anew(self, head, head + held):
-                with gil:
-                    raise MemoryError(f"amta: no memory for a forest of {held} leaves")
-            lay_leaves(self, leaves, head, held)
-            self.head, self.tail = head, head + held
-            raise_parts(self, head)
-            measure(self)
-            rebuild(self, any_op)
-        finally:
-            end_block(self)
+        widen_stack(self, depth_of(head, head + held))
+        if not lay_anew(self, head, head + held):
+            with gil:
+                raise MemoryError(f"amta: no memory for a forest of {held} leaves")
+        lay_leaves(self, leaves, head, held)
+        self.head, self.tail = head, head + held
+        raise_levels(self, any_op, self.p.width, 0, head)
+        measure(self)
+        rebuild(self, any_op)
         return True
 
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil:
@@ -197,22 +189,7 @@ cdef class Amta(Engine):
     # invariants
 
     cdef int check(self) except -1:
-        """The nodes and the stack are what the leaves give."""
-        freshen(self, any_op)
-        self.check_nodes()
-        return check_stack(self, any_op)
-
-    cdef int check_nodes(self) except -1:
-        cdef int level, w = self.p.width
-        cdef int64_t index
-        cdef const Slot* pair
-        for level in range(1, self.depth):
-            for index in range((self.head >> level) + 1, end_of(self.tail, level)):
-                pair = spot(self, level - 1, 2 * index, w)
-                combine(self.p, self.spare, pair, pair + w)
-                if memcmp(self.spare, spot(self, level, index, w), self.p.width * sizeof(Slot)) != 0:
-                    raise InvariantError(f"node {index} of level {level} is not its children combined")
-        return 0
+        return check_forest(self, any_op)
 
 
 # what the forest asks
@@ -277,18 +254,6 @@ cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1
 cdef inline int slide_by(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     """push, pop_to and total."""
     find_room(self)
-    return step(self, op, leaf, head, out)
-
-
-cdef inline int find_room(Amta self) except -1 nogil:
-    """For one leaf. A chunk goes back to the system at every other reading: the others are for the times'."""
-    if self.pool.surplus and not self.tail & 1:
-        give_back(&self.pool)
-    return make_room(self, self.tail + 1)
-
-
-cdef inline int step(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
-    """The same where there is room; 0: the window is empty then."""
     put_by(op, self.p, spot(self, 0, self.tail, width_of(op, self.p)), leaf)
     insert(self, op)
     if head > self.head:
@@ -301,20 +266,19 @@ cdef inline int step(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out
     return 1
 
 
+cdef inline int find_room(Amta self) except -1 nogil:
+    """For one leaf. A chunk goes back to the system at every other reading: the others are for the times'."""
+    if self.pool.surplus and not self.tail & 1:
+        give_back(&self.pool)
+    return make_room(self, self.tail + 1)
+
+
 cdef inline void total_by(Amta self, Op op, Slot* out) noexcept nogil:
     """Of a window that holds any."""
     if self.has_right:
         combine_by(op, self.p, out, self.left, self.right)
     else:
         copy_by(op, self.p, out, self.left)
-
-
-cdef void end_block(Amta self) noexcept nogil:
-    """Return to the process what only the block needed."""
-    cdef int level
-    end_batch(&self.pool)
-    for level in range(LEVELS if not self.pool.of[LARGE_KIND].used else 0):
-        narrow(&self.level[level])
 
 
 include "amta_forest.pxi"

@@ -14,11 +14,7 @@ cdef enum:
 
 
 cdef inline int run_block(Amta self, const Block* block) except -1 nogil:
-    cdef Any any_op
     cdef int64_t i = 0, k, w = self.p.width
-    for k in range(block.n >> 1 if self.pool.surplus else 0):
-        if self.pool.surplus:
-            give_back(&self.pool)
     make_room(self, self.tail + block.n)
     self.fronts = <Slot*> lend(ROOM_OF_LEFTS, (max(SLOTS_OF_FRONTS, LEAST_FRONTS * w) + w) * sizeof(Slot))
     if self.fronts == NULL:
@@ -31,68 +27,37 @@ cdef inline int run_block(Amta self, const Block* block) except -1 nogil:
             glide(self, block, i, k)
         else:
             k = 1
-            step_by(self, block.leaves + i * w, block.heads[i], block.totals + i * w if block.totals != NULL else NULL)
+            self.slide_by(
+                self, block.leaves + i * w, block.heads[i], block.totals + i * w if block.totals != NULL else NULL
+            )
         i += k
     put_back(ROOM_OF_LEFTS, self.fronts)
     return 0
 
 
-cdef inline void step_by(Amta self, const Slot* leaf, int64_t head, Slot* out) noexcept nogil:
-    cdef Any any_op  # tags: never read
-    cdef Add add_op
-    cdef Least least_op
-    cdef Greatest greatest_op
-    cdef Merge merge_op
-    if self.kernel == ADD:
-        step(self, add_op, leaf, head, out)
-    elif self.kernel == GREATEST:
-        step(self, greatest_op, leaf, head, out)
-    elif self.kernel == LEAST:
-        step(self, least_op, leaf, head, out)
-    elif self.split and self.p.steps == 1:
-        step(self, merge_op, leaf, head, out)
-    else:
-        step(self, any_op, leaf, head, out)
-
-
 cdef inline int64_t quiet(Amta self, const Block* block, int64_t i) noexcept nogil:
     """How many readings from i on neither let the leftmost tree grow nor lower it, nor let many leave at once."""
     cdef int top = self.depth - 1
-    cdef int64_t last, head = self.head, low = i, high, middle
+    cdef int64_t last, head = self.head, high, j
     if top < 2 or not self.has_right:
         return 0
     last = min((end_of(self.tail, top) << top) - 1, head + max(SLOTS_OF_FRONTS // self.p.width, LEAST_FRONTS) - 1)
     high = min(block.n, i + ((((self.tail + 1) >> top) + 1) << top) - self.tail - 2)
-    if low >= high or block.heads[low] > last:
-        return 0
-    while high - low > 1 and block.heads[high - 1] > last:  # the readings after which the head is at most `last`
-        middle = (low + high) >> 1
-        if block.heads[middle] <= last:
-            low = middle
-        else:
-            high = middle
-    if block.jump <= top:  # fewer than the least number that leaves at once
-        return high - i
-    for middle in range(i, high):
-        if at_once(head, block.heads[middle], self.tail + middle - i + 1):
-            return middle - i
-        head = block.heads[middle]
+    high = first_after(block.heads, last, i, high)
+    for j in range(i, high):  # what is not more than the top level's number never leaves at once
+        if block.heads[j] - head > top and at_once(head, block.heads[j], self.tail + j - i + 1):
+            return j - i
+        head = block.heads[j]
     return high - i
 
 
 cdef inline void glide(Amta self, const Block* block, int64_t i, int64_t k) noexcept nogil:
     """k readings during which the leftmost tree stays."""
-    cdef Any any_op  # tags: never read
-    cdef Add add_op
-    cdef Least least_op
-    cdef Greatest greatest_op
-    cdef Merge merge_op
-    cdef int64_t old = self.head, before = self.tail
+    cdef int64_t old = self.head
     cdef int step, kernel, s, w = self.p.width
     freshen(self, any_op)
-    lay_leaves(self, block.leaves + i * w, before, k)
-    self.tail, self.head = before + k, block.heads[i + k - 1]
-    raise_parts(self, before)
+    lay_leaves(self, block.leaves + i * w, self.tail, k)
+    self.tail, self.head = self.tail + k, block.heads[i + k - 1]
     measure(self)
     for step in range(self.p.steps if self.split else 1):
         kernel, s = kernel_of_step(&self.p.step[step]), self.p.step[step].slot
@@ -123,7 +88,7 @@ cdef inline void glide_part(
 cdef inline void glide_by(
     Amta self, Op op, int w, int s, const Block* block, int64_t i, int64_t k, int64_t old
 ) noexcept nogil:
-    """R1 and the totals, of R0 where the window begins after each."""
+    """The nodes above the new leaves; R1 and the totals, of R0 where the window begins after each."""
     cdef const Slot* leaves = block.leaves + i * w + s
     cdef Slot* totals = block.totals + i * w + s
     cdef const int64_t* heads = block.heads + i
@@ -131,15 +96,13 @@ cdef inline void glide_by(
     cdef Slot held[3]
     cdef Slot* right = self.right if Op is Any else held
     cdef int64_t j
+    raise_levels(self, op, w, s, self.tail - k)
     find_fronts(self, op, w, s, old, block.totals != NULL)
     copy_by(op, self.p, self.left + s, fronts + self.head * w)
     copy_by(op, self.p, right, self.right + s)
-    if block.totals == NULL:
-        for j in range(k - 1):
-            combine_by(op, self.p, right, right, leaves + j * w)
-    else:
-        for j in range(k - 1):
-            combine_by(op, self.p, right, right, leaves + j * w)
+    for j in range(k - 1):
+        combine_by(op, self.p, right, right, leaves + j * w)
+        if block.totals != NULL:
             combine_by(op, self.p, totals + j * w, fronts + heads[j] * w, right)
     copy_by(op, self.p, self.base_of_right + s, right)
     combine_by(op, self.p, right, right, leaves + (k - 1) * w)
@@ -188,29 +151,8 @@ cdef inline void fronts_of_level(
 
 # the nodes above many leaves
 
-cdef inline void raise_parts(Amta self, int64_t before) noexcept nogil:
-    """That the leaves from `before` on complete."""
-    cdef Any any_op  # tags: never read
-    cdef Add add_op
-    cdef Least least_op
-    cdef Greatest greatest_op
-    cdef Merge merge_op
-    cdef int step, kernel, s, w = self.p.width
-    for step in range(self.p.steps if self.split else 1):
-        kernel, s = kernel_of_step(&self.p.step[step]), self.p.step[step].slot
-        if not self.split:
-            raise_levels(self, any_op, w, 0, before)
-        elif kernel == ADD:
-            raise_levels(self, add_op, w, s, before)
-        elif kernel == LEAST:
-            raise_levels(self, least_op, w, s, before)
-        elif kernel == GREATEST:
-            raise_levels(self, greatest_op, w, s, before)
-        else:
-            raise_levels(self, merge_op, w, s, before)
-
-
 cdef inline void raise_levels(Amta self, Op op, int w, int s, int64_t before) noexcept nogil:
+    """Those that the leaves from `before` on complete."""
     cdef int level = 1
     while end_of(before, level) < end_of(self.tail, level):
         raise_level(self, op, w, s, level, max(end_of(before, level), self.head >> level), end_of(self.tail, level))
@@ -221,22 +163,15 @@ cdef inline void raise_level(Amta self, Op op, int w, int s, int level, int64_t 
     """Nodes index … end − 1 of a level."""
     cdef Queue* below = queue_of(self, level - 1)
     cdef Queue* queue = queue_of(self, level)
-    cdef int64_t n
+    cdef const Slot* pairs
+    cdef Slot* nodes
+    cdef int64_t n, j
     if index < end and 2 * index < self.head >> (level - 1):  # its left half has left
         copy_by(op, self.p, at(queue, w, index) + s, at(below, w, 2 * index + 1) + s)
         index += 1
     while index < end:
         n = min(min(run_at(queue, index), run_at(below, 2 * index) >> 1), end - index)
-        if w == 1:
-            combine_pairs(op, self.p, 1, at(queue, 1, index), at(below, 1, 2 * index), n)
-        else:
-            combine_pairs(op, self.p, w, at(queue, w, index) + s, at(below, w, 2 * index) + s, n)
+        nodes, pairs = at(queue, w, index) + s, at(below, w, 2 * index) + s
+        for j in range(n):
+            combine_by(op, self.p, nodes + j * w, pairs + 2 * j * w, pairs + (2 * j + 1) * w)
         index += n
-
-
-cdef inline void combine_pairs(
-    Op op, const Program* p, int w, Slot* nodes, const Slot* pairs, int64_t n
-) noexcept nogil:
-    cdef int64_t i
-    for i in range(n):
-        combine_by(op, p, nodes + i * w, pairs + 2 * i * w, pairs + (2 * i + 1) * w)

@@ -194,22 +194,9 @@ cdef class AmtaBuckets(Engine):
     # invariants
 
     cdef int check(self) except -1:
-        """The nodes and the stack are what the leaves give."""
-        freshen(self, any_op)
         if self.stacked > self.room:
             raise InvariantError(f"{self.stacked} elements on a stack for {self.room}")
-        self.check_nodes()
-        return check_stack(self, any_op)
-
-    cdef int check_nodes(self) except -1:
-        cdef int level
-        cdef int64_t index
-        for level in range(KEPT_FROM, self.depth):
-            for index in range((self.head >> level) + 1, end_of(self.tail, level)):
-                combine_node(self, self.spare, level, index)
-                if memcmp(self.spare, spot(self, level, index, self.p.width), self.p.width * sizeof(Slot)) != 0:
-                    raise InvariantError(f"node {index} of level {level} is not its children combined")
-        return 0
+        return check_forest(self, any_op)
 
 
 # nodes

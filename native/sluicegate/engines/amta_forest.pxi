@@ -331,6 +331,19 @@ cdef inline void take_over(Forest self, Op op, const Slot* left, const Slot* rig
         add_newest(self, op)
 
 
+cdef inline int check_forest(Forest self, Op op) except -1:
+    """The nodes that are kept and the stack are what the leaves give."""
+    cdef int level, w = self.p.width
+    cdef int64_t index
+    freshen(self, op)
+    for level in range(1, self.depth):
+        for index in range((self.head >> level) + 1, end_of(self.tail, level) if keeps(self, level) else 0):
+            combine(self.p, self.spare, spot(self, level - 1, 2 * index, w), spot(self, level - 1, 2 * index + 1, w))
+            if memcmp(self.spare, spot(self, level, index, w), w * sizeof(Slot)) != 0:
+                raise InvariantError(f"node {index} of level {level} is not its children combined")
+    return check_stack(self, op)
+
+
 cdef inline int check_stack(Forest self, Op op) except -1:
     """Compare the stack with one taken anew."""
     cdef int kept = self.stacked

@@ -35,7 +35,6 @@ cdef inline bint lay_anew(Amta self, int64_t head, int64_t tail) noexcept nogil:
     cdef Queue level[LEVELS]
     cdef int i = 0
     shape(&pool, self.p.width)
-    pool.batch = self.pool.batch
     empty_levels(level)
     while (head >> i) < end_of(tail, i):
         if open_queue(&pool, &level[i], head >> i, end_of(tail, i), ((tail - head) >> i) + 1) < 0:

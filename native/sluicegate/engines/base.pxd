@@ -14,8 +14,6 @@ ctypedef struct Block:  # readings of an exact window that come one after the ot
     int64_t n  # at least 1, at most MOST_BLOCK
     const Slot* leaves  # n partials
     const int64_t* heads  # the window's head after each: never goes back; equal to the tail then: empty
-    int64_t jump  # at most so many leave after one reading
-    bint more  # of the same batch comes next
     Slot* totals  # room for n partials: the window's after each (an empty one's is not read); NULL: not asked for
 
 cdef enum:
@@ -53,6 +51,7 @@ cdef class Engine:
     cdef bint rolls(self) noexcept nogil
     cdef int64_t anew(self, const int64_t* heads, int64_t tail, int64_t n) noexcept nogil
     cdef int adopt(self, const Slot* leaves, int64_t head, int64_t held) except -1 nogil
+    cdef void copy_leaves(self, Slot* out) noexcept nogil  # all of them, oldest first
     # evicts the longest prefix that leaves; −1 as `Leaves`
     cdef int bulk(self, Leaves leaves, void* context) noexcept nogil
     cdef void return_spare(self, int64_t chunks) noexcept nogil  # at most so many free chunks go back to the system
@@ -60,7 +59,6 @@ cdef class Engine:
     cdef const Slot* total(self) noexcept nogil  # NULL: empty; valid until the next call
     cdef const Slot* rest(self) noexcept nogil  # without the oldest leaf; NULL: nothing; valid until the next call
     cdef Slot* leaf(self, int64_t index) noexcept nogil
-    cdef void copy_leaves(self, Slot* out) noexcept nogil  # all of them, oldest first
     cdef int64_t bytes(self) noexcept nogil
     cdef const Slot* result(self, int side) noexcept nogil  # 0: R0, 1: R1 less the newest leaf, where kept, else NULL
     cdef int begin(self, int64_t head) except -1  # empty, the next leaf's index is `head`

@@ -89,10 +89,7 @@ cdef class Engine:
         return NULL
 
     cdef void copy_leaves(self, Slot* out) noexcept nogil:
-        """Default: one by one."""
-        cdef int64_t i
-        for i in range(self.tail - self.head):
-            copy(self.p, out + i * self.p.width, self.leaf(self.head + i))
+        pass
 
     cdef bint around(self, const Slot** left, const Slot** top, const Slot** base) noexcept nogil:
         return False
@@ -132,7 +129,6 @@ cdef int ask(Engine self, bint started, const Slot* node, Leaves leaves, void* c
 cdef int block_of_one(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     """Default: a block of one."""
     cdef Block block
-    block.n, block.leaves, block.heads, block.totals, block.more = 1, leaf, &head, out, False
-    block.jump = head - self.head
+    block.n, block.leaves, block.heads, block.totals = 1, leaf, &head, out
     self.run(&block)
     return self.head < self.tail

@@ -3,8 +3,8 @@ slots."""
 
 from libc.stdint cimport int64_t
 
-from sluicegate.engines.base cimport Block, Engine
-from sluicegate.memory.chunks cimport Pool, Queue, begin_batch, drop, end_batch, give_back
+from sluicegate.engines.base cimport Engine
+from sluicegate.memory.chunks cimport Pool, Queue, drop, give_back
 from sluicegate.partials.program cimport Program, Slot
 
 
@@ -33,19 +33,3 @@ cdef inline void drop_before(Pool* pool, Queue* queue, int64_t index) noexcept n
         drop(pool, queue, index)
     if pool.surplus:
         give_back(pool)
-
-
-cdef enum:
-    LEAST_BATCH = 256  # readings: fewer find room in short chunks
-
-
-cdef inline void begin_block(Pool* pool, const Block* block) noexcept nogil:
-    """What a block of many takes comes off the shelf: its chunks are long ones, and a window of few has none of them
-    after it."""
-    if block.n >= LEAST_BATCH:
-        begin_batch(pool)
-
-
-cdef inline void end_block(Pool* pool, bint more) noexcept nogil:
-    if pool.batch and not more:
-        end_batch(pool)

@@ -14,7 +14,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from sluicegate.engines.base cimport Block, Engine
-from sluicegate.engines.queued cimport Queued, begin_block, drop_before, end_block, shape_elements
+from sluicegate.engines.queued cimport Queued, drop_before, shape_elements
 from sluicegate.memory.chunks cimport at, run_at
 from sluicegate.partials.kernels cimport ADD, ANY, MERGE, kernel_of
 from sluicegate.partials.program cimport (
@@ -262,15 +262,11 @@ cdef class Soe(Queued):
 
     cdef int run(self, const Block* block) except -1 nogil:
         cdef int64_t i = 0
-        cdef bint more = False
-        begin_block(&self.pool, block)
-        try:
-            while i < block.n:
-                i += take(self, block.leaves + i * self.p.width, block.heads + i, block.n - i,
-                          block.totals + i * self.p.width if block.totals != NULL else NULL)
-            more = block.more
-        finally:
-            end_block(&self.pool, more)
+        while i < block.n:
+            i += take(
+                self, block.leaves + i * self.p.width, block.heads + i, block.n - i,
+                block.totals + i * self.p.width if block.totals != NULL else NULL,
+            )
         return 0
 
     cdef const Slot* total(self) noexcept nogil:

@@ -5,9 +5,8 @@ and what stands between them stays a small part of it; where the pool has large 
 many moves to those, so that a great one gives its memory back a chunk at a time. Chunks of a queue are linked, so that
 any number of them joins the free list at once.
 
-What is needed only while a batch runs is the process's: free chunks of the heap, and `lend`'s rooms, lie on a shelf
-between two batches, whosever they are. Whoever finds it empty takes from the heap, whoever finds it full frees: no
-thread waits.
+What is needed only while a batch runs is the process's: `lend`'s rooms lie on a shelf between two batches, whosever
+they are. Whoever finds it empty takes from the heap, whoever finds it full frees: no thread waits.
 """
 
 from libc.stdint cimport int64_t
@@ -35,9 +34,7 @@ ctypedef struct Pool:
     int least  # the smallest chunk holds 2^least partials
     int shift  # the largest of the heap 2^shift
     int large  # a large chunk holds 2^large of those; 0: there are none
-    int most_small  # of those in a queue before it moves to large ones, while there are few of these
     bint surplus  # more is free than a window of this size needs: `give_back` returns a chunk to the system
-    bint batch  # between `begin_batch` and `end_batch`
     int spare  # partials that may be free in those of the heap, of a kind
     int kept  # but at least so many chunks
     Kind of[KINDS]
@@ -69,21 +66,6 @@ cdef inline int64_t run_at(const Queue* queue, int64_t index) noexcept nogil:
     return (<int64_t> 1 << queue.shift) - (index & ((<int64_t> 1 << queue.shift) - 1))
 
 
-cdef extern from *:
-    """
-    /* Without the empty line a compiler finds that a function which only prefetches has no effect, and drops its calls. */
-    #define sg_prefetch(address) do { __builtin_prefetch(address); __asm__ volatile(""); } while (0)
-    """
-    void prefetch "sg_prefetch"(const void* address) noexcept nogil
-
-
-cdef inline void ask_for(const void* data, int64_t size) noexcept nogil:
-    """Have the pages of so many bytes looked up before they are used: a processor does not look ahead beyond a page."""
-    cdef int64_t i
-    for i in range(0, size, 2048):
-        prefetch(<const char*> data + i)
-
-
 cdef inline Chunk* link_of(const Queue* queue, int64_t k) noexcept nogil:
     """Chunk k, which is there."""
     if queue.kind == LARGE_KIND:
@@ -110,8 +92,6 @@ cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noex
 cdef int reserve(Pool* pool, Queue* queue, int64_t index) noexcept nogil
 # an empty one, for first … end − 1, at most n of them; −1: no memory
 cdef int open_queue(Pool* pool, Queue* queue, int64_t first, int64_t end, int64_t n) noexcept nogil
-cdef void begin_batch(Pool* pool) noexcept nogil  # chunks may come off the shelf
-cdef void end_batch(Pool* pool) noexcept nogil  # those that are free lie there again
 cdef void narrow(Queue* queue) noexcept nogil  # halves a ring at least twice as long as its chunks of the heap need
 # gives back what lies wholly before `index`; O(1)
 cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil

@@ -1,7 +1,7 @@
 """Queues of partials in chunks of fixed size; see chunks.pxd.
 
 Here: what chunks a queue has and when it moves to longer ones. Where they come from is chunks_memory.pxi,
-what lies between two batches chunks_shelf.pxi.
+what is lent for a batch chunks_shelf.pxi.
 """
 
 from libc.stdint cimport int64_t
@@ -32,7 +32,7 @@ cdef void shape(Pool* pool, int width) noexcept nogil:
 cdef void shape_by(Pool* pool, int width, int least, int shift, bint large) noexcept nogil:
     memset(pool, 0, sizeof(Pool))
     pool.width, pool.least, pool.shift, pool.large, pool.kept = width, least, shift, LARGE if large else 0, 1
-    pool.most_small, pool.spare = MOST_SMALL, SPARE
+    pool.spare = SPARE
 
 
 cdef inline int shift_of(const Pool* pool, int kind) noexcept nogil:
@@ -65,7 +65,7 @@ cdef inline int64_t most_of(const Pool* pool, int kind) noexcept nogil:
     heap's own) with their number.
     """
     if pool.least + kind == pool.shift:
-        return pool.most_small if pool.of[LARGE_KIND].used < MANY_LARGE else MOST_BESIDE
+        return MOST_SMALL if pool.of[LARGE_KIND].used < MANY_LARGE else MOST_BESIDE
     return min((slots_of(pool, kind) >> 1) + 4, MOST_SHORT)
 
 
@@ -182,7 +182,7 @@ cdef int move(Pool* pool, Queue* queue, int kind) noexcept nogil:
     free(queue.chunk)
     queue[0] = longer
     # of many only a chunk an operation goes back
-    while kind != LARGE_KIND and pool.of[was].spare > 1 and not pool.batch:
+    while kind != LARGE_KIND and pool.of[was].spare > 1:
         forget(pool, was)
     return 0
 
@@ -197,7 +197,7 @@ cdef void drop(Pool* pool, Queue* queue, int64_t index) noexcept nogil:
     pool.of[kind].spare += n
     pool.of[kind].used -= n
     queue.begin = k
-    pool.surplus = pool.surplus or kind >= least_of_surplus(pool) and has_too_many(pool, kind)
+    pool.surplus = pool.surplus or has_too_many(pool, kind)
 
 
 cdef void clear(Pool* pool, Queue* queue) noexcept nogil:

@@ -11,8 +11,6 @@ cdef enum:
 
 cdef Chunk* take(Pool* pool, int kind) noexcept nogil:
     cdef Chunk* chunk
-    if pool.of[kind].free == NULL and pool.batch:
-        take_from_shelf(pool, kind)
     chunk = pool.of[kind].free
     if chunk != NULL:
         pool.of[kind].free = chunk.next
@@ -42,14 +40,9 @@ cdef Chunk* allocate(Pool* pool, int kind) noexcept nogil:
     return chunk
 
 
-cdef inline int least_of_surplus(const Pool* pool) noexcept nogil:
-    """Shorter ones go back otherwise: to the shelf after a batch, where there are no large ones."""
-    return LARGE_KIND if pool.batch and not pool.of[LARGE_KIND].used else 0
-
-
 cdef bint has_surplus(const Pool* pool) noexcept nogil:
     cdef int kind
-    for kind in range(least_of_surplus(pool), KINDS):
+    for kind in range(KINDS):
         if has_too_many(pool, kind):
             return True
     return False
@@ -67,8 +60,8 @@ cdef inline bint has_too_many(const Pool* pool, int kind) noexcept nogil:
 
 
 cdef void give_back(Pool* pool) noexcept nogil:
-    cdef int kind = LARGE_KIND, least = least_of_surplus(pool)
-    while kind > least and not has_too_many(pool, kind):
+    cdef int kind = LARGE_KIND
+    while kind > 0 and not has_too_many(pool, kind):
         kind -= 1
     if has_too_many(pool, kind):
         forget(pool, kind)

@@ -24,17 +24,6 @@ SLUICEGATE_LANES_OF static int times_in_order(const uint64_t *times, int64_t n)
     return !(late >> 63);
 }
 
-/* The most by which one of n + 1 numbers that never go back exceeds the one before it. */
-SLUICEGATE_LANES_OF static int64_t times_farthest(const int64_t *times, int64_t n)
-{
-    int64_t most = 0;
-    for (int64_t j = 0; j < n; j++) {
-        int64_t step = times[j + 1] - times[j];
-        most = step > most ? step : most;
-    }
-    return most;
-}
-
 /* out[j] = times[j] − first; whether all of them fit. */
 SLUICEGATE_LANES_OF static int times_to_offsets(const uint64_t *restrict times, int32_t *restrict out, int64_t n, uint64_t first)
 {

@@ -9,7 +9,7 @@ O(1).
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from sluicegate.memory.chunks cimport Pool, Queue, at, run_at
+from sluicegate.memory.chunks cimport Pool, Queue, at
 
 cdef enum:
     BLOCK_BITS = 7
@@ -103,8 +103,6 @@ cdef int keep(Times* t, int64_t index, const int64_t* times, int64_t n) noexcept
 cdef int keep_even(Times* t, int64_t index, uint64_t first, uint64_t step, int64_t n) noexcept nogil
 # the times of n leaves, one after the other
 cdef void copy_out(const Times* t, int64_t* out, int64_t index, int64_t n) noexcept nogil
-# has those fetched that stand one by one
-cdef void ask_for_times(const Times* t, int64_t index, int64_t n) noexcept nogil
 cdef void give_back_times(Times* t, int64_t chunks) noexcept nogil  # returns at most so many chunks to the system
 cdef int64_t held_times(const Times* t) noexcept nogil  # bytes
 cdef void forget_blocks(Times* t, int64_t block) noexcept nogil

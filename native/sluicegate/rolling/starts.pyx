@@ -7,9 +7,6 @@ always holds.
 
 from libc.stdint cimport int64_t
 
-cdef extern from "times.h" nogil:
-    int64_t times_farthest(const int64_t* times, int64_t n)
-
 cdef enum:
     STRETCHES = 8  # that are gone through side by side: none waits for another's start
     LINE = 8  # readings in a line of the processor's cache
@@ -67,8 +64,3 @@ cdef int64_t first_after(const int64_t* times, int64_t cutoff, int64_t low, int6
         else:
             high = middle
     return low
-
-
-cdef int64_t most_at_once(const int64_t* starts, int64_t begin, int64_t n) noexcept nogil:
-    """The most readings that leave with one."""
-    return max(starts[0] - begin, times_farthest(starts, n - 1))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import sluicegate as sg
-from sluicegate.core import LARGEST, LATEST, first_late, first_refused, new_column
+from sluicegate.core import LARGEST, LATEST, first_late, first_refused
 
 COUNT = 2_600
 BATCHES = (1_300, 511, 512, 513, 7, 64)
@@ -105,33 +105,3 @@ def test_what_may_not_enter_is_found_wherever_it_stands(count: int) -> None:
             assert refused(values[:place] + array("d", [bad]) + values[place + 1 :]) == place
         for moment in (LATEST + 1, -LATEST - 1, 2**63 - 1, -(2**63), 2**62):
             assert outside(times[:place] + array("q", [moment]) + times[place + 1 :]) == place
-
-
-def test_results_that_somebody_holds_are_never_written_again() -> None:
-    """A column is given out again only when nobody has it, not as an array and not as a view."""
-    window = sg.Window(sg.sum(), policy=sg.policies.count(4))
-    kept = [window.insert_many(array("d", [1.0] * 1_000))["sum"] for _ in range(10)]
-    assert len({id(column) for column in kept}) == 10
-    copies, views = [column[:] for column in kept], [memoryview(column) for column in kept]
-    del kept
-    for _ in range(10):
-        window.insert_many(array("d", [2.0] * 1_000))
-    assert all(view == copy for view, copy in zip(views, copies, strict=True))
-
-
-def test_results_with_and_without_intervals_in_turns_are_given_out_again() -> None:
-    """Three columns of one batch do not displace the one of the next."""
-    window = sg.Window(sg.sum(), policy=sg.policies.count(4), histograms=[sg.SumLike(0.5)])
-    found = []
-    for _ in range(4):
-        window.insert_many(array("d", [1.0] * 3_000), bounds=True)
-        found.append(id(window.insert_many(array("d", [1.0] * 1_000))["sum"]))
-        window.insert_many(array("d", [1.0] * 1_000))
-    assert len(set(found[1:])) == 1
-
-
-def test_large_columns_are_not_held_back() -> None:
-    """Each is of its length, also beyond what is kept for later."""
-    for readings in (0, 1, 1_000, 1 << 20, (1 << 20) + 1, 1 << 21):
-        assert len(new_column(readings)) == readings
-        assert len(new_column(readings)) == readings

@@ -9,6 +9,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp
 
 from sluicegate.engines.base cimport Leaves, ask
 from sluicegate.engines.paged.pages cimport LEVELS, Paged

@@ -16,9 +16,9 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Engine, Slide
-from sluicegate.engines.queues.lite cimport Lite
-from sluicegate.engines.queued cimport check_sizes, drop_before
-from sluicegate.memory.chunks cimport at, has_room
+from sluicegate.engines.queues.lite cimport Lite, drop_evicted, make_room_for
+from sluicegate.engines.queued cimport check_sizes
+from sluicegate.memory.chunks cimport at
 from sluicegate.partials.kernels cimport (
     ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, keep_by, put_by, renew_by, width_of,
 )
@@ -61,17 +61,13 @@ cdef class DabaLite(Lite):
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Push on the back list, then one step of the reversal."""
-        self.append(leaf)
-        add_to_back(self, any_op, leaf)
-        fixup(self, any_op)
+        slide_by(self, any_op, leaf, self.head, NULL)
         return 0
 
     cdef void pop(self) noexcept nogil:
         """Pop from the front list, then one step of the reversal."""
-        if self.head == self.tail:
-            return
-        self.drop_oldest()
-        fixup(self, any_op)
+        if self.head < self.tail:
+            evict_to(self, any_op, self.head + 1)
 
     cdef const Slot* total(self) noexcept nogil:
         if self.head == self.tail:
@@ -145,6 +141,13 @@ cdef inline void fixup(DabaLite self, Op op) noexcept nogil:
         shrink(self, op)
 
 
+cdef inline void evict_to(DabaLite self, Op op, int64_t head) noexcept nogil:
+    while self.head < head:
+        self.head += 1
+        fixup(self, op)
+    drop_evicted(self)
+
+
 cdef inline void shrink(DabaLite self, Op op) noexcept nogil:
     """Move the first of L to the front, and the last of R to A."""
     cdef int w = width_of(op, self.p)
@@ -173,17 +176,13 @@ cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1
 cdef inline int slide_by(DabaLite self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     """push, pop_to and total."""
     cdef int w = width_of(op, self.p)
-    if not has_room(&self.pool, &self.queue, self.tail):
-        self.make_room()
+    make_room_for(self, leaf)
     put_by(op, self.p, at(&self.queue, w, self.tail), leaf)
     self.tail += 1
     add_to_back(self, op, leaf)
     fixup(self, op)
-    while self.head < head:
-        self.head += 1
-        fixup(self, op)
-    if self.pool.surplus or self.queue.begin < head >> self.queue.shift:
-        drop_before(&self.pool, &self.queue, head)
+    if self.head < head:
+        evict_to(self, op, head)
     if self.head == self.tail:
         return 0
     if out == NULL:

@@ -5,11 +5,12 @@ invalid.
 """
 
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 from sluicegate.engines.base cimport Slide
-from sluicegate.memory.chunks cimport Pool, Queue
+from sluicegate.memory.chunks cimport Pool, Queue, at, has_room
 from sluicegate.partials.program cimport Slot
-from sluicegate.engines.queued cimport Queued
+from sluicegate.engines.queued cimport Queued, drop_before
 
 
 cdef class Lite(Queued):
@@ -18,7 +19,28 @@ cdef class Lite(Queued):
     cdef Pool kept_pool
     cdef Queue kept_leaves
 
-    cdef Slide slide_of(self) noexcept  # a reading that leaves no leaf behind, with the operator in the code
+    cdef Slide slide_of(self) noexcept  # with the operator in the code
     cdef Slot* element(self, int64_t index) noexcept nogil
-    cdef int append(self, const Slot* leaf) except -1 nogil  # as an element, and what is kept of it
-    cdef void drop_oldest(self) noexcept nogil
+    cdef int reserve_kept(self) except -1 nogil
+
+
+cdef inline int make_room_for(Lite self, const Slot* leaf) except -1 nogil:
+    """For the next element; what is kept of its leaf stands there then."""
+    if not has_room(&self.pool, &self.queue, self.tail):
+        self.make_room()
+    if self.kept:
+        if not has_room(&self.kept_pool, &self.kept_leaves, self.tail):
+            self.reserve_kept()
+        if self.kept == 1:
+            at(&self.kept_leaves, 1, self.tail)[0] = leaf[0]
+        else:
+            memcpy(at(&self.kept_leaves, self.kept, self.tail), leaf, self.kept * sizeof(Slot))
+    return 0
+
+
+cdef inline void drop_evicted(Lite self) noexcept nogil:
+    """Give back what lies wholly before the head."""
+    if self.pool.surplus or self.queue.begin < self.head >> self.queue.shift:
+        drop_before(&self.pool, &self.queue, self.head)
+    if self.kept and (self.kept_pool.surplus or self.kept_leaves.begin < self.head >> self.kept_leaves.shift):
+        drop_before(&self.kept_pool, &self.kept_leaves, self.head)

@@ -2,13 +2,13 @@
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
-from sluicegate.engines.base cimport Block, Engine, Slide, block_of_one
-from sluicegate.memory.chunks cimport Pool, Queue, at, clear, has_room, held, release, reserve, ring_bytes, shape
+from sluicegate.engines.base cimport Block, Slide, block_of_one
+from sluicegate.memory.chunks cimport Pool, Queue, at, clear, held, release, reserve, ring_bytes, shape
 from sluicegate.partials.kernels cimport kernel_of
-from sluicegate.partials.program cimport Program, Slot, copy
-from sluicegate.engines.queued cimport Queued, drop_before
+from sluicegate.partials.program cimport Program, Slot
+from sluicegate.engines.queued cimport Queued
 
 
 cdef class Lite(Queued):
@@ -27,8 +27,7 @@ cdef class Lite(Queued):
         return self.keep(p.width)
 
     cdef int keep(self, int slots) except -1:
-        self.kept = slots
-        self.slide_by = block_of_one if slots else self.slide_of()
+        self.kept, self.slide_by = slots, self.slide_of()
         shape(&self.kept_pool, max(slots, 1))
         return 0
 
@@ -36,37 +35,23 @@ cdef class Lite(Queued):
         return block_of_one
 
     cdef int run(self, const Block* block) except -1 nogil:
-        """Reading by reading; where no leaf is kept, with the operator in the code."""
+        """Reading by reading, with the operator in the code."""
         cdef int64_t i
         cdef int w = self.p.width
-        cdef Slot* total
-        if self.kept:
-            return Engine.run(self, block)
         for i in range(block.n):
-            total = block.totals + i * w if block.totals != NULL else NULL
-            self.slide_by(self, block.leaves + i * w, block.heads[i], total)
+            self.slide_by(
+                self, block.leaves + i * w, block.heads[i], block.totals + i * w if block.totals != NULL else NULL
+            )
         return 0
 
     cdef inline Slot* element(self, int64_t index) noexcept nogil:
         return at(&self.queue, self.stride, index)
 
-    cdef int append(self, const Slot* leaf) except -1 nogil:
-        self.make_room()
-        if self.kept:
-            if not has_room(&self.kept_pool, &self.kept_leaves, self.tail):
-                if reserve(&self.kept_pool, &self.kept_leaves, self.tail) < 0:
-                    with gil:
-                        raise MemoryError(f"{type(self).__name__}: no memory for leaf {self.tail}")
-            memcpy(self.leaf(self.tail), leaf, self.kept * sizeof(Slot))
-        copy(self.p, self.element(self.tail), leaf)
-        self.tail += 1
+    cdef int reserve_kept(self) except -1 nogil:
+        if reserve(&self.kept_pool, &self.kept_leaves, self.tail) < 0:
+            with gil:
+                raise MemoryError(f"{type(self).__name__}: no memory for leaf {self.tail}")
         return 0
-
-    cdef void drop_oldest(self) noexcept nogil:
-        self.head += 1
-        drop_before(&self.pool, &self.queue, self.head)
-        if self.kept:
-            drop_before(&self.kept_pool, &self.kept_leaves, self.head)
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
         return at(&self.kept_leaves, self.kept, index)

@@ -10,9 +10,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from sluicegate.engines.base cimport Engine, Slide
-from sluicegate.engines.queues.lite cimport Lite
-from sluicegate.engines.queued cimport drop_before
-from sluicegate.memory.chunks cimport at, has_room
+from sluicegate.engines.queues.lite cimport Lite, drop_evicted, make_room_for
+from sluicegate.memory.chunks cimport at
 from sluicegate.partials.kernels cimport (
     ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, keep_by, put_by, width_of,
 )
@@ -47,23 +46,13 @@ cdef class TwoStacksLite(Lite):
 
     cdef int push(self, const Slot* leaf) except -1 nogil:
         """Push on the back; into an empty window, on the front."""
-        self.append(leaf)
-        if self.head == self.tail - 1:
-            self.split = self.tail
-        elif self.has_back:
-            combine(self.p, self.back, self.back, leaf)
-        else:
-            copy(self.p, self.back, leaf)
-            self.has_back = True
+        slide_by(self, any_op, leaf, self.head, NULL)
         return 0
 
     cdef void pop(self) noexcept nogil:
         """Pop from the front, and flip where it is empty."""
-        if self.head == self.tail:
-            return
-        self.drop_oldest()
-        if self.head == self.split and self.head < self.tail:
-            flip(self, any_op)
+        if self.head < self.tail:
+            evict_to(self, any_op, self.head + 1)
 
     cdef const Slot* total(self) noexcept nogil:
         return NULL if self.head == self.tail else self.with_back(self.element(self.head), self.spare)
@@ -116,6 +105,15 @@ cdef inline void flip(TwoStacksLite self, Op op) noexcept nogil:
     self.split, self.has_back = self.tail, False
 
 
+cdef inline void evict_to(TwoStacksLite self, Op op, int64_t head) noexcept nogil:
+    self.head = head
+    if head >= self.split:
+        if self.split < self.tail:
+            flip(self, op)
+        self.has_back = False
+    drop_evicted(self)
+
+
 cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
     cdef int kernel = (<TwoStacksLite> self).kernel
     if kernel == ADD:
@@ -134,8 +132,7 @@ cdef inline int slide_by(TwoStacksLite self, Op op, const Slot* leaf, int64_t he
     cdef int w = width_of(op, self.p)
     cdef Slot held[HELD]
     cdef Slot* back = self.back if Op is Any else held
-    if not has_room(&self.pool, &self.queue, self.tail):
-        self.make_room()
+    make_room_for(self, leaf)
     put_by(op, self.p, at(&self.queue, w, self.tail), leaf)
     if self.has_back:
         combine_by(op, self.p, back, self.back, leaf)
@@ -149,13 +146,7 @@ cdef inline int slide_by(TwoStacksLite self, Op op, const Slot* leaf, int64_t he
         keep_by(op, self.p, self.back, back)
     self.tail += 1
     if head > self.head:
-        self.head = head
-        if head >= self.split:
-            if self.split < self.tail:
-                flip(self, op)
-            self.has_back = False
-        if self.pool.surplus or self.queue.begin < head >> self.queue.shift:
-            drop_before(&self.pool, &self.queue, head)
+        evict_to(self, op, head)
     if head == self.tail:
         return 0
     if out != NULL:
