@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from sluicegate_cloud.options import folder, length, names, of_options
-from sluicegate_cloud.table.commands import alerts, devices, into_table, publish, reconcile, retain, stream
+from sluicegate_cloud.table.commands import (
+    SHARDS,
+    alerts,
+    definition_of,
+    devices,
+    into_table,
+    loaded,
+    publish,
+    reconcile,
+    retain,
+    stream,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +41,7 @@ def cloud() -> None:
               "folder or s3://BUCKET/PREFIX.")  # fmt: skip
 @click.option("--by", metavar="TAGS", multiple=True,
               help="With --table: windows of all devices with the same of these tags too: site,line.")  # fmt: skip
+@SHARDS
 @click.option("--window", default="24h", callback=length, show_default=True, help="Length of a window.")
 @click.option(
     "--slide", default="1h", callback=length, show_default=True, help="From one window's start to the next's."
@@ -60,6 +72,7 @@ def merge(
     out: Path | None,
     table: str | None,
     by: tuple[str, ...],
+    shards: int | None,
     window: int,
     slide: int,
     aggregates: tuple[str, ...],
@@ -90,7 +103,8 @@ def merge(
     if (out is None) == (table is None):
         raise click.UsageError("give --out, a folder to be written anew, or --table, one that grows")
     if out is None:
-        into_table(source, str(table), asked, [names_of.split(",") for names_of in by], master, memory)
+        definition = definition_of(asked, [names_of.split(",") for names_of in by], shards, str(table))
+        into_table(source, str(table), definition, master, memory)
         return
     from sluicegate_cloud import job
     from sluicegate_cloud.definitions import lengths
@@ -130,20 +144,27 @@ def _of_file(file: Path) -> list[WindowDefinition]:
 
 
 @cloud.command()
-@click.argument("merged", type=click.Path(path_type=Path))
+@click.argument("merged", type=click.Path(path_type=Path), required=False)
+@click.option("--table", metavar="PLACE", help="Instead of MERGED: the newest version of a table.")
 @click.option("--out", default="report.html", show_default=True, type=click.Path(path_type=Path), help="The page.")
 @click.option("--summary", type=click.Path(path_type=Path), help="A demo's summary.json: adds bytes sent and saved.")
 @click.option(
     "--device", "devices", multiple=True, help="Draw this one's windows, where there are too many to draw all."
 )
-def report(merged: Path, out: Path, summary: Path | None, devices: tuple[str, ...]) -> None:
+def report(
+    merged: Path | None, table: str | None, out: Path, summary: Path | None, devices: tuple[str, ...]
+) -> None:  # fmt: skip
     """Draw what `cloud merge` wrote as one self-contained HTML page.
 
     MERGED: the folder given to `cloud merge --out`. Needs neither Spark nor a network, nor does the page.
     """
     from sluicegate_cloud.report import write_report
+    from sluicegate_cloud.table.told import of_table
 
-    size = write_report(merged, out, summary, devices)
+    if (merged is None) == (table is None):
+        raise click.UsageError("give MERGED, the folder of `cloud merge --out`, or --table")
+    told = merged if merged is not None else of_table(*loaded(str(table)))
+    size = write_report(told, out, summary, devices)
     click.echo(f"{out} ({size / 1024:.0f} KiB): open it in any browser")
 
 

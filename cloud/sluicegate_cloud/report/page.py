@@ -13,11 +13,11 @@ import pyarrow.dataset as ds
 from sluicegate_cloud.errors import SinkError, SourceError
 from sluicegate_cloud.report.fleet import summarised
 from sluicegate_cloud.report.series import all_series
-from sluicegate_cloud.sinks import SUMMARY, windows_at
+from sluicegate_cloud.report.told import Told, of_folder, read_json
 
 
-def write_report(merged: Path, out: Path, demo_summary: Path | None = None, devices: Sequence[str] = ()) -> int:
-    """Write the report on the folder `merged` to `out`; return its size in bytes.
+def write_report(merged: Path | Told, out: Path, demo_summary: Path | None = None, devices: Sequence[str] = ()) -> int:
+    """Write the report on the folder `merged`, or on a table (`table.told.of_table`), to `out`; its size in bytes.
 
     `devices`: those to draw even where the page cannot draw all. `demo_summary`: a JSON file whose
     "bytes" say what MQTT carried and what was synced. Raises SourceError or SinkError when `merged` or the summary is
@@ -33,18 +33,17 @@ def write_report(merged: Path, out: Path, demo_summary: Path | None = None, devi
     return len(text)
 
 
-def page_data(merged: Path, demo_summary: Path | None = None, devices: Sequence[str] = ()) -> dict[str, Any]:
+def page_data(merged: Path | Told, demo_summary: Path | None = None, devices: Sequence[str] = ()) -> dict[str, Any]:
     """All that the page shows, as JSON."""
-    summary = _read_json(merged / SUMMARY, "give the folder that `sluicegate cloud merge --out` wrote")
-    windows = windows_at(merged)
+    place, summary, windows = merged if isinstance(merged, Told) else of_folder(merged)
     unknown = {*devices} - {one["device"] for one in summary["devices"]}
     if unknown:
-        raise SourceError(f"{str(merged)!r} has no device {', '.join(map(repr, sorted(unknown)))}")
+        raise SourceError(f"{place!r} has no device {', '.join(map(repr, sorted(unknown)))}")
     fleet = summarised(windows, summary, devices)
     drawn = fleet.pop("draw")
     chosen = None if drawn is None else ds.field("device").isin(drawn) | ds.field("device").is_null()
     series, _ = all_series(windows.to_table(filter=chosen))
-    sent = _read_json(demo_summary, "give a demo's summary.json").get("bytes", {}) if demo_summary else {}
+    sent = read_json(demo_summary, "give a demo's summary.json").get("bytes", {}) if demo_summary else {}
     told = {name: value for name, value in summary.items() if name not in ("devices", "streams")}
     return {"summary": told, "fleet": fleet, "series": series, "bytes": sent}
 
@@ -58,15 +57,3 @@ def render(data: dict[str, Any]) -> str:
     # `<` never stands in the JSON, so no name of a device can end the script element
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return page.replace('"data"', text)
-
-
-def _read_json(path: Path, remedy: str) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except OSError as error:
-        raise SourceError(f"cannot read {str(path)!r}: {error.strerror}; {remedy}") from error
-    except ValueError as error:
-        raise SourceError(f"{str(path)!r} is no JSON ({error}); {remedy}") from error
-    if not isinstance(found, dict):
-        raise SourceError(f"{str(path)!r} holds no JSON object; {remedy}")
-    return found

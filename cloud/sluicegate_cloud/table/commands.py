@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from sluicegate.windowing.definition import WindowDefinition
 
 
+SHARDS = click.option(
+    "--shards", type=click.IntRange(1, 4096), help="Of a new table, into how many parts its streams are spread: tasks "
+    "that work at once, 16 if not given. It stays so.",
+)  # fmt: skip
+
+
 def session(master: str, memory: str, more: Mapping[str, str] | None = None) -> Any:
     """A Spark session, with more settings than those of a merge if there are any."""
     from sluicegate_cloud.progress import step
@@ -23,11 +29,14 @@ def session(master: str, memory: str, more: Mapping[str, str] | None = None) -> 
         return spark_session(master, {**QUICK, "spark.driver.memory": memory, **(more or {})})
 
 
-def definition_of(asked: Sequence[WindowDefinition], by: Sequence[Sequence[str]]) -> Any:
-    """What a table answers. Raises UsageError for what a table does not."""
+def definition_of(
+    asked: Sequence[WindowDefinition], by: Sequence[Sequence[str]], shards: int | None, table: str
+) -> Any:  # fmt: skip
+    """What the table answers. Raises UsageError for what a table does not."""
     from sluicegate_cloud.definitions import lengths
     from sluicegate_cloud.extras.asked import sorted_out
     from sluicegate_cloud.table import job
+    from sluicegate_cloud.table.versions import Store
 
     if len(asked) != 1:
         raise click.UsageError("a table answers one window: give each of them a --table of its own")
@@ -35,22 +44,20 @@ def definition_of(asked: Sequence[WindowDefinition], by: Sequence[Sequence[str]]
     plain, carried = sorted_out(asked[0].aggregates)
     if carried or tuple(asked[0].streams) != ("*",):
         raise click.UsageError("a table has no quantiles and the like, and all streams: use --out for these")
-    return job.definition_of(of.window_us, of.slide_us, plain, origin_us=of.origin_us, by=by)
+    there = Store(table).load()
+    if there and shards not in (None, there.definition.shards):
+        raise click.UsageError(f"{table} has {there.definition.shards} shards, and {shards} are asked: leave it out")
+    spread = {"shards": shards} if shards else {}
+    return job.definition_of(of.window_us, of.slide_us, plain, origin_us=of.origin_us, by=by, **spread)
 
 
 def into_table(
-    sources: Sequence[str],
-    table: str,
-    asked: Sequence[WindowDefinition],
-    by: Sequence[Sequence[str]],
-    master: str,
-    memory: str,
-) -> None:
+    sources: Sequence[str], table: str, definition: Any, master: str, memory: str
+) -> None:  # fmt: skip
     """Merge what is new and say what came of it."""
     from sluicegate_cloud.table import job
     from sluicegate_cloud.table.versions import Store
 
-    definition = definition_of(asked, by)
     before = Store(table).load()
     version = job.merge(session(master, memory), sources, table, definition)
     if before is not None and version.number == before.number:
@@ -90,6 +97,7 @@ def reconcile(table: str, master: str, memory: str) -> None:
 @click.option("--aggregates", default="count,sum,mean,min,max", callback=names, show_default=True, metavar="NAMES",
               help="As those of cloud merge.")  # fmt: skip
 @click.option("--by", metavar="TAGS", multiple=True, help="As that of cloud merge.")
+@SHARDS
 @click.option("--every", metavar="TIME", help='Go on for ever, looking each "10 seconds"; without: what is there now.')
 @click.option("--checkpoint", metavar="PLACE",
               help="Where Spark keeps what was read, below the table if not given: a folder or a URI.")  # fmt: skip
@@ -97,7 +105,7 @@ def reconcile(table: str, master: str, memory: str) -> None:
 @click.option("--memory", default="1g", show_default=True, help="What Spark's Java may take of this machine.")
 def stream(
     source: str, table: str, window: int, slide: int, aggregates: tuple[str, ...], by: tuple[str, ...],
-    every: str | None, checkpoint: str | None, master: str, memory: str,
+    shards: int | None, every: str | None, checkpoint: str | None, master: str, memory: str,
 ) -> None:  # fmt: skip
     """Take chunk documents into a table as they come into a folder or to a Sync Gateway.
 
@@ -108,7 +116,7 @@ def stream(
     from sluicegate_cloud.table.versions import Store
 
     asked = of_options(window, slide, aggregates)
-    definition = definition_of(asked, [names_of.split(",") for names_of in by])
+    definition = definition_of(asked, [names_of.split(",") for names_of in by], shards, table)
     query = streaming.stream(session(master, memory), source, table, definition, every=every, checkpoint=checkpoint)
     try:
         streaming.finish(query)
@@ -128,7 +136,7 @@ def devices(table: str, as_json: bool) -> None:
 
     from sluicegate_cloud.table import devices as known
 
-    rows = known.devices(*_loaded(table))
+    rows = known.devices(*loaded(table))
     if as_json:
         for row in rows:
             click.echo(json.dumps(row, ensure_ascii=False))
@@ -157,7 +165,7 @@ def alerts(table: str, silent: int | None) -> None:
 
     from sluicegate_cloud.table import devices as known
 
-    found = list(known.alerts(*_loaded(table), time.time_ns() // 1000, silent))
+    found = list(known.alerts(*loaded(table), time.time_ns() // 1000, silent))
     for row in found:
         click.echo(json.dumps(row, ensure_ascii=False))
     if found:
@@ -180,7 +188,7 @@ def publish(table: str, name: str, delta: str | None, jars: Path | None, master:
     To PostgreSQL: SLUICEGATE_POSTGRES says where, postgresql://USER@HOST/DATABASE, and ~/.pgpass the password. A server
     elsewhere has to show a valid certificate. Needs the extra `postgres`, no Spark. With --delta to a Delta table.
     """
-    store, version = _loaded(table)
+    store, version = loaded(table)
     if delta is None:
         from sluicegate_cloud.table import postgres
 
@@ -221,7 +229,7 @@ def retain(table: str, keep: int, levels: dict[int, int | None], dry_run: bool, 
 
     from sluicegate_cloud.table import job, retention
 
-    _loaded(table)
+    loaded(table)
     known = retention.levels_of([*levels.items()])
     starts = None if dry_run else session(master, memory)
     version, told = job.retain(starts, table, keep, known, time.time_ns() // 1000)
@@ -235,7 +243,7 @@ def retain(table: str, keep: int, levels: dict[int, int | None], dry_run: bool, 
         click.echo(f"{table} is at version {version.number}; the last 8 versions still have their files")
 
 
-def _loaded(table: str) -> tuple[Any, Any]:
+def loaded(table: str) -> tuple[Any, Any]:
     """The table and its newest version. Raises SourceError where there is none."""
     from sluicegate_cloud.table import job
     from sluicegate_cloud.table.versions import Store

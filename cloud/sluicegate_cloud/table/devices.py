@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from sluicegate_cloud import alarms
 from sluicegate_cloud.schema import PROBLEMS
+from sluicegate_cloud.table.told import ledgers, tally
 from sluicegate_cloud.table.versions import Store, Version
 
 REJECTED, SILENT = "rejected", "silent"
 #: Documents that are not used of which alerts tell; all are counted.
 MOST = 100
 _SUMS = ("readings", "buckets", "missing", "doubt", "documents", "left_out")
-_TALLIED = ["device", "stream", "incarnation", "key", "fate"]
 Row = dict[str, Any]
 
 
@@ -74,13 +74,9 @@ def alerts(store: Store, version: Version, now_us: int, silent_us: int | None = 
     MOST), and, where `silent_us` is given, SILENT (no reading since so long before `now_us`).
     """
     rejected = 0
-    for name in version.shards.values():
-        ledger = store.read_json(name)["ledger"]
-        if ledger is None:
-            continue
-        table = store.read(ledger)
-        yield from (_alarm(row) for row in alarms.alarms(_tally(table)))
-        for row in _rejected(table):
+    for ledger in ledgers(store, version):
+        yield from (_alarm(row) for row in alarms.alarms(tally(ledger)))
+        for row in _rejected(ledger):
             rejected += 1
             if rejected <= MOST:
                 yield row
@@ -101,19 +97,6 @@ def silent(rows: Iterable[Row], now_us: int, silent_us: int) -> Iterator[Row]:
 
 def _alarm(row: Row) -> Row:
     return {name: row[name] for name in ("kind", "device", "stream", "text")}
-
-
-def _tally(ledger: pa.Table) -> list[Row]:
-    """Rows as those of `quality.tally`, as far as `alarms` needs them."""
-    summed = [(name, "sum") for name in ("readings", "lost")]
-    ends = [("t_first", "min"), ("t_last", "max"), ("id", "min")]
-    rows = ledger.filter(pc.is_valid(ledger["device"])).group_by(_TALLIED).aggregate([*summed, *ends]).to_pylist()
-    renamed = {"readings_sum": "readings", "lost_sum": "lost", "t_first_min": "first_us", "t_last_max": "last_us"}
-    return [
-        {renamed.get(name, name): value for name, value in row.items()}
-        | {"id": row["id_min"], "lost": row["lost_sum"] or 0}
-        for row in rows
-    ]
 
 
 def _rejected(ledger: pa.Table) -> Iterator[Row]:

@@ -1,0 +1,95 @@
+"""What a table says of itself, as `cloud merge --out` says it in summary.json: for the report. Needs no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from sluicegate_cloud import alarms, quality, shares
+from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.places.folder import Folder
+from sluicegate_cloud.report.told import Told
+from sluicegate_cloud.schema import PROBLEMS, RETIRED, USED
+from sluicegate_cloud.table import read
+from sluicegate_cloud.table.ledger import used_columns
+from sluicegate_cloud.table.versions import Store, Version
+
+_KINDS = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_()}
+_SUMMED = ("readings", "buckets", "gap", "doubt", "hole", "lost")
+Row = dict[str, Any]
+
+
+def of_table(store: Store, version: Version) -> Told:
+    """The windows of devices and of all of them, without roll-ups by tags, and their summary. Raises SinkError."""
+    windows = _windows(store, version)
+    tallied, problems = _tallied(store, version)
+    streams = [*quality.completeness(tallied)]
+    definition = version.definition
+    raised = alarms.alarms(tallied)
+    ends = ["count_high", "windows", *(f"{name}_exact" for name in definition.aggregates)]
+    told: dict[str, Any] = {name: getattr(definition, name) for name in ("window_us", "slide_us", "origin_us")}
+    told |= {"documents": quality.document_counts(tallied), "problems": problems}
+    told |= {"windows": shares.exact_shares(windows.to_table(columns=ends), definition.aggregates)}
+    told |= {"alarms": raised[: alarms.NAMED], "alarms_in_all": len(raised)}
+    return Told(str(store.root), told | {"devices": quality.by_device(streams), "streams": streams}, windows)
+
+
+def tally(ledger: pa.Table) -> list[Row]:
+    """The rows of `quality.tally`, of a shard's ledger; what retention took out is not among them."""
+    rows = ledger.filter(pc.not_equal(ledger["fate"], RETIRED))
+    for name, column in used_columns(rows).items():
+        if name in rows.column_names:
+            rows = rows.set_column(rows.column_names.index(name), name, pa.array(column))
+    lost = pc.greater(pc.fill_null(rows["lost"], 0), 0)
+    partly = pc.cast(pc.and_(lost, pc.equal(rows["fate"], USED)), pa.int64())
+    of_lost = pc.if_else(lost, rows["id"], pa.scalar(None, pa.string()))
+    rows = rows.append_column(quality.PARTLY, partly).append_column("of_lost", of_lost)
+    sums = [(name, "sum") for name in (*_SUMMED, quality.PARTLY, "size")]
+    ends = [("t_first", "min"), ("t_last", "max"), ("id", "min"), ("of_lost", "min"), ([], "count_all")]
+    found = rows.group_by([*quality.TOLD_BY]).aggregate([*sums, *ends]).to_pylist()
+    return [_named(row) for row in found]
+
+
+def _named(row: Row) -> Row:
+    out = {name: row[name] for name in quality.TOLD_BY}
+    out |= {name: row[f"{name}_sum"] or 0 for name in (*_SUMMED, quality.PARTLY)}
+    out |= {"files": row["count_all"], "bytes": row["size_sum"] or 0, "id": row["of_lost_min"] or row["id_min"]}
+    return out | {"first_us": row["t_first_min"], "last_us": row["t_last_max"]}
+
+
+def _tallied(store: Store, version: Version) -> tuple[list[Row], list[Row]]:
+    """Of all shards, and the first documents that were not used as they came."""
+    tallied: list[Row] = []
+    problems: list[Row] = []
+    for ledger in ledgers(store, version):
+        tallied += tally(ledger)
+        lost = pc.and_(pc.equal(ledger["fate"], USED), pc.greater(pc.fill_null(ledger["lost"], 0), 0))
+        some = ledger.filter(pc.or_(pc.is_in(ledger["fate"], value_set=pa.array(PROBLEMS)), lost))
+        some = some.select(["fate", "path", "id", "device", "reason"])
+        problems += some.sort_by([("fate", "ascending"), ("path", "ascending")]).slice(0, quality.NAMED).to_pylist()
+    first = sorted(problems, key=lambda row: (row["fate"], row["path"]))[: quality.NAMED]
+    return sorted(tallied, key=lambda row: tuple(row[name] or "" for name in quality.TOLD_BY)), first
+
+
+def ledgers(store: Store, version: Version) -> Iterator[pa.Table]:
+    """The ledger of each shard that has one."""
+    for name in version.shards.values():
+        if found := store.read_json(name)["ledger"]:
+            yield store.read(found)
+
+
+def _windows(store: Store, version: Version) -> ds.Dataset:
+    names = [*read.window_files(store, version)]
+    if not names:
+        raise SinkError(f"the table {store.root} holds no windows yet")
+    schema = pa.schema([(name, _KINDS[kind]) for name, kind in read.schema_of(version.definition).items()])
+    if isinstance(store.place, Folder):
+        found = ds.dataset([str(store.root / name) for name in names], schema=schema, format="parquet")
+    else:
+        found = ds.dataset(read.rows_of(store, version))
+    rollup = ds.field(read.ROLLUP)
+    return found.filter(rollup.is_null() | (rollup == ""))
