@@ -11,6 +11,7 @@ from sluicegate_cloud.options import folder, length, names, of_options
 from sluicegate_cloud.table.commands import (
     SHARDS,
     alerts,
+    compact,
     definition_of,
     devices,
     into_table,
@@ -240,5 +241,5 @@ def _provision_many(devices: list[str], folder: Path | None, made: Callable[[str
         raise SystemExit(1)
 
 
-for command in (alerts, devices, publish, reconcile, retain, stream):
+for command in (alerts, compact, devices, publish, reconcile, retain, stream):
     cloud.add_command(command)

@@ -20,11 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from sluicegate.format import chunk as chunks
 from sluicegate_cloud.errors import GatewayError, PlaceError
 from sluicegate_cloud.grid import Columns, Ints
 from sluicegate_cloud.places.bucket import OBJECTS, ahead, begin_of
+from sluicegate_cloud.places.compacted import ENDING
 from sluicegate_cloud.schema import BUCKET_FIELDS, OWNER, USED, ddl
 
 PATHS = "path string"
@@ -58,7 +60,7 @@ _DOCUMENT = {
 #: `tags`: what is known of the stream beside its name; `health`: how the agent was, JSON as it came.
 DOCUMENTS = ddl(_DOCUMENT)
 ARROW = pa.schema([(name, _KINDS[kind]) for name, kind in _DOCUMENT.items()])
-_BATCH_BYTES = 8 << 20
+_BATCH_BYTES, _MOST_FILE = 8 << 20, 1 << 30
 _MOST_REASON, _MOST_NAME = 400, 250
 #: Bytes of an agent's health that are kept.
 MOST_HEALTH = 8_192
@@ -75,13 +77,39 @@ class Found(NamedTuple):
 
 
 def decode_files(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Rows of `path` → rows of DOCUMENTS; the files are opened here, one at a time, objects (`bucket`) some ahead."""
+    """Rows of `path` → rows of DOCUMENTS; the files are opened here, one at a time, objects (`bucket`) some ahead.
+
+    What was compacted (`places.compacted`) is rows of DOCUMENTS already.
+    """
     paths = (path for batch in batches for path in batch.column("path").to_pylist())
-    return document_batches(
-        Found(path, load)
-        for remote, some in groupby(paths, lambda path: path.startswith(OBJECTS))
-        for path, load in (ahead(some, _content) if remote else ((path, partial(_content, path)) for path in some))
-    )
+    for (whole, remote), some in groupby(paths, lambda path: (path.endswith(ENDING), path.startswith(OBJECTS))):
+        if whole:
+            yield from (batch for path in some for batch in _rows_of(path, remote))
+        else:
+            loads = ahead(some, _content) if remote else ((path, partial(_content, path)) for path in some)
+            yield from document_batches(Found(path, load) for path, load in loads)
+
+
+def _rows_of(path: str, remote: bool) -> Iterator[pa.RecordBatch]:
+    """Of a file of compacted documents; one that is none is a document that cannot be read."""
+    try:
+        rows = pq.ParquetFile(pa.BufferReader(begin_of(path, _MOST_FILE)) if remote else path)
+        if not {"digest", "packed", "reason"} <= {*rows.schema_arrow.names}:
+            raise ValueError("not a chunk document, and not documents that were compacted")
+    except (OSError, ValueError) as error:
+        row = {"path": _text(path), "size": 0, "reason": _text(_said(error))[:_MOST_REASON]}
+        yield pa.RecordBatch.from_pylist([row], ARROW)
+        return
+    yield from map(as_now, rows.iter_batches(256))
+
+
+def as_now(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows that an older Sluicegate kept, with the columns that came since, empty."""
+    columns = [
+        batch[field.name] if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
+        for field in ARROW
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=ARROW)
 
 
 def decode_contents(batches: Batches) -> Iterator[pa.RecordBatch]:

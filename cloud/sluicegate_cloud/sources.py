@@ -19,7 +19,9 @@ from sluicegate_cloud.errors import SourceError, StrictError
 from sluicegate_cloud.feed import keep as feed_keep
 from sluicegate_cloud.feed import source as feed
 from sluicegate_cloud.feed.gateway import Gateway, is_gateway
+from sluicegate_cloud.places import compacted
 from sluicegate_cloud.places.bucket import OBJECTS, Bucket, Object
+from sluicegate_cloud.places.folder import Folder
 from sluicegate_cloud.quality import problems
 from sluicegate_cloud.schema import BUCKETS
 
@@ -112,8 +114,14 @@ def _is_objects(source: str) -> bool:
 
 
 def _objects(source: str) -> Iterator[Object]:
-    """Every whole object at an s3: URL or below it."""
-    yield from (one for one in Bucket.at(source).objects() if _is_whole(one.url.rpartition("/")[2]))
+    """Every whole object at an s3: URL or below it; of what was compacted what counts."""
+    found = {one.url: one for one in Bucket.at(source).objects()}
+    places = compacted.roots(found)
+    for one in found.values():
+        if _is_whole(one.url.rpartition("/")[2]) and not any(one.url.startswith(f"{at}/") for at in places):
+            yield one
+    for at in places:
+        yield from (found[f"{at}/{name}"] for name in compacted.load(Bucket.at(at)).files)
 
 
 def _files(source: str) -> Iterator[str]:
@@ -127,8 +135,15 @@ def _files(source: str) -> Iterator[str]:
 
 
 def _below(root: str) -> Iterator[str]:
-    """Whole files below a folder to any depth; in hidden folders too, for a device may be called `.a` or `_b`."""
-    for folder, _, names in os.walk(root, onerror=_cannot_list):
+    """Whole files below a folder to any depth; in hidden folders too, for a device may be called `.a` or `_b`.
+
+    Of a folder that holds compacted documents what counts.
+    """
+    for folder, folders, names in os.walk(root, onerror=_cannot_list):
+        if compacted.FOLDER in folders and (state := compacted.load(Folder.at(folder))).number:
+            folders.clear()
+            yield from (str(Path(folder, name)) for name in state.files)
+            continue
         yield from (str(Path(folder, name)) for name in names if _is_whole(name))
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from sluicegate_cloud.documents import ARROW, DOCUMENTS
+from sluicegate_cloud.documents import ARROW, DOCUMENTS, as_now
 from sluicegate_cloud.errors import SinkError, SourceError
 from sluicegate_cloud.feed import access, changes, rows
 from sluicegate_cloud.feed.client import Client
@@ -182,21 +182,12 @@ def _written(place: Path, name: str, gathered: list[str], news: Iterator[pa.Reco
     with pq.ParquetWriter(new, ARROW, compression="zstd") as writer:
         for file in gathered:
             for old in pq.ParquetFile(place / file).iter_batches(_ROWS):
-                writer.write_batch(_as_now(old))
+                writer.write_batch(as_now(old))
         for batch in chain([first], news):
             writer.write_batch(batch)
     _sync(new)
     new.replace(place / name)
     return True
-
-
-def _as_now(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """What an older Sluicegate kept, with the columns that came since, empty."""
-    columns = [
-        batch[field.name] if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
-        for field in ARROW
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=ARROW)
 
 
 def _store(folder: Path, kept: Kept) -> None:

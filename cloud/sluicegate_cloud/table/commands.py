@@ -88,6 +88,26 @@ def reconcile(table: str, master: str, memory: str) -> None:
 
 
 @click.command()
+@click.argument("source", nargs=-1, required=True)
+@click.option("--to", required=True, metavar="PLACE", help="Where they come to lie: a folder or s3://BUCKET/PREFIX.")
+@click.option("--remove", is_flag=True, help="Remove the chunk files whose documents are there for good.")
+@click.option("--master", default="local[*]", show_default=True, help="Spark master; all cores of this machine.")
+@click.option("--memory", default="1g", show_default=True, help="What Spark's Java may take of this machine.")
+def compact(source: tuple[str, ...], to: str, remove: bool, master: str, memory: str) -> None:
+    """Make few Parquet files of many small chunk documents: a source for the other commands in their place.
+
+    SOURCE: folders, files, globs, s3://BUCKET/PREFIX. A new run takes what is new; one that was killed goes on. A file
+    that cannot be read stays as it is.
+    """
+    from sluicegate_cloud import compacting
+
+    done = compacting.compact(session(master, memory), source, to, remove=remove)
+    click.echo(f"{to}: {done.documents:,} documents are new; {done.removed:,} chunk files removed")
+    if done.refused:
+        click.echo(f"{done.refused:,} files cannot be read and stay: cloud merge says why")
+
+
+@click.command()
 @click.argument("source")
 @click.option("--table", required=True, metavar="PLACE", help="The table, made where there is none.")
 @click.option("--window", default="24h", callback=length, show_default=True, help="Length of a window.")

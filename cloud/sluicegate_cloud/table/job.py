@@ -75,12 +75,12 @@ def merge(spark: SparkSession, sources: Sequence[str], table: str | Path, defini
     with store.writing():
         version = opened(store, definition)
         with step("looking for new documents"):
-            files = seen.unseen(store, version, seen.listed(listed.files, listed.objects))
+            files = seen.unseen(store, version.sources, seen.listed(listed.files, listed.objects))
         if not files.num_rows:
             return version
         documents = read_files(spark, files["path"].to_pylist())
         with step(f"merging {files.num_rows:,} documents", spark.sparkContext):
-            return _taken(spark, store, version, documents, seen.noted(store, version, files))
+            return _taken(spark, store, version, documents, seen.noted(store, version.sources, files))
 
 
 def take(spark: SparkSession, documents: DataFrame, table: str | Path, definition: Definition | None) -> Version:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluicegate_cloud.places.bucket import Object
-from sluicegate_cloud.table.versions import Store, Version
+from sluicegate_cloud.table.versions import Store
 
 #: Lists of what was read beyond which a run makes one of them all.
 MOST_LISTS = 16
@@ -33,13 +33,17 @@ def listed(files: Sequence[str], objects: Mapping[str, Object] | None = None) ->
     return pa.table([pa.array(of, kind) for of, kind in zip(columns, _SEEN.types, strict=True)], schema=_SEEN)
 
 
-def unseen(store: Store, version: Version, files: pa.Table) -> pa.Table:
-    """Those of `files` that no version has read, or that changed since."""
-    if not version.sources or not files.num_rows:
+def unseen(store: Store, lists: Sequence[str], files: pa.Table) -> pa.Table:
+    """Those of `files` that none of the lists has, or that changed since."""
+    if not lists or not files.num_rows:
         return files
-    known = pa.concat_tables([store.read(name) for name in version.sources])
-    new = pc.invert(pc.is_in(_spelled(files), value_set=_spelled(known)))
-    return files.filter(new)
+    return files.filter(pc.invert(known(store, lists, files)))
+
+
+def known(store: Store, lists: Sequence[str], files: pa.Table) -> pa.Array:
+    """Which of `files` the lists have as they are now."""
+    there = pa.concat_tables([_SEEN.empty_table(), *(store.read(name) for name in lists)])
+    return pc.is_in(_spelled(files), value_set=_spelled(there))
 
 
 def _spelled(files: pa.Table) -> pa.Array:
@@ -48,12 +52,12 @@ def _spelled(files: pa.Table) -> pa.Array:
     return pc.binary_join_element_wise(*columns, "\n")
 
 
-def noted(store: Store, version: Version, read: pa.Table) -> tuple[str, ...]:
+def noted(store: Store, lists: tuple[str, ...], read: pa.Table) -> tuple[str, ...]:
     """The lists of what is read once `read` is: a new one beside those there are, or one of all."""
     if not read.num_rows:
-        return version.sources
-    if len(version.sources) < MOST_LISTS:
-        return (*version.sources, store.write("sources", read))
-    known = pa.concat_tables([*(store.read(name) for name in version.sources), read])
+        return lists
+    if len(lists) < MOST_LISTS:
+        return (*lists, store.write("sources", read))
+    known = pa.concat_tables([*(store.read(name) for name in lists), read])
     last = np.unique(known["path"].to_numpy(zero_copy_only=False)[::-1], return_index=True)[1]
     return (store.write("sources", known.take(pa.array(known.num_rows - 1 - last))),)
