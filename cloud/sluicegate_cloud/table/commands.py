@@ -99,7 +99,7 @@ def compact(source: tuple[str, ...], to: str, remove: bool, master: str, memory:
     SOURCE: folders, files, globs, s3://BUCKET/PREFIX. A new run takes what is new; one that was killed goes on. A file
     that cannot be read stays as it is.
     """
-    from sluicegate_cloud import compacting
+    from sluicegate_cloud.table import compacting
 
     done = compacting.compact(session(master, memory), source, to, remove=remove)
     click.echo(f"{to}: {done.documents:,} documents are new; {done.removed:,} chunk files removed")

@@ -12,10 +12,10 @@ from random_worlds import MINUTE, Cut, random_fleet
 from table_worlds import documents_of
 from test_table_in_spark import batch
 
-from sluicegate_cloud import compacting
 from sluicegate_cloud.errors import SourceError, TableError
 from sluicegate_cloud.places import compacted
 from sluicegate_cloud.sources import list_sources, read_documents
+from sluicegate_cloud.table import compacting
 from sluicegate_cloud.table.versions import Store
 
 pytestmark = pytest.mark.spark
