@@ -5,6 +5,8 @@ acknowledged (MQTT 3.1.1, 4.4 and 4.6). So the messages that were accepted are k
 that followed a PUBACK shows that the broker has taken it: then the message comes again only from a broker that has
 itself gone back in time. What decides is, in this order: the packet id, of a broker whose ids count upward through the
 session; the place in the order and the content; and where neither does, the message is accepted and in doubt.
+Some brokers do otherwise: without DUP, under another id (ActiveMQ Artemis, Aedes), or later and on the same connection
+(NATS, Moquette). So what comes without DUP is new for certain only of a broker that was seen to mark what it repeats.
 """
 
 from __future__ import annotations
@@ -66,6 +68,7 @@ class Deliveries:
         self._whole |= not session_present
         self._session = session_present
         self._open: dict[int, bytes] = {}
+        self._unsure: dict[int, bytes] = {}
         self._marks: deque[tuple[int, int, int]] = deque()
         self._received = self._confirmed_here = self._new_here = 0
         self._settled = not session_present
@@ -109,6 +112,7 @@ class Deliveries:
         self._ahead = self._habits.ahead(packet_id)
         unconfirmed = self._received - self._confirmed_here
         self._habits.passed(packet_id, dup=dup, settled=self._settled, unconfirmed=unconfirmed)
+        self._habits.marks |= self._session and dup and not self._received
         self._received += 1
         self._changed = True
 
@@ -121,16 +125,23 @@ class Deliveries:
         digest = digest_of(message)
         entry = entry_of(message.packet_id, digest, _topic_of(message))
         if self._open.get(message.packet_id) == digest:
+            self._strayed()
             return Verdict.DUPLICATE
         verdict = self._judge(message, entry)
         self._open[message.packet_id] = digest
+        self._unsure[message.packet_id] = entry
         if verdict is not Verdict.DUPLICATE:
             self._remember(entry)
         return verdict
 
     def _judge(self, message: Message, entry: bytes) -> Verdict:
+        if self._came_here(message, entry):
+            self._strayed()
+            return Verdict.DUPLICATE if message.dup and self._habits.decide else Verdict.UNDECIDABLE
         if not self._session:
             return Verdict.NEW
+        if not message.dup and self._is_unmarked_repeat(entry):
+            return self._possible(entry)
         if self._habits.decide:
             return self._by_id(message, entry)
         if not message.dup and (self._settled or self._habits.kept is False):
@@ -149,6 +160,31 @@ class Deliveries:
             return Verdict.DUPLICATE
         return self._possible(entry)
 
+    def _came_here(self, message: Message, entry: bytes) -> bool:
+        """Whether a message may be one of this connection, sent again before the broker took our PUBACK.
+
+        Without DUP it may be another one that was given the same id: of a sensor that says the same again and again, at
+        a broker that was never seen to send anything twice on a connection.
+        """
+        if message.dup:
+            return entry in islice(reversed(self._log), self._new_here)
+        if self._unsure.get(message.packet_id) != entry:
+            return False
+        return self._habits.strays or sum(kept[2:] == entry[2:] for kept in self._log) == 1
+
+    def _strayed(self) -> None:
+        self._habits.strays = self._changed = True
+
+    def _is_unmarked_repeat(self, entry: bytes) -> bool:
+        """Whether it may repeat what came before this connection, of a broker that may not mark its repeats with DUP.
+
+        Where ids go back too, the broker may have forgotten acknowledgements that it had taken.
+        """
+        if self._habits.marks:
+            return False
+        went_back = self._habits.decide and not self._ahead and not self._settled
+        return self._before.takes_unconfirmed(entry) or (went_back and self._before.holds(entry))
+
     def _by_id(self, message: Message, entry: bytes) -> Verdict:
         """Of a broker that counts upward: ahead is new; behind it repeats, or has gone back to what it once saved."""
         if self._ahead:
@@ -164,7 +200,10 @@ class Deliveries:
         if place is None and not before.reaches(message.packet_id):
             self._went_back = True
             return Verdict.UNDECIDABLE
-        return self._from_here(message.packet_id)
+        if message.dup and before.holds(entry):
+            return self._possible(entry)  # of a broker that began its ids anew, as NATS does at its start
+        # Late, on a connection that already brought newer ones: it says nothing about the ids to come.
+        return Verdict.NEW if message.dup or not self._habits.marks else self._from_here(message.packet_id)
 
     def _from_here(self, packet_id: int) -> Verdict:
         """The id once named another message: the broker went back behind that, and all that follows is new."""
@@ -195,6 +234,8 @@ class Deliveries:
     def committed(self, generation: int) -> None:
         """What came so far is durable with this commit, and is being acknowledged."""
         self._open.clear()
+        if len(self._unsure) > self.most:
+            self._unsure.clear()
         if len(self._marks) >= _MARKS:
             del self._marks[-1]
         self._marks.append((generation, self._total, self._received))
@@ -210,6 +251,7 @@ class Deliveries:
             if received == self._received:
                 # All that it had for us has come, and it knows that: what comes from now on it sends the first time.
                 self._settled, self._unconfirmed = True, 0
+                self._unsure.clear()
         self._changed = True
 
     def save(self, connection: sqlite3.Connection) -> None:

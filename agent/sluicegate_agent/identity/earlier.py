@@ -7,6 +7,7 @@ message keeps those whose next entry it equals. A few thousand entries cost some
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sluicegate_agent.identity.verdict import DIGEST
@@ -54,6 +55,7 @@ class Earlier:
         self._whole = whole
         self.repeated, self.restored = Run(len(entries)), Run(len(entries))
         self._distinct: dict[bytes, list[int]] = {}
+        self._due: Counter[bytes] | None = None
 
     def places(self, entry: bytes, *, by_id: bool) -> int:
         """The entries of the same content (and packet id), a bit each."""
@@ -82,6 +84,17 @@ class Earlier:
     def may_be_unacknowledged(self, place: int) -> bool:
         """Whether the broker is not known to know that this entry was acknowledged."""
         return place >= self._first_unconfirmed
+
+    def takes_unconfirmed(self, entry: bytes) -> bool:
+        """Whether an entry that may be unacknowledged has this content; each is taken for one message."""
+        if self._due is None:
+            self._due = Counter(kept[2:] for kept in self._entries[self._first_unconfirmed :])
+        self._due[entry[2:]] -= 1
+        return self._due[entry[2:]] >= 0
+
+    def holds(self, entry: bytes) -> bool:
+        """Whether any entry has this content."""
+        return any(True for _ in self._find(entry[2:-_TAG], 2))
 
     def reaches(self, packet_id: int) -> bool:
         """Whether a message of this packet id would stand in it, where ids count upward."""

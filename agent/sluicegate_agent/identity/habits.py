@@ -19,18 +19,23 @@ class Habits:
     """What is known of one session's packet ids.
 
     `kept`: whether they go on over connections, None while it is not known. `tip`: the last that was given out.
+    `marks`: whether a connection was seen to begin with a message that has DUP, as MQTT wants it of a repeat.
+    `strays`: whether a message came again on the connection that had brought it.
     """
 
     def __init__(self, stored: dict[str, Any] | None = None) -> None:
         found = stored or {}
         self.kept: bool | None = found.get("kept")
         self.tip: int = found.get("tip", 0)
+        self.marks: bool = found.get("marks", False)
+        self.strays: bool = found.get("strays", False)
         self._shown: int = found.get("shown", 0)
         self._begun_anew: int = found.get("anew", 0)
 
     def stored(self) -> dict[str, Any]:
         """For the store."""
-        return {"kept": self.kept, "tip": self.tip, "shown": self._shown, "anew": self._begun_anew}
+        learned = {"kept": self.kept, "tip": self.tip, "shown": self._shown, "anew": self._begun_anew}
+        return learned | {"marks": self.marks, "strays": self.strays}
 
     @property
     def decide(self) -> bool:
@@ -63,7 +68,7 @@ class Habits:
         elif self._shown >= 0 and not dup and packet_id == self.tip % LAST_ID + 1 and packet_id > unconfirmed + 1:
             # A broker that takes the least free number would have had one below.
             self._shown = min(SHOWN, self._shown + 1)
-        if ahead or not self.decide:
+        if ahead or not (self.decide or dup):
             self.tip = packet_id
 
     def reuses(self) -> None:

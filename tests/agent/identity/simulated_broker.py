@@ -1,16 +1,19 @@
-"""A broker written from the MQTT specification, with the freedom that it leaves: how it numbers what it delivers.
+"""A broker written from the MQTT specification and from what brokers were seen to do: how it numbers and repeats.
 
 What is sent travels over two wires, one each way, and a cut loses what is on them. QoS 1 only; one subscriber.
 """
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 #: Ids count upward through the session (Mosquitto); begin at 1 with each connection (RabbitMQ); the least that is free.
-Habit = Literal["counting", "anew", "least"]
+#: Beside the specification: each delivery has a new id and no DUP (Artemis); repeats have their old ids and no DUP, new
+#: ids begin anywhere (Aedes); repeats come later than new messages, on the same connection too, in any order (NATS).
+Habit = Literal["counting", "anew", "least", "fresh", "unmarked", "late"]
 
 
 class Sent(NamedTuple):
@@ -45,6 +48,7 @@ class Broker:
     up: deque[tuple[str, int]] = field(default_factory=deque)
     answers: list[int] = field(default_factory=list)
     connected: bool = False
+    connections: int = 0
 
     def publish(self, serial: int, content: str) -> None:
         """A sensor publishes."""
@@ -53,15 +57,27 @@ class Broker:
 
     def connect(self) -> None:
         """The subscriber is back: in order, what was not acknowledged, then what is new."""
-        self.connected = True
+        self.connected, self.connections = True, self.connections + 1
         if self.habit == "anew":
             self.tip = 0
-        for pending in self.under_way:
-            if self.habit == "anew":
-                pending.packet_id = self._next_id()
-            self.down.append(Sent(pending.serial, pending.content, pending.packet_id, pending.sent))
-            pending.sent = True
+        elif self.habit == "unmarked":
+            self.tip = random.Random(self.connections).randrange(65535)
+        if self.habit != "late":
+            self._send_again(self.under_way)
         self.send()
+
+    def repeat(self) -> None:
+        """Send again what was not acknowledged in time, on the same connection."""
+        if self.habit == "late":
+            self._send_again(random.Random(self.tip).sample(self.under_way, len(self.under_way)))
+
+    def _send_again(self, repeated: list[Pending]) -> None:
+        for pending in repeated:
+            if self.habit in ("anew", "fresh"):
+                pending.packet_id = self._next_id()
+            dup = pending.sent and self.habit not in ("fresh", "unmarked")
+            self.down.append(Sent(pending.serial, pending.content, pending.packet_id, dup))
+            pending.sent = True
 
     def send(self) -> None:
         """What the window has room for."""
