@@ -65,6 +65,16 @@ def needed(window: tuple[int, int], edges: Ints, grid: Grid) -> tuple[int, int]:
     return low, high
 
 
+def cut_at(window: tuple[int, int], times: Iterable[int], grid: Grid) -> Ranges:
+    """The window in parts, each beginning at the frame of one of `times`, at which there is a reading.
+
+    A window that begins there holds that reading, so that no span lies in two parts.
+    """
+    frames = (_frame(time, grid) for time in times)
+    begins = [window[0], *sorted({frame for frame in frames if window[0] < frame <= window[1]})]
+    return [*zip(begins, [*(begin - 1 for begin in begins[1:]), window[1]], strict=True)]
+
+
 def within(frames: Ints, ranges: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
     """Which of `frames` are in one of the ranges."""
     out = np.zeros(frames.size, bool)

@@ -18,7 +18,7 @@ from sluicegate_cloud.fleet import wire
 from sluicegate_cloud.table import horizon
 from sluicegate_cloud.table import ledger as ledgers
 from sluicegate_cloud.table.answering import Answers
-from sluicegate_cloud.table.ranges import FIRST, LAST, Ranges, merged, needed, rewritten, within
+from sluicegate_cloud.table.ranges import FIRST, LAST, Ranges, cut_at, merged, needed, rewritten, within
 from sluicegate_cloud.table.streams import streams_of
 from sluicegate_cloud.table.units import KEPT, Kept, Ledger, Packed, Unit, gathered
 from sluicegate_cloud.table.versions import Definition, Store, Version
@@ -154,12 +154,13 @@ def _units(
     out: list[Unit] = []
     for of in sorted(ledger.streams):
         rows = ledger.streams[of]
-        edges = ledger.edges(rows)
+        edges, grid = ledger.edges(rows), definition.grid
         for window in of_all.get(of[1], []) if definition.fleet else ranges.get(of, []):
-            times = needed(window, edges, definition.grid)
-            mine = ledger.overlapping(rows, times)
-            if ledger.used[mine].any():
-                out.append(Unit(*of, window, mine, times, ledger.centers(rows)))
+            for piece in cut_at(window, ledger.cuts(rows, needed(window, edges, grid)), grid):
+                times = needed(piece, edges, grid)
+                mine = ledger.overlapping(rows, times)
+                if ledger.used[mine].any():
+                    out.append(Unit(*of, piece, mine, times, ledger.centers(rows)))
     return out
 
 

@@ -21,6 +21,8 @@ from sluicegate_cloud.table.versions import Store
 #: Bytes of packed buckets that are held at a time, and buckets that are answered together.
 _HELD, _ROWS = 64 << 20, 1 << 16
 _BYTES = 8 * len(BUCKET_FIELDS)
+#: Buckets of one stream that are answered together: what has more is cut by time, and what windows share is read twice.
+MOST = 1 << 18
 #: What is kept of a document beside its row in the ledger; sorted, so that readers pass over what they do not need.
 KEPT = (
     "digest", "device", "stream", "incarnation", "key", "center", "id", "first", "readings", "buckets", "t_first",
@@ -95,6 +97,14 @@ class Ledger:
         inside = self.used[rows] & (self.of["t_last"][rows] >= low) & (self.of["t_first"][rows] <= high)
         holes = (self.hole[rows] > 0) & (self.hole_high[rows] >= low) & (self.hole_low[rows] <= high)
         return np.asarray(rows[inside | holes])
+
+    def cuts(self, rows: Ints, times: tuple[int, int]) -> list[int]:
+        """Where those documents are cut between the times, so that no part has many more than MOST buckets."""
+        mine = self.overlapping(rows, times)
+        mine = mine[self.used[mine]]
+        mine = mine[np.argsort(self.of["t_first"][mine], kind="stable")]
+        part = np.cumsum(self.of["buckets"][mine]) // MOST
+        return [int(time) for time in self.of["t_first"][mine][1:][np.diff(part) > 0]]
 
 
 #: Packed buckets by the digest of their document.

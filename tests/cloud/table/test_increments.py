@@ -11,6 +11,7 @@ from table_worlds import definition_of, differences, documents_of, store_at, tab
 from thorough import number
 
 from sluicegate_cloud.names import ALL
+from sluicegate_cloud.table import units
 
 WORLDS = number(300, 4)
 
@@ -31,6 +32,28 @@ def test_runs_over_parts_in_any_order_have_the_rows_of_one_run(seed: int, tmp_pa
         some, sent = sent[: (size := rng.randrange(1, 30))], sent[size:]
         version = take_in(parts, version, table_of(some, since=len(sent)))
     assert differences(windows(parts, version), wanted)[:5] == []
+
+
+def test_long_streams_cut_by_time_have_the_rows_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut after every seven buckets, whatever crosses the cuts: silences, spans, holes, windows longer than a part.
+
+    Less the geometric mean: how wide its certain interval is follows from all readings that are read with the window's.
+    """
+    cuts: list[int] = []
+    asked = [name for name in ALL if name != "geometric_mean"]
+    counted, most = units.Ledger.cuts, units.MOST
+    monkeypatch.setattr(units.Ledger, "cuts", lambda *of: cuts.append(len(told := counted(*of))) or told)
+    for seed in range(number(100, 5)):
+        rng = random.Random(seed)
+        cut = random_cut(rng)
+        documents = table_of(documents_of(random_fleet(rng, cut, 2, 150, ordinary=True), "s", rng))
+        found = []
+        for held in (most, 7):
+            monkeypatch.setattr(units, "MOST", held)
+            store, version = store_at(tmp_path / f"{seed}-{held}", definition_of(cut, asked))
+            found.append(windows(store, take_in(store, version, documents)))
+        assert differences(*found)[:5] == [], seed
+    assert max(cuts) > 5
 
 
 def test_a_table_of_documents_that_cannot_be_read_has_no_rows(tmp_path: Path) -> None:
