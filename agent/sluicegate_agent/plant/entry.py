@@ -144,14 +144,23 @@ class Entry:
         """A message came of a source whose streams come as they are heard of: why none of it can count, if so."""
         if not isinstance(source, Route) or not source.is_member:
             return ""
-        streams = dict.fromkeys(stream for stream, _, _ in decoded.readings)
-        if streams and all(self.members.is_full_for(source, stream) for stream in streams):
+        if why := self._why_none(source, decoded):
             self.let_go(source.topic)
-            return self.members.refuses(source, next(iter(streams)))
-        self.senders.heard(source.topic if is_bare(source) else decoded.source)
-        self._count_timed()
+            return why
+        if self.senders.heard(source.topic if is_bare(source) else decoded.source):
+            self._count_timed()
         self.identities.know(source, decoded.source)
         return ""
+
+    def _why_none(self, route: Route, decoded: Decoded) -> str:
+        """Why no stream of a message is there, or may come; empty where one may. Most messages are of one that is."""
+        there, readings = self.state.streams, decoded.readings
+        if not readings or readings[0][0] in there:
+            return ""
+        streams = dict.fromkeys(stream for stream, _, _ in readings)
+        if any(stream in there or not self.members.is_full_for(route, stream) for stream in streams):
+            return ""
+        return self.members.refuses(route, next(iter(streams)))
 
     def let_go(self, topic: str) -> None:
         """Nothing of a message counts: of a topic that was never let in nothing is kept, however many there are."""
@@ -201,7 +210,7 @@ class Entry:
             self.house.open(self.state.begin(stream, decoded.source))
         elif route.is_member:
             self.members.heard(route, stream)
-            if route.sequence is not None:
+            if route.sequence is not None and self.state.streams[stream].source != decoded.source:
                 former = partial(self.identities.missing_of_former, self.state.store.connection)
                 self.state.streams[stream].fed_by(decoded.source, missing, former)
         if route.told or route.asked:
@@ -258,6 +267,7 @@ class Entry:
             each.saved()
         self.state.left()
         self.senders.saved()
+        self._count_timed()
 
 
 def feed_streams(connection: sqlite3.Connection, config: Config, state: State, identities: Identities) -> None:

@@ -52,11 +52,11 @@ class Senders:
         """Whether one left or is back."""
         return bool(self._gone or self._back)
 
-    def heard(self, sender: str) -> None:
-        """It speaks: another one may have to go."""
+    def heard(self, sender: str) -> bool:
+        """It speaks: another one may have to go. Whether it was not among those that are kept."""
         if sender in self._known:
             self._known.move_to_end(sender)
-            return
+            return False
         self._known[sender] = None
         self._gone.pop(sender, None)
         if sender in self._away:
@@ -65,6 +65,7 @@ class Senders:
             oldest, _ = self._known.popitem(last=False)
             self._gone[oldest] = None
             self._back.discard(oldest)
+        return True
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Note who left and who is back; delete what is kept of the first of too many. In the caller's transaction."""
