@@ -19,7 +19,7 @@ from sluicegate_agent.identity.verdict import digest_of
 from sluicegate_agent.messages import Message, Result, Unreadable
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.replayed import Replayed
-from sluicegate_agent.routing.routes import Routes
+from sluicegate_agent.routing.routes import Route, Routes
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import Sync
 from sluicegate_agent.sync.backpressure import Backpressure
@@ -155,6 +155,11 @@ def columns_of(file: Path, header: list[str] | None, source: SourceConfig) -> di
     names = [name.strip() for name in header or []]
     paths = {"streams." + stream: path for stream, path in source.streams.items()}
     paths |= {key: getattr(source, key) for key in ("time", "sequence", "epoch") if getattr(source, key) is not None}
+    for stream, asked in source.values.items():
+        paths |= {f"values.{stream}.plus, {path}": path for path in asked.plus}
+        paths |= {f"values.{stream}.with": path for path in (asked.second,) if path is not None}
+    if isinstance(source, Route) and source.unfilled is not None:
+        paths |= {f"key, {path}": path for path in source.unfilled.paths}
     for key, path in paths.items():
         if path not in names:
             raise InputRefused(f"{file}: has no column `{path}` (the source's {key}); it has: {', '.join(names)[:200]}")

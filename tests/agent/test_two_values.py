@@ -15,8 +15,10 @@ from two_values import BOTH, TOPIC, WINDOWS, Climate, Reading, holds, told
 from sluicegate.format.extras import extra
 from sluicegate.format.pairs import PAIR, unpack
 from sluicegate_agent.config.errors import ConfigError
+from sluicegate_agent.errors import InputRefused
 from sluicegate_agent.messages import Message
 from sluicegate_agent.record.frame import Steps
+from sluicegate_agent.replay import columns_of, source_of
 
 KEPT = [
     {"bucket": {"readings": 16}},
@@ -161,3 +163,17 @@ def test_steps_of_second_values_stand_before_their_readings() -> None:
     steps.add(1, 5)
     with pytest.raises(ValueError, match="not steps"):
         Steps.unpack(steps.pack())
+
+
+def test_a_file_brings_the_second_value_too(tmp_path: Path) -> None:
+    """A CSV file's columns are found by every path of the source: value, second value, terms of a sum, key."""
+    one = Climate(tmp_path, 1)
+    (source,) = one.config.sources
+    one.state.close()
+    columns = columns_of(tmp_path / "r.csv", ["at", "air.humidity", "t", "door", "other"], source)
+    assert columns == {0: ["at"], 1: ["air", "humidity"], 2: ["t"], 3: ["door"]}
+    with pytest.raises(InputRefused, match=r"no column `air.humidity` \(the source's values.warmth.with\)"):
+        columns_of(tmp_path / "r.csv", ["at", "t", "door"], source)
+    asked = {"topic": "keyed", "key": "site", "streams": {"used": "in"}, "values": {"used": {"plus": {"out": -1.0}}}}
+    keyed = source_of(Climate(tmp_path, 1, source=[asked], window=[]).config, "keyed")
+    assert columns_of(tmp_path / "r.csv", ["site", "in", "out"], keyed) == {0: ["site"], 1: ["in"], 2: ["out"]}
