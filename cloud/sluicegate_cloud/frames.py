@@ -35,9 +35,7 @@ def place_in_frames(buckets: DataFrame, slide_us: int, origin_us: int = 0) -> Da
         raise ValueError(f"slide_us is {slide_us}: a frame must be at least 1 us long")
     first, last = (_frame(sf.col(name), slide_us, origin_us) for name in ("t_first", "t_last"))
     metadata = {"slide_us": slide_us, "origin_us": origin_us}
-    return buckets.withColumn("first_frame", first.alias("first_frame", metadata=metadata)).withColumn(
-        "last_frame", last
-    )
+    return buckets.withColumns({"first_frame": first, "last_frame": last}).withMetadata("first_frame", metadata)
 
 
 def merge_frames(buckets: DataFrame, slide_us: int, origin_us: int = 0) -> DataFrame:
@@ -56,7 +54,7 @@ def merge_frames(buckets: DataFrame, slide_us: int, origin_us: int = 0) -> DataF
     ordered = ordered.sortWithinPartitions(*_KEYS, "first", "t_first", "t_last", "total")
     folded = ordered.mapInArrow(_fold_function(), ddl(OWNER, _ENDS, BUCKET_FIELDS, _OF_A_FRAME))
     first = placed.schema["first_frame"].metadata
-    return folded.withColumn("first_frame", sf.col("first_frame").alias("first_frame", metadata=first))
+    return folded.withMetadata("first_frame", first)
 
 
 def frame_times(frames: DataFrame) -> tuple[int, int]:

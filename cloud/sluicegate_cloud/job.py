@@ -83,7 +83,7 @@ def _require_documents(documents: DataFrame, gateways: Sequence[Gateway]) -> Non
 def _documents(spark: SparkSession, sources: Sequence[str], keep: Path | None) -> DataFrame:
     if keep is None:
         return catalogue(read_documents(spark, sources))
-    with step("reading what is new at the gateway", spark.sparkContext):
+    with step("reading what is new at the gateway", spark):
         return catalogue(read_documents(spark, sources, keep=keep))
 
 
@@ -98,7 +98,7 @@ def _merged(
     strict: bool,
 ) -> dict[str, Any]:
     window_us, slide_us, origin_us = lengths
-    with step("reading documents", spark.sparkContext):
+    with step("reading documents", spark):
         tallied = quality.tally(documents)
     counts = quality.document_counts(tallied)
     named = quality.problems(documents) if _troubled(counts) else []
@@ -111,7 +111,7 @@ def _merged(
     held = {each["stream"] for each in quality.completeness(tallied)}
     if "*" not in streams and not held & {*streams}:
         raise SourceError(f"no document is of {', '.join(streams)}; there are: {', '.join(sorted(held))}")
-    with step("merging windows", spark.sparkContext):
+    with step("merging windows", spark):
         asked = documents if "*" in streams else documents.where(sf.col("stream").isin(*streams))
         grid = Grid(slide_us, window_us // slide_us, origin_us)
         if carried:

@@ -10,14 +10,18 @@ from contextlib import contextmanager
 
 import click
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from sluicegate_cloud.session import is_remote
 
 _BAR = 24
 
 
 @contextmanager
-def step(what: str, context: SparkContext | None = None) -> Iterator[None]:
-    """Show `what` with a bar of `context`'s tasks while the block runs, then how long it took (all on stderr)."""
+def step(what: str, spark: SparkSession | None = None) -> Iterator[None]:
+    """Show `what` with a bar of the session's tasks while the block runs, then how long it took (all on stderr)."""
     begun, over = time.monotonic(), threading.Event()
+    context = None if spark is None or is_remote(spark) else spark.sparkContext
     drawing = threading.Thread(target=_draw, args=(what, context, begun, over), daemon=True)
     if sys.stderr.isatty():
         drawing.start()

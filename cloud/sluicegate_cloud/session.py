@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from sluicegate_cloud.errors import JavaError, SparkError
 from sluicegate_cloud.java import java_home, private_folder
 
+#: How the URL of a Spark Connect server begins.
+REMOTE = "sc://"
 _LOG4J = """status = error
 rootLogger.level = {level}
 rootLogger.appenderRef.stderr.ref = stderr
@@ -46,8 +48,11 @@ def spark_session(
 ) -> SparkSession:
     """The running session, or a new one on `master` with SETTINGS and `settings`; workers run this very Python.
 
-    Raises JavaError when there is no Java to start, or when Spark does not start with it.
+    `master`: as Spark has it, or the URL of a Spark Connect server (sc://HOST:PORT), which has its own settings. Raises
+    JavaError when there is no Java to start, or when Spark does not start with it, SparkError where no server answers.
     """
+    if master.startswith(REMOTE):
+        return _connected(master)
     if (running := SparkSession.getActiveSession()) is not None:
         return running
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -58,6 +63,27 @@ def spark_session(
         builder = builder.config(key, value)
     with _java_home(str(java_home())):
         return _started(builder)
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether it is one of Spark Connect, which has no driver in this process."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Tasks that run at once, at least 1. A server of Spark Connect tells how many partitions it makes."""
+    if is_remote(spark):
+        return max(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), 1)
+    return max(spark.sparkContext.defaultParallelism, 1)
+
+
+def _connected(url: str) -> SparkSession:
+    try:
+        return SparkSession.builder.remote(url).getOrCreate()
+    except ImportError as error:
+        raise JavaError("Spark Connect needs more of PySpark: pip install 'pyspark[connect]'") from error
+    except PySparkException as error:
+        raise SparkError(f"no Spark Connect server answers at {url}: {str(error).splitlines()[0]}") from error
 
 
 def _started(builder: SparkSession.Builder) -> SparkSession:

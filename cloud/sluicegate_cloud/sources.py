@@ -24,6 +24,7 @@ from sluicegate_cloud.places.bucket import OBJECTS, Bucket, Object
 from sluicegate_cloud.places.folder import Folder
 from sluicegate_cloud.quality import problems
 from sluicegate_cloud.schema import BUCKETS
+from sluicegate_cloud.session import parallelism
 
 Source = str | Path | Sequence[str | Path]
 
@@ -158,7 +159,7 @@ def _cannot_list(error: OSError) -> None:
 def read_files(spark: SparkSession, paths: list[str]) -> DataFrame:
     """Rows of `documents.DOCUMENTS` of files that every worker can open, read where they are decoded."""
     table = pa.table({"path": pa.array(paths, pa.string())})
-    cores = spark.sparkContext.defaultParallelism
+    cores = parallelism(spark)
     tasks = min(max(len(paths) // _PER_TASK, cores), _TASKS * cores, len(paths))
     return spark.createDataFrame(table, PATHS).repartition(tasks).mapInArrow(decode_files, DOCUMENTS)
 

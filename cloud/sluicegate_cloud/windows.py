@@ -20,6 +20,7 @@ from sluicegate_cloud.grid import MAX_EMPTY, Grid
 from sluicegate_cloud.merging import answers
 from sluicegate_cloud.names import AGGREGATES, ALL
 from sluicegate_cloud.schema import USED, ddl
+from sluicegate_cloud.session import parallelism
 from sluicegate_cloud.sinks import Sink, into
 
 _HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
@@ -70,7 +71,7 @@ def windows_of_files(
     _require(frames_per_window, max_empty)
     named = [paths] if isinstance(paths, str | Path) else [*paths]
     found = files.listed(named)
-    parts = files.parts_of(found, 4 * max(spark.sparkContext.defaultParallelism, 1))
+    parts = files.parts_of(found, 4 * parallelism(spark))
     if parts is None:
         frames = place_in_frames(spark.read.parquet(*found), slide_us, origin_us)
         return sliding_windows(frames, frames_per_window, aggregates, fleet=fleet, max_empty=max_empty)

@@ -23,11 +23,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from sluicegate_cloud.documents import ARROW, DOCUMENTS, as_now
-from sluicegate_cloud.errors import SinkError, SourceError
+from sluicegate_cloud.errors import SinkError, SourceError, SparkError
 from sluicegate_cloud.feed import access, changes, rows
 from sluicegate_cloud.feed.client import Client
 from sluicegate_cloud.feed.gateway import Gateway
 from sluicegate_cloud.feed.provision import shards
+from sluicegate_cloud.session import is_remote
 
 POSITIONS, FOLDER, _LOCK = "positions.json", "documents", ".lock"
 #: Files of one channel beyond which a run makes one of them all.
@@ -146,6 +147,8 @@ def _by_spark(spark: SparkSession, work: Callable[[Task], Task], tasks: list[Tas
         for batch in batches:
             yield pa.RecordBatch.from_pylist([work(task) for task in batch.to_pylist()], _DONE)
 
+    if is_remote(spark):
+        raise SparkError("a gateway is read by a driver of its own: not through Spark Connect; give another --master")
     rows = [(task["channel"], task["since"], task["files"], task["name"]) for task in tasks]
     split = spark.createDataFrame(spark.sparkContext.parallelize(rows, len(rows)), _TASK)
     return [row.asDict() for row in split.mapInArrow(worker, _DONE_DDL).collect()]

@@ -218,7 +218,7 @@ def publish(table: str, name: str, delta: str | None, jars: Path | None, master:
         from sluicegate_cloud.table import delta as sink
 
         spark = session(master, memory, sink.settings(jars) if jars else {})
-        with step("publishing", spark.sparkContext):
+        with step("publishing", spark):
             rows = sink.publish(spark, store, version, delta)
     click.echo(f"{delta or name} is at version {version.number}: {rows:,} rows written or removed")
 

@@ -57,7 +57,7 @@ def compact(spark: SparkSession, sources: Sequence[str], to: str | Path, *, remo
         new = seen.unseen(store, state.sources, files)
         documents = refused = 0
         if new.num_rows:
-            with step(f"compacting {new.num_rows:,} documents", spark.sparkContext):
+            with step(f"compacting {new.num_rows:,} documents", spark):
                 state, documents, refused = _taken(spark, store, state, new)
         _clear(store, state)
         removed = _removed(store, state, sources) if remove and state.number else 0

@@ -79,7 +79,7 @@ def merge(spark: SparkSession, sources: Sequence[str], table: str | Path, defini
         if not files.num_rows:
             return version
         documents = read_files(spark, files["path"].to_pylist())
-        with step(f"merging {files.num_rows:,} documents", spark.sparkContext):
+        with step(f"merging {files.num_rows:,} documents", spark):
             return _taken(spark, store, version, documents, seen.noted(store, version.sources, files))
 
 
@@ -114,7 +114,7 @@ def retain(
         horizon_us = retention.horizon_of(version, now_us - keep_us, levels)
         if spark is None:
             return replace(version, horizon_us=horizon_us), retention.plan(store, version, horizon_us)
-        with step("answering roll-ups, taking out what is old", spark.sparkContext):
+        with step("answering roll-ups, taking out what is old", spark):
             following = retention.retain(run.over(spark), store, version, horizon_us, levels, now_us)
         store.vacuum()
         return following, dict(following.told) if following.number > version.number else {}
@@ -135,7 +135,7 @@ def reconcile(spark: SparkSession, table: str | Path) -> Iterator[str]:
     store = Store(table)
     with store.writing():
         version = opened(store, None)
-        with step("answering all windows anew", spark.sparkContext):
+        with step("answering all windows anew", spark):
             again = run.answered_anew(spark, store, version)
         try:
             yield from compare.differences(spark, store, version, again)

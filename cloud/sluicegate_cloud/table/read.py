@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.places.folder import Folder
 from sluicegate_cloud.schema import ddl
+from sluicegate_cloud.session import parallelism
 from sluicegate_cloud.table.answering import REVISION
 from sluicegate_cloud.table.streams import STREAMS
 from sluicegate_cloud.table.versions import Definition, Store, Version
@@ -99,4 +100,4 @@ def of_files(spark: SparkSession, store: Store, names: Sequence[str], columns: d
                 yield from _with(store.read(name), columns).to_batches()
 
     named = spark.createDataFrame(pa.table({"name": pa.array(names)}))
-    return named.repartition(min(len(names), 4 * spark.sparkContext.defaultParallelism)).mapInArrow(read, ddl(columns))
+    return named.repartition(min(len(names), 4 * parallelism(spark))).mapInArrow(read, ddl(columns))

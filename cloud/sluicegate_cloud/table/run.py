@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.documents import ARROW
+from sluicegate_cloud.session import parallelism
 from sluicegate_cloud.table import horizon, shard, whole
 from sluicegate_cloud.table.ranges import Ranges, merged
 from sluicegate_cloud.table.versions import Definition, Store, Version
@@ -84,7 +85,7 @@ def _collected(rows: DataFrame) -> list[tuple[int, Task]]:
 
 
 def _tasks(spark: SparkSession) -> int:
-    return 4 * max(spark.sparkContext.defaultParallelism, 1)
+    return 4 * parallelism(spark)
 
 
 def _shards(store: Store, version: Version) -> Callable[[Batches], Iterator[pa.RecordBatch]]:

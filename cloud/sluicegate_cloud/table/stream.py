@@ -20,6 +20,7 @@ from sluicegate_cloud.errors import SourceError, SparkError
 from sluicegate_cloud.feed import source as feed
 from sluicegate_cloud.feed.access import require_access
 from sluicegate_cloud.feed.gateway import Gateway, is_gateway
+from sluicegate_cloud.session import is_remote
 from sluicegate_cloud.table import job
 from sluicegate_cloud.table.versions import Definition, Store
 
@@ -45,6 +46,11 @@ def stream(
     ends. What was read is kept at `checkpoint`, else below the table, so that a new query goes on where one ended; of a
     table in a bucket Spark's connector keeps it. Raises SourceError, TableError, GatewayError.
     """
+    if is_remote(spark):
+        raise SparkError(
+            "a stream needs a driver of its own, whose process merges each batch: not through Spark Connect; run "
+            "`cloud stream` with another --master, or `cloud merge --table` now and then"
+        )
     store = Store(table)
     job.opened(store, definition)
     place, documents = _documents(spark, source, most)

@@ -7,6 +7,7 @@ import os
 import queue
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -24,6 +25,20 @@ DRIVER = Path(__file__).with_name("driver.py")
 SPARK = Path(pyspark.__file__).parent
 #: Seconds until a start or an answer is taken for hung.
 PATIENCE = 240
+#: What Spark's launcher opens of Java's own modules, as far as a server needs it.
+OPENED = [
+    f"--add-opens=java.base/{name}=ALL-UNNAMED"
+    for name in (
+        "java.lang",
+        "java.lang.invoke",
+        "java.io",
+        "java.net",
+        "java.nio",
+        "java.util",
+        "sun.nio.ch",
+        "sun.util.calendar",
+    )
+]
 _LOG4J = """rootLogger.level = info
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -126,6 +141,37 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[tuple[str, list[int]]
         names = [f"worker-{at}" for at in range(workers)]
         found = [services.enter_context(_service("worker.Worker", arguments, folder / name)) for name in names]
         yield url, [process.pid for process in found]
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """The URL of a Spark Connect server of two cores, whose Python is this one."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    chosen: dict[str, Any] = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": port,
+    }
+    chosen |= {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2, "spark.driver.host": "127.0.0.1"}
+    settings = [word for name, value in chosen.items() for word in ("--conf", f"{name}={value}")]
+    java = [str(java_home() / "bin" / "java"), "-Xmx768m", "-XX:TieredStopAtLevel=1", *OPENED, "-cp", f"{SPARK}/jars/*"]
+    server = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", *settings, "--class"]
+    server += ["org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    with started(
+        [*java, *server], folder, log := folder / "connect.log", env=environment(PYSPARK_PYTHON=sys.executable)
+    ) as at:
+        end = time.monotonic() + PATIENCE
+        while not _answers(port):
+            assert at.poll() is None, log.read_text()
+            assert time.monotonic() < end, log.read_text()
+            time.sleep(0.2)
+        yield f"sc://127.0.0.1:{port}"
+
+
+def _answers(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import Any
 from sluicegate_cloud import job as everything
 from sluicegate_cloud.errors import CloudError
 from sluicegate_cloud.frames import place_in_frames
-from sluicegate_cloud.session import QUICK, spark_session
+from sluicegate_cloud.session import QUICK, is_remote, spark_session
 from sluicegate_cloud.sources import read_buckets
 from sluicegate_cloud.table import delta, job
 from sluicegate_cloud.table import stream as streaming
@@ -35,7 +35,7 @@ _SMALL = {
 def main(master: str, jars: str = "") -> None:
     """Jobs, until the input ends."""
     spark = spark_session(master, {**QUICK, **_SMALL, **(delta.settings(Path(jars)) if jars else {})})
-    _say({"ready": spark.sparkContext.master})
+    _say({"ready": master})
     for line in sys.stdin:
         told = json.loads(line)
         try:
@@ -53,12 +53,15 @@ def batch(spark: Any, source: str, window: dict[str, int], aggregates: list[str]
     """The DataFrame way, into Parquet."""
     frames = place_in_frames(read_buckets(spark, source), window["slide"])
     sliding_windows(frames, window["width"], tuple(aggregates)).write.mode("overwrite").parquet(out)
+    if is_remote(spark):
+        return {"executors": 0}
     return {"executors": spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1}
 
 
 def out(spark: Any, sources: list[str], window: dict[str, int], aggregates: list[str], folder: str) -> Any:
     """Everything, as `cloud merge --out` does it."""
-    told = everything.merge(sources, Path(folder), window["slide"] * window["width"], window["slide"], aggregates)
+    lengths = window["slide"] * window["width"], window["slide"]
+    told = everything.merge(sources, Path(folder), *lengths, aggregates, master=sys.argv[1])
     return {"rows": told["windows"]["rows"]}
 
 
