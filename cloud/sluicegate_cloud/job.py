@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from sluicegate_cloud import alarms, quality, shares, sinks
+from sluicegate_cloud import alarms, metrics, quality, shares, sinks
 from sluicegate_cloud.dedupe import PROBLEMS, catalogue
 from sluicegate_cloud.errors import SourceError, SparkError
 from sluicegate_cloud.extras.asked import Asked, sorted_out
@@ -65,13 +65,24 @@ def merge(
     try:
         documents = _documents(spark, sources, keep).persist()
         _require_documents(documents, listed.gateways)
-        return _merged(spark, documents, out, (window_us, slide_us, origin_us), plain, carried, streams, strict)
+        with metrics.timed(spark):
+            told = _merged(spark, documents, out, (window_us, slide_us, origin_us), plain, carried, streams, strict)
+        _tell(spark, told)
+        return told
     except (PySparkException, Py4JError) as error:
         raise _explained(error) from error
     finally:
         if documents is not None:
             with suppress(Py4JError):  # where the JVM is gone, so is what it held
                 documents.unpersist()
+
+
+def _tell(spark: SparkSession, summary: dict[str, Any]) -> None:
+    counts = summary["documents"]
+    unused = sum(counts[fate] for fate in PROBLEMS)
+    metrics.tell(
+        spark, documents=counts["files"], copies=counts["copy"], refused=unused, windows=summary["windows"]["rows"]
+    )  # fmt: skip
 
 
 def _require_documents(documents: DataFrame, gateways: Sequence[Gateway]) -> None:

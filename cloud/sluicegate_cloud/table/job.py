@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sluicegate_cloud import metrics
 from sluicegate_cloud.errors import SourceError, TableError
 from sluicegate_cloud.progress import step
 from sluicegate_cloud.sources import list_sources, read_files
@@ -93,7 +94,10 @@ def take(spark: SparkSession, documents: DataFrame, table: str | Path, definitio
 def _taken(
     spark: SparkSession, store: Store, version: Version, documents: DataFrame, lists: tuple[str, ...] | None
 ) -> Version:
-    following = run.take_in(spark, store, version, documents, lists)
+    with metrics.timed(spark):
+        following = run.take_in(spark, store, version, documents, lists)
+    told = {name: following.told[name] for name in ("documents", "copies", "refused")}
+    metrics.tell(spark, **told, windows=following.told["rows"], version=following.number)
     store.vacuum()
     return following
 
@@ -146,4 +150,7 @@ def reconcile(spark: SparkSession, table: str | Path) -> Iterator[str]:
 def summary(store: Store, version: Version) -> dict[str, Any]:
     """What a run did, for a terminal."""
     told = version.told
-    return {"version": version.number, **{name: told.get(name, 0) for name in ("documents", "copies", "rows")}}
+    return {
+        "version": version.number,
+        **{name: told.get(name, 0) for name in ("documents", "copies", "refused", "rows")},
+    }

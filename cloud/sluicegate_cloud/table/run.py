@@ -137,7 +137,7 @@ def following(
     for _, (_, told) in done:
         for stream, ranges in told["changed"].items():
             of_all[stream] = merged([*of_all.get(stream, []), *((low, high) for low, high in ranges)])
-    counts = {name: sum(told[name] for _, (_, told) in done) for name in ("documents", "copies", "rows")}
+    counts = {name: sum(told[name] for _, (_, told) in done) for name in ("documents", "copies", "refused", "rows")}
     told = counts | {"files": [name for _, (_, one) in done for name in one["files"]], "everything": everything}
     now = replace(
         version,

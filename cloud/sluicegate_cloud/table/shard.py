@@ -41,20 +41,21 @@ def merge(store: Store, version: Version, number: int, new: pa.Table | None) -> 
     """Take `new` documents (None: answer all windows anew) into a shard of `version`, for the version after it.
 
     The name of its new index, and what the run must know of it: `changed`, by stream the windows that were rewritten;
-    `files`, the window files made; counts of `documents`, `copies` and `rows`.
+    `files`, the window files made; counts of `documents`, `copies`, `refused` and `rows`.
     """
     definition, there = version.definition, version.shards.get(str(number))
     before: Index = EMPTY | (store.read_json(there) if there else {})
     index: Index = {key: dict(of) if isinstance(of, dict) else of for key, of in before.items()}
     table = store.read(before["ledger"]) if before["ledger"] else ledgers.empty()
     old_tags = _tags(store, before)
-    told: dict[str, Any] = {"documents": 0, "copies": 0}
+    told: dict[str, Any] = {"documents": 0, "copies": 0, "refused": 0}
     touched: ledgers.Touched = {}
     there_now: Packed = {}
     if new is not None:
         judged = ledgers.judge(table, new, definition.cell_us, lambda row: _one(store, before, row), version.horizon_us)
         table, touched = judged.ledger, judged.touched
-        told |= {"documents": new.num_rows, "copies": judged.copies}
+        refused = new.num_rows - new["reason"].null_count
+        told |= {"documents": new.num_rows, "copies": judged.copies, "refused": refused}
         if judged.ledger.num_rows or new.num_rows:
             index["ledger"] = store.write("ledger", table)
         _keep_documents(store, definition, index, judged.fresh)
