@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from multiprocessing import set_start_method
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -46,6 +47,8 @@ def compilers() -> int:
 
 
 PARALLEL = compilers()
+# Cython's helpers are copies of this process: Python 3.14 would start each anew, and run this file again in it.
+set_start_method("fork", force=True)
 
 
 def extensions() -> list[Extension]:
