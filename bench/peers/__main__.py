@@ -1,9 +1,9 @@
-"""The agent beside Telegraf and eKuiper behind one Mosquitto: processor, memory, kills, late readings.
+"""The agent beside Telegraf, eKuiper and Hazelcast behind one Mosquitto: processor, memory, kills, late readings.
 
     python -m bench.peers [--only TEXT] [--messages 20000] [--rounds 2] [--out FILE]
 
-A tool that is not installed is skipped with a word; TELEGRAF and KUIPERD name programs that are not on PATH. How the
-figures of docs/comparison.md were made is said there. The least of some rounds for times; losses of each round.
+A tool that is not installed is skipped with a word; TELEGRAF, KUIPERD and HAZELCAST say where those are that are not on
+PATH. How the figures of docs/comparison.md were made is said there. The least of some rounds for times; losses of each.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers import cells
-from bench.peers.subjects import Agent, EKuiper, Subject, Telegraf, TelegrafWindows
+from bench.peers.subjects import Agent, EKuiper, Hazelcast, Subject, Telegraf, TelegrafWindows
 
 from sluicegate_agent.status import table
 
-SUBJECTS = (Agent, Telegraf, TelegrafWindows, EKuiper)
+SUBJECTS = (Agent, Telegraf, TelegrafWindows, EKuiper, Hazelcast)
 RATE = 1000.0
 GRACE = 5.0
 

@@ -23,7 +23,7 @@ from sluicegate.format import chunk
 from sluicegate_demo.ports import free_port
 
 TOPIC = "bench/readings"
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Counted(Protocol):
@@ -264,6 +264,40 @@ class EKuiper(Subject):
         numbers = Counter(int(number) for row in rows for number in row.get("numbers") or () if number is not None)
         total = sum(int(row.get("total") or 0) for row in rows)
         return Told(total, numbers if numbers.total() == total else None)
+
+
+class Hazelcast(Subject):
+    """Count, mean, maximum and numbers of each second, by a job of one member; HAZELCAST is a folder of its jars."""
+
+    name = "Hazelcast"
+
+    def missing(self) -> str:
+        """See Subject."""
+        needed = {"javac on PATH": shutil.which("javac"), "HAZELCAST, a folder of jars": os.environ.get("HAZELCAST")}
+        return ", ".join(f"no {what}" for what, found in needed.items() if not found)
+
+    def start(self, folder: Path, port: int) -> subprocess.Popen[bytes]:
+        """See Subject."""
+        path = f"{os.environ['HAZELCAST']}/*:{folder}"
+        if not (folder / "Windows.class").exists():
+            source = Path(__file__).with_name("Windows.java")
+            subprocess.run(["javac", "-cp", path, "-d", str(folder), str(source)], check=True)
+        grace = str(int(self.grace * 1000)) if self.by_time else "-1"
+        self.lives = getattr(self, "lives", 0) + 1  # its sink begins a file anew
+        out = folder / f"answers-{self.lives}"
+        command = ["java", "-Xmx256m", "-cp", path, "Windows", str(port), TOPIC, str(out), grace]
+        process, end = self._spawned(command, folder), time.monotonic() + PATIENCE
+        while (folder / "log").read_bytes().count(b"subscribed\n") < self.lives:
+            if time.monotonic() > end or process.poll() is not None:
+                process.kill()
+                raise RuntimeError("it does not subscribe: " + (folder / "log").read_text(errors="replace")[-300:])
+            time.sleep(0.1)
+        return process
+
+    def told(self, folder: Path) -> Told:
+        """A line a window."""
+        rows = [row for path in folder.glob("answers-*/*") for row in _lines(path)]
+        return Told(sum(row["total"] for row in rows), Counter(number for row in rows for number in row["numbers"]))
 
 
 def _program(variable: str, name: str) -> str:
