@@ -81,6 +81,14 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
+def lose_history(connection: sqlite3.Connection, stream: Stream) -> None:
+    """What windows had of a stream is lost: their answers say so for as long as they would have held it."""
+    found = connection.execute("SELECT row FROM doubtful WHERE stream = ?", (stream.number,)).fetchone()
+    doubts, newest = Doubts(found[0] if found else None), stream.builder.newest if stream.builder else None
+    doubts.lose(stream.accepted, max(now_us(), newest or 0))
+    connection.execute("INSERT OR REPLACE INTO doubtful VALUES (?, ?)", (stream.number, doubts.pack()))
+
+
 class Lost:
     """What a damaged record lost, as far as it can be read: readings by stream, and the latest time of each.
 
@@ -185,6 +193,9 @@ class Player:
         self._streams.save()
         begun_anew = self._windows.save()
         self.count({"windows.begun_anew": begun_anew})
+        for number in self._windows.damaged:
+            if (stream := self._streams.get(number)) is not None:
+                lose_history(self._connection, stream)
 
 
 class StoredStreams:
@@ -343,6 +354,11 @@ class StoredWindows:
             if self._connection.execute(query, key).fetchone() is not None:
                 sharing = self._config.sharing(stream.name, each.name)
                 yield self._open_window(self._connection, stream.number, each, sharing)
+
+    @property
+    def damaged(self) -> list[int]:
+        """The streams of which a window's rows were not as they were written."""
+        return [number for number, found in self._found.items() if any(window.is_damaged for window in found)]
 
     def add(self, stream: Stream, step: Step) -> None:
         """Readings, in compiled batches: the same bits as one after the other."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sluicegate_agent.record.recovery import lose_history
 from sluicegate_agent.state.opening import Stored, begin_anew, forget_others, open_window
 from sluicegate_agent.streams import Stream
 
@@ -29,6 +30,8 @@ class Asked(dict[str, list[Stored]]):
                 self[name] = [
                     open_window(connection, stream.number, each, config.sharing(name, each.name)) for each in kept
                 ]
+                if any(window.is_damaged for window in self[name]):
+                    lose_history(connection, stream)
         state.counters.add("windows.begun_anew", sum(window.begun_anew for window in self.all()))
         forget_others(connection, self.all())
         newest = connection.execute("SELECT coalesce(max(id), 0) FROM window").fetchone()[0]

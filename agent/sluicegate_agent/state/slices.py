@@ -56,7 +56,7 @@ class StoredSlices:
         self.asked = config, sharing
         self.name, self.names, self._definition = config.name, (config.name,), config.definition
         self.aggregates = config.aggregates
-        self.changed, self.begun_anew = self.is_new, False
+        self.changed, self.begun_anew, self.is_damaged = self.is_new, False, False
         self._dropped = 0  # windows whose result had no room, since somebody asked
         self.given: list[SliceResult] = []
         self._finals: list[SliceResult] = []
@@ -83,7 +83,7 @@ class StoredSlices:
             self._finals = [_unpacked(start, leaf) for kind, start, leaf, _ in rows if kind == FINAL]
         except (SnapshotError, ValueError, struct.error) as error:
             log.warning("window %s begins anew: what is kept of it cannot be used (%s)", self.name, error)
-            self.slices, self.begun_anew = Slices(self.asked[0].spec), True
+            self.slices, self.begun_anew, self.is_damaged = Slices(self.asked[0].spec), True, True
             return None
         self.given = list(self._finals)
         return int(number)

@@ -20,7 +20,7 @@ from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lock import Lock
 from sluicegate_agent.outbox import Outbox, encoded, least_bytes
 from sluicegate_agent.private import FOLDER, make_private
-from sluicegate_agent.record.recovery import recover
+from sluicegate_agent.record.recovery import lose_history, recover
 from sluicegate_agent.state.counters import Counters
 from sluicegate_agent.state.home import home
 from sluicegate_agent.state.opening import open_window
@@ -96,6 +96,8 @@ class State:
             self._identify(connection)
             forget_drained(connection)
             self.streams = self._load_streams()
+            for stream in self.streams.values() if moved or copied else ():
+                lose_history(connection, stream)
             self.outbox = Outbox(connection, config.outbox.rows, config.outbox.bytes)
             self.outbox.carries = {stream.number: stream.carries for stream in self.streams.values()}
         self.counters.noted(copies)

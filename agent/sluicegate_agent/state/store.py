@@ -81,7 +81,7 @@ class Store:
             self._move((folder / CONDEMNED).read_text(errors="replace").strip() or "condemned")
         try:
             self.connection = self._open()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not is_damage(error):
                 raise
             self._move(str(error))
@@ -258,7 +258,7 @@ class Store:
             with contextlib.suppress(sqlite3.Error):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-            if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
+            if isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and is_damage(error):
                 self.condemn(str(error))
                 raise StoreDamaged(f"{self.path}: {error}; start again: the file will be set aside") from error
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
@@ -317,12 +317,21 @@ def _remove(path: Path) -> None:
     shutil.rmtree(path)
 
 
-def is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Whether SQLite says the file is damaged or no database, rather than that the system refused."""
-    code = getattr(error, "sqlite_errorcode", None)
+#: What SQLite says of our own statements where a table's definition was damaged.
+_NOT_OURS = ("no such table", "no such column", "has no column")
+
+
+def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
+    """Whether SQLite says the file is damaged or no database, rather than that the system refused.
+
+    Text that is no UTF-8, in a row or in an error's own message, is damage that Python finds.
+    """
+    code, text = getattr(error, "sqlite_errorcode", None), str(error)
+    if isinstance(error, UnicodeDecodeError) or any(sign in text for sign in _NOT_OURS):
+        return True
     if code is None:
-        return "malformed" in str(error) or "schema version" in str(error) or "no such table" in str(error)
-    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "no such table" in str(error)
+        return any(sign in text for sign in ("malformed", "schema version", "Could not decode to UTF-8"))
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _verify(connection: sqlite3.Connection) -> None:

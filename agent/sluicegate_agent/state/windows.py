@@ -58,7 +58,7 @@ class StoredWindow:
         self._definition = config.definition
         self._by_time = config.policy.time is not None
         self.changed = False
-        self.begun_anew = False
+        self.begun_anew = self.is_damaged = False
         self.refused = ""
         self._leaves: dict[tuple[int, int], bytes] = {}
         self._merged: list[tuple[int, int]] = []
@@ -90,7 +90,7 @@ class StoredWindow:
         except SnapshotError as error:
             log.warning("window %s begins anew: what is kept of it cannot be used (%s)", config.name, error)
             # Only this answer is lost: the readings themselves are in the outbox or already sent.
-            self.begun_anew = True
+            self.begun_anew = self.is_damaged = True
             return None
 
     def _begun(self, connection: sqlite3.Connection, stream: int, config: WindowConfig) -> tuple[int, sg.Window]:

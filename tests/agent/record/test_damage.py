@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
+import sqlite3
 from collections.abc import Callable, Iterator
 from math import fsum
 from pathlib import Path
@@ -222,3 +224,45 @@ def test_losses_are_bounded_and_read_back() -> None:
     assert len(doubts.losses) == LOSSES
     assert doubts.losses[0] == (3, 100)
     assert unpack(doubts.pack()) == (1, doubts.blocks, doubts.losses)
+
+
+def flip_rows(path: Path) -> None:
+    """A bit in the state of each window."""
+    with contextlib.closing(sqlite3.connect(path)) as store:
+        for number, state in store.execute("SELECT id, state FROM window").fetchall():
+            store.execute("UPDATE window SET state = ? WHERE id = ?", (state[:-1] + bytes([state[-1] ^ 1]), number))
+        store.commit()
+
+
+def garble(path: Path) -> None:
+    """A definition that is no text any more: SQLite's own message cannot be read then."""
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE held", b"CREATE TABLE h\xe5ld"))
+
+
+def misspell(path: Path) -> None:
+    """A definition of which a column has another name."""
+    path.write_bytes(path.read_bytes().replace(b"retired INTEGER", b"retireb INTEGER"))
+
+
+def lose_a_page(path: Path) -> None:
+    """The first page is gone: nobody knows which rows of windows were still theirs."""
+    path.write_bytes(bytes(4096) + path.read_bytes()[4096:])
+
+
+@pytest.mark.parametrize("damage", [flip_rows, garble, misspell, lose_a_page])
+def test_windows_of_a_damaged_store_say_so(board: Board, damage: Callable[[Path], None]) -> None:
+    """It goes on, and no answer is called exact, or has a bound too many, until what is lost would have left it."""
+    board.pipeline.saving.fold()
+    store = board.state.store.path
+    board.state.close()
+    before = store.read_bytes()
+    damage(store)
+    assert store.read_bytes() != before
+    board.open()
+    for _ in range(12):
+        board.take(1)
+        for each, truth in board.answers():
+            assert holds(each, truth), each
+            assert not each.exact or each.value == pytest.approx(truth), each
+    board.take(10)
+    assert all(each.exact and holds(each, truth) for each, truth in board.answers())
