@@ -8,7 +8,8 @@ of buckets of several histograms, of buckets in a store, and several over one st
 Readings come one by one and in batches, time goes on without any, windows are stored and taken up again. The truth is
 looked up among all readings, with integers (`bench.intervals`). Prints by kind of stream how many answers there were,
 how many lie outside their interval and how many are called exact and are not; exit code 1 where one is. `--json` keeps
-the same table, written anew every few minutes, so that a run that is ended says how far it came.
+the same table beside those of other seeds, written anew every few minutes, so that a run that is ended says how far it
+came.
 """
 
 from __future__ import annotations
@@ -243,7 +244,7 @@ def attack(answers: int, seed: int, file: Path | None = None) -> Tallies:
         ends = asked.total() >= answers
         if file and (ends or asked.total() >= kept + KEPT_EVERY):
             kept = asked.total()
-            file.write_text(json.dumps(table((asked, outside, dishonest), seed), indent=1) + "\n")
+            keep(file, table((asked, outside, dishonest), seed))
         if ends:
             break
     return asked, outside, dishonest
@@ -257,6 +258,14 @@ def table(found: Tallies, seed: int) -> dict[str, Any]:
     }
     total = dict(zip(("answers", "outside", "falsely_exact"), (each.total() for each in found), strict=True))
     return {"seed": seed, "streams": rows, "all": total}
+
+
+def keep(file: Path, run: dict[str, Any]) -> None:
+    """The run among those that the file has, in the place of one of the same seed, and all of them together."""
+    kept = json.loads(file.read_text())["runs"] if file.exists() else []
+    runs = [each for each in kept if each["seed"] != run["seed"]] + [run]
+    total = {name: sum(each["all"][name] for each in runs) for name in run["all"]}
+    file.write_text(json.dumps({"runs": runs, "all": total}, indent=1) + "\n")
 
 
 def main() -> int:

@@ -419,5 +419,4 @@ class Pipeline:
         if stream not in self.windows:
             return []  # it made room for another
         stored = next(window for window in self.windows[stream] if name in window.names)
-        asked = next(window for window in self.config.windows_of(stream) if window.name == name)
-        return answers_of(self.state.streams[stream], asked, stored, self.doubts.get(stream))
+        return answers_of(self.state.streams[stream], self.config.named[name], stored, self.doubts.get(stream))

@@ -175,7 +175,7 @@ class Stream:
         builder, end = self._builder, len(values)
         two = values if isinstance(values, PairColumn) else None
         while begin < end:
-            if not builder.n and self.readings <= SINGLES_MOST and two is None:
+            if not builder.n and end - begin > 1 and self.readings <= SINGLES_MOST and two is None:
                 rest = self._add_buckets(builder, values, times, begin, gap, doubt)
                 gap, begin = gap if rest == begin else 0, rest
                 if begin == end:

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from carrying_agent import AGGREGATES, ASKED, READINGS, Sent
-from durable_agent import configured
+from durable_agent import configured, timed
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.extras import extra
@@ -135,3 +135,24 @@ def test_more_kinds_than_a_document_has_room_for_are_refused(tmp_path: Path) -> 
     """Seventeen: the check says how many there may be, before anything runs."""
     with pytest.raises(ConfigError, match="at most 16"):
         configured(tmp_path, [ASKED | {"aggregate": [f"top_k({k})" for k in range(1, 18)]}])
+
+
+@pytest.mark.parametrize("more", [30, 100])
+def test_what_is_asked_for_no_more_leaves_an_open_bucket_without_it(tmp_path: Path, more: int) -> None:
+    """The bucket goes on for a configuration that asks for nothing: of its first readings alone it says nothing."""
+    one = Sent(tmp_path, 5, bucket={"readings": 150, "span": "30d"})
+    for place in range(100 + more):
+        if place == 100:
+            one.pipeline.commit()
+            one.state.close()
+            asked = ASKED | {"cloud": False, "aggregate": "mean"}
+            one.config = configured(tmp_path, [asked], bucket={"readings": 150, "span": "30d"})
+            one.open()
+        one.pipeline.accept(timed(place, place + 1, float(place)))
+        if place % 30 == 0:
+            one.pipeline.commit()
+    one.pipeline.flush()
+    one.pipeline.commit()
+    chunks_sent = one.arrived()
+    assert sum(b.n for chunk in chunks_sent for b in chunk.buckets) == 100 + more
+    assert not any(chunk.extras for chunk in chunks_sent)

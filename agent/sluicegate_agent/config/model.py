@@ -410,6 +410,11 @@ class Config(Table, frozen=True):
         """The windows asked of a stream, in the order of the file."""
         return tuple(window for window in self.windows if window.covers(stream))
 
+    @cached_property
+    def named(self) -> dict[str, WindowConfig]:
+        """All windows by their names."""
+        return {window.name: window for window in self.windows}
+
     def kept_of(self, stream: str) -> tuple[WindowConfig, ...]:
         """Those of them that keep buckets of their own."""
         return tuple(window for window in self.windows_of(stream) if window.shares is None)

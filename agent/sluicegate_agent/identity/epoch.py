@@ -12,6 +12,8 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator
+from functools import cache
+from itertools import chain
 
 BLOCK = 64
 FIRST = 64
@@ -30,6 +32,12 @@ _OLD_MAGIC = b"SGQ1"
 _ENTRY = struct.Struct("<qI")
 _NO_TIME = -(1 << 63)
 _FIRST_ROW = 0xFFFFFFFF
+
+
+@cache
+def _entries(count: int) -> struct.Struct:
+    """So many entries at once, at most FEW."""
+    return struct.Struct("<" + "qI" * count)
 
 
 class Epoch:
@@ -197,10 +205,11 @@ class Epoch:
 
     def rows(self, key: bytes, carried: int) -> Iterator[tuple[bytes, bytes]]:
         """What changed, as (key of the row, row); `carried` is what the epochs forgotten before it still miss."""
-        few = b"".join(_ENTRY.pack(*entry) for entry in (self.few or {}).items())
+        entries = self.few or {}
+        few = _entries(len(entries)).pack(*chain.from_iterable(entries.items()))
         counts = (self.order, self.base, self.high, self.missing, carried, self.horizon)
         time = _NO_TIME if self.high_time is None else self.high_time
-        place = (time, self.offset, self.width, self.doubtful_below, len(few) // _ENTRY.size)
+        place = (time, self.offset, self.width, self.doubtful_below, len(entries))
         named = key_of(key, self.generation)
         yield named, _HEAD.pack(_MAGIC, *counts, *place) + few
         for block in self.blocks:
