@@ -7,9 +7,15 @@ the distance (d, e) of both parts' means (Chan, Golub & LeVeque 1979),
     Σuv = Σuv of what is inside + Σuv of the part + k·d·e,        Σuu and Σvv alike,
 
 the part's Σuu is at most the whole bucket's and c·(u₁ − u₀)² / 4 (Popoviciu), and |Σuv| ≤ √(Σuu·Σvv) (Cauchy and
-Schwarz). Each is an interval, so their quotients are. Rounding: n readings merged in any order are off by no more than
-16·n²·(1 + log₂ n)·ε of both ranges' product: each mean is off by at most 4·n·ε of its range, each product by what that
-makes of it, and the weights of all products add up to no more than n·log₂ n / 2, whatever the tree.
+Schwarz). From the mean of what is inside, a bucket's a = u − ū and b = v − v̄ have known A = Σa², B = Σb², C = Σab. Of
+any part Σ(λa ± b/λ)² is at most the whole bucket's, and 4ab is the difference of both squares: with λ² = √(B/A)
+
+    (C − √(A·B)) / 2 ≤ Σab of the part ≤ (C + √(A·B)) / 2,        Σuv = Σuv of what is inside + Σab − Σa·Σb / (n + c).
+
+Both hold, and the narrower one counts. Each is an interval, so their quotients are. Rounding: n readings merged in any
+order are off by no more than 16·n²·(1 + log₂ n)·ε of both ranges' product: each mean is off by at most 4·n·ε of its
+range, each product by what that makes of it, and the weights of all products add up to no more than n·log₂ n / 2,
+whatever the tree.
 """
 
 from __future__ import annotations
@@ -104,13 +110,14 @@ def _share_of_pair(leaf: list[Any], share: float) -> list[Any]:
 def _span(window: View, monoid: Monoid) -> Span | None:
     """Between which numbers the result lies; None: it is not known whether there is one, or where."""
     inside, box = _inside(window, monoid), _box(window, monoid)
+    oldest = None if window.whole else _moments(window, monoid, window.oldest)
     if monoid.kind == "covariance" and (inside is None or inside.n <= monoid.ddof):
         return _small_covariance(window, monoid, box)
     if inside is None:
         return Span(-1.0, 1.0) if monoid.kind == "correlation" else None
     found: Span | None = None
     for least, most in _counts(window):
-        each = _of_counts(window, monoid, inside, box, float(least), float(most))
+        each = _of_counts(window, monoid, inside, box, oldest, float(least), float(most))
         found = each if found is None else found.joined(each)
     if monoid.kind == "correlation" and found is not None:
         found = found.within(Span(-1.0, 1.0))
@@ -125,7 +132,9 @@ def _small_covariance(window: View, monoid: Monoid, box: Box) -> Span | None:
     return Span(-half.high, half.high)
 
 
-def _of_counts(window: View, monoid: Monoid, inside: Joint, box: Box, least: float, most: float) -> Span:
+def _of_counts(
+    window: View, monoid: Monoid, inside: Joint, box: Box, oldest: Joint | None, least: float, most: float
+) -> Span:
     """The result if between `least` and `most` readings of the cut bucket are inside."""
     n, all_of_it = inside.n, window.whole
     k = Span(0.0, 0.0) if all_of_it else outward(n * least / (n + least), n * most / (n + most))
@@ -135,10 +144,13 @@ def _of_counts(window: View, monoid: Monoid, inside: Joint, box: Box, least: flo
     crossed = (Span(0.0, uu) * Span(0.0, vv)).root().high
     both = inside.uv + Span(-crossed, crossed) + k * (d * e)
     first = inside.uu + Span(0.0, uu) + k * d.square()
+    second = inside.vv + Span(0.0, vv) + k * e.square()
+    if oldest is not None:
+        near = _from_inside(inside, oldest, (d, e), least, most)
+        both, first, second = near.uv.within(both), near.uu.within(first), near.vv.within(second)
     if monoid.kind == "covariance":
         return both / Span(n + least - monoid.ddof, n + most - monoid.ddof)
     if monoid.kind == "correlation":
-        second = inside.vv + Span(0.0, vv) + k * e.square()
         return both / (_not_negative(first).root() * _not_negative(second).root())
     slope = both / _not_negative(first)
     if monoid.kind == "slope":
@@ -147,6 +159,24 @@ def _of_counts(window: View, monoid: Monoid, inside: Joint, box: Box, least: flo
     at = inside.v + Span(0.0, 0.0) if all_of_it else inside.v + share * e
     when = inside.u if all_of_it else inside.u + share * d
     return at + slope * (_reference(window, monoid) - when)
+
+
+def _from_inside(inside: Joint, oldest: Joint, away: tuple[Span, Span], least: float, most: float) -> Joint:
+    """The sums of what is inside and of the part, by the bucket's own about the mean of what is inside."""
+    n, (d, e) = point(oldest.n), (oldest.u - inside.u, oldest.v - inside.v)
+    a, b = _not_negative(oldest.uu + n * d.square()).high, _not_negative(oldest.vv + n * e.square()).high
+    c, reach = oldest.uv + n * (d * e), (Span(a, a).root() * Span(b, b).root()).high
+    part = Span((c - point(reach)).low, (c + point(reach)).high) * point(0.5)
+    counts = Span(least, most)
+    sums = [_sum_of(counts, each, total, most) for each, total in zip(away, (a, b), strict=True)]
+    uv = inside.uv + part - sums[0] * sums[1] / Span(inside.n + least, inside.n + most)
+    return Joint(inside.n, inside.u, inside.v, inside.uu + Span(0.0, a), inside.vv + Span(0.0, b), uv)
+
+
+def _sum_of(counts: Span, away: Span, squares: float, most: float) -> Span:
+    """Between what a part's deviations add up to: each is in the box, and all their squares are at most `squares`."""
+    reach = (point(most).root() * Span(squares, squares).root()).high
+    return Span(-reach, reach).within(counts * away)
 
 
 def _not_negative(span: Span) -> Span:
@@ -172,8 +202,10 @@ def _counts(window: View) -> list[tuple[int, int]]:
 def _inside(window: View, monoid: Monoid) -> Joint | None:
     """The moments of what lies wholly inside, u counted from the window's least possible time where it is time."""
     slots = window.total if window.whole else window.rest
-    if slots is None:
-        return None
+    return None if slots is None else _moments(window, monoid, slots)
+
+
+def _moments(window: View, monoid: Monoid, slots: Sequence[Any]) -> Joint:
     own = slots[window.layout.own_slots(monoid)]
     n = own[0]
     error = 16.0 * n * n * (1.0 + log2(n)) * _EPSILON if n > 1 else 0.0

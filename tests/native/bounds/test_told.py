@@ -126,6 +126,29 @@ def test_pairs_lie_inside(by_time: bool) -> None:
     assert known > 500
 
 
+def test_an_edge_in_a_bucket_costs_what_its_readings_can_change() -> None:
+    """Σ of deviations from what is inside, of the cut bucket alone, bounds the width; no box of extremes does."""
+    rng, cut = random.Random(8), 0
+    tested = sg.Window(PAIRS, policy=sg.policies.count(200), histograms=[sg.Constrained(12)])
+    rows: list[tuple[float, float]] = []
+    for i in range(500):
+        a = rng.gauss(0.0, 1.0)
+        rows.append((a, a + rng.gauss(0.0, 1.0)))
+        tested.insert({"a": a, "b": rows[-1][1]}, i)
+        found, first = tested.query(bounds=True)["cov"], tested.buckets()[0].count
+        n = sum(each.count for each in tested.buckets())
+        begin, inside = len(rows) - n, rows[len(rows) - n + first :]
+        if found.exact or i < 250:
+            continue
+        cut += 1
+        mean = [sum(each) / len(inside) for each in zip(*inside, strict=True)]
+        squares = [sum((row[k] - mean[k]) ** 2 for row in rows[begin : begin + first]) for k in range(2)]
+        assert found.high is not None
+        assert found.low is not None
+        assert found.high - found.low < 1.5 * math.sqrt(squares[0] * squares[1]) / len(inside)
+    assert cut > 100
+
+
 def test_columns_are_what_each_query_says() -> None:
     """A batch has the value, low and high that a query has after each reading; what is no number has no column."""
     one, many = (sg.Window(KEPT, policy=sg.policies.count(30), histograms=[sg.Constrained(6)]) for _ in range(2))
