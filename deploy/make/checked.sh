@@ -31,7 +31,7 @@ address)
     ours
     exec "$python" -m pytest -q --capture=sys -m 'not slow' \
         tests/native/engines tests/native/rolling tests/native/joining tests/native/answers tests/native/memory tests/native/format tests/native/stores \
-        tests/native/window tests/native/policies/test_policies.py tests/native/monoids/test_aggregates.py tests/native/bounds/test_exponential.py \
+        tests/native/window tests/native/policies/test_policies.py tests/native/monoids/test_aggregates.py \
         tests/native/bounds/test_withheld_answers.py tests/native/histograms/test_maxima_in_a_budget.py
     ;;
 *) echo "checked: $kind, expected bounds or address" >&2; exit 2 ;;

@@ -10,9 +10,6 @@ from sluicegate.partials.comoments cimport correlation_of, covariance_of, interc
 from sluicegate.partials.wide cimport R_BEST, number_of_distinct
 from sluicegate.histograms._statistics cimport Moments, c_merge
 
-cdef extern from "exponential.h" nogil:
-    double sluicegate_exponential(double x)
-
 cdef double LITTLE = 0.0078125, SEEN = 3.0, LEAST_TAKEN = 0.125, MOST_TAKEN = 0.875  # as the twin
 
 
@@ -62,7 +59,7 @@ cdef Slot exact_answer(const Output* o, const Slot* total, int64_t leaves) noexc
     elif o.kind == K_VARIANCE or o.kind == K_STD:
         out.f = spread(o, <const Moments*> (total + o.slot))
     elif o.kind == K_GEOMETRIC:
-        out.f = sluicegate_exponential(total[o.slot].f / leaves)
+        out.f = exp(total[o.slot].f / leaves)
     elif o.kind == K_RANGE:
         out.f = total[o.second].f - total[o.slot].f
     elif o.kind >= K_RATE:

@@ -1,6 +1,6 @@
 """Batches into an exact window by count or time, in blocks; see batching.pxd."""
 
-from libc.math cimport fabs, log
+from libc.math cimport exp, fabs, log
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memcpy, memmove
 
@@ -19,7 +19,6 @@ from sluicegate.rolling.totals cimport roll
 
 cdef extern from "lanes.h" nogil:
     void lanes_means(const double* totals, const int64_t* heads, double* out, int64_t n, int w, int64_t end)
-    void lanes_exponentials(double* x, int64_t n)
     void lanes_spread(const double* n_of, const double* squares, double* out, int64_t n, int w, double ddof, bint root)
 
 cdef enum:

@@ -24,8 +24,8 @@ cdef void lower_rows(const Output* o, const Block* block, double* out, int64_t f
             out[i] = <double> (first + i - block.heads[i])
     elif o.kind == K_MEAN or o.kind == K_GEOMETRIC:
         lanes_means(<const double*> totals, block.heads, out, block.n, w, first)
-        if o.kind == K_GEOMETRIC:
-            lanes_exponentials(out, block.n)
+        for i in range(block.n if o.kind == K_GEOMETRIC else 0):
+            out[i] = exp(out[i])
     elif o.kind == K_VARIANCE or o.kind == K_STD:
         lanes_spread(<const double*> totals, <const double*> (totals + 2), out, block.n, w, o.ddof, o.kind == K_STD)
     else:

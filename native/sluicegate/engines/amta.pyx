@@ -23,7 +23,7 @@ from sluicegate.memory.chunks cimport (
 )
 from sluicegate.partials.kernels cimport (
     ADD, ANY, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, each_has_kernel,
-    kernel_of, kernel_of_step, put_by, width_of,
+    kernel_of, kernel_of_step, width_of,
 )
 from sluicegate.partials.program cimport Program, Slot, combine, copy
 from sluicegate.rolling.starts cimport first_after
@@ -31,8 +31,8 @@ from sluicegate.rolling.starts cimport first_after
 from sluicegate.errors import InvariantError
 
 cdef enum:
-    LEVELS = 32  # of 2^30 leaves at most
-    FEW_LEVELS = 8
+    LEVELS = 32  # of 2^29 leaves at most
+    KEPT_FROM = 1  # all levels are
 
 # tags of kernels.pxd: never read, they choose a function
 cdef Any any_op
@@ -79,11 +79,9 @@ cdef class Amta(Engine):
         self.kernel, self.split, self.slide_by = kernel_of(p), each_has_kernel(p), slide
         shape(&self.pool, p.width)
         empty_levels(self.level)
-        self.room = FEW_LEVELS
-        self.left = <Slot*> calloc(3 * p.width, sizeof(Slot))
-        self.stack = <Slot*> calloc(self.room * p.width, sizeof(Slot))
-        if self.left == NULL or self.stack == NULL:
-            raise MemoryError(f"amta: no memory for {3 + self.room} partials of {p.width} slots")
+        self.left = <Slot*> calloc(3, p.width * sizeof(Slot))
+        if self.left == NULL:
+            raise MemoryError(f"amta: no memory for 3 partials of {p.width} slots")
         self.right = self.left + p.width
         self.base_of_right = self.right + p.width
         return 0
@@ -129,7 +127,6 @@ cdef class Amta(Engine):
         return -1
 
     cdef int adopt(self, const Slot* leaves, int64_t head, int64_t held) except -1 nogil:
-        widen_stack(self, depth_of(head, head + held))
         if not lay_anew(self, head, head + held):
             with gil:
                 raise MemoryError(f"amta: no memory for a forest of {held} leaves")
@@ -198,14 +195,6 @@ cdef inline Slot* spot(Amta self, int level, int64_t index, int w) noexcept nogi
     return at(queue_of(self, level), w, index)
 
 
-cdef inline bint keeps(Amta self, int level) noexcept nogil:
-    return True
-
-
-cdef inline bint broken(Amta self) noexcept nogil:
-    return False
-
-
 cdef inline bint leave(Amta self, int64_t head, bint one) noexcept nogil:
     self.head = head
     if not one or not head & ((<int64_t> 1 << self.pool.least) - 1):  # no chunk ends anywhere else
@@ -219,15 +208,6 @@ cdef inline bint begins(Amta self, int level, int64_t index) noexcept nogil:
 
 cdef inline void fill(Amta self, int level, int64_t index) noexcept nogil:
     pass
-
-
-cdef inline int depth_of(int64_t head, int64_t tail) noexcept nogil:
-    """Levels of a forest of these leaves that hold a node."""
-    cdef int level
-    if head == tail:
-        return 0
-    level = bits(tail + 1 - head)
-    return level - (((tail + 1) >> (level - 1)) - (head >> (level - 1)) < 2)
 
 
 cdef inline bint renews(int64_t head, int64_t after, int64_t tail) noexcept nogil:
@@ -252,9 +232,11 @@ cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1
 
 
 cdef inline int slide_by(Amta self, Op op, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
-    """push, pop_to and total."""
-    find_room(self)
-    put_by(op, self.p, spot(self, 0, self.tail, width_of(op, self.p)), leaf)
+    """push, pop_to and total. A chunk goes back to the system at every other reading: the others are for the times'."""
+    if self.pool.surplus and not self.tail & 1:
+        give_back(&self.pool)
+    make_room(self, self.tail + 1)
+    copy_by(op, self.p, spot(self, 0, self.tail, width_of(op, self.p)), leaf)
     insert(self, op)
     if head > self.head:
         evict_to(self, op, head)
@@ -262,23 +244,11 @@ cdef inline int slide_by(Amta self, Op op, const Slot* leaf, int64_t head, Slot*
         return 0
     if out != NULL:
         freshen(self, op)
-        total_by(self, op, out)
+        if self.has_right:
+            combine_by(op, self.p, out, self.left, self.right)
+        else:
+            copy_by(op, self.p, out, self.left)
     return 1
-
-
-cdef inline int find_room(Amta self) except -1 nogil:
-    """For one leaf. A chunk goes back to the system at every other reading: the others are for the times'."""
-    if self.pool.surplus and not self.tail & 1:
-        give_back(&self.pool)
-    return make_room(self, self.tail + 1)
-
-
-cdef inline void total_by(Amta self, Op op, Slot* out) noexcept nogil:
-    """Of a window that holds any."""
-    if self.has_right:
-        combine_by(op, self.p, out, self.left, self.right)
-    else:
-        copy_by(op, self.p, out, self.left)
 
 
 include "amta_forest.pxi"

@@ -1,9 +1,9 @@
 """The forest of AMTA, whatever holds its nodes: leaves and their parents, R0, R1 and the stack (Algorithms 3 to 7, and
 Algorithm 2 on each tree). Part of amta.pyx, amta_buckets.pyx and kvs_amta.pyx.
 
-`Forest` is the engine of each and `Op` the operators it knows. Each says which levels it keeps (`keeps`) and where a
-node is (`spot`), moves the head (`leave`, False where that fails), begins what a new node needs (`begins`, `fill`), and
-whether a node could not be had (`broken`).
+`Forest` is the engine of each and `Op` the operators it knows. Each says from which level on it keeps nodes
+(`KEPT_FROM`) and where one is (`spot`), moves the head (`leave`, False where that fails) and begins what a new node
+needs (`begins`, `fill`). Where it is `faulted` a node could not be had.
 """
 
 cdef extern from *:
@@ -20,12 +20,21 @@ cdef inline int64_t end_of(int64_t tail, int level) noexcept nogil:
     return ((tail + 1) >> level) - 1
 
 
+cdef inline int depth_of(int64_t head, int64_t tail) noexcept nogil:
+    """Levels of a forest of these leaves that hold a node."""
+    cdef int level
+    if head == tail:
+        return 0
+    level = bits(tail + 1 - head)
+    return level - (((tail + 1) >> (level - 1)) - (head >> (level - 1)) < 2)
+
+
 cdef inline void measure(Forest self) noexcept nogil:
-    """Find the depth again, from the one before."""
-    while (self.head >> self.depth) < end_of(self.tail, self.depth):
-        self.depth += 1
-    while self.depth > 0 and (self.head >> (self.depth - 1)) >= end_of(self.tail, self.depth - 1):
-        self.depth -= 1
+    self.depth = depth_of(self.head, self.tail)
+
+
+cdef inline bint keeps(Forest self, int level) noexcept nogil:
+    return level == 0 or level >= KEPT_FROM
 
 
 cdef inline bint at_once(int64_t head, int64_t after, int64_t tail) noexcept nogil:
@@ -97,7 +106,7 @@ cdef inline void close_newest(Forest self, Op op) noexcept nogil:
 
 cdef inline void freshen(Forest self, Op op) noexcept nogil:
     """R0 or R1 anew where the newest leaf has changed since."""
-    if not self.stale or broken(self):
+    if not self.stale or self.faulted:
         return
     if self.depth == 1:
         compute_left(self, op)
@@ -230,7 +239,7 @@ cdef inline int evict_prefix(Forest self, Op op, Leaves leaves, void* context) n
     head = first_kept(self, leaves, context)
     if head > self.head:
         evict_all_to(self, op, head)
-    return -1 if head < 0 or broken(self) else 0
+    return -1 if head < 0 or self.faulted else 0
 
 
 cdef inline int64_t first_kept(Forest self, Leaves leaves, void* context) noexcept nogil:
@@ -274,24 +283,24 @@ cdef inline bint refresh_spine(Forest self) noexcept nogil:
     cdef int level, w = self.p.width
     cdef int64_t child
     cdef Slot* node
-    for level in range(1, self.depth if not broken(self) else 0):
+    for level in range(1, self.depth if not self.faulted else 0):
         child = self.head >> (level - 1)
         if not keeps(self, level):
             continue
         node = spot(self, level, child >> 1, w)
-        if broken(self):
+        if self.faulted:
             return False
         if child & 1:
             copy(self.p, node, spot(self, level - 1, child, w))
         else:
             combine(self.p, node, spot(self, level - 1, child, w), spot(self, level - 1, child + 1, w))
-    return not broken(self)
+    return not self.faulted
 
 
 # answers
 
 cdef inline const Slot* total_of(Forest self, Op op) noexcept nogil:
-    if self.head == self.tail or broken(self):
+    if self.head == self.tail or self.faulted:
         return NULL
     freshen(self, op)
     if not self.has_right:
@@ -302,7 +311,7 @@ cdef inline const Slot* total_of(Forest self, Op op) noexcept nogil:
 
 cdef inline const Slot* rest_of(Forest self, Op op) noexcept nogil:
     cdef const Slot* top
-    if broken(self):
+    if self.faulted:
         return NULL
     freshen(self, op)
     top = self.stack + (self.stacked - 1) * self.p.width

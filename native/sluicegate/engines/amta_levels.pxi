@@ -29,11 +29,13 @@ cdef inline void dispose(Pool* pool, Queue* level) noexcept nogil:
 cdef inline bint lay_anew(Amta self, int64_t head, int64_t tail) noexcept nogil:
     """Empty chunks for the leaves head … tail − 1 and what is above them, in place of those there are.
 
-    False: no memory, and nothing has changed.
+    False: no memory, and nothing of it has changed.
     """
     cdef Pool pool
     cdef Queue level[LEVELS]
     cdef int i = 0
+    if not has_stack(self, depth_of(head, tail)):
+        return False
     shape(&pool, self.p.width)
     empty_levels(level)
     while (head >> i) < end_of(tail, i):
@@ -49,18 +51,16 @@ cdef inline bint lay_anew(Amta self, int64_t head, int64_t tail) noexcept nogil:
 
 # room
 
-cdef inline int widen_stack(Amta self, int levels) except -1 nogil:
-    """Room for what so many levels may leave on it: one more than a tree's, and one for the pair being begun."""
+cdef inline bint has_stack(Amta self, int levels) noexcept nogil:
+    """Have room for what so many levels leave on it: one more than a tree's, and one for the pair being begun."""
+    cdef int room = min(levels + 7, LEVELS)
     cdef Slot* stack
-    cdef int room = min(levels + 8, LEVELS)
     if levels + 2 <= self.room:
-        return 0
+        return True
     stack = <Slot*> realloc(self.stack, room * self.p.width * sizeof(Slot)) if levels + 2 <= LEVELS else NULL
-    if stack == NULL:
-        with gil:
-            raise MemoryError(f"amta: no memory for a window of 2^{levels} leaves")
-    self.stack, self.room = stack, room
-    return 0
+    if stack != NULL:
+        self.stack, self.room = stack, room
+    return stack != NULL
 
 
 cdef inline int make_room(Amta self, int64_t tail) except -1 nogil:
@@ -68,32 +68,31 @@ cdef inline int make_room(Amta self, int64_t tail) except -1 nogil:
     cdef int level = 0
     cdef int64_t index, last
     cdef Queue* queue
+    cdef bint found
     while True:
         index, last = max(end_of(self.tail, level), self.head >> level), end_of(tail, level) - 1
         if index > last:
             return 0
         queue = queue_of(self, level)
-        if level + 3 > self.room:
-            widen_stack(self, level + 1)
-        if not has_room(&self.pool, queue, last):
-            if reserve(&self.pool, queue, index) < 0 or reserve(&self.pool, queue, last) < 0:
-                with gil:
-                    raise MemoryError(f"amta: no memory for the leaves up to {tail} at level {level}")
+        found = has_stack(self, level + 1)
+        if found and not has_room(&self.pool, queue, last):
+            found = reserve(&self.pool, queue, index) == 0 and reserve(&self.pool, queue, last) == 0
+        if not found:
+            with gil:
+                raise MemoryError(f"amta: no memory for the leaves up to {tail} at level {level}")
         level += 1
 
 
 cdef inline void let_go(Amta self) noexcept nogil:
     """Chunks that lie wholly before the head return to the free list."""
-    cdef int level = 0
+    cdef int level
     cdef Queue* queue
-    while level < LEVELS:
+    for level in range(LEVELS):
         queue = queue_of(self, level)
         if queue.begin < min((self.head >> level) >> queue.shift, queue.end):
             drop(&self.pool, queue, self.head >> level)
-        # so it is above, or soon: chunks of the heap all
-        elif queue.begin == queue.end or queue.shift <= self.pool.shift:
+        elif queue.begin == queue.end or queue.shift <= self.pool.shift:  # so it is above, or soon: heap's chunks all
             break
-        level += 1
 
 
 cdef inline void lay_leaves(Amta self, const Slot* leaves, int64_t index, int64_t k) noexcept nogil:

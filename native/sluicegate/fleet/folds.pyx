@@ -15,24 +15,58 @@ cdef struct Often:
     double least, low, high
 
 
-cdef inline Moments merged(Moments a, Moments b) noexcept nogil:
-    """Chan, Golub and LeVeque (1979); a side of no readings adds nothing."""
-    cdef double apart = b.total / b.n - a.total / a.n if a.n > 0 and b.n > 0 else 0.0
-    cdef double all_of = a.n + b.n
-    a.squares = a.squares + b.squares + apart * apart * (a.n * (b.n / (all_of if all_of > 1 else 1.0)))
-    a.n = all_of
-    a.total = a.total + b.total
-    return a
+ctypedef fused Row:
+    Moments
+    Often
 
 
-cdef inline Often counted(Often a, Often b) noexcept nogil:
-    if b.least < a.least:
+cdef inline Row joined(Row a, Row b) noexcept nogil:
+    """Moments after Chan, Golub and LeVeque (1979), where a side of no readings adds nothing; counts of the less."""
+    cdef double apart, all_of
+    if Row is Moments:
+        apart, all_of = b.total / b.n - a.total / a.n if a.n > 0 and b.n > 0 else 0.0, a.n + b.n
+        a.squares = a.squares + b.squares + apart * apart * (a.n * (b.n / (all_of if all_of > 1 else 1.0)))
+        a.n = all_of
+        a.total = a.total + b.total
+    elif b.least < a.least:
         return b
-    if a.least < b.least:
-        return a
-    a.low += b.low
-    a.high += b.high
+    elif not a.least < b.least:
+        a.low += b.low
+        a.high += b.high
     return a
+
+
+cdef fold(
+    Row nothing, const int64_t[::1] first, const int64_t[::1] last, const double[::1] a, const double[::1] b,
+    const double[::1] c, const int64_t[::1] windows, int64_t width,
+    double[:, ::1] front, double[:, ::1] back, double[:, ::1] out,
+):
+    """The rows of three columns that cover positions first … last, joined in each window."""
+    cdef int64_t i, positions = front.shape[0], block, begin, at
+    cdef Row* suffix = <Row*> &front[0, 0]
+    cdef Row* prefix = <Row*> &back[0, 0]
+    cdef Row row = nothing
+    cdef double* number = <double*> &row
+    room(first, last, windows, width, positions, back.shape[0], min(a.shape[0], b.shape[0], c.shape[0]))
+    if front.shape[1] != 3 or back.shape[1] != 3 or out.shape[0] != 3 or out.shape[1] != windows.shape[0]:
+        raise ValueError("folds: the arrays have other shapes")
+    with nogil:
+        for i in range(positions):
+            suffix[i] = prefix[i] = nothing
+        for i in range(first.shape[0]):
+            number[0], number[1], number[2] = a[i], b[i], c[i]
+            suffix[first[i]] = joined(suffix[first[i]], row)
+            prefix[last[i]] = joined(prefix[last[i]], row)
+        for block in range(positions // width):
+            begin = block * width
+            for i in range(1, width):
+                prefix[begin + i] = joined(prefix[begin + i - 1], prefix[begin + i])
+                at = begin + width - 1 - i
+                suffix[at] = joined(suffix[at], suffix[at + 1])
+        for i in range(windows.shape[0]):
+            at = windows[i]
+            row = joined(suffix[at], prefix[at + width - 1]) if at % width else suffix[at]
+            out[0, i], out[1, i], out[2, i] = number[0], number[1], number[2]
 
 
 def squares(
@@ -45,33 +79,7 @@ def squares(
     No row may cross a block's edge. `front`, `back`: room for every position, a whole number of blocks, (positions, 3);
     `out`: (3, windows): n, total, Σ (x − mean)². Raises ValueError for positions without room.
     """
-    cdef int64_t i, positions = front.shape[0], block, begin, at
-    cdef Moments* suffix = <Moments*> &front[0, 0]
-    cdef Moments* prefix = <Moments*> &back[0, 0]
-    cdef Moments row, both
-    room(first, last, windows, width, positions, back.shape[0], min(n.shape[0], total.shape[0], squared.shape[0]))
-    if front.shape[1] != 3 or back.shape[1] != 3 or out.shape[0] != 3 or out.shape[1] != windows.shape[0]:
-        raise ValueError("squares: the arrays have other shapes")
-    with nogil:
-        for i in range(positions):
-            suffix[i] = Moments(0.0, 0.0, 0.0)
-            prefix[i] = Moments(0.0, 0.0, 0.0)
-        for i in range(first.shape[0]):
-            row = Moments(n[i], total[i], squared[i])
-            suffix[first[i]] = merged(suffix[first[i]], row)
-            prefix[last[i]] = merged(prefix[last[i]], row)
-        for block in range(positions // width):
-            begin = block * width
-            for i in range(1, width):
-                prefix[begin + i] = merged(prefix[begin + i - 1], prefix[begin + i])
-                at = begin + width - 1 - i
-                suffix[at] = merged(suffix[at], suffix[at + 1])
-        for i in range(windows.shape[0]):
-            at = windows[i]
-            both = suffix[at]
-            if at % width:
-                both = merged(both, prefix[at + width - 1])
-            out[0, i], out[1, i], out[2, i] = both.n, both.total, both.squares
+    fold(Moments(0.0, 0.0, 0.0), first, last, n, total, squared, windows, width, front, back, out)
 
 
 def occurrences(
@@ -83,33 +91,7 @@ def occurrences(
 
     Raises ValueError for positions without room.
     """
-    cdef int64_t i, positions = front.shape[0], block, begin, at
-    cdef Often* suffix = <Often*> &front[0, 0]
-    cdef Often* prefix = <Often*> &back[0, 0]
-    cdef Often row, both
-    room(first, last, windows, width, positions, back.shape[0], min(least.shape[0], low.shape[0], high.shape[0]))
-    if front.shape[1] != 3 or back.shape[1] != 3 or out.shape[0] != 3 or out.shape[1] != windows.shape[0]:
-        raise ValueError("occurrences: the arrays have other shapes")
-    with nogil:
-        for i in range(positions):
-            suffix[i] = Often(INFINITY, 0.0, 0.0)
-            prefix[i] = Often(INFINITY, 0.0, 0.0)
-        for i in range(first.shape[0]):
-            row = Often(least[i], low[i], high[i])
-            suffix[first[i]] = counted(suffix[first[i]], row)
-            prefix[last[i]] = counted(prefix[last[i]], row)
-        for block in range(positions // width):
-            begin = block * width
-            for i in range(1, width):
-                prefix[begin + i] = counted(prefix[begin + i - 1], prefix[begin + i])
-                at = begin + width - 1 - i
-                suffix[at] = counted(suffix[at], suffix[at + 1])
-        for i in range(windows.shape[0]):
-            at = windows[i]
-            both = suffix[at]
-            if at % width:
-                both = counted(both, prefix[at + width - 1])
-            out[0, i], out[1, i], out[2, i] = both.least, both.low, both.high
+    fold(Often(INFINITY, 0.0, 0.0), first, last, least, low, high, windows, width, front, back, out)
 
 
 cdef room(

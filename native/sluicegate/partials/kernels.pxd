@@ -86,22 +86,6 @@ cdef inline void copy_by(Op op, const Program* p, Slot* out, const Slot* a) noex
         out[0] = a[0]
 
 
-cdef inline void put_by(Op op, const Program* p, Slot* out, const Slot* leaf) noexcept nogil:
-    """As copy_by, of a leaf that was written just now: no load spans two stores, for which a processor would wait."""
-    if Op is Merge:
-        out[0].f, out[1], out[2].f = 1.0, leaf[1], 0.0
-    else:
-        copy_by(op, p, out, leaf)
-
-
-cdef extern from *:
-    """
-    /* What is stored there is by itself: a processor that finds it in a wider store has to wait for that. */
-    #define sg_apart(place) __asm__("" : "+m"(*(place)))
-    """
-    void apart "sg_apart"(void* place) noexcept nogil
-
-
 cdef inline void combine_by(Op op, const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
     """out = a then b; `out` may be a or b."""
     if Op is Add:
@@ -114,28 +98,6 @@ cdef inline void combine_by(Op op, const Program* p, Slot* out, const Slot* a, c
         merge_moments(out, a, b)
     else:
         combine(p, out, a, b)
-
-
-cdef inline void keep_by(Op op, const Program* p, Slot* out, const Slot* a) noexcept nogil:
-    """As copy_by, of a sum that the next reading takes number by number: none waits for a store of two at once."""
-    if Op is Merge:
-        out[0].f = a[0].f
-        apart(out)
-        out[1].f = a[1].f
-        apart(out + 1)
-        out[2].f = a[2].f
-    else:
-        copy_by(op, p, out, a)
-
-
-cdef inline void renew_by(Op op, const Program* p, Slot* out, const Slot* a, const Slot* b) noexcept nogil:
-    """combine_by of such a sum."""
-    cdef Slot sum[3]
-    if Op is Merge:
-        merge_moments(sum, a, b)
-        keep_by(op, p, out, sum)
-    else:
-        combine_by(op, p, out, a, b)
 
 
 cdef inline void merge_moments(Slot* out, const Slot* a, const Slot* b) noexcept nogil:

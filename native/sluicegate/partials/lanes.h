@@ -9,8 +9,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "exponential.h"
-
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define SLUICEGATE_LANES_OF __attribute__((unused, noinline, target_clones("avx2", "default")))
 #define SLUICEGATE_CHOSEN_LANES
@@ -35,6 +33,14 @@ SLUICEGATE_LANES_OF static void lanes_spread(
         }
 }
 
+/* An integer up to 2^51 as a number: added to 1.5 · 2^52 it stands in its last bits. */
+static inline double sluicegate_number(int64_t i)
+{
+    union { double f; int64_t i; } bits;
+    bits.i = i + INT64_C(0x4338000000000000);
+    return bits.f - 0x1.8p52;
+}
+
 /* The answers of means: totals shared out among the readings from heads[i] up to the end, which is one further each time. */
 SLUICEGATE_LANES_OF static void lanes_means(
     const double *restrict totals, const int64_t *restrict heads, double *restrict out, int64_t n, int w, int64_t end)
@@ -43,12 +49,6 @@ SLUICEGATE_LANES_OF static void lanes_means(
         for (int64_t i = 0; i < n; i++) out[i] = totals[i] / sluicegate_number(end + i - heads[i]);
     else
         for (int64_t i = 0; i < n; i++) out[i] = totals[i * w] / sluicegate_number(end + i - heads[i]);
-}
-
-/* Each becomes e to the power of it. */
-SLUICEGATE_LANES_OF static void lanes_exponentials(double *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) x[i] = sluicegate_exponential(x[i]);
 }
 
 /* Whether a magnitude exceeds the one of the bits `most` or is none: as whole numbers, the bits of magnitudes stand in their order. */

@@ -21,7 +21,6 @@ from sluicegate.monoids.results import empty, lowered
 from sluicegate.partials.logarithms import log_of
 from sluicegate.records import Cut, Edge
 from sluicegate.reference import wide
-from sluicegate.reference.exponential import exponential
 from sluicegate.reference.histograms.statistics import Moments, merge
 from sluicegate.reference.program import Partial, Slot
 
@@ -130,7 +129,7 @@ def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -
     if kind in ("variance", "std"):
         return spread(monoid, Moments(*total[slots[0] : slots[0] + 3]))
     if kind in ("mean", "geometric_mean"):
-        return value / leaves if kind == "mean" else exponential(value / leaves)
+        return value / leaves if kind == "mean" else exp(value / leaves)
     if kind == "range":
         return total[slots[1]] - value
     if kind == "rate":

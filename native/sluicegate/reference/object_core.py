@@ -7,7 +7,6 @@ goes on, and an answer that needs the slot is computed anew from the leaves, whi
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from functools import partial as partial_of
 from threading import RLock
@@ -73,18 +72,8 @@ class ObjectCore(core.Core):
             self._forget()
             self._pass_on()
 
-    @alone
-    def insert_many(
-        self, values: memoryview[float], times: memoryview[int] | None, count: int, out: list[array[float]] | None,
-        step: int = -1,
-    ) -> None:  # fmt: skip
-        """See the core."""
-        super().insert_many(values, times, count, out, step)
-
-    @alone
-    def evict_oldest(self, count: int) -> None:
-        """See the core."""
-        super().evict_oldest(count)
+    insert_many = alone(core.Core.insert_many)
+    evict_oldest = alone(core.Core.evict_oldest)
 
     def _lift_own(self, name: str, own: Own, values: Sequence[float], reads: tuple[int, ...], time: int) -> Any:
         value = values[reads[0]] if len(reads) == 1 else tuple(values[k] for k in reads)
@@ -238,10 +227,7 @@ class ObjectCore(core.Core):
         slots = [0 if isinstance(slot, Kept) else slot for slot in partial or ()]
         return self._layout.format.pack(*slots) if slots else b""
 
-    @alone
-    def verify(self) -> None:
-        """See the core."""
-        super().verify()
+    verify = alone(core.Core.verify)
 
     def require_leaves(self) -> None:
         """It keeps them itself, whatever the engine does."""

@@ -11,13 +11,13 @@ import weakref
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial as partial_of
 from threading import RLock
 from typing import Any, TypeVar
 
 from sluicegate.core import Core, Saved
 from sluicegate.errors import BusyError, ConfigurationError, CorruptPageError, StoreError
 from sluicegate.monoids.layout import Layout
-from sluicegate.records import Bounded, Cut
 from sluicegate.stores import manifest as manifests
 from sluicegate.stores.contract import Plan, Store
 from sluicegate.stores.manifest import Level, Life, Manifest
@@ -38,6 +38,7 @@ _PLAIN = frozenset({
     "allocated", "lower", "combine", "engine_object", "late", "joined_late", "held_late",
     "require_leaves",
 })  # fmt: skip
+_ANSWERS = frozenset({"results", "bounded", "cut_oldest", "total", "rest", "leaf", "save"})
 
 
 def stored_engine(engine: str, limit: int) -> str:
@@ -115,7 +116,9 @@ class StoredCore:
         self._pager: Pager
 
     def __getattr__(self, name: str) -> Any:
-        """What the core knows without its partials: how many readings, where the window begins and ends."""
+        """What the core knows without its partials, and its answers, which are mended or refused (StoreError)."""
+        if name in _ANSWERS:
+            return partial_of(self._told, getattr(self._core, name))
         if name not in _PLAIN:
             raise AttributeError(
                 f"StoredCore: {name!r} is not known to be right while a store fails; give it a method here"
@@ -251,30 +254,6 @@ class StoredCore:
 
     # answers: after a failure they are mended or refused, never made up
 
-    def results(self) -> list[Any]:
-        """One answer per aggregate. Raises StoreError."""
-        return self._told(self._core.results)
-
-    def bounded(self) -> list[Bounded] | None:
-        """See the core. Raises StoreError."""
-        return self._told(self._core.bounded)
-
-    def cut_oldest(self) -> Cut | None:
-        """See the core. Raises StoreError."""
-        return self._told(self._core.cut_oldest)
-
-    def total(self) -> bytes:
-        """See the core. Raises StoreError."""
-        return self._told(self._core.total)
-
-    def rest(self) -> bytes:
-        """See the core. Raises StoreError."""
-        return self._told(self._core.rest)
-
-    def leaf(self, index: int) -> bytes:
-        """A leaf of the window; its page is fetched where it is not at hand. Raises IndexError, StoreError."""
-        return self._told(lambda: self._core.leaf(index))
-
     @alone
     def verify(self) -> None:
         """Read every page and compare. Raises InvariantError, StoreError."""
@@ -285,18 +264,14 @@ class StoredCore:
         finally:
             self._mend()  # a page that cannot be read is no defect: StoreError then
 
-    def save(self) -> Saved:
-        """All but the leaves. Raises StoreError."""
-        return self._told(self._core.save)
-
     @alone
-    def _told(self, ask: Callable[[], T]) -> T:
+    def _told(self, ask: Callable[..., T], *given: int) -> T:
         self._check_free()
         self._mend()
-        answer = ask()
+        answer = ask(*given)
         if self._engine.faulted:
             self._mend()  # raises where the store still fails
-            answer = ask()
+            answer = ask(*given)
             if self._engine.faulted:
                 raise self._engine.error
         return answer

@@ -18,6 +18,9 @@ from sluicegate.partials.program cimport Program, Slot, combine, copy
 
 from sluicegate.errors import InvariantError
 
+cdef enum:
+    KEPT_FROM = 1  # all levels are
+
 cdef Any any_op
 
 
@@ -149,14 +152,6 @@ cdef class KvsAmta(Paged):
 
 cdef inline Slot* spot(KvsAmta self, int level, int64_t index, int w) noexcept nogil:
     return self.node(level, index)
-
-
-cdef inline bint keeps(KvsAmta self, int level) noexcept nogil:
-    return True
-
-
-cdef inline bint broken(KvsAmta self) noexcept nogil:
-    return self.faulted
 
 
 cdef inline bint leave(KvsAmta self, int64_t head, bint one) noexcept nogil:

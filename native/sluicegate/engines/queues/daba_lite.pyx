@@ -20,7 +20,7 @@ from sluicegate.engines.queues.lite cimport Lite, drop_evicted, make_room_for
 from sluicegate.engines.queued cimport check_sizes
 from sluicegate.memory.chunks cimport at
 from sluicegate.partials.kernels cimport (
-    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, keep_by, put_by, renew_by, width_of,
+    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, width_of,
 )
 from sluicegate.partials.program cimport Program, Slot, combine, copy
 
@@ -116,9 +116,9 @@ cdef class DabaLite(Lite):
 
 cdef inline void add_to_back(DabaLite self, Op op, const Slot* leaf) noexcept nogil:
     if self.has_b:
-        renew_by(op, self.p, self.sum_b, self.sum_b, leaf)
+        combine_by(op, self.p, self.sum_b, self.sum_b, leaf)
     else:
-        keep_by(op, self.p, self.sum_b, leaf)
+        copy_by(op, self.p, self.sum_b, leaf)
         self.has_b = True
 
 
@@ -152,12 +152,12 @@ cdef inline void shrink(DabaLite self, Op op) noexcept nogil:
     """Move the first of L to the front, and the last of R to A."""
     cdef int w = width_of(op, self.p)
     cdef Slot* element = at(&self.queue, w, self.l)
-    renew_by(op, self.p, element, element, self.sum_ra)
+    combine_by(op, self.p, element, element, self.sum_ra)
     self.l += 1
     self.a -= 1
     if self.a + 1 < self.b:
         element = at(&self.queue, w, self.a)
-        renew_by(op, self.p, element, element, at(&self.queue, w, self.a + 1))
+        combine_by(op, self.p, element, element, at(&self.queue, w, self.a + 1))
 
 
 cdef int slide(Engine self, const Slot* leaf, int64_t head, Slot* out) except -1 nogil:
@@ -177,7 +177,7 @@ cdef inline int slide_by(DabaLite self, Op op, const Slot* leaf, int64_t head, S
     """push, pop_to and total."""
     cdef int w = width_of(op, self.p)
     make_room_for(self, leaf)
-    put_by(op, self.p, at(&self.queue, w, self.tail), leaf)
+    copy_by(op, self.p, at(&self.queue, w, self.tail), leaf)
     self.tail += 1
     add_to_back(self, op, leaf)
     fixup(self, op)
@@ -188,9 +188,9 @@ cdef inline int slide_by(DabaLite self, Op op, const Slot* leaf, int64_t head, S
     if out == NULL:
         return 1
     if self.head == self.b:
-        keep_by(op, self.p, out, self.sum_b)
+        copy_by(op, self.p, out, self.sum_b)
     elif self.has_b:
-        renew_by(op, self.p, out, at(&self.queue, w, self.head), self.sum_b)
+        combine_by(op, self.p, out, at(&self.queue, w, self.head), self.sum_b)
     else:
-        keep_by(op, self.p, out, at(&self.queue, w, self.head))
+        copy_by(op, self.p, out, at(&self.queue, w, self.head))
     return 1

@@ -13,7 +13,7 @@ from sluicegate.engines.base cimport Engine, Slide
 from sluicegate.engines.queues.lite cimport Lite, drop_evicted, make_room_for
 from sluicegate.memory.chunks cimport at
 from sluicegate.partials.kernels cimport (
-    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, keep_by, put_by, width_of,
+    ADD, GREATEST, LEAST, MERGE, Add, Any, Greatest, Least, Merge, Op, combine_by, copy_by, width_of,
 )
 from sluicegate.partials.program cimport Program, Slot, combine, copy
 
@@ -133,7 +133,7 @@ cdef inline int slide_by(TwoStacksLite self, Op op, const Slot* leaf, int64_t he
     cdef Slot held[HELD]
     cdef Slot* back = self.back if Op is Any else held
     make_room_for(self, leaf)
-    put_by(op, self.p, at(&self.queue, w, self.tail), leaf)
+    copy_by(op, self.p, at(&self.queue, w, self.tail), leaf)
     if self.has_back:
         combine_by(op, self.p, back, self.back, leaf)
     else:
@@ -143,7 +143,7 @@ cdef inline int slide_by(TwoStacksLite self, Op op, const Slot* leaf, int64_t he
         else:
             self.split = self.tail + 1
     if Op is not Any:
-        keep_by(op, self.p, self.back, back)
+        copy_by(op, self.p, self.back, back)
     self.tail += 1
     if head > self.head:
         evict_to(self, op, head)
