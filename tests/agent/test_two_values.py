@@ -12,6 +12,7 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from durable_agent import NOON
 from two_values import BOTH, TOPIC, WINDOWS, Climate, Reading, holds, told
 
+from sluicegate.format import chunk as chunks
 from sluicegate.format.extras import extra
 from sluicegate.format.pairs import PAIR, unpack
 from sluicegate_agent.config.errors import ConfigError
@@ -177,3 +178,32 @@ def test_a_file_brings_the_second_value_too(tmp_path: Path) -> None:
     asked = {"topic": "keyed", "key": "site", "streams": {"used": "in"}, "values": {"used": {"plus": {"out": -1.0}}}}
     keyed = source_of(Climate(tmp_path, 1, source=[asked], window=[]).config, "keyed")
     assert columns_of(tmp_path / "r.csv", ["site", "in", "out"], keyed) == {0: ["site"], 1: ["in"], 2: ["out"]}
+
+
+def test_streams_by_key_have_two_values_too(tmp_path: Path) -> None:
+    """Keys that come and make room for others, tags that change in between: each document says its own readings'."""
+    source = {"topic": "site/{site}", "key": "{site}", "streams": {"warmth": "t"}, "time": "at", "time_format": "us",
+              "values": {"warmth": {"with": "h"}}, "keys": {"most": 3, "evict": "lru"},
+              "tags": {"shift": "{payload.shift}"}}  # fmt: skip
+    window = {"name": "w", "policy": {"time": "1h"}, "aggregate": BOTH, "buckets": 8}
+    one = Climate(tmp_path, 2, source=[source], window=[window], bucket={"readings": 7})
+    given: dict[str, dict[int, tuple[float, float]]] = {}
+    for i in range(400):
+        site, at = one.rng.choice("aaabbbccd"), NOON + i * 60_000_000
+        x, y = round(one.rng.gauss(20, 2), 1), round(one.rng.gauss(50, 5), 1)
+        given.setdefault(site, {})[at] = (x, y)
+        told = json.dumps({"at": at, "t": x, "h": y, "shift": str(i // 90)}).encode()
+        one.pipeline.accept(Message(f"site/{site}", told, i + 1, 1))
+        if one.rng.random() < 0.2:
+            one.pipeline.commit()
+    seen = 0
+    for data in one.documents().values():
+        chunk = chunks.decode(data)
+        for b, part in zip(chunk.buckets, chunk.extras[PAIR], strict=True):
+            own = [both for at, both in given[chunk.stream[-1]].items() if b.t_first <= at <= b.t_last]
+            assert part is not None
+            n, x, y, low, high, *_ = unpack(part)
+            assert (n, x, y) == (len(own), *own[0])
+            assert (low, high) == (min(y for _, y in own), max(y for _, y in own))
+            seen += b.n
+    assert seen == 400
