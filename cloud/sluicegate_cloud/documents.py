@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -88,6 +88,16 @@ def decode_files(batches: Batches) -> Iterator[pa.RecordBatch]:
         else:
             loads = ahead(some, _content) if remote else ((path, partial(_content, path)) for path in some)
             yield from document_batches(Found(path, load) for path, load in loads)
+
+
+def of_files(paths: Sequence[str], kind: str) -> Iterator[pa.RecordBatch]:
+    """Of files their `documents`, or the `buckets` of those that can be read; copies and holes are told apart later."""
+    if not paths:
+        return
+    for batch in decode_files([pa.RecordBatch.from_pydict({"path": pa.array(paths, pa.string())})]):
+        used = batch if kind == "documents" else batch.filter(batch["reason"].is_null())
+        if used.num_rows:
+            yield used if kind == "documents" else bucket_rows(used)
 
 
 def _rows_of(path: str, remote: bool) -> Iterator[pa.RecordBatch]:

@@ -59,3 +59,7 @@ class TableError(CloudError):
     """A table cannot be written now: another merge has it or was first, or it answers something else."""
 
     exit_code = 4
+
+
+class BusyError(TableError):
+    """Another run has the table, or was first: nothing of this one counts, and it may be tried again."""

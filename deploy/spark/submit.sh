@@ -15,8 +15,10 @@ esac
 if [ ! -e "$archive" ]; then
     command -v venv-pack >/dev/null || { echo "submit: no $archive, and venv-pack is not here to make it: pip install venv-pack" >&2; exit 3; }
     [ -n "${VIRTUAL_ENV:-}" ] || { echo "submit: activate the environment that has sluicegate[cloud] first" >&2; exit 2; }
-    venv-pack --prefix "$VIRTUAL_ENV" --output "$archive"
+    venv-pack --quiet --prefix "$VIRTUAL_ENV" --output "$archive.new.tar.gz"
+    mv "$archive.new.tar.gz" "$archive"  # one that was not finished would be taken for a whole one the next time
 fi
-export PYSPARK_PYTHON=./environment/bin/python
+PYSPARK_DRIVER_PYTHON=$(command -v python3)  # the driver's, by which spark-submit also finds Spark; workers have the archive's
+export PYSPARK_DRIVER_PYTHON PYSPARK_PYTHON=./environment/bin/python
 exec spark-submit --master "$SLUICEGATE_MASTER" --deploy-mode client --archives "$archive#environment" \
     --conf spark.executorEnv.PYSPARK_PYTHON=./environment/bin/python "$here/merge.py" "$@"

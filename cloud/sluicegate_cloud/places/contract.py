@@ -40,4 +40,4 @@ class Place(Protocol):
         """These files survive a power cut from here on."""
 
     def alone(self) -> AbstractContextManager[None]:
-        """For one run of this machine at a time, as far as the place can tell. Raises TableError, SinkError."""
+        """For one run of this machine at a time, as far as the place can tell. Raises BusyError, SinkError."""

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from sluicegate_cloud.errors import SinkError, TableError
+from sluicegate_cloud.errors import BusyError, SinkError
 
 _LOCK = ".lock"
 
@@ -96,7 +96,7 @@ class Folder:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise TableError(f"another merge is writing the table {self.root}: wait for it to end") from error
+                raise BusyError(f"another merge is writing the table {self.root}: wait for it to end") from error
             yield
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from sluicegate_cloud.documents import DOCUMENTS, bucket_rows, decode_files
+from sluicegate_cloud.documents import DOCUMENTS, of_files
 from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.feed.gateway import is_gateway
 from sluicegate_cloud.schema import BUCKETS, ddl
@@ -76,7 +76,7 @@ class FolderReader(DataSourceReader):
         if not isinstance(partition, Files):
             raise TypeError(f"a partition of another source: {partition!r}")
         if self._version is None:
-            yield from _of_documents(partition.names, self.kind)
+            yield from of_files(partition.names, self.kind)
             return
         for named in partition.names:
             level, _, name = named.rpartition(" ")
@@ -98,17 +98,6 @@ def _table(path: str, number: str | None) -> tuple[Store, Version | None]:
     if number is not None and found is None:
         raise SourceError(f"{path} is no table, so it has no version {number}")
     return store, found
-
-
-def _of_documents(names: tuple[str, ...], kind: str) -> Iterator[pa.RecordBatch]:
-    """As they are: `sources.read_buckets` also tells copies apart and finds holes."""
-    if not names:
-        return
-    paths = pa.RecordBatch.from_pydict({"path": pa.array(names, pa.string())})
-    for batch in decode_files([paths]):
-        used = batch if kind == "documents" else batch.filter(batch["reason"].is_null())
-        if used.num_rows:
-            yield used if kind == "documents" else bucket_rows(used)
 
 
 def is_folder(given: Mapping[str, str]) -> bool:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.documents import ARROW
-from sluicegate_cloud.errors import SourceError, TableError
+from sluicegate_cloud.errors import BusyError, SourceError
 from sluicegate_cloud.places import compacted
 from sluicegate_cloud.places.bucket import OBJECTS, Bucket
 from sluicegate_cloud.progress import step
@@ -44,7 +44,7 @@ def compact(spark: SparkSession, sources: Sequence[str], to: str | Path, *, remo
     """Take what is new in `sources` (folders, files, globs, s3: URLs) into the place `to`.
 
     `remove`: the chunk files too, once what they say is there for good. Raises SourceError, SinkError, PlaceError,
-    TableError where another run has the place or was first.
+    BusyError where another run has the place or was first.
     """
     listed = list_sources(sources)
     if listed.uris or listed.gateways:
@@ -89,7 +89,7 @@ def _taken(
         try:
             compacted.commit(store.place, now)
         except FileExistsError as error:
-            raise TableError(f"another run compacted into {store.root} meanwhile: run it again") from error
+            raise BusyError(f"another run compacted into {store.root} meanwhile: run it again") from error
     return (now if read.num_rows else state), sum(count for _, count in written), len(refused)
 
 

@@ -42,7 +42,11 @@ def unseen(store: Store, lists: Sequence[str], files: pa.Table) -> pa.Table:
 
 def known(store: Store, lists: Sequence[str], files: pa.Table) -> pa.Array:
     """Which of `files` the lists have as they are now."""
-    there = pa.concat_tables([_SEEN.empty_table(), *(store.read(name) for name in lists)])
+    return among(files, pa.concat_tables([_SEEN.empty_table(), *(store.read(name) for name in lists)]))
+
+
+def among(files: pa.Table, there: pa.Table) -> pa.Array:
+    """Which of `files` are `there` too, with the same size and time."""
     return pc.is_in(_spelled(files), value_set=_spelled(there))
 
 

@@ -8,6 +8,8 @@ late, and corrects its windows, whose `revision` is then the newer version's num
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +18,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sluicegate_cloud.documents import DOCUMENTS, decode_contents
-from sluicegate_cloud.errors import SourceError, SparkError
+from sluicegate_cloud.errors import BusyError, SourceError, SparkError
 from sluicegate_cloud.feed import source as feed
 from sluicegate_cloud.feed.access import require_access
 from sluicegate_cloud.feed.gateway import Gateway, is_gateway
+from sluicegate_cloud.places.bucket import OBJECTS
 from sluicegate_cloud.session import is_remote
 from sluicegate_cloud.table import job
+from sluicegate_cloud.table.arriving import NAME, ArrivalSource
 from sluicegate_cloud.table.versions import Definition, Store
+from sluicegate_cloud.uris import is_elsewhere
 
 #: Documents of a micro-batch, at most: so a backlog is worked off in bounded steps.
 MOST = 5_000
+#: How long a batch waits for others that write the table.
+_PATIENCE_S = 600.0
 _FILES = "path string, modificationTime timestamp, length bigint, content binary"
 
 
@@ -41,10 +48,11 @@ def stream(
 ) -> StreamingQuery:
     """Start to take the documents of `source` into the table as they come.
 
-    `source`: a folder (any URI that Spark lists, to any depth), or the https:// URL of a Sync Gateway's database
-    (docs/couchbase.md). `every`: an interval such as "10 seconds" for ever; None: what is there now, then the query
-    ends. What was read is kept at `checkpoint`, else below the table, so that a new query goes on where one ended; of a
-    table in a bucket Spark's connector keeps it. Raises SourceError, TableError, GatewayError.
+    `source`: a folder or s3:// URL (to any depth), another URI that Spark lists, or the https:// URL of a Sync
+    Gateway's database (docs/couchbase.md). `every`: an interval such as "10 seconds" for ever; None: what is there now,
+    then the query ends. What was read is kept at `checkpoint`, else below the table, so that a new query goes on where
+    one ended; of a table in a bucket Spark's connector keeps it. Where others write the table a batch waits for them.
+    Raises SourceError, TableError, GatewayError, and SparkError through Spark Connect.
     """
     if is_remote(spark):
         raise SparkError(
@@ -53,33 +61,59 @@ def stream(
         )
     store = Store(table)
     job.opened(store, definition)
-    place, documents = _documents(spark, source, most)
+    place, documents = _documents(spark, store, source, most)
 
     def take(batch: DataFrame, _: int) -> None:
-        job.take(spark, batch, table, definition)
+        _patiently(lambda: job.take(spark, batch, table, definition))
 
     writer = documents.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint or store.place.uri(place))
     writer = writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)
     return writer.start()
 
 
-def _documents(spark: SparkSession, source: str, most: int) -> tuple[str, DataFrame]:
+def _patiently(work: Callable[[], Any]) -> None:
+    """Do it when nobody else writes the table. Raises BusyError where somebody does for _PATIENCE_S."""
+    end, wait = time.monotonic() + _PATIENCE_S, 0.1
+    while True:
+        try:
+            work()
+            return
+        except BusyError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(wait)
+        wait = min(2 * wait, 5.0)
+
+
+def _documents(spark: SparkSession, store: Store, source: str, most: int) -> tuple[str, DataFrame]:
     """Where below the table is kept what was read of it, and rows of DOCUMENTS as they come."""
     if is_gateway(source):
         at = Gateway.at(source)
         require_access(at)
-        return f"stream-{hashlib.sha256(at.url.encode()).hexdigest()[:16]}", feed.stream(spark, at, most)
-    if "://" not in source and not Path(source).is_dir():
+        return _place(at.url), feed.stream(spark, at, most)
+    if is_elsewhere(source) and not source.startswith(OBJECTS):
+        return _place(source), _of_spark(spark, source, most)
+    folder = source if source.startswith(OBJECTS) else str(Path(source.removeprefix("file://")).absolute())
+    if not source.startswith(OBJECTS) and not Path(folder).is_dir():
         raise SourceError(f"source {source!r} is no folder: give one into which chunk documents come")
+    spark.dataSource.register(ArrivalSource)
+    told = {"rows": "documents", "noted": f"{store.root}/{_place(folder)}-files", "maxDocuments": str(most)}
+    return _place(folder), spark.readStream.format(NAME).options(**told).load(folder)
+
+
+def _place(source: str) -> str:
+    return f"stream-{hashlib.sha256(source.encode()).hexdigest()[:16]}"
+
+
+def _of_spark(spark: SparkSession, uri: str, most: int) -> DataFrame:
+    """Objects that Spark lists, however old they are. It leaves out names that begin with `_` or `.`."""
     files = (
         spark.readStream.format("binaryFile")
         .schema(_FILES)
-        .option("recursiveFileLookup", "true")
-        .option("pathGlobFilter", "*.json")
-        .option("maxFilesPerTrigger", most)
-        .load(source)
+        .options(recursiveFileLookup="true", pathGlobFilter="*.json", maxFileAge="36500d", maxFilesPerTrigger=str(most))
+        .load(uri)
     )
-    return "stream", files.select("path", "content").mapInArrow(decode_contents, DOCUMENTS)
+    return files.select("path", "content").mapInArrow(decode_contents, DOCUMENTS)
 
 
 def finish(query: StreamingQuery) -> dict[str, Any]:

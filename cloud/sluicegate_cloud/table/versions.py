@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sluicegate_cloud.errors import SourceError, TableError
+from sluicegate_cloud.errors import BusyError, SourceError, TableError
 from sluicegate_cloud.grid import MAX_EMPTY, Grid
 from sluicegate_cloud.places import place_of
 
@@ -163,13 +163,13 @@ class Store:
         return Version(**told | {"definition": definition, **lists})
 
     def commit(self, version: Version) -> Version:
-        """Make `version` the newest. Raises TableError where another run was first: nothing of this one counts then."""
+        """Make `version` the newest. Raises BusyError where another run was first: nothing of this one counts then."""
         self.settle()
         version = replace(version, made_us=time.time_ns() // 1000)
         try:
             self.place.create(_path(version.number), json.dumps({"format": FORMAT, **asdict(version)}).encode())
         except FileExistsError as error:
-            raise TableError(
+            raise BusyError(
                 f"another merge made version {version.number} of {self.root} meanwhile: nothing of this one counts; "
                 "run it again"
             ) from error

@@ -209,7 +209,7 @@ def test_of_two_merges_at_once_one_says_why_it_does_not_count(ready: Driver, wor
     assert ready.done("merge", sources=["in-0"], table=name, definition=TOLD) == {"version": 1}
     told = ready.done("both", sources=[["in-1"], ["in-2"]], table=name, definition=TOLD, far=far)
     errors = [of for of in told if "error" in of]
-    assert [of["error"] for of in errors] == ["TableError"], told
+    assert [of["error"] for of in errors] == ["BusyError"], told
     assert ("run it again" if far else "wait for it to end") in errors[0]["text"]
     assert {"version": 2} in told
     assert ready.done("merge", sources=["in-1", "in-2"], table=name, definition=TOLD) == {"version": 3}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -71,27 +73,53 @@ def test_a_table_has_the_rows_of_batch_and_does_not_drift(
     assert list(job.reconcile(spark, table)) == []
 
 
+def arrive(path: Path, inbox: Path, rng: random.Random) -> None:
+    """A document comes: late with an old time, or of a device whose name begins as hidden ones do."""
+    place = inbox / rng.choice(["board", ".a", "_b"])
+    place.mkdir(exist_ok=True)
+    (place / path.name).write_bytes(path.read_bytes())
+    if rng.random() < 0.5:
+        os.utime(place / path.name, (old := time.time() - rng.uniform(8, 800) * 86_400, old))
+
+
 def test_a_stream_has_the_rows_of_batch(
     spark: Any, tmp_path: Path, documents: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Documents come in any order; a query dies after a batch was merged, before Spark knew; the next one goes on."""
-    inbox, table = tmp_path / "inbox", tmp_path / "table"
+    """Documents come in any order and as old as may be; a query dies before its batch is merged, and after it was,
+    before Spark knew; the next one goes on.
+    """
+    inbox, table, rng = tmp_path / "inbox", tmp_path / "table", random.Random(3)
     inbox.mkdir()
-    half, taken = len(documents) // 2, job.take
-    for at, some in enumerate((documents[:half], documents[half:])):
-        for path in some:
-            (inbox / path.name).write_bytes(path.read_bytes())
-        if at == 0:
-            monkeypatch.setattr(job, "take", lambda *of: (taken(*of), _fails()))
+    third, taken = len(documents) // 3, job.take
+    deaths = (lambda *_: _fails(), lambda *of: (taken(*of), _fails()), None)
+    for at, death in enumerate(deaths):
+        for path in documents[at * third : (at + 1) * third if at < 2 else None]:
+            arrive(path, inbox, rng)
+        if death:
+            monkeypatch.setattr(job, "take", death)
             with pytest.raises(SparkError, match="the stream stopped"):
-                streaming.finish(streaming.stream(spark, str(inbox), table, DEFINITION))
+                streaming.finish(streaming.stream(spark, str(inbox), table, DEFINITION, most=2))
             monkeypatch.undo()
-        streaming.finish(streaming.stream(spark, str(inbox), table, DEFINITION))
+    streaming.finish(streaming.stream(spark, str(inbox), table, DEFINITION, most=2))
     found = Store(table).load()
     rows = windows(Store(table), found)
     assert differences(rows, batch(spark, inbox))[:3] == []
     assert {row["revision"] for row in rows.values()} <= set(range(1, found.number + 1))
     assert max(row["revision"] for row in rows.values()) == found.number
+
+
+def test_two_streams_fill_one_table(spark: Any, tmp_path: Path, documents: list[Path]) -> None:
+    """At once, of two folders: each waits for the other, and the rows are those of both."""
+    for at, path in enumerate(documents):
+        (tmp_path / f"inbox-{at % 2}").mkdir(exist_ok=True)
+        (tmp_path / f"inbox-{at % 2}" / path.name).write_bytes(path.read_bytes())
+    inboxes = [str(tmp_path / f"inbox-{at}") for at in range(2)]
+    queries = [streaming.stream(spark, inbox, tmp_path / "table", DEFINITION, most=4) for inbox in inboxes]
+    for query in queries:
+        streaming.finish(query)
+    found = Store(tmp_path / "table").load()
+    version = job.merge(spark, inboxes, tmp_path / "once", DEFINITION)
+    assert differences(windows(Store(tmp_path / "table"), found), windows(Store(tmp_path / "once"), version))[:3] == []
 
 
 def test_a_table_that_drifted_is_told(spark: Any, tmp_path: Path, documents: list[Path]) -> None:
