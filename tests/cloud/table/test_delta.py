@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,6 +18,7 @@ import pytest
 from clusters import driver
 from random_worlds import Cut, random_fleet
 from table_worlds import definition_of, documents_of, here, store_at, table_of, take_in, windows
+from thorough import WHOLE
 
 from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.table import delta, run, shard
@@ -100,6 +104,29 @@ def test_a_delta_table_follows_the_table(jars: Path, tmp_path: Path) -> None:
         shutil.copytree(store.root, tmp_path / "other")
         assert "has the windows of" in at.done("publish", table="other", place="out")["text"]
         assert "has other columns" in at.done("publish", table=str(_other(tmp_path)), place="out")["text"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.faults
+@pytest.mark.skipif(not WHOLE, reason="a session for each kill: of the nightly tests")
+def test_a_publisher_that_is_killed_is_made_up_for(jars: Path, tmp_path: Path) -> None:
+    """At any moment of a publication: the Delta table has a version as a whole, and the next try the newest."""
+    rng, out = random.Random(9), tmp_path / "out"
+    documents = documents_of(random_fleet(rng, CUT, 3, 30, ordinary=True), "s", rng)
+    store, version = store_at(tmp_path / "table", definition_of(CUT, ("count", "mean"), by=(("site",),)))
+    third, wanted = len(documents) // 3, []
+    for at in range(3):
+        version = take_in(store, version, table_of(documents[at * third : (at + 1) * third], at * third))
+        wanted.append(windows(store, version))
+        with driver("local[2]", tmp_path, str(jars)) as dying:
+            dying.ask("publish", table="table", place="out")
+            time.sleep(rng.uniform(2.0, 12.0))
+            os.kill(dying.process.pid, signal.SIGKILL)
+        assert rows(out) in ({}, *wanted)
+        with driver("local[2]", tmp_path, str(jars)) as living:
+            living.done("publish", table="table", place="out")
+        assert rows(out) == wanted[-1]
 
 
 def _anew(store: Any, version: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import shutil
@@ -110,6 +111,35 @@ def test_what_fails_in_between_leaves_the_version_before(
     assert rows(address, "broken") == windows(store, first)
     postgres.publish(store, second, "broken", address)
     assert rows(address, "broken") == windows(store, second)
+
+
+def test_a_publisher_that_is_killed_is_made_up_for(address: str, table: Any) -> None:
+    """At any moment of its transaction: the database has a version as a whole, and the next try brings the newest."""
+    store, version, documents = table
+    rng, third = random.Random(6), len(documents) // 3
+    wanted: dict[int, Any] = {0: {}}
+    for at in range(3):
+        version = take_in(store, version, table_of(documents[at * third : (at + 1) * third], since=at * third))
+        wanted[version.number] = windows(store, version)
+        for again in range(3):
+            child = multiprocessing.get_context("fork").Process(
+                target=postgres.publish, args=(store, version, "killed", address)
+            )
+            child.start()
+            child.join(rng.uniform(0.0, 0.3) / 2**again)
+            child.kill()
+            child.join()
+            assert rows_if_any(address, "killed") in wanted.values()
+        postgres.publish(store, version, "killed", address)
+        assert rows(address, "killed") == wanted[version.number]
+
+
+def rows_if_any(address: str, name: str) -> dict[Any, Any]:
+    """Nothing where there is no table yet."""
+    try:
+        return rows(address, name)
+    except psycopg.errors.UndefinedTable:
+        return {}
 
 
 def test_what_cannot_be_published_says_why(address: str, table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
