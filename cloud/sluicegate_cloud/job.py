@@ -20,6 +20,7 @@ from sluicegate_cloud.extras.asked import Asked, sorted_out
 from sluicegate_cloud.extras.windows import carried_windows, columns_of
 from sluicegate_cloud.feed.access import require_access, why_empty
 from sluicegate_cloud.feed.gateway import Gateway
+from sluicegate_cloud.fleet.wire import MOST
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.names import AGGREGATES
 from sluicegate_cloud.progress import step
@@ -119,7 +120,8 @@ def _merged(
         raise SourceError(
             f"none of the {counts['files']} files is a chunk document; {named[0]['path']}: {named[0]['reason']}"
         )
-    held = {each["stream"] for each in quality.completeness(tallied)}
+    known = [*quality.completeness(tallied)]
+    held, long = {each["stream"] for each in known}, any(each["buckets"] > MOST for each in known)
     if "*" not in streams and not held & {*streams}:
         raise SourceError(f"no document is of {', '.join(streams)}; there are: {', '.join(sorted(held))}")
     with step("merging windows", spark):
@@ -127,10 +129,10 @@ def _merged(
         grid = Grid(slide_us, window_us // slide_us, origin_us)
         if carried:
             told = carried_windows(documents, grid, carried, streams)
-            sinks.write_windows(_beside(windows_of_documents(asked, grid, aggregates), told, carried), out)
+            sinks.write_windows(_beside(windows_of_documents(asked, grid, aggregates, long=long), told, carried), out)
         else:
             sink = sinks.Sink(str(sinks.new_windows(out)))
-            names = windows_of_documents(asked, grid, aggregates, sink=sink).collect()
+            names = windows_of_documents(asked, grid, aggregates, sink=sink, long=long).collect()
             sinks.replace_windows((row["name"] for row in names), out)
     times = {"window_us": window_us, "slide_us": slide_us, "origin_us": origin_us}
     summary = {"format": 1, **times, **_summary(tallied, counts, out, aggregates, carried), "problems": named}

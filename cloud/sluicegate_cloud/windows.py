@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.fleet import files, packed, wire
@@ -88,13 +88,17 @@ def windows_of_documents(
     fleet: bool = True,
     max_empty: int = MAX_EMPTY,
     sink: Sink | None = None,
+    long: bool = False,
 ) -> DataFrame:
     """`sliding_windows` of the buckets of documents as `dedupe.catalogue` gives them, in their partitions.
 
-    Buckets stay packed until they are answered. `sink`: as `Asked.of` has it. Raises ValueError for an unknown
-    aggregate.
+    Buckets stay packed until they are answered. `sink`: as `Asked.of` has it. `long`: whether a stream may have more
+    buckets than a task should hold; documents are sorted by time then, and such a stream is answered in pieces. Raises
+    ValueError for an unknown aggregate.
     """
     some = documents.where((sf.col("fate") == USED) | (sf.col("hole") > 0))
+    if long:
+        some = some.withColumn("since", _since()).sortWithinPartitions("device", "stream", "since", "first")
     needed = (
         "device",
         "stream",
@@ -107,9 +111,16 @@ def windows_of_documents(
         "hole_from",
         "hole_to",
         "lost",
+        *(["since"] if long else []),
     )
     source = packed.source(wire.fields(aggregates, folded=False), grid)
     return Asked(grid, tuple(aggregates), fleet, max_empty).of(some.select(*needed), source, sink)
+
+
+def _since() -> Column:
+    """When the first bucket of a document begins, or what is missing at it, in µs."""
+    hole = sf.when(sf.col("hole") > 0, sf.least("hole_from", "hole_to"))
+    return sf.least(sf.when(sf.col("fate") == USED, sf.col("t_first")), hole)
 
 
 class Asked(NamedTuple):

@@ -104,7 +104,8 @@ def windows_of(
     make = rng.choice([merge_frames, place_in_frames, None, None]) if rng else None
     if make is None:
         grid = Grid(cut.slide, cut.width, cut.origin)
-        windows = windows_of_documents(catalogue(documents), grid, ALL, max_empty=cut.most)
+        long = rng is not None and rng.random() < 0.5
+        windows = windows_of_documents(catalogue(documents), grid, ALL, max_empty=cut.most, long=long)
     else:
         frames = make(buckets_of(catalogue(documents)), cut.slide, cut.origin)
         windows = sliding_windows(frames, cut.width, ALL, max_empty=cut.most)

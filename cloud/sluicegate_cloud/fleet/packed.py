@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from sluicegate_cloud.documents import fields_of
 from sluicegate_cloud.fleet.known import as_frames
-from sluicegate_cloud.fleet.wire import ROWS, Fields, Rows, Source, unknown
+from sluicegate_cloud.fleet.wire import MOST, ROWS, Fields, Rows, Source, unknown
 from sluicegate_cloud.grid import Columns, Grid, Ints
 from sluicegate_cloud.schema import BUCKET_FIELDS, USED
 
@@ -60,8 +60,13 @@ def source(wanted: Fields, grid: Grid) -> Source:
     return partial(whole_streams, wanted=wanted, grid=grid)
 
 
-def whole_streams(batches: Iterable[pa.RecordBatch], wanted: Fields, grid: Grid, rows: int = ROWS) -> Iterator[Rows]:
-    """At least so many buckets at a time; a stream is never in two."""
+def whole_streams(
+    batches: Iterable[pa.RecordBatch], wanted: Fields, grid: Grid, rows: int = ROWS, most: int = MOST
+) -> Iterator[Rows]:
+    """At least so many buckets at a time; a stream is in two only where it is longer than `most`, and comes by time.
+
+    So it does where the batches have `since`: when the first bucket or hole of a document begins, in µs.
+    """
     held: list[pa.RecordBatch] = []
     size, last = 0, None
     for batch in batches:
@@ -72,6 +77,10 @@ def whole_streams(batches: Iterable[pa.RecordBatch], wanted: Fields, grid: Grid,
         last, more = owners[-1], pc.sum(batch["buckets"]).as_py()
         if size + more < rows or not edges:
             held, size = [*held, batch], size + more
+            if size >= most and "since" in batch.schema.names:
+                until_us = batch["since"][batch.num_rows - 1].as_py()
+                yield _rows(pa.Table.from_batches(held), wanted, grid)._replace(until_us=until_us)
+                held, size = [], 0
             continue
         if whole := [one for one in (*held, batch.slice(0, edges[-1])) if one.num_rows]:
             yield _rows(pa.Table.from_batches(whole), wanted, grid)

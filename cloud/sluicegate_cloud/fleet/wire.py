@@ -24,6 +24,8 @@ from sluicegate_cloud.schema import BUCKET_FIELDS, KNOWN_TO_LIE, SURE
 _TIME_BITS, _UNIT = 38, 26
 #: Rows that are answered together, at least: the cost of a call is spread over them.
 ROWS = 1 << 16
+#: Rows that are held, at most, before a part of a stream is answered: some 200 MB.
+MOST = 1 << 18
 _ALWAYS = ("center", "first", "n", "t_first", "t_last", "total", "low", "high", "gap", "doubt")
 _SPREAD, _LOGS, _OFTEN = ("variance", "std"), ("geometric_mean",), ("min_count", "max_count")
 _OF_LOGS = ("log_total", "log_pre_low", "log_pre_high")
@@ -70,11 +72,19 @@ def _lane() -> Column:
 
 
 class Rows(NamedTuple):
-    """Rows of whole streams: `columns` with `owner`, the number of each row's stream in `devices` and `streams`."""
+    """Rows of whole streams: `columns` with `owner`, the number of each row's stream in `devices` and `streams`.
+
+    `until_us`: where these are parts of streams, by time, no later row of them begins before it. `limits`: of a piece
+    of one stream (`long`) the frames at which the first and last windows begin that it answers; `centers`: what
+    `blocks` has to know of that whole stream.
+    """
 
     columns: Columns
     devices: pa.Array
     streams: pa.Array
+    until_us: int | None = None
+    limits: tuple[int, int] | None = None
+    centers: Columns | None = None
 
 
 #: What a worker is given → rows of whole streams, some at a time.
@@ -86,14 +96,23 @@ def source(wanted: Fields) -> Source:
     return partial(whole_streams, wanted=wanted)
 
 
-def whole_streams(batches: Iterable[pa.RecordBatch], wanted: Fields, rows: int = ROWS) -> Iterator[Rows]:
-    """Batches of `laid_out` → rows of whole streams, at least so many at a time; a stream is never in two."""
+def whole_streams(
+    batches: Iterable[pa.RecordBatch], wanted: Fields, rows: int = ROWS, most: int = MOST
+) -> Iterator[Rows]:
+    """Batches of `laid_out` → rows of whole streams, at least so many at a time; of longer ones at most `most` of one.
+
+    A stream is in two only where it is longer than that.
+    """
     held: list[pa.RecordBatch] = []
-    size = 0
+    size, last = 0, None
     for batch in batches:
-        cut = _last_edge(held[-1] if held else None, batch) if size + batch.num_rows >= rows else None
+        cut = _last_edge(last, batch) if size + batch.num_rows >= rows else None
+        last = batch if batch.num_rows else last
         if cut is None:
             held, size = [*held, batch], size + batch.num_rows
+            if size >= most:
+                yield _rows(pa.Table.from_batches(held), wanted)._replace(until_us=_time_of(batch))
+                held, size = [], 0
             continue
         if whole := [one for one in (*held, batch.slice(0, cut)) if one.num_rows]:
             yield _rows(pa.Table.from_batches(whole), wanted)
@@ -115,6 +134,12 @@ def _last_edge(before: pa.RecordBatch | None, batch: pa.RecordBatch) -> int | No
 
 def _owner_bits(batch: pa.RecordBatch) -> Ints:
     return np.asarray(batch.column("lane").to_numpy() >> _TIME_BITS)
+
+
+def _time_of(batch: pa.RecordBatch) -> int:
+    """A time in µs that no row begins before which comes after these."""
+    unit = batch.column("lane")[batch.num_rows - 1].as_py() & ((1 << _TIME_BITS) - 1)
+    return int(unit - (1 << (_TIME_BITS - 1))) << _UNIT
 
 
 def _rows(table: pa.Table, wanted: Fields) -> Rows:

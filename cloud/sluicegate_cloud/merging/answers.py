@@ -18,6 +18,7 @@ from sluicegate_cloud.estimates.components import INTEGERS, answer, families, na
 from sluicegate_cloud.estimates.lower import lower
 from sluicegate_cloud.fleet.block import Block, blocks
 from sluicegate_cloud.fleet.groups import Groups
+from sluicegate_cloud.fleet.long import in_pieces, within
 from sluicegate_cloud.fleet.part import Part, parts
 from sluicegate_cloud.fleet.wire import Rows, Source, numbers
 from sluicegate_cloud.grid import Axis, Columns, Grid, Ints
@@ -48,7 +49,8 @@ def devices(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: in
                 whose = pa.array(owners[part.owner])
                 head = {"device": rows.devices.take(whose), "stream": rows.streams.take(whose), **_placed(part, grid)}
                 windows = {"windows": part.axis.windows}
-                yield pa.RecordBatch.from_pydict(head | as_arrow(told, aggregates) | windows)
+                batch = pa.RecordBatch.from_pydict(head | as_arrow(told, aggregates) | windows)
+                yield batch if rows.limits is None else batch.take(within(part.axis.first, rows.limits))
 
     return answered
 
@@ -64,7 +66,8 @@ def shares(grid: Grid, source: Source, aggregates: Sequence[str], max_empty: int
             yield from held.marks(block, max_empty)
             for part in parts(block, max_empty):
                 with np.errstate(all="ignore"):
-                    yield from held.take(part, answer(part, needed))
+                    mine = slice(None) if rows.limits is None else within(part.axis.first, rows.limits)
+                    yield from held.take(part, mine, answer(part, needed))
         yield from held.told()
 
     return answered
@@ -102,9 +105,9 @@ def as_arrow(answers: Columns, aggregates: Sequence[str]) -> dict[str, Any]:
 
 
 def _blocks(streams: Iterable[Rows], grid: Grid, max_empty: int) -> Iterator[tuple[Rows, Ints, Block]]:
-    for rows in streams:
+    for rows in in_pieces(streams, grid):
         with np.errstate(all="ignore"):
-            found = blocks(rows.columns, grid, max_empty)
+            found = blocks(rows.columns, grid, max_empty, rows.centers)
             for owners, block in found:
                 yield rows, owners, block
 
@@ -138,17 +141,18 @@ class _Held:
         found = np.unique(np.stack((stream[changed], own[changed])), axis=1)
         yield self._batch(MARK, found[0], found[1], np.zeros_like(found[0]), {})
 
-    def take(self, part: Part, found: Columns) -> Iterator[pa.RecordBatch]:
-        """Add the windows of a part; spans go as they are."""
-        stream = self._owner_stream[part.owner]
-        frame = part.axis.first - part.block.owners.shift[part.owner]
-        spans = part.axis.windows > 1
+    def take(self, part: Part, mine: slice | Ints, found: Columns) -> Iterator[pa.RecordBatch]:
+        """Add those windows of a part; spans go as they are."""
+        stream, windows = self._owner_stream[part.owner][mine], part.axis.windows[mine]
+        frame = (part.axis.first - part.block.owners.shift[part.owner])[mine]
+        found = {name: found[name][mine] for name in names(self._needed)}
+        spans = windows > 1
         if spans.any():
             some = {name: found[name][spans] for name in names(self._needed)}
-            yield self._batch(SPAN, stream[spans], frame[spans], part.axis.windows[spans], some)
+            yield self._batch(SPAN, stream[spans], frame[spans], windows[spans], some)
             found = {name: found[name][~spans] for name in names(self._needed)}
             stream, frame = stream[~spans], frame[~spans]
-        self._parts.append({name: found[name] for name in names(self._needed)} | {"stream": stream, "frame": frame})
+        self._parts.append(found | {"stream": stream, "frame": frame})
         self._size += frame.size
         if self._size >= _ADDED:
             yield from self.told()

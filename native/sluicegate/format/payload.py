@@ -12,7 +12,7 @@ import math
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, compress, groupby, pairwise, repeat
+from itertools import accumulate, compress, groupby, pairwise, repeat
 from operator import add, gt, le, sub
 from typing import Any
 
@@ -66,8 +66,8 @@ class Body:
 
     def totals(self) -> tuple[int, int, int, int, int, int]:
         """What the header says of them: first, readings, buckets, t_first, t_last, gap."""
-        t_first = min(chain(self.times, self.whole.get("t_first", ())))
-        t_last = max(chain(self.times, self.whole.get("t_last", ())))
+        t_first = min(min(of) for of in (self.times, self.whole.get("t_first", ())) if len(of))
+        t_last = max(max(of) for of in (self.times, self.whole.get("t_last", ())) if len(of))
         return self.first, sum(self.n), len(self.n), int(t_first), int(t_last), sum(self.gap)
 
     def runs(self) -> Iterator[tuple[bool, range]]:
@@ -145,11 +145,12 @@ def unpack_body(payload: bytes, buckets: int, first: int, codec: int) -> Body:
     kinds, n, gap = (unpack_ints(reader, buckets) for _ in range(3))
     if min(kinds) < 0 or max(kinds) >= 2 * AS_READINGS or min(n) < 1:
         raise PackingError("a bucket of unknown kind or without readings")
-    doubt = unpack_ints(reader, buckets) if codec > 2 else array("q", [0]) * buckets
-    _check_doubt(kinds, n, doubt)
-    as_readings = [kind & AS_READINGS for kind in kinds]
+    doubt = unpack_ints(reader, buckets) if codec > 2 else array("q", bytes(8 * buckets))
+    if codec > 2:
+        _check_doubt(kinds, n, doubt)
+    as_readings = [kind & AS_READINGS for kind in kinds] if max(kinds) >= AS_READINGS else []
     singles = sum(compress(n, as_readings))
-    count = as_readings.count(0)
+    count = as_readings.count(0) if as_readings else buckets
     if singles + count > MAX_ROWS:
         raise PackingError(f"{singles + count} rows, at most {MAX_ROWS} are taken")
     times = unpack_ints(reader, singles) if singles else array("q")
@@ -158,7 +159,7 @@ def unpack_body(payload: bytes, buckets: int, first: int, codec: int) -> Body:
     if count:
         body.whole = _unpack_whole(reader, body, count, codec)
     reader.finish()
-    _check_ranges(body)
+    _check_range(times, values, values)
     return body
 
 
@@ -170,31 +171,29 @@ def _check_doubt(kinds: array[int], n: array[int], doubt: array[int]) -> None:
         raise PackingError("single readings of which only some are in doubt")
 
 
-def _check_ranges(body: Body) -> None:
+def _check_range(times: Column, least: Column, greatest: Column) -> None:
     """Raises PackingError for values and times that no bucket may have."""
-    values = body.values, body.whole.get("low", ()), body.whole.get("high", ())
-    times = body.times, body.whole.get("t_first", ()), body.whole.get("t_last", ())
-    if any(max(column) > LARGEST or min(column) < -LARGEST for column in values if column):
+    if not len(times):
+        return
+    if max(greatest) > LARGEST or min(least) < -LARGEST:
         raise PackingError("a value beyond ±2^960")
-    if any(max(column) > 2**61 or min(column) < -(2**61) for column in times if column):
+    if max(times) > 2**61 or min(times) < -(2**61):
         raise PackingError("a time beyond ±2^61 µs")
 
 
 def _unpack_whole(reader: Reader, body: Body, count: int, codec: int) -> Rows:
     """The fields of the buckets stored whole, absolute again."""
-    whole = [not kind & AS_READINGS for kind in body.kinds]
-    fields: Rows = {
-        "first": array("q", compress(accumulate(body.n, initial=body.first), whole)),
-        "n": array("q", compress(body.n, whole)),
-        "gap": array("q", compress(body.gap, whole)),
-        "flags": array("q", compress(body.kinds, whole)),
-        "doubt": array("q", compress(body.doubt, whole)),
-    }
+    marks: Rows = {"first": array("q", accumulate(body.n, initial=body.first)), "n": body.n, "gap": body.gap}
+    marks |= {"flags": body.kinds, "doubt": body.doubt}
+    del marks["first"][-1]
+    whole = [not kind & AS_READINGS for kind in body.kinds] if count < len(body.kinds) else []
+    fields: Rows = {name: array("q", compress(of, whole)) for name, of in marks.items()} if whole else marks
     found = _columns.unpack_whole(reader.data, reader.at, fields["first"], fields["n"], codec) if COMPILED else None
     if found:
         told, reader.at = found
         return fields | told
     unpack_whole(reader, fields, count)
+    _check_range(array("q", [*fields["t_first"], *fields["t_last"]]), fields["low"], fields["high"])
     return fields | (columns_2.unpack_known(reader, fields) if codec > 1 else columns_2.unknown(count))
 
 
@@ -222,6 +221,8 @@ def _check_whole(fields: Rows) -> None:
 
 def rows(body: Body, center: float) -> Rows:
     """One array a field of Bucket; a single reading is a row of n = 1. Arrays may be shared between fields."""
+    if len(body.whole.get("n", ())) == len(body.n):
+        return {name: body.whole[name] for name in FIELDS}
     out: Rows = {name: array(_TYPES[name]) for name in FIELDS}
     ordinals = list(accumulate(body.n, initial=body.first))
     single = stored = 0

@@ -1,0 +1,104 @@
+"""A stream that has more rows than a task may hold, cut by time: pieces that overlap by what windows share.
+
+Rows come by time. A piece answers the windows that no later row can touch, up to the frame of a reading: the window
+that begins there holds it, so that no span lies in two pieces. What reaches into later windows is held for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from sluicegate_cloud.fleet.wire import Rows
+from sluicegate_cloud.grid import Columns, Grid, Ints
+
+#: Before and after all frames.
+_FIRST, _LAST = -(1 << 61), 1 << 61
+Stream = tuple[str, str]
+
+
+@dataclass
+class _Held:
+    """Rows of one stream, of which the windows that begin before frame `low` are answered; `base`: its first center."""
+
+    rows: Columns
+    base: float | None = None
+    low: int = _FIRST
+
+
+def in_pieces(streams: Iterable[Rows], grid: Grid) -> Iterator[Rows]:
+    """`streams`, those of which a part comes at a time as pieces with `limits` and `centers`."""
+    long = _Long(grid)
+    for rows in streams:
+        yield from long.take(rows)
+    yield from long.rest(None)
+
+
+class _Long:
+    """The streams of which more may come; usually none."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._held: dict[Stream, _Held] = {}
+
+    def take(self, given: Rows) -> Iterator[Rows]:
+        """What can be answered, with rows that are given."""
+        names = [*zip(given.devices.to_pylist(), given.streams.to_pylist(), strict=True)]
+        mine = [at for at, name in enumerate(names) if given.until_us is not None or name in self._held]
+        for number in mine:
+            at = given.columns["owner"] == number
+            self._add(names[number], {of: column[at] for of, column in given.columns.items()})
+        yield from self.rest(given.until_us)
+        if not mine:
+            yield given
+        elif len(mine) < len(names):
+            others = ~np.isin(given.columns["owner"], mine)
+            yield given._replace(columns={of: column[others] for of, column in given.columns.items()})
+
+    def rest(self, until_us: int | None) -> Iterator[Rows]:
+        """Of all that is held, what can be answered where no later row begins before `until_us`; None: all of it."""
+        for name in [*self._held]:
+            yield from self._piece(name, until_us)
+
+    def _add(self, name: Stream, rows: Columns) -> None:
+        held = self._held.setdefault(name, _Held({of: column[:0] for of, column in rows.items()}))
+        held.rows = {of: np.concatenate((column, rows[of])) for of, column in held.rows.items()}
+        full = np.flatnonzero(held.rows["n"] > 0)
+        if held.base is None and full.size:
+            order = np.lexsort(tuple(held.rows[of][full] for of in ("first", "first_frame")))
+            held.base = float(held.rows["center"][full[order[0]]])
+
+    def _piece(self, name: Stream, until_us: int | None) -> Iterator[Rows]:
+        held = self._held[name]
+        high = _LAST if until_us is None else self._edge(held.rows, until_us)
+        if high <= held.low:
+            return
+        rows = held.rows | {"owner": np.zeros(held.rows["n"].size, np.int64)}
+        device, stream = (pa.array([of], pa.string()) for of in name)
+        yield Rows(rows, device, stream, None, (held.low, high - 1), _centers(held))
+        if until_us is None:
+            del self._held[name]
+            return
+        later = held.rows["last_frame"] >= high
+        held.rows, held.low = {of: column[later] for of, column in held.rows.items()}, high
+
+    def _edge(self, rows: Columns, until_us: int) -> int:
+        """The last frame of a reading that only windows which are known whole begin before."""
+        until = int(self._grid.frame_of(np.array([until_us]))[0])
+        frames = rows["first_frame"][rows["n"] > 0]
+        return int(frames[frames <= until - self._grid.width + 1].max(initial=_FIRST))
+
+
+def _centers(held: _Held) -> Columns:
+    """Of `blocks`: sums are taken from the whole stream's first center."""
+    base = np.array([0.0 if held.base is None else held.base])
+    known = np.concatenate((held.rows["center"][held.rows["n"] > 0], base))
+    return {"base": base, "center_low": known.min(keepdims=True), "center_high": known.max(keepdims=True)}
+
+
+def within(frames: Ints, limits: tuple[int, int]) -> Ints:
+    """Which of the windows that begin at these frames of its own a piece of a stream answers."""
+    return np.flatnonzero((frames >= limits[0]) & (frames <= limits[1]))
