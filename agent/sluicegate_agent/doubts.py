@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sqlite3
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 from sluicegate_agent.messages import Told
 
@@ -21,6 +22,7 @@ BLOCKS, LOSSES = 256, 4
 _BLOCK = struct.Struct("<qqqdddd")
 _TOTAL = struct.Struct("<q")
 _LOST = -1  # in a block's place of n
+_NAMED = 4  # windows that one loss names
 
 #: What a stream's cost at most: a row, and the objects.
 ROW, MEMORY = _TOTAL.size + (BLOCKS + LOSSES) * _BLOCK.size, (BLOCKS + LOSSES) * 400
@@ -45,10 +47,29 @@ class Block(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Readings that are lost: before this ordinal, none later than this time."""
+    """Readings that windows lack: before this ordinal, none later than this time.
+
+    `windows`: the only ones that lack them, by `mark_of`; none: all do.
+    """
 
     ordinal: int
     time: int
+    windows: frozenset[int] = frozenset()
+
+    def joined(self, other: Loss) -> Loss:
+        """Both as one."""
+        windows = self.windows | other.windows if self.windows and other.windows else frozenset()
+        few = windows if len(windows) <= _NAMED else frozenset()
+        return Loss(max(self.ordinal, other.ordinal), max(self.time, other.time), few)
+
+    def concerns(self, window: WindowConfig) -> bool:
+        """Whether a window lacks them."""
+        return not self.windows or mark_of(window.name) in self.windows
+
+
+def mark_of(window: str) -> int:
+    """A window's name in 32 bits, at least 1."""
+    return max(1, crc32(window.encode()))
 
 
 class Doubts:
@@ -58,21 +79,25 @@ class Doubts:
         self.total, self.blocks, self.losses = unpack(row) if row else (0, [], [])
         self.changed = False
 
-    def lose(self, ordinal: int, time: int) -> None:
-        """Readings before this ordinal are lost, none of them later than this."""
-        self.losses.append(Loss(ordinal, time))
-        if len(self.losses) > LOSSES:
-            (a, b), (c, d) = self.losses[:2]
-            self.losses[:2] = [Loss(max(a, c), max(b, d))]
+    def lose(self, ordinal: int, time: int, windows: Iterable[str] = ()) -> None:
+        """Readings before this ordinal are lost, none of them later than this; of these windows alone if there are."""
+        marks = [*map(mark_of, windows)]
+        for at in range(0, max(1, len(marks)), _NAMED):
+            self.losses.append(Loss(ordinal, time, frozenset(marks[at : at + _NAMED])))
+        while len(self.losses) > LOSSES:
+            self.losses[:2] = [self.losses[0].joined(self.losses[1])]
         self.changed = True
 
     def lacks_within(self, window: WindowConfig, following: int, newest: int) -> bool:
         """Whether readings are lost that a window may hold, as in `within`."""
-        return any(_is_inside(window, loss.ordinal, loss.time, following, newest) for loss in self.losses)
+        return any(
+            loss.concerns(window) and _is_inside(window, loss.ordinal, loss.time, following, newest)
+            for loss in self.losses
+        )
 
-    def lacks_since(self, start: int) -> bool:
-        """Whether readings are lost that a window may hold which begins at this time."""
-        return any(loss.time >= start for loss in self.losses)
+    def lacks_since(self, window: WindowConfig, start: int) -> bool:
+        """Whether readings are lost that one of these windows may hold which begins at this time."""
+        return any(loss.concerns(window) and loss.time >= start for loss in self.losses)
 
     def add(self, ordinal: int, time: int, value: float) -> None:
         """A reading was accepted that may be a repeat."""
@@ -100,8 +125,14 @@ class Doubts:
 
     def pack(self) -> bytes:
         """As one row."""
-        losses = b"".join(_BLOCK.pack(_LOST, *loss, 0.0, 0.0, 0.0, 0.0) for loss in self.losses)
+        losses = b"".join(_packed(loss) for loss in self.losses)
         return _TOTAL.pack(self.total) + b"".join(_BLOCK.pack(*block) for block in self.blocks) + losses
+
+
+def _packed(loss: Loss) -> bytes:
+    """As a block: the marks of windows stand where that has its values."""
+    marks = [*map(float, sorted(loss.windows)), *[0.0] * _NAMED][:_NAMED]
+    return _BLOCK.pack(_LOST, loss.ordinal, loss.time, *marks)
 
 
 def _is_inside(window: WindowConfig, ordinal: int, time: int, following: int, newest: int) -> bool:
@@ -122,7 +153,10 @@ def unpack(row: bytes) -> tuple[int, list[Block], list[Loss]]:
     if len(row) % _BLOCK.size != _TOTAL.size:
         raise sqlite3.DatabaseError("a row of the table doubtful is malformed")
     blocks = [Block(*found) for found in _BLOCK.iter_unpack(row[_TOTAL.size :])]
-    losses = [Loss(each.ordinal, each.time) for each in blocks if each.n == _LOST]
+    losses = [
+        Loss(each.ordinal, each.time, frozenset(int(mark) for mark in each[3:] if mark))
+        for each in blocks if each.n == _LOST
+    ]  # fmt: skip
     return _TOTAL.unpack_from(row)[0], [each for each in blocks if each.n != _LOST], losses
 
 

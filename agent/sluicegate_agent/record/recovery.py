@@ -81,11 +81,15 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
-def lose_history(connection: sqlite3.Connection, stream: Stream) -> None:
-    """What windows had of a stream is lost: their answers say so for as long as they would have held it."""
+def lose_history(connection: sqlite3.Connection, stream: Stream, windows: Iterable[str] = ()) -> None:
+    """What windows had of a stream is lost: their answers say so for as long as they would have held it.
+
+    `windows`: only these lack it, and nothing later than what the stream has; none: all do, up to now.
+    """
     found = connection.execute("SELECT row FROM doubtful WHERE stream = ?", (stream.number,)).fetchone()
     doubts, newest = Doubts(found[0] if found else None), stream.builder.newest if stream.builder else None
-    doubts.lose(stream.accepted, max(now_us(), newest or 0))
+    latest = newest if windows and newest is not None else max(now_us(), newest or 0)
+    doubts.lose(stream.accepted, latest, windows)
     connection.execute("INSERT OR REPLACE INTO doubtful VALUES (?, ?)", (stream.number, doubts.pack()))
 
 
@@ -193,9 +197,9 @@ class Player:
         self._streams.save()
         begun_anew = self._windows.save()
         self.count({"windows.begun_anew": begun_anew})
-        for number in self._windows.damaged:
+        for number, names in self._windows.damaged.items():
             if (stream := self._streams.get(number)) is not None:
-                lose_history(self._connection, stream)
+                lose_history(self._connection, stream, names)
 
 
 class StoredStreams:
@@ -356,9 +360,13 @@ class StoredWindows:
                 yield self._open_window(self._connection, stream.number, each, sharing)
 
     @property
-    def damaged(self) -> list[int]:
-        """The streams of which a window's rows were not as they were written."""
-        return [number for number, found in self._found.items() if any(window.is_damaged for window in found)]
+    def damaged(self) -> dict[int, list[str]]:
+        """The windows whose rows were not as they were written, by stream."""
+        damaged = {
+            number: [name for window in found if window.is_damaged for name in window.names]
+            for number, found in self._found.items()
+        }
+        return {number: names for number, names in damaged.items() if names}
 
     def add(self, stream: Stream, step: Step) -> None:
         """Readings, in compiled batches: the same bits as one after the other."""

@@ -30,8 +30,8 @@ class Asked(dict[str, list[Stored]]):
                 self[name] = [
                     open_window(connection, stream.number, each, config.sharing(name, each.name)) for each in kept
                 ]
-                if any(window.is_damaged for window in self[name]):
-                    lose_history(connection, stream)
+                if stream.accepted and (begun := [each for each in self[name] if each.is_begun]):
+                    lose_history(connection, stream, [each for window in begun for each in window.names])
         state.counters.add("windows.begun_anew", sum(window.begun_anew for window in self.all()))
         forget_others(connection, self.all())
         newest = connection.execute("SELECT coalesce(max(id), 0) FROM window").fetchone()[0]

@@ -56,7 +56,7 @@ class StoredSlices:
         self.asked = config, sharing
         self.name, self.names, self._definition = config.name, (config.name,), config.definition
         self.aggregates = config.aggregates
-        self.changed, self.begun_anew, self.is_damaged = self.is_new, False, False
+        self.changed, self.begun_anew, self.is_damaged, self.is_begun = self.is_new, False, False, False
         self._dropped = 0  # windows whose result had no room, since somebody asked
         self.given: list[SliceResult] = []
         self._finals: list[SliceResult] = []
@@ -93,6 +93,7 @@ class StoredSlices:
 
         had = connection.execute("SELECT 1 FROM window WHERE stream = ? AND name = ?", (stream, self.name)).fetchone()
         self.begun_anew |= had is not None
+        self.is_begun = True
         forget(connection, "stream = ? AND name = ?", (stream, self.name))
         insert = "INSERT INTO window (stream, name, definition, state, crc) VALUES (?, ?, ?, ?, ?)"
         state = self.slices.state()
@@ -144,7 +145,7 @@ class StoredSlices:
         newest = stream.builder.next - 1 if stream.builder else 0
         for each in reversed(self.given):
             doubt = doubts.since(each.start) if doubts else None
-            lacks = doubts is not None and doubts.lacks_since(each.start)
+            lacks = doubts is not None and doubts.lacks_since(self.asked[0], each.start)
             for name in self.asked[0].aggregates:
                 value, low, high, exact = answer(name, each)
                 told = plain(value), plain(low), plain(high), exact

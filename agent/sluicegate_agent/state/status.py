@@ -189,11 +189,12 @@ def _stream(name: str, row: bytes, rows: int, doubt: bytes | None) -> dict[str, 
     stream = Stream(0, name, 1, 1)
     stream.restore(row)
     bucket = stream.builder.bucket if stream.builder else None
+    in_doubt, _, lost = doubts.unpack(doubt) if doubt else (0, [], [])
     return {
         "accepted": stream.accepted,
         "late": stream.late,
-        "undecidable": doubts.unpack(doubt)[0] if doubt else 0,
-        "lost_until_us": max((loss.time for loss in doubts.unpack(doubt)[2]), default=None) if doubt else None,
+        "undecidable": in_doubt,
+        "lost_until_us": max((each.time for each in lost if not each.windows), default=None),
         "missing": stream.told + stream.owed,
         "buckets_closed": stream.buckets,
         "buckets_waiting": rows,

@@ -58,7 +58,7 @@ class StoredWindow:
         self._definition = config.definition
         self._by_time = config.policy.time is not None
         self.changed = False
-        self.begun_anew = self.is_damaged = False
+        self.begun_anew = self.is_damaged = self.is_begun = False
         self.refused = ""
         self._leaves: dict[tuple[int, int], bytes] = {}
         self._merged: list[tuple[int, int]] = []
@@ -98,6 +98,7 @@ class StoredWindow:
         asked = "stream = ? AND name = ?"
         had = connection.execute(f"SELECT 1 FROM window WHERE {asked}", (stream, config.name)).fetchone()  # noqa: S608
         self.begun_anew |= had is not None
+        self.is_begun = True
         forget(connection, asked, (stream, config.name))
         insert = "INSERT INTO window (stream, name, definition, state, crc) VALUES (?, ?, ?, ?, ?)"
         state = window.state()

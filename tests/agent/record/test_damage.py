@@ -222,7 +222,8 @@ def test_losses_are_bounded_and_read_back() -> None:
     for at in range(LOSSES + 3):
         doubts.lose(at, 100 - at)
     assert len(doubts.losses) == LOSSES
-    assert doubts.losses[0] == (3, 100)
+    assert doubts.losses[0] == (3, 100, frozenset())
+    doubts.lose(50, 60, ["one", "two"])
     assert unpack(doubts.pack()) == (1, doubts.blocks, doubts.losses)
 
 

@@ -243,6 +243,22 @@ streams = {{ heat = "heat" }}
     assert "--accept" in told.output
 
 
+def test_a_window_that_begins_later_than_its_stream_says_so(tmp_path: Path) -> None:
+    """What it would hold of before is in none of its answers: none is exact until that would have left it."""
+    used(tmp_path)
+    added = {"name": "hours", "policy": {"time": "3h"}, "aggregate": ["count", "max"], "buckets": 8}
+    config = configured(tmp_path, window=[*windows(day={"policy": {"time": "2h"}}), added])
+    exact: dict[str, list[bool]] = {}
+    for minute in (61, 178, 240):
+        with State(config) as state:
+            pipeline = Pipeline(config, state)
+            pipeline.accept(timed(minute, 1, value=minute))
+            pipeline.commit()
+            for name in ("day", "last", "hours"):
+                exact.setdefault(name, []).append(pipeline.answers("heat", name)[-1].exact)
+    assert exact == {"day": [False, False, True], "last": [True, True, True], "hours": [False, False, True]}
+
+
 def connected(config: Config) -> None:
     """Run until the broker has confirmed all that was asked of it."""
     with State(config) as state:
