@@ -117,7 +117,7 @@ def test_pending_lasts_over_a_restart(board: Callable[..., Board]) -> None:
     assert one.alerts.raised[0]["state"] == "pending"
     one.restart()
     time.sleep(0.06)
-    one.take(3)
+    one.take(4)
     assert one.told() == [("raised", "certain")]
 
 
