@@ -96,6 +96,14 @@ class Climate:
         for reading in self.pending:
             self.send(reading)
 
+    def step(self, kills: float = 0.03) -> None:
+        """A reading, now and then a commit, seldom a kill."""
+        self.take()
+        if self.rng.random() < 0.2:
+            self.commit()
+        if self.rng.random() < kills:
+            self.kill()
+
     def documents(self) -> dict[str, bytes]:
         """What reaches the target once it is back, by id."""
         self.pipeline.flush()

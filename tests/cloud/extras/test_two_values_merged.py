@@ -33,11 +33,7 @@ def sent(folder: Path, device: str, seed: int, size: int) -> list[Reading]:
     own.mkdir()
     one = Climate(own, seed, device, bucket={"readings": size})
     for _ in range(250):
-        one.take()
-        if one.rng.random() < 0.2:
-            one.commit()
-        if one.rng.random() < 0.02:
-            one.kill()
+        one.step()
     for name, data in one.documents().items():
         (folder / f"{name.replace('::', '_')}.json").write_bytes(data)
     return one.readings
