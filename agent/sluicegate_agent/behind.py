@@ -40,7 +40,7 @@ class Behind:
     def __init__(self) -> None:
         self.waiting: dict[int, list[Closed]] = {}
         self.bytes = 0
-        self._packed: dict[int, list[int]] = {}
+        self._packed: dict[int, list[tuple[int, int]]] = {}  # by stream, number and first ordinal
         self._written: set[int] = set()
         self._next = 1
 
@@ -48,7 +48,7 @@ class Behind:
         """Know what is packed; the shapes of all that waits, by stream, in order."""
         self._packed = {}
         for number, stream, closed in packed_rows(connection):
-            self._packed.setdefault(stream, []).append(number)
+            self._packed.setdefault(stream, []).append((number, closed[0].first))
             self._next = number + 1
             yield from ((stream, shape_of(each)) for each in closed)
         for stream, waiting in self.waiting.items():
@@ -80,20 +80,36 @@ class Behind:
         connection.execute(
             "INSERT INTO packed VALUES (?, ?, ?, ?)", (number, stream, buckets, checksum(number, stream, buckets))
         )
-        self._packed.setdefault(stream, []).append(number)
+        self._packed.setdefault(stream, []).append((number, closed[0].first))
 
-    def unpack(self, connection: sqlite3.Connection, stream: int) -> list[Closed]:
-        """All of a stream, which the caller makes rows of, inside its transaction."""
+    def unpack(self, connection: sqlite3.Connection, stream: int, end: int = 1 << 62) -> list[Closed]:
+        """What of a stream is packed, or waits, with any before ordinal `end`: the caller makes rows of it.
+
+        Inside its transaction.
+        """
         found: list[Closed] = []
-        for number in self._packed.pop(stream, ()):
+        packed = self._packed.get(stream, [])
+        while packed and packed[0][1] < end:
+            number, _ = packed.pop(0)
             query = "SELECT number, stream, buckets, crc FROM packed WHERE number = ?"
             found += _unpacked(*connection.execute(query, (number,)).fetchone())
             connection.execute("DELETE FROM packed WHERE number = ?", (number,))
-        waiting = self.waiting.get(stream, [])
-        if waiting and stream not in self._written:
+        if not packed:
+            self._packed.pop(stream, None)
+        waiting = self.in_memory(stream)
+        if waiting and waiting[0].first < end:
             self._hand(connection, stream, waiting)
             found += waiting
         return found
+
+    def in_memory(self, stream: int) -> list[Closed]:
+        """What of a stream waits in memory alone."""
+        return [] if stream in self._written else self.waiting.get(stream, [])
+
+    def recast(self, stream: int, coarser: list[Closed]) -> None:
+        """The same readings in fewer or lighter buckets, in the place of what waits in memory."""
+        self.bytes += sum(map(_size, coarser)) - sum(map(_size, self.waiting[stream]))
+        self.waiting[stream] = coarser
 
     def _hand(self, connection: sqlite3.Connection, stream: int, waiting: list[Closed]) -> None:
         """Say up to which ordinal a stream's buckets have left the record, so that none is played back again."""

@@ -11,8 +11,8 @@ import sqlite3
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from sluicegate_agent.backlog.rows import READING_COST, ROW_COST
 from sluicegate_agent.errors import EnvironmentRefused, InputRefused
-from sluicegate_agent.outbox import READING_COST, ROW_COST
 from sluicegate_agent.state.status import looked_into
 from sluicegate_agent.streams import Stream
 

@@ -7,29 +7,26 @@ coarse. What was sealed may have been sent and is left alone; little is sealed a
 
 from __future__ import annotations
 
-import re
 import sqlite3
-import struct
 import zlib
-from array import array
 from collections.abc import Iterable
-from functools import cache
 from typing import NamedTuple
 
 from sluicegate.format import chunk as chunks
-from sluicegate.format.bucket import PACKED, Bucket, merge
+from sluicegate.format.bucket import PACKED
 from sluicegate_agent import carried
+from sluicegate_agent.backlog.lanes import Lane
+from sluicegate_agent.backlog.rows import ROW_COST, insert_rows, sound
+from sluicegate_agent.backlog.squeeze import Squeeze
 from sluicegate_agent.behind import Behind, packed_rows
-from sluicegate_agent.streams import SINGLES_MOST, Closed, pack_readings, unpack_readings
+from sluicegate_agent.streams import SINGLES_MOST, Closed, pack_readings
 
 SEALED, REJECTED = 0, 1
-#: Bytes a row is counted with: its record as base64 in a document at worst, its key and the page's share.
-ROW_COST = PACKED * 4 // 3 + 64
-#: The same for a single reading of 16 bytes.
-READING_COST = 22
 #: A document's header and the agent's health in it.
 DOCUMENT_COST = 2048
 REJECTED_KEPT = 8
+#: Once there are too many bytes, room is made for this part of the budget, so that not every commit has to.
+EASED = 32
 TAKE = "sluicegate status FILE --take-refused FOLDER"
 
 
@@ -45,94 +42,6 @@ class Sealed(NamedTuple):
     id: str
     readings: int
     document: bytes
-
-
-class Lane:
-    """The rows of one stream in memory, 17 bytes each: first ordinal, size class, number of single readings.
-
-    `sections`: by first ordinal, the bytes of what a row carries, where it does.
-    """
-
-    __slots__ = ("_finest", "carried", "classes", "firsts", "held", "sections", "singles")
-
-    def __init__(self) -> None:
-        self.firsts = array("q")
-        self.classes = bytearray()
-        self.singles = bytearray()
-        self.held = self.carried = 0
-        self.sections: dict[int, int] = {}
-        self._finest = 0
-
-    def __len__(self) -> int:
-        return len(self.firsts)
-
-    @property
-    def cost(self) -> int:
-        """Bytes of all rows as counted."""
-        return len(self.firsts) * ROW_COST + self.held * READING_COST + encoded(self.carried)
-
-    def cost_of(self, at: int) -> int:
-        """Bytes of one row as counted, rounded up."""
-        section = self.sections.get(self.firsts[at], 0)
-        return ROW_COST + self.singles[at] * READING_COST + encoded(section)
-
-    def carries(self, first: int, section: int) -> None:
-        """The row of this ordinal has a section of so many bytes now."""
-        self.carried += section - self.sections.pop(first, 0)
-        if section:
-            self.sections[first] = section
-
-    def append(self, first: int, n: int, singles: int, section: int = 0) -> None:
-        """A row after the newest; its size class is the number of binary digits of n."""
-        size = n.bit_length()
-        self.firsts.append(first)
-        self.classes.append(size)
-        self.singles.append(singles)
-        self.held += singles
-        if section or self.sections:
-            self.carries(first, section)
-        if size < self._finest:
-            self._finest = min(self._finest, max(self.classes[-2:]))
-
-    def finest_pair(self) -> int:
-        """Position of the oldest neighbours whose larger one is as small as can be; there must be two rows."""
-        while True:
-            found = _neighbours(self._finest).search(self.classes)
-            if found is not None:
-                return found.start()
-            self._finest += 1
-
-    def first_with_singles(self) -> int | None:
-        """Position of the oldest row that has single readings."""
-        found = _ANY.search(self.singles) if self.held else None
-        return found.start() if found else None
-
-    def lightened(self, at: int) -> None:
-        """Row `at` has no single readings any more."""
-        self.held -= self.singles[at]
-        self.singles[at] = 0
-
-    def merged(self, at: int, n: int, singles: int) -> None:
-        """Rows `at` and the next are one now."""
-        self.held += singles - self.singles[at] - self.singles[at + 1]
-        self.carries(self.firsts[at + 1], 0)
-        self.classes[at], self.singles[at] = n.bit_length(), singles
-        del self.firsts[at + 1], self.classes[at + 1], self.singles[at + 1]
-
-    def dropped(self, rows: int) -> None:
-        """The oldest rows are gone."""
-        self.held -= sum(self.singles[:rows])
-        for first in self.firsts[:rows] if self.sections else ():
-            self.carries(first, 0)
-        del self.firsts[:rows], self.classes[:rows], self.singles[:rows]
-
-
-_ANY = re.compile(b"[^\\x00]")
-
-
-@cache
-def _neighbours(largest: int) -> re.Pattern[bytes]:
-    return re.compile(b"[\\x00-\\x%02x]{2}" % largest)
 
 
 class Outbox:
@@ -195,8 +104,7 @@ class Outbox:
         if self.behind.holds(stream):
             self.behind.pack(connection, stream, rows)
         else:
-            for item in rows:
-                connection.execute(*row_of(stream, item))
+            insert_rows(connection, stream, rows)
         self._note(stream, rows)
 
     def take(self, stream: int, closed: Iterable[Closed]) -> None:
@@ -215,66 +123,42 @@ class Outbox:
         self.rows += len(rows)
         self._cost += lane.cost - before
 
-    def _make_rows(self, connection: sqlite3.Connection, stream: int) -> None:
-        """Have all buckets of a stream stand in the table, inside the caller's transaction."""
-        for item in self.behind.unpack(connection, stream) if self.behind.holds(stream) else ():
-            connection.execute(*row_of(stream, item))
-
     def reload(self, connection: sqlite3.Connection) -> None:
         """Read the index anew after a transaction that failed."""
         self.behind.failed()
         self.load(connection)
 
-    def squeeze(self, connection: sqlite3.Connection, most: int | None = None) -> int:
+    @property
+    def needs(self) -> str:
+        """What there is too much of, "rows" or "bytes", while it is made coarser: bytes down to a little below."""
+        if self.rows > self.rows_most:
+            return "rows"
+        return "bytes" if self.bytes_held > self.bytes_most - self.bytes_most // EASED else ""
+
+    def cheaper(self, rows: int, cost: int) -> None:
+        """So many rows and bytes fewer."""
+        self.rows -= rows
+        self._cost -= cost
+
+    def squeeze(self, connection: sqlite3.Connection, most: int = 1 << 62) -> int:
         """Make room, inside the caller's transaction: as many steps as are needed, or `most`. The steps taken.
 
         A commit needs about as many as it inserted rows. It ends early where no stream has two rows left.
         """
-        steps = 0
-        while self.is_over and (most is None or steps < most):
-            if not (self._merge_one(connection) if self.rows > self.rows_most else self._lighten(connection)):
+        steps, held = 0, self._singles
+        while self.is_over and steps < most:
+            squeeze = Squeeze(self)
+            taken = squeeze.decide(most - steps)
+            squeeze.apply(connection)
+            if not taken:
                 break
-            steps += 1
+            steps += taken
+        self.singles_dropped += held - self._singles
         return steps
 
-    def _lighten(self, connection: sqlite3.Connection) -> bool:
-        stream, lane = max(self.lanes.items(), key=lambda item: item[1].held, default=(0, Lane()))
-        at = lane.first_with_singles()
-        if at is None:
-            return self._merge_one(connection)
-        self._make_rows(connection, stream)
-        key = (stream, lane.firsts[at])
-        bucket, singles, crc = connection.execute(f"{_ROW} WHERE stream = ? AND first = ?", key).fetchone()
-        sound(*key, bucket, singles, crc)
-        if names := self.carries.get(stream, ()):
-            bucket = carried.joined(unpacked(bucket).pack(), parts_of(bucket, singles, names))
-            if encoded(len(bucket) - PACKED) >= lane.singles[at] * READING_COST and self._merge_one(connection):
-                return True  # it would take more room than its readings do
-        update = "UPDATE outbox SET bucket = ?, readings = NULL, crc = ? WHERE stream = ? AND first = ?"
-        connection.execute(update, (bucket, check_of(*key, bucket, None), *key))
-        before = lane.cost
-        self.singles_dropped += lane.singles[at]
-        lane.lightened(at)
-        lane.carries(lane.firsts[at], max(0, len(bucket) - PACKED))
-        self._cost += lane.cost - before
-        return True
-
-    def _merge_one(self, connection: sqlite3.Connection) -> bool:
-        stream, lane = max(self.lanes.items(), key=lambda item: len(item[1]), default=(0, Lane()))
-        if len(lane) < 2:
-            return False
-        self._make_rows(connection, stream)
-        at = lane.finest_pair()
-        before, cost = lane.singles[at] + lane.singles[at + 1], lane.cost
-        pair = lane.firsts[at], lane.firsts[at + 1]
-        n, singles, section = _merge_rows(connection, stream, *pair, self.carries.get(stream, ()))
-        lane.merged(at, n, singles)
-        lane.carries(lane.firsts[at], section)
-        self.rows -= 1
-        self._cost += lane.cost - cost
-        self.singles_dropped += before - singles
-        self.merges += 1
-        return True
+    @property
+    def _singles(self) -> int:
+        return sum(lane.held for lane in self.lanes.values())
 
     def oldest(
         self, connection: sqlite3.Connection, stream: int, rows: int, cost: int
@@ -294,8 +178,7 @@ class Outbox:
         if len(found) < taken:  # what is taken from behind needs no row; what is left gets one
             behind, left = self.behind.unpack(connection, stream), taken - len(found)
             found += [(item.bucket, item.readings) for item in behind[:left]]
-            for item in behind[left:]:
-                connection.execute(*row_of(stream, item))
+            insert_rows(connection, stream, behind[left:])
         return found
 
     def seal(self, connection: sqlite3.Connection, stream: int, rows: int, sealed: Sealed, first: int) -> None:
@@ -333,7 +216,7 @@ class Outbox:
                 few = singles is not None and bucket.n <= SINGLES_MOST and not parts
                 readings = pack_readings(*singles) if singles is not None and few else None
                 record = carried.joined(bucket.pack(), parts)
-                connection.execute(*row_of(stream, Closed(bucket.first, bucket.n, record, readings)))
+                insert_rows(connection, stream, [Closed(bucket.first, bucket.n, record, readings)])
         self.load(connection)
         return chunk.buckets[0].n
 
@@ -361,85 +244,5 @@ class Outbox:
 def spread(connection: sqlite3.Connection) -> None:
     """Make rows of all that is packed, inside the caller's transaction."""
     for _, stream, closed in [*packed_rows(connection)]:
-        for item in closed:
-            connection.execute(*row_of(stream, item))
+        insert_rows(connection, stream, closed)
     connection.execute("DELETE FROM packed")
-
-
-def _merge_rows(
-    connection: sqlite3.Connection, stream: int, first: int, second: int, names: tuple[str, ...]
-) -> tuple[int, int, int]:
-    """Make one row of two neighbours; its readings, how many single ones it still has, and bytes that it carries."""
-    query = f"{_ROW} WHERE stream = ? AND first = ?"
-    rows = (connection.execute(query, (stream, at)).fetchone() for at in (first, second))
-    (a, singles_a), (b, singles_b) = (sound(stream, at, *row) for at, row in zip((first, second), rows, strict=True))
-    bucket = merge(unpacked(a), unpacked(b))
-    singles = _joined(singles_a, singles_b)
-    update = "UPDATE outbox SET bucket = ?, readings = ?, crc = ? WHERE stream = ? AND first = ?"
-    packed = bucket.pack()
-    if not singles:
-        parts = (parts_of(row, each, names) for row, each in ((a, singles_a), (b, singles_b)))
-        packed = carried.joined(packed, carried.merged(*parts))
-    connection.execute(update, (packed, singles, check_of(stream, first, packed, singles), stream, first))
-    connection.execute("DELETE FROM outbox WHERE stream = ? AND first = ?", (stream, second))
-    return bucket.n, len(singles) // 16 if singles else 0, len(packed) - PACKED
-
-
-_ROW = "SELECT bucket, readings, crc FROM outbox"
-_KEY = struct.Struct("<qq")
-
-
-def row_of(stream: int, item: Closed) -> tuple[str, tuple[object, ...]]:
-    """The statement and the values that put a closed bucket into the outbox."""
-    check = check_of(stream, item.first, item.bucket, item.readings)
-    return "INSERT INTO outbox VALUES (?, ?, ?, ?, ?)", (stream, item.first, item.bucket, item.readings, check)
-
-
-def check_of(stream: int, first: int, bucket: bytes, readings: bytes | None) -> int:
-    """A row's checksum: the pages of a store have none, and a number that a medium changed looks like any other."""
-    return zlib.crc32(readings or b"", zlib.crc32(bucket, zlib.crc32(_KEY.pack(stream, first))))
-
-
-def sound(
-    stream: int, first: int, bucket: bytes, readings: bytes | None, crc: int | None
-) -> tuple[bytes, bytes | None]:
-    """A row's bucket and readings as they were written. Raises sqlite3.DatabaseError for others; rows of an older
-    version have no checksum."""
-    if crc is not None and crc != check_of(stream, first, bucket, readings):
-        raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: stream {stream}, first {first}")
-    return bucket, readings
-
-
-def encoded(section: int) -> int:
-    """Bytes of a section as they are counted: as base64, at worst."""
-    return section * 4 // 3
-
-
-def parts_of(row: bytes, singles: bytes | None, names: tuple[str, ...]) -> carried.Parts:
-    """What a row carries, or, of these names, what it is to carry when its single readings go.
-
-    Raises sqlite3.DatabaseError for a row that is none.
-    """
-    try:
-        if singles:
-            times, values = unpack_readings(singles)
-            return carried.fold(names, values, times)
-        return carried.parted(row)[1]
-    except ValueError as error:
-        raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
-
-
-def unpacked(row: bytes) -> Bucket:
-    """A stored bucket. Raises sqlite3.DatabaseError for bytes that are none: the store is damaged."""
-    try:
-        return Bucket.unpack(carried.parted(row)[0])
-    except ValueError as error:
-        raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
-
-
-def _joined(a: bytes | None, b: bytes | None) -> bytes | None:
-    """Both rows' readings, times before values, while they are few; else none: a bucket has all of them or no one."""
-    if not a or not b or len(a) + len(b) > 16 * SINGLES_MOST:
-        return None
-    i, j = len(a) // 2, len(b) // 2
-    return a[:i] + b[:j] + a[i:] + b[j:]

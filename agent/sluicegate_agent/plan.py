@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from sluicegate_agent import carried, outbox, replayed, streams
+from sluicegate_agent import carried, replayed, streams
+from sluicegate_agent.backlog.rows import READING_COST, ROW_COST, encoded
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.config.credentials import resolved
@@ -334,8 +335,8 @@ def _tables(config: Config) -> Iterator[Line]:
 def _row(config: Config) -> int:
     """Bytes of an outbox row as the outbox counts them, with all the single readings it may have."""
     section = max((carried.most(asked_of(config, stream)) for stream in config.names), default=0)
-    singles = outbox.READING_COST * min(config.bucket.readings, streams.SINGLES_MOST)
-    return outbox.ROW_COST + max(singles, outbox.encoded(section))
+    singles = READING_COST * min(config.bucket.readings, streams.SINGLES_MOST)
+    return ROW_COST + max(singles, encoded(section))
 
 
 def _batch(config: Config) -> tuple[int, int]:
@@ -352,7 +353,7 @@ def _batch_rows(config: Config) -> int:
     """Bytes of outbox rows that one commit may bring: rows of one reading each, or fewer of more."""
     readings, _ = _batch(config)
     full = -(-readings // config.bucket.readings) * _row(config)
-    return max(full, readings * (outbox.ROW_COST + outbox.READING_COST))
+    return max(full, readings * (ROW_COST + READING_COST))
 
 
 def _replayed(config: Config) -> Line:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from memory_stores import empty
 
 from sluicegate.format.bucket import Bucket
-from sluicegate_agent.outbox import REJECTED_KEPT, ROW_COST, Outbox, Sealed
+from sluicegate_agent.backlog.rows import ROW_COST
+from sluicegate_agent.outbox import REJECTED_KEPT, Outbox, Sealed
 from sluicegate_agent.streams import Closed, Stream, unpack_readings
 
 

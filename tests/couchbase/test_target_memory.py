@@ -14,11 +14,11 @@ from gateway.stand_in import StandIn
 from test_gateway_config import load
 
 from gateway import databases
-from sluicegate_agent import outbox
+from sluicegate_agent.backlog.rows import READING_COST, ROW_COST
 from sluicegate_agent.plan import plan
 
 #: Bytes of the largest document under the default configuration: 256 buckets of 16 readings.
-LARGEST = 256 * (outbox.ROW_COST + 16 * outbox.READING_COST)
+LARGEST = 256 * (ROW_COST + 16 * READING_COST)
 GROWTH = """
 import json, os, sys
 from pathlib import Path

@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import Bucket
+from sluicegate_agent.backlog.rows import sound, unpacked
 from sluicegate_agent.errors import EnvironmentRefused
-from sluicegate_agent.outbox import sound, unpacked
 from sluicegate_agent.state.status import looked_into
 from sluicegate_agent.streams import Stream, unpack_readings
 

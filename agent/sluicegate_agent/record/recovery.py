@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluicegate.format.bucket import Builder
+from sluicegate_agent.backlog.rows import insert_rows
 from sluicegate_agent.behind import Behind
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.config.sources import may_feed
 from sluicegate_agent.doubts import Doubts
-from sluicegate_agent.outbox import row_of
 from sluicegate_agent.record import file
 from sluicegate_agent.record.frame import ADD_IN_DOUBT, ADVANCE, CLOSE, FEED, Body, Step, Steps, unpack
 from sluicegate_agent.record.recorder import begin
@@ -298,8 +298,7 @@ class StoredStreams:
             if number in has_packed:
                 behind.pack(self._connection, number, closed)
             else:
-                for each in closed:
-                    self._connection.execute(*row_of(number, each))
+                insert_rows(self._connection, number, closed)
 
 
 def _handed(connection: sqlite3.Connection) -> dict[int, int]:

@@ -67,7 +67,7 @@ class Saving:
         return self.recorder.has_steps
 
     def make_room(self) -> None:
-        """After a commit: write closed buckets that wait in memory to their table where there are many.
+        """After a commit: keep the outbox's budget, write closed buckets that wait in memory where there are many.
 
         Where the store refuses, the next commit writes the tables, and says so.
         """
@@ -79,10 +79,11 @@ class Saving:
         ):
             try:
                 with self._pipeline.state.transaction() as connection:
-                    outbox.behind.write(connection)
-                    faults.step("record: buckets written")
                     if self._pipeline.state.squeeze(connection):
                         faults.step("commit: squeezed")
+                    if outbox.behind.bytes > self.recorder.limits.buckets:
+                        outbox.behind.write(connection)
+                        faults.step("record: buckets written")
             except sqlite3.OperationalError:
                 self.recorder.must_fold = True
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from sluicegate.format.bucket import Builder
-from sluicegate_agent.outbox import row_of, spread
+from sluicegate_agent.backlog.rows import insert_rows
+from sluicegate_agent.outbox import spread
 from sluicegate_agent.state.home import differences
 from sluicegate_agent.streams import Closed, Stream, pack_readings
 
@@ -77,14 +78,14 @@ def retire(connection: sqlite3.Connection, stream: Stream, incarnation: str, key
         stream.forget_readings()
     elif bucket is not None and stream.builder is not None:
         closed = stream.builder.close()
-        connection.execute(*row_of(stream.number, Closed(closed.first, closed.n, closed.pack(), None)))
+        insert_rows(connection, stream.number, [Closed(closed.first, closed.n, closed.pack(), None)])
     connection.execute(
         "UPDATE stream SET retired = 1, crc = NULL, row = ? WHERE id = ?", (stream.pack(), stream.number)
     )
     insert = "INSERT INTO stream (name, row, incarnation, key) VALUES (?, ?, ?, ?)"
     number = int(connection.execute(insert, (stream.name, new.pack(), incarnation, key)).lastrowid or 0)
     if doubtful is not None:
-        connection.execute(*row_of(number, doubtful))
+        insert_rows(connection, number, [doubtful])
     connection.execute("UPDATE doubtful SET stream = ? WHERE stream = ?", (number, stream.number))
     connection.execute("UPDATE window SET stream = ? WHERE stream = ?", (number, stream.number))
     connection.execute("INSERT INTO tagged SELECT ?, tags FROM tagged WHERE stream = ?", (number, stream.number))

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import Bucket, Builder
+from sluicegate_agent.backlog.rows import check_of, sound, unpacked
 from sluicegate_agent.behind import unpacked as unpacked_rows
 from sluicegate_agent.checksums import is_sound, require_sound
-from sluicegate_agent.outbox import check_of, sound, unpacked
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.pages import Pages, Value
 from sluicegate_agent.streams import Stream

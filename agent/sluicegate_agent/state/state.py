@@ -13,12 +13,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from sluicegate_agent import health
+from sluicegate_agent.backlog.rows import encoded
 from sluicegate_agent.carried import most
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.dead_letters import DeadLetters
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lock import Lock
-from sluicegate_agent.outbox import Outbox, encoded, least_bytes
+from sluicegate_agent.outbox import Outbox, least_bytes
 from sluicegate_agent.private import FOLDER, make_private
 from sluicegate_agent.record.recovery import lose_history, recover
 from sluicegate_agent.state.counters import Counters
@@ -262,7 +263,7 @@ class State:
         for name, amount in amounts.items():
             self._counted[name] = self._counted.get(name, 0) + amount
 
-    def squeeze(self, connection: sqlite3.Connection, most: int | None = None) -> int:
+    def squeeze(self, connection: sqlite3.Connection, most: int = 1 << 62) -> int:
         """Bring the outbox into its budget and count the detail that is lost; the steps taken."""
         outbox = self.outbox
         merges, singles = outbox.merges, outbox.singles_dropped

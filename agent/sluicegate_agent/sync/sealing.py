@@ -10,8 +10,9 @@ from sluicegate.constants import MOST_EXTRAS
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import PACKED
 from sluicegate_agent import carried, faults
+from sluicegate_agent.backlog.rows import READING_COST, ROW_COST, encoded, parts_of, unpacked
 from sluicegate_agent.naming.names import device_of, title_of
-from sluicegate_agent.outbox import DOCUMENT_COST, READING_COST, ROW_COST, Sealed, encoded, parts_of, unpacked
+from sluicegate_agent.outbox import DOCUMENT_COST, Sealed
 from sluicegate_agent.state import State
 from sluicegate_agent.streams import Stream, unpack_readings
 from sluicegate_agent.sync.pace import Pace

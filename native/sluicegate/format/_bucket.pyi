@@ -1,9 +1,11 @@
 from array import array
+from collections.abc import Sequence
 from typing import final
 
 from sluicegate.format.record import Bucket
 
 def merge(a: Bucket, b: Bucket) -> Bucket: ...
+def merge_packed(records: Sequence[bytes]) -> bytes: ...
 
 @final
 class Builder:

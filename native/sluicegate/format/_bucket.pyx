@@ -183,6 +183,37 @@ def merge(a, b):
     return bucket_of(&first)
 
 
+cdef int load(Record* r, bytes packed) except -1:
+    """What `packed_of` packed; records of an older length as Bucket.unpack reads them. Raises ValueError."""
+    if sys.byteorder == "big" or len(packed) != _PACKED:
+        return read(r, Bucket.unpack(packed))
+    cdef const char* data = packed
+    memcpy(&r.first, data, 56)
+    memcpy(&r.low.value, data + 56, 40)
+    memcpy(&r.high.value, data + 96, 40)
+    memcpy(&r.x_first, data + 136, 40)
+    memcpy(&r.low.count, data + 176, 8)
+    memcpy(&r.high.count, data + 184, 8)
+    memcpy(&r.low.pre, data + 192, 16)
+    memcpy(&r.high.pre, data + 208, 16)
+    memcpy(&r.log_total, data + 224, 32)
+    return 0
+
+
+def merge_packed(records):
+    """The packed bucket of packed neighbours, at least one, in their order. Raises what `merge` raises."""
+    cdef Record all_of_them, following
+    load(&all_of_them, records[0])
+    for packed in records[1:]:
+        load(&following, packed)
+        if following.first != all_of_them.first + all_of_them.n:
+            expected = all_of_them.first + all_of_them.n
+            raise ValueError(f"bucket at ordinal {following.first} does not follow: expected ordinal {expected}")
+        check_whole(all_of_them.gap + following.gap, "gap")
+        fold(&all_of_them, &following)
+    return packed_of(&all_of_them)
+
+
 @cython.final
 cdef class Builder:
     """Folds readings into the open bucket; the caller decides when it closes.

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 import struct
 from array import array
+from collections.abc import Sequence
+from functools import reduce
 
 from sluicegate.constants import LATE, ORDERED
 from sluicegate.format.record import (
@@ -55,6 +57,11 @@ def merge(a: Bucket, b: Bucket) -> Bucket:
         *_merged_logs(a, b),
         a.doubt + b.doubt,
     )
+
+
+def merge_packed(records: Sequence[bytes]) -> bytes:
+    """The packed bucket of packed neighbours, at least one, in their order. Raises what `merge` raises."""
+    return reduce(merge, map(Bucket.unpack, records)).pack()
 
 
 def _place(e: Extreme) -> tuple[float, int, int, int, int]:

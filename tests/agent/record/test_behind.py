@@ -102,16 +102,35 @@ def test_new_rows_of_a_stream_that_has_packed_ones_follow_them(store: sqlite3.Co
     assert [*packed_rows(store)] == []
 
 
-def test_merged_where_there_is_no_room(store: sqlite3.Connection) -> None:
-    """Counts and sums stay exact, whether buckets had rows or not."""
-    outbox = Outbox(store, 3, 1 << 20)
-    outbox.take(1, buckets(8))
+@pytest.mark.parametrize("rows_most", [1, 3, 6, 11])
+@pytest.mark.parametrize("bytes_most", [5000, 9000, 1 << 20])
+@pytest.mark.parametrize(("stored", "packed"), [(0, 0), (0, 12), (5, 3), (5, 0), (12, 0)])
+def test_made_coarser_wherever_they_are(
+    store: sqlite3.Connection, rows_most: int, bytes_most: int, stored: int, packed: int
+) -> None:
+    """In the table, packed or in memory: the same buckets stay, and the index says so."""
+    everything, expected = buckets(12), Outbox(store, rows_most, bytes_most)
+    expected.insert(store, 1, everything)
+    expected.squeeze(store)
+    left = store.execute("SELECT first, bucket, readings FROM outbox").fetchall()
+    store.execute("DELETE FROM outbox")
+    outbox = Outbox(store, rows_most, bytes_most)
+    outbox.insert(store, 1, everything[:stored])
+    for each in everything[stored : stored + packed]:
+        outbox.take(1, [each])
+        outbox.behind.write(store)
+        outbox.behind.settled()
+    outbox.take(1, everything[stored + packed :])
     outbox.squeeze(store)
-    assert outbox.rows == 3
-    assert sum(n for (n,) in store.execute("SELECT length(bucket) / 256 FROM outbox")) == 3
-    assert outbox.behind.waiting.keys() == {1}  # until the transaction is durable
+    assert (outbox.rows, outbox.bytes_held, outbox.merges) == (expected.rows, expected.bytes_held, expected.merges)
+    assert outbox.singles_dropped == expected.singles_dropped
+    outbox.behind.write(store)
     outbox.behind.settled()
     assert (outbox.behind.waiting, outbox.behind.bytes) == ({}, 0)
+    lane, again = outbox.lanes[1], Outbox(store, rows_most, bytes_most)
+    assert (again.lanes[1].firsts, again.lanes[1].singles) == (lane.firsts, lane.singles)
+    spread(store)
+    assert store.execute("SELECT first, bucket, readings FROM outbox ORDER BY first").fetchall() == left
 
 
 def test_a_packed_row_that_is_damaged_is_told(store: sqlite3.Connection) -> None:

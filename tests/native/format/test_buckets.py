@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 import os
@@ -307,6 +308,21 @@ def test_compiled_and_pure_agree_on_older_records() -> None:
             merged = module.merge(module.merge(a, b), c), module.merge(c, folded(module, readings, c.first + c.n))
             packed.append([fields.pack() for fields in merged])
         assert packed[0] == packed[1]
+
+
+@pytest.mark.parametrize("cuts", [1, 2, 7])
+def test_packed_records_merge_as_buckets_do(implementation: ModuleType, cuts: int) -> None:
+    """The same bytes, an older record among them too; those that do not follow, or are none, are refused."""
+    readings = [(value, time, gap, 0) for value, time, gap, _ in stream(cuts, 20)]
+    parts = [folded(implementation, readings[i : i + cuts], i) for i in range(0, 20, cuts)]
+    packed = [older(parts[0]), *(part.pack() for part in parts[1:])]
+    parts[0] = record.Bucket.unpack(packed[0])
+    assert implementation.merge_packed(packed) == functools.reduce(implementation.merge, parts).pack()
+    assert implementation.merge_packed(packed[1:2]) == packed[1]
+    with pytest.raises(ValueError, match="does not follow"):
+        implementation.merge_packed([packed[1], packed[1]])
+    with pytest.raises(ValueError, match="256 bytes"):
+        implementation.merge_packed([packed[1], packed[0][:-1]])
 
 
 def test_a_builder_s_older_state_goes_on(implementation: ModuleType) -> None:

@@ -1,0 +1,128 @@
+"""The index of the outbox in memory: for each stream where its rows begin, how coarse they are and what they cost."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_right
+from functools import cache
+
+from sluicegate_agent.backlog.rows import READING_COST, ROW_COST, encoded
+from sluicegate_agent.streams import SINGLES_MOST
+
+
+class Lane:
+    """The rows of one stream in memory, 17 bytes each: first ordinal, size class, number of single readings.
+
+    `end`: the ordinal after the newest row. `sections`: by first ordinal, the bytes of what a row carries, where it
+    does. `least`: rows of so few single readings would carry more without them than they take.
+    """
+
+    __slots__ = (
+        *("_finest", "_lightest", "_pair", "carried", "classes", "end", "firsts", "held", "least"),
+        *("sections", "singles"),
+    )
+
+    def __init__(self) -> None:
+        self.firsts = array("q")
+        self.classes = bytearray()
+        self.singles = bytearray()
+        self.held = self.carried = self.end = self.least = 0
+        self.sections: dict[int, int] = {}
+        # No neighbours are finer than `_finest`; of those none are before `_pair`. No singles are before `_lightest`.
+        self._finest = self._pair = self._lightest = 0
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    @property
+    def cost(self) -> int:
+        """Bytes of all rows as counted."""
+        return len(self.firsts) * ROW_COST + self.held * READING_COST + encoded(self.carried)
+
+    def cost_of(self, at: int) -> int:
+        """Bytes of one row as counted, rounded up."""
+        section = self.sections.get(self.firsts[at], 0)
+        return ROW_COST + self.singles[at] * READING_COST + encoded(section)
+
+    def place(self, ordinal: int) -> int:
+        """Position of the row that holds this ordinal."""
+        return bisect_right(self.firsts, ordinal) - 1
+
+    def following(self, at: int) -> int:
+        """The ordinal after row `at`."""
+        return self.firsts[at + 1] if at + 1 < len(self.firsts) else self.end
+
+    def carries(self, first: int, section: int) -> None:
+        """The row of this ordinal has a section of so many bytes now."""
+        self.carried += section - self.sections.pop(first, 0)
+        if section:
+            self.sections[first] = section
+
+    def append(self, first: int, n: int, singles: int, section: int = 0) -> None:
+        """A row after the newest; its size class is the number of binary digits of n."""
+        size = n.bit_length()
+        self.firsts.append(first)
+        self.classes.append(size)
+        self.singles.append(singles)
+        self.held += singles
+        self.end = first + n
+        if section or self.sections:
+            self.carries(first, section)
+        if size < self._finest and max(self.classes[-2:]) < self._finest:
+            self._finest, self._pair = max(self.classes[-2:]), max(0, len(self) - 2)
+
+    def finest_pair(self) -> int:
+        """Position of the oldest neighbours whose larger one is as small as can be; there must be two rows."""
+        while True:
+            found = _neighbours(self._finest).search(self.classes, self._pair)
+            if found is not None:
+                self._pair = found.start()
+                return self._pair
+            self._finest, self._pair = self._finest + 1, 0
+
+    def first_with_singles(self) -> int | None:
+        """Position of the oldest row that has single readings."""
+        found = _ANY.search(self.singles, self._lightest) if self.held else None
+        self._lightest = found.start() if found else len(self.singles)
+        return found.start() if found else None
+
+    def keeps(self, at: int, singles: int) -> int:
+        """Row `at` has so many single readings; by how many bytes it is cheaper."""
+        fewer = self.singles[at] - singles
+        self.held -= fewer
+        self.singles[at] = singles
+        if singles and at < self._lightest:
+            self._lightest = at
+        return fewer * READING_COST
+
+    def merge(self, at: int) -> int:
+        """Rows `at` and the next are one now, with its single readings while they are few; the bytes that saves."""
+        singles, others = self.singles[at], self.singles[at + 1]
+        both = singles + others if singles and others and singles + others <= SINGLES_MOST else 0
+        before = encoded(self.carried)
+        if self.sections:
+            self.carries(self.firsts[at + 1], 0)
+        self.held += both - singles - others
+        self.singles[at] = both
+        n = self.following(at + 1) - self.firsts[at]
+        self.classes[at] = n.bit_length()
+        del self.firsts[at + 1], self.classes[at + 1], self.singles[at + 1]
+        self._lightest -= self._lightest > at + 1
+        return ROW_COST + (singles + others - both) * READING_COST + before - encoded(self.carried)
+
+    def dropped(self, rows: int) -> None:
+        """The oldest rows are gone."""
+        self.held -= sum(self.singles[:rows])
+        for first in self.firsts[:rows] if self.sections else ():
+            self.carries(first, 0)
+        del self.firsts[:rows], self.classes[:rows], self.singles[:rows]
+        self._pair, self._lightest = max(0, self._pair - rows), max(0, self._lightest - rows)
+
+
+_ANY = re.compile(b"[^\\x00]")
+
+
+@cache
+def _neighbours(largest: int) -> re.Pattern[bytes]:
+    return re.compile(b"[\\x00-\\x%02x]{2}" % largest)

@@ -1,0 +1,106 @@
+"""A row of the outbox as it is stored: bucket, what it carries, single readings, checksum; and what it counts as."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+from sluicegate.format.bucket import PACKED, Bucket, merge_packed
+from sluicegate_agent import carried
+from sluicegate_agent.streams import Closed, unpack_readings
+
+#: Bytes a row is counted with: its record as base64 in a document at worst, its key and the page's share.
+ROW_COST = PACKED * 4 // 3 + 64
+#: The same for a single reading of 16 bytes.
+READING_COST = 22
+DELETE = "DELETE FROM outbox WHERE stream = ? AND first = ?"
+_INSERT = "INSERT INTO outbox VALUES (?, ?, ?, ?, ?)"
+_SELECT = "SELECT first, bucket, readings, crc FROM outbox WHERE stream = ? AND first >= ? AND first < ? ORDER BY first"
+_KEY = struct.Struct("<qq")
+
+
+def encoded(section: int) -> int:
+    """Bytes of a section as they are counted: as base64, at worst."""
+    return section * 4 // 3
+
+
+def insert_rows(connection: sqlite3.Connection, stream: int, closed: Iterable[Closed]) -> None:
+    """Put closed buckets into the table, inside the caller's transaction."""
+    values = [(stream, c.first, c.bucket, c.readings, check_of(stream, c.first, c.bucket, c.readings)) for c in closed]
+    connection.executemany(_INSERT, values)
+
+
+def rows_of(connection: sqlite3.Connection, stream: int, begin: int, end: int) -> Iterator[Closed]:
+    """A stream's rows of the ordinals from `begin` to before `end`. Raises sqlite3.DatabaseError for damaged ones."""
+    for first, bucket, readings, crc in connection.execute(_SELECT, (stream, begin, end)):
+        n = int.from_bytes(bucket[8:16], "little")
+        yield Closed(first, n, *sound(stream, first, bucket, readings, crc))
+
+
+def check_of(stream: int, first: int, bucket: bytes, readings: bytes | None) -> int:
+    """A row's checksum: the pages of a store have none, and a number that a medium changed looks like any other."""
+    return zlib.crc32(readings or b"", zlib.crc32(bucket, zlib.crc32(_KEY.pack(stream, first))))
+
+
+def sound(
+    stream: int, first: int, bucket: bytes, readings: bytes | None, crc: int | None
+) -> tuple[bytes, bytes | None]:
+    """A row's bucket and readings as they were written. Raises sqlite3.DatabaseError for others; rows of an older
+    version have no checksum."""
+    if crc is not None and crc != check_of(stream, first, bucket, readings):
+        raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: stream {stream}, first {first}")
+    return bucket, readings
+
+
+def parts_of(row: bytes, singles: bytes | None, names: tuple[str, ...]) -> carried.Parts:
+    """What a row carries, or, of these names, what it is to carry when its single readings go.
+
+    Raises sqlite3.DatabaseError for a row that is none.
+    """
+    try:
+        if singles:
+            times, values = unpack_readings(singles)
+            return carried.fold(names, values, times)
+        return carried.parted(row)[1]
+    except ValueError as error:
+        raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
+
+
+def unpacked(row: bytes) -> Bucket:
+    """A stored bucket. Raises sqlite3.DatabaseError for bytes that are none: the store is damaged."""
+    try:
+        return Bucket.unpack(carried.parted(row)[0])
+    except ValueError as error:
+        raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
+
+
+def one_of(items: Sequence[Closed], names: tuple[str, ...], *, keeps: bool) -> Closed:
+    """Neighbours as one bucket, with their single readings or with what it carries in their place.
+
+    Raises sqlite3.DatabaseError for rows that are none.
+    """
+    first, n, bucket, _ = items[0]
+    if len(items) == 1 and not (keeps or names):
+        return Closed(first, n, bucket, None)
+    n = sum(item.n for item in items)
+    try:
+        bucket = merge_packed([item.bucket[:PACKED] for item in items])
+    except ValueError as error:
+        raise sqlite3.DatabaseError(f"a row of the table outbox is malformed: {error}") from error
+    if keeps:
+        return Closed(first, n, bucket, _joined([item.readings or b"" for item in items]))
+    if not names and all(len(item.bucket) <= PACKED for item in items):
+        return Closed(first, n, bucket, None)
+    parts = parts_of(*items[0][2:], names)
+    for item in items[1:]:
+        parts = carried.merged(parts, parts_of(*item[2:], names))
+    return Closed(first, n, carried.joined(bucket, parts), None)
+
+
+def _joined(readings: list[bytes]) -> bytes:
+    """All times before all values, as those of each are."""
+    halves = [len(each) // 2 for each in readings]
+    pairs = [*zip(readings, halves, strict=True)]
+    return b"".join([*(each[:half] for each, half in pairs), *(each[half:] for each, half in pairs)])
