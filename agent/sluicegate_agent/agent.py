@@ -154,12 +154,7 @@ class Agent:
     def turn(self) -> None:
         """Wait for messages for a moment, take them, and do whatever is due."""
         holds = self.backpressure.holds(time.monotonic())
-        for message in self._polled(holds=holds):
-            if not self.pipeline.accept(message):
-                self.link.pause("commits fail, and no more is taken until one succeeds", _RETRY_COMMIT)
-                break
-            if self.pipeline.has_enough:
-                self._commit_if_due()
+        self._accept(self._polled(holds=holds))
         self._confirm()
         if self.inputs and not self._refusal and not holds and self.inputs.step():
             self._last_message = time.monotonic()
@@ -233,6 +228,16 @@ class Agent:
         if messages:
             self._last_message = time.monotonic()
         return messages
+
+    def _accept(self, messages: list[Message]) -> None:
+        while messages:
+            taken = self.pipeline.accept_all(messages)
+            if not taken:
+                self.link.pause("commits fail, and no more is taken until one succeeds", _RETRY_COMMIT)
+                break
+            messages = messages[taken:]
+            if self.pipeline.has_enough:
+                self._commit_if_due()
 
     def _patience(self) -> float:
         if self.inputs and self.inputs.is_busy and not self._refusal:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from sluicegate_agent.identity import Found, Verdict
 from sluicegate_agent.identity.clock import FAR, Guard
 from sluicegate_agent.identity.identities import Identities
 from sluicegate_agent.identity.waiting import EXPLAINED, WaitingRoom
+from sluicegate_agent.intake.runs import Runs
 from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Columns, Decoded, Message, Result, Unreadable
 from sluicegate_agent.payloads import decode
@@ -33,6 +34,8 @@ from sluicegate_agent.streams import Stream
 from sluicegate_agent.sync.silence import Silence
 
 if TYPE_CHECKING:
+    from array import array
+
     from sluicegate_agent.config import Config, SourceConfig
     from sluicegate_agent.each_reading import EachReading
     from sluicegate_agent.record.recorder import Recorder
@@ -93,6 +96,7 @@ class Pipeline:
         with state.transaction() as connection:
             judges = self.guard, self.identities, self.entry.routes.find, clock
             self.waiting_room = WaitingRoom(connection, config, self, *judges)
+        self._runs = Runs(self)
 
     def _each_reading(self) -> EachReading:
         """Imported where it is asked for."""
@@ -149,20 +153,35 @@ class Pipeline:
         Its packet id is among those that a later `commit` returns. False where `is_full`: it is left to the broker,
         and so must be all that follows over this connection, or they would be acknowledged out of their order.
         """
-        if self.is_full:
-            self.state.counters.add("refused.backlog")
-            return False
-        self._take(message, is_new=is_new)
-        return True
+        if is_new and not self.is_full:
+            self._take(message, is_new=True)
+            return True
+        return self.accept_all((message,)) > 0
 
-    def _take(self, message: Message, *, is_new: bool) -> None:
+    def accept_all(self, messages: Sequence[Message]) -> int:
+        """Take messages from the first on, until a commit is due; how many: none where `is_full`, as in `accept`."""
+        taken = 0
+        while taken < len(messages) and not self.is_full and not (taken and self.has_enough):
+            run = self._runs.take(messages, taken)
+            if not run:
+                self._take(messages[taken])
+            taken += run or 1
+        if not taken:
+            self.state.counters.add("refused.backlog")
+        return taken
+
+    def room_for(self, readings: int) -> int:
+        """How many messages of so many readings the open batch takes before its commit is due, at least one."""
+        return max(1, min(self._enough - self._messages, (READINGS_MOST - self._readings) // readings))
+
+    def _take(self, message: Message, *, is_new: bool = False) -> None:
         faults.step("accept: begin")
         arrival = self.clock()
         try:
             try:
                 source = self.entry.source(message)
             finally:  # those of bare topics are known by now
-                self._wait_for_commit(message)
+                self._wait_for_commit((message,))
             for part in self.entry.parts(source, message):
                 self._take_part(source, part, arrival, is_new=is_new)
         except Unreadable as reason:
@@ -191,14 +210,15 @@ class Pipeline:
         else:
             self._known(message, decoded, arrival, found.verdict)
 
-    def _wait_for_commit(self, message: Message) -> None:
+    def _wait_for_commit(self, messages: Sequence[Message]) -> None:
         if not self._messages:
             self._since = time.monotonic()
-        self._messages += 1
-        if message.qos:
-            self._unacknowledged.append(message.packet_id)
-        self.identities.bare.passed(message)
-        self.state.counters.add("messages")
+        self._messages += len(messages)
+        self._unacknowledged += [message.packet_id for message in messages if message.qos]
+        if self.identities.bare.is_asked:
+            for message in messages:
+                self.identities.bare.passed(message)
+        self.note("messages", len(messages))
 
     def _known(self, message: Message, decoded: Decoded, arrival: int, verdict: Verdict) -> None:
         if verdict is Verdict.DUPLICATE:
@@ -284,14 +304,29 @@ class Pipeline:
             return False
         if not all(stream in self.state.streams for stream in many.streams):
             return False
-        for name, values in zip(many.streams, many.values, strict=True):
+        for name in many.streams:
             self.entry.admit(route, name, decoded, missing)
-            self.state.streams[name].take_many(values, many.times, missing)
+        self._fold_many(many.streams, many.values, many.times, missing)
+        return True
+
+    def take_run(
+        self, source: SourceConfig, messages: Sequence[Message], times: array[int], values: list[array[float]]
+    ) -> None:
+        """Count messages of one source that are new and need no closer look: a time, and a value a stream, of each."""
+        faults.step("accept: begin")
+        self._wait_for_commit(messages)
+        missing = self.identities.missing(source.topic)
+        self.entry.heard_run(source, missing)
+        self._fold_many(source.streams, values, times, missing)
+        faults.step("accept: end")
+
+    def _fold_many(self, streams: Iterable[str], columns: list[array[float]], times: array[int], missing: int) -> None:
+        for name, values in zip(streams, columns, strict=True):
+            self.state.streams[name].take_many(values, times, missing)
             self.unfed[name] = None
             self.silence.heard[name] = self._since
-        self._readings += len(many)
-        self.note("accepted", len(many))
-        return True
+        self._readings += len(times) * len(columns)
+        self.note("accepted", len(times) * len(columns))
 
     def _fold(self, name: str, time_us: int, value: float, missing: int, doubt: int) -> None:
         stream = self.state.streams[name]

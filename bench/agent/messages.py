@@ -6,13 +6,14 @@ import logging
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from bench.agent.worlds import TOPIC, WORLDS, World, tables
 
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.load import build
 from sluicegate_agent.link.client import parse_publish
+from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import READINGS_MOST, Pipeline
 from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State
@@ -51,9 +52,8 @@ def _round(world: World, messages: int) -> dict[str, float]:
                 at = clock()
                 arrived = [parse_publish(0x32, each, True, len(each)) for each in packets[begin : begin + batch]]
                 parsed = clock()
-                for message in arrived:
-                    if message is None or not pipeline.accept(message):
-                        raise RuntimeError("a message was not taken: the measurement is worth nothing")
+                if None in arrived or pipeline.accept_all(cast("list[Message]", arrived)) < len(arrived):
+                    raise RuntimeError("a message was not taken: the measurement is worth nothing")
                 accepted = clock()
                 pipeline.commit()
                 pipeline.confirmed(pipeline.generation)

@@ -83,6 +83,10 @@ class Guard:
             return 1 << 61
         return arrival + self.behind + self.future
 
+    def undisputed(self, arrival: int) -> int:
+        """The latest time of a reading that says nothing about the clock."""
+        return min(self.latest(arrival), arrival + self.future) if self.future else self.latest(arrival)
+
     def heard(self, source: str, lead: int) -> None:
         """The newest message of a source with a time is `lead` µs ahead of the clock."""
         if not self.future or lead <= self.future:

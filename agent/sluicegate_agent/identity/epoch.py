@@ -136,6 +136,17 @@ class Epoch:
             self.missing -= 1
         self.mark(number, content)
 
+    def put_run(self, contents: array[int], time: int) -> None:
+        """Mark the numbers after the newest, each with what it said; `time` is the last one's."""
+        begin, count = (self.high + 1) % self.horizon, len(contents)
+        if self.few is not None or self.high < self.start + FIRST or begin + count > self.horizon:
+            for content in contents:
+                self.put(self.high + 1, content, time)
+            return
+        self.ring[begin : begin + count] = contents
+        self.blocks.update(range(begin // BLOCK, (begin + count - 1) // BLOCK + 1))
+        self.high, self.high_time, self.changed = self.high + count, time, True
+
     def corrects(self, number: int, content: int) -> bool:
         """Whether what had this number was wrong: it came far ahead of the run, which has come up to it since.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time as clock
+from array import array
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
@@ -125,6 +126,26 @@ class Sequences:
         if now.last < self._stamp:
             now.last = self._stamp
         return _IN_DOUBT if time is None and now.high < now.doubtful_below else _NEW
+
+    def awaited(self, epoch: str | int | None) -> int | None:
+        """The number that goes on with the only run of an epoch, where nothing waits; None where it takes more."""
+        chain = self._chains.get(_epoch_key(epoch))
+        if chain is None or len(chain) != 1 or self._waiting or chain[0].width:
+            return None
+        return chain[0].high + 1 - chain[0].offset
+
+    def take_run(self, epoch: str | int | None, contents: array[int], time: int, *, comes_again: bool) -> None:
+        """Messages with the number that is `awaited` and those after it are new: what each says; the last one's time.
+
+        Otherwise as `check`.
+        """
+        self.touched = self.unconfirmed = True
+        self._stamp = self._commit if comes_again else 0
+        for _ in range(min(self._loaded_until, len(contents))):
+            self._count_loaded()
+        now = self._chains[_epoch_key(epoch)][0]
+        now.put_run(contents, time)
+        now.last = max(now.last, self._stamp)
 
     def knows(self, number: int, epoch: str | int | None, content: int) -> bool:
         """Whether this was said under the number in one of the runs that are known, at a time of its own."""

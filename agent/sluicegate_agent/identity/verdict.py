@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from hashlib import blake2b
+from itertools import chain
 from typing import NamedTuple
 
 from sluicegate_agent.messages import Decoded, Message
@@ -54,4 +57,15 @@ def content_of(message: Message, decoded: Decoded, *, timed: bool) -> int:
     Else its payload.
     """
     said = repr((decoded.time_us, decoded.readings)).encode() if timed and decoded.readings else message.payload
+    return _four_bytes(said)
+
+
+def contents_of(streams: Iterable[tuple[str, str]], times: array[int], values: Sequence[array[float]]) -> array[int]:
+    """The same of messages with a time and one value a stream (stream, path) each, given as columns."""
+    told = ", ".join(f"({stream!r}".replace("%", "%%") + ", %d, %r)" for stream, _ in streams)
+    columns = chain.from_iterable((times, column) for column in values)
+    return array("I", [_four_bytes((f"(%d, [{told}])" % said).encode()) for said in zip(times, *columns, strict=True)])
+
+
+def _four_bytes(said: bytes) -> int:
     return max(2, int.from_bytes(blake2b(said, digest_size=4).digest(), "little"))

@@ -26,8 +26,8 @@ from sluicegate_agent.routing.routes import READY, TAG_MOST, Route
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-_LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _SCALE = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1000)}
 _NO_VALUE = ("NA", "")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
@@ -44,6 +44,11 @@ def reader_of_object(parse: Callable[[bytes], Any], name: str) -> Read:
         return read_object(source, parse(payload), arrival_us, name)
 
     return read
+
+
+def epoch_of(plain: Plain, document: dict[str, Any]) -> str | int | None:
+    """The epoch of an object whose parts are plain; None where its source has none. Raises Unreadable."""
+    return None if plain.epoch is None else _epoch(document.get(plain.epoch, MISSING), plain.epoch)
 
 
 def read_object(source: SourceConfig, document: Any, arrival_us: int, name: str) -> Decoded:
@@ -78,7 +83,7 @@ def _plain_object(source: SourceConfig, document: Any, arrival_us: int) -> Decod
             time = round(raw * plain.scale)
         else:
             return None
-        if not _EARLIEST <= time <= _LATEST:
+        if not EARLIEST <= time <= LATEST:
             return None
     readings = []
     for stream, path in plain.streams:
@@ -88,8 +93,7 @@ def _plain_object(source: SourceConfig, document: Any, arrival_us: int) -> Decod
         if value.__class__ is not float or value - value != 0.0:  # as infinities and NaN are
             return None
         readings.append((stream, time, value))
-    epoch = None if plain.epoch is None else _epoch(get(plain.epoch, MISSING), plain.epoch)
-    return Decoded(source.topic, sequence, epoch, time, readings)
+    return Decoded(source.topic, sequence, epoch_of(plain, document), time, readings)
 
 
 def reader_of_list(parse: Callable[[bytes], Any], name: str) -> Read:
@@ -123,7 +127,7 @@ def plain_readings(source: SourceConfig, items: list[Any], arrival_us: int) -> C
     plain = plain_paths(source)
     if plain is None or not items:
         return None
-    found = columns(items, source.time, plain.scale, _EARLIEST, _LATEST, plain.paths)
+    found = columns(items, source.time, plain.scale, EARLIEST, LATEST, plain.paths)
     if found is None:
         return None
     times, values, newest, largest = found
@@ -368,7 +372,7 @@ def time_of(raw: Any, source: SourceConfig) -> int:
         time = _since_epoch(raw, source)
     else:
         time = _iso(raw, source) if source.time_format == "iso8601" else _since_1970(raw, source)
-    if not _EARLIEST <= time <= _LATEST:
+    if not EARLIEST <= time <= LATEST:
         raise Unreadable(f"{source.time} is outside the years 1 to 9999")
     return time
 

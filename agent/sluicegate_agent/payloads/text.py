@@ -15,12 +15,13 @@ from sluicegate_agent.messages import Decoded, Unreadable
 from sluicegate_agent.payloads.documents import finite, parts_of_list, reader_of_list, reader_of_object
 
 _NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_parse = msgspec.json.Decoder().decode
+#: A document of JSON. Raises ValueError, OverflowError, RecursionError.
+parse = msgspec.json.Decoder().decode
 
 
 def _json(payload: bytes) -> Any:
     try:
-        return _parse(payload)
+        return parse(payload)
     except RecursionError:
         raise Unreadable("JSON is nested too deeply") from None
     except (ValueError, OverflowError) as error:

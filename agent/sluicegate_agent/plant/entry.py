@@ -162,6 +162,20 @@ class Entry:
             return ""
         return self.members.refuses(route, next(iter(streams)))
 
+    def is_ready(self, source: SourceConfig) -> bool:
+        """Whether all streams of a source are there, and its messages change nothing of them."""
+        if isinstance(source, Route) and (source.told or source.asked or source.unfilled):
+            return False
+        return all(stream in self.state.streams for stream in source.streams)
+
+    def heard_run(self, source: SourceConfig, missing: int) -> None:
+        """Messages came of a source that `is_ready`, of whose numbers `missing` are."""
+        if isinstance(source, Route) and source.is_member:
+            if self.senders.heard(source.topic):
+                self._count_timed()
+            for stream in source.streams:
+                self._fed(source, stream, source.topic, missing)
+
     def let_go(self, topic: str) -> None:
         """Nothing of a message counts: of a topic that was never let in nothing is kept, however many there are."""
         if topic not in self.senders and topic not in self._fixed:
@@ -209,13 +223,16 @@ class Entry:
                 return why
             self.house.open(self.state.begin(stream, decoded.source))
         elif route.is_member:
-            self.members.heard(route, stream)
-            if route.sequence is not None and self.state.streams[stream].source != decoded.source:
-                former = partial(self.identities.missing_of_former, self.state.store.connection)
-                self.state.streams[stream].fed_by(decoded.source, missing, former)
+            self._fed(route, stream, decoded.source, missing)
         if route.told or route.asked:
             self._tag(stream, route, decoded)
         return ""
+
+    def _fed(self, route: Route, stream: str, sender: str, missing: int) -> None:
+        self.members.heard(route, stream)
+        if route.sequence is not None and self.state.streams[stream].source != sender:
+            former = partial(self.identities.missing_of_former, self.state.store.connection)
+            self.state.streams[stream].fed_by(sender, missing, former)
 
     def _leave(self, name: str) -> None:
         """A stream makes room for another: its open bucket goes to the outbox, its windows end."""

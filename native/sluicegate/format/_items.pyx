@@ -3,7 +3,7 @@
 
 The readable twin is sluicegate.reference.items.
 """
-from cpython.array cimport array, clone
+from cpython.array cimport array, clone, resize
 from cpython.dict cimport PyDict_CheckExact, PyDict_GetItem
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLong, PyLong_CheckExact
@@ -77,3 +77,50 @@ def columns(list items, time, int64_t scale, int64_t earliest, int64_t latest, t
     except (TypeError, OverflowError):
         return None
     return times, found, newest, largest
+
+
+def run_of(
+    list items, sequence, int64_t first, epoch, named, time, int64_t scale, int64_t earliest, int64_t latest,
+    double largest, tuple keys,
+):
+    """Times and one column of values a key of the items up to the first that is none of a run.
+
+    Of a run is an object of finite numbers whose number under `sequence` is `first`, then one more each, whose time
+    lies in `earliest` … `latest`, whose values are at most `largest` in magnitude, and which has `named` under `epoch`
+    where that is a key.
+    """
+    cdef Py_ssize_t at, key, taken = 0, count = len(items), width = len(keys)
+    cdef array times = clone(_INTS, count, False), column
+    cdef double value
+    found = [clone(_FLOATS, count, False) for _ in range(width)]
+    try:
+        for at in range(count):
+            if int64_at(items[at], sequence) != first + at or (epoch is not None and not is_at(items[at], epoch, named)):
+                break
+            times.data.as_longlongs[at] = time_at(items[at], time, scale, earliest, latest)
+            for key in range(width):
+                value = number_at(items[at], keys[key])
+                if fabs(value) > largest:
+                    raise OverflowError("too large")
+                column = found[key]
+                column.data.as_doubles[at] = value
+            taken += 1
+    except (TypeError, OverflowError):
+        pass
+    for column in (times, *found):
+        resize(column, taken)
+    return times, found
+
+
+cdef bint is_at(object item, object key, object named) except -1:
+    """Whether an object has this under a key."""
+    cdef PyObject* found = PyDict_GetItem(item, key)
+    return found != NULL and type(<object> found) is type(named) and <object> found == named
+
+
+cdef int64_t int64_at(object item, object key) except? -1:
+    """What an object has under a key, as a whole number. Raises TypeError, OverflowError."""
+    cdef PyObject* found = PyDict_GetItem(item, key) if PyDict_CheckExact(item) else NULL
+    if found == NULL or not PyLong_CheckExact(<object> found):
+        raise TypeError("not a whole number")
+    return PyLong_AsLongLong(<object> found)

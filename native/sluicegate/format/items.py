@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
-    from sluicegate.format._items import columns
+    from sluicegate.format._items import columns, run_of
 else:
-    from sluicegate.reference.items import columns
+    from sluicegate.reference.items import columns, run_of
 
-__all__ = ["columns"]
+__all__ = ["columns", "run_of"]

@@ -1,0 +1,1 @@
+"""Messages that came one after the other, taken together."""

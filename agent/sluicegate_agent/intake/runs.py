@@ -1,0 +1,91 @@
+"""Takes messages of one topic that came one after the other together, where each is as it mostly is.
+
+As it mostly is: an object of numbers with a time of its own, which has the number after the one before. All are read
+into columns, known as new and folded at once, in the order in which they came. Whatever asks for more is left to the
+pipeline's closer look, message by message: the first message that does ends the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sluicegate.constants import LARGEST
+from sluicegate.format.items import run_of
+from sluicegate_agent.identity.verdict import contents_of
+from sluicegate_agent.messages import Message, Unreadable
+from sluicegate_agent.payloads.documents import EARLIEST, LATEST, Plain, epoch_of, plain_paths
+from sluicegate_agent.payloads.text import parse
+
+if TYPE_CHECKING:
+    from sluicegate_agent.config import SourceConfig
+    from sluicegate_agent.pipeline import Pipeline
+
+
+class Runs:
+    """What a pipeline's messages have in common with those before them."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._most = int(pipeline.config.limits.payload)
+
+    def take(self, messages: Sequence[Message], begin: int) -> int:
+        """Take messages from place `begin` on; how many were taken: none where that one asks for a closer look."""
+        pipeline = self._pipeline
+        found = self._source(messages[begin])
+        if found is None or len(pipeline.waiting_room.held):
+            return 0
+        source, plain = found
+        if plain.sequence is None or plain.time is None:
+            return 0
+        documents = self._documents(messages, begin, pipeline.room_for(len(plain.paths)))
+        sequences = pipeline.identities.sequences.get(source.topic)
+        if not documents or sequences is None:
+            return 0
+        try:
+            epoch = epoch_of(plain, documents[0])
+        except Unreadable:
+            return 0
+        number = sequences.awaited(epoch)
+        if number is None:
+            return 0
+        arrival = pipeline.clock()
+        times, values = run_of(
+            documents,
+            *(plain.sequence, number, plain.epoch, epoch, plain.time, plain.scale),
+            *(EARLIEST, min(pipeline.guard.undisputed(arrival), LATEST), LARGEST, plain.paths),
+        )
+        if times:
+            taken = messages[begin : begin + len(times)]
+            contents = contents_of(plain.streams, times, values)
+            sequences.take_run(epoch, contents, times[-1], comes_again=taken[0].qos > 0)
+            pipeline.guard.heard(source.topic, times[-1] - arrival)
+            pipeline.take_run(source, taken, times, values)
+        return len(times)
+
+    def _source(self, message: Message) -> tuple[SourceConfig, Plain] | None:
+        """The source of a message and where its parts are, where its messages may be taken together."""
+        entry = self._pipeline.entry
+        try:
+            source = entry.routes.find(message.topic)
+        except Unreadable:
+            return None
+        if source is None or source.format != "json" or entry.shaping or self._pipeline.each is not None:
+            return None
+        plain = plain_paths(source)
+        if plain is None or not plain.is_numbered:
+            return None
+        return (source, plain) if entry.is_ready(source) else None
+
+    def _documents(self, messages: Sequence[Message], begin: int, most: int) -> list[Any]:
+        """What messages of one topic say, up to one that is of another, too large, or no JSON."""
+        found: list[Any] = []
+        topic, qos = messages[begin].topic, messages[begin].qos
+        try:
+            for message in messages[begin : begin + most]:
+                if message.topic != topic or message.qos != qos or message.whole or len(message.payload) > self._most:
+                    break
+                found.append(parse(message.payload))
+        except (ValueError, OverflowError, RecursionError):
+            pass  # the closer look says why
+        return found

@@ -1,0 +1,118 @@
+"""Messages that are taken together leave the state that they leave one by one, whatever stands between them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+from durable_agent import NOON, SECOND, configured
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluicegate_agent.messages import Message
+from sluicegate_agent.pipeline import Pipeline
+from sluicegate_agent.record.recorder import Recorder
+from sluicegate_agent.state import State
+
+NUMBERED, PLANT, NAMED = "line/numbered", "hall/+/made", "line/named"
+SOURCES = [
+    {"topic": NUMBERED, "streams": {"a": "a", "b": "b"}, "time": "t", "time_format": "us", "sequence": "n"},
+    {"topic": PLANT, "streams": {"made": "v"}, "time": "t", "time_format": "ms", "sequence": "n"},
+    {"topic": NAMED, "streams": {"c": "c"}, "time": "t", "time_format": "us", "sequence": "n", "epoch": "e"},
+]
+#: Most messages go on; some are repeats, ahead, behind, odd, late, in the future, of other topics or of no use.
+MOVES = st.sampled_from(["next"] * 12 + ["again", "ahead", "behind", "odd", "old", "future", "text", "huge", "boot"])
+
+
+def payloads(moves: list[tuple[str, str]]) -> list[tuple[str, bytes]]:
+    """Topic and payload of each message of (move, topic)."""
+    numbers: dict[str, int] = {}
+    found = []
+    for place, (move, topic) in enumerate(moves):
+        n = numbers.get(topic, 0) + {"again": 0, "ahead": 3, "behind": -2}.get(move, 1)
+        numbers[topic] = max(n, numbers.get(topic, 0))
+        time = NOON + n * SECOND + {"old": -900 * SECOND, "future": 10**15}.get(move, 0)
+        said: dict[str, Any] = {"n": max(n, 0), "t": time // 1000 if topic.startswith("hall") else time, "e": 1}
+        said |= {"a": n / 8, "b": n % 7, "v": n % 5 / 4, "c": -n / 8}
+        said |= {"odd": {"a": None, "v": "NA", "c": True}, "huge": {"a": 1e300}, "boot": {"e": place}}.get(move, {})
+        found.append((topic, b"junk" if move == "text" else json.dumps(said).encode()))
+    return found
+
+
+class Board:
+    """An agent's inner half with a record, on a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        config = configured(folder, sources=SOURCES, guard={"future": "1h"})
+        self.state = State(config)
+        self.pipeline = Pipeline(config, self.state, lambda: NOON, Recorder(config, self.state))
+        self.pipeline.connected(session_present=True)
+
+    def said(self) -> dict[str, Any]:
+        """All that a start would find, after a commit."""
+        self.pipeline.fold_next()
+        acknowledged = self.pipeline.commit()
+        tables = {}
+        for table in ("outbox", "window", "window_leaf", "sequence", "identity", "held", "counter"):
+            rows = self.state.store.connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()  # noqa: S608
+            tables[table] = [tuple(map(str, row)) for row in rows]
+        letters = self.state.store.connection.execute("SELECT topic, reason, payload FROM dead_letter ORDER BY number")
+        streams = self.state.store.connection.execute("SELECT id, name, row FROM stream ORDER BY id").fetchall()
+        return tables | {"letters": letters.fetchall(), "streams": streams, "acknowledged": acknowledged}
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    moves=st.lists(
+        st.tuples(MOVES, st.sampled_from([NUMBERED] * 6 + [NAMED, "hall/1/made", "hall/2/made", "nobody/reads"])),
+        max_size=80,
+    ),
+    cuts=st.lists(st.integers(1, 40), min_size=1, max_size=8),
+)
+def test_together_as_one_by_one(moves: list[tuple[str, str]], cuts: list[int]) -> None:
+    """The same rows, counters, dead letters and acknowledgements, however the messages are cut into batches."""
+    messages = [Message(*each, place % 65535 + 1, 1) for place, each in enumerate(payloads(moves))]
+    said = []
+    for together in (True, False):
+        with tempfile.TemporaryDirectory() as folder:
+            board = Board(Path(folder))
+            if not together:
+                board.pipeline._runs.take = lambda *_: 0  # type: ignore[method-assign]
+            at, cut, found = 0, 0, []
+            while at < len(messages):
+                batch = messages[at : at + cuts[cut % len(cuts)]]
+                cut += 1
+                while batch:
+                    taken = board.pipeline.accept_all(batch)
+                    batch, at = batch[taken:], at + taken
+                    if board.pipeline.has_enough:
+                        found.append(board.pipeline.commit())
+            said.append((found, board.said()))
+            board.state.close()
+    assert said[0] == said[1]
+
+
+def test_runs_are_as_long_as_a_commit_takes(tmp_path: Path) -> None:
+    """Of messages that go on all are taken at once; one that does not by itself, and the rest at once again."""
+    board = Board(tmp_path)
+    lengths: list[int] = []
+    take = board.pipeline._runs.take
+
+    def noted(*asked: Any) -> int:
+        lengths.append(take(*asked))
+        return lengths[-1]
+
+    board.pipeline._runs.take = noted  # type: ignore[method-assign]
+    moves = [("next", NUMBERED)] * 10 + [("ahead", NUMBERED)] + [("next", NUMBERED)] * 15
+    messages = [Message(*each, place + 1, 1) for place, each in enumerate(payloads(moves))]
+    assert board.pipeline.accept_all(messages) == 20, "half of mqtt.receive_maximum"
+    assert lengths == [0, 9, 0, 9], "the first of a source, and what is ahead, take a closer look"
+    board.pipeline.commit()
+    assert board.pipeline.accept_all(messages[20:]) == 6
+    assert lengths[4:] == [6]
+    board.state.close()
