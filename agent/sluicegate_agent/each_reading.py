@@ -13,13 +13,44 @@ from sluicegate_agent.results import EACH_MOST
 from sluicegate_agent.state.windows import StoredWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from sluicegate_agent.config import Config
     from sluicegate_agent.doubts import Doubts
     from sluicegate_agent.messages import Result
     from sluicegate_agent.state.opening import Stored
     from sluicegate_agent.streams import Stream
+
+
+#: A stream, its windows, the values that it took, and its readings in doubt.
+Taken = tuple["Stream", "list[Stored]", "Sequence[float]", "Doubts | None"]
+
+
+class _Followed:
+    """One stream whose readings are answered, from the ordinal `first` on; `newest`: its newest time so far."""
+
+    def __init__(
+        self,
+        name: str,
+        windows: list[StoredWindow],
+        values: Sequence[float],
+        doubts: Doubts | None,
+        first: int,
+        newest: int,
+    ) -> None:
+        self.name, self.newest = name, newest
+        self._values, self._doubts, self._first = values, doubts, first
+        self._windows = [(window, (window.asked[0], *window.asked[1])) for window in windows]
+
+    def took(self, place: int, time: int, waiting: deque[Result]) -> int:
+        """Hand on one reading; how many windows refused it."""
+        refused, ordinal = 0, self._first + place
+        self.newest = max(self.newest, time)
+        for stored, every in self._windows:
+            refused += not stored.inserted(self._values[place], time)
+            for asked in every:
+                waiting += answers_at(self.name, asked, stored, self._doubts, ordinal, self.newest)
+        return refused
 
 
 class EachReading:
@@ -39,25 +70,33 @@ class EachReading:
         """Whether a window is handed each reading here, not with those of a batch."""
         return isinstance(window, StoredWindow) and not window.asked[0].triggered
 
-    def took(self, stream: Stream, windows: list[Stored], value: float, time: int, doubts: Doubts | None) -> int:
-        """A stream took one reading: hand it to its windows, keep what they say; how many refused it."""
-        name, refused = stream.name, 0
-        newest = self._newest.get(name)
-        if newest is None:
-            newest = (stream.builder.newest if stream.builder else None) or time
-        self._newest[name] = newest = max(newest, time)
-        ordinal = stream.taken - 1
-        for stored in windows:
-            if isinstance(stored, StoredWindow) and not stored.asked[0].triggered:
-                refused += not stored.inserted(value, time)
-                own, sharing = stored.asked
-                for asked in (own, *sharing):
-                    self.waiting += answers_at(name, asked, stored, doubts, ordinal, newest)
+    def follow(self, stream: Stream) -> None:
+        """A stream is about to take readings: know its newest time."""
+        if stream.name not in self._newest and stream.builder and stream.builder.newest is not None:
+            self._newest[stream.name] = stream.builder.newest
+
+    def took(self, taken: Iterable[Taken], times: Sequence[int]) -> int:
+        """Streams have taken a reading each at these times: hand them to their windows, keep what those say.
+
+        Time by time, stream by stream. How many readings a window refused.
+        """
+        followed = [self._followed(each, times) for each in taken]
+        refused = 0
+        for place, time in enumerate(times):
+            for one in followed:
+                refused += one.took(place, time, self.waiting)
+        self._newest.update((one.name, one.newest) for one in followed)
         if (beyond := len(self.waiting) - self.most) > 0:
             for _ in range(beyond):
                 self.waiting.popleft()
             self._note("results.dropped", beyond)
         return refused
+
+    def _followed(self, taken: Taken, times: Sequence[int]) -> _Followed:
+        stream, windows, values, doubts = taken
+        fed = [each for each in windows if isinstance(each, StoredWindow) and self.feeds(each)]
+        newest = self._newest.get(stream.name, times[0])
+        return _Followed(stream.name, fed, values, doubts, stream.taken - len(times), newest)
 
     def forget(self, name: str) -> None:
         """A stream left."""

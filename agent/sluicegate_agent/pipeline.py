@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from sluicegate.format.bucket import LARGEST
 from sluicegate_agent import faults
 from sluicegate_agent.answers import answers_of
-from sluicegate_agent.doubts import Doubts, load_doubts
+from sluicegate_agent.doubts import load_doubts
 from sluicegate_agent.identity import Found, Verdict
 from sluicegate_agent.identity.clock import FAR, Guard
 from sluicegate_agent.identity.identities import Identities
 from sluicegate_agent.identity.waiting import EXPLAINED, WaitingRoom
+from sluicegate_agent.intake.folding import Folding
 from sluicegate_agent.intake.runs import Runs
 from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Columns, Decoded, Message, Result, Unreadable
@@ -96,7 +97,7 @@ class Pipeline:
         with state.transaction() as connection:
             judges = self.guard, self.identities, self.entry.routes.find, clock
             self.waiting_room = WaitingRoom(connection, config, self, *judges)
-        self._runs = Runs(self)
+        self._folding, self._runs = Folding(self), Runs(self)
 
     def _each_reading(self) -> EachReading:
         """Imported where it is asked for."""
@@ -282,7 +283,7 @@ class Pipeline:
             elif why := admit(route, stream, decoded, missing):
                 self.refuse(message, arrival, "key", why)
             else:
-                self._fold(stream, time_us, value, missing, doubt)
+                self._folding.one(stream, time_us, value, missing, doubt)
                 accepted += 1
         self.note("accepted", accepted)
         if doubt:
@@ -300,13 +301,13 @@ class Pipeline:
     def _take_many(self, route: SourceConfig | None, decoded: Decoded, many: Any, latest: int, missing: int) -> bool:
         """Fold readings that are Columns; False, and nothing is done, where one of them takes a closer look."""
         tags = isinstance(route, Route) and (route.told or route.asked)
-        if many.newest > latest or many.largest > LARGEST or self.entry.shaping or tags or self.each is not None:
+        if many.newest > latest or many.largest > LARGEST or self.entry.shaping or tags:
             return False
         if not all(stream in self.state.streams for stream in many.streams):
             return False
         for name in many.streams:
             self.entry.admit(route, name, decoded, missing)
-        self._fold_many(many.streams, many.values, many.times, missing)
+        self._folding.many(many.streams, many.values, many.times, missing)
         return True
 
     def take_run(
@@ -317,27 +318,14 @@ class Pipeline:
         self._wait_for_commit(messages)
         missing = self.identities.missing(source.topic)
         self.entry.heard_run(source, missing)
-        self._fold_many(source.streams, values, times, missing)
+        self._folding.many(source.streams, values, times, missing)
         faults.step("accept: end")
 
-    def _fold_many(self, streams: Iterable[str], columns: list[array[float]], times: array[int], missing: int) -> None:
-        for name, values in zip(streams, columns, strict=True):
-            self.state.streams[name].take_many(values, times, missing)
-            self.unfed[name] = None
-            self.silence.heard[name] = self._since
-        self._readings += len(times) * len(columns)
-        self.note("accepted", len(times) * len(columns))
-
-    def _fold(self, name: str, time_us: int, value: float, missing: int, doubt: int) -> None:
-        stream = self.state.streams[name]
-        if doubt:
-            self.doubts.setdefault(name, Doubts()).add(stream.accepted, time_us, value)
-        stream.take(value, time_us, missing, doubt)
-        self.unfed[name] = None
-        self.silence.heard[name] = self._since
-        self._readings += 1
-        if self.each is not None:
-            self._refused(self.each.took(stream, self.windows[name], value, time_us, self.doubts.get(name)))
+    def heard(self, stream: str, readings: int) -> None:
+        """So many readings of a stream wait for its windows and for the commit."""
+        self.unfed[stream] = None
+        self.silence.heard[stream] = self._since
+        self._readings += readings
 
     def _listen(self, stream: Stream) -> None:
         """Have the record told of what a stream takes."""
@@ -369,10 +357,11 @@ class Pipeline:
             self.silence.ticks.heard(name, max(times))
             for window in self.windows[name]:
                 if self.each is None or not self.each.feeds(window):
-                    self._refused(window.insert_many(values, times))
+                    self.refused(window.insert_many(values, times))
             self._touched |= dict.fromkeys((name, each) for window in self.windows[name] for each in window.names)
 
-    def _refused(self, readings: int) -> None:
+    def refused(self, readings: int) -> None:
+        """So many readings were refused by a window; they count elsewhere."""
         if readings:
             self.note("refused.window", readings)
 

@@ -70,7 +70,7 @@ class Runs:
             source = entry.routes.find(message.topic)
         except Unreadable:
             return None
-        if source is None or source.format != "json" or entry.shaping or self._pipeline.each is not None:
+        if source is None or source.format != "json" or entry.shaping:
             return None
         plain = plain_paths(source)
         if plain is None or not plain.is_numbered:

@@ -81,9 +81,8 @@ class Saving:
                 with self._pipeline.state.transaction() as connection:
                     if self._pipeline.state.squeeze(connection):
                         faults.step("commit: squeezed")
-                    if outbox.behind.bytes > self.recorder.limits.buckets:
-                        outbox.behind.write(connection)
-                        faults.step("record: buckets written")
+                    outbox.behind.write(connection)
+                    faults.step("record: buckets written")
             except sqlite3.OperationalError:
                 self.recorder.must_fold = True
 
