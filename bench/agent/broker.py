@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-from bench.agent.messages import packet
+from bench.agent.messages import published
 from bench.agent.worlds import TOPIC, WORLDS, World, tables, write_toml
 
 from sluicegate_agent.errors import EnvironmentRefused
@@ -137,20 +137,10 @@ def _publish(world: World, port: int, count: int) -> None:
         sock.recv(64)
         for begin in range(0, count, 500):
             ids = range(begin, min(begin + 500, count))
-            sock.sendall(b"".join(_published(world.payload(i), i % 65_000 + 1) for i in ids))
+            sock.sendall(b"".join(published(world.payload(i), i % 65_000 + 1) for i in ids))
             left = 4 * len(ids)  # bytes of PUBACKs without a reason
             while left > 0:
                 left -= len(sock.recv(65_536))
-
-
-def _published(payload: bytes, packet_id: int) -> bytes:
-    body = packet(payload, packet_id)
-    size, length = b"", len(body)
-    while True:
-        length, low = divmod(length, 128)
-        size += bytes([low | (128 if length else 0)])
-        if not length:
-            return b"\x32" + size + body
 
 
 def _processor(process: int) -> float:

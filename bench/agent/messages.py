@@ -6,13 +6,13 @@ import logging
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from bench.agent.worlds import TOPIC, WORLDS, World, tables
 
+from sluicegate.format.packets import publishes
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.load import build
-from sluicegate_agent.link.client import parse_publish
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import READINGS_MOST, Pipeline
 from sluicegate_agent.record.recorder import Recorder
@@ -33,14 +33,20 @@ def measured(messages: int, rounds: int, only: str = "") -> list[dict[str, Any]]
     return found
 
 
-def packet(payload: bytes, packet_id: int) -> bytes:
-    """A PUBLISH of MQTT 5 with QoS 1, without its fixed header."""
+def published(payload: bytes, packet_id: int) -> bytes:
+    """A PUBLISH of MQTT 5 with QoS 1."""
     topic = TOPIC.encode()
-    return len(topic).to_bytes(2, "big") + topic + packet_id.to_bytes(2, "big") + b"\0" + payload
+    body = len(topic).to_bytes(2, "big") + topic + packet_id.to_bytes(2, "big") + b"\0" + payload
+    size, length = b"", len(body)
+    while True:
+        length, low = divmod(length, 128)
+        size += bytes([low | (128 if length else 0)])
+        if not length:
+            return b"\x32" + size + body
 
 
 def _round(world: World, messages: int) -> dict[str, float]:
-    packets = [packet(world.payload(i), i % 65_000 + 1) for i in range(messages)]
+    packets = [published(world.payload(i), i % 65_000 + 1) for i in range(messages)]
     clock, batch = time.process_time, min(COMMIT, max(READINGS_MOST // world.readings, 1))
     with tempfile.TemporaryDirectory() as folder:
         config: Config = build(tables(world), Path(folder) / "agent.toml")
@@ -49,10 +55,11 @@ def _round(world: World, messages: int) -> dict[str, float]:
             pipeline.connected(session_present=True)
             spent = {"parse": 0.0, "accept": 0.0, "commit": 0.0}
             for begin in range(0, messages, batch):
+                received = b"".join(packets[begin : begin + batch])
                 at = clock()
-                arrived = [parse_publish(0x32, each, True, len(each)) for each in packets[begin : begin + batch]]
+                arrived, _, _ = publishes(received, 0, True, len(received), batch, len(received), Message)
                 parsed = clock()
-                if None in arrived or pipeline.accept_all(cast("list[Message]", arrived)) < len(arrived):
+                if pipeline.accept_all(arrived) < len(arrived):
                     raise RuntimeError("a message was not taken: the measurement is worth nothing")
                 accepted = clock()
                 pipeline.commit()

@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.agent.broker import PATIENCE, _agent, _mosquitto, _processor, _published
+from bench.agent.broker import PATIENCE, _agent, _mosquitto, _processor
+from bench.agent.messages import published
 from bench.agent.worlds import WORLDS, World
 
 from sluicegate_agent.errors import EnvironmentRefused
@@ -138,7 +139,7 @@ def _publish(port: int, rate: int) -> int:
         while (passed := time.monotonic() - begun) < SECONDS:
             while count < passed * rate:
                 payload = json.dumps({"n": count, "t": time.time_ns() // 1000, "temp": count % 97 / 3}).encode()
-                sock.sendall(_published(payload, count % 65_000 + 1))
+                sock.sendall(published(payload, count % 65_000 + 1))
                 count += 1
             time.sleep(0.001)
         return count

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 
+from sluicegate.format.packets import publish_of, publishes
 from sluicegate_agent.lean import tls
 from sluicegate_agent.link.barrier import Barrier
 from sluicegate_agent.link.packets import PUBACK, PUBLISH, unexpected
@@ -118,17 +119,12 @@ class Client(paho.Client):
 
     def _take_whole(self) -> MQTTErrorCode:
         """Messages from the buffer's place on, up to the first packet that is none, or not whole, or too large."""
-        data, at, version_5 = self._buffer, self._at, self._protocol == paho.MQTTv5
-        while at + 2 <= len(data) and data[at] & 0xF0 == PUBLISH and self.has_room:
-            length, begin = _length(data, at + 1)
-            if length > self._cap or begin + length > len(data):
-                break
-            message = parse_publish(data[at], data[begin : begin + length], version_5, length)
-            self._at = at = begin + length
-            if message is None:
-                return self._unreadable()
-            self._keep(message)
-        return MQTTErrorCode.MQTT_ERR_SUCCESS
+        room = self.most - len(self.inbox), HELD - self.held
+        found = publishes(self._buffer, self._at, self._protocol == paho.MQTTv5, self._cap, *room, Message)
+        messages, self._at, is_broken = found
+        self.inbox += messages
+        self.held += sum([len(message.payload) for message in messages])
+        return self._unreadable() if is_broken else MQTTErrorCode.MQTT_ERR_SUCCESS
 
     def _fill(self) -> None:
         """Have something in the buffer: where it was all taken, what has come since. Raises OSError."""
@@ -221,12 +217,9 @@ class Client(paho.Client):
         message = parse_publish(command, packet, self._protocol == paho.MQTTv5, self._in_packet["remaining_length"])
         if message is None:
             return self._unreadable()
-        self._keep(message)
-        return MQTTErrorCode.MQTT_ERR_SUCCESS
-
-    def _keep(self, message: Message) -> None:
         self.inbox.append(message)
         self.held += len(message.payload)
+        return MQTTErrorCode.MQTT_ERR_SUCCESS
 
     def _unreadable(self) -> MQTTErrorCode:
         self.why = "it sent a PUBLISH that cannot be read"
@@ -246,39 +239,5 @@ class Client(paho.Client):
 
 def parse_publish(command: int, packet: bytes | bytearray, version_5: bool, length: int) -> Message | None:
     """A PUBLISH packet after its fixed header, perhaps cut short of its `length`; None where it breaks the protocol."""
-    qos = (command >> 1) & 3
-    if len(packet) < 2 or qos > 1:
-        return None
-    at = 2 + int.from_bytes(packet[:2], "big")
-    topic = bytes(packet[2:at])
-    packet_id = int.from_bytes(packet[at : at + 2], "big") if qos else 0
-    at += 2 if qos else 0
-    if version_5:
-        at = _after_properties(packet, at)
-    if at > length or (qos and not packet_id):
-        return None
-    whole = length - at if length > len(packet) else 0
-    dup, retain = bool(command & 8), bool(command & 1)
-    return Message(topic.decode(errors="replace"), bytes(packet[at:]), packet_id, qos, whole, dup, retain)
-
-
-def _length(data: bytes, at: int) -> tuple[int, int]:
-    """A packet's length and where its body begins; one beyond all bounds where these bytes do not say it."""
-    length = 0
-    for place, byte in enumerate(data[at : at + 4]):
-        length |= (byte & 127) << (7 * place)
-        if byte < 128:
-            return length, at + place + 1
-    return 1 << 62, at
-
-
-def _after_properties(packet: bytes | bytearray, at: int) -> int:
-    """Where the payload begins: after a variable byte integer and as many bytes; past everything if it is malformed."""
-    size = 0
-    for place in range(4):
-        if at + place >= len(packet):
-            break
-        size |= (packet[at + place] & 127) << (7 * place)
-        if packet[at + place] < 128:
-            return at + place + 1 + size
-    return 1 << 62
+    parts = publish_of(command, packet, version_5, length)
+    return None if parts is None else Message(*parts)
