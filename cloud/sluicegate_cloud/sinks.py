@@ -156,9 +156,9 @@ def replace_windows(names: Iterable[str], out: Path) -> Path:
 
 
 def write_windows(windows: DataFrame, out: Path) -> Path:
-    """Replace OUT/windows by the rows of `windows`, one file a stream. Raises SinkError as `prepare` does."""
+    """Replace OUT/windows by the rows of `windows`, a task for some devices. Raises SinkError as `prepare` does."""
     prepare(out)
-    ordered = windows.repartition("stream").sortWithinPartitions("stream", "device", "window_start")
+    ordered = windows.repartition("stream", "device").sortWithinPartitions("stream", "device", "window_start")
     ordered.write.mode("overwrite").partitionBy("stream").parquet((out / _NEW).absolute().as_uri())
     return _replaced(out)
 
