@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from operator import add
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from sluicegate.format.bucket import Bucket
@@ -83,28 +84,15 @@ _EMPTY_SUMS = (0.0, 0.0, 0.0, 0.0, 0.0)
 NOTHING = Part(0, 0, 0.0, *_EMPTY_SUMS, 0, 0.0, 0, 0.0, math.inf, -math.inf, math.inf, -math.inf, 0, 0.0)
 
 
+#: How the fields of two parts add to one window's: counts and sums add up, extremes are the extremes of both.
+_POOLED: dict[str, Callable[[Any, Any], Any]] = dict.fromkeys(Part._fields, add) | {
+    "low": min, "high": max, "min_high": min, "max_low": max, "magnitude": max,
+}  # fmt: skip
+
+
 def pool(a: Part, b: Part) -> Part:
-    """What two parts add to one window: counts and sums add up, extremes are the extremes of both."""
-    return Part(
-        a.count_low + b.count_low,
-        a.count_high + b.count_high,
-        a.count_mid + b.count_mid,
-        a.sum_low + b.sum_low,
-        a.sum_high + b.sum_high,
-        a.sum_mid + b.sum_mid,
-        a.raw_low + b.raw_low,
-        a.raw_high + b.raw_high,
-        a.n_in + b.n_in,
-        a.s_in + b.s_in,
-        a.n_any + b.n_any,
-        a.s_any + b.s_any,
-        min(a.low, b.low),
-        max(a.high, b.high),
-        min(a.min_high, b.min_high),
-        max(a.max_low, b.max_low),
-        a.size + b.size,
-        max(a.magnitude, b.magnitude),
-    )
+    """What two parts add to one window."""
+    return Part(*(how(x, y) for how, x, y in zip(_POOLED.values(), a, b, strict=True)))
 
 
 def whole(bucket: Bucket, center: float) -> Part:

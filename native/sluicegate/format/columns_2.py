@@ -57,20 +57,10 @@ def single(values: array[float], center: float) -> tuple[array[Any], ...]:
     nothing, once, low = array("d", [0.0]) * count, array("q", [1]) * count, array("d", [math.inf]) * count
     high, base = array("d", [-math.inf]) * count, math.log(center) if center > 0.0 else 0.0
     if min(values, default=0.0) > 0.0:
-        return (
-            nothing,
-            once,
-            once,
-            low,
-            low,
-            high,
-            high,
-            array("d", map(sub, map(math.log, values), repeat(base))),
-            low,
-            high,
-        )
-    logs = array("d", [math.log(x) - base if x > 0.0 else math.nan for x in values])
-    ends = [array("d", [end if x > 0.0 else math.nan for x in values]) for end in (math.inf, -math.inf)]
+        logs, ends = array("d", map(sub, map(math.log, values), repeat(base))), [low, high]
+    else:
+        logs = array("d", [math.log(x) - base if x > 0.0 else math.nan for x in values])
+        ends = [array("d", [end if x > 0.0 else math.nan for x in values]) for end in (math.inf, -math.inf)]
     return nothing, once, once, low, low, high, high, logs, *ends
 
 
