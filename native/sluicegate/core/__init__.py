@@ -10,17 +10,10 @@ from sluicegate.constants import KEPT_LEVELS, LARGEST, LATEST, NEVER
 from sluicegate.records import Saved
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
-    from sluicegate.core.checks import even_step, first_late, first_not_positive, first_refused, new_column, withhold
+    from sluicegate.core.checks import even_step, first_late, first_not_positive, first_refused, withhold
     from sluicegate.core.core import Core
 else:
-    from sluicegate.reference.checks import (
-        even_step,
-        first_late,
-        first_not_positive,
-        first_refused,
-        new_column,
-        withhold,
-    )  # fmt: skip
+    from sluicegate.reference.checks import even_step, first_late, first_not_positive, first_refused, withhold
     from sluicegate.reference.core import Core
 
 ENGINES = catalogue.names()
@@ -28,5 +21,5 @@ ENGINES = catalogue.names()
 
 __all__ = [
     "ENGINES", "KEPT_LEVELS", "LARGEST", "LATEST", "NEVER", "Core", "Saved", "even_step", "first_late",
-    "first_not_positive", "first_refused", "new_column", "withhold",
+    "first_not_positive", "first_refused", "withhold",
 ]  # fmt: skip

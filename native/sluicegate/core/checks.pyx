@@ -1,6 +1,5 @@
-"""Whether numbers may enter a window: a batch is looked through whole before any reading does; room for its results."""
+"""Whether numbers may enter a window: a batch is looked through whole before any reading does."""
 
-from cpython cimport array
 from libc.math cimport NAN, fabs
 from libc.stdint cimport int64_t, uint64_t
 
@@ -22,12 +21,6 @@ cdef enum:
 
 cdef uint64_t MAGNITUDE_BITS = int.from_bytes(pack("=d", _LARGEST), byteorder)
 cdef int64_t TIMES = _LATEST
-cdef array.array DOUBLES = array.array("d")
-
-
-cpdef array.array new_column(Py_ssize_t readings):
-    """Room for a result a reading, not filled: zeros would cost as much as a result."""
-    return array.clone(DOUBLES, readings, zero=False)
 
 
 cdef inline bint has_not_positive(const uint64_t* bits, int64_t n) noexcept nogil:

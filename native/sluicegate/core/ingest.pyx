@@ -17,7 +17,7 @@ from sluicegate.core.answering cimport answer_now, answer_run, in_column, number
 from sluicegate.core.batching cimport Batching
 from sluicegate.core.eviction cimport enforce
 from sluicegate.joining.placing cimport join_run, place
-from sluicegate.core.checks cimport first_beyond, first_not_entering, new_column, step_of
+from sluicegate.core.checks cimport first_beyond, first_not_entering, step_of
 from sluicegate.engines.fiba cimport newest_time, oldest_time
 from sluicegate.partials.program cimport MAX, MIN, SUM, Slot, copy, lift
 from sluicegate.memory.times cimport time_at
@@ -144,7 +144,7 @@ cdef class Ingesting(Batching):
             if may:
                 found = {}
                 for k in range(self.answers if results else 0):
-                    column = found[self.names[k]] = new_column(flat.count)
+                    column = found[self.names[k]] = array.clone(NO_DOUBLES, flat.count, zero=False)
                     out[k] = column.data.as_doubles
                 self.ingest_flat(&flat, out if results else NULL, False)
         finally:

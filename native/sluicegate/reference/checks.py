@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.core.checks: whether numbers may enter a window; room for a batch's results."""
+"""The readable twin of sluicegate.core.checks: whether numbers may enter a window."""
 
 from __future__ import annotations
 
@@ -6,11 +6,6 @@ from array import array
 from math import nan
 
 from sluicegate.constants import LARGEST, LATEST
-
-
-def new_column(readings: int) -> array[float]:
-    """Room for a result a reading."""
-    return array("d", bytes(8 * readings))
 
 
 def first_refused(values: memoryview[float]) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MethodType
 from typing import Any, Literal, TypeVar, cast, overload
 
-from sluicegate.core import new_column, withhold
+from sluicegate.core import withhold
 from sluicegate.errors import ConfigurationError, InputError, PolicyError
 from sluicegate.monoids.results import as_number
 from sluicegate.policies import Custom, Time
@@ -128,7 +128,7 @@ class Ingest(Queries):
         if bounds or (results and self._withheld):
             bounded = self._insert_bounded(batch)
             return bounded if bounds else {name: column.value for name, column in bounded.items()}
-        columns = [new_column(flat.readings) for _ in self._layout.names] if results else None
+        columns = [_column(flat.readings) for _ in self._layout.names] if results else None
         if isinstance(self._policy, Custom):
             self._insert_each(batch, columns, self._policy)
         elif flat.readings:
@@ -140,7 +140,7 @@ class Ingest(Queries):
         if not self._bucketed and self._rounds:
             self._core.require_leaves()  # what it rounds is bounded over them: refused before any reading enters
         layout, size = self._layout, batch.values.readings
-        columns = [new_column(size) for _ in range(3 * len(layout.names))]
+        columns = [_column(size) for _ in range(3 * len(layout.names))]
         if not isinstance(self._policy, Custom) and getattr(self._core, "bounds_in_batches", False):
             if size:
                 self._core.insert_many(batch.values.view, batch.times, size, columns, batch.step)
@@ -200,3 +200,8 @@ class Ingest(Queries):
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= len(self):
             raise InputError(f"evict({count!r}): expected 0 to {len(self)}, the readings the window holds")
         self._core.evict_oldest(count)
+
+
+def _column(readings: int) -> array[float]:
+    """Room for a result a reading."""
+    return array("d", bytes(8 * readings))
