@@ -278,7 +278,6 @@ class Link:
         self.session_present = bool(flags.session_present)
         self.counters.add("mqtt.connects")
         self.state = "connected, subscribing"  # what is published from here on is not ours yet
-        self._repeats.tell(logging.INFO, f"{self._place}: connected")
         if self.retired:
             log.warning("no longer in the configuration: unsubscribing from %s", ", ".join(self.retired))
             client.left = len(self.retired)
@@ -331,6 +330,7 @@ class Link:
         self._turn("granted")
         self._brought = False
         self.state = "connected"
+        self._repeats.tell(logging.INFO, f"{self._place}: connected")
 
     def _unsubscribed(self, client: Any, _: Any, mid: int, reasons: list[ReasonCode], properties: Any) -> None:
         self.retired, client.left = (), 0
