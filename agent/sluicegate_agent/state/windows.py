@@ -71,6 +71,8 @@ class StoredWindow:
             kept = self._restored(connection, stream, config)
             self.number, self.window = kept or self._begun(connection, stream, config)
         self.shorter = Shorter(connection, stream, config.name, self.window, sharing, numbers) if sharing else None
+        #: Its own, and those of the windows that are answered from its buckets.
+        self.names = (self.name, *(self.shorter.numbers if self.shorter else ()))
 
     def _restored(
         self, connection: sqlite3.Connection, stream: int, config: WindowConfig
@@ -153,12 +155,8 @@ class StoredWindow:
 
     def time_of(self, newest: int) -> int:
         """What its answers are as of, where the stream's newest time is `newest`: that, unless it has begun anew."""
-        return min(newest, self.window.now) if self._by_time and self.window.now is not None else newest
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Its own, and those of the windows that are answered from its buckets."""
-        return (self.name, *(self.shorter.numbers if self.shorter else ()))
+        now = self.window.now if self._by_time else None
+        return newest if now is None else min(newest, now)
 
     @property
     def numbers(self) -> tuple[int, ...]:
