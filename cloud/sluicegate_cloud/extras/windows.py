@@ -1,4 +1,4 @@
-"""Documents → windows of what their buckets carry, per device and of all: a stream is a task's, a device at a time.
+"""Documents → windows of what their buckets carry, per device and of all: a task has some devices, then some windows.
 
 The rows stand beside those of `windows.sliding_windows`, for the same windows of the same grid. What a single reading
 carries follows from it, but for its second value; a bucket that does not carry what is asked leaves its windows without
@@ -7,9 +7,10 @@ an answer.
 
 from __future__ import annotations
 
+import pickle
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +36,8 @@ _SQL = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "bo
 #: Windows that one bucket may touch: beyond that it is no answer's.
 MOST_WINDOWS = 100_000
 _BATCH = 4096
+#: Whose windows of all devices are added up, in the order of the devices; what a device's window adds to them, pickled.
+_WINDOW, _SHARE = ("stream", "window_start"), "share"
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -47,8 +50,11 @@ def carried_windows(documents: DataFrame, grid: Grid, asked: Sequence[Asked], st
     used = used if "*" in streams else used.where(sf.col("stream").isin(*streams))
     parts = {"parts": "array<binary>"}
     rows = used.mapInArrow(_rows(asked), ddl(_fields(asked), parts))
-    ordered = rows.repartition("stream").sortWithinPartitions("stream", "device", "t_first", "incarnation", "first")
-    return ordered.mapInArrow(_windows(grid, asked), ddl(_HEAD, columns_of(asked)))
+    owner, columns = ("stream", "device"), columns_of(asked)
+    ordered = rows.repartition(*owner).sortWithinPartitions(*owner, "t_first", "incarnation", "first")
+    of_devices = ordered.mapInArrow(_windows(grid, asked), ddl(_HEAD, columns, {_SHARE: "binary"}))
+    together = of_devices.repartition(*_WINDOW).sortWithinPartitions(*_WINDOW, "device")
+    return together.mapInArrow(_with_all(asked), ddl(_HEAD, columns))
 
 
 def _fields(asked: Sequence[Asked]) -> dict[str, str]:
@@ -86,18 +92,17 @@ def _parts(
         ]  # fmt: skip
 
 
+def _schema(asked: Sequence[Asked]) -> pa.Schema:
+    return pa.schema([(name, _SQL[kind]) for name, kind in (_HEAD | columns_of(asked)).items()])
+
+
 def _windows(grid: Grid, asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    columns = _HEAD | columns_of(asked)
-    schema = pa.schema([(name, _SQL[kind]) for name, kind in columns.items()])
+    """Rows of whole streams of devices → their windows, and what each adds to that of all."""
+    schema = _schema(asked).append(pa.field(_SHARE, pa.binary()))
 
     def told(batches: Batches) -> Iterator[pa.RecordBatch]:
-        held: list[dict[str, Any]] = []
-        for row in _answered(batches, grid, asked):
-            held.append(row)
-            if len(held) == _BATCH:
-                yield pa.RecordBatch.from_pylist(held, schema)
-                held = []
-        if held:
+        answered = _answered(batches, grid, asked)
+        while held := [*islice(answered, _BATCH)]:
             yield pa.RecordBatch.from_pylist(held, schema)
 
     return told
@@ -105,15 +110,32 @@ def _windows(grid: Grid, asked: Sequence[Asked]) -> Callable[[Batches], Iterator
 
 def _answered(batches: Batches, grid: Grid, asked: Sequence[Asked]) -> Iterator[dict[str, Any]]:
     rows = (row for batch in batches for row in batch.to_pylist())
-    for stream, of_stream in groupby(rows, key=lambda row: row["stream"]):
-        fleet: dict[int, Share] = {}
-        for device, of_device in groupby(of_stream, key=lambda row: row["device"]):
-            for share in shares([_piece(row) for row in of_device], grid, asked):
-                yield _row(device, stream, share, asked)
-                before = fleet.get(share.start)
-                fleet[share.start] = share if before is None else added(before, share, asked)
-        for start in sorted(fleet):
-            yield _row(None, stream, fleet[start], asked)
+    for (stream, device), mine in groupby(rows, key=lambda row: (row["stream"], row["device"])):
+        for share in shares([_piece(row) for row in mine], grid, asked):
+            yield _row(device, stream, share, asked) | {_SHARE: pickle.dumps(share)}
+
+
+def _with_all(asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Windows of devices, those of one time together → they themselves, and those of all devices."""
+    schema = _schema(asked)
+
+    def told(batches: Batches) -> Iterator[pa.RecordBatch]:
+        whose: tuple[str, int] | None = None
+        share: Share | None = None
+        for batch in batches:
+            yield batch.drop_columns([_SHARE])
+            done: list[dict[str, Any]] = []
+            for stream, start, packed in zip(*(batch[name].to_pylist() for name in (*_WINDOW, _SHARE)), strict=True):
+                mine: Share = pickle.loads(packed)  # noqa: S301 - what `_answered` wrote, through Spark's own shuffle
+                if whose is not None and share is not None and whose != (stream, start):
+                    done.append(_row(None, whose[0], share, asked))
+                    share = None
+                whose, share = (stream, start), mine if share is None else added(share, mine, asked)
+            yield pa.RecordBatch.from_pylist(done, schema)
+        if whose is not None and share is not None:
+            yield pa.RecordBatch.from_pylist([_row(None, whose[0], share, asked)], schema)
+
+    return told
 
 
 def _piece(row: Mapping[str, Any]) -> Piece:
