@@ -20,6 +20,7 @@ from sluicegate_agent.link.options import client_id, client_of, subscription
 from sluicegate_agent.link.reasons import TAKEN_OVER, closed, hint_of, reason_of, suspected, taken_over
 from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Message
+from sluicegate_agent.payloads.sparkplug.topics import dotted
 
 log = logging.getLogger("sluicegate.mqtt")
 
@@ -120,7 +121,7 @@ class Link:
         self._check_patience()
         messages = self._client.take()
         if self._takes_sparkplug:
-            messages = [_dotted(message) for message in messages]
+            messages = [message._replace(topic=dotted(message.topic)) for message in messages]
         if self._doubtful:
             messages = self._judged(messages)
         self._brought |= bool(messages)
@@ -379,9 +380,3 @@ class Link:
         self.counters.add("mqtt.connect_failures" if stage == "connecting" else "mqtt.disconnects")
         self.state = f"away: {reason}"
         self._repeats.tell(logging.WARNING, f"{self._place}: {reason}", f"; trying again in {delay:.1f} s")
-
-
-def _dotted(message: Message) -> Message:
-    """With Sparkplug's own first level: RabbitMQ's routing keys have dots for slashes, so a dot comes back as one."""
-    rest = message.topic.removeprefix("spBv1/0/")
-    return message if rest == message.topic else message._replace(topic=f"spBv1.0/{rest}")

@@ -9,8 +9,9 @@ from msgspec import structs
 from sluicegate_agent.config.formats import Finding, Payload
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.payloads.sparkplug.nodes import BIRTHS_KEPT
-from sluicegate_agent.payloads.sparkplug.reading import SPACE, read
+from sluicegate_agent.payloads.sparkplug.reading import read
 from sluicegate_agent.payloads.sparkplug.session import Session
+from sluicegate_agent.payloads.sparkplug.topics import SPACE
 
 #: Its library, and the largest payload as objects (measured: 4.1 MiB and 90 bytes a metric of two bytes).
 MEMORY = 8 << 20

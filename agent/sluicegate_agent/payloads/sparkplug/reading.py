@@ -12,8 +12,6 @@ from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.messages import Decoded, Unreadable
 from sluicegate_agent.payloads.documents import Findings
 
-SPACE = "spBv1.0"
-
 
 class Resolved(Struct, array_like=True):
     """A message with names for its aliases: read again at any time, whatever was born since.

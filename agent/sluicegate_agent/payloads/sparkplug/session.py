@@ -19,7 +19,8 @@ from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.messages import Message, Unreadable
 from sluicegate_agent.payloads.sparkplug import wire
 from sluicegate_agent.payloads.sparkplug.nodes import BIRTHS_KEPT, Birth, Count, Node, Nodes, Table
-from sluicegate_agent.payloads.sparkplug.reading import SPACE, Resolved, encode
+from sluicegate_agent.payloads.sparkplug.reading import Resolved, encode
+from sluicegate_agent.payloads.sparkplug.topics import SPACE
 from sluicegate_agent.payloads.sparkplug.wire import Metric, Report
 
 log = logging.getLogger("sluicegate.sparkplug")
