@@ -13,6 +13,17 @@ from sluicegate_agent.polling.reading import DeviceError, Readings
 _MODES = {"sign": "Sign", "sign_and_encrypt": "SignAndEncrypt"}
 
 
+def _application(certificate: Any) -> str:
+    """The application that a certificate is of: the first URI among its names; empty where there is none."""
+    from cryptography import x509
+
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ""
+    return next(iter(names.get_values_for_type(x509.UniformResourceIdentifier)), "")
+
+
 class OpcUa:
     """A session with one server, made when it is first asked and again after it was lost."""
 
@@ -36,7 +47,7 @@ class OpcUa:
             answers = await self._client.read_attributes(nodes)
         except Exception as error:  # the library lets through whatever its codec and its sockets raise
             await self.close()
-            raise DeviceError(f"{self._config.url}: {type(error).__name__}: {error}") from None
+            raise DeviceError(f"{self._config.url}: {type(error).__name__}: {str(error) or self._silence()}") from None
         found = Readings()
         for name, answer in zip(self._config.values, answers, strict=True):
             value = answer.Value.Value if answer.Value is not None and answer.StatusCode.is_good() else None
@@ -55,18 +66,34 @@ class OpcUa:
             client.set_user(config.user)
             client.set_password(self._password or "")
         if config.security != "none":
-            from asyncua import ua
-            from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
-
-            await client.set_security(
-                SecurityPolicyBasic256Sha256,
-                str(config.certificate),
-                str(config.key),
-                server_certificate=str(config.server_certificate),
-                mode=getattr(ua.MessageSecurityMode, _MODES[config.security]),
-            )
+            await self._secure(client)
         await client.connect()
         return client
+
+    async def _secure(self, client: Any) -> None:
+        """Sign, or encrypt too, as the application that the certificate names: servers refuse any other."""
+        from asyncua import ua
+        from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
+        from asyncua.crypto.uacrypto import load_certificate
+
+        config = self._config
+        client.application_uri = _application(await load_certificate(str(config.certificate))) or client.application_uri
+        await client.set_security(
+            SecurityPolicyBasic256Sha256,
+            str(config.certificate),
+            str(config.key),
+            server_certificate=str(config.server_certificate),
+            mode=getattr(ua.MessageSecurityMode, _MODES[config.security]),
+        )
+
+    def _silence(self) -> str:
+        """Why a server may say nothing."""
+        told = f"no answer in {self._config.timeout.seconds:g} s"
+        if self._config.security == "none":
+            return told
+        return (
+            f"{told}; a server that does not know `certificate`, or is not that of `server_certificate`, may be silent"
+        )
 
     async def close(self) -> None:
         """End the session."""
