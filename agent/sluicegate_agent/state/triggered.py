@@ -32,6 +32,8 @@ class _Fired(NamedTuple):
 class TriggeredWindow(StoredWindow):
     """Nothing of its trigger is stored: the readings that the window has accepted say where it stands."""
 
+    may_sleep = False  # what it said and nobody asked for yet is in no row
+
     def __init__(self, *given: Any) -> None:
         """See `StoredWindow`."""
         super().__init__(*given)

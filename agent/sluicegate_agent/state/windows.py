@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from array import array
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import sluicegate as sg
@@ -17,7 +18,9 @@ from sluicegate.errors import InputError, SnapshotError
 from sluicegate.format.pairs import Pair, PairColumn
 from sluicegate_agent.checksums import checksum, is_sound
 from sluicegate_agent.config.questions import COUNT, build_arguments
+from sluicegate_agent.state.asleep import AWAY, Asleep, asleep
 from sluicegate_agent.state.shared import Shorter, make_row
+from sluicegate_agent.state.store import StoreDamaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,10 +33,18 @@ if TYPE_CHECKING:
 log = logging.getLogger("sluicegate.windows")
 #: Rows deleted or folded a commit beyond twice what it inserted: a backlog of them always shrinks.
 TIDIED = 64
+#: Leaves that left, a quarter of all at most, before their rows are deleted: these stand on a page of their own.
+TOGETHER = 16
 
 
 class StoredWindow:
-    """One window of one stream, its rows and what of it waits for the commit."""
+    """One window of one stream, its rows and what of it waits for the commit.
+
+    One that took nothing for long is its rows alone, until somebody asks for its `window`.
+    """
+
+    #: Whether nothing but its rows is needed to go on.
+    may_sleep = True
 
     def results(self, stream: Stream, doubts: Doubts | None) -> Iterator[Result]:
         """What it has to say by itself: nothing."""
@@ -52,7 +63,7 @@ class StoredWindow:
         `sharing`: the windows that are answered from its buckets. `numbers`: of rows that `save` makes first, so that
         a stream's windows can begin outside of a transaction.
         """
-        self._stream, self.is_new = stream, False
+        self._connection, self._stream, self.is_new = connection, stream, False
         self.asked = config, sharing
         self.name, self.aggregates, self.buckets = config.name, config.aggregates, config.buckets
         self._definition = config.definition
@@ -64,30 +75,71 @@ class StoredWindow:
         self._merged: list[tuple[int, int]] = []
         self._level = self._base = self._head = self._open = 0
         self._untidy = self._left_untidy = True
+        self._tidied = 0
+        self._asleep: Asleep | None = None
+        self._took_at = monotonic()
+        kept = None
         if numbers is not None:
-            self.number, self.window = next(numbers), sg.Window(**build_arguments(config))
+            self.number, self._window = next(numbers), sg.Window(**build_arguments(config))
             self.is_new = self.changed = True
         else:
             kept = self._restored(connection, stream, config)
-            self.number, self.window = kept or self._begun(connection, stream, config)
-        self.shorter = Shorter(connection, stream, config.name, self.window, sharing, numbers) if sharing else None
+            self.number, self._window = kept or self._begun(connection, stream, config)
+        self.shorter = Shorter(connection, stream, config.name, self._window, sharing, numbers) if sharing else None
         #: Its own, and those of the windows that are answered from its buckets.
         self.names = (self.name, *(self.shorter.numbers if self.shorter else ()))
+        if kept:
+            self._put_away()
+
+    @property
+    def window(self) -> sg.Window:
+        """The window itself."""
+        if self._asleep is not None:
+            self._wake(self._asleep)
+        return self._window
+
+    def _put_away(self) -> None:
+        """Let its rows be all there is of it; they hold all of it now."""
+        if self.may_sleep and self.shorter is None:
+            self._asleep = asleep(self._window, self.asked[0].policy.time)
+            del self._window
+
+    def _wake(self, was: Asleep) -> None:
+        """Go on from its rows, as of the time that it was told last.
+
+        Raises StoreDamaged where they are of no use any more: the next start begins it anew, and its answers say so.
+        """
+        self._asleep, self._took_at = None, monotonic()
+        query = "SELECT id, state, crc FROM window WHERE id = ?"
+        found = self._rebuilt(self._connection, self.asked[0], self._connection.execute(query, (self.number,)))
+        self._untidy = self._left_untidy = True
+        if found is None:
+            raise StoreDamaged(f"the rows of window {self.name} are not as they were written; start again")
+        self._window = found[1]
+        if self._by_time and was.now is not None:
+            self._window.advance(was.now)
 
     def _restored(
         self, connection: sqlite3.Connection, stream: int, config: WindowConfig
     ) -> tuple[int, sg.Window] | None:
         _rename(connection, stream, config)
         query = "SELECT id, state, crc FROM window WHERE stream = ? AND name = ? AND definition = ?"
-        found = connection.execute(query, (stream, config.name, config.definition)).fetchone()
+        kept = stream, config.name, config.definition
+        return self._rebuilt(connection, config, connection.execute(query, kept))
+
+    def _rebuilt(
+        self, connection: sqlite3.Connection, config: WindowConfig, rows: sqlite3.Cursor
+    ) -> tuple[int, sg.Window] | None:
+        """Its number, and the window of its row and leaves; None where there is none, or it cannot be used."""
+        found = rows.fetchone()
         if found is None:
             return None
         number, state, crc = found
         query = "SELECT level, number, leaf, crc FROM window_leaf WHERE window = ?"
-        rows = connection.execute(query, (number,)).fetchall()
+        leaf_rows = connection.execute(query, (number,)).fetchall()
         try:
-            _require_sound(number, config.definition, state, crc, rows)
-            leaves = [row[:3] for row in rows]
+            _require_sound(number, config.definition, state, crc, leaf_rows)
+            leaves = [row[:3] for row in leaf_rows]
             return number, sg.Window.rebuild(**build_arguments(config), state=state, leaves=leaves)
         except SnapshotError as error:
             log.warning("window %s begins anew: what is kept of it cannot be used (%s)", config.name, error)
@@ -144,19 +196,30 @@ class StoredWindow:
         """It is at least this late (µs) in a window by time; whether buckets left it, or a shorter one's."""
         if not self._by_time:
             return False
-        before = [self.size(name)[1] for name in self.names]
+        if self._asleep is not None and self._asleep.may_wait(time):
+            self._asleep = self._asleep.told(time)
+            return False
+        before = self._all_held()
         self.window.advance(time)
-        self.changed |= (left := before != [self.size(name)[1] for name in self.names])
+        self.changed |= (left := before != self._all_held())
         return left
+
+    def _all_held(self) -> list[int]:
+        shorter = self.shorter
+        return [len(self.window), *(map(shorter.windows.held, shorter.numbers) if shorter else ())]
+
+    @property
+    def now(self) -> int | None:
+        """The event time of a window by time; None before its first reading."""
+        return (self._asleep or self._window).now if self._by_time else None
 
     def is_ahead_of(self, latest: int) -> bool:
         """Whether event time has gone beyond the latest (µs) that a reading may have: all that comes would be late."""
-        return self._by_time and self.window.now is not None and self.window.now > latest
+        return (now := self.now) is not None and now > latest
 
     def time_of(self, newest: int) -> int:
         """What its answers are as of, where the stream's newest time is `newest`: that, unless it has begun anew."""
-        now = self.window.now if self._by_time else None
-        return newest if now is None else min(newest, now)
+        return newest if (now := self.now) is None else min(newest, now)
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -208,21 +271,21 @@ class StoredWindow:
     @property
     def held(self) -> int:
         """How many buckets it keeps."""
-        return len(self.window)
+        return len(self.window) if self._asleep is None else self._asleep.held
 
     @property
     def nbytes(self) -> int:
         """Bytes of its partials in memory."""
-        return self.window.footprint.bytes
+        return self.window.footprint.bytes if self._asleep is None else 0
 
     @property
     def limit(self) -> int:
         """The most buckets that it keeps now."""
-        return self.window.limit
+        return self.window.limit if self._asleep is None else self._asleep.limit
 
     def squeeze(self, buckets: int) -> bool:
         """Keep at most so many buckets from now on; whether that is a change."""
-        if buckets == self.window.limit:
+        if buckets == self.limit:
             return False
         self.window.limit_to(buckets)
         self.changed = True
@@ -259,7 +322,8 @@ class StoredWindow:
     def _collect(self) -> None:
         """Take over what changed; a commit that fails leaves it here for the next."""
         changes = self.window.changes()
-        self._untidy |= changes.level != self._level or changes.head != self._head
+        together = min(TOGETHER, self.buckets // 4)
+        self._untidy |= changes.level != self._level or changes.head > self._tidied + together
         self._level, self._base = changes.level, changes.base
         self._head, self._open = changes.head, changes.open
         self._leaves.update(((changes.level, number), leaf) for number, leaf in changes.closed)
@@ -305,9 +369,19 @@ class StoredWindow:
         connection.execute(delete, (self.number, level, number))
 
     def saved(self) -> None:
-        """The transaction is durable: nothing is waiting."""
+        """The transaction is durable: nothing is waiting. One that took nothing for long is put away."""
+        if self._asleep is not None:
+            return
+        now = monotonic()
+        if not self.changed:
+            if now - self._took_at >= AWAY:
+                self._put_away()
+            return
+        self._took_at = now
         self._leaves.clear()
         self._merged.clear()
+        if self._untidy and not self._left_untidy:
+            self._tidied = self._head
         self._untidy, self.changed, self.is_new = self._left_untidy, False, False
         if self.shorter:
             self.shorter.is_new = False
