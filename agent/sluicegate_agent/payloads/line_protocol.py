@@ -196,4 +196,6 @@ def _is_value(path: str) -> bool:
     return 0 < len(path) <= 256 and bool(field) and (bool(measurement) or not dot)
 
 
-LINE = Payload(_read, _parts, has_many=True, is_value=_is_value, findings=_findings, implied=_implied)
+#: Of this module and what it compiles (0.6 MiB measured).
+MEMORY = 1 << 20
+LINE = Payload(_read, _parts, has_many=True, is_value=_is_value, findings=_findings, implied=_implied, memory=MEMORY)
