@@ -189,7 +189,7 @@ def _libraries(config: Config) -> Iterator[Line]:
         yield Line("TLS", OPENSSL, 0)
     for name in dict.fromkeys(source.format for source in config.sources):
         if memory := payload_of(name).memory:
-            yield Line(f"format {name}: its library", memory, 0)
+            yield Line(f"format {name}: its modules", memory, 0)
     kind = config.sync.target
     if kind in TARGETS:
         tls = TLS_ROOTS if kind == "sync-gateway" and resolved(config.sync).uses_tls else 0
@@ -215,7 +215,7 @@ def _shared(config: Config) -> Iterator[Line]:
     yield from _target(config, document)
     yield from _couchbase_lite(config)
     # As far as a reader may hold it, and one more commit.
-    log = store.WAL_MOST + int(1.5 * _batch_rows(config))
+    log = limits(config).log + store.WAL_MORE + int(1.5 * _batch_rows(config))
     yield Line("SQLite", store.CACHE_KIB * 1024 + SQLITE_BESIDE, log + SCHEMA)
     streams = dict.fromkeys(config.streams, 1)
     streams |= {name: each.keys.most for each in config.plants for name in each.streams}

@@ -12,7 +12,8 @@ from sluicegate_agent import health
 from sluicegate_agent.config import Config
 from sluicegate_agent.config.units import show_duration, show_size
 from sluicegate_agent.record import wear
-from sluicegate_agent.state import read_status, store
+from sluicegate_agent.record.limits import limits
+from sluicegate_agent.state import read_status
 
 #: Bytes free on the state's disk below which `status` says so.
 DISK_LOW = 1 << 20
@@ -25,7 +26,8 @@ def gather(config: Config) -> dict[str, Any]:
     """
     found, process = read_status(config.state.path), health.read(config.state.path) or {}
     card = wear.measured(config, process.get("written_bytes"), process.get("uptime_s", 0))
-    return {"device": config.device.id, **found, "process": process or None, "wear": card and card._asdict()}
+    told = {"process": process or None, "wear": card and card._asdict(), "log_limit": limits(config).log}
+    return {"device": config.device.id, **found, **told}
 
 
 def show(found: dict[str, Any]) -> str:
@@ -82,7 +84,7 @@ def _store(found: dict[str, Any]) -> Iterator[str]:
         yield f"  ALARM: the store refuses since {since}: {refusal['refuses']}; no reading is taken or acknowledged"
     if found["disk_free"] < DISK_LOW:
         yield f"  ALARM: {show_size(found['disk_free'])} are free on the disk of the state"
-    if found["log_bytes"] > store.WAL_LIMIT and found["running"]:
+    if found["log_bytes"] > found["log_limit"] and found["running"]:
         size = show_size(found["log_bytes"])
         yield f"  the log has {size}: another process reads the state and keeps it from shrinking"
 

@@ -26,13 +26,14 @@ _PAGE = 4096
 #: each (log and database), after few readings and after many. Bytes of rows of identities a reading, and a source at
 #: most. Bytes of a document in the tables a reading, and pages of its own; of buckets that have to wait in packed rows;
 #: what a bucket takes in memory a reading, and in the outbox as it is counted. Pages that a commit without the record
-#: writes a stream that it touches.
+#: writes a stream that it touches. What of the tables is written where the log is large: the database's part seldom.
 FRAME, FRAME_READING, FRAME_ALONE = 150, 12, 14
-FOLD_PAGES, FOLD_MORE, MANY = 7, 2, 600
+FOLD_PAGES, FOLD_MORE, MANY = 5, 2, 600
 ROW_READING, ROWS_SOURCE = 9, 36_000
-DOCUMENT_READING, DOCUMENT, PACKED_READING = 11, 2000, 40
+DOCUMENT_READING, DOCUMENT, PACKED_READING = 11, 2000, 35
 MEMORY_READING, COUNTED_READING = 51, 47
 WHOLE_PAGES = 2.5
+LARGE_LOG, OF_TABLES = 4 << 20, 0.75
 #: A day's figure of less than this many seconds would be of the start.
 LEAST_SECONDS = 3600
 
@@ -80,7 +81,8 @@ def forecast(config: Config) -> Wear:
     by_rows = streams * ROW_READING / most.rows if messages * ROWS_SOURCE > most.rows else 0.0
     folds = max(1 / config.commit.fold.seconds, streams / most.readings, file / most.file, by_rows)
     of_fold = FOLD_PAGES + FOLD_MORE * (1 / folds > MANY)
-    return _of(config, (record + folds * streams * 2 * of_fold * _PAGE + outbox) * DAY)
+    share = OF_TABLES if most.log >= LARGE_LOG else 1
+    return _of(config, (record + share * (folds * streams * 2 * of_fold * _PAGE + outbox)) * DAY)
 
 
 def _outbox(config: Config, streams: int) -> float:

@@ -21,6 +21,7 @@ from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.lock import Lock
 from sluicegate_agent.outbox import Outbox, least_bytes
 from sluicegate_agent.private import FOLDER, make_private
+from sluicegate_agent.record.limits import limits
 from sluicegate_agent.record.recovery import lose_history, recover
 from sluicegate_agent.state.counters import Counters
 from sluicegate_agent.state.home import home
@@ -84,6 +85,7 @@ class State:
             here = home(stored_at(config.state))
             self.store = open_store(config.state)
         connection = self.store.connection
+        self.store.limit_log(limits(config).log)
         if moved:
             log.error("%s: damaged; set aside as %s, started anew", self.store.path, moved.name)
         with self.store.transaction():

@@ -32,12 +32,14 @@ CONDEMNED = "damaged"
 SALVAGED = "salvaged.db"
 SET_ASIDE_KEPT = 2
 CACHE_KIB = 512
-WAL_PAGES = 256
+#: Bytes of the log beyond which it is cut; SQLite folds it into the database before, and the first time with the commit
+#: by which it has the last of these MiB.
 WAL_LIMIT = 2 << 20
-#: Beyond this the log is not let grow while another process reads: nothing is committed until it has ended.
-WAL_MOST = 3 << 20
+#: Beyond the limit by so much the log is not let grow while another process reads: nothing is committed until it ended.
+WAL_MORE = 1 << 20
 #: Seconds that a statement waits for another process: an agent that waits takes no readings.
 PATIENCE = 1.0
+_PAGE = 4096
 _CHECKPOINT_EVERY, _CHECKPOINT_PATIENCE_MS = 1.0, 100
 _SIDE_FILES = ("", "-wal", "-shm")
 #: Couchbase Lite's databases: the state's, and the one that the target "couchbase-lite" pushes from.
@@ -76,6 +78,7 @@ class Store:
         self.set_aside = 0
         self.moved: Path | None = None
         self._next_checkpoint, self._reader_told = 0.0, False
+        self._log_limit = WAL_LIMIT
         self._guarded: list[Guarded] = []
         if (folder / CONDEMNED).exists():
             self._move((folder / CONDEMNED).read_text(errors="replace").strip() or "condemned")
@@ -190,14 +193,19 @@ class Store:
                 file.rescue()
         return said
 
+    def limit_log(self, limit: int) -> None:
+        """Let the log grow to about so many bytes: what is written again until then goes to the database once."""
+        self._log_limit = limit
+        _limit_log(self.connection, limit)
+
     def _bound_log(self) -> None:
         """Fold the log into the database where it has grown; it cannot be while another process reads an older state.
 
         Raises sqlite3.OperationalError where it may not grow any more.
         """
-        size = log_bytes(self.folder)
+        size, most = log_bytes(self.folder), self._log_limit + WAL_MORE
         now = time.monotonic()
-        if size <= WAL_LIMIT or (size < WAL_MOST and now < self._next_checkpoint):
+        if size <= self._log_limit or (size < most and now < self._next_checkpoint):
             return
         self._next_checkpoint = now + _CHECKPOINT_EVERY
         self.connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_PATIENCE_MS}").fetchall()
@@ -207,13 +215,13 @@ class Store:
             self._reader_told = False
             return
         reason = (
-            f"another process reads {self.path} and keeps its log from shrinking ({size} bytes, at most {WAL_MOST}): "
+            f"another process reads {self.path} and keeps its log from shrinking ({size} bytes, at most {most}): "
             f"end process {others_with(self.path)}"
         )
         if not self._reader_told:
             self._reader_told = True
             log.warning("%s", reason)
-        if size >= WAL_MOST:
+        if size >= most:
             raise sqlite3.OperationalError(reason)
 
     def _salvage(self, set_aside: int, reason: str) -> Path:
@@ -346,11 +354,16 @@ def _configure(connection: sqlite3.Connection) -> None:
         "synchronous = FULL",
         "mmap_size = 0",
         f"cache_size = -{CACHE_KIB}",
-        f"wal_autocheckpoint = {WAL_PAGES}",
-        f"journal_size_limit = {WAL_LIMIT}",
         "temp_store = MEMORY",
+        "secure_delete = ON",  # a row that was deleted is never salvaged; systems differ in their default
         "foreign_keys = OFF",
     ):
+        connection.execute(f"PRAGMA {setting}").fetchall()
+    _limit_log(connection, WAL_LIMIT)
+
+
+def _limit_log(connection: sqlite3.Connection, limit: int) -> None:
+    for setting in (f"wal_autocheckpoint = {(limit - WAL_MORE) // _PAGE}", f"journal_size_limit = {limit}"):
         connection.execute(f"PRAGMA {setting}").fetchall()
 
 

@@ -22,7 +22,7 @@ from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.replay import Replay
 from sluicegate_agent.state import State, read_status
-from sluicegate_agent.state.store import WAL_LIMIT, WAL_MOST
+from sluicegate_agent.state.store import WAL_LIMIT, WAL_MORE
 from sluicegate_demo.ports import free_port
 
 
@@ -143,7 +143,7 @@ def test_a_reader_cannot_make_the_log_outgrow_its_budget(tmp_path: Path, caplog:
                     refused = str(error)
         assert f"{reader.pid} (python" in refused
         assert f"{reader.pid} (python" in caplog.text
-        assert log.stat().st_size < WAL_MOST + (1 << 20)
+        assert log.stat().st_size < WAL_LIMIT + WAL_MORE + (1 << 20)
         assert state.status()["log_bytes"] == log.stat().st_size
         reader.communicate(b"\n")
         state.store._next_checkpoint = 0.0
