@@ -35,6 +35,7 @@ from sluicegate_agent.service.notify import Supervisor
 from sluicegate_agent.state import State
 from sluicegate_agent.sync import Sync
 from sluicegate_agent.sync.backpressure import Backpressure
+from sluicegate_agent.sync.fresh import Fresh
 from sluicegate_agent.web.commits import CommitTimes
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Agent:
         self.sync = Sync(config, state)
         steps = steps_of(self.pipeline.squeezed, config.availability.floor)
         self.availability = Availability(config.availability, steps)
+        self.fresh = Fresh(self.pipeline, self.sync)
         retired_topics = self._remember()
         self.link = self._link(wake, retired_topics)
         self.results = Results(config, self.link, self.pipeline.note, self.pipeline.each)
@@ -167,6 +169,7 @@ class Agent:
         if self.discovery:
             self.discovery.step(self.link.connection)
         self.sync.step(now)
+        self.fresh.look()
         self.notices.look()
         if self.listener:
             self.listener.desk.serve()

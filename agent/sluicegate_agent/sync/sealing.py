@@ -15,9 +15,11 @@ from sluicegate_agent.naming.names import device_of, title_of
 from sluicegate_agent.outbox import DOCUMENT_COST, Sealed
 from sluicegate_agent.state import State
 from sluicegate_agent.streams import Stream, unpack_readings
+from sluicegate_agent.sync.fresh import Shares
 from sluicegate_agent.sync.pace import Pace
 
 if TYPE_CHECKING:
+    from sluicegate_agent.backlog.lanes import Lane
     from sluicegate_agent.budget.keeping import Keeping
 
 #: Chunks sealed and not acknowledged, at most, and in how many of the largest all of them together have room: what is
@@ -44,6 +46,7 @@ class Sealer:
         self.keeping: Keeping | None = None
         self._since: dict[int, float] = {}
         self._begun: set[int] = set()
+        self.shares = Shares(state.config.sync.budget.fresh)
         first = state.config.sync.budget.first
         self._rank = {name: place for place, name in enumerate(first)}
 
@@ -65,12 +68,19 @@ class Sealer:
                 self._since.pop(stream.number, None)
                 continue
             waited = now - self._since.setdefault(stream.number, now)
-            full = len(lane) >= self.rows or lane.cost >= self.cost
-            if flush or full or waited >= self.age_seconds:
+            if flush or self._is_full(lane) or waited >= self.age_seconds:
                 found.append(stream)
         if ahead and not flush and self.is_crowded:
             found += self._largest(found)
         return sorted(found, key=lambda each: self._rank.get(each.name, 1 << 30)) if self._rank else found
+
+    def _is_full(self, lane: Lane) -> bool:
+        return len(lane) >= self.rows or lane.cost >= self.cost
+
+    def has_backlog(self, stream: Stream) -> bool:
+        """Whether more than a document of it waits."""
+        lane = self.state.outbox.lanes.get(stream.number)
+        return lane is not None and self._is_full(lane)
 
     @property
     def is_crowded(self) -> bool:
@@ -110,10 +120,12 @@ class Sealer:
             # After a transaction that failed the index has rows which the table never got, until a next one begins.
             due = [stream for stream in due if self.state.outbox.lanes.get(stream.number)]
             while due:
-                for stream in due:
+                for stream in self.shares.in_turn(due):
                     if self._may(room, sealed):
                         # The first carries the agent's health: saying it in all of them would only cost bytes.
-                        room -= self._seal(connection, stream, None if sealed else self.state.health())
+                        cost = self._seal(connection, stream, None if sealed else self.state.health())
+                        self.shares.sealed(stream, cost)
+                        room -= cost
                         self._since[stream.number] = now
                         sealed += 1
                     else:

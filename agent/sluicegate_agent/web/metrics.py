@@ -36,6 +36,7 @@ COUNTED = {
     "alerts.given_up": "Messages of alerts that the webhook calls wrong again and again",
     "sync.chunks": "Documents the target has",
     "sync.bytes": "Bytes of these documents",
+    "sync.parted": "Streams that went on beside their backlog once the target was back",
     "sync.retries": "Tries that the target did not take",
     "sync.rejected": "Documents that the target refuses for good",
     "sync.store_refused": "Steps of sync that the store refused",
