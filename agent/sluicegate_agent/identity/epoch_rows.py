@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from functools import lru_cache
+from hashlib import blake2b
 
 from sluicegate_agent.checksums import checksum, require_sound
 from sluicegate_agent.identity.epoch import Epoch, key_of, split
@@ -11,6 +13,15 @@ from sluicegate_agent.identity.verdict import DIGEST
 
 #: `Epoch.last` of an epoch that was read: whether its messages were acknowledged is not known.
 LOADED = 1 << 62
+
+
+@lru_cache(maxsize=64, typed=True)
+def epoch_key(epoch: str | int | None) -> bytes:
+    """What stands for an epoch as its source names it; NO_EPOCH where it names none."""
+    return blake2b(f"{type(epoch).__name__}:{epoch}".encode(), digest_size=DIGEST).digest()
+
+
+NO_EPOCH = epoch_key(None)
 
 
 def load(connection: sqlite3.Connection, source: str, horizon: int) -> tuple[dict[bytes, list[Epoch]], int]:

@@ -11,14 +11,12 @@ import sqlite3
 import time as clock
 from array import array
 from collections.abc import Iterator
-from functools import lru_cache
-from hashlib import blake2b
 
 from sluicegate_agent.identity.allowance import Allowance
-from sluicegate_agent.identity.epoch import UNKNOWN, WIDTHS, Epoch
-from sluicegate_agent.identity.epoch_rows import LOADED, delete, load, save
-from sluicegate_agent.identity.sighting import NEAR, Sighting, confirms, is_fresh, is_later, refused, wants
-from sluicegate_agent.identity.verdict import DIGEST, Found, Released, Verdict
+from sluicegate_agent.identity.epoch import UNKNOWN, Epoch
+from sluicegate_agent.identity.epoch_rows import LOADED, NO_EPOCH, delete, epoch_key, load, save
+from sluicegate_agent.identity.sighting import NEAR, Sighting, confirms, is_fresh, is_later, is_wrap, refused, wants
+from sluicegate_agent.identity.verdict import Found, Released, Verdict
 
 log = logging.getLogger("sluicegate.identity")
 
@@ -30,8 +28,6 @@ RESTART_WAIT, JUMP_WAIT = 600.0, 3600.0
 #: A jump further than so many horizons is not reached soon: the next message of the old run refuses it.
 REACH = 16
 JUMP_MOST = 1 << 40
-#: Of counters that wrap.
-LAST_NUMBERS = tuple((1 << width) - 1 for width in WIDTHS)
 MISSING_MOST = 1 << 60
 _NEW, _IN_DOUBT, _DUPLICATE = Found(Verdict.NEW), Found(Verdict.NEW, 1), Found(Verdict.DUPLICATE)
 
@@ -92,7 +88,7 @@ class Sequences:
         `comes_again`: the broker sends it again until it is acknowledged. `dup`: it says that it sent it before.
         """
         self.touched = self.unconfirmed = True
-        key = _NO_EPOCH if epoch is None else _epoch_key(epoch)
+        key = NO_EPOCH if epoch is None else epoch_key(epoch)
         self._stamp = self._commit if comes_again else 0
         if self._loaded_until:
             self._count_loaded()
@@ -104,7 +100,7 @@ class Sequences:
             self._begin(seen, 0)
             return Found(Verdict.NEW)
         now = chain[-1]
-        if (width := now.wrap(number)) and self._is_wrap(now, seen):
+        if (width := now.wrap(number)) and is_wrap(now, seen, self.horizon):
             return self._wrapped(now, seen, width)
         for known in reversed(chain):
             if known.is_repeat(number, content, timed=time is not None, fresh=is_fresh(known, seen)):
@@ -129,7 +125,7 @@ class Sequences:
 
     def awaited(self, epoch: str | int | None) -> int | None:
         """The number that goes on with the only run of an epoch, where nothing waits; None where it takes more."""
-        chain = self._chains.get(_epoch_key(epoch))
+        chain = self._chains.get(epoch_key(epoch))
         if chain is None or len(chain) != 1 or self._waiting or chain[0].width:
             return None
         return chain[0].high + 1 - chain[0].offset
@@ -143,13 +139,13 @@ class Sequences:
         self._stamp = self._commit if comes_again else 0
         for _ in range(min(self._loaded_until, len(contents))):
             self._count_loaded()
-        now = self._chains[_epoch_key(epoch)][0]
+        now = self._chains[epoch_key(epoch)][0]
         now.put_run(contents, time)
         now.last = max(now.last, self._stamp)
 
     def knows(self, number: int, epoch: str | int | None, content: int) -> bool:
         """Whether this was said under the number in one of the runs that are known, at a time of its own."""
-        return any(each.is_repeat(number, content, timed=True) for each in self._chains.get(_epoch_key(epoch), ()))
+        return any(each.is_repeat(number, content, timed=True) for each in self._chains.get(epoch_key(epoch), ()))
 
     def _ahead(self, chain: list[Epoch], seen: Sighting) -> Found:
         """Beyond the newest: the next one, some were lost, an older run's late one, or a jump."""
@@ -216,18 +212,6 @@ class Sequences:
 
     # wraps
 
-    def _is_wrap(self, now: Epoch, seen: Sighting) -> bool:
-        """Whether the counter's last number was the newest, give or take a few, and this is one of its first.
-
-        What was said under the number in the lap before is a repeat, unless it has no time and comes at the very wrap.
-        """
-        if now.is_repeat(seen.raw, seen.content, timed=seen.time is not None):
-            return seen.time is None and seen.raw == 0 and now.high - now.offset in LAST_NUMBERS
-        if seen.time is not None and now.high_time is not None:
-            return seen.time >= now.high_time
-        number = seen.raw + now.offset
-        return number < now.base or now.content(number) > 0 or number <= now.high - self.horizon
-
     def _wrapped(self, now: Epoch, seen: Sighting, width: int) -> Found:
         doubt = int(now.is_repeat(seen.raw, seen.content, timed=False))
         released = self._contradicted(now, seen, now.high + 1)
@@ -272,7 +256,7 @@ class Sequences:
         self, held: int, why: Verdict, doubt: int, number: int, epoch: str | int | None, content: int, time: int | None
     ) -> None:
         """A row that waited when the agent ended."""
-        key = _epoch_key(epoch)
+        key = epoch_key(epoch)
         self._waiting.append(Sighting(key, number, content, time, why, doubt, held, clock.monotonic()))
 
     def dropped(self, held: int) -> None:
@@ -373,7 +357,7 @@ class Sequences:
     def take_back(self, number: int, epoch: str | int | None, content: int) -> None:
         """A message that was new is refused for another reason: it is new again when it comes again."""
         self.touched = True
-        for known in reversed(self._chains.get(_epoch_key(epoch), [])):
+        for known in reversed(self._chains.get(epoch_key(epoch), [])):
             if known.content(known.extended(number)) == content:
                 known.take_back(known.extended(number))
                 return
@@ -460,11 +444,3 @@ class Sequences:
         self.touched = False
         for _, epoch in self._epochs():
             epoch.saved()
-
-
-@lru_cache(maxsize=64, typed=True)
-def _epoch_key(epoch: str | int | None) -> bytes:
-    return blake2b(f"{type(epoch).__name__}:{epoch}".encode(), digest_size=DIGEST).digest()
-
-
-_NO_EPOCH = _epoch_key(None)

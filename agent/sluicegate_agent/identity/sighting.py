@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluicegate_agent.identity.epoch import Epoch
+from sluicegate_agent.identity.epoch import WIDTHS, Epoch
 from sluicegate_agent.identity.verdict import Released, Verdict
 
 #: How near numbers are that confirm one another, and that contradict what waits.
 NEAR = 64
+#: Of counters that wrap.
+LAST_NUMBERS = tuple((1 << width) - 1 for width in WIDTHS)
 
 
 @dataclass(slots=True)
@@ -60,3 +62,16 @@ def confirms(w: Sighting, seen: Sighting, now: Epoch, *, is_hole: bool) -> bool:
     if apart == 0:  # a counter that stands still: only times tell its messages from repeats that say more
         return is_fresh(now, w) and is_fresh(now, seen) and w.time != seen.time
     return abs(apart) <= NEAR
+
+
+def is_wrap(now: Epoch, seen: Sighting, horizon: int) -> bool:
+    """Whether the counter's last number was the newest, give or take a few, and this is one of its first.
+
+    What was said under the number in the lap before is a repeat, unless it has no time and comes at the very wrap.
+    """
+    if now.is_repeat(seen.raw, seen.content, timed=seen.time is not None):
+        return seen.time is None and seen.raw == 0 and now.high - now.offset in LAST_NUMBERS
+    if seen.time is not None and now.high_time is not None:
+        return seen.time >= now.high_time
+    number = seen.raw + now.offset
+    return number < now.base or now.content(number) > 0 or number <= now.high - horizon
