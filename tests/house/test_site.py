@@ -39,6 +39,13 @@ def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     assert {url for page in pages for url in loads.findall(page.read_text("utf-8"))} == set()
 
 
+def test_it_can_be_searched_from_a_folder(site: Path) -> None:
+    """Without a server a page may neither fetch the index nor start a worker: both are scripts of the site."""
+    assert (site / "search/search_index.js").read_text("utf-8").startswith("var __index = ")
+    assert 'src="../site/iframe-worker.js"' in (site / "how-to/alert.html").read_text("utf-8")
+    assert (site / "site/iframe-worker.js").exists()
+
+
 def test_the_made_pages_name_every_key_and_command(site: Path) -> None:
     """Each key of the configuration's schema, each command, and what `import sluicegate` gives."""
     import sluicegate
