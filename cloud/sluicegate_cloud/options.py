@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sluicegate_cloud.uris import is_elsewhere
+from sluicegate_cloud.places.uris import is_elsewhere
 
 if TYPE_CHECKING:
     from sluicegate.windowing.definition import WindowDefinition

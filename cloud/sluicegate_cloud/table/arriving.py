@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from sluicegate_cloud.documents import of_files
 from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.feed.source import SCHEMAS
-from sluicegate_cloud.places import Place, place_of
+from sluicegate_cloud.places.named import Place, place_of
 from sluicegate_cloud.sources import list_sources
 from sluicegate_cloud.table import sources as seen
 

@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.places.uris import is_elsewhere
 from sluicegate_cloud.schema import ddl
 from sluicegate_cloud.table import read
 from sluicegate_cloud.table.versions import DAY_US, Store, Version
-from sluicegate_cloud.uris import is_elsewhere
 
 VERSION = "4.4.0"
 #: The jars of Delta Lake for Spark 4.2, from Maven's group io.delta, and their SHA-256 (deploy/spark/delta.sha256).

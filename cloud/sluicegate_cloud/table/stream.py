@@ -23,11 +23,11 @@ from sluicegate_cloud.feed import source as feed
 from sluicegate_cloud.feed.access import require_access
 from sluicegate_cloud.feed.gateway import Gateway, is_gateway
 from sluicegate_cloud.places.bucket import OBJECTS
+from sluicegate_cloud.places.uris import is_elsewhere
 from sluicegate_cloud.session import is_remote
 from sluicegate_cloud.table import job
 from sluicegate_cloud.table.arriving import NAME, ArrivalSource
 from sluicegate_cloud.table.versions import Definition, Store
-from sluicegate_cloud.uris import is_elsewhere
 
 #: Documents of a micro-batch, at most: so a backlog is worked off in bounded steps.
 MOST = 5_000

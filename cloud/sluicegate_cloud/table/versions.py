@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from sluicegate_cloud.errors import BusyError, SourceError, TableError
 from sluicegate_cloud.grid import MAX_EMPTY, Grid
-from sluicegate_cloud.places import place_of
+from sluicegate_cloud.places.named import place_of
 
 FORMAT = 1
 DAY_US = 86_400_000_000

@@ -12,7 +12,7 @@ import pytest
 from s3_server import BUCKET
 
 from sluicegate_cloud.errors import PlaceError, SinkError, SourceError, TableError
-from sluicegate_cloud.places import Place, place_of
+from sluicegate_cloud.places.named import Place, place_of
 from sluicegate_cloud.table.job import definition_of
 from sluicegate_cloud.table.versions import Store, Version
 
