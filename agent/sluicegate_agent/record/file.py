@@ -14,6 +14,7 @@ Whole pages go to the disk: a frame that would reach into one page more than it 
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import struct
 import zlib
@@ -33,6 +34,32 @@ _HEAD = struct.Struct("<4sQIII")
 _MAGIC, _PLAIN = b"SGR2", b"SGR1"
 HEAD = _HEAD.size
 _PAGE = 4096
+#: What a fold's number begins with that can be checked: those of an older Sluicegate are below.
+_CHECKED = 1 << 62
+
+
+def new_fold() -> int:
+    """A fold's number: bits by chance, and their CRC-32, so that one bit that is flipped in it is seen."""
+    chance = secrets.randbits(30)
+    return _CHECKED | chance << 32 | _check(chance)
+
+
+def is_fold(number: object) -> bool:
+    """Whether it is a number that was given to a fold, and not what damage left of one."""
+    if not isinstance(number, int) or not 0 <= number < _CHECKED << 1:
+        return False
+    is_right = _check(number >> 32 & (1 << 30) - 1) == number & 0xFFFFFFFF
+    return is_right == (number >= _CHECKED)
+
+
+def _check(chance: int) -> int:
+    return zlib.crc32(chance.to_bytes(4, "little"))
+
+
+def has_frames(folder: Path) -> bool:
+    """Whether frames were ever written, of whichever fold."""
+    path = folder / NAME
+    return path.exists() and path.stat().st_size > 0
 
 
 class Record:

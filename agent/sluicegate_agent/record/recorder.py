@@ -6,14 +6,13 @@ message that waits, an alert that changes. `docs/state.md` names all of it.
 
 from __future__ import annotations
 
-import secrets
 import sqlite3
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol, cast
 
 from sluicegate_agent import faults
-from sluicegate_agent.record.file import Record
+from sluicegate_agent.record.file import Record, new_fold
 from sluicegate_agent.record.frame import ADD, ADD_IN_DOUBT, ADVANCE, CLOSE, FEED, Body, Steps
 from sluicegate_agent.record.limits import limits
 from sluicegate_agent.record.rows import Changes, NotRecordedError, Rows
@@ -157,7 +156,7 @@ class Recorder:
 
 def begin(connection: sqlite3.Connection) -> int:
     """Have the tables follow no frame that there is, inside the caller's transaction; the number of the fold."""
-    fold = secrets.randbits(62)
+    fold = new_fold()
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('record', ?)", (fold,))
     connection.execute("DELETE FROM handed")
     return fold

@@ -54,10 +54,12 @@ def recover(
     tables. `frames`: what was read of the record already. Raises OSError, and sqlite3.DatabaseError for a row that is
     not as it was written.
     """
-    meta = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('record', 'salvaged')"))
-    if "record" not in meta and not ("salvaged" in meta and (folder / file.NAME).exists()):
+    meta = dict(connection.execute("SELECT key, value FROM meta WHERE key = 'record'"))
+    if "record" not in meta and not file.has_frames(folder):
         return
-    if frames is None and "record" in meta:
+    if not file.is_fold(meta.get("record")):
+        frames = None  # the tables do not tell any more which frames follow them
+    elif frames is None:
         frames = file.read(folder, meta["record"])
     player = Player(connection, config, open_window)
     lost = _played(player, frames) if frames is not None else Lost(whole=True)

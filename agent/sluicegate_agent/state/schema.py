@@ -99,7 +99,7 @@ def fold(connection: sqlite3.Connection) -> int | None:
     if version(connection) is None:
         return None
     found = connection.execute("SELECT value FROM meta WHERE key = 'record'").fetchone()
-    return None if found is None else int(found[0])
+    return found[0] if found is not None and isinstance(found[0], int) else None
 
 
 def migrate(connection: sqlite3.Connection, found: int) -> None:

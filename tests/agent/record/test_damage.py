@@ -200,6 +200,26 @@ def test_a_record_that_is_gone_puts_all_in_doubt(board: Board) -> None:
     assert all(holds(each, truth) for each, truth in board.answers())
 
 
+@pytest.mark.parametrize("change", [*(f"value = value ^ {1 << bit}" for bit in range(0, 63, 7)), "key = 'recorc'"])
+def test_tables_that_do_not_tell_their_record_put_all_in_doubt(board: Board, change: str) -> None:
+    """A bit of the number that says which frames follow, or of its name: the frames are there, but whose are they?"""
+    board.state.close()
+    with contextlib.closing(sqlite3.connect(board.state.store.path)) as store:
+        store.execute(f"UPDATE meta SET {flipped(change)} WHERE key = 'record'")  # noqa: S608
+        store.commit()
+    board.open()
+    assert board.state.counters["record.damaged"] == 1
+    board.take(1)
+    assert not any(each.exact for each, _ in board.answers())
+    assert all(holds(each, truth) for each, truth in board.answers())
+
+
+def flipped(change: str) -> str:
+    """SQLite has no ^."""
+    name, _, bit = change.partition(" ^ ")
+    return f"value = (value | {bit}) - (value & {bit})" if bit else name
+
+
 @pytest.mark.parametrize("left", [0, 20])
 def test_a_last_frame_that_was_cut_short_was_never_acknowledged(board: Board, left: int) -> None:
     """As a power cut leaves it: nothing is said of it."""
