@@ -123,6 +123,10 @@ class Doubts:
                 found = block if found is None else found.joined(block)
         return found
 
+    def save(self, connection: sqlite3.Connection, stream: int) -> None:
+        """Write the row of a stream's number, inside the caller's transaction."""
+        connection.execute("INSERT OR REPLACE INTO doubtful VALUES (?, ?)", (stream, self.pack()))
+
     def pack(self) -> bytes:
         """As one row."""
         losses = b"".join(_packed(loss) for loss in self.losses)

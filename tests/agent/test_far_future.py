@@ -88,6 +88,7 @@ def test_windows_begin_anew_where_the_clock_was_years_ahead(board: Board, restar
     (first, *_) = board.pipeline.answers("door", "last9")
     assert (first.value, board.state.counters["windows.begun_anew"]) == (2.0, 7)
     assert all(each.time_us <= board.now for each in board.pipeline.answers("door", "recent"))
+    assert not any(each.exact for name in ("recent", "peak") for each in board.pipeline.answers("door", name))
     assert board.state.streams["door"].accepted == 4
 
 

@@ -92,7 +92,7 @@ def lose_history(connection: sqlite3.Connection, stream: Stream, windows: Iterab
     doubts, newest = Doubts(found[0] if found else None), stream.builder.newest if stream.builder else None
     latest = newest if windows and newest is not None else max(now_us(), newest or 0)
     doubts.lose(stream.accepted, latest, windows)
-    connection.execute("INSERT OR REPLACE INTO doubtful VALUES (?, ?)", (stream.number, doubts.pack()))
+    doubts.save(connection, stream.number)
 
 
 class Lost:

@@ -124,7 +124,7 @@ class Saving:
         stream.keep(connection)
         doubts = self._pipeline.doubts.get(stream.name)
         if doubts and doubts.changed:
-            connection.execute("INSERT OR REPLACE INTO doubtful VALUES (?, ?)", (stream.number, doubts.pack()))
+            doubts.save(connection, stream.number)
 
     def _saved(self) -> None:
         """The transaction is durable: nothing waits any more."""

@@ -14,6 +14,7 @@ from sluicegate_agent.streams import Stream
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import Config
+    from sluicegate_agent.doubts import Doubts
     from sluicegate_agent.state import State
 
 
@@ -49,12 +50,19 @@ class Asked(dict[str, list[Stored]]):
             for each in self.config.kept_of(stream.name)
         ]
 
-    def begin_anew(self, state: State, name: str, latest: int) -> int:
-        """Begin those of a stream anew whose time is beyond `latest`, in a transaction; how many names that were."""
-        kept, number = self[name], state.streams[name].number
+    def begin_anew(self, state: State, name: str, latest: int, doubts: Doubts) -> int:
+        """Begin those of a stream anew whose time is beyond `latest`, in a transaction; how many names that were.
+
+        What came up to now is not in them: `doubts` are told.
+        """
+        kept, stream = self[name], state.streams[name]
         with state.transaction() as connection:
-            self[name] = begin_anew(connection, number, kept, latest, self.numbers)
-        return sum(len(old.names) for old, new in zip(kept, self[name], strict=True) if old is not new)
+            begun = begin_anew(connection, stream.number, kept, latest, self.numbers)
+            names = [each for old, new in zip(kept, begun, strict=True) if old is not new for each in old.names]
+            doubts.lose(stream.accepted, latest, names)
+            doubts.save(connection, stream.number)
+        self[name] = begun
+        return len(names)
 
     def squeeze(self, limit: Callable[[int], int]) -> bool:
         """Let each with a bound keep at most limit(its buckets) from now on; whether that is a change."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from sluicegate_agent.doubts import Doubts
 from sluicegate_agent.ticks import Ticks
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class Silence:
         try:
             if pipeline.recorder:
                 pipeline.saving.fold()  # no frame may fill the new windows with what the old ones had
-            begun = pipeline.windows.begin_anew(pipeline.state, stream, latest)
+            doubts = pipeline.doubts.setdefault(stream, Doubts())
+            begun = pipeline.windows.begin_anew(pipeline.state, stream, latest, doubts)
         except sqlite3.OperationalError as error:
             pipeline.repeats.tell(logging.WARNING, f"windows of {stream} cannot begin anew", f": {error}")
             return
