@@ -25,7 +25,7 @@ from gateway.stand_in import StandIn
 from gateway import Gateway, databases
 from sluicegate_agent.sync.contract import Document
 from sluicegate_cloud import dedupe, sources
-from sluicegate_cloud.documents import bucket_rows
+from sluicegate_cloud.documents import as_now, bucket_rows
 from sluicegate_cloud.errors import GatewayError, SinkError, SourceError
 from sluicegate_cloud.feed import changes, client, keep, rows
 from sluicegate_cloud.feed import gateway as places
@@ -437,15 +437,13 @@ def test_what_an_older_version_kept_is_merged_with_what_is_new(tmp_path: Path, m
         for name in (name for names in first.files.values() for name in names):
             table = pq.read_table(place / name)
             packed = [data[: len(data) // 32 * 31] for data in table["packed"].to_pylist()]
-            older = table.drop(["key", "doubt", "content", "packed"]).append_column(
-                "packed", pa.array(packed, pa.binary())
-            )
-            pq.write_table(older, place / name)
+            without = table.drop(["key", "doubt", "content", "packed"])
+            pq.write_table(without.append_column("packed", pa.array(packed, pa.binary())), place / name)
         push(gateway, *some(20, 20))
         kept = refreshed(gateway, tmp_path)
     assert held(tmp_path, kept) == once(*some(40))
     tables = [pq.read_table(place / name) for names in kept.files.values() for name in names]
-    batches = [keep._as_now(batch) for table in tables for batch in table.to_batches()]
+    batches = [as_now(batch) for table in tables for batch in table.to_batches()]
     buckets = [row for batch in batches for row in bucket_rows(batch).to_pylist()]
     assert sorted(row["first"] for row in buckets) == [*range(0, 1_280, 8)]
     assert {row["doubt"] for row in buckets} == {0}
