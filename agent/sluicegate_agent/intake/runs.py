@@ -77,15 +77,18 @@ class Runs:
             return None
         return (source, plain) if entry.is_ready(source) else None
 
-    def _documents(self, messages: Sequence[Message], begin: int, most: int) -> list[Any]:
-        """What messages of one topic say, up to one that is of another, too large, or no JSON."""
-        found: list[Any] = []
+    def _documents(self, messages: Sequence[Message], begin: int, most: int) -> list[dict[str, Any]]:
+        """The objects of messages of one topic, up to one that is of another, too large, or no JSON object."""
+        found: list[dict[str, Any]] = []
         topic, qos = messages[begin].topic, messages[begin].qos
         try:
             for message in messages[begin : begin + most]:
                 if message.topic != topic or message.qos != qos or message.whole or len(message.payload) > self._most:
                     break
-                found.append(parse(message.payload))
+                document = parse(message.payload)
+                if document.__class__ is not dict:
+                    break
+                found.append(document)
         except (ValueError, OverflowError, RecursionError):
             pass  # the closer look says why
         return found

@@ -26,7 +26,9 @@ SOURCES = [
     {"topic": NAMED, "streams": {"c": "c"}, "time": "t", "time_format": "us", "sequence": "n", "epoch": "e"},
 ]
 #: Most messages go on; some are repeats, ahead, behind, odd, late, in the future, of other topics or of no use.
-MOVES = st.sampled_from(["next"] * 12 + ["again", "ahead", "behind", "odd", "old", "future", "text", "huge", "boot"])
+MOVES = st.sampled_from(
+    ["next"] * 12 + ["again", "ahead", "behind", "odd", "old", "future", "text", "list", "huge", "boot"]
+)
 
 
 def payloads(moves: list[tuple[str, str]]) -> list[tuple[str, bytes]]:
@@ -40,7 +42,8 @@ def payloads(moves: list[tuple[str, str]]) -> list[tuple[str, bytes]]:
         said: dict[str, Any] = {"n": max(n, 0), "t": time // 1000 if topic.startswith("hall") else time, "e": 1}
         said |= {"a": n / 8, "b": n % 7, "v": n % 5 / 4, "c": -n / 8}
         said |= {"odd": {"a": None, "v": "NA", "c": True}, "huge": {"a": 1e300}, "boot": {"e": place}}.get(move, {})
-        found.append((topic, b"junk" if move == "text" else json.dumps(said).encode()))
+        payload = {"text": b"junk", "list": json.dumps([said]).encode()}.get(move, json.dumps(said).encode())
+        found.append((topic, payload))
     return found
 
 
@@ -115,4 +118,20 @@ def test_runs_are_as_long_as_a_commit_takes(tmp_path: Path) -> None:
     board.pipeline.commit()
     assert board.pipeline.accept_all(messages[20:]) == 6
     assert lengths[4:] == [6]
+    board.state.close()
+
+
+@pytest.mark.parametrize("topic", [NUMBERED, NAMED, "hall/1/made"])
+@pytest.mark.parametrize("odd", [b"[]", b'[{"n": 2}]', b"7", b'"e"', b"null", b"true"])
+def test_json_that_is_no_object_is_refused_and_ends_nothing(tmp_path: Path, topic: str, odd: bytes) -> None:
+    """As the first of a batch, and in the middle of one: those beside it count."""
+    board = Board(tmp_path)
+    payload = [said for _, said in payloads([("next", topic)] * 4)]
+    for batch in ([payload[0]], [odd, payload[1]], [payload[2], odd, payload[3]]):
+        messages = [Message(topic, said, place + 1, 1) for place, said in enumerate(batch)]
+        while messages:
+            messages = messages[board.pipeline.accept_all(messages) :]
+        board.pipeline.commit()
+    counters = board.state.counters
+    assert (counters["accepted"], counters["refused.unreadable"]) == (8 if topic == NUMBERED else 4, 2)
     board.state.close()
