@@ -1,4 +1,4 @@
-"""One window's answers as they are told: as of its stream's newest time, with what is in doubt."""
+"""One window's answers as they are told: as of the time that they say, with what is in doubt."""
 
 from __future__ import annotations
 

@@ -114,8 +114,9 @@ Told = float | int | dict[str, Any] | list[Any] | None
 
 
 class Result(Struct, frozen=True, gc=False):
-    """One window's answer to one aggregate over one stream, as of reading `ordinal` at `time_us`.
+    """One window's answer to one aggregate over one stream, as of reading `ordinal` and event time `time_us`.
 
+    A window by time ends at `time_us`: the newest reading's time, or a later one in silence.
     `undecidable`: so many of its readings may be repeats; the interval holds the answer without any of them.
     """
 

@@ -438,7 +438,7 @@ class Pipeline:
         return found
 
     def answers(self, stream: str, name: str) -> list[Result]:
-        """One window's answers, one an aggregate, as of its stream's newest time; none before its first reading."""
+        """One window's answers, one an aggregate, as of its event time; none before its stream's first reading."""
         self.feed_windows()
         if stream not in self.windows:
             return []  # it made room for another

@@ -1,4 +1,4 @@
-"""An answer leaves only after the commit that it rests on, and again after a start, whenever the process ended."""
+"""An answer leaves only after the commit that it rests on, and again after a start; it says as of when it is."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 
 pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra `agent`")
-from durable_agent import configured, sequenced
+from durable_agent import NOON, SECOND, configured, sequenced, timed
 
 from sluicegate_agent import agent as module
 from sluicegate_agent import link
 from sluicegate_agent.config import Config
 from sluicegate_agent.messages import Message
 from sluicegate_agent.state import State
+from sluicegate_agent.ticks import Ticks
+
+#: The windows by time that are asked for a maximum, and their seconds.
+SPANS = {"recent": 300, "peak": 120, "steps": 1200, "steps_short": 60}
 
 
 class Broker:
@@ -151,3 +155,40 @@ def test_answers_come_again_after_a_start(tmp_path: Path) -> None:
             before = len(broker.told)
             agent.turn()
             assert len(broker.told) == before
+
+
+def test_answers_of_a_silent_stream_say_as_of_when_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Falling readings, 10 s apart, then silence: each interval holds the maximum of what the window has at `time_us`.
+
+    A late reading and a restart do not take the time back.
+    """
+    ticking = [0.0]
+    monkeypatch.setattr(Ticks.__init__, "__defaults__", (lambda: ticking[0],))
+    config = settings(tmp_path, "1ms")
+    with State(config) as state:
+        agent, broker = opened(config, state)
+        broker.waiting = [timed(n / 6, n + 1, value=100.0 - n) for n in range(12)]
+        while broker.acknowledged < 12:
+            agent.turn()
+        assert as_of(broker) == {"last9": 110, **dict.fromkeys(SPANS, 110)}
+        ticking[0], agent.pipeline.silence.looks_at = 25.0, float("-inf")
+        agent.turn()
+        assert as_of(broker) == {"last9": 110, "recent": 110, "peak": 135, "steps": 135, "steps_short": 135}
+        broker.waiting = [timed(12 / 6, 13, value=88.0)]
+        while broker.acknowledged < 13:
+            agent.turn()
+        assert as_of(broker) == {"last9": 120, **dict.fromkeys(SPANS, 135)}
+    with State(config) as state:
+        agent, again = opened(config, state)
+        agent.turn()
+        assert as_of(again) == as_of(broker)
+    for told in broker.told + again.told:
+        if told["stream"] == "heat" and told["aggregate"] == "max":
+            begin = (told["time_us"] - NOON) // SECOND - SPANS[told["window"]]
+            assert told["low"] <= max(100.0 - n for n in range(13) if 10 * n > begin) <= told["high"], told
+
+
+def as_of(broker: Broker) -> dict[str, int]:
+    """Seconds after noon of the newest answer of each window of `heat` that is asked for a maximum, and of last9."""
+    told = {each["window"]: each["time_us"] for each in broker.told if each["stream"] == "heat"}
+    return {name: (at - NOON) // SECOND for name, at in told.items() if name in {"last9", *SPANS}}

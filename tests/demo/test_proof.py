@@ -75,13 +75,14 @@ def test_the_further_truths_are_what_statistics_says() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_devices_window_is_what_a_plain_loop_says(seed: int) -> None:
-    """By event time, in whatever order readings came, asked in any order of ordinals."""
+    """By event time, in whatever order readings came, asked in any order of ordinals, at once or after a silence."""
     times, values = random_streams(seed).published["a", "x"]
     window = Sliding(times, values, 4 * HOUR)
-    for ordinal in [*range(len(times)), 0, len(times) // 2]:
+    for place, ordinal in enumerate([*range(len(times)), 0, len(times) // 2]):
         newest = max(times[: ordinal + 1])
-        inside = [values[k] for k in range(ordinal + 1) if newest - 4 * HOUR < times[k]]
-        found = window.after(ordinal)
+        now = newest + place % 3 * HOUR
+        inside = [values[k] for k in range(ordinal + 1) if now - 4 * HOUR < times[k]]
+        found = window.after(ordinal, now)
         assert (found[0], sorted(found[1])) == (newest, sorted(inside))
 
 
@@ -209,12 +210,15 @@ def result(ordinal: int, value: float, **changed: Any) -> dict[str, Any]:
 
 
 def test_an_agents_wrong_answers_are_caught() -> None:
-    """A maximum that has left the window, and an ordinal that was never published."""
+    """A maximum that has left the window, in silence too, and an ordinal that was never published."""
     streams = Streams([feed("a", [0, HOUR, 2 * HOUR], [9.0, 1.0, 2.0])])
     windows = {"w": 2 * HOUR}
     assert proof.agents([result(1, 9.0), result(2, 2.0)], streams, windows).outside == 0
     assert proof.agents([result(2, 9.0)], streams, windows).outside == 1
     assert proof.agents([result(3, 2.0)], streams, windows).outside == 1
+    assert proof.agents([result(1, 1.0, time_us=2 * HOUR)], streams, windows).outside == 0
+    assert proof.agents([result(1, 9.0, time_us=2 * HOUR)], streams, windows).outside == 1
+    assert proof.agents([result(1, 9.0, time_us=0)], streams, windows).outside == 1
 
 
 def test_repeats_come_after_their_originals() -> None:

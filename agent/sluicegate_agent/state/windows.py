@@ -218,8 +218,8 @@ class StoredWindow:
         return (now := self.now) is not None and now > latest
 
     def time_of(self, newest: int) -> int:
-        """What its answers are as of, where the stream's newest time is `newest`: that, unless it has begun anew."""
-        return newest if (now := self.now) is None else min(newest, now)
+        """What its answers are as of: by time its event time, which goes on in silence; else the stream's `newest`."""
+        return newest if (now := self.now) is None else now
 
     @property
     def numbers(self) -> tuple[int, ...]:

@@ -232,7 +232,7 @@ def agents(results: Iterable[Mapping[str, Any]], streams: Streams, windows: Mapp
             continue
         if (stream, name) not in found:
             found[stream, name] = Sliding(*streams.published[stream], windows[name])
-        newest, values = found[stream, name].after(ordinal)
+        newest, values = found[stream, name].after(ordinal, result["time_us"])
         if result["time_us"] < newest:
             tally.note(f"{stream} {name}: as of {result['time_us']}, the newest reading is from {newest}")
             tally.outside += 1

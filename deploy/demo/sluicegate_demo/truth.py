@@ -119,22 +119,25 @@ class Streams:
 class Sliding:
     """A device's own window by event time, looked up among all readings that it had by then, in order of time.
 
-    It holds those with newest − length < time, newest the greatest time so far. What came too late for it is not in it,
-    then or later: newest never goes back.
+    It holds those with now − length < time, now the greatest time so far, or a later one in silence. What came too late
+    for it is not in it, then or later: now never goes back.
     """
 
     def __init__(self, times: list[int], values: list[float], length: int) -> None:
         self._times, self._values, self._length = times, values, length
         self._known: list[tuple[int, int]] = []  # (time, ordinal)
 
-    def after(self, ordinal: int) -> tuple[int, list[float]]:
-        """The newest time and the values inside once the reading `ordinal` has come; quick where ordinals ascend."""
+    def after(self, ordinal: int, now: int) -> tuple[int, list[float]]:
+        """The newest time once the reading `ordinal` has come, and the values inside; quick where ordinals ascend.
+
+        `now` counts where it is later than the newest time.
+        """
         if ordinal < len(self._known) - 1:
             self._known = []
         for one in range(len(self._known), ordinal + 1):
             insort(self._known, (self._times[one], one))
         newest = self._known[-1][0]
-        begin = bisect_left(self._known, (newest - self._length + 1, -1))
+        begin = bisect_left(self._known, (max(newest, now) - self._length + 1, -1))
         return newest, [self._values[one] for _, one in self._known[begin:]]
 
 
