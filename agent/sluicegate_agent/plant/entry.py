@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sluicegate_agent.config.formats import Session, payload_of
 from sluicegate_agent.config.sources import SourceConfig
+from sluicegate_agent.doubts import Doubts
 from sluicegate_agent.identity.clock import Guard
 from sluicegate_agent.identity.identities import Identities, is_bare
 from sluicegate_agent.messages import Decoded, Message, NotAsked, Unreadable
@@ -30,6 +31,7 @@ class House(Protocol):
     """What the pipeline does for a stream that comes or goes."""
 
     windows: Asked
+    doubts: dict[str, Doubts]
 
     def open(self, stream: Stream) -> None:
         """Begin its windows."""
@@ -59,6 +61,8 @@ class Kept(Protocol):
 
 
 Reading = tuple[str, int, float]
+#: The row of `meta` that has the newest time of all streams that made room for others.
+_LEFT = "left"
 
 
 class Entry:
@@ -78,6 +82,8 @@ class Entry:
         self._timed = sum(source.time is not None for source in config.sources if not source.is_plant)
         self._some = any(source.time is not None for source in config.plants)
         self._count_timed()
+        found = state.store.connection.execute("SELECT value FROM meta WHERE key = ?", (_LEFT,)).fetchone()
+        self._left_until: int | None = found[0] if found else None
 
     def _count_timed(self) -> None:
         """Tell the guard how many have times of their own: one alone moves no clock."""
@@ -222,6 +228,8 @@ class Entry:
                 self.shaping.forget(stream)
                 return why
             self.house.open(self.state.begin(stream, decoded.source))
+            if self._left_until is not None and self.members.may_have_left(route):
+                self.house.doubts.setdefault(stream, Doubts()).lose(0, self._left_until)
         elif route.is_member:
             self._fed(route, stream, decoded.source, missing)
         if route.told or route.asked:
@@ -235,7 +243,13 @@ class Entry:
             self.state.streams[stream].fed_by(sender, missing, former)
 
     def _leave(self, name: str) -> None:
-        """A stream makes room for another: its open bucket goes to the outbox, its windows end."""
+        """A stream makes room for another: its open bucket goes to the outbox, its windows end.
+
+        Nobody remembers whose windows those were: what comes new may have been here until then.
+        """
+        newest = self.newest(name)
+        if newest is not None:
+            self._left_until = max(newest, self._left_until or newest)
         self.state.leave(name)
         self.shaping.forget(name)
         self.house.shut(name)
@@ -274,6 +288,7 @@ class Entry:
             stream.keep(connection)
             forget(connection, "stream = ?", (stream.number,))
         if state.leaving:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_LEFT, self._left_until))
             state.drop_drained(connection)
 
     def saved(self) -> None:

@@ -63,6 +63,10 @@ class Members:
             if keys is not None:
                 keys.add(stream)
 
+    def may_have_left(self, route: Route) -> bool:
+        """Whether keys of a source make room for others."""
+        return self._keys[route.origin].evict != "refuse"
+
     def refuses(self, route: Route, stream: str) -> str:
         """Why there is no room for a stream; empty where there is, or would be if another one left."""
         keys = self._keys[route.origin]

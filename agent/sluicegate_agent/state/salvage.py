@@ -29,7 +29,7 @@ from sluicegate_agent.streams import Stream
 log = logging.getLogger("sluicegate.state")
 _READINGS = {"stream", "origin", "outbox", "packed", "handed", "chunk", "counter", "dead_letter"}
 _COUNTER = re.compile(r"[a-z_][a-z0-9_.]*")
-_META = ("link", "asked", "key", "record")
+_META = ("link", "asked", "key", "record", "left")
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "BLOB": (bytes,), "REAL": (float, int)}
 #: Last columns that rows of an older version lack, and what they are then.
 _LATER: dict[str, list[Value]] = {

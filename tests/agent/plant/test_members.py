@@ -84,6 +84,28 @@ def test_keys_that_come_and_go_lose_and_double_nothing(tmp_path: Path, evict: st
     assert plant.count("keys.evicted") > 10
 
 
+@pytest.mark.parametrize("evict", ["oldest", "lru"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_key_that_comes_back_says_that_it_lacks_what_it_had(tmp_path: Path, evict: str, restarted: bool) -> None:
+    """Its windows hold what came since; no answer is exact until what it had before would have left them."""
+    plant = Plant(configured(tmp_path, keyed(2, evict)))
+    exact: dict[int, list[bool]] = {}
+    for second, machine in enumerate("aabbccaaaaaaaa"):
+        plant.say(f"plant/{machine}", said(second))
+        plant.commit()
+        if restarted and second == 5:
+            plant.restart()
+        names = ("last", "minute", "minutes")
+        exact[second] = [plant.pipeline.answers(f"temp/{machine}", name)[0].exact for name in names]
+    assert all(exact[second] == [True] * 3 for second in range(4)), "nobody had left"
+    assert all(exact[second] == [False] * 3 for second in range(4, 11)), "c may have been here"
+    assert exact[13] == [True, False, False], "five came since"
+    for number in (900, 1600, 2500):
+        plant.say("plant/a", said(number))
+        plant.commit()
+    assert [plant.pipeline.answers("temp/a", name)[0].exact for name in ("last", "minute", "minutes")] == [True] * 3
+
+
 def test_rows_of_keys_that_left_do_not_pile_up(tmp_path: Path) -> None:
     """Of 200 keys with room for 3, at most twice as many senders and streams are in the store once all is sent."""
     plant = Plant(configured(tmp_path, keyed(3, "lru")))
