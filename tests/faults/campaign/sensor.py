@@ -74,7 +74,7 @@ def messages(identity: str, count: int, habits: Habits, rng: random.Random, form
                 held = None
             epoch, number = epoch + 1, rng.choice((0, 1))
             began = number
-        elif rng.random() < habits.skip and not last:
+        elif rng.random() < habits.skip and position and not last:  # an edge node's first message is its birth
             number += rng.randint(1, 3)
         value = MARKER if last else _value(identity, used, rng)
         made = _message(identity, value, number % modulus if modulus else number, epoch, habits, rng, form)
