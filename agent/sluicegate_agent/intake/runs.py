@@ -22,33 +22,47 @@ if TYPE_CHECKING:
     from sluicegate_agent.pipeline import Pipeline
 
 
+#: By how much more is read at once after a run of which all was taken, and the most messages that are.
+_GROWTH, _LONGEST = 8, 1 << 16
+
+
 class Runs:
     """What a pipeline's messages have in common with those before them."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._most = int(pipeline.config.limits.payload)
+        #: Messages to read at once. What stands behind one that ends a run is read again, so after it few are.
+        self._ahead = _LONGEST
 
     def take(self, messages: Sequence[Message], begin: int) -> int:
         """Take messages from place `begin` on; how many were taken: none where that one asks for a closer look."""
+        taken, read = self._take(messages, begin)
+        if read:
+            self._ahead = min(self._ahead * _GROWTH, _LONGEST) if taken == read else max(1, taken)
+        return taken
+
+    def _take(self, messages: Sequence[Message], begin: int) -> tuple[int, int]:
+        """How many were taken, and how many were read for it."""
         pipeline = self._pipeline
         found = self._source(messages[begin])
         if found is None or len(pipeline.waiting_room.held):
-            return 0
+            return 0, 0
         source, plain = found
         if plain.sequence is None or plain.time is None:
-            return 0
-        documents = self._documents(messages, begin, pipeline.room_for(len(plain.paths)))
+            return 0, 0
+        documents = self._documents(messages, begin, min(self._ahead, pipeline.room_for(len(plain.paths))))
+        read = len(documents)
         sequences = pipeline.identities.sequences.get(source.topic)
         if not documents or sequences is None:
-            return 0
+            return 0, read
         try:
             epoch = epoch_of(plain, documents[0])
         except Unreadable:
-            return 0
+            return 0, read
         number = sequences.awaited(epoch)
         if number is None:
-            return 0
+            return 0, read
         arrival = pipeline.clock()
         times, values = run_of(
             documents,
@@ -61,7 +75,7 @@ class Runs:
             sequences.take_run(epoch, contents, times[-1], comes_again=taken[0].qos > 0)
             pipeline.guard.heard(source.topic, times[-1] - arrival)
             pipeline.take_run(source, taken, times, values)
-        return len(times)
+        return len(times), read
 
     def _source(self, message: Message) -> tuple[SourceConfig, Plain] | None:
         """The source of a message and where its parts are, where its messages may be taken together."""
