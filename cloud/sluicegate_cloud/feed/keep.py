@@ -7,7 +7,6 @@ held is read again. So a document is kept once, wherever a run ends; dedupe woul
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,9 +27,10 @@ from sluicegate_cloud.feed import access, changes, rows
 from sluicegate_cloud.feed.client import Client
 from sluicegate_cloud.feed.gateway import Gateway
 from sluicegate_cloud.feed.provision import shards
+from sluicegate_cloud.places.folder import locked
 from sluicegate_cloud.session import is_remote
 
-POSITIONS, FOLDER, _LOCK = "positions.json", "documents", ".lock"
+POSITIONS, FOLDER = "positions.json", "documents"
 #: Files of one channel beyond which a run makes one of them all.
 MOST_FILES = 24
 _ROWS = 256
@@ -224,17 +224,7 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """The folder, made where it is not there, for one run at a time. Raises SinkError."""
-    try:
-        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-        lock = (folder / _LOCK).open("w")
-    except OSError as error:
-        raise SinkError(
-            f"cannot write {str(folder)!r}: {error.strerror}; choose a folder that you may write"
-        ) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise SinkError(f"another run is reading into {str(folder)!r}: wait for it to end") from error
+    """The folder, with its own of documents, for one run at a time. Raises SinkError."""
+    busy = SinkError(f"another run is reading into {str(folder)!r}: wait for it to end")
+    with locked(folder, busy, holds=FOLDER):
         yield

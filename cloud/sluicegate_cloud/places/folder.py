@@ -87,17 +87,25 @@ class Folder:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """See `Place`."""
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            lock = (self.root / _LOCK).open("w")
-        except OSError as error:
-            raise SinkError(f"cannot write {str(self.root)!r}: {error.strerror}; choose another folder") from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise BusyError(f"another merge is writing the table {self.root}: wait for it to end") from error
+        with locked(self.root, BusyError(f"another merge is writing the table {self.root}: wait for it to end")):
             yield
+
+
+@contextmanager
+def locked(folder: Path, busy: Exception, *, holds: str = "") -> Iterator[None]:
+    """A folder for one run at a time, made with what it `holds`. Raises SinkError, and `busy` where another has it."""
+    try:
+        (folder / holds).mkdir(parents=True, exist_ok=True)
+        lock = (folder / _LOCK).open("w")
+    except OSError as error:
+        told = f"cannot write {str(folder)!r}: {error.strerror}; choose a folder that you may write"
+        raise SinkError(told) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise busy from error
+        yield
 
 
 @contextmanager

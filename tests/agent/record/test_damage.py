@@ -110,6 +110,17 @@ def holds(answer: Result, truth: float) -> bool:
     return (low is None or low <= truth + 1e-9) and (high is None or truth - 1e-9 <= high)
 
 
+def assert_honest(board: Board) -> None:
+    """With each reading more every interval holds the truth, until the loss is in none of them."""
+    for _ in range(12):
+        board.take(1)
+        for each, truth in board.answers():
+            assert holds(each, truth), each
+            assert not each.exact or each.value == pytest.approx(truth), each
+    board.take(10)
+    assert all(each.exact and holds(each, truth) for each, truth in board.answers())
+
+
 @pytest.fixture
 def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Board]:
     """One whose tables hold the first reading and whose record has twenty."""
@@ -127,13 +138,7 @@ def test_answers_that_may_lack_a_reading_say_so(board: Board, frame: int, part: 
     assert all(each.exact and holds(each, truth) for each, truth in board.answers())
     board.damage(frame, part)
     assert board.state.counters["record.damaged"] == 1
-    for _ in range(12):
-        board.take(1)
-        for each, truth in board.answers():
-            assert holds(each, truth), each
-            assert not each.exact or each.value == pytest.approx(truth), each
-    board.take(10)
-    assert all(each.exact and holds(each, truth) for each, truth in board.answers())
+    assert_honest(board)
 
 
 @pytest.mark.parametrize("frame", [0, 7, -1])
@@ -280,10 +285,4 @@ def test_windows_of_a_damaged_store_say_so(board: Board, damage: Callable[[Path]
     damage(store)
     assert store.read_bytes() != before
     board.open()
-    for _ in range(12):
-        board.take(1)
-        for each, truth in board.answers():
-            assert holds(each, truth), each
-            assert not each.exact or each.value == pytest.approx(truth), each
-    board.take(10)
-    assert all(each.exact and holds(each, truth) for each, truth in board.answers())
+    assert_honest(board)
