@@ -106,7 +106,7 @@ faults: dev ## the agent with the brokers, sensors and clocks there are: N runs 
 	@deploy/make/parts.sh
 	PYTHONPATH=tests/faults:tests/couchbase $(BIN)/python -m campaign --seed $(SEED) $(if $(RUN),--run $(RUN),--runs $(N)) $(if $(BROKER),--broker $(BROKER)) $(if $(IDENTITY),--identity $(IDENTITY)) $(if $(FAMILY),--family '$(FAMILY)') $(if $(WAY),--way $(WAY)) $(if $(PLANT),--plant '$(PLANT)')
 
-# --- for boards: wheels and packages, cross-compiled (docs/install.md) -----------------------------------------
+# --- for boards: wheels and packages, cross-compiled (docs/how-to/install.md) -----------------------------------------
 # armv7 has msgspec as source alone. One after another: each compiles with all cores.
 BOARDS ?= amd64 arm64 armhf
 RELEASES ?= bookworm trixie

@@ -16,7 +16,7 @@ from typing import Any
 
 import sluicegate as sg
 
-PAGES = [Path(__file__).parents[1] / "docs" / name for name in ("kinds.md", "kinds-played.md")]
+PAGES = [Path(__file__).parents[1] / "docs/reference" / name for name in ("kinds.md", "kinds-played.md")]
 SECOND, HOUR = 1_000_000, 3_600_000_000
 
 # by arrival: (s, name, km); then time until 12 s

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/choosing.md and docs/how-exact.md from real readings.
+"""Draws the pictures of docs/how-to/choosing.md and docs/explanation/how-exact.md from real readings.
 
 python bench/pictures.py [--data ../shared/data] [--out docs/pictures]
 
@@ -172,7 +172,7 @@ def tidy(axes: Any) -> None:
 
 
 def draw_cut(out: Path) -> None:
-    """Five buckets of four readings and a window whose edge cuts the first: the numbers of docs/how-exact.md."""
+    """Five buckets of four readings and a window whose edge cuts the first: the numbers of how-exact.md."""
     values = [20, 24, 21, 23, 22, 26, 25, 23, 24, 27, 25, 28]
     figure, axes = plt.subplots(figsize=(8.4, 3.6), layout="constrained")
     for i in range(3):

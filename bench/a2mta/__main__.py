@@ -6,7 +6,7 @@ python -m bench.a2mta [--full | --quick | --scale N] [--windows 24] [--trace mem
 
 --full (the default): 62,208,000 readings, a window of 2,592,000. --quick: a 120th of both, a minute. Exit code 1
 where an interval does not hold the exact result, or a value is beyond the user's error limit. --docs also puts the
-tables into docs/evaluation.md, and of the memory trace the figures beside it. --told runs nothing.
+tables into docs/measurements/evaluation.md, and of the memory trace the figures beside it. --told runs nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--docs",
         action="store_true",
-        help="fill docs/evaluation.md, its figures and bench/results",
+        help="fill docs/measurements/evaluation.md, its figures and bench/results",
     )
     parser.add_argument("--figures", type=Path, help="draw Figures 3 to 6 into this folder as SVG")
     parser.set_defaults(scale=1)
@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
         options.json.write_text(json.dumps(said, indent=1) + "\n")
     folders = [options.figures] * bool(options.figures)
     if options.docs:
-        missing = page.update(DOCS / "evaluation.md", found, _command(options))
+        missing = page.update(DOCS / "measurements/evaluation.md", found, _command(options))
         print(
             "".join(f"{name} is not on the page, but in {options.json}\n" for name in missing), file=sys.stderr, end=""
         )

@@ -4,7 +4,7 @@ python -m bench.amta [--full | --quick | --scale N] [--trace memory|calm|steps|F
                      [--only sum,mean,geometric_mean,std,max,longest_run] [--workers 2] [--json FILE] [--docs]
 
 --full (the default): 62,208,000 readings, a window of 1,048,576. --quick: a fortieth of both. Exit code 1 where an
-answer is not the exact one. --docs also puts the tables into docs/evaluation.md.
+answer is not the exact one. --docs also puts the tables into docs/measurements/evaluation.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.engines import page
 from bench.engines.tables import machine, today
 from bench.traces import check
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "evaluation.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs/measurements/evaluation.md"
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 SCALES = {"full": 1, "quick": 40, "tiny": 480}
 
@@ -40,7 +40,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(AGGREGATES), help="aggregates, by comma")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time, an aggregate each")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
-    parser.add_argument("--docs", action="store_true", help="fill docs/evaluation.md and bench/results")
+    parser.add_argument("--docs", action="store_true", help="fill docs/measurements/evaluation.md and bench/results")
     parser.set_defaults(scale=1)
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.only.split(",") if name not in AGGREGATES]:

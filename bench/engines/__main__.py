@@ -7,7 +7,7 @@ Commands: latency, throughput, break-even (DABA paper: Tables 2 and 3, Figure 13
 dimensions (AMTA paper: Experiments 1 to 5); kvs (windows in SQLite in 64 MiB); peers (pandas, river, C), batches (a
 batch into a window made anew, by count and by time, beside pandas), real (../shared/data), generic (one reading at a
 time from compiled code), calls (one Python call a reading), board (what the agent asks). Without any: all of them.
---quick takes some minutes, all of it many. --docs also puts tables into docs/benchmarks.md that have a place there.
+--quick takes some minutes, all of it many. --docs also puts tables into benchmarks.md that have a place there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EFFORTS = {
     "tiny": (TINY, "seconds: whether it runs; the figures mean nothing"),
 }
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/benchmarks.md"
+PAGE = ROOT / "docs/measurements/benchmarks.md"
 RESULTS = ROOT / "bench/results/engines"
 
 
@@ -50,7 +50,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--engines", default=",".join(sg.ENGINES), help="names of sg.ENGINES, with commas")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
     parser.add_argument("--pictures", type=Path, help="draw SVG pictures into this folder")
-    parser.add_argument("--docs", action="store_true", help="put tables into docs/benchmarks.md")
+    parser.add_argument("--docs", action="store_true", help="put tables into docs/measurements/benchmarks.md")
     parser.set_defaults(effort="full")
     options = parser.parse_args(arguments)
     for given, known in ((options.commands, COMMANDS), (options.engines.split(","), sg.ENGINES)):

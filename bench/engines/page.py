@@ -1,4 +1,4 @@
-"""Puts measured tables into docs/benchmarks.md, between the marks that bear their names."""
+"""Puts measured tables into docs/measurements/benchmarks.md, between the marks that bear their names."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows of one experiment. `name`: its place in docs/benchmarks.md; `series`: what a picture needs beside rows."""
+    """Rows of one experiment. `name`: its place in benchmarks.md; `series`: what a picture needs beside rows."""
 
     name: str
     title: str

@@ -3,7 +3,7 @@
     python -m bench.peers [--only TEXT] [--messages 20000] [--rounds 2] [--out FILE]
 
 A tool that is not installed is skipped with a word; TELEGRAF, KUIPERD and HAZELCAST say where those are that are not on
-PATH. How the figures of docs/comparison.md were made is said there. The least of some rounds for times; losses of each.
+PATH. How the figures of comparison.md were made is said there. The least of some rounds for times; losses of each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Windows by definition (docs/kinds.md): on which grid the merge answers one, or why it does not. Imports no Spark."""
+"""Windows by definition (kinds.md): on which grid the merge answers one, or why it does not. Imports no Spark."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def merge(
     origin_us: int = 0,
     streams: Sequence[str] = ("*",),
 ) -> dict[str, Any]:
-    """Merge `sources` into OUT and return the summary (docs/cloud.md, "summary.json").
+    """Merge `sources` into OUT and return the summary (docs/reference/cloud.md, "summary.json").
 
     `window_us` is a multiple of `slide_us`; the count is among the `aggregates` even where it is not named; `memory` is
     what Spark's Java may take; `keep` is where a gateway's documents are kept between runs. Windows begin at multiples

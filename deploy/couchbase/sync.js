@@ -1,4 +1,4 @@
-// Sync Gateway's rule for the database of buckets: a device adds its own chunks, in the shape of docs/format.md, and
+// Sync Gateway's rule for the database of buckets: a device adds its own chunks, in the shape of format.md, and
 // changes nothing. Each chunk goes into the channel of its device and into one of 16 shards, for parallel reading.
 // Whatever a device may put into a document is bounded, so that every reader can read it.
 // ECMAScript 5: the gateway's interpreter knows no later one.
@@ -11,7 +11,7 @@ function sync(doc, oldDoc) {
     gap: "number", codec: "string", crc32: "number", data: "string"
   };
   var WHOLE = ["format", "first", "readings", "buckets", "t_first", "t_last", "gap", "crc32"];
-  var MOST_DATA = 8388608, MOST_WHOLE = 4611686018427387904, MOST_CENTER = Math.pow(2, 960); // docs/format.md, "Limits"
+  var MOST_DATA = 8388608, MOST_WHOLE = 4611686018427387904, MOST_CENTER = Math.pow(2, 960); // format.md, "Limits"
   // Of health: so deep, so many values in all, such long texts and names, numbers of 64 bits.
   var HEALTH_DEPTH = 4, HEALTH_VALUES = 1024, HEALTH_TEXT = 1024, HEALTH_NUMBER = 9223372036854775808;
 

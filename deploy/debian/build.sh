@@ -39,7 +39,7 @@ install -D -m 0644 deploy/systemd/sluicegate.sysusers "$stage/usr/lib/sysusers.d
 install -D -m 0644 deploy/systemd/sluicegate.tmpfiles "$stage/usr/lib/tmpfiles.d/sluicegate.conf"
 install -D -m 0644 deploy/debian/overrides "$stage/usr/share/lintian/overrides/sluicegate"
 install -D -m 0644 deploy/debian/copyright "$stage/usr/share/doc/sluicegate/copyright"
-install -D -m 0644 docs/install.md "$stage/usr/share/doc/sluicegate/README.md"
+install -D -m 0644 docs/how-to/install.md "$stage/usr/share/doc/sluicegate/README.md"
 "$python" -m sluicegate check --sample >"$stage/usr/share/doc/sluicegate/agent.toml"
 printf 'sluicegate (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md of the project.\n\n -- Sluicegate developers <sluicegate@sluicegate.invalid>  %s\n' \
     "$version" "$(git log -1 --format=%cD)" | gzip -9n >"$stage/usr/share/doc/sluicegate/changelog.gz"

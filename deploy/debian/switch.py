@@ -101,7 +101,7 @@ def environment_of(places: Places) -> Path:
             raise RefusedError(
                 f"the wheels could not be installed for Python {sys.version.split()[0]}: see above. They are for "
                 f"Python {', '.join(f'3.{each}' for each in built_for) or '3'} on {os.uname().machine}; for another "
-                "system take its package, or build a wheel (docs/install.md)"
+                "system take its package, or build a wheel (docs/how-to/install.md)"
             )
     (made / ".complete").touch()
     return made

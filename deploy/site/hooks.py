@@ -20,13 +20,13 @@ LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 KEYS_HEAD = """# Every key of the configuration
 
 Made from the JSON Schema that `sluicegate check --schema` prints. What each key is for is said in
-[Configuring an agent](../configuration.md), and in the comments of `sluicegate check --sample`.
+[Configuring an agent](configuration.md), and in the comments of `sluicegate check --sample`.
 """
 
 COMMANDS_HEAD = """# Commands
 
 Made from the commands themselves: what `sluicegate COMMAND --help` prints. What they are for, and the exit codes:
-[the agent on a board](../agent.md#commands).
+[the agent on a board](agent.md#commands).
 """
 
 

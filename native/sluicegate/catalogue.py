@@ -1,6 +1,6 @@
 """What each engine can do, and why a window that asks for more is refused; makes the compiled engines by name.
 
-`docs/engines.md` has the whole of every engine: order, laws, time, space, source.
+`docs/reference/engines.md` has the whole of every engine: order, laws, time, space, source.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ SECRET_FILES = {"password_file", "credentials_file", "key_file", "token_file"}
 COMPILED = ("sluicegate.format._bucket", "sluicegate.core.core")
 
 
-#: The vendor's install steps, which docs/couchbase.md has in short.
+#: The vendor's install steps, which docs/how-to/couchbase.md has in short.
 LITE_PAGE = "https://docs.couchbase.com/couchbase-lite/current/c/gs-install.html"
 GATEWAY_PAGE = "https://docs.couchbase.com/sync-gateway/current/get-started-install.html"
 #: Seconds that a program or library that is tried may take, and how much of what it says is looked at.
@@ -150,7 +150,7 @@ def _libcblite() -> Finding:
     named = os.environ.get(variable, "")
     install = (
         f"install the vendor's package libcblite-community (steps: {LITE_PAGE}), or set {variable} to the "
-        "libcblite.so of its release archive; docs/couchbase.md"
+        "libcblite.so of its release archive; docs/how-to/couchbase.md"
     )
     code, said = _ran([sys.executable, "-c", _TRY_LIBRARY])
     lines = [line.strip() for line in said.splitlines() if line.strip()]
@@ -168,7 +168,7 @@ def _sync_gateway() -> Finding:
     """The gateway: on a server of its own, or here for the demo."""
     remedy = (
         f"install the vendor's package couchbase-sync-gateway-community (steps: {GATEWAY_PAGE}), or set "
-        "SLUICEGATE_SYNC_GATEWAY to its program; no Couchbase Server is needed for the demo; docs/couchbase.md"
+        "SLUICEGATE_SYNC_GATEWAY to its program; no Couchbase Server is needed for the demo; docs/how-to/couchbase.md"
     )
     trial = ("-help",), r"Couchbase Sync Gateway[^\s=]*"
     return _program("sync_gateway", "a gateway to the cloud", remedy, trial, "SLUICEGATE_SYNC_GATEWAY")

@@ -105,7 +105,7 @@ def test_no_script_puts_a_password_on_a_command_line() -> None:
     options = r"\s(-p|-u|--user|--(?:cluster-|rbac-)?password)[ =][\"']?\$\w*(PASS|USER)"
     on_a_line = re.compile(options + r"|\s-u\s+\S+:\S|password=[\"']?\$|://[^/\s<]+:[^/\s<]+@")
     files = [*root.glob("deploy/**/*.sh"), *root.glob("deploy/**/*.md"), *root.glob("deploy/**/*.yaml")]
-    files += [*root.glob("docs/*.md"), root / "README.md"]
+    files += [*root.glob("docs/**/*.md"), root / "README.md"]
     found = [
         f"{file.name}: {line}" for file in files for line in file.read_text().splitlines() if on_a_line.search(line)
     ]

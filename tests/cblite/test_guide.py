@@ -1,4 +1,4 @@
-"""docs/cblite.md does what it says: its examples run on the real library."""
+"""docs/reference/cblite.md does what it says: its examples run on the real library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytest.importorskip("cffi", reason="missing: cffi (pip install 'sluicegate[cblit
 
 from sluicegate import cblite
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs/cblite.md"
+GUIDE = Path(__file__).resolve().parents[2] / "docs/reference/cblite.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 
 

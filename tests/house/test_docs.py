@@ -68,7 +68,13 @@ def follow(block: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("page", "answers"), [("README.md", 2), ("docs/stores.md", 0), ("docs/windows.md", 6), ("docs/kinds.md", 3)]
+    ("page", "answers"),
+    [
+        ("README.md", 2),
+        ("docs/reference/stores.md", 0),
+        ("docs/reference/windows.md", 6),
+        ("docs/reference/kinds.md", 3),
+    ],
 )
 def test_the_examples_run(page: str, answers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of the page, to the answers they tell."""

@@ -61,7 +61,7 @@ def test_the_made_pages_name_every_key_and_command(site: Path) -> None:
     assert all(f"sg.{name}" in python for name in sluicegate.__all__)
 
 
-@pytest.mark.parametrize("page", ["tutorial.md", "how-to/alert.md", "how-to/history.md"])
+@pytest.mark.parametrize("page", ["tutorial/index.md", "how-to/alert.md", "how-to/history.md"])
 def test_configurations_are_right(page: str, tmp_path: Path) -> None:
     """What a page says to write passes `check`; a part is put behind the least configuration."""
     from sluicegate_agent.config.load import load
@@ -75,7 +75,7 @@ def test_configurations_are_right(page: str, tmp_path: Path) -> None:
 
 def test_the_tutorial_says_what_python_answers() -> None:
     """Its first window, statement by statement."""
-    found = doctest.testfile(str(ROOT / "docs/tutorial.md"), module_relative=False)
+    found = doctest.testfile(str(ROOT / "docs/tutorial/index.md"), module_relative=False)
     assert found.attempted > 5
     assert found.failed == 0
 
@@ -95,7 +95,7 @@ def test_prose_is_wrapped() -> None:
 def test_first_pages_are_short() -> None:
     """README within 120 lines, the papers' tables within 150, a decision within 60."""
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 120
-    assert len((ROOT / "docs/evaluation.md").read_text("utf-8").splitlines()) <= 150
+    assert len((ROOT / "docs/measurements/evaluation.md").read_text("utf-8").splitlines()) <= 150
     decisions = {page.name: page.read_text("utf-8").splitlines() for page in (ROOT / "docs/decisions").glob("0*.md")}
     assert len(decisions) > 20
     assert {name: len(lines) for name, lines in decisions.items() if len(lines) > 60} == {}

@@ -14,7 +14,7 @@ import pytest
 
 from sluicegate_demo.ports import free_port
 
-PAGE = Path(__file__).parents[2] / "docs/tutorial.md"
+PAGE = Path(__file__).parents[2] / "docs/tutorial/index.md"
 
 
 def blocks(language: str) -> list[str]:

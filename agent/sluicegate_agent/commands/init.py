@@ -116,7 +116,7 @@ def _show(shapes: dict[str, Shape]) -> None:
     rows: list[tuple[object, ...]] = [("topic", "field", "example", "time", "number")]
     for topic, shape in shapes.items():
         if shape.format == "sparkplug":
-            rows.append((topic, "-", "Sparkplug B: see docs/payloads.md", "", ""))
+            rows.append((topic, "-", "Sparkplug B: see docs/reference/payloads.md", "", ""))
         elif not shape.fields:
             rows.append((topic, "-", "no number in it", "", ""))
         rows += [(topic, path or "(the payload)", value, shape.time, shape.sequence) for path, value in shape.fields]

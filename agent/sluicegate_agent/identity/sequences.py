@@ -1,7 +1,7 @@
 """A source's sequence numbers: what was seen, and whether it begins again, wraps or jumps.
 
 A number seen with the same content is a repeat. What contradicts the numbers so far waits in the table `held` until a
-second message says which is right: the next number of the old run, or of a new one. docs/identity.md has the rules.
+second message says which is right: the next number of the old run, or of a new one. identity.md has the rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decides how a commit is written: as one frame of the record, or by writing the tables, which begins the record anew.
 
 What a frame cannot say makes its commit write the tables: a stream that comes, leaves or changes its source or tags, a
-message that waits, an alert that changes. `docs/state.md` names all of it.
+message that waits, an alert that changes. `docs/reference/state.md` names all of it.
 """
 
 from __future__ import annotations

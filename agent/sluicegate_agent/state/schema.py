@@ -1,6 +1,6 @@
 """The tables of the agent's store, their version, and how an older one becomes this one.
 
-Integers and little-endian records only, so a store can be read on any board. docs/state.md describes them.
+Integers and little-endian records only, so a store can be read on any board. docs/reference/state.md describes them.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from sluicegate_cloud.sinks import SUMMARY, windows_at
 
 
 class Told(NamedTuple):
-    """`place`: where it comes from; `summary`: as docs/cloud.md has it; `windows`: rows as `read_windows` has them."""
+    """`place`: where it comes from; `summary`: as cloud.md has it; `windows`: rows as `read_windows` has them."""
 
     place: str
     summary: dict[str, Any]

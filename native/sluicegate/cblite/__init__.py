@@ -1,7 +1,7 @@
 """Couchbase Lite for Python, over the vendor's C library: from databases and documents to replicators.
 
 Nothing is compiled and nothing loaded until a database is opened; `library()` says which version that would be.
-docs/cblite.md is the guide.
+docs/reference/cblite.md is the guide.
 """
 
 from __future__ import annotations

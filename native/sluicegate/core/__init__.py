@@ -17,7 +17,7 @@ else:
     from sluicegate.reference.core import Core
 
 ENGINES = catalogue.names()
-"""The algorithms a window may be kept by; docs/engines.md tells which to take."""
+"""The algorithms a window may be kept by; docs/reference/engines.md tells which to take."""
 
 __all__ = [
     "ENGINES", "KEPT_LEVELS", "LARGEST", "LATEST", "NEVER", "Core", "Saved", "even_step", "first_late",

@@ -1,4 +1,4 @@
-"""A run of buckets of one stream as one compact, write-once JSON document: docs/format.md.
+"""A run of buckets of one stream as one compact, write-once JSON document: docs/reference/format.md.
 
 Each field is a column (sluicegate.format.packing), all of them deflated, base64 in `data`. A bucket whose single
 readings are still at hand is stored as those where that is smaller. What buckets carry beside their record

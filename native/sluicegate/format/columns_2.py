@@ -1,4 +1,4 @@
-"""The columns that columns-2 adds for buckets stored whole (docs/format.md, "Payload"): squares, extremes, logarithms.
+"""The columns that columns-2 adds for buckets stored whole (format.md, "Payload"): squares, extremes, logarithms.
 
 A column holds only what a bucket knows and what the other columns do not tell: nothing stands before an extreme that
 comes first, and only the first reading before one that comes second. Standard library only.

@@ -1,6 +1,6 @@
 """Columns of integers and floats as few bytes as they need, exactly; the same bytes on every architecture.
 
-The layouts are docs/format.md, "Columns". Packing tries each layout that brings back every bit and keeps the one that
+The layouts are format.md, "Columns". Packing tries each layout that brings back every bit and keeps the one that
 deflates best. Unpacking runs in C loops (array, accumulate, map), allocates only after the stated length was checked
 against the bytes at hand, and raises PackingError for anything that is not a column; what is usual `_columns` reads.
 """

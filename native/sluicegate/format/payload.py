@@ -1,4 +1,4 @@
-"""The columns inside a chunk's `data`: which fields, in which order, as what offsets (docs/format.md, "Payload").
+"""The columns inside a chunk's `data`: which fields, in which order, as what offsets (format.md, "Payload").
 
 A bucket is either stored whole, or as its single readings; what columns-2 adds to the former is `columns_2`.
 columns-3 adds how many of a bucket's readings may be repeats.

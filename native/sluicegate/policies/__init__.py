@@ -2,7 +2,7 @@
 
 Each states whether it is *monotone* (where a prefix leaves, every shorter prefix leaves too: bulk eviction needs it)
 and whether it depends only on what *remains* (a certain interval over buckets needs both; error-algebra: a local
-window). docs/policies.md has them side by side. One that is not monotone is enforced one by one.
+window). docs/reference/policies.md has them side by side. One that is not monotone is enforced one by one.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def compiled(
     """A rule in compiled code: `int rule(const slot *total, const slot *old, void *context)`, called without the GIL.
 
     It returns 1 (the oldest subsequence leaves), 0 (it stays) or a negative number, which the caller gets as
-    PolicyError. A slot is a union of double and int64_t; `Window.fields` says what is where (docs/policies.md). It must
+    PolicyError. A slot is a union of double and int64_t; `Window.fields` says what is where (policies.md). It must
     not keep the pointers, throw, or call the window. `context`: an address that it is given; `keep`: what must live as
     long as the policy (a cffi or ctypes callback, the context). `until`: the address of `int64_t until(const slot
     *total, void *context)`, asked after the rule; it returns the ordinal of the first reading after which anything may

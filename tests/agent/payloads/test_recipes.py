@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from desk import NEWEST, Desk
 
-PAGE = Path(__file__).parents[3] / "docs" / "recipes.md"
+PAGE = Path(__file__).parents[3] / "docs/how-to/recipes.md"
 _BLOCKS = re.compile(
     r"^## ([^\n]+)\n(?:(?!^## ).)*?```toml\n(.*?)```.*?```text\n(.*?)```.*?```json\n(.*?)```", re.S | re.M
 )

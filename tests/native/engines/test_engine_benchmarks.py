@@ -71,8 +71,8 @@ def test_without_real_readings_their_command_says_so(
 
 
 def test_every_place_on_the_page_is_of_a_table() -> None:
-    """docs/benchmarks.md shows tables that commands make; each has its figures below bench/results, too."""
-    text = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+    """benchmarks.md shows tables that commands make; each has its figures below bench/results, too."""
+    text = (ROOT / "docs/measurements/benchmarks.md").read_text(encoding="utf-8")
     places = set(re.findall(r"<!-- (?!end)(\S+) -->", text))
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "bench/engines").glob("*.py"))
     named = set(re.findall(r'Table\("([a-z0-9-]+)"', sources))

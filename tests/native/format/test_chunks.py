@@ -337,8 +337,8 @@ def listed(got: dict[str, Any], names: tuple[str, ...]) -> str:
 
 
 def test_the_page_s_example_is_a_real_document() -> None:
-    """docs/format.md shows a document that is read as it says: one reading of 1.5 at 1 µs."""
-    page = (ROOT / "docs/format.md").read_text()
+    """docs/reference/format.md shows a document that is read as it says: one reading of 1.5 at 1 µs."""
+    page = (ROOT / "docs/reference/format.md").read_text()
     example = page.split("```json\n")[1].split("```")[0].strip()
     got = columns(example.encode())
     assert (list(got["t_first"]), list(got["x_first"])) == ([1], [1.5])

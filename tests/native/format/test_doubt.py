@@ -1,4 +1,4 @@
-"""Doubt and key travel with the buckets, exactly, and cost nothing where there is neither (docs/format.md)."""
+"""Doubt and key travel with the buckets, exactly, and cost nothing where there is neither (format.md)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = ["how-exact.md", "choosing.md", "policies.md", "aggregates.md", "how-to/own-aggregate.md"]
+PAGES = [
+    "explanation/how-exact.md",
+    "how-to/choosing.md",
+    "how-to/own-aggregate.md",
+    "reference/aggregates.md",
+    "reference/policies.md",
+]
 MOST_BYTES = 80_000
 
 

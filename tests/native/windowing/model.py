@@ -1,7 +1,7 @@
 """Gedik's windows (SPL's windowing library, 2014) as the paper tells them, in lists: what all windows are held against.
 
 Time goes on by whole ticks. `events` is what a handler that listens to everything hears: (event, key, tuple, contents).
-Where the paper leaves something open the choice is marked "open:"; docs/kinds.md lists the choices.
+Where the paper leaves something open the choice is marked "open:"; docs/reference/kinds.md lists the choices.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ ALIGNED = (None, "clock", "day")
 
 
 def is_legal(kind: str, evict: str, at: str, partial: bool, lateness: int | None, aligned: str | None) -> bool:
-    """By the paper (3.1 to 3.3), and by what docs/kinds.md says of windows by event time: not by the code."""
+    """By the paper (3.1 to 3.3), and by what docs/reference/kinds.md says of windows by event time: not by the code."""
     asked = kind == "sliding" and at == "none"
     if kind == "sliding":
         policies = ("count", "delta", "time", "time, hop", "day") if asked else ("count", "delta", "time", "day")
