@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import posixpath
 import re
 from pathlib import Path
@@ -12,6 +11,8 @@ import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+import python_api
 
 ROOT = Path(__file__).parents[2]
 #: The repository's own pages, by their names in the site.
@@ -37,7 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, name, content=LINK.sub(_from_root, text)))
     files.append(File.generated(config, "reference/keys.md", content=keys_page()))
     files.append(File.generated(config, "reference/commands.md", content=commands_page()))
-    files.append(File.generated(config, "reference/python.md", content=python_page()))
+    files.append(File.generated(config, "reference/python.md", content=python_api.page()))
     return files
 
 
@@ -112,7 +113,7 @@ def _default(key: str, value: dict[str, Any], table: dict[str, Any]) -> str:
     if about.startswith("a length of time"):
         default = _written(default, {"d": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000})
     elif about.startswith("a size"):
-        default = _written(default, {"MiB": 2**20, "KiB": 2**10, "B": 1})
+        default = _written(default, {"GB": 10**9, "MiB": 2**20, "KiB": 2**10, "B": 1})
     return "–" if default is None else f"`{default}`"
 
 
@@ -165,58 +166,3 @@ def _helps(command: click.Command, context: click.Context) -> list[str]:
         if below is not None:
             lines += _helps(below, click.Context(below, info_name=name, parent=context, terminal_width=96))
     return lines
-
-
-def python_page() -> str:
-    """What `import sluicegate` gives, each with its signature and docstring."""
-    import sluicegate
-
-    lines = ["# Python\n\nMade from the docstrings of `import sluicegate as sg`.\n"]
-    for name in sluicegate.__all__:
-        thing = getattr(sluicegate, name)
-        if inspect.ismodule(thing):
-            members = [(each, getattr(thing, each)) for each in getattr(thing, "__all__", ())]
-        else:
-            members = _methods(thing) if inspect.isclass(thing) and not issubclass(thing, tuple) else []
-        lines += _entry("##", f"sg.{name}", thing)
-        for member, value in members:
-            lines += _entry("###", f"{'sg.' if inspect.ismodule(thing) else ''}{name}.{member}", value)
-    return "\n".join(lines) + "\n"
-
-
-def _methods(kind: type) -> list[tuple[str, Any]]:
-    """Public methods and properties that a class or its own bases have, with a docstring."""
-    own = {name for each in kind.__mro__ if each.__module__.startswith("sluicegate") for name in vars(each)}
-    return [
-        (name, getattr(kind, name)) for name in sorted(own) if name[0] != "_" and inspect.getdoc(getattr(kind, name))
-    ]
-
-
-def _entry(level: str, name: str, thing: Any) -> list[str]:
-    """A heading, the signature and the docstring as it is."""
-    lines = [f"\n{level} `{name}`\n"]
-    signature = _signature(thing)
-    if signature:
-        lines.append(f"```python\n{name.removeprefix('sg.')}{signature}\n```\n")
-    described = callable(thing) or inspect.ismodule(thing) or inspect.isdatadescriptor(thing)
-    return [*lines, _plain((inspect.getdoc(thing) or "") if described else f"`{thing}`", name.rpartition(".")[2])]
-
-
-def _plain(text: str, name: str) -> str:
-    """A docstring as Markdown: without the signature that Cython repeats; what is no code does not turn into markup."""
-    first, _, rest = text.partition("\n")
-    if re.match(rf"(\w+\.)?{re.escape(name)}\(", first):
-        text = rest.lstrip("\n")
-    parts = text.split("`")
-    parts[::2] = [re.sub(r"([*_<|\[])", r"\\\1", part) for part in parts[::2]]
-    return "`".join(parts)
-
-
-def _signature(thing: Any) -> str:
-    if not callable(thing):
-        return ""
-    try:
-        found = inspect.signature(thing)
-    except (TypeError, ValueError):
-        return ""
-    return re.sub(r"ForwardRef\('([^']*)'\)|'([^']*)'", r"\1\2", str(found)) if len(str(found)) < 600 else ""
