@@ -1,8 +1,8 @@
 """What a table that keeps a limited time leaves out: windows that begin before its horizon, and documents before it.
 
-A row goes where the last window that it stands for begins before the horizon. Windows from there on need no reading
-from before it, and of every stream's incarnation a document stays that begins before it, so that they are answered as
-if all were there.
+A row that stands for many windows keeps those from the horizon on: where its first one lies depends on documents that
+may be gone. Windows from there on need no reading from before it, and of every stream's incarnation a document stays
+that begins before it, so that they are answered as if all were there.
 """
 
 from __future__ import annotations
@@ -39,12 +39,32 @@ def trim(store: Store, definition: Definition, index: Index, horizon_us: int) ->
         if rows.num_rows:
             index["shares"][cell] = store.write("shares", rows)
     if index["spans"]:
-        table = store.read(index["spans"])
-        last = table["frame"].to_numpy() + table["windows"].to_numpy() - 1
-        rows = table.filter(pa.array(definition.grid.start_us(last) >= horizon_us))
-        if rows.num_rows < table.num_rows:
+        table, since = store.read(index["spans"]), definition.grid.frame_of(np.int64(horizon_us))
+        frame, last = table["frame"].to_numpy(), table["frame"].to_numpy() + table["windows"].to_numpy() - 1
+        if np.any(frame < since):
+            low = np.maximum(frame, since)
+            rows = _with(table, {"frame": low, "windows": last - low + 1}).filter(pa.array(low <= last))
             index["spans"] = store.write("spans", rows) if rows.num_rows else None
     return gone
+
+
+def between(table: pa.Table, definition: Definition, since_us: int | None, until_us: int | None) -> pa.Table:
+    """Rows of windows that begin between the times, None where there is no such end; of a row for many, those of them.
+
+    Both lie on the grid of the definition.
+    """
+    slide, window = definition.slide_us, definition.window_us
+    start, last = table["window_start"].to_numpy(), table["window_end"].to_numpy() - window
+    low = start if since_us is None else np.maximum(start, since_us)
+    high = last if until_us is None else np.minimum(last, until_us - slide)
+    columns = {"window_start": low, "window_end": high + window, "windows": (high - low) // slide + 1}
+    return _with(table, columns).filter(pa.array(low <= high))
+
+
+def _with(table: pa.Table, columns: dict[str, Ints]) -> pa.Table:
+    for name, values in columns.items():
+        table = table.set_column(table.column_names.index(name), name, pa.array(values, pa.int64()))
+    return table
 
 
 def trim_fleet(store: Store, definition: Definition, fleet: dict[str, str], horizon_us: int) -> dict[str, str]:
@@ -70,12 +90,10 @@ def _before(cells: dict[str, Any], definition: Definition, horizon_us: int) -> l
 def _trimmed(store: Store, kind: str, name: str, definition: Definition, horizon_us: int) -> tuple[list[str], int]:
     """The file, another one or none, and how many rows went."""
     table = store.read(name)
-    last = table["window_end"].to_numpy() - definition.window_us
-    rows = table.filter(pa.array(last >= horizon_us))
-    gone = table.num_rows - rows.num_rows
-    if not rows.num_rows:
-        return [], gone
-    return [store.write(kind, rows) if gone else name], gone
+    if np.all(table["window_start"].to_numpy() >= horizon_us):
+        return [name], 0
+    rows = between(table, definition, horizon_us, None)
+    return [store.write(kind, rows)] if rows.num_rows else [], table.num_rows - rows.num_rows
 
 
 def retirable(ledger: pa.Table, horizon_us: int) -> Any:

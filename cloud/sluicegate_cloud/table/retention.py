@@ -20,7 +20,7 @@ from sluicegate_cloud.schema import RETIRED
 from sluicegate_cloud.table import horizon, read, run, shard
 from sluicegate_cloud.table.streams import streams_of
 from sluicegate_cloud.table.units import Ledger
-from sluicegate_cloud.table.versions import Definition, Store, Version
+from sluicegate_cloud.table.versions import Store, Version
 
 #: How long windows of a length are kept: µs, None for ever.
 Levels = Mapping[int, int | None]
@@ -154,7 +154,7 @@ def _rolled_up(spread: run.Over, store: Store, version: Version, level_us: int, 
 
     def cut(number: int) -> run.Task:
         table = read.as_asked(store.read(files[number]), definition)
-        rows = _between(table, definition, version.horizon_us, until_us)
+        rows = horizon.between(table, definition, version.horizon_us, until_us)
         name = store.write("rollups", rows) if rows.num_rows else None
         store.settle()
         return name, {"rows": rows.num_rows}
@@ -163,18 +163,6 @@ def _rolled_up(spread: run.Over, store: Store, version: Version, level_us: int, 
     store.discard(anew, version)
     told = {"level_us": level_us, "since_us": version.horizon_us, "until_us": until_us}
     return told | {"files": [name for name, _ in made], "rows": sum(rows for _, rows in made)}
-
-
-def _between(table: pa.Table, definition: Definition, since_us: int | None, until_us: int) -> pa.Table:
-    """Rows of windows that begin between the times; of a row for many windows, those of them."""
-    slide, window = definition.slide_us, definition.window_us
-    start, end = table["window_start"].to_numpy(), table["window_end"].to_numpy()
-    low = start if since_us is None else np.maximum(start, since_us)
-    high = np.minimum(end - window, until_us - slide)
-    columns = {"window_start": low, "window_end": high + window, "windows": (high - low) // slide + 1}
-    for name, values in columns.items():
-        table = table.set_column(table.column_names.index(name), name, pa.array(values, pa.int64()))
-    return table.filter(pa.array(low <= high))
 
 
 def levels_of(told: Sequence[tuple[int, int | None]]) -> dict[int, int | None]:

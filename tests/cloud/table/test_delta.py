@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 from clusters import driver
 from random_worlds import Cut, random_fleet
-from table_worlds import definition_of, documents_of, here, store_at, table_of, take_in, windows
+from table_worlds import anew, definition_of, documents_of, store_at, table_of, take_in, windows
 from thorough import WHOLE
 
 from sluicegate_cloud.errors import SinkError
-from sluicegate_cloud.table import delta, run, shard
+from sluicegate_cloud.table import delta
 
 ROOT = Path(__file__).parents[3]
 CUT = Cut(60_000_000, 3, 0, 30)
@@ -98,7 +98,7 @@ def test_a_delta_table_follows_the_table(jars: Path, tmp_path: Path) -> None:
             assert published() > 0
             assert published() == 0
         assert gone > 0, "no row ever went: choose another seed"
-        version = store.commit(_anew(store, version))
+        version = store.commit(anew(store, version))
         store.vacuum(kept=1, abandoned_s=-1)
         assert published() == len(windows(store, version)), "the version that is there is not kept: all is replaced"
         shutil.copytree(store.root, tmp_path / "other")
@@ -127,11 +127,6 @@ def test_a_publisher_that_is_killed_is_made_up_for(jars: Path, tmp_path: Path) -
         with driver("local[2]", tmp_path, str(jars)) as living:
             living.done("publish", table="table", place="out")
         assert rows(out) == wanted[-1]
-
-
-def _anew(store: Any, version: Any) -> Any:
-    done = [(number, shard.merge(store, version, number, None)) for number in map(int, version.shards)]
-    return run.following(store, version, done, here, everything=True)
 
 
 def _other(folder: Path) -> Path:

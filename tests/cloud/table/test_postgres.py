@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from random_worlds import Cut, random_fleet
-from table_worlds import definition_of, documents_of, here, store_at, table_of, take_in, windows
+from table_worlds import anew, definition_of, documents_of, store_at, table_of, take_in, windows
 
 from sluicegate_cloud.errors import SinkError
-from sluicegate_cloud.table import postgres, run, shard
+from sluicegate_cloud.table import postgres
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra `postgres`")
 
@@ -85,8 +85,7 @@ def test_a_database_that_is_far_behind_gets_all(address: str, table: Any) -> Non
     store, version, documents = table
     version = take_in(store, version, table_of(documents[:5]))
     postgres.publish(store, version, "behind", address)
-    done = [(number, shard.merge(store, version, number, None)) for number in map(int, version.shards)]
-    version = store.commit(run.following(store, version, done, here, everything=True))
+    version = store.commit(anew(store, version))
     store.vacuum(kept=1, abandoned_s=-1)
     assert postgres.publish(store, version, "behind", address) == len(windows(store, version))
     assert rows(address, "behind") == windows(store, version)
