@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.table import read
 from sluicegate_cloud.table.answering import REVISION
+from sluicegate_cloud.table.told import ledgers
 from sluicegate_cloud.table.versions import Store, Version
 
 #: Rows that differ of which is told.
@@ -24,7 +26,7 @@ def differences(spark: SparkSession, store: Store, one: Version, other: Version)
     left, right = (read.windows(spark, store, version) for version in (one, other))
     values = [name for name in left.columns if name not in (*keys, REVISION)]
     joined = left.alias("a").join(right.alias("b"), _same_keys(keys), "full")
-    greatest = _magnitude(left, right)
+    greatest = max(_magnitude(left, right), _center(store, one))
     differs = [_differs(name, left, greatest) for name in values]
     told = sf.concat_ws(", ", *(sf.when(at, sf.lit(name)) for at, name in zip(differs, values, strict=True)))
     named = [sf.coalesce(f"a.{name}", f"b.{name}").alias(name) for name in keys]
@@ -63,7 +65,7 @@ def _differs(name: str, rows: DataFrame, greatest: float) -> Column:
 
 
 def _magnitude(*tables: DataFrame) -> float:
-    """The greatest |value| that any window has: rounding depends on it, by the centers of streams."""
+    """The greatest |value| that any window has: rounding depends on it."""
     greatest = 0.0
     for rows in tables:
         ends = [
@@ -72,3 +74,12 @@ def _magnitude(*tables: DataFrame) -> float:
         told = rows.agg(*ends).collect()[0] if ends else ()
         greatest = max([greatest, *(end for end in told if end is not None)])
     return greatest
+
+
+def _center(store: Store, version: Version) -> float:
+    """The greatest |center| of any document: a window of one stream is rounded by the greatest of its documents.
+
+    Such windows may be gone, and those that are left may be older than the document.
+    """
+    columns = (pc.abs(ledger["center"].drop_null()) for ledger in ledgers(store, version, ["center"]))
+    return max((pc.max(column).as_py() or 0.0 for column in columns), default=0.0)

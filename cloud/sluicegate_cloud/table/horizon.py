@@ -39,11 +39,10 @@ def trim(store: Store, definition: Definition, index: Index, horizon_us: int) ->
         if rows.num_rows:
             index["shares"][cell] = store.write("shares", rows)
     if index["spans"]:
-        table, since = store.read(index["spans"]), definition.grid.frame_of(np.int64(horizon_us))
-        frame, last = table["frame"].to_numpy(), table["frame"].to_numpy() + table["windows"].to_numpy() - 1
-        if np.any(frame < since):
-            low = np.maximum(frame, since)
-            rows = _with(table, {"frame": low, "windows": last - low + 1}).filter(pa.array(low <= last))
+        table = store.read(index["spans"])  # whole ones: all devices' are cut alike where a device is near (`spans`)
+        last = table["frame"].to_numpy() + table["windows"].to_numpy() - 1
+        rows = table.filter(pa.array(definition.grid.start_us(last) >= horizon_us))
+        if rows.num_rows < table.num_rows:
             index["spans"] = store.write("spans", rows) if rows.num_rows else None
     return gone
 
@@ -58,13 +57,9 @@ def between(table: pa.Table, definition: Definition, since_us: int | None, until
     low = start if since_us is None else np.maximum(start, since_us)
     high = last if until_us is None else np.minimum(last, until_us - slide)
     columns = {"window_start": low, "window_end": high + window, "windows": (high - low) // slide + 1}
-    return _with(table, columns).filter(pa.array(low <= high))
-
-
-def _with(table: pa.Table, columns: dict[str, Ints]) -> pa.Table:
     for name, values in columns.items():
         table = table.set_column(table.column_names.index(name), name, pa.array(values, pa.int64()))
-    return table
+    return table.filter(pa.array(low <= high))
 
 
 def trim_fleet(store: Store, definition: Definition, fleet: dict[str, str], horizon_us: int) -> dict[str, str]:

@@ -75,11 +75,11 @@ def _tallied(store: Store, version: Version) -> tuple[list[Row], list[Row]]:
     return sorted(tallied, key=lambda row: tuple(row[name] or "" for name in quality.TOLD_BY)), first
 
 
-def ledgers(store: Store, version: Version) -> Iterator[pa.Table]:
-    """The ledger of each shard that has one."""
+def ledgers(store: Store, version: Version, columns: list[str] | None = None) -> Iterator[pa.Table]:
+    """The ledger of each shard that has one, or some columns of it."""
     for name in version.shards.values():
         if found := store.read_json(name)["ledger"]:
-            yield store.read(found)
+            yield store.read(found, columns)
 
 
 def _windows(store: Store, version: Version) -> ds.Dataset:

@@ -84,10 +84,13 @@ def windows(store: Store, version: Version) -> Rows:
     return found
 
 
-def differences(one: Rows, other: Rows) -> list[str]:
-    """In what they differ: counts and extremes to the bit, the rest beyond rounding."""
+def differences(one: Rows, other: Rows, center: float = 0.0) -> list[str]:
+    """In what they differ: counts and extremes to the bit, the rest beyond rounding.
+
+    `center`: the greatest |center| of a document, where its windows need not be among the rows.
+    """
     out = [f"only in one: {key}" for key in one.keys() ^ other.keys()]
-    scale = max(abs(row[name] or 0.0) for row in one.values() for name in ("min_low", "max_high"))
+    scale = max([center, *(abs(row[name] or 0.0) for row in one.values() for name in ("min_low", "max_high"))])
     for key in one.keys() & other.keys():
         for name, value in one[key].items():
             if name == "revision":

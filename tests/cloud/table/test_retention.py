@@ -56,10 +56,10 @@ def from_on(rows: Rows, cut: Cut, since: int) -> Rows:
     return out
 
 
-def same(one: Rows, other: Rows) -> bool:
-    """Whether both are the same, but for rounding."""
+def same(one: Rows, other: Rows, center: float = 0.0) -> bool:
+    """Whether both are the same, but for rounding (`differences`)."""
     assert bool(one) == bool(other)
-    assert not one or differences(one, other)[:3] == []
+    assert not one or differences(one, other, center)[:3] == []
     return True
 
 
@@ -100,7 +100,7 @@ def test_what_stays_is_as_if_nothing_had_gone(seed: int, tmp_path: Path) -> None
     coarse = replace(made, window_us=level, slide_us=level)
     (some, mine), (every, all_of) = store_at(tmp_path / "some", made), store_at(tmp_path / "all", made)
     levels, version_of_level = store_at(tmp_path / "level", coarse)
-    refused, known = 0, set[str]()
+    refused, known, center = 0, set[str](), max(map(abs, rows_of["center"].to_pylist()))
     for part in range(3):
         new = rows_of.take(order[part * len(order) // 3 : (part + 1) * len(order) // 3])
         if not new.num_rows:
@@ -122,10 +122,10 @@ def test_what_stays_is_as_if_nothing_had_gone(seed: int, tmp_path: Path) -> None
             assert planned == {name: mine.told[name] for name in planned}
             wanted = one_by_one(windows(levels, version_of_level).values(), level, since, until)
             got = [row for row in rolled(some, mine, level) if since is None or row["window_start"] >= since]
-            assert same(one_by_one(got, level, since, until), wanted)
+            assert same(one_by_one(got, level, since, until), wanted, center)
         wanted = from_on(windows(every, all_of), cut, mine.horizon_us)
-        assert same(rows_now(some, mine), wanted)
-    assert same(rows_now(some, anew(some, mine)), rows_now(some, mine)), "it has drifted"
+        assert same(rows_now(some, mine), wanted, center)
+    assert same(rows_now(some, anew(some, mine)), rows_now(some, mine), center), "it has drifted"
     assert sum(row["fate"] == "refused" for row in _ledger(some, mine)) == refused
 
 
