@@ -130,12 +130,13 @@ def frame_rows(buckets: Sequence[Row], slide: int, origin: int = 0) -> dict[str,
     kept: dict[tuple[Any, ...], Row] = {}
     for bucket in buckets:
         first, last = ((bucket[name] - origin) // slide for name in ("t_first", "t_last"))
-        key = (bucket["incarnation"], first, last, bucket["doubt"] > 0, bucket["first"] if first < last else None)
+        whole = bucket["n"] > 0 and first == last
+        key = (bucket["incarnation"], first, last, bucket["doubt"] > 0, None if whole else len(kept))
         row = {
             **bucket,
             "first_frame": first,
             "last_frame": last,
-            "buckets": 1,
+            "buckets": int(bucket["n"] > 0),
             "span_us": bucket["t_last"] - bucket["t_first"],
             **_known_to_lie(bucket),
             **sure(bucket),

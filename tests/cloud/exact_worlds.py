@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from arrived_truth import Arrived, Missing
 from cloud_streams import Row, frame_rows
 from merge_truth import Reading, Truth, judged
 from random_worlds import Board, Cut, random_cut, random_fleet
@@ -18,6 +20,7 @@ from sluicegate_cloud.estimates.components import components, families
 from sluicegate_cloud.estimates.lower import lower
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.names import ALL
+from sluicegate_cloud.schema import BUCKET_FIELDS
 
 
 @dataclass
@@ -38,9 +41,11 @@ class Score:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.wrong = (self.wrong + other.wrong)[:100]
 
-    def judge(self, rows: Sequence[Mapping[str, Any]], truth: Truth, cut: Cut, what: str = "") -> None:
+    def judge(
+        self, rows: Sequence[Mapping[str, Any]], truth: Truth, cut: Cut, what: str = "", arrived: Arrived | None = None
+    ) -> None:
         """Hold the rows of one device's stream, or of the fleet's, to the truth."""
-        checked, missing, wrong = judged(rows, truth, cut.slide, cut.width, cut.origin)
+        checked, missing, wrong = judged(rows, truth, cut.slide, cut.width, cut.origin, arrived)
         self.windows += checked
         self.missing += missing
         self.spans += sum(row["windows"] > 1 for row in rows)
@@ -60,42 +65,101 @@ def one_stream(buckets: list[Row], cut: Cut) -> list[dict[str, Any]]:
 
 
 def devices_windows(rng: random.Random) -> Score:
-    """The score of one random device, some of its buckets as format 1 tells them."""
+    """The score of one random device, some of its buckets as format 1 tells them, and some of them lost."""
     score, cut = Score(), random_cut(rng)
     board = random_fleet(rng, cut, 1, 160)[0]
+    holes = lose(board, rng, rng.choice([0.0, 0.1]))
+    told = board.rows(rng, rng.choice([0.0, 0.0, 0.4, 1.0])) + [_hole_row(hole) for hole in holes]
     with np.errstate(all="ignore"):
-        rows = one_stream(board.rows(rng, rng.choice([0.0, 0.0, 0.4, 1.0])), cut)
-    score.judge(rows, Truth(board.readings), cut)
+        rows = one_stream(told, cut)
+    arrived = Arrived(_times(board), [*holes, *_gaps(board)])
+    score.judge(rows, Truth(board.readings), cut, arrived=arrived)
     return score
+
+
+def lose(board: Board, rng: random.Random, share: float) -> list[Missing]:
+    """What is missing once a share of the board's documents is lost; a document is one of its `incarnations` then."""
+    kept, readings, holes, at = [], [], [], 0
+    for number, center, buckets in board.incarnations:
+        before, lost, left = None, 0, list(buckets)
+        while left:
+            size = rng.randrange(1, 9)
+            run, left = left[:size], left[size:]
+            count = sum(bucket.n for bucket in run)
+            if kept and rng.random() < share:
+                lost += count
+            else:
+                since = min(bucket.t_first for bucket in run)
+                if lost:
+                    low, high = sorted((since if before is None else before, since))
+                    holes.append(Missing(low, high, lost))
+                before, lost = max(bucket.t_last for bucket in run), 0
+                kept.append((number, center, run))
+                readings += board.readings[at : at + count]
+            at += count
+    board.incarnations[:], board.readings[:] = kept, readings
+    return holes
+
+
+def _times(board: Board) -> list[tuple[int, int]]:
+    return [(bucket.t_first, bucket.t_last) for _, _, run in board.incarnations for bucket in run]
+
+
+def _gaps(board: Board) -> Iterator[Missing]:
+    for _, _, run in board.incarnations:
+        yield from (Missing(of.t_first, of.t_last, of.gap, of.n) for of in run if of.gap)
+
+
+def _hole_row(hole: Missing) -> Row:
+    """As `documents.bucket_rows` tells of it."""
+    row = {name: 0 if kind == "bigint" else math.nan for name, kind in BUCKET_FIELDS.items()}
+    row |= {"total": 0.0, "gap": hole.readings, "first": -1, "t_first": hole.low, "t_last": hole.high}
+    return row | {"device": "board-0", "stream": "s", "incarnation": "hole", "key": None, "center": 0.0, "chunk": ""}
 
 
 def fleets_windows(spark: Any, rng: random.Random, streams: int, boards: int) -> Score:
     """The score of a random fleet of which documents are lost and sent twice: its devices' windows, and its own."""
     score, cut = Score(), random_cut(rng)
     fleets = {f"stream {i}": random_fleet(rng, cut, boards, 60) for i in range(streams)}
+    holes = {name: [lose(board, rng, 0.1) for board in fleet] for name, fleet in fleets.items()}
     rows = windows_of(spark, fleets, cut, rng)
     for name, fleet in fleets.items():
         mine = [row for row in rows if row["stream"] == name]
         held: list[Reading] = []
-        for board in fleet:
+        missing: list[Missing] = []
+        for board, of in zip(fleet, holes[name], strict=True):
             device = [row for row in mine if row["device"] == board.device]
-            score.judge(device, Truth(board.readings), cut, f"{cut} {board.device} {name} ")
+            told = [*of, *_gaps(board)]
+            what, arrived = f"{cut} {board.device} {name} ", Arrived(_times(board), told)
+            score.judge(device, Truth(board.readings), cut, what, arrived)
             held += board.readings
-        score.judge([row for row in mine if row["device"] is None], Truth(held), cut, f"{cut} fleet {name} ")
+            missing += _anywhere(told, [row for row in device if row["windows"] > 1])
+        whole = Arrived([times for board in fleet for times in _times(board)], missing)
+        fleets_rows = [row for row in mine if row["device"] is None]
+        score.judge(fleets_rows, Truth(held), cut, f"{cut} fleet {name} ", whole)
     return score
+
+
+def _anywhere(missing: Sequence[Missing], spans: Sequence[Mapping[str, Any]]) -> Iterator[Missing]:
+    """A device's span says the mean of its windows, whichever of them a fleet's window is."""
+    for one in missing:
+        over = [row for row in spans if row["window_start"] <= one.high and one.low < row["window_end"]]
+        low = min([one.low, *(row["window_start"] for row in over)])
+        high = max([one.high, *(row["window_end"] for row in over)])
+        yield Missing(low, high, one.readings, 0 if over else one.among)
 
 
 def windows_of(
     spark: Any, fleets: dict[str, list[Board]], cut: Cut, rng: random.Random | None = None
 ) -> list[dict[str, Any]]:
-    """All windows, from documents; `rng` loses some (and their readings) and sends some twice, in any order."""
+    """All windows, from documents; `rng` sends some twice, in any order."""
     from sluicegate_cloud.dedupe import catalogue
     from sluicegate_cloud.documents import DOCUMENTS, Found, document_batches
     from sluicegate_cloud.frames import merge_frames, place_in_frames
     from sluicegate_cloud.sources import buckets_of
     from sluicegate_cloud.windows import sliding_windows, windows_of_documents
 
-    sent = [one for name, boards in fleets.items() for board in boards for one in _documents(board, name, rng)]
+    sent = [one for name, boards in fleets.items() for board in boards for one in _documents(board, name)]
     if rng:
         sent += rng.sample(sent, len(sent) // 5)
         rng.shuffle(sent)
@@ -112,17 +176,10 @@ def windows_of(
     return list(windows.toArrow().to_pylist())
 
 
-def _documents(board: Board, stream: str, rng: random.Random | None) -> list[bytes]:
-    """The board's documents; the readings of those that are lost are taken from it."""
-    out, kept, at = [], [], 0
+def _documents(board: Board, stream: str) -> list[bytes]:
+    out = []
     for number, center, buckets in board.incarnations:
-        while buckets:
-            size = rng.randrange(1, 9) if rng else 9
-            run, buckets = buckets[:size], buckets[size:]
-            readings = sum(bucket.n for bucket in run)
-            if not (rng and out and rng.random() < 0.1):
-                out.append(encode(Chunk(board.device, stream, number, center, run, [None] * len(run))))
-                kept += board.readings[at : at + readings]
-            at += readings
-    board.readings[:] = kept
+        for at in range(0, len(buckets), 9):
+            run = buckets[at : at + 9]
+            out.append(encode(Chunk(board.device, stream, number, center, run, [None] * len(run))))
     return out

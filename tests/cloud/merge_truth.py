@@ -14,6 +14,8 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
+from arrived_truth import Arrived
+
 Reading = tuple[int, float]
 Row = Mapping[str, Any]
 
@@ -156,7 +158,9 @@ def _outside(name: str, row: Row, truth: Fraction | float, near: float | None) -
             yield f"{name}: exact {value!r} is not {_shown(truth)}"
 
 
-def judged(rows: Sequence[Row], truth: Truth, slide: int, width: int, origin: int) -> tuple[int, int, list[str]]:
+def judged(
+    rows: Sequence[Row], truth: Truth, slide: int, width: int, origin: int, arrived: Arrived | None = None
+) -> tuple[int, int, list[str]]:
     """(windows checked, those missing, what is wrong) of one stream's rows; a span's row is held to its windows."""
     due, wrong, checked, end = truth.occupied(slide, width, origin), [], 0, None
     pending = sorted(due)
@@ -166,6 +170,8 @@ def judged(rows: Sequence[Row], truth: Truth, slide: int, width: int, origin: in
         if (start - origin) % slide or row["window_end"] != last + width * slide or (end is not None and start <= end):
             wrong.append(f"window {start} … {row['window_end']}: off the grid, of another length, or twice")
         end = last
+        if arrived:
+            wrong += [f"window {start} of {windows}: {text}" for text in arrived.wrong(row, width * slide)]
         inner = pending[bisect_left(pending, start) : bisect_left(pending, last + 1)]
         for at in dict.fromkeys((start, start + windows // 3 * slide, last, *inner)):
             wrong += [f"window {at} of {windows}: {text}" for text in truth.wrong(row, at, at + width * slide)]
