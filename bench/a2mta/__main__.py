@@ -6,7 +6,7 @@ python -m bench.a2mta [--full | --quick | --scale N] [--windows 24] [--trace mem
 
 --full (the default): 62,208,000 readings, a window of 2,592,000. --quick: a 120th of both, a minute. Exit code 1
 where an interval does not hold the exact result, or a value is beyond the user's error limit. --docs also puts the
-tables into docs/measurements/evaluation.md, and of the memory trace the figures beside it. --told runs nothing.
+tables into bench/results/a2mta.json, and of the memory trace the figures into docs/pictures. --told runs nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import sys
 import time
 from pathlib import Path
 
+from bench import measurements
 from bench.a2mta import figures, tables
 from bench.a2mta.paper import Setting
 from bench.a2mta.run import SCENARIOS, Row, run
-from bench.engines import page
 from bench.engines.tables import as_text, machine, today
 from bench.traces import check
 
@@ -52,7 +52,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--docs",
         action="store_true",
-        help="fill docs/measurements/evaluation.md, its figures and bench/results",
+        help="fill bench/results/a2mta.json, and the figures of docs/pictures",
     )
     parser.add_argument("--figures", type=Path, help="draw Figures 3 to 6 into this folder as SVG")
     parser.set_defaults(scale=1)
@@ -88,18 +88,13 @@ def main(arguments: list[str] | None = None) -> int:
     seconds = sum(each["seconds"] for each in told) if options.told else time.monotonic() - began
     found = tables.tables(rows, setting, options.trace, seconds)
     print("\n\n".join(as_text(table) for table in found))
-    if options.docs and not options.json:
-        options.json = RESULTS / f"a2mta-{Path(options.trace).stem}-{options.scale}.json"
     if options.json:
         said = {"trace": options.trace, "seed": options.seed, "scale": options.scale, "seconds": seconds}
         said |= {"machine": machine(), "date": today(), "rows": rows}
         options.json.write_text(json.dumps(said, indent=1) + "\n")
     folders = [options.figures] * bool(options.figures)
     if options.docs:
-        missing = page.update(DOCS / "measurements/evaluation.md", found, _command(options))
-        print(
-            "".join(f"{name} is not on the page, but in {options.json}\n" for name in missing), file=sys.stderr, end=""
-        )
+        measurements.keep(RESULTS / "a2mta.json", found, _command(options))
         folders += [DOCS / "pictures"] * (options.trace == "memory")
     for folder in folders:
         for path in figures.draw(rows, folder):

@@ -4,7 +4,7 @@ python -m bench.amta [--full | --quick | --scale N] [--trace memory|calm|steps|F
                      [--only sum,mean,geometric_mean,std,max,longest_run] [--workers 2] [--json FILE] [--docs]
 
 --full (the default): 62,208,000 readings, a window of 1,048,576. --quick: a fortieth of both. Exit code 1 where an
-answer is not the exact one. --docs also puts the tables into docs/measurements/evaluation.md.
+answer is not the exact one. --docs also puts the tables into bench/results/amta.json.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import sys
 import time
 from pathlib import Path
 
+from bench import measurements
 from bench.amta import tables
 from bench.amta.paper import AGGREGATES, Setting
 from bench.amta.run import Row, run
-from bench.engines import page
 from bench.engines.tables import machine, today
 from bench.traces import check
 
-DOCS = Path(__file__).resolve().parents[2] / "docs/measurements/evaluation.md"
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 SCALES = {"full": 1, "quick": 40, "tiny": 480}
 
@@ -40,7 +39,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(AGGREGATES), help="aggregates, by comma")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time, an aggregate each")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
-    parser.add_argument("--docs", action="store_true", help="fill docs/measurements/evaluation.md and bench/results")
+    parser.add_argument("--docs", action="store_true", help="put the tables into bench/results/amta.json")
     parser.set_defaults(scale=1)
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.only.split(",") if name not in AGGREGATES]:
@@ -57,18 +56,13 @@ def main(arguments: list[str] | None = None) -> int:
     seconds = time.monotonic() - began
     print(tables.text(rows, setting))
     print(f"\n{seconds:,.0f} s, trace {options.trace}, seed {options.seed}")
-    if options.docs and not options.json:
-        options.json = RESULTS / f"amta-{Path(options.trace).stem}-{options.scale}.json"
     if options.json:
         said = {"trace": options.trace, "seed": options.seed, "scale": options.scale, "seconds": seconds}
         said |= {"machine": machine(), "date": today(), "rows": rows}
         options.json.write_text(json.dumps(said, indent=1) + "\n")
     if options.docs:
         command = "python -m bench.amta " + ("--full" if options.scale == 1 else f"--scale {options.scale}")
-        missing = page.update(DOCS, tables.tables(rows, setting), command)
-        print(
-            "".join(f"{name} is not on the page, but in {options.json}\n" for name in missing), file=sys.stderr, end=""
-        )
+        measurements.keep(RESULTS / "amta.json", tables.tables(rows, setting), command)
     return 1 if failed(rows) else 0
 
 

@@ -1,13 +1,13 @@
 """The papers' experiments and the comparisons, on every engine.
 
-python -m bench.engines [COMMAND …] [--quick] [--engines amta,daba] [--json FILE] [--pictures DIR] [--docs]
+python -m bench.engines [COMMAND …] [--quick] [--engines amta,daba] [--json FILE] [--pictures DIR]
     (what is measured goes to bench/results/engines/COMMAND.json, too, but with --tiny)
 
 Commands: latency, throughput, break-even (DABA paper: Tables 2 and 3, Figure 13); sizes, bulk, stream, memory,
 dimensions (AMTA paper: Experiments 1 to 5); kvs (windows in SQLite in 64 MiB); peers (pandas, river, C), batches (a
 batch into a window made anew, by count and by time, beside pandas), real (../shared/data), generic (one reading at a
 time from compiled code), calls (one Python call a reading), board (what the agent asks). Without any: all of them.
---quick takes some minutes, all of it many. --docs also puts tables into benchmarks.md that have a place there.
+--quick takes some minutes, all of it many. `python -m bench.measurements` puts some of it into a page.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.engines import amta, batches, board, daba, generic, kvs, memory, page, peers, pictures, real, stream
+from bench.engines import amta, batches, board, daba, generic, kvs, memory, peers, pictures, real, stream
 from bench.engines.tables import Table, as_json, as_text
 from bench.engines.timing import FULL, QUICK, TINY, Effort
 
@@ -36,7 +36,6 @@ EFFORTS = {
     "tiny": (TINY, "seconds: whether it runs; the figures mean nothing"),
 }
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/measurements/benchmarks.md"
 RESULTS = ROOT / "bench/results/engines"
 
 
@@ -50,7 +49,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--engines", default=",".join(sg.ENGINES), help="names of sg.ENGINES, with commas")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
     parser.add_argument("--pictures", type=Path, help="draw SVG pictures into this folder")
-    parser.add_argument("--docs", action="store_true", help="put tables into docs/measurements/benchmarks.md")
     parser.set_defaults(effort="full")
     options = parser.parse_args(arguments)
     for given, known in ((options.commands, COMMANDS), (options.engines.split(","), sg.ENGINES)):
@@ -78,8 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(as_text(table), end="\n\n", flush=True)
         command = f"python -m bench.engines {name}{said}"
         measured.append(as_json(table, command))
-        if options.docs:
-            page.update(PAGE, [table], command)
         if options.pictures:
             pictures.draw(table, options.pictures)
         if options.effort != "tiny":

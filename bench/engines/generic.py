@@ -1,4 +1,4 @@
-"""The generic way, as benchmarks.md defines it: one reading at a time in compiled code, whatever the aggregate."""
+"""The generic way, one reading at a time in compiled code, whatever the aggregate."""
 
 from __future__ import annotations
 

@@ -30,7 +30,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from bench.engines import page
 from bench.engines.tables import Column, Table, as_json, as_text, power
 from bench.engines.timing import FULL, QUICK, Effort
 
@@ -365,7 +364,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="under half a minute")
     parser.add_argument("--engines", default=",".join(STORED), help="of amta, log_mta; with commas")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
-    parser.add_argument("--docs", action="store_true", help="put the tables into docs/measurements/benchmarks.md")
     parser.add_argument("--kept", type=Path, help="keep what is measured in this file; measure only what it lacks")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing after so long")
     options = parser.parse_args(arguments)
@@ -380,8 +378,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("\n\n".join(as_text(table) for table in measured_tables))
     if options.json:
         options.json.write_text(json.dumps([as_json(table, command) for table in measured_tables], indent=1) + "\n")
-    if options.docs:
-        page.update(ROOT / "docs/measurements/benchmarks.md", measured_tables, command)
 
 
 if __name__ == "__main__":

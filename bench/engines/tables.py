@@ -1,4 +1,4 @@
-"""A table of figures: as text, as Markdown, as JSON with the machine and the date it was taken on."""
+"""A table of figures: as text, as JSON with the machine and the date it was taken on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows of one experiment. `name`: its place in benchmarks.md; `series`: what a picture needs beside rows."""
+    """Rows of one experiment. `name`: its name in bench/results; `series`: what a picture needs beside rows."""
 
     name: str
     title: str
@@ -32,20 +32,12 @@ class Table(NamedTuple):
 
 def as_text(table: Table) -> str:
     """For a terminal: a heading, the rows, the notes."""
-    cells = [[column.title for column in table.columns], *_cells(table)]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(table.columns))]
-    lines = ["  ".join(_aligned(row[k], width, k) for k, width in enumerate(widths)) for row in cells]
+    told = [[column.title for column in table.columns], *cells(table)]
+    widths = [max(len(row[k]) for row in told) for k in range(len(table.columns))]
+    lines = ["  ".join(_aligned(row[k], width, k) for k, width in enumerate(widths)) for row in told]
     return "\n".join(
         [table.title, "-" * max(len(lines[0]), len(table.title)), *lines, *(f"  {note}" for note in table.notes)]
     )
-
-
-def as_markdown(table: Table) -> str:
-    """For a page: the rows and the notes."""
-    rule = "|" + "|".join("---" if k == 0 else "---:" for k in range(len(table.columns))) + "|"
-    head = "| " + " | ".join(column.title for column in table.columns) + " |"
-    rows = ["| " + " | ".join(row) + " |" for row in _cells(table)]
-    return "\n".join([head, rule, *rows, *(f"\n{note}" for note in table.notes)])
 
 
 def as_json(table: Table, command: str) -> dict[str, Any]:
@@ -56,7 +48,8 @@ def as_json(table: Table, command: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _cells(table: Table) -> list[list[str]]:
+def cells(table: Table) -> list[list[str]]:
+    """The rows as they are shown."""
     return [[_cell(row.get(column.key), column.format) for column in table.columns] for row in table.rows]
 
 

@@ -20,8 +20,9 @@ import sluicegate as sg
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT))
+from bench import measurements  # noqa: E402
 from bench.engines import __main__ as command_line  # noqa: E402  (found by the line above)
-from bench.engines import kvs, page, real  # noqa: E402
+from bench.engines import kvs, real  # noqa: E402
 from bench.engines.compiled import probe  # noqa: E402
 from bench.engines.tables import Column, Table  # noqa: E402
 
@@ -70,28 +71,24 @@ def test_without_real_readings_their_command_says_so(
     assert "no readings beside this checkout (shared/data)" in capsys.readouterr().err
 
 
-def test_every_place_on_the_page_is_of_a_table() -> None:
-    """benchmarks.md shows tables that commands make; each has its figures below bench/results, too."""
-    text = (ROOT / "docs/measurements/benchmarks.md").read_text(encoding="utf-8")
-    places = set(re.findall(r"<!-- (?!end)(\S+) -->", text))
-    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "bench/engines").glob("*.py"))
-    named = set(re.findall(r'Table\("([a-z0-9-]+)"', sources))
-    assert len(named) >= 10
-    assert {"batches", "board", "peers"} <= places <= named
-    measured = [json.loads(path.read_text(encoding="utf-8")) for path in command_line.RESULTS.glob("*.json")]
-    assert places <= {table["name"] for tables in measured for table in tables}
+def test_the_page_says_what_the_results_say() -> None:
+    """Every table of it, and each at its place: `python -m bench.measurements` after new results."""
+    text = measurements.PAGE.read_text(encoding="utf-8")
+    assert set(re.findall(r"<!-- (?!end)(\S+) -->", text)) == set(measurements.SHOWN)
+    assert measurements.filled(text) == text
 
 
-def test_the_page_takes_a_table_between_its_marks_and_nothing_else(tmp_path: Path) -> None:
-    """Twice the same gives the same; a table without a place is named."""
-    target = tmp_path / "page.md"
-    target.write_text("before\n<!-- one -->\nold\n<!-- end -->\nafter\n", encoding="utf-8")
+def test_results_are_kept_by_the_names_of_their_tables(tmp_path: Path) -> None:
+    """A table measured again takes the place of the one before; others stay."""
+    file = tmp_path / "some.json"
     table = Table("one", "One", [Column("a", "A"), Column("b", "B", ".1f")], [{"a": "x", "b": 1.25}, {"a": "y"}])
-    for _ in range(2):
-        assert page.update(target, [table, table._replace(name="two")], "make it") == ["two"]
-        text = target.read_text(encoding="utf-8")
-        assert text.startswith("before\n<!-- one -->\n| A | B |\n|---|---:|\n| x | 1.2 |\n| y | – |\n\n*`make it`, 20")
-        assert text.endswith("\n<!-- end -->\nafter\n")
+    measurements.keep(file, [table._replace(name="two"), table], "before")
+    measurements.keep(file, [table], "make it")
+    two, one = json.loads(file.read_text(encoding="utf-8"))
+    assert (two["name"], one["name"]) == ("two", "one")
+    assert one["rows"] == [{"A": "x", "B": "1.2"}, {"A": "y", "B": "–"}]
+    assert two["measured"].startswith("`before`, 20")
+    assert one["measured"].startswith("`make it`, 20")
 
 
 def test_an_unknown_command_or_engine_is_refused_with_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
