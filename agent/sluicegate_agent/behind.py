@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from sluicegate.format.bucket import PACKED
 from sluicegate_agent.checksums import checksum, require_sound
 from sluicegate_agent.streams import Closed
 
@@ -31,7 +32,7 @@ class Shape(NamedTuple):
     first: int
     n: int
     singles: int
-    record: int
+    section: int
 
 
 class Behind:
@@ -40,6 +41,7 @@ class Behind:
     def __init__(self) -> None:
         self.waiting: dict[int, list[Closed]] = {}
         self.bytes = 0
+        self._sizes: dict[int, int] = {}  # by stream, of `bytes`
         self._packed: dict[int, list[tuple[int, int]]] = {}  # by stream, number and first ordinal
         self._written: set[int] = set()
         self._next = 1
@@ -59,10 +61,15 @@ class Behind:
         """Whether any of a stream is not in the table."""
         return stream in self._packed or (stream in self.waiting and stream not in self._written)
 
-    def take(self, stream: int, closed: Closed) -> None:
-        """One more, which is durable in the record."""
-        self.waiting.setdefault(stream, []).append(closed)
-        self.bytes += _size(closed)
+    def take(self, stream: int, closed: list[Closed]) -> None:
+        """More of a stream, which are durable in the record."""
+        if closed:
+            self.waiting.setdefault(stream, []).extend(closed)
+            self._note(stream, _size(closed))
+
+    def _note(self, stream: int, more: int) -> None:
+        self._sizes[stream] = self._sizes.get(stream, 0) + more
+        self.bytes += more
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Pack what waits in memory, inside the caller's transaction."""
@@ -108,7 +115,7 @@ class Behind:
 
     def recast(self, stream: int, coarser: list[Closed]) -> None:
         """The same readings in fewer or lighter buckets, in the place of what waits in memory."""
-        self.bytes += sum(map(_size, coarser)) - sum(map(_size, self.waiting[stream]))
+        self._note(stream, _size(coarser) - self._sizes[stream])
         self.waiting[stream] = coarser
 
     def _hand(self, connection: sqlite3.Connection, stream: int, waiting: list[Closed]) -> None:
@@ -120,7 +127,8 @@ class Behind:
     def settled(self) -> None:
         """The transaction is durable: what it wrote waits no more."""
         for stream in self._written:
-            self.bytes -= sum(map(_size, self.waiting.pop(stream)))
+            del self.waiting[stream]
+            self.bytes -= self._sizes.pop(stream)
         self._written.clear()
 
     def failed(self) -> None:
@@ -147,7 +155,7 @@ def _unpacked(number: int, stream: int, buckets: bytes, crc: int | None) -> list
 
 def shape_of(closed: Closed) -> Shape:
     """What to keep in mind of it."""
-    return Shape(closed.first, closed.n, len(closed.readings or b"") // 16, len(closed.bucket))
+    return Shape(closed.first, closed.n, len(closed.readings or b"") // 16, max(0, len(closed.bucket) - PACKED))
 
 
 def packed(closed: Iterable[Closed]) -> bytes:
@@ -178,6 +186,7 @@ def unpacked(data: bytes) -> list[Closed]:
     return found
 
 
-def _size(item: Closed) -> int:
-    """Bytes of a closed bucket in memory, its objects among them."""
-    return len(item.bucket) + len(item.readings or b"") + CLOSED_OBJECTS
+def _size(closed: list[Closed]) -> int:
+    """Bytes of closed buckets in memory, their objects among them."""
+    held = sum([len(item.bucket) + len(item.readings or b"") for item in closed])
+    return held + len(closed) * CLOSED_OBJECTS

@@ -18,7 +18,7 @@ from sluicegate_agent import carried
 from sluicegate_agent.backlog.lanes import Lane
 from sluicegate_agent.backlog.rows import ROW_COST, insert_rows, sound
 from sluicegate_agent.backlog.squeeze import Squeeze
-from sluicegate_agent.behind import Behind, packed_rows
+from sluicegate_agent.behind import Behind, packed_rows, shape_of
 from sluicegate_agent.streams import SINGLES_MOST, Closed, pack_readings
 
 SEALED, REJECTED = 0, 1
@@ -66,7 +66,7 @@ class Outbox:
         for stream, first, n, length, record in connection.execute(query):
             self._lane(stream).append(first, int.from_bytes(n, "little"), length // 16, max(0, record - PACKED))
         for stream, shape in self.behind.load(connection):
-            self._lane(stream).append(shape.first, shape.n, shape.singles, max(0, shape.record - PACKED))
+            self._lane(stream).append(*shape)
         self.load_sealed(connection)
         self._count()
 
@@ -110,16 +110,13 @@ class Outbox:
     def take(self, stream: int, closed: Iterable[Closed]) -> None:
         """Add closed buckets of one stream, in order, that are durable in the record: their rows are written later."""
         rows = [*closed]
-        for item in rows:
-            self.behind.take(stream, item)
+        self.behind.take(stream, rows)
         self._note(stream, rows)
 
     def _note(self, stream: int, rows: list[Closed]) -> None:
         lane = self._lane(stream)
         before = lane.cost
-        for item in rows:
-            singles = len(item.readings) // 16 if item.readings else 0
-            lane.append(item.first, item.n, singles, max(0, len(item.bucket) - PACKED))
+        lane.extend([shape_of(item) for item in rows])
         self.rows += len(rows)
         self._cost += lane.cost - before
 

@@ -171,9 +171,10 @@ class Pipeline:
             self.state.counters.add("refused.backlog")
         return taken
 
-    def room_for(self, readings: int) -> int:
-        """How many messages of so many readings the open batch takes before its commit is due, at least one."""
-        return max(1, min(self._enough - self._messages, (READINGS_MOST - self._readings) // readings))
+    @property
+    def room(self) -> tuple[int, int]:
+        """How many messages, and readings, the open batch takes before its commit is due."""
+        return self._enough - self._messages, READINGS_MOST - self._readings
 
     def _take(self, message: Message, *, is_new: bool = False) -> None:
         faults.step("accept: begin")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 
 from sluicegate_agent.backlog.rows import READING_COST, ROW_COST, encoded
 from sluicegate_agent.streams import SINGLES_MOST
@@ -61,16 +63,30 @@ class Lane:
 
     def append(self, first: int, n: int, singles: int, section: int = 0) -> None:
         """A row after the newest; its size class is the number of binary digits of n."""
-        size = n.bit_length()
-        self.firsts.append(first)
-        self.classes.append(size)
-        self.singles.append(singles)
-        self.held += singles
-        self.end = first + n
-        if section or self.sections:
-            self.carries(first, section)
-        if size < self._finest and max(self.classes[-2:]) < self._finest:
-            self._finest, self._pair = max(self.classes[-2:]), max(0, len(self) - 2)
+        self.extend([(first, n, singles, section)])
+
+    def extend(self, rows: Sequence[tuple[int, int, int, int]]) -> None:
+        """Rows after the newest, as `append` takes each."""
+        if not rows:
+            return
+        firsts, sizes, singles, sections = zip(*rows, strict=True)
+        self.firsts.extend(firsts)
+        self.classes += bytes([n.bit_length() for n in sizes])
+        self.singles += bytes(singles)
+        self.held += sum(singles)
+        self.end = firsts[-1] + sizes[-1]
+        if self.sections or any(sections):
+            for first, section in zip(firsts, sections, strict=True):
+                self.carries(first, section)
+        self._look_behind(max(0, len(self) - len(rows) - 1))
+
+    def _look_behind(self, at: int) -> None:
+        """Whether neighbours from row `at` on are finer than any before."""
+        if min(self.classes[at:]) >= self._finest:
+            return
+        for place, pair in enumerate(pairwise(self.classes[at:]), at):
+            if max(pair) < self._finest:
+                self._finest, self._pair = max(pair), place
 
     def finest_pair(self) -> int:
         """Position of the oldest neighbours whose larger one is as small as can be; there must be two rows."""

@@ -63,13 +63,25 @@ class Contents:
 
     def check(self, message: Message, time: int = 0) -> Found:
         """The verdict on a message of `time` µs, which is known from now on."""
+        if self.take_new(message, time):
+            return Found(Verdict.NEW)
         digest = digest_of(message)
         self.touched = True
         self._learn(time)
-        found = self._again(message, digest, time) if digest in self._known else Found(Verdict.NEW)
+        found = self._again(message, digest, time)
         if found.verdict is Verdict.NEW:
             self._take(message, digest, time)
         return found
+
+    def take_new(self, message: Message, time: int) -> bool:
+        """Take a message that was not said before; False, and nothing is done, for any other."""
+        digest = digest_of(message)
+        if digest in self._known:
+            return False
+        self.touched = True
+        self._learn(time)
+        self._take(message, digest, time)
+        return True
 
     def _again(self, message: Message, digest: bytes, time: int) -> Found:
         """What was said before: a repeat, unless it is of the newest time, by a coarse clock, and not sent again.

@@ -1,18 +1,21 @@
 """Takes messages of one topic that came one after the other together, where each is as it mostly is.
 
-As it mostly is: an object of numbers with a time of its own, which has the number after the one before. All are read
-into columns, known as new and folded at once, in the order in which they came. Whatever asks for more is left to the
-pipeline's closer look, message by message: the first message that does ends the run.
+As it mostly is: an object of numbers with a time of its own, which has the number after the one before; or a list of
+objects with times, known by what it says (`lists`). All are read into columns, known as new and folded at once, in the
+order in which they came. Whatever asks for more is left to the pipeline's closer look, message by message: the first
+message that does ends the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sluicegate.constants import LARGEST
 from sluicegate.format.items import run_of
 from sluicegate_agent.identity.verdict import contents_of
+from sluicegate_agent.intake import lists
 from sluicegate_agent.messages import Message, Unreadable
 from sluicegate_agent.payloads.documents import EARLIEST, LATEST, Plain, epoch_of, plain_paths
 from sluicegate_agent.payloads.text import parse
@@ -30,7 +33,7 @@ class Runs:
     """What a pipeline's messages have in common with those before them."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
+        self._pipeline, self._lists = pipeline, lists.Lists(pipeline)
         self._most = int(pipeline.config.limits.payload)
         #: Messages to read at once. What stands behind one that ends a run is read again, so after it few are.
         self._ahead = _LONGEST
@@ -49,9 +52,11 @@ class Runs:
         if found is None or len(pipeline.waiting_room.held):
             return 0, 0
         source, plain = found
+        if lists.may_hold(source):
+            return self._lists.take(source, plain, self._alike(messages, begin)), 0
         if plain.sequence is None or plain.time is None:
             return 0, 0
-        documents = self._documents(messages, begin, min(self._ahead, pipeline.room_for(len(plain.paths))))
+        documents = self._documents(messages, begin, min(self._ahead, self._room(len(plain.paths))))
         read = len(documents)
         sequences = pipeline.identities.sequences.get(source.topic)
         if not documents or sequences is None:
@@ -84,21 +89,31 @@ class Runs:
             source = entry.routes.find(message.topic)
         except Unreadable:
             return None
-        if source is None or source.format != "json" or entry.shaping:
+        if source is None or entry.shaping or not (source.format == "json" or lists.may_hold(source)):
             return None
         plain = plain_paths(source)
         if plain is None or not plain.is_numbered:
             return None
         return (source, plain) if entry.is_ready(source) else None
 
-    def _documents(self, messages: Sequence[Message], begin: int, most: int) -> list[dict[str, Any]]:
-        """The objects of messages of one topic, up to one that is of another, too large, or no JSON object."""
-        found: list[dict[str, Any]] = []
+    def _room(self, readings: int) -> int:
+        """How many messages of so many readings the open batch takes before its commit is due, at least one."""
+        messages, left = self._pipeline.room
+        return max(1, min(messages, left // readings))
+
+    def _alike(self, messages: Sequence[Message], begin: int) -> Iterator[Message]:
+        """The message at place `begin` and those after it, up to one of another topic or too large."""
         topic, qos = messages[begin].topic, messages[begin].qos
+        for message in islice(messages, begin, None):
+            if message.topic != topic or message.qos != qos or message.whole or len(message.payload) > self._most:
+                return
+            yield message
+
+    def _documents(self, messages: Sequence[Message], begin: int, most: int) -> list[dict[str, Any]]:
+        """The objects of such messages, at most so many, up to one that is no JSON object."""
+        found: list[dict[str, Any]] = []
         try:
-            for message in messages[begin : begin + most]:
-                if message.topic != topic or message.qos != qos or message.whole or len(message.payload) > self._most:
-                    break
+            for message in islice(self._alike(messages, begin), most):
                 document = parse(message.payload)
                 if document.__class__ is not dict:
                     break

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
     from sluicegate.format._items import columns, run_of
+    from sluicegate.format._json_columns import columns_of
 else:
-    from sluicegate.reference.items import columns, run_of
+    from sluicegate.reference.items import columns, columns_of, run_of
 
-__all__ = ["columns", "run_of"]
+__all__ = ["columns", "columns_of", "run_of"]

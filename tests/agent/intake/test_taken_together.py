@@ -19,12 +19,15 @@ from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State
 
-NUMBERED, PLANT, NAMED = "line/numbered", "hall/+/made", "line/named"
+NUMBERED, PLANT, NAMED, LISTED = "line/numbered", "hall/+/made", "line/named", "line/listed"
 SOURCES = [
     {"topic": NUMBERED, "streams": {"a": "a", "b": "b"}, "time": "t", "time_format": "us", "sequence": "n"},
     {"topic": PLANT, "streams": {"made": "v"}, "time": "t", "time_format": "ms", "sequence": "n"},
     {"topic": NAMED, "streams": {"c": "c"}, "time": "t", "time_format": "us", "sequence": "n", "epoch": "e"},
+    {"topic": LISTED, "format": "array", "streams": {"d": "a", "f": "b"}, "time": "t", "time_format": "us"},
+    {"topic": "tank/+/list", "format": "array", "streams": {"filled": "a"}, "time": "t", "time_format": "us"},
 ]
+LISTS = [LISTED] * 3 + ["tank/1/list", "tank/2/list"]
 #: Most messages go on; some are repeats, ahead, behind, odd, late, in the future, of other topics or of no use.
 MOVES = st.sampled_from(
     ["next"] * 12 + ["again", "ahead", "behind", "odd", "old", "future", "text", "list", "huge", "boot"]
@@ -42,7 +45,8 @@ def payloads(moves: list[tuple[str, str]]) -> list[tuple[str, bytes]]:
         said: dict[str, Any] = {"n": max(n, 0), "t": time // 1000 if topic.startswith("hall") else time, "e": 1}
         said |= {"a": n / 8, "b": n % 7, "v": n % 5 / 4, "c": -n / 8}
         said |= {"odd": {"a": None, "v": "NA", "c": True}, "huge": {"a": 1e300}, "boot": {"e": place}}.get(move, {})
-        payload = {"text": b"junk", "list": json.dumps([said]).encode()}.get(move, json.dumps(said).encode())
+        listed = [said | {"t": time + place} for place in range(n % 4)] if topic in LISTS else said
+        payload = {"text": b"junk", "list": json.dumps([said]).encode()}.get(move, json.dumps(listed).encode())
         found.append((topic, payload))
     return found
 
@@ -72,7 +76,9 @@ class Board:
 @settings(max_examples=20, deadline=None)
 @given(
     moves=st.lists(
-        st.tuples(MOVES, st.sampled_from([NUMBERED] * 6 + [NAMED, "hall/1/made", "hall/2/made", "nobody/reads"])),
+        st.tuples(
+            MOVES, st.sampled_from([NUMBERED] * 6 + LISTS + [NAMED, "hall/1/made", "hall/2/made", "nobody/reads"])
+        ),
         max_size=80,
     ),
     cuts=st.lists(st.integers(1, 40), min_size=1, max_size=8),
