@@ -18,7 +18,7 @@ from sluicegate_agent import carried
 from sluicegate_agent.backlog.lanes import Lane
 from sluicegate_agent.backlog.rows import ROW_COST, insert_rows, sound
 from sluicegate_agent.backlog.squeeze import Squeeze
-from sluicegate_agent.behind import Behind, packed_rows, shape_of
+from sluicegate_agent.behind import Behind, packed_rows
 from sluicegate_agent.streams import SINGLES_MOST, Closed, pack_readings
 
 SEALED, REJECTED = 0, 1
@@ -116,7 +116,9 @@ class Outbox:
     def _note(self, stream: int, rows: list[Closed]) -> None:
         lane = self._lane(stream)
         before = lane.cost
-        lane.extend([shape_of(item) for item in rows])
+        singles = [len(item.readings or b"") // 16 for item in rows]
+        sections = [max(0, len(item.bucket) - PACKED) for item in rows]
+        lane.extend([item.first for item in rows], [item.n for item in rows], singles, sections)
         self.rows += len(rows)
         self._cost += lane.cost - before
 

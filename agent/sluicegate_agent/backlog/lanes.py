@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -63,13 +62,12 @@ class Lane:
 
     def append(self, first: int, n: int, singles: int, section: int = 0) -> None:
         """A row after the newest; its size class is the number of binary digits of n."""
-        self.extend([(first, n, singles, section)])
+        self.extend([first], [n], [singles], [section])
 
-    def extend(self, rows: Sequence[tuple[int, int, int, int]]) -> None:
+    def extend(self, firsts: list[int], sizes: list[int], singles: list[int], sections: list[int]) -> None:
         """Rows after the newest, as `append` takes each."""
-        if not rows:
+        if not firsts:
             return
-        firsts, sizes, singles, sections = zip(*rows, strict=True)
         self.firsts.extend(firsts)
         self.classes += bytes([n.bit_length() for n in sizes])
         self.singles += bytes(singles)
@@ -78,7 +76,7 @@ class Lane:
         if self.sections or any(sections):
             for first, section in zip(firsts, sections, strict=True):
                 self.carries(first, section)
-        self._look_behind(max(0, len(self) - len(rows) - 1))
+        self._look_behind(max(0, len(self) - len(firsts) - 1))
 
     def _look_behind(self, at: int) -> None:
         """Whether neighbours from row `at` on are finer than any before."""
