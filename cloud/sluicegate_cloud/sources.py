@@ -52,7 +52,7 @@ def read_buckets(
     """One row per bucket of every chunk document of `source`, and one of n = 0 per hole in a stream's ordinals.
 
     `source`: a folder (searched to any depth), a file, a glob, s3://BUCKET/PREFIX (`places.bucket`), a URI that Spark
-    can list, the https:// URL of a Sync Gateway's database (couchbase.md), or several of these. `keep`: a folder
+    can list, the https:// URL of a Sync Gateway's database (gateway.md), or several of these. `keep`: a folder
     for what a gateway gave, so that only what is new is read. Columns: `schema.BUCKETS`, times in µs. Documents are
     told apart by their id, so re-sent and reordered ones change nothing; see `dedupe` for what happens to conflicting
     and unreadable ones. Raises SourceError when there is nothing to read, StrictError when `strict` and any document is

@@ -1,4 +1,4 @@
-"""The rules that docs/how-to/couchbase.md gives for a proxy do what it says, in a real nginx before a real gateway."""
+"""The rules that docs/reference/gateway.md gives for a proxy do what it says, in a real nginx before a real gateway."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chunked import document, target
 from gateway import Gateway, databases
 from sluicegate_demo.ports import free_ports
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/couchbase.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/gateway.md"
 _CONFIGURATION = """
 daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_processes 1; user root;
 events {{}}

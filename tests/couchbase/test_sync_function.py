@@ -117,7 +117,7 @@ def test_a_reader_of_a_device_s_name_writes_nothing(real_gateway: Gateway) -> No
 
 
 def test_what_no_sync_function_can_refuse_is_as_the_page_says(real_gateway: Gateway) -> None:
-    """couchbase.md, "What a gateway cannot refuse": should one day any of it be refused, the page is wrong."""
+    """gateway.md, "What a gateway cannot refuse": should one day any of it be refused, the page is wrong."""
     body = body_of()
     held = json.dumps({"a": "x" * 1_000_000}).encode()
     assert raw(real_gateway, "board-1", "PUT", "/_local/mine", held)[0] == 201

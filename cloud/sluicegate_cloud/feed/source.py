@@ -36,7 +36,7 @@ class Range(InputPartition):
 
 
 class FeedSource(DataSource):
-    """The buckets, or with `rows` = `documents` the chunk documents, at a Sync Gateway's database (couchbase.md).
+    """The buckets, or with `rows` = `documents` the chunk documents, at a Sync Gateway's database (gateway.md).
 
     Options: the URL by `load(url)` or `url`; `channels`, by comma, instead of the 16 shards; `ca`, a file of roots;
     `timeout` in seconds; `maxDocuments` a micro-batch; `credentials`, the path of a file with name and password.

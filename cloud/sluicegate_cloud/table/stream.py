@@ -49,7 +49,7 @@ def stream(
     """Start to take the documents of `source` into the table as they come.
 
     `source`: a folder or s3:// URL (to any depth), another URI that Spark lists, or the https:// URL of a Sync
-    Gateway's database (couchbase.md). `every`: an interval such as "10 seconds" for ever; None: what is there now,
+    Gateway's database (gateway.md). `every`: an interval such as "10 seconds" for ever; None: what is there now,
     then the query ends. What was read is kept at `checkpoint`, else below the table, so that a new query goes on where
     one ended; of a table in a bucket Spark's connector keeps it. Where others write the table a batch waits for them.
     Raises SourceError, TableError, GatewayError, and SparkError through Spark Connect.
