@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: The fields of a bucket (docs/explanation/architecture.md, "Bucket"), in order, with their SQL types; 8 bytes each.
+#: The fields of a bucket (docs/reference/format.md), in order, with their SQL types; 8 bytes each.
 BUCKET_FIELDS = {
     "first": "bigint",
     "n": "bigint",

@@ -1,4 +1,4 @@
-# The contract of the compiled bucket: the record of architecture.md as a C struct, and what folds into it.
+# The contract of the compiled bucket: the record of docs/reference/format.md as a C struct, and what folds into it.
 cimport cython
 from libc.stdint cimport int64_t
 

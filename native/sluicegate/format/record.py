@@ -1,6 +1,6 @@
 """The bucket record: its fields, its packed forms and what must hold of it; the compiled builder and its twin share it.
 
-What a bucket does not know is part of it (architecture.md, "Bucket"): the least and greatest sum of a proper,
+What a bucket does not know is part of it (docs/reference/format.md): the least and greatest sum of a proper,
 non-empty prefix, where its extremes lie and what stands before and after them. All of it is a monoid, so it survives
 any merge tree: on the device, on disk or in Spark. P⁻ and P⁺ are the errors of the papers' sum-like histogram, kept as
 one monoid.
@@ -28,7 +28,7 @@ PACKED = _RECORD.size
 
 
 class Bucket(NamedTuple):
-    """Readings first … first + n − 1 of a stream; the fields, units and order of docs/explanation/architecture.md.
+    """Readings first … first + n − 1 of a stream; the fields, units and order of docs/reference/format.md.
 
     Records of 168 bytes end before `m2`: what they lack is not known (NaN, −1), and merging keeps it so. Those of 248
     end before `doubt`: none of their readings is in doubt.

@@ -360,7 +360,7 @@ def test_the_environment_picks_the_twin(value: str, module: str) -> None:
 
 
 def test_public_names_are_exported() -> None:
-    """The public path carries what architecture.md names."""
+    """The public path carries what format.md names."""
     public = importlib.import_module("sluicegate.format.bucket")
     assert set(public.__all__) >= {"Bucket", "Builder", "merge"}
 
