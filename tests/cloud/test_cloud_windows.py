@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cloud_streams import Readings, Row, Stream, fold, frame_rows, older, random_stream, violations
+from cut_buckets import cut_by_time, pool
 
 from sluicegate.bounds import sums as bounds
 from sluicegate.bounds.variance import Deviations, variance_interval
@@ -227,7 +228,7 @@ def test_cut_buckets_are_bounded_as_by_the_scalar_twin() -> None:
             continue
         pair = {name: np.array([value]) for name, value in {**row, "center": center}.items()}
         mine = cut(pair, np.array([start]), np.array([end]))
-        part = bounds.cut_by_time(Bucket(**row), center, start, end)
+        part = cut_by_time(Bucket(**row), center, start, end)
         assert (mine.count_low[0], mine.count_high[0]) == (part.count_low, part.count_high)
         if part.count_high:
             assert mine.min_high[0] == part.min_high
@@ -251,7 +252,7 @@ def _as_on_the_device(rows: list[Row], center: float, start: int, end: int) -> t
     mean = sum(bucket.total for bucket in inside) / n
     m2 = sum(bucket.m2 + bucket.n * (bucket.total / bucket.n - mean) ** 2 for bucket in inside)
     known = Deviations(n, mean, m2, min(b.low for b in inside), max(b.high for b in inside))
-    part = reduce(bounds.pool, (bounds.cut_by_time(bucket, center, start, end) for bucket in cuts), bounds.NOTHING)
+    part = reduce(pool, (cut_by_time(bucket, center, start, end) for bucket in cuts), bounds.NOTHING)
     own = [Deviations(b.n, b.total / b.n, b.m2, b.low, b.high) for b in cuts]
     return len(cuts), variance_interval(known, part, center, own[0] if len(own) == 1 else None)
 

@@ -1,8 +1,8 @@
 """The error algebra: between which values a window's result certainly lies when its edges cut buckets.
 
-A window is what lies wholly inside (`Inside`) and what the cut buckets may add (`Part`, pooled by `pool`). All sums are
-of x − center. A cut bucket adds c of its n readings. Of these some are known (an ordered bucket cut at its start keeps
-its last reading and loses its first), so with l, h its least and greatest x − center the added sum s obeys, for each c,
+A window is what lies wholly inside (`Inside`) and what the cut bucket may add (`Part`). All sums are of x − center. A
+cut bucket adds c of its n readings. Of these some are known (an ordered bucket cut at its start keeps its last reading
+and loses its first), so with l, h its least and greatest x − center the added sum s obeys, for each c,
 
     s ≥ s_low                          s ≤ s_high                         (the prefix sums P⁻, P⁺)
     s ≥ s_in + (c − n_in)·l            s ≤ s_in + (c − n_in)·h            (n_in readings of sum s_in are inside)
@@ -18,15 +18,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
-from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from sluicegate.format.bucket import Bucket
 
 _EPSILON = sys.float_info.epsilon
-_ORDERED = 1
 _INFINITE = math.inf
 Range = tuple[int, int]
 Lines = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]  # each its value at c = 0 and its slope
@@ -84,71 +81,12 @@ _EMPTY_SUMS = (0.0, 0.0, 0.0, 0.0, 0.0)
 NOTHING = Part(0, 0, 0.0, *_EMPTY_SUMS, 0, 0.0, 0, 0.0, math.inf, -math.inf, math.inf, -math.inf, 0, 0.0)
 
 
-#: How the fields of two parts add to one window's: counts and sums add up, extremes are the extremes of both.
-_POOLED: dict[str, Callable[[Any, Any], Any]] = dict.fromkeys(Part._fields, add) | {
-    "low": min, "high": max, "min_high": min, "max_low": max, "magnitude": max,
-}  # fmt: skip
-
-
-def pool(a: Part, b: Part) -> Part:
-    """What two parts add to one window."""
-    return Part(*(how(x, y) for how, x, y in zip(_POOLED.values(), a, b, strict=True)))
-
-
 def whole(bucket: Bucket, center: float) -> Part:
     """A bucket that lies wholly inside."""
     n, s, low, high = bucket.n, bucket.total, bucket.low, bucket.high
     raw = s + n * center
     magnitude = max(abs(low), abs(high))
     return Part(n, n, n, s, s, s, raw, raw, n, s, n, s, low, high, low, high, n, magnitude)
-
-
-def cut_by_ordinal(bucket: Bucket, center: float, begin: int, end: int) -> Part:
-    """The readings of ordinals begin … end − 1; exact to the count, for ordered and unordered buckets."""
-    first, after = bucket.first, bucket.first + bucket.n
-    begin, end = min(max(begin, first), after), min(max(end, first), after)
-    return run(bucket, center, (begin, begin), (max(begin, end),) * 2)
-
-
-def suffix(bucket: Bucket, center: float, count: int) -> Part:
-    """The bucket's newest `count` readings."""
-    return cut_by_ordinal(bucket, center, bucket.first + bucket.n - count, bucket.first + bucket.n)
-
-
-def prefix(bucket: Bucket, center: float, count: int) -> Part:
-    """The bucket's oldest `count` readings."""
-    return cut_by_ordinal(bucket, center, bucket.first, bucket.first + count)
-
-
-def cut_by_time(bucket: Bucket, center: float, begin: int | None, end: int | None) -> Part:
-    """The readings with begin ≤ time < end (None: no edge there); a subset where the bucket is not ordered."""
-    cut_low, cut_high = begin is not None and bucket.t_first < begin, end is not None and bucket.t_last >= end
-    if (begin is not None and bucket.t_last < begin) or (end is not None and bucket.t_first >= end):
-        return NOTHING
-    if not (cut_low or cut_high):
-        return whole(bucket, center)
-    if not bucket.flags & _ORDERED:
-        return _subset(bucket, center, begin, end)
-    start, after = _edge(bucket, begin, cut_low, 0), _edge(bucket, end, cut_high, bucket.n)
-    return run(bucket, center, start, after, _share(bucket, begin, end))
-
-
-def _edge(bucket: Bucket, time: int | None, cuts: bool, uncut: int) -> Range:
-    """Between which ordinals the first reading with t ≥ time lies, narrowed by the extremes' places."""
-    first, last = bucket.first, bucket.first + bucket.n - 1
-    if time is None or not cuts:
-        return first + uncut, first + uncut
-    low, high = first + 1, last
-    for t, ordinal in _places(bucket):
-        low, high = (max(low, ordinal + 1), high) if t < time else (low, min(high, ordinal))
-    return low, high
-
-
-def _places(bucket: Bucket) -> Iterator[tuple[int, int]]:
-    yield bucket.low_t_first, bucket.low_o_first
-    yield bucket.low_t_last, bucket.low_o_last
-    yield bucket.high_t_first, bucket.high_o_first
-    yield bucket.high_t_last, bucket.high_o_last
 
 
 def run(bucket: Bucket, center: float, start: Range, end: Range, share: float | None = None) -> Part:
@@ -189,26 +127,16 @@ def _known_ends(b: Bucket, start_high: int, end_low: int, start_low: int, end_hi
     return inside, [x for ordinal, x in ends.items() if ordinal < start_low or ordinal >= end_high]
 
 
-def _subset(bucket: Bucket, center: float, begin: int | None, end: int | None) -> Part:
-    """Of an unordered bucket: any subset, but for its earliest and latest reading and its extremes' own times."""
-    in_low, in_high = (_within(t, begin, end) for t in (bucket.t_first, bucket.t_last))
-    out = (not in_low) + (not in_high)
-    counts = int(in_low or in_high), bucket.n - out
-    if counts[1] <= 0:
-        return NOTHING
-    low = any(_within(t, begin, end) for t in (bucket.low_t_first, bucket.low_t_last))
-    high = any(_within(t, begin, end) for t in (bucket.high_t_first, bucket.high_t_last))
-    counts = max(counts[0], low + high if bucket.low < bucket.high else int(low or high)), counts[1]
-    share = _share(bucket, begin, end)
-    return _part(bucket, center, counts, (-_INFINITE, _INFINITE), ([], []), (low, high), share)
+def subset(bucket: Any, center: float, counts: Range, share: float, has: tuple[bool, bool] = (False, False)) -> Part:
+    """Any readings of a bucket, counts[0] … counts[1] of them; `has`: whether its least and greatest are among them.
 
-
-def _within(time: int, begin: int | None, end: int | None) -> bool:
-    return (begin is None or time >= begin) and (end is None or time < end)
+    `share` of the readings is the best guess.
+    """
+    return _part(bucket, center, counts, (-_INFINITE, _INFINITE), ([], []), has, share)
 
 
 def _part(
-    bucket: Bucket,
+    bucket: Any,
     center: float,
     counts: Range,
     sums: tuple[float, float],
@@ -250,13 +178,6 @@ def _guess(counts: Range, known: Known, count: float) -> tuple[float, float]:
     return count, s_in + (count - n_in) * mean
 
 
-def _share(bucket: Bucket, begin: int | None, end: int | None) -> float:
-    """The share of a bucket's time that [begin, end) covers."""
-    low = bucket.t_first if begin is None else max(begin, bucket.t_first)
-    high = bucket.t_last if end is None else min(end, bucket.t_last)
-    return (high - low) / max(1, bucket.t_last - bucket.t_first)
-
-
 def _below(s_low: float, known: Known, low: float, high: float) -> Lines:
     """The lines below the added sum as a function of c; those above it are, upside down, `_below` of all negated."""
     n_in, s_in, n_any, s_any = known
@@ -289,12 +210,6 @@ def _least_mean(n: int, total: float, lines: Lines, corners: list[int]) -> float
     """The least over c of (total + the greatest line at c) / (n + c): monotone between the corners."""
     (at, k), (at_1, k_1), (at_2, k_2) = lines
     return min([(total + max(at + k * c, at_1 + k_1 * c, at_2 + k_2 * c)) / (n + c) for c in corners])
-
-
-def count_interval(inside: Inside, part: Part = NOTHING) -> Interval:
-    """How many readings the window holds."""
-    low, high = inside.n + part.count_low, inside.n + part.count_high
-    return Interval(min(max(round(inside.n + part.count_mid), low), high), low, high, low == high, low == 0)
 
 
 def sum_interval(inside: Inside, part: Part, center: float) -> Interval:

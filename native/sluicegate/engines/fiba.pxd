@@ -1,11 +1,11 @@
-"""A finger B-tree of leaves in order of time: the engine that takes late readings; see reference/engines/fiba.py."""
+"""A finger B-tree of leaves in order of time: the engine that takes late readings; see fiba.pyx."""
 
 from libc.stdint cimport int64_t
 
 from sluicegate.engines.base cimport Engine
 from sluicegate.partials.program cimport Slot
 
-cdef enum:  # sluicegate.reference.engines.fiba
+cdef enum:
     MOST = 16  # leaves or children of a node
     APPENDED = 12  # of them stay in a node that splits at the newest end
 

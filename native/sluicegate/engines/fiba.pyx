@@ -3,7 +3,13 @@
 Fact card: any order of arrival; associative operation; with d leaves after the new one, insert O(log d) amortised, O(1)
 at the newest end; evict and query O(1) amortised; n leaves and about a sixth as many aggregates. Source: Tangwongsan,
 Hirzel and Schneider, "Optimal and General Out-of-Order Sliding-Window Aggregation", VLDB 2019, and their bulk eviction,
-VLDB 2023. The readable twin, which says what `up` and `run` are, is sluicegate.reference.engines.fiba.
+VLDB 2023. The twin, a treap, is sluicegate.reference.engines.fiba. Readings stand only in the tree's leaves here, and
+since they leave only at the oldest end, nodes on the two spines may hold fewer than half: nothing is ever borrowed or
+merged.
+
+An inner node's `up` is the partial of all its children. A spine's node leaves out the child on the spine, the root
+those at both ends; `run` goes on from the root to the node: root's `up` ⊗ … ⊗ the right spine's, and the left spine's ⊗
+… up to below the root. So the window's partial is suffix of the left leaf ⊗ left run ⊗ right run ⊗ right leaf's `up`.
 
 Nodes come from blocks of the engine's own; an insertion makes sure of as many as it may take before it changes
 anything.

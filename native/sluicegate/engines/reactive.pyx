@@ -2,9 +2,7 @@
 
 Fact card: FIFO as used here; associative operation; insert, eviction and query O(log n), O(n) where the tree is
 resized; up to 8n partials in one array. Source: paper DABA, Section 5 (its [27]: Tangwongsan et al., General
-Incremental Sliding-Window Aggregation, 2015). The readable twin is sluicegate.reference.engines.reactive.
-
-The Reactive Aggregator over FlatFAT: a complete binary tree in one array, its leaves a ring.
+Incremental Sliding-Window Aggregation, 2015).
 
 Node k's children are 2k and 2k + 1; leaf index is node capacity + (index & (capacity − 1)). A node is there where a
 leaf below it is.

@@ -8,7 +8,7 @@ from sluicegate.histograms._values cimport MaxRule, SumRule
 cdef enum:
     MOST_SIZES = 256
 
-cdef enum:  # sluicegate.reference.histograms.hop.HopVerdict
+cdef enum:  # what becomes of a reading: it joins the block, opens a bucket, or another histogram decides
     JOIN = 0
     OPEN = 1
     OTHER = 2

@@ -2,8 +2,8 @@
 """Where readings stand to predicted evictions (A2MTA, II-C), and how the histograms of a window decide together.
 
 A reading at a predicted boundary: the sum-like or max-like histogram decides, or it stays single. Between boundaries it
-joins. Without a prediction the sum-like or max-like histogram decides alone. The twin of the hop histogram is
-sluicegate.reference.histograms.hop.
+joins. Without a prediction the sum-like or max-like histogram decides alone. By their definitions the rules stand in
+tests/native/histograms.
 """
 cimport cython
 from cpython.array cimport array
@@ -94,7 +94,11 @@ cdef class HopRule:
             self.least, self.most, self.usual = least, most, self.mean
 
     cdef void resolve(self, int64_t start) noexcept nogil:
-        """A certain boundary again: what left since the last one replaces the sizes taken at worst; see the twin."""
+        """A certain boundary again: what left since the last one replaces the sizes taken at worst.
+
+        It was as many evictions as fit the usual size, those that cut a bucket once more unseen among them. The first
+        keeps what is certain of it, so that each miss widens the zone.
+        """
         cdef int64_t total = start - self.known, n = 0, i
         cdef double first, even
         if total < 1:

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Whether a reading's values let it join the newest bucket: the twins are reference.histograms.sum_like and .max_like.
+"""Whether a reading's values let it join the newest bucket; by definition in tests/native/histograms.
 
 A sum is not endangered (A2MTA, II-A), and no value may become the window's extreme (II-B).
 """

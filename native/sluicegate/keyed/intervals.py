@@ -1,17 +1,15 @@
 """Results of a partition, and between which values the exact ones certainly lie where the edge cuts a bucket.
 
-Of a bucket of c readings with sum S, all in [lo, hi], m are inside: their sum is at least max(m·lo, S − (c − m)·hi) and
-at most min(m·hi, S − (c − m)·lo). Both are pieces of straight lines in m, so their extremes over the possible m lie at
-its ends or where two lines cross. Rounding is allowed for by 4·n·ε·n·max|x|.
+A bucket's readings are known by count, sum and extremes alone, so any of them may be inside (`bounds.sums.subset`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from sluicegate.keyed.definition import Cut, Totals
+from sluicegate.bounds import sums
+from sluicegate.keyed.definition import Totals
 from sluicegate.records import Bounded
 
 WALKED = ("variance", "std", "first", "last", "argmin", "argmax")
@@ -21,7 +19,15 @@ NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(WALKED, ()),
 }  # fmt: skip
 """Which operations an aggregate needs; these are the aggregates that windows by key have."""
-_EPSILON = 2.0**-52
+
+
+class _Bucket(NamedTuple):
+    """The cut bucket as the error algebra reads it."""
+
+    n: int
+    total: float
+    low: float
+    high: float
 
 
 def value(kind: str, totals: Totals) -> Any:
@@ -47,20 +53,22 @@ def bounded(kind: str, totals: Totals) -> Bounded:
     if totals.cut is None:
         known = value(kind, totals)
         return Bounded(known, known, known, True)
-    if kind in ("sum", "mean"):
-        return _sum_like(kind, totals, totals.cut)
-    first, last, count, _, lo, hi, cutoff, known = totals.cut
+    first, last, count, whole, lo, hi, cutoff, known = totals.cut
     least, most, taken = _inside(first, last, count, cutoff, known)
     if kind == "count":
         return Bounded(totals.inside + taken, totals.inside + least, totals.inside + most, least == most)
-    low_min, high_min = min(totals.least, lo), min(totals.least, hi)
-    low_max, high_max = max(totals.greatest, lo), max(totals.greatest, hi)
-    if kind == "min":
-        return Bounded(low_min, low_min, high_min, low_min == high_min)
-    if kind == "max":
-        return Bounded(high_max, low_max, high_max, low_max == high_max)
-    low, high = max(0.0, low_max - high_min), high_max - low_min
-    return Bounded(high, low, high, low == high)
+    inside = sums.Inside(totals.inside, totals.sum, totals.least, totals.greatest)
+    part = sums.subset(_Bucket(count, whole, lo, hi), 0.0, (least, most), taken / count)
+    if kind in ("sum", "mean"):
+        found = (sums.sum_interval if kind == "sum" else sums.mean_interval)(inside, part, 0.0)
+        return Bounded(found.value, found.low, found.high, found.exact)
+    low, high = sums.min_interval(inside, part), sums.max_interval(inside, part)
+    if kind == "range":
+        most_apart = high.high - low.low
+        least_apart = max(0.0, high.low - low.high)
+        return Bounded(most_apart, least_apart, most_apart, least_apart == most_apart)
+    of = low if kind == "min" else high
+    return Bounded(of.low if kind == "min" else of.high, of.low, of.high, of.exact)
 
 
 def _inside(first: int, last: int, count: int, cutoff: int, known: int) -> tuple[int, int, int]:
@@ -69,35 +77,3 @@ def _inside(first: int, last: int, count: int, cutoff: int, known: int) -> tuple
         return known, known, known
     even = round(count * (last - cutoff) / (last - first))  # first ≤ cutoff < last: the newest is inside, one is not
     return 1, count - 1, min(max(even, 1), count - 1)
-
-
-def _sum_like(kind: str, totals: Totals, cut: Cut) -> Bounded:
-    first, last, count, whole, lo, hi, cutoff, known = cut
-    least, most, taken = _inside(first, last, count, cutoff, known)
-
-    def at_least(m: int) -> float:
-        return totals.sum + max(m * lo, whole - (count - m) * hi)
-
-    def at_most(m: int) -> float:
-        return totals.sum + min(m * hi, whole - (count - m) * lo)
-
-    def share(m: int) -> int:
-        return totals.inside + m if kind == "mean" else 1
-
-    where = set(_crossings(least, most, count, whole, lo, hi))
-    low, high = min(at_least(m) / share(m) for m in where), max(at_most(m) / share(m) for m in where)
-    all_of_them = totals.inside + count
-    magnitude = max(map(abs, (lo, hi, *((totals.least, totals.greatest) if totals.inside else ()))))
-    rounding = 4 * all_of_them * _EPSILON * magnitude * (1 if kind == "mean" else all_of_them)
-    estimate = (totals.sum + whole * (taken / count)) / share(taken)
-    low, high = low - rounding, high + rounding
-    return Bounded(min(max(estimate, low), high), low, high, False)
-
-
-def _crossings(least: int, most: int, count: int, whole: float, lo: float, hi: float) -> Iterable[int]:
-    """The ends, and the whole numbers about where the lines cross."""
-    yield from (least, most)
-    if hi > lo:
-        for crossing in ((count * hi - whole) / (hi - lo), (whole - count * lo) / (hi - lo)):
-            at = math.floor(min(max(crossing, least), most))
-            yield from (m for m in range(at - 1, at + 3) if least <= m <= most)

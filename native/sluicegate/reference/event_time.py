@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sluicegate.catalogue import needs_order_by
 from sluicegate.constants import BY_TIME, NEVER
 from sluicegate.errors import ConfigurationError, InputError
-from sluicegate.reference.engines.fiba import Fiba, commutes
+from sluicegate.reference.engines.fiba import Fiba
 from sluicegate.reference.program import Partial
 from sluicegate.reference.state import State
 
@@ -77,13 +77,13 @@ class EventTime(State):
         self._sorted.insert(time, reading)
 
     def _go_by_time(self) -> None:
-        """From here on the leaves stand in a finger B-tree."""
+        """From here on the leaves stand by their times."""
         self._refuse_late_leafless()
         self._sort([self._engine.leaf(index) for index in range(self._engine.head, self._engine.tail)])
         self.held = NEVER
 
     def _sort(self, leaves: list[Partial]) -> None:
-        head, self._sorted = self._engine.head, Fiba(self._combine, commutes(self._layout))
+        head, self._sorted = self._engine.head, Fiba(self._combine)
         self._sorted.load_times(head, [int(leaf[self._newest_slot]) for leaf in leaves], leaves)
         self._engine = self._sorted
 

@@ -91,11 +91,10 @@ class ObjectCore(core.Core):
 
     def _insert_late(self, time: int, reading: Partial) -> None:
         super()._insert_late(time, reading)
-        engine = self._engine
         if self._sorted is None:
-            self._leaves[engine.tail - 1] = reading
+            self._leaves[self._engine.tail - 1] = reading
         else:
-            self._leaves = {index: engine.leaf(index) for index in range(engine.head, engine.tail)}
+            self._leaves.clear()  # that engine has them by their place in time
 
     def _forget(self) -> None:
         """Let go of the leaves that have left; they are the oldest."""
@@ -209,7 +208,7 @@ class ObjectCore(core.Core):
     def _rebuild(self) -> None:
         """Combine the leaves anew: what failed may work by now."""
         self._forget()
-        leaves = list(self._leaves.values())
+        leaves = [self.leaf(index) for index in range(self._engine.head, self._engine.tail)]
         if self._sorted is not None:
             self._sort(leaves)
         else:
@@ -235,7 +234,7 @@ class ObjectCore(core.Core):
     @alone
     def leaf(self, index: int) -> Any:
         """A leaf of the window, head ≤ index < tail; the partial itself."""
-        return self._leaves[index]
+        return self._leaves[index] if self._sorted is None else self._engine.leaf(index)
 
     def _pack(self, partial: Partial | None) -> Any:
         return b"" if partial is None else partial

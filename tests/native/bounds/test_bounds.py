@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 import pytest
+from cut_buckets import count_interval, cut_by_time, pool, prefix, suffix
 from shares import in_processes
 from thorough import WINDOWS
 
@@ -38,7 +39,7 @@ class Stream:
             return NOTHING
         begin, end = (t if t is not None and bucket.t_first < t <= bucket.t_last else None for t in (begin, end))
         if (i, begin, end) not in self.parts:
-            self.parts[i, begin, end] = bounds.cut_by_time(bucket, self.center, begin, end)
+            self.parts[i, begin, end] = cut_by_time(bucket, self.center, begin, end)
         return self.parts[i, begin, end]
 
     def value(self, i: int) -> float:
@@ -84,14 +85,14 @@ def totals(parts: list[Part]) -> tuple[Inside, Part]:
             low, high = min(inside.low, part.low), max(inside.high, part.high)
             inside = Inside(inside.n + part.size, inside.total + part.s_in, low, high)
         elif part.count_high:
-            rest = bounds.pool(rest, part)
+            rest = pool(rest, part)
     return inside, rest
 
 
 def results(inside: Inside, part: Part, center: float) -> dict[str, Interval]:
     """All intervals of a window."""
     return {
-        "count": bounds.count_interval(inside, part),
+        "count": count_interval(inside, part),
         "sum": bounds.sum_interval(inside, part, center),
         "mean": bounds.mean_interval(inside, part, center),
         "min": bounds.min_interval(inside, part),
@@ -232,20 +233,20 @@ def test_a_suffix_of_known_count_has_a_certain_count() -> None:
     """Cut by count the count is exact, sums of one reading and of all but one are too, and lie with the rest."""
     values = [3.0, -1.0, 4.0, 1.0, -5.0]
     for count in range(6):
-        got = one(bounds.suffix(folded(values), 0.0, count))
+        got = one(suffix(folded(values), 0.0, count))
         assert got["count"][:4] == (count, count, count, True)
         assert got["sum"].exact == (count in (0, 1, 4, 5))
         if got["sum"].exact:
             assert got["sum"].high - got["sum"].low < 1e-12
-    assert one(bounds.prefix(folded(values), 0.0, 4))["sum"].value == pytest.approx(7.0)
+    assert one(prefix(folded(values), 0.0, 4))["sum"].value == pytest.approx(7.0)
 
 
 def test_a_bucket_of_two_cut_once_is_exact() -> None:
     """One of two readings is inside, and which one is known: every aggregate is exact."""
     bucket = folded([2.0, 7.0])
     for part, value in (
-        (bounds.cut_by_time(bucket, 0.0, 1, None), 7.0),
-        (bounds.cut_by_time(bucket, 0.0, None, 5), 2.0),
+        (cut_by_time(bucket, 0.0, 1, None), 7.0),
+        (cut_by_time(bucket, 0.0, None, 5), 2.0),
     ):
         got = one(part)
         assert all(interval.exact for interval in got.values())
@@ -255,10 +256,10 @@ def test_a_bucket_of_two_cut_once_is_exact() -> None:
 def test_an_extreme_inside_makes_the_extreme_exact_and_narrows_the_count() -> None:
     """The maximum's place in time says how many readings at least and at most lie behind the edge."""
     values = [1.0, 2.0, 9.0, 3.0, 0.0, 4.0]
-    got = one(bounds.cut_by_time(folded(values), 0.0, 1_500_000, None))
+    got = one(cut_by_time(folded(values), 0.0, 1_500_000, None))
     assert got["max"] == Interval(9.0, 9.0, 9.0, True, False)
     assert got["count"].low == 4
-    got = one(bounds.cut_by_time(folded(values), 0.0, 2_500_000, None))
+    got = one(cut_by_time(folded(values), 0.0, 2_500_000, None))
     assert (got["max"].low, got["max"].high, got["max"].exact) == (4.0, 9.0, False)
     assert (got["count"].low, got["count"].high) == (2, 3)
 
@@ -267,11 +268,11 @@ def test_an_unordered_bucket_is_cut_as_a_subset() -> None:
     """Out of order only the earliest, the latest and the extremes' own times are certain."""
     bucket = folded([1.0, -4.0, 2.0, 3.0], times=[10, 40, 20, 30])
     assert not bucket.flags & ORDERED
-    got = one(bounds.cut_by_time(bucket, 0.0, 25, None))
+    got = one(cut_by_time(bucket, 0.0, 25, None))
     assert (got["count"].low, got["count"].high) == (2, 3)
     assert got["min"] == Interval(-4.0, -4.0, -4.0, True, False)
     assert got["sum"].low >= -4.0 - 4.0 - 1e-9
-    assert bounds.cut_by_time(bucket, 0.0, 41, None) == NOTHING
+    assert cut_by_time(bucket, 0.0, 41, None) == NOTHING
 
 
 def test_an_empty_window_is_told() -> None:
@@ -279,7 +280,7 @@ def test_an_empty_window_is_told() -> None:
     got = one(NOTHING)
     assert (got["count"].value, got["sum"].value) == (0, 0.0)
     assert all(math.isnan(got[name].value) and got[name].maybe_empty for name in ("mean", "min", "max"))
-    both = one(bounds.cut_by_time(folded([1.0, 2.0, 3.0]), 0.0, 1, 1_999_999))
+    both = one(cut_by_time(folded([1.0, 2.0, 3.0]), 0.0, 1, 1_999_999))
     assert both["mean"].maybe_empty
     assert not both["min"].exact
 
@@ -290,7 +291,7 @@ def test_a_center_near_the_readings_narrows_the_sum() -> None:
     values = [20.0 + rng.gauss(0, 1) for _ in range(50)]
     widths = []
     for center in (0.0, 20.0):
-        mean = one(bounds.cut_by_time(folded(values, center), center, 20_500_000, None), center)["mean"]
+        mean = one(cut_by_time(folded(values, center), center, 20_500_000, None), center)["mean"]
         widths.append(mean.high - mean.low)
     assert widths[1] <= widths[0]
     assert widths[1] < max(values) - min(values)
@@ -316,19 +317,19 @@ def test_intervals_are_finite_and_no_wider_than_the_obvious() -> None:
 
 def test_pooling_many_parts_is_pooling_in_any_order() -> None:
     """Pooling is commutative and NOTHING is neutral."""
-    parts = [bounds.cut_by_time(folded([1.0, k, 3.0]), 0.0, 1, None) for k in (-2.0, 5.0, 0.5)]
-    assert reduce(bounds.pool, parts) == reduce(bounds.pool, [NOTHING, *reversed(parts)])
+    parts = [cut_by_time(folded([1.0, k, 3.0]), 0.0, 1, None) for k in (-2.0, 5.0, 0.5)]
+    assert reduce(pool, parts) == reduce(pool, [NOTHING, *reversed(parts)])
 
 
 def test_a_late_bucket_is_cut_like_any_other() -> None:
     """LATE says when a bucket came, not how its readings lie."""
     bucket = Bucket.single(1.0, 5, 0.0, 3, 0, ORDERED | LATE)
-    assert bounds.cut_by_time(bucket, 0.0, 5, 6) == bounds.whole(bucket, 0.0)
+    assert cut_by_time(bucket, 0.0, 5, 6) == bounds.whole(bucket, 0.0)
 
 
 def test_sums_too_large_for_a_float_are_bounded_by_infinity_not_by_nonsense() -> None:
     """The greatest values allowed keep sums finite, and a wider interval than the numbers is infinite, never NaN."""
     bucket = folded([2.0**960, -(2.0**960), 2.0**960], 2.0**960)
-    got = one(bounds.cut_by_time(bucket, 2.0**960, 1, None), 2.0**960)
+    got = one(cut_by_time(bucket, 2.0**960, 1, None), 2.0**960)
     assert all(not math.isnan(bound) for interval in got.values() for bound in interval[:3])
     assert got["sum"].low <= 0.0 <= got["sum"].high

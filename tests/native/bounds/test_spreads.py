@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cut_buckets import cut_by_time, pool
 from exact_windows import CLOCKS, SHAPES, Exact, readings
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -347,7 +348,7 @@ def test_both_edges_cut(seed: int) -> None:
             if bucket.t_first >= begin and bucket.t_last < end:
                 whole += units[bucket.first : bucket.first + bucket.n]
             elif bucket.t_last >= begin and bucket.t_first < end:
-                parts = bounds.pool(parts, bounds.cut_by_time(bucket, 0.0, begin, end))
+                parts = pool(parts, cut_by_time(bucket, 0.0, begin, end))
                 cut.append(own)
         for ddof in (0, 1):
             single = cut[0] if len(cut) == 1 else None

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from max_like_twin import MaxRule
 from test_real_readings import read
 
 import sluicegate as sg
 from sluicegate.histograms.max_like import WatchedExtreme
-from sluicegate.reference.histograms.max_like import MaxRule
 
 HOURS_5, DAY = 64, 288  # readings of a machine's temperature, one in five minutes
 

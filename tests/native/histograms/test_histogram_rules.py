@@ -9,17 +9,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hop_twin import HopRule
+from max_like_twin import MaxRule
 from rules_together import JOIN, OPEN, OTHER, Together
+from sum_like_twin import SumRule
 
 import sluicegate as sg
 from sluicegate.histograms import _rules, _values
 from sluicegate.histograms.max_like import WatchedExtreme
 from sluicegate.histograms.sum_like import Control
-from sluicegate.reference.histograms import hop, max_like, sum_like
 from sluicegate.reference.histograms.statistics import Moments
 
 COMPILED = SimpleNamespace(SumRule=_values.SumRule, MaxRule=_values.MaxRule, HopRule=_rules.HopRule, Rules=_rules.Rules)
-PURE = SimpleNamespace(SumRule=sum_like.SumRule, MaxRule=max_like.MaxRule, HopRule=hop.HopRule, Rules=Together)
+PURE = SimpleNamespace(SumRule=SumRule, MaxRule=MaxRule, HopRule=HopRule, Rules=Together)
 NAN = math.nan
 HEAD = 26  # bytes of a composition's own state, before its parts'
 

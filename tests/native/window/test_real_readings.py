@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from cut_buckets import cut_by_time, pool
 from exact_windows import ALL, Exact
 
 import sluicegate as sg
@@ -107,7 +108,7 @@ def mean_between(buckets: list[Bucket], center: float, begin: int, end: int) -> 
             n, total = inside.n + bucket.n, inside.total + bucket.total
             inside = bounds.Inside(n, total, min(inside.low, bucket.low), max(inside.high, bucket.high))
         elif bucket.t_last >= begin and bucket.t_first < end:
-            part = bounds.pool(part, bounds.cut_by_time(bucket, center, begin, end))
+            part = pool(part, cut_by_time(bucket, center, begin, end))
     return bounds.mean_interval(inside, part, center)
 
 

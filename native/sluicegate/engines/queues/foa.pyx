@@ -1,8 +1,7 @@
 """The Functional Okasaki Aggregator in compiled code: a real-time queue with aggregates, its laziness by hand.
 
 Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a query, 4 an insert, 3 an eviction; n leaves
-in chunks, and a cell of a partial and 7 words for each. Source: paper DABA, Figure 5, Theorems 3.2 and 3.3. The
-readable twin is sluicegate.reference.engines.foa.
+in chunks, and a cell of a partial and 7 words for each. Source: paper DABA, Figure 5, Theorems 3.2 and 3.3.
 
 Where the paper's languages collect garbage, cells are counted: one that is in no list any more goes to a free list,
 which always holds enough for the next operation, so that an eviction never asks for memory.

@@ -1,11 +1,11 @@
 """The Imperative Okasaki Aggregator in compiled code: FOA without laziness or copies.
 
 Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a query, 4 an insert, 3 an eviction; n leaves
-in chunks, and a cell of a partial and 3 words for each. Source: paper DABA, 3.2. The readable twin, which tells why
-cells may be reused, is sluicegate.reference.engines.ioa.
+in chunks, and a cell of a partial and 3 words for each. Source: paper DABA, 3.2.
 
-An element has one cell, linked anew in place. At most one rotation is suspended: while `last` is there, the front list
-goes on after it with the lists left, right (reversed) and done.
+At most one rotation is suspended (Lemma 3.1): while `last` is there, the front list goes on after it with the lists
+left, right (reversed) and done. No older version of the queue is ever asked for, so a rotated element stays in its
+cell: it gets a new aggregate and, from the back list, a new link.
 """
 
 cimport cython

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from sluicegate.errors import InvariantError
 from sluicegate.reference.program import Partial
@@ -16,8 +15,6 @@ class Engine:
 
     `keep`: how many slots of a leaf the caller will ask for (None: all); only the Lite engines make use of it.
     """
-
-    worst_case: ClassVar[str] = ""
 
     def __init__(self, combine: Combine, keep: int | None = None) -> None:
         self._combine = combine

@@ -11,19 +11,17 @@ from sluicegate.reference.engines.amta import Amta
 from sluicegate.reference.engines.daba import Daba
 from sluicegate.reference.engines.daba_lite import DabaLite
 from sluicegate.reference.engines.engine import Combine, Engine
-from sluicegate.reference.engines.fiba import Fiba, commutes
-from sluicegate.reference.engines.foa import Foa
-from sluicegate.reference.engines.ioa import Ioa
+from sluicegate.reference.engines.fiba import Fiba
 from sluicegate.reference.engines.log_mta import LogMta
-from sluicegate.reference.engines.reactive import Reactive
 from sluicegate.reference.engines.recalc import Recalc
 from sluicegate.reference.engines.soe import Soe
 from sluicegate.reference.engines.two_stacks import TwoStacks
 from sluicegate.reference.engines.two_stacks_lite import TwoStacksLite
 
+#: FOA and IOA are compiled alone: DABA keeps their bounds. So is the Reactive tree, for which Log MTA stands here.
 TWINS: dict[str, Callable[..., Engine]] = {
-    "recalc": Recalc, "soe": Soe, "two_stacks": TwoStacks, "two_stacks_lite": TwoStacksLite, "reactive": Reactive,
-    "foa": Foa, "ioa": Ioa, "daba": Daba, "daba_lite": DabaLite, "log_mta": LogMta, "amta": Amta, "fiba": Fiba,
+    "recalc": Recalc, "soe": Soe, "two_stacks": TwoStacks, "two_stacks_lite": TwoStacksLite, "reactive": LogMta,
+    "foa": Daba, "ioa": Daba, "daba": Daba, "daba_lite": DabaLite, "log_mta": LogMta, "amta": Amta, "fiba": Fiba,
 }  # fmt: skip
 LITE = ("two_stacks_lite", "daba_lite")
 
@@ -51,6 +49,4 @@ def make_for(name: str, layout: Layout, combine: Combine, deduct: Combine, keep:
     totals = [component.slot for component in layout.components if component.op == Op.TOTAL]
     deviations = [component.slot + 2 for component in layout.components if component.op == Op.MOMENTS]
     more: dict[str, Any] = {"sums": sums, "totals": totals, "deviations": deviations} if name == "soe" else {}
-    if name == "fiba":
-        more = {"commutes": commutes(layout)}
     return make(name, combine, deduct=deduct, keep=keep, **more)

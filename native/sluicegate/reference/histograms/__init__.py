@@ -1,1 +1,1 @@
-"""The histograms' twins: what joins the newest bucket, and the statistics that decide it."""
+"""The histograms' twins: moments of a sample, and what a pair of buckets that is merged may add."""

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.histograms._rules: may a reading join without endangering a sum (A2MTA, II-A)."""
+"""The sum-like histogram by its definition: may a reading join without endangering a sum (A2MTA, II-A)."""
 
 from __future__ import annotations
 

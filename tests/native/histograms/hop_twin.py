@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.histograms._rules: where the readings stand to predicted evictions (A2MTA, II-C)."""
+"""The hop histogram by its definition: where the readings stand to predicted evictions (A2MTA, II-C)."""
 
 from __future__ import annotations
 

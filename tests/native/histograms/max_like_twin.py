@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.histograms._rules: may a reading become the window's extreme (A2MTA, II-B)."""
+"""The max-like histogram by its definition: may a reading become the window's extreme (A2MTA, II-B)."""
 
 from __future__ import annotations
 
