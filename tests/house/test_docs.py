@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shutil
 import subprocess
@@ -34,7 +35,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     """The file is there, and the heading in it."""
     for target in links(page):
         name, _, anchor = target.partition("#")
-        path = page.parent / name if name else page
+        path = Path(os.path.normpath(page.parent / name)) if name else page
         if path.is_relative_to(ROOT / "docs") and path.relative_to(ROOT / "docs").as_posix() in MADE:
             continue
         assert path.exists(), target

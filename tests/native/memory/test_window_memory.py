@@ -95,7 +95,7 @@ def test_a_window_of_uneven_times_is_as_small_at_every_size() -> None:
     [(4, 520, 1600), (16, 950, 1600), (60, 2750, 2800), (64, 2900, 2850), (128, 3950, 2900), (256, 6300, 5100)],
 )
 def test_bytes_of_small_windows(size: int, single: int, batch: int) -> None:
-    """No more than docs/reference/engines.md states; next to nothing when empty."""
+    """One by one and in batches; next to nothing when empty."""
     window = sg.Window(sg.sum(), policy=sg.policies.count(size), engine="amta")
     assert window.footprint.bytes <= 256
     feed(window, 3 * size, 1)
