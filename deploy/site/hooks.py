@@ -21,7 +21,7 @@ LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 KEYS_HEAD = """# Every key of the configuration
 
 Made from the JSON Schema that `sluicegate check --schema` prints. What each key is for is said in
-[Configuring an agent](configuration.md), and in the comments of `sluicegate check --sample`.
+[configuration](configuration.md), and in the comments of `sluicegate check --sample`.
 """
 
 COMMANDS_HEAD = """# Commands
