@@ -178,16 +178,17 @@ def by_arrival() -> Iterator[str]:
         [f"`{name}`", f"`{at}`", *played(sg.WindowSpec(kind="sliding", evict=evict, trigger=trigger, partial=False))]
         for name, evict in EVICTS.items() for at, trigger in TRIGGERS.items()
     ]  # fmt: skip
-    yield table(["sliding, `partial=False`, evict", "trigger", *head, f"until {UNTIL} s"], whole)
+    others = [row for row in whole if row not in rows]
+    yield table(["sliding, `partial=False`, evict", "trigger", *head, f"until {UNTIL} s"], others)
     yield table(["kind", "evict", "trigger", "in words"], words)
 
 
 def by_event_time() -> Iterator[str]:
-    """Results as readings come, late ones among them; then in words."""
-    rows, words = [], []
+    """Results as readings come, late ones among them."""
+    rows = []
     for name, given in BY_EVENT_TIME.items():
-        heard, spec = Results(), sg.WindowSpec(**given)
-        window, cells = sg.WindowOperator(spec, heard), []
+        heard = Results()
+        window, cells = sg.WindowOperator(sg.WindowSpec(**given), heard), []
         for at, letter in TIMED:
             late = window.late
             window.insert({"name": letter}, at * SECOND)
@@ -195,9 +196,7 @@ def by_event_time() -> Iterator[str]:
             heard.told.clear()
         window.advance(TIMED_UNTIL * SECOND)
         rows.append([name, *(cell.strip() or " " for cell in cells), "<br>".join(heard.told)])
-        words.append([name, spec.explain("the mean")])
     yield table(["window", *(f"{letter}: {at} s" for at, letter in TIMED), f"until {TIMED_UNTIL} s"], rows)
-    yield table(["window", "in words"], words)
 
 
 def by_key() -> Iterator[str]:
