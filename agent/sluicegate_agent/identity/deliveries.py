@@ -107,7 +107,7 @@ class Deliveries:
         packet_id, dup = message.packet_id, message.dup
         if self._session and not self._received:
             # Of messages that are not bare no log says whether one was under way.
-            in_flight = dup and packet_id == 1 and (not bare or self._may_be_in_flight(packet_id))
+            in_flight = dup and (not bare or self._may_be_in_flight(packet_id))
             self._habits.begin(packet_id, dup=dup, in_flight=in_flight)
         self._ahead = self._habits.ahead(packet_id)
         unconfirmed = self._received - self._confirmed_here

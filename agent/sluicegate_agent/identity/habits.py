@@ -1,7 +1,8 @@
 """How a broker numbers what it delivers, learned from the numbers alone: what a packet id says depends on it.
 
-MQTT says only that an id is not used twice at once. Brokers count upward through a session (Mosquitto), begin again at
-1 with each connection (RabbitMQ), or could take whatever number is free. Until a habit was seen nothing rests on it.
+MQTT says only that an id is not used twice at once. Brokers count upward through a session (Mosquitto), begin again
+with each connection (RabbitMQ: at the packet id of our SUBSCRIBE, which is 1), or could take whatever number is free.
+Until a habit was seen nothing rests on it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Habits:
 
     def __init__(self, stored: dict[str, Any] | None = None) -> None:
         found = stored or {}
-        self.kept: bool | None = found.get("kept")
+        self.kept: bool | None = found.get("over")  # "kept" of old states was learned from other SUBSCRIBEs than 1
         self.tip: int = found.get("tip", 0)
         self.marks: bool = found.get("marks", False)
         self.strays: bool = found.get("strays", False)
@@ -34,7 +35,7 @@ class Habits:
 
     def stored(self) -> dict[str, Any]:
         """For the store."""
-        learned = {"kept": self.kept, "tip": self.tip, "shown": self._shown, "anew": self._begun_anew}
+        learned = {"over": self.kept, "tip": self.tip, "shown": self._shown, "anew": self._begun_anew}
         return learned | {"marks": self.marks, "strays": self.strays}
 
     @property
@@ -47,10 +48,13 @@ class Habits:
         return 0 < (packet_id - self.tip) % LAST_ID < LAST_ID // 2
 
     def begin(self, packet_id: int, *, dup: bool, in_flight: bool) -> None:
-        """The first message of a connection whose session was there; `in_flight`: it may be one of before."""
+        """The first message of a connection whose session was there; `in_flight`: it may be one of before.
+
+        Ids go on where it is one of before, or has the next id. Any other number shows nothing.
+        """
         if packet_id != 1:
             self._begun_anew = 0
-            if self.kept is None:
+            if self.kept is None and (in_flight or packet_id == self.tip % LAST_ID + 1):
                 self.kept = True
         elif self.tip not in (0, LAST_ID) and not in_flight:
             self._begun_anew += 1

@@ -279,10 +279,14 @@ class Link:
         self.session_present = bool(flags.session_present)
         self.counters.add("mqtt.connects")
         self.state = "connected, subscribing"  # what is published from here on is not ours yet
+        self._subscribe(client, properties)
         if self.retired:
             log.warning("no longer in the configuration: unsubscribing from %s", ", ".join(self.retired))
             client.left = len(self.retired)
             client.unsubscribe(list(self.retired))
+
+    def _subscribe(self, client: Any, properties: Any) -> None:
+        """Before anything else is sent: see `subscribe_first`."""
         self._asked = [source.filter.subscription for source in self.config.subscribed]
         if getattr(properties, "SharedSubscriptionAvailable", 1) == 0:  # asking would end the connection
             self._asked = [each.filter.subscription for each in self.config.subscribed if not each.is_shared]
@@ -295,7 +299,7 @@ class Link:
             self._turn_granted()
             return
         client.awaited = len(self._asked)
-        client.subscribe([(topic, subscription(self.config.mqtt)) for topic in self._asked])
+        client.subscribe_first([(topic, subscription(self.config.mqtt)) for topic in self._asked])
 
     def _has_subscriptions(self) -> bool:
         """Whether the resumed session holds them for certain, so that asking would only bring retained messages again.
