@@ -28,7 +28,9 @@ def wrapped(text: str) -> str:
             _flush(block, out)
             out.append(line)
         elif ITEM.match(line):
+            text = bool(block) and not ITEM.match(block[0])
             _flush(block, out)
+            out += [""] * (text and not line.startswith(" "))  # else Markdown takes the list for the paragraph's own
             block.append(line)
         else:
             block.append(line)
