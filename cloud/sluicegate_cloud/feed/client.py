@@ -52,7 +52,7 @@ class _NoJSONError(_PassingError):
 
 
 class Client:
-    """Reads from one gateway over one connection that stays open; a context manager."""
+    """Asks one gateway over one connection that stays open; a context manager."""
 
     def __init__(self, gateway: Gateway, tries: int = TRIES) -> None:
         """Raises SourceError where the environment does not say who reads."""
@@ -79,10 +79,17 @@ class Client:
         Raises TooLargeError, UnreadableError, and GatewayError when the gateway refuses or did not answer within
         `tries`.
         """
+        return self._answered(path, query, None, most)
+
+    def post(self, path: str, query: Mapping[str, str], told: Any, most: int) -> Any:
+        """What is answered to `told`, in JSON both, and raised as by `get`. It may have come twice."""
+        return self._answered(path, query, json.dumps(told, allow_nan=False).encode(), most)
+
+    def _answered(self, path: str, query: Mapping[str, str], told: bytes | None, most: int) -> Any:
         target = f"{self.gateway.root}/{path}" + (f"?{urlencode(query)}" if query else "")
         for left in range(self.tries - 1, -1, -1):
             try:
-                return self._once(target, most, none_is_known=bool(path) and not path.startswith("_"))
+                return self._once(target, told, most, none_is_known=bool(path) and not path.startswith("_"))
             except _PassingError as error:
                 self.close()
                 if not left and isinstance(error, _NoJSONError):
@@ -101,9 +108,9 @@ class Client:
         log.warning("%s: %s; again in about %.1f s", self.gateway.url, error, delay)
         time.sleep(delay * (1 + 0.25 * random.random()))  # noqa: S311
 
-    def _once(self, target: str, most: int, *, none_is_known: bool) -> Any:
+    def _once(self, target: str, told: bytes | None, most: int, *, none_is_known: bool) -> Any:
         try:
-            response = self._asked(target)
+            response = self._asked(target, told)
             body = _bounded(response, most)
         except ssl.SSLCertVerificationError as error:
             raise GatewayError(self._distrusted(error)) from error
@@ -114,10 +121,13 @@ class Client:
         self._check(response, body)
         return _parsed(body)
 
-    def _asked(self, target: str) -> http.client.HTTPResponse:
+    def _asked(self, target: str, told: bytes | None) -> http.client.HTTPResponse:
         if self._connection is None:
             self._connection = self._connected()
-        self._connection.request("GET", target, headers=self._headers)
+        if told is None:
+            self._connection.request("GET", target, headers=self._headers)
+        else:
+            self._connection.request("POST", target, told, {**self._headers, "Content-Type": "application/json"})
         return self._connection.getresponse()
 
     def _connected(self) -> http.client.HTTPConnection:
@@ -127,11 +137,11 @@ class Client:
         return http.client.HTTPSConnection(host, port, timeout=timeout, context=self._tls)
 
     def _check(self, response: http.client.HTTPResponse, body: bytes) -> None:
-        """Nothing for 200. Raises _PassingError or GatewayError; a redirection is never followed with a password."""
+        """Nothing for 200 and 201, else _PassingError or GatewayError; no redirection is followed with a password."""
         status = response.status
         if status in _PASSING:
             raise _PassingError(f"HTTP {status} {_reason(body)}", _seconds(response.getheader("Retry-After")))
-        if status != 200:
+        if status not in (200, 201):
             said = _REFUSALS.get(status, f"answered HTTP {status}: {_reason(body)}")
             raise GatewayError(f"{self.gateway.url} {said}")
 

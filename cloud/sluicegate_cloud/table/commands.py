@@ -198,18 +198,29 @@ def alerts(table: str, silent: int | None) -> None:
 @click.option(
     "--delta", metavar="PLACE", help="Instead: a Delta table at this folder or URI, made where there is none."
 )
+@click.option("--couchbase", metavar="URL", help="Instead: documents in a Sync Gateway's database "
+              "(https://HOST:4984/DATABASE), or a server's (couchbases://HOST/BUCKET).")  # fmt: skip
 @click.option("--jars", type=click.Path(path_type=Path), metavar="FOLDER",
               help="With --delta: where deploy/spark/delta.sh put Delta Lake, if Spark lacks it.")  # fmt: skip
 @click.option("--master", default="local[*]", show_default=True, help="With --delta: Spark master.")
 @click.option("--memory", default="1g", show_default=True, help="With --delta: what Spark's Java may take.")
-def publish(table: str, name: str, delta: str | None, jars: Path | None, master: str, memory: str) -> None:
-    """Bring a table's windows elsewhere: what changed since the last time, in one transaction.
+def publish(
+    table: str, name: str, delta: str | None, couchbase: str | None, jars: Path | None, master: str, memory: str
+) -> None:
+    """Bring a table's windows elsewhere: what changed since the last time.
 
     To PostgreSQL: SLUICEGATE_POSTGRES says where, postgresql://USER@HOST/DATABASE, and ~/.pgpass the password. A server
-    elsewhere has to show a valid certificate. Needs the extra `postgres`, no Spark. With --delta to a Delta table.
+    elsewhere has to show a valid certificate. Needs the extra `postgres`, no Spark. With --delta to a Delta table, with
+    --couchbase to documents. The first two are one transaction.
     """
+    if delta and couchbase:
+        raise click.UsageError("--delta and --couchbase are two places: publish to one after the other")
     store, version = loaded(table)
-    if delta is None:
+    if couchbase:
+        from sluicegate_cloud.couchbase.publishing import publish_at
+
+        rows = publish_at(couchbase, store, version, name)
+    elif delta is None:
         from sluicegate_cloud.table import postgres
 
         rows = postgres.publish(store, version, name)
@@ -220,7 +231,7 @@ def publish(table: str, name: str, delta: str | None, jars: Path | None, master:
         spark = session(master, memory, sink.settings(jars) if jars else {})
         with step("publishing", spark):
             rows = sink.publish(spark, store, version, delta)
-    click.echo(f"{delta or name} is at version {version.number}: {rows:,} rows written or removed")
+    click.echo(f"{delta or couchbase or name} is at version {version.number}: {rows:,} rows written or removed")
 
 
 def _levels(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[int, int | None]:

@@ -105,9 +105,7 @@ def _since(spark: SparkSession, store: Store, named: str) -> int | None:
 
 def _changes(spark: SparkSession, store: Store, before: Version | None, now: Version) -> DataFrame:
     """Rows of files that only the new version has, and, as GONE, those that only the old one has."""
-    old = {*read.window_files(store, before)} if before else set()
-    new = {*read.window_files(store, now)}
-    written, removed = (_rows(spark, store, now, sorted(files)) for files in (new - old, old - new))
+    written, removed = (_rows(spark, store, now, files) for files in read.changed_files(store, before, now))
     keys = _keys(now)
     same = [written[name].eqNullSafe(removed[name]) for name in keys]
     gone = removed.join(written, same, "left_anti")

@@ -108,10 +108,10 @@ def _replace(
     cursor: Any, store: Store, before: Version | None, now: Version, name: str, columns: dict[str, str]
 ) -> int:
     """The rows of files that only the new version has are written, those that only the old one has are removed."""
-    old = {*read.window_files(store, before)} if before else set()
-    new = {*read.window_files(store, now)}
     names = [*columns]
-    for temporary, files in (("sluicegate_new", sorted(new - old)), ("sluicegate_old", sorted(old - new))):
+    for temporary, files in zip(
+        ("sluicegate_new", "sluicegate_old"), read.changed_files(store, before, now), strict=True
+    ):
         cursor.execute(f'CREATE TEMP TABLE {temporary} (LIKE "{name}") ON COMMIT DROP')
         with cursor.copy(f"COPY {temporary} ({_quoted(names)}) FROM STDIN (FORMAT csv)") as copy:
             for block in _blocks(store, files, now, names):

@@ -45,6 +45,13 @@ def window_files(store: Store, version: Version) -> Iterator[str]:
     yield from [version.spans] if version.spans else []
 
 
+def changed_files(store: Store, before: Version | None, now: Version) -> tuple[list[str], list[str]]:
+    """(those that only `now` names, those that only `before` names): files never change, so these hold what did."""
+    old = {*window_files(store, before)} if before else set()
+    new = {*window_files(store, now)}
+    return sorted(new - old), sorted(old - new)
+
+
 def rows_of(store: Store, version: Version) -> pa.Table:
     """All windows. Those of devices have no `rollup`; of all devices it is empty."""
     tables = [as_asked(store.read(file), version.definition) for file in window_files(store, version)]

@@ -178,6 +178,12 @@ class _Sdk:
         return Cluster(url, ClusterOptions(PasswordAuthenticator(user, password, **roots), timeout_options=waits))
 
 
+def connected(url: str, user: str, password: str, ca_file: str | None, timeout: float) -> tuple[Any, Any]:
+    """(the SDK's exceptions, a cluster). Raises ConfigurationError where it is not installed, CouchbaseException."""
+    sdk = _sdk()
+    return sdk.errors, sdk.connected(url, user, password, ca_file, timeout)
+
+
 def _sdk() -> _Sdk:
     try:
         return _Sdk()

@@ -1,0 +1,130 @@
+"""A table's windows in Couchbase: what changed since the version that is there, each window one document.
+
+An older revision never replaces a newer one, and one that is there is not written again. The version is noted when all
+of it is there: so publishing again does nothing, and whoever dies in between has left some windows of the newer version
+and the others of the older, until the next time. Documents are found by id, without an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Protocol
+
+from sluicegate_cloud.couchbase.documents import ROWS, Document, documents
+from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.table import read
+from sluicegate_cloud.table.versions import Store, Version
+
+#: How often a document is looked at again that another publisher has changed meanwhile.
+_TRIES = 5
+_NOTE = "sluicegate.published"
+_LONGEST_NAME = 50
+
+
+class Held(Protocol):
+    """A document that is there: what it says, and the mark of this state of it."""
+
+    @property
+    def content(self) -> Document: ...
+
+    @property
+    def mark(self) -> Any: ...
+
+
+class Place(Protocol):
+    """Where documents are. All raise SinkError or GatewayError where it refuses or does not answer."""
+
+    @property
+    def told(self) -> str:
+        """Its URL."""
+        ...
+
+    def get(self, ids: Sequence[str]) -> Mapping[str, Held]:
+        """Those that are there."""
+        ...
+
+    def put(self, documents: Mapping[str, Document], marks: Mapping[str, Any]) -> set[str]:
+        """Make new ones, or replace those of `marks` in that state; the ids of which another was first."""
+        ...
+
+    def remove(self, marks: Mapping[str, Any]) -> set[str]:
+        """Those in that state; the ids of which another was first."""
+        ...
+
+    def ids(self, prefix: str) -> Iterator[str]:
+        """All that begin so."""
+        ...
+
+
+def publish(store: Store, version: Version, place: Place, name: str) -> int:
+    """Bring the documents of `name` at `place` to `version`; how many were written or removed. Raises SinkError."""
+    if not (name.isidentifier() and name.isascii() and len(name) <= _LONGEST_NAME):
+        raise SinkError(f"{name!r} is no name for windows: letters, digits and _, at most {_LONGEST_NAME}")
+    note = f"{name}::published"
+    since = _since(store, place, note)
+    if since is not None and since >= version.number:
+        return 0
+    before = store.load(since) if since in store.numbers() else None
+    written, removed = read.changed_files(store, before, version)
+    gone = {of for some in documents(store, version, removed, name) for of in some}
+    if before is None:
+        gone = {*place.ids(f"{name}::")} - {note}
+    changed = 0
+    for some in documents(store, version, written, name):
+        gone.difference_update(some)
+        changed += _put(place, some)
+    changed += sum(_remove(place, some) for some in _batched(sorted(gone)))
+    _put(place, {note: {"type": _NOTE, "place": str(store.root), "revision": version.number}})
+    return changed
+
+
+def publish_at(url: str, store: Store, version: Version, name: str) -> int:
+    """`publish` at a gateway's database or a server's collection. Raises SinkError, SourceError, GatewayError."""
+    from sluicegate_cloud.couchbase.server import ServerPlace, is_server
+
+    if is_server(url):
+        with ServerPlace(url) as server:
+            return publish(store, version, server, name)
+    from sluicegate_cloud.couchbase.gateway import GatewayPlace
+    from sluicegate_cloud.feed.client import Client
+    from sluicegate_cloud.feed.gateway import Gateway
+
+    with Client(Gateway.at(url)) as client:
+        return publish(store, version, GatewayPlace(client), name)
+
+
+def _since(store: Store, place: Place, note: str) -> int | None:
+    """The version that is there. Raises SinkError for another table's."""
+    there = place.get([note]).get(note)
+    if there is None:
+        return None
+    if there.content.get("place") != str(store.root):
+        said = f"{place.told} has the windows of {there.content.get('place')} under this name"
+        raise SinkError(f"{said}: publish {store.root} under another --name")
+    return int(there.content["revision"])
+
+
+def _put(place: Place, wanted: Mapping[str, Document]) -> int:
+    """How many of them were not there, or older."""
+    changed, left = 0, {*wanted}
+    for _ in range(_TRIES):
+        there = place.get(sorted(left))
+        old = {of for of in left & there.keys() if there[of].content.get("revision", -1) >= wanted[of]["revision"]}
+        new = sorted(left - old)
+        left = place.put({of: wanted[of] for of in new}, {of: there[of].mark for of in new if of in there})
+        changed += len(new) - len(left)
+        if not left:
+            return changed
+    raise SinkError(f"{place.told}: {sorted(left)[0]!r} is changed by another all the time: publish from one place")
+
+
+def _remove(place: Place, ids: Sequence[str]) -> int:
+    there = place.get(ids)
+    return len(there) - len(place.remove({of: held.mark for of, held in there.items()})) if there else 0
+
+
+def _batched(ids: Iterable[str]) -> Iterator[list[str]]:
+    left = iter(ids)
+    while some := [*islice(left, ROWS)]:
+        yield some
