@@ -16,11 +16,11 @@ from table_worlds import anew, definition_of, documents_of, store_at, table_of, 
 
 from gateway import databases, mock
 from sluicegate_cloud.commands import cloud
-from sluicegate_cloud.couchbase import documents, publishing, server
-from sluicegate_cloud.couchbase.gateway import GatewayPlace
 from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.feed import gateway as places
 from sluicegate_cloud.feed.client import Client
+from sluicegate_cloud.table.couchbase import documents, publishing, server
+from sluicegate_cloud.table.couchbase.gateway import GatewayPlace
 from sluicegate_cloud.table.read import rows_of
 from sluicegate_cloud.table.versions import Store, Version
 

@@ -217,7 +217,7 @@ def publish(
         raise click.UsageError("--delta and --couchbase are two places: publish to one after the other")
     store, version = loaded(table)
     if couchbase:
-        from sluicegate_cloud.couchbase.publishing import publish_at
+        from sluicegate_cloud.table.couchbase.publishing import publish_at
 
         rows = publish_at(couchbase, store, version, name)
     elif delta is None:

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from sluicegate.errors import ConfigurationError
 from sluicegate.hosts import is_loopback
-from sluicegate_cloud.couchbase.documents import Document
 from sluicegate_cloud.errors import SinkError
+from sluicegate_cloud.table.couchbase.documents import Document
 
 #: Who writes; a password never is an option, for it would be in the list of processes.
 USER, PASSWORD, CA_FILE = (f"SLUICEGATE_COUCHBASE_{name}" for name in ("USER", "PASSWORD", "CA_FILE"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sluicegate_cloud.couchbase.documents import Document
 from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.feed.client import Client
+from sluicegate_cloud.table.couchbase.documents import Document
 
 #: Bytes of an answer, at most.
 _MOST = 64 << 20

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-from sluicegate_cloud.couchbase.documents import ROWS, Document, documents
 from sluicegate_cloud.errors import SinkError
 from sluicegate_cloud.table import read
+from sluicegate_cloud.table.couchbase.documents import ROWS, Document, documents
 from sluicegate_cloud.table.versions import Store, Version
 
 #: How often a document is looked at again that another publisher has changed meanwhile.
@@ -81,14 +81,14 @@ def publish(store: Store, version: Version, place: Place, name: str) -> int:
 
 def publish_at(url: str, store: Store, version: Version, name: str) -> int:
     """`publish` at a gateway's database or a server's collection. Raises SinkError, SourceError, GatewayError."""
-    from sluicegate_cloud.couchbase.server import ServerPlace, is_server
+    from sluicegate_cloud.table.couchbase.server import ServerPlace, is_server
 
     if is_server(url):
         with ServerPlace(url) as server:
             return publish(store, version, server, name)
-    from sluicegate_cloud.couchbase.gateway import GatewayPlace
     from sluicegate_cloud.feed.client import Client
     from sluicegate_cloud.feed.gateway import Gateway
+    from sluicegate_cloud.table.couchbase.gateway import GatewayPlace
 
     with Client(Gateway.at(url)) as client:
         return publish(store, version, GatewayPlace(client), name)
