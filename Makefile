@@ -86,7 +86,7 @@ sanitized: dev ## the engines' tests over a build with the address sanitizer (mi
 
 .PHONY: whole
 whole: dev ## every case of the long checks: tests/native, hostile payloads, kills at every step (about half an hour; nightly)
-	SLUICEGATE_TESTS=whole $(BIN)/python -m pytest tests/native tests/agent/payloads tests/agent/test_kill.py tests/cloud/cluster $(PYTEST)
+	SLUICEGATE_TESTS=whole $(BIN)/python -m pytest tests/native tests/agent/payloads tests/agent/test_kill.py tests/cloud/cluster tests/cloud/table $(PYTEST)
 
 SECONDS ?= 60
 SEED ?= 1

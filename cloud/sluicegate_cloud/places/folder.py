@@ -69,7 +69,7 @@ class Folder:
         """See `Place`."""
         place = self.root / folder
         out: dict[str, float] = {}
-        for path in place.iterdir() if place.is_dir() else ():
+        for path in place.glob("[!.]*"):  # a name with a dot is of a `create` that died
             with suppress(FileNotFoundError):
                 out[f"{folder}/{path.name}"] = path.stat().st_mtime
         return out

@@ -8,6 +8,8 @@ Jobs name folders as a user does, which may be relative to the driver's own fold
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import threading
 from contextlib import contextmanager, nullcontext
@@ -78,6 +80,20 @@ def stream(spark: Any, source: str, table: str, definition: dict[str, Any], most
     return {"version": found.number if found else 0}
 
 
+def dying_stream(spark: Any, source: str, table: str, definition: dict[str, Any], most: int, after: bool) -> Any:
+    """The same, killed with its Java at the first batch: `after` its version is made, before Spark knows of it."""
+    taken, java = job.take, spark._jvm.java.lang.ProcessHandle.current().pid()
+
+    def killed(*given: Any) -> None:
+        if after:
+            taken(*given)
+        os.kill(java, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    job.take = killed  # type: ignore[assignment]
+    return stream(spark, source, table, definition, most)
+
+
 def both(spark: Any, sources: list[list[str]], table: str, definition: dict[str, Any], far: bool) -> Any:
     """Two merges of one table at once; `far`: as on two machines, whose locks do not see each other."""
     answers: list[Any] = [None, None]
@@ -119,7 +135,7 @@ def publish(spark: Any, table: str, place: str) -> Any:
     return {"rows": delta.publish(spark, store, job.opened(store, None), place)}
 
 
-JOBS = {of.__name__: of for of in (batch, out, merge, stream, both, reconcile, publish)}
+JOBS = {of.__name__: of for of in (batch, out, merge, stream, dying_stream, both, reconcile, publish)}
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

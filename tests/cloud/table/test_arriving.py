@@ -74,6 +74,25 @@ def test_a_list_that_spark_did_not_know_of_is_taken_first(inbox: Path) -> None:
     assert names(of, first, of.latestOffset(first, ReadAllAvailable())) == ["3.json"]
 
 
+def test_a_list_that_was_half_made_is_none(inbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The query died after the list was written and before it counted: the next one goes on."""
+    died = reader(inbox)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "hardlink_to", dies)
+        patch.setattr(Path, "unlink", dies)
+        with pytest.raises(KeyboardInterrupt):
+            died.latestOffset(died.initialOffset(), ReadAllAvailable())
+    assert [*(inbox.parent / "noted/arrived").iterdir()]
+    of = reader(inbox)
+    start = of.initialOffset()
+    assert len(names(of, start, of.latestOffset(start, ReadAllAvailable()))) == 3
+
+
+def dies(*_: Any, **__: Any) -> None:
+    """As by SIGKILL."""
+    raise KeyboardInterrupt
+
+
 def test_available_now_ends_with_what_was_there(inbox: Path) -> None:
     """What comes meanwhile is the next query's."""
     of = reader(inbox)

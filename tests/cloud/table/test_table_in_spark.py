@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from clusters import driver
 from random_worlds import DAY, MINUTE, Cut, random_fleet
 from table_worlds import differences, documents_of, windows
+from thorough import WHOLE
 
 from sluicegate_cloud.errors import SparkError, TableError
 from sluicegate_cloud.frames import place_in_frames
@@ -106,6 +110,31 @@ def test_a_stream_has_the_rows_of_batch(
     assert differences(rows, batch(spark, inbox))[:3] == []
     assert {row["revision"] for row in rows.values()} <= set(range(1, found.number + 1))
     assert max(row["revision"] for row in rows.values()) == found.number
+
+
+@pytest.mark.faults
+@pytest.mark.skipif(not WHOLE, reason="a session for each kill: of the nightly tests")
+@pytest.mark.parametrize("after", [True, False])
+def test_a_stream_that_is_killed_around_its_batch_goes_on(
+    spark: Any,
+    tmp_path: Path,
+    documents: list[Path],
+    after: bool,
+) -> None:
+    """Driver and Java by SIGKILL, after a micro-batch has its version and before Spark notes it, or before both."""
+    inbox, table = tmp_path / "inbox", tmp_path / "table"
+    inbox.mkdir()
+    for path in documents:
+        (inbox / path.name).write_bytes(path.read_bytes())
+    told = {"source": str(inbox), "table": str(table), "definition": asdict(DEFINITION), "most": 4, "after": after}
+    with driver("local[2]", tmp_path) as dying:
+        dying.ask("dying_stream", **told)
+        assert dying.process.wait(120) == -signal.SIGKILL
+    died_at = Store(table).load()
+    assert (died_at.number if died_at else 0) == int(after)
+    streaming.finish(streaming.stream(spark, str(inbox), table, DEFINITION, most=4))
+    store = Store(table)
+    assert differences(windows(store, store.load()), batch(spark, inbox))[:3] == []
 
 
 def test_two_streams_fill_one_table(spark: Any, tmp_path: Path, documents: list[Path]) -> None:
