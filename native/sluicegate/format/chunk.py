@@ -194,24 +194,23 @@ def _usable(chunk: Chunk, i: int) -> Readings | None:
 
 def _folded(readings: Readings, center: float, first: int, gap: int, flags: int, doubt: int) -> Bucket:
     """The bucket of the readings, all or none of them in doubt, LATE where the flags say so."""
-    builder = Builder(center, first)
-    for time, value in zip(*readings, strict=True):
-        builder.add(value, time, gap, 1 if doubt else 0)
-        gap = 0
+    (times, values), builder, each = readings, Builder(center, first), 1 if doubt else 0
+    taken = builder.add_run(values, times, 0, gap, each, len(times), 1 << 62)
+    for time, value in zip(times[taken:], values[taken:], strict=True):  # what is older than the one before
+        builder.add(value, time, 0, each)
     closed = builder.close()
-    if not flags & LATE:
-        return closed
-    return Bucket(**{**{name: getattr(closed, name) for name in FIELDS}, "flags": closed.flags | LATE})
+    return closed._replace(flags=closed.flags | flags & LATE)
 
 
 def _alike(folded: Bucket, bucket: Bucket, center: float) -> bool:
     """Equal in all that the bucket knows, but for sums that were added in another order."""
+    if tuple.__eq__(folded, bucket):
+        return True
     reach = max(abs(folded.low), abs(folded.high), abs(center))
     step = 4.0 * folded.n * folded.n * sys.float_info.epsilon
     slack = dict.fromkeys(("total", "pre_low", "pre_high"), step * reach) | {"m2": 4.0 * step * reach * reach}
     slack |= dict.fromkeys(("log_total", "log_pre_low", "log_pre_high"), step * _LOGARITHM)
-    for name in FIELDS:
-        mine, its = getattr(folded, name), getattr(bucket, name)
+    for name, mine, its in zip(FIELDS, folded, bucket, strict=True):
         known = name not in UNKNOWN or not (its != its or (its == -1 and name.endswith("_n")))
         if known and mine != its and not abs(mine - its) <= slack.get(name, 0.0):
             return False

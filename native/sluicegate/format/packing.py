@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, repeat
 from operator import add, mul, sub, truediv
 
-from sluicegate.format import _columns
+from sluicegate.format import _columns, _packing
 
 #: Whether columns are read in compiled loops, where these can.
 COMPILED = os.environ.get("SLUICEGATE_PURE") != "1"
@@ -115,28 +115,34 @@ def _joined(data: bytes, n: int, size: int, width: int) -> bytes:
 
 def pack_ints(values: Ints) -> bytes:
     """A column of int64, not empty."""
-    column = list(values)
-    differences = list(map(sub, column[1:], column))
-    candidates = [_residue(PLAIN, (), column)]
-    if len(column) > 1:
-        candidates.append(_residue(DELTA, column[:1], differences))
-    if len(column) > 2:
-        candidates.append(_residue(DELTA2, (column[0], differences[0]), list(map(sub, differences[1:], differences))))
-    return _best(candidate for candidate in candidates if candidate)
+    column = array("q", values)
+    return _best(found for mode in range(min(len(column), DELTA2 + 1)) if (found := _layout(column, mode)))
 
 
-def _residue(mode: int, start: Ints, rest: list[int]) -> bytes:
+def _layout(column: array[int], mode: int) -> bytes:
     """Layout and width, the starting numbers, base and scale, (rest − base) / scale in planes; empty if too wide."""
+    start = (column[0], column[1] - column[0])[:mode] if mode else ()
+    found = _packing.residue(column, mode) if COMPILED else None
+    base, scale, width, planes = found or _residue(column, mode)
+    if width > 8:
+        return b""
+    return bytes([mode | width << 2]) + b"".join(map(number, (*start, base, scale))) + planes
+
+
+def _residue(column: array[int], mode: int) -> tuple[int, int, int, bytes]:
+    """Base, scale and width of a column less `mode` times its neighbours, and its planes."""
+    rest = list(column)
+    for _ in range(mode):
+        rest = list(map(sub, rest[1:], rest))
     base = min(rest)
     scale = math.gcd(*[x - base for x in rest]) or 1
     steps = [(x - base) // scale for x in rest]
     width = (max(steps).bit_length() + 7) // 8
-    if width > 8:
-        return b""
+    if width > 8 or not width:
+        return base, scale, width, b""
     if width > 1 and (pad := _centering(steps, width)):
         base, steps = base - pad * scale, [step + pad for step in steps]
-    head = bytes([mode | width << 2]) + b"".join(map(number, (*start, base, scale)))
-    return head if not width else head + _split(_little(array("Q", steps)).tobytes(), 8, width)
+    return base, scale, width, _split(_little(array("Q", steps)).tobytes(), 8, width)
 
 
 def _centering(steps: list[int], width: int) -> int:
@@ -211,11 +217,14 @@ def _raw(values: Floats) -> bytes:
 
 def _decimal(values: Floats, digits: int) -> bytes:
     power = 10.0**digits
-    return bytes([DECIMAL, digits]) + pack_ints([round(x * power) for x in values])
+    scaled = _packing.scaled(array("d", values), digits) if COMPILED else [round(x * power) for x in values]
+    return bytes([DECIMAL, digits]) + pack_ints(scaled)
 
 
 def _digits(distinct: list[float]) -> int | None:
     """The decimal places that bring back every bit, or None."""
+    if COMPILED:
+        return None if (found := _packing.digits(array("d", distinct))) < 0 else found
     digits = max(_places(x) for x in distinct)
     power = 10.0**digits
     if digits > _DIGITS or max(map(abs, distinct)) * power >= _EXACT:
@@ -233,11 +242,17 @@ def _places(x: float) -> int:
 
 def pack_singles(values: Floats, *, up: bool) -> bytes:
     """A column of bounds, rounded outward to float32 (up or down); as float64 where one does not fit."""
-    rounded = [outward(x, up=up) for x in values]
-    if not all(map(math.isfinite, rounded)):
+    rounded = _packing.singles(array("d", values), up) if COMPILED else _singles(values, up=up)
+    if rounded is None:
         return pack_floats(values)
-    raw = b"".join(map(_FLOAT32.pack, rounded))
+    raw = _little(rounded).tobytes()
     return min(bytes([SINGLE]) + _split(raw, 4, 4), pack_floats(values), key=deflated)
+
+
+def _singles(values: Floats, *, up: bool) -> array[float] | None:
+    """Each outward; None where one does not fit."""
+    rounded = array("f", [outward(x, up=up) for x in values])
+    return rounded if all(map(math.isfinite, rounded)) else None
 
 
 def outward(x: float, *, up: bool) -> float:

@@ -118,7 +118,7 @@ def pack_body(buckets: Sequence[Bucket], readings: Sequence[Readings | None]) ->
 
 
 def _pack_whole(buckets: list[Bucket], always: bool) -> list[bytes]:
-    fields = {name: [getattr(b, name) for b in buckets] for name in FIELDS}
+    fields: dict[str, list[Any]] = dict(zip(FIELDS, map(list, zip(*buckets, strict=True)), strict=True))
     out = [pack_ints(fields["t_first"])]
     out += [pack_ints(list(map(sub, fields[name], fields[base]))) for name, base in _OFFSETS.items()]
     out += [_pack_float_field(name, fields[name]) for name in _FLOATS]

@@ -59,6 +59,28 @@ def test_any_finite_floats_come_back_bit_for_bit(values: list[float]) -> None:
     assert bits(floats_back(values)) == bits(values)
 
 
+#: Decimal places, and a spread of magnitudes up to where integers of a float64 end.
+PLACED = st.tuples(st.integers(-(2**53), 2**53), st.integers(0, 18)).map(lambda of: of[0] / 10.0 ** of[1])
+STEPS = st.lists(st.integers(-9, 9), min_size=1, max_size=60).map(lambda steps: [7 * sum(steps[:i]) for i in range(60)])
+
+
+@given(
+    integers=st.lists(INT64, min_size=1, max_size=60) | STEPS | st.lists(st.integers(-(2**20), 2**20), min_size=1),
+    floats=st.lists(PLACED, min_size=1, max_size=9) | st.lists(FINITE | DECIMALS, min_size=1, max_size=60),
+    up=st.booleans(),
+)
+def test_compiled_loops_pack_as_their_twins_do(integers: list[int], floats: list[float], up: bool) -> None:
+    """The same bytes, whichever is used: a document is written once, and may be packed anywhere."""
+    found = []
+    for compiled in (True, False):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(packing, "COMPILED", compiled)
+            found.append(
+                (packing.pack_ints(integers), packing.pack_floats(floats), packing.pack_singles(floats, up=up))
+            )
+    assert found[0] == found[1]
+
+
 @given(st.lists(DECIMALS, min_size=1, max_size=300))
 def test_decimals_come_back_bit_for_bit(values: list[float]) -> None:
     """Readings with two places, with and without repetition."""

@@ -1,0 +1,190 @@
+# cython: language_level=3
+"""What packing a column counts and rounds, in compiled loops; the twins and the layouts are in `packing`."""
+
+from array import array as _array
+
+from cpython cimport array
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.math cimport INFINITY, fabs, isfinite, nextafterf, rint
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+cdef extern from *:
+    bint sub_overflows "__builtin_sub_overflow"(int64_t, int64_t, int64_t*) noexcept nogil
+    bint mul_overflows "__builtin_mul_overflow"(int64_t, int64_t, int64_t*) noexcept nogil
+    bint add_overflows "__builtin_add_overflow"(uint64_t, uint64_t, uint64_t*) noexcept nogil
+
+cdef array.array INTS = _array("q"), UNSIGNED = _array("Q"), SINGLES = _array("f")
+cdef double EXACT = 2.0**53  # integers a float64 holds exactly
+cdef double[16] POWERS
+cdef int _digits
+for _digits in range(16):
+    POWERS[_digits] = 10.0**_digits
+
+
+def residue(const int64_t[::1] values, int mode):
+    """A column less `mode` times its neighbours: (base, scale, width, planes), for n > mode numbers.
+
+    Of (rest − base) / scale, padded so that the middle number has 0x80 in every plane but the highest where that
+    fits. None where a number on the way is beyond 64 bits.
+    """
+    cdef Py_ssize_t i, n = values.shape[0] - mode
+    cdef array.array rest = array.clone(INTS, values.shape[0], zero=False)
+    cdef array.array steps = array.clone(UNSIGNED, n, zero=False)
+    cdef int64_t* x = <int64_t*> rest.data.as_longlongs
+    cdef uint64_t* step = <uint64_t*> steps.data.as_ulonglongs
+    cdef uint64_t scale = 0, most = 0, pad
+    cdef int64_t base, padded
+    cdef int width
+    for i in range(values.shape[0]):
+        x[i] = values[i]
+    if not differences(x, values.shape[0], mode):
+        return None
+    base = x[mode]
+    for i in range(mode, values.shape[0]):
+        base = min(base, x[i])
+    for i in range(n):
+        step[i] = <uint64_t> x[mode + i] - <uint64_t> base
+        scale = divisor(scale, step[i])
+    scale = scale or 1
+    for i in range(n):
+        step[i] //= scale
+        most = max(most, step[i])
+    width = width_of(most)
+    if width > 1:
+        pad = centering(step, n, most, width)
+        if pad > <uint64_t> 1 << 62 or scale > <uint64_t> 1 << 62 or mul_overflows(pad, scale, &padded):
+            return None
+        if sub_overflows(base, padded, &base):
+            return None
+        for i in range(n):
+            step[i] += pad
+    return base, scale, width, planes(step, n, width)
+
+
+cdef bint differences(int64_t* x, Py_ssize_t n, int times) noexcept:
+    """Each number less the one before, `times` over, from place `times` on; False where one is beyond 64 bits."""
+    cdef Py_ssize_t i
+    cdef int time
+    cdef bint over = False
+    for time in range(times):
+        for i in range(n - 1, time, -1):
+            over |= sub_overflows(x[i], x[i - 1], &x[i])
+    return not over
+
+
+cdef uint64_t divisor(uint64_t a, uint64_t b) noexcept:
+    """The greatest common divisor."""
+    while b:
+        a, b = b, a % b
+    return a
+
+
+cdef int width_of(uint64_t number) noexcept:
+    """Bytes of a number; 0 of 0."""
+    cdef int width = 0
+    while number:
+        number >>= 8
+        width += 1
+    return width
+
+
+cdef uint64_t centering(const uint64_t* step, Py_ssize_t n, uint64_t most, int width):
+    """What to add to numbers of `width` bytes; 0 where the greatest does not fit then."""
+    cdef uint64_t below = <uint64_t> 1 << 8 * (width - 1), limit
+    cdef uint64_t pad = (<uint64_t> 0x8080808080808080 - middle_of(step, n)) & (below - 1)
+    if add_overflows(most, pad, &limit):
+        return 0
+    return pad if width == 8 or limit < below << 8 else 0
+
+
+cdef uint64_t middle_of(const uint64_t* step, Py_ssize_t n):
+    """The number at place n // 2 once they are sorted: quickselect (Hoare, 1961)."""
+    cdef array.array copied = array.clone(UNSIGNED, n, zero=False)
+    cdef uint64_t* x = <uint64_t*> copied.data.as_ulonglongs
+    cdef Py_ssize_t i, j, low = 0, high = n - 1, place = n // 2
+    cdef uint64_t pivot
+    for i in range(n):
+        x[i] = step[i]
+    while low < high:
+        pivot, i, j = x[low + (high - low) // 2], low, high
+        while i <= j:
+            while x[i] < pivot:
+                i += 1
+            while x[j] > pivot:
+                j -= 1
+            if i <= j:
+                x[i], x[j] = x[j], x[i]
+                i += 1
+                j -= 1
+        if place <= j:
+            high = j
+        elif place >= i:
+            low = i
+        else:
+            break
+    return x[place]
+
+
+cdef bytes planes(const uint64_t* step, Py_ssize_t n, int width):
+    """The lowest byte of every number, then the next one of every number …"""
+    cdef bytes found = PyBytes_FromStringAndSize(NULL, n * width)
+    cdef uint8_t* out = <uint8_t*> <char*> found
+    cdef Py_ssize_t i
+    cdef int plane
+    for plane in range(width):
+        for i in range(n):
+            out[plane * n + i] = <uint8_t> (step[i] >> 8 * plane)
+    return found
+
+
+def digits(const double[::1] values):
+    """The fewest decimal places whose integers bring back every bit of finite numbers; −1 where at most 15 do not.
+
+    Nor where there is a number below 10^−4: its shortest text has an exponent.
+    """
+    cdef Py_ssize_t i
+    cdef int places = 0
+    cdef double largest = 0.0
+    for i in range(values.shape[0]):
+        largest = max(largest, fabs(values[i]))
+    for i in range(values.shape[0]):
+        if 0.0 < fabs(values[i]) < 1e-4:
+            return -1
+        while places <= 15 and largest * POWERS[places] < EXACT and not comes_back(values[i], places):
+            places += 1
+        if places > 15 or not largest * POWERS[places] < EXACT:
+            return -1
+    for i in range(values.shape[0]):
+        if not comes_back(values[i], places):
+            return -1
+    return places
+
+
+cdef inline bint comes_back(double x, int places) noexcept:
+    return rint(x * POWERS[places]) / POWERS[places] == x
+
+
+def scaled(const double[::1] values, int places):
+    """Each number times 10^places, below 2^53, rounded to even."""
+    cdef Py_ssize_t i
+    cdef array.array out = array.clone(INTS, values.shape[0], zero=False)
+    for i in range(values.shape[0]):
+        out.data.as_longlongs[i] = <int64_t> rint(values[i] * POWERS[places])
+    return out
+
+
+def singles(const double[::1] values, bint up):
+    """Each number as the nearest float32 not below (`up`) or not above it; None where one has none."""
+    cdef Py_ssize_t i
+    cdef array.array out = array.clone(SINGLES, values.shape[0], zero=False)
+    cdef float near
+    for i in range(values.shape[0]):
+        near = <float> values[i]
+        if not isfinite(near):
+            return None
+        if near != values[i] and (near > values[i]) != up:
+            near = nextafterf(near, <float> INFINITY if up else <float> -INFINITY)
+        if not isfinite(near):
+            return None
+        out.data.as_floats[i] = near
+    return out
