@@ -14,24 +14,18 @@ MERGES = ("levels", "pairs")
 
 @dataclass(frozen=True, slots=True)
 class Constrained:
-    """At most `limit` buckets (4 ≤ limit ≤ 2^31).
+    """At most `limit` buckets (4 ≤ limit ≤ 2^31), whatever the window holds.
 
-    `merge="levels"`, as in the paper: before a reading would open bucket limit + 1, the lowest level of the tree is
-    evicted: neighbouring buckets become one, twice as large. From then on a bucket takes up to ⌈count / (limit − 2)⌉
-    readings, so that levels need not be evicted again while the window holds its size. The paper divides by the limit
-    itself and so forgets the open and the cut bucket.
+    `merge="levels"`, as in the paper: where there would be one bucket too many, all neighbours are merged two by two,
+    and from then on a bucket takes up to ⌈count / (limit − 2)⌉ readings. (The paper divides by the limit itself, and so
+    forgets the open and the cut bucket.)
 
-    `merge="pairs"`: one neighbouring pair is merged, the one that adds least to the bound, and new buckets close at a
-    quarter of that size, so that there is a choice. A bucket weighs its readings times the width that it may add to a
-    cut window's interval: of a sum P⁺ − P⁻, at most (n − 1)(M − m); of an extreme what stands after it, less the last
-    value; of a variance (n − 1)(M − m)²; of what counts n − 1 (`sluicegate.histograms.widths`). A pair adds the weight
-    of both as one bucket, less their own: by so much the interval grows on average over where the edge may be. Where
-    several widths are weighed, as of a range, an extreme's is only what is beyond all that follows the bucket. Of
-    equals it is the pair of fewest readings, then the oldest. Several aggregates' widths are added, each as a share of
-    what the whole window as one bucket might add. Its tree is `sluicegate.engines.tree.pairs`: O(log limit) combines
-    for a bucket that is opened, merged or evicted.
+    `merge="pairs"`: the one neighbouring pair is merged that adds least to the interval; of equals that of fewest
+    readings, then the oldest. New buckets close at a quarter of the size above, so that there is a choice. A bucket
+    weighs its readings times the width that it may add to a cut window's interval; `sluicegate.histograms.widths` has
+    that width for each aggregate. Takes O(log limit) combines for a bucket that is opened, merged or evicted.
 
-    Raises ConfigurationError.
+    Raises ConfigurationError. Source: A2MTA, II-D; pairs are this project's own.
     """
 
     limit: int

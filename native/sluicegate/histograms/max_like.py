@@ -22,30 +22,24 @@ BOTH = ("range",)
 
 @dataclass(frozen=True, slots=True)
 class MaxLike:
-    """A reading opens a bucket where it may become the window's maximum (or minimum): by a staircase, or by blocks.
+    """For a maximum or minimum: a reading opens a bucket only where it may become the window's extreme.
 
-    With nothing said a staircase: exact, always (below). With `block`, `confidence` or `candidates`, `staging=0` or
-    `staircase=False` block maxima say what may become the maximum, as in the paper, and nothing limits how far a value
-    is off when the stream falls below them for longer than its window (its interval holds all the same).
+    Nothing given: a *staircase*. It keeps the readings that no later one hides, and the extreme is exact, always.
+    `block`, `confidence`, `candidates`, `staging=0` or `staircase=False` ask for *block maxima* instead, the paper's
+    way: past blocks say what may become the extreme. When the stream falls below them for longer than its window, the
+    value may be off by all of the fall; its interval holds all the same.
 
     `block`: readings a block, 2 or more; None: a thirtieth of the longest window so far, at least 64. `confidence`: of
     the candidates' range. `candidates`: "recommended", all from the lower quantile upwards, or "paper", the paper's
-    ranges.
+    ranges. `staging`: the newest buckets (2 to 2^20) that stay in a local tail; a reading is decided when it leaves the
+    tail, and joins what has hidden it by then. 0: none; a staircase has up to 8,192 where nothing is said, and takes
+    memory as it grows. With `Constrained(n, merge="pairs")` at most n buckets stand before the tail. Raises
+    ConfigurationError.
 
-    `staging`: so many of the newest buckets (2 to 2^20) stay in a local tail and are decided late, when they leave it:
-    what a later reading hides has joined that one by then, the rest is stored if it is a candidate (0: none, a reading
-    is decided at once, as in the paper). `staircase`: all that leaves the tail is a candidate, so the stored buckets
-    and the tail are the readings that may become the extreme and nothing else, without any estimate; the tail is up to
-    8,192 where `staging` does not say. It takes memory as the staircase grows, not before. With `Constrained(n,
-    merge="pairs")` at most n buckets stand before the tail. Raises ConfigurationError.
-
-    Fact card: A2MTA, II-B; Hosking, Wallis & Wood 1985. Law: a selection that is the greatest (least) value. O(1) a
-    reading and extreme, a refit of about a microsecond when a block ends, none between; no allocation. The last 30
-    block maxima are fitted from 5 on; before, every reading is a candidate. A plateau's lower bound is its value. With
-    the recommended range a candidate that is not below the open bucket's greatest value joins it all the same: what it
-    hides can no longer become the maximum. No error limit: the aim is that results are exact, and the certain interval
-    says where they are not. With a tail: O(1) amortised, O(log n) expected for a bucket that is stored; 2 (n + staging)
-    partials; a staircase of one extreme is exact, always, and costs as many buckets as there are steps.
+    Fact card: A2MTA, II-B; Hosking, Wallis & Wood 1985. Law: a selection that is the greatest (least) value. Blocks:
+    O(1) a reading, a refit of about a microsecond when a block ends, no allocation; the last 30 block maxima are fitted
+    from 5 on, before that every reading is a candidate. A tail: O(1) amortised, O(log n) expected for a bucket that is
+    stored, 2 (n + staging) partials.
     """
 
     block: int | None = None

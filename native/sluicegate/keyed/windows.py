@@ -179,7 +179,7 @@ class KeyedWindows:
 
     @_alone
     def advance(self, time: int) -> None:
-        """It is at least this late for every key: readings and partitions that are too old leave.
+        """Say that it is at least `time` (µs) now for every key: readings and partitions that are too old leave.
 
         Takes time for each partition. Raises InputError for a window by count without age, and for what is no time.
         """

@@ -70,13 +70,13 @@ class Queries:
     def query(self, bounds: Literal[True]) -> dict[str, Bounded]: ...
 
     def query(self, bounds: bool = False) -> dict[str, Any]:
-        """Each aggregate's result by name; an empty window's are count 0, sum 0.0 and None.
+        """Each aggregate's result by name. An empty window: count 0, sum 0.0, None for the others.
 
-        Where the edge cuts a bucket, it is the estimate that interpolates that bucket. With `bounds`, value, low,
-        high and exact: the exact result over the readings that arrived certainly lies in low … high, rounding
-        included; this takes a walk over the leaves for what a window without histograms rounds (sum, variance). Raises
-        BoundsError where buckets are kept under a policy that does not declare itself monotone and dependent only on
-        what remains, ConfigurationError where the engine has not the leaves that such a walk needs (the Lite ones).
+        With `bounds=True` each is a `Bounded(value, low, high, exact)`: the exact result over the readings that arrived
+        certainly lies in low … high, rounding included. Where the window's edge cuts a bucket, value is an estimate
+        between them. Without histograms, bounds of a sum or variance take O(n). Raises BoundsError where buckets are
+        kept under a policy that does not declare itself monotone and dependent only on what remains,
+        ConfigurationError where the engine does not keep the leaves that are needed (the Lite ones).
         """
         if self._named is not None and not bounds:
             return self._named()

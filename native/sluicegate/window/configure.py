@@ -40,13 +40,15 @@ Centers = float | Mapping[str, float] | Sequence[float]
 
 
 class Window(Durability):
-    """The newest readings of a stream under a policy, and what the aggregates say of them.
+    """A sliding window over one stream: its newest readings, and the results of aggregates over them.
 
-    `aggregates`: name → aggregate, or a single one (then named by its kind). `policy`: `sg.policies.count(n)`,
-    `.time("24h")`, or `policy(total, old) -> bool`. `engine`: a name of `sg.ENGINES`. `histograms`: none, or `SumLike`
-    or `MaxLike`, with `Hop`, with `Constrained`. `center`: the μ₀ that sums of buckets are taken around (one number, or
-    one per dimension), by default the first reading. Raises ConfigurationError, naming what is wrong. Source: papers
-    AMTA (Algorithms 1 to 7) and A2MTA (II).
+    `aggregates`: by name, or a single one, which is then named by its kind. `policy` says what leaves:
+    `sg.policies.count(n)`, `.time("24h")`, another one of `sg.policies`, or `policy(total, old) -> bool`. `engine`: the
+    algorithm, a name of `sg.ENGINES`. `histograms`: none, then every reading is kept and results are exact; or
+    `SumLike` or `MaxLike`, `Hop` and `Constrained`, then readings share buckets and results have intervals. `center`:
+    what is subtracted from each value before buckets sum it (a number, or one for each dimension); by default the first
+    reading. `store`: where leaves are kept instead of in memory. Raises ConfigurationError, which names what is wrong.
+    Source: AMTA, Algorithms 1 to 7; A2MTA, section II.
     """
 
     def __init__(

@@ -71,10 +71,10 @@ class Ingest(Queries):
         return values[0] if len(values) == 1 else dict(zip(self._layout.names, values, strict=True))
 
     def advance(self, time: int) -> None:
-        """It is at least this late now (µs): what that makes too old leaves a window by time, though nothing arrived.
+        """Say that it is at least `time` (µs) now: readings that are too old leave, although none arrived.
 
-        Never goes back: an earlier time than the window's own changes nothing. Raises ConfigurationError for a window
-        by anything but time; InputError for a time out of range; StoreError where its store fails.
+        An earlier time than the window's own changes nothing. Raises ConfigurationError for a window by anything but
+        time, InputError for a time out of range, StoreError where its store fails.
         """
         self._core.advance(in_range(time))
 

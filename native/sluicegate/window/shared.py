@@ -53,15 +53,14 @@ class _Part:
 
 
 class Windows:
-    """The newest readings of a stream under several policies, and what the aggregates say of each.
+    """Several windows over one stream and one set of buckets: a name and a policy for each.
 
-    `policies`: name → `count` or `time`, all of one kind, not `up_to`; the longest keeps the buckets, and its
-    histograms decide where they end: a `Constrained` number of them, a `MaxLike(staircase=True)`, which is exact for
-    all, or a `SumLike`, whose error is then the longest window's. Raises ConfigurationError.
+    `policies`: all by `count` or all by `time`, without `up_to`. The longest window keeps the buckets, and `histograms`
+    decide where they end: `Constrained`, `MaxLike()`, which is exact for all of them, or `SumLike`, whose error is the
+    longest window's. Raises ConfigurationError.
 
-    Cost: a reading costs what it costs the longest window. A query of a shorter one takes O(log n) bucket reads and,
-    while its edge stays in one bucket, as many combines as buckets were closed since the last query; when the edge
-    moves on, those inside are folded anew.
+    A reading costs what it costs the longest window. A query of a shorter one takes O(log n) bucket reads, and combines
+    what was closed since the last query; when its edge leaves a bucket, all buckets inside.
     """
 
     def __init__(
