@@ -78,14 +78,15 @@ class Client(paho.Client):
         self._keepalive = self._asked_keepalive  # a broker's wish is for its own connection
         return super().reconnect()
 
-    def subscribe_first(self, topics: list[tuple[str, Any]]) -> None:
-        """Subscribe under the least packet id that is free, 1 as a rule; later ones go on where they were.
+    def subscribe_under(self, least: int, topics: list[tuple[str, Any]]) -> None:
+        """Subscribe under the first packet id from `least` on that is free; later ones go on where they were.
 
         RabbitMQ numbers what it sends from this id on (3.10: the greater of both). With another one each time its ids
         look like ids that go on over connections, and a message that was never seen like a repeat of an old one.
         """
         last = self._last_mid
-        self._last_mid = next(mid for mid in count() if mid + 1 not in self._out_messages)
+        self._last_mid = next(mid for mid in count(least - 1) if mid + 1 not in self._out_messages)
+        self.awaited = len(topics)
         self.subscribe(topics)
         self._last_mid = max(last, self._last_mid)
 

@@ -37,6 +37,9 @@ PROBE = b"sluicegate: are shared subscriptions known here?"
 #: Microseconds after which no broker goes back behind a subscription that it granted (Mosquitto saves each 30 minutes).
 LASTS_AFTER = 86_400_000_000
 
+#: The packet id of a SUBSCRIBE that is made once more, where all of the first was refused: brokers begin far from it.
+OTHER_ID = 60_000
+
 Stage = Literal["away", "connecting", "subscribing", "granted"]
 
 
@@ -87,6 +90,7 @@ class Link:
         self._brought = False
         self._refusal = ""
         self._asked: list[str] = []
+        self._is_first = True
         # MQTT 3.1.1 has no way to say that `$share` is unknown: these topics are in doubt until a message comes.
         shared = [source.filter for source in config.subscribed if source.is_shared]
         self._doubtful = shared if config.mqtt.version != 5 else []
@@ -286,7 +290,7 @@ class Link:
             client.unsubscribe(list(self.retired))
 
     def _subscribe(self, client: Any, properties: Any) -> None:
-        """Before anything else is sent: see `subscribe_first`."""
+        """Before anything else is sent: see `subscribe_under`."""
         self._asked = [source.filter.subscription for source in self.config.subscribed]
         if getattr(properties, "SharedSubscriptionAvailable", 1) == 0:  # asking would end the connection
             self._asked = [each.filter.subscription for each in self.config.subscribed if not each.is_shared]
@@ -298,8 +302,11 @@ class Link:
         if self._has_subscriptions():
             self._turn_granted()
             return
-        client.awaited = len(self._asked)
-        client.subscribe_first([(topic, subscription(self.config.mqtt)) for topic in self._asked])
+        self._is_first = True
+        client.subscribe_under(1, self._subscriptions())
+
+    def _subscriptions(self) -> list[tuple[str, Any]]:
+        return [(topic, subscription(self.config.mqtt)) for topic in self._asked]
 
     def _has_subscriptions(self) -> bool:
         """Whether the resumed session holds them for certain, so that asking would only bring retained messages again.
@@ -313,6 +320,11 @@ class Link:
 
     def _subscribed(self, client: Any, _: Any, mid: int, reasons: list[ReasonCode], properties: Any) -> None:
         client.awaited = 0
+        if self._is_first and reasons and all(reason.is_failure for reason in reasons):
+            # mochi refuses an id that a message of its own has, which it sends again.
+            self._is_first = False
+            client.subscribe_under(OTHER_ID, self._subscriptions())
+            return
         self._granted(reasons)
 
     def _granted(self, reasons: list[ReasonCode]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ pytest.importorskip("paho.mqtt.client", reason="the agent's tests need the extra
 import paho.mqtt.publish as publish
 from brokers import mosquitto, until
 
-from peers import Counts, config
+from peers import CONNACK_3, Counts, config, greet, packet, peer
 from sluicegate_agent.agent import Agent
 from sluicegate_agent.config import build
 from sluicegate_agent.link import Link
-from sluicegate_agent.link.link import LASTS_AFTER
+from sluicegate_agent.link.link import LASTS_AFTER, OTHER_ID
 from sluicegate_agent.messages import Message
 from sluicegate_agent.state import State
 from sluicegate_demo.ports import free_port
@@ -47,6 +48,47 @@ def test_a_session_that_has_them_for_long_is_not_asked_again(tmp_path: Path) -> 
         queued, _ = heard(port, since - LASTS_AFTER)
         assert [message.retain for message in queued] == [False]
         assert heard(port, since, version=5)[0] == [], "MQTT 5 asks without the retained ones"
+
+
+def test_each_connection_subscribes_under_the_same_packet_id() -> None:
+    """RabbitMQ numbers its messages on from it: another one each time looked like ids that go on."""
+    asked = []
+
+    def grant_and_cut(connection: socket.socket) -> None:
+        asked.append(int.from_bytes(greet(connection, CONNACK_3)))
+        connection.sendall(packet(0x90, as_sent(asked[-1]) + b"\x01"))
+
+    with peer(grant_and_cut) as broker:
+        link = Link(config(broker.port, version="3.1.1"), Counts())
+        until(lambda: setattr(link, "_next_attempt", 0.0) or link.poll(0.05, 10) or len(asked) == 4)
+        link.close()
+    assert asked == [1] * 4
+
+
+@pytest.mark.parametrize("again", [0x01, 0x91])
+def test_a_packet_id_that_the_broker_takes_for_used_is_another_one_next(again: int) -> None:
+    """mochi does, where a message of its own waits under it; refused once more, it is told."""
+    asked = []
+
+    def refuse_first(connection: socket.socket) -> None:
+        asked.append(int.from_bytes(greet(connection)))
+        connection.sendall(packet(0x90, as_sent(asked[0]) + b"\x00\x91"))
+        asked.append(int.from_bytes(connection.recv(65536)[2:4]))
+        connection.sendall(packet(0x90, as_sent(asked[1]) + bytes([0, again])))
+        connection.recv(65536)
+
+    with peer(refuse_first) as broker:
+        link = Link(config(broker.port), Counts())
+        until(lambda: link.poll(0.05, 10) or (link.state.startswith("connected") and "subscribing" not in link.state))
+        assert (link.state == "connected") is (again == 0x01)
+        assert ("refused" in link.state) is (again == 0x91)
+        link.close()
+    assert asked == [1, OTHER_ID]
+
+
+def as_sent(packet_id: int) -> bytes:
+    """A packet id as it is sent."""
+    return packet_id.to_bytes(2, "big")
 
 
 def test_a_session_that_is_new_is_asked(tmp_path: Path) -> None:
