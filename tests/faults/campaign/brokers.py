@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from campaign import foreign
+from campaign.ports import free_port, wait_for
 from sluicegate_demo.broker import Broker as BuiltIn
 
 MISSING = {
@@ -34,24 +34,9 @@ def program(kind: str) -> str | None:
 
 def available(kind: str) -> bool:
     """Whether a broker can be run here."""
+    if foreign.is_foreign(kind):
+        return not foreign.missing(kind)
     return kind == "builtin" or program(kind) is not None
-
-
-def free_port() -> int:
-    """A port that nothing listens on now, out of those that the system gives to nobody by itself."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-
-
-def _wait_for(port: int, seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.01)
-    raise TimeoutError(f"no broker on port {port}")
 
 
 class Mosquitto:
@@ -75,7 +60,7 @@ class Mosquitto:
         command = [str(program("mosquitto")), "-c", str(self.folder / "mosquitto.conf")]
         with (self.folder / "mosquitto.log").open("ab") as log:
             self._process = subprocess.Popen(command, stderr=log, stdout=log)
-        _wait_for(self.port)
+        wait_for(self.port)
         if self._process.poll() is not None:
             raise ConnectionError(f"Mosquitto did not start: {self.folder}/mosquitto.log")
 
@@ -173,7 +158,7 @@ class Rabbit:
             self._process = subprocess.Popen(
                 command, env=self._environment, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
             )
-        _wait_for(self.port, 120)
+        wait_for(self.port, 120)
 
     def save(self) -> bool:
         """It always does."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from campaign import brokers, configuration, gateways, storage, ways
+from campaign import brokers, configuration, foreign, gateways, storage, ways
 from campaign.agents import Agent, Launcher
 from campaign.plan import Plan
 from campaign.proxy import Proxy
@@ -39,7 +39,7 @@ class Life:
     disk: storage.Plain
     medium: storage.Plain | None
     share: Path
-    broker: brokers.Mosquitto | brokers.Demo | brokers.Rabbit | brokers.Shared
+    broker: brokers.Mosquitto | brokers.Demo | brokers.Rabbit | brokers.Shared | foreign.Foreign
     topic: str
     proxy: Proxy
     sensor: Sensor | ways.Poster | ways.Writer

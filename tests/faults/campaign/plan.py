@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from campaign import foreign
 from campaign.sensor import Habits
 
 BROKERS = ("mosquitto-5", "mosquitto-3.1.1", "rabbitmq-3.1.1", "builtin-5", "builtin-3.1.1")
@@ -100,7 +102,9 @@ class Plan:
                 ways += ["http", "http"]
         if self.kind == "mosquitto" and "retained" not in self.families:
             ways += ["shared", "shared"]
-        if self.identity == "sequence" and not of_session and "sensor" not in self.families:
+        # Without a birth that the broker lost its data cannot be read.
+        loses = self.broker in foreign.LOSES
+        if self.identity == "sequence" and not of_session and "sensor" not in self.families and not loses:
             ways += ["sparkplug"] * 4
         return self.random("way").choice(ways)
 
@@ -123,11 +127,11 @@ class Plan:
         return asdict(self)
 
 
-def draw(seed: int, index: int) -> Plan:
-    """The run number `index` of a seed."""
+def draw(seed: int, index: int, brokers: Sequence[str] = BROKERS) -> Plan:
+    """The run number `index` of a seed, over these brokers."""
     rng = random.Random(f"{seed}/{index}")
-    broker = BROKERS[index % len(BROKERS)]
-    identity = IDENTITIES[index // len(BROKERS) % len(IDENTITIES)]
+    broker = brokers[index % len(brokers)]
+    identity = IDENTITIES[index // len(brokers) % len(IDENTITIES)]
     chosen = rng.sample([name for name in FAMILIES if name != "sensor"], rng.choice((0, 1, 1, 2, 3)))
     chosen += ["sensor"] if identity in ("sequence", "epochs", "time") and rng.random() < 0.3 else []
     families = _compatible(tuple(family for family in chosen if _can(family, broker)))
@@ -161,9 +165,9 @@ def draw(seed: int, index: int) -> Plan:
 
 
 def _can(family: str, broker: str) -> bool:
-    """RabbitMQ always keeps what it has. The built-in broker has no persistence, and keeps no retained messages."""
+    """RabbitMQ always keeps what it has. Only it and Mosquitto have persistence, and keep retained messages here."""
     if family in ("broker killed", "retained"):
-        return not broker.startswith("builtin")
+        return broker.startswith(("mosquitto", "rabbitmq"))
     return family != "broker forgets" or not broker.startswith("rabbitmq")
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from campaign import brokers, oracle, storage
 from campaign.agents import Launcher
-from campaign.plan import Plan, draw
+from campaign.plan import BROKERS, Plan, draw
 from campaign.run import Outcome, Run, Tools
 
 FAKETIME = ("/usr/lib/{}-linux-gnu/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/libfaketimeMT.so.1")
@@ -86,12 +86,12 @@ def _carry_out(plan: Plan, rabbit: int | None) -> Outcome:
     return _worker[0].run(plan, rabbit)
 
 
-def plans(seed: int, count: int, wanted: Callable[[Plan], bool]) -> list[Plan]:
-    """The first `count` plans of a seed that are wanted and whose broker is here."""
+def plans(seed: int, count: int, wanted: Callable[[Plan], bool], among: Sequence[str] = BROKERS) -> list[Plan]:
+    """The first `count` plans of a seed that are wanted and whose broker is here, out of those `among`."""
     found: list[Plan] = []
     index = 0
     while len(found) < count and index < 1000 + 200 * count:
-        plan = draw(seed, index)
+        plan = draw(seed, index, among)
         if brokers.available(plan.kind) and wanted(plan):
             found.append(plan)
         index += 1

@@ -11,10 +11,11 @@ import traceback
 from dataclasses import dataclass, field
 from math import inf
 
-from campaign import brokers, gateways, hangs, oracle, storage, ways
+from campaign import brokers, foreign, gateways, hangs, oracle, storage, ways
 from campaign.events import Events
 from campaign.life import GaveUpError, Tools
 from campaign.plan import Plan
+from campaign.ports import free_port
 from campaign.proxy import Proxy
 from campaign.sensor import MARKER, Message, Sensor, messages
 
@@ -93,6 +94,7 @@ class Run(Events):
         self.share.mkdir()
         self.broker = self._broker()
         await asyncio.to_thread(self.broker.start)
+        self.excused += [(-inf, inf)] if plan.broker in foreign.LOSES else []
         self.proxy = Proxy(self.broker.port)
         await self.proxy.open()
         name = f"c{plan.seed}-{plan.index}-{time.monotonic_ns() % 10**9}"
@@ -114,7 +116,7 @@ class Run(Events):
     def _sensor(self, name: str) -> Sensor | ways.Poster | ways.Writer:
         plan = self.plan
         self.proxy.subscribes = plan.way not in ("http", "tail")
-        self.listen = brokers.free_port()
+        self.listen = free_port()
         if plan.way == "http":
             return ways.Poster(self.listen, self.topic, plan.random("impatience"))
         if plan.way == "tail":
@@ -139,7 +141,9 @@ class Run(Events):
         medium.open()
         return medium
 
-    def _broker(self) -> brokers.Mosquitto | brokers.Demo | brokers.Rabbit | brokers.Shared:
+    def _broker(self) -> brokers.Mosquitto | brokers.Demo | brokers.Rabbit | brokers.Shared | foreign.Foreign:
+        if foreign.is_foreign(self.plan.kind):
+            return foreign.Foreign(self.plan.kind, self.folder)
         if self.plan.kind == "rabbitmq" and "broker killed" in self.plan.families:
             return brokers.Rabbit(self.folder / "rabbitmq")
         if self.plan.kind == "rabbitmq":

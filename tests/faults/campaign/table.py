@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from campaign import pool
-from campaign.plan import Plan, draw
+from campaign import foreign, pool
+from campaign.plan import BROKERS, Plan, draw
 from campaign.run import Outcome
 
 COLUMNS = ("runs", "kills", "cuts", "readings", "lost", "twice", "doubt", "refused", "silent", "stuck")
@@ -52,7 +52,14 @@ def told(outcome: Outcome) -> str:
     head = f"FAILED seed {plan.seed} run {plan.index}: {plan.broker}, {plan.identity}, by {plan.way}, {families}"
     settings = ", ".join(f"{name} {value}" for name, value in plan.settings.items())
     lines = [head, f"    {settings}", *(f"    {word}" for word in outcome.verdict.words)]
-    return "\n".join([*lines, f"    again: make faults SEED={plan.seed} RUN={plan.index}"])
+    broker = f" BROKER={plan.kind}" if foreign.is_foreign(plan.kind) else ""
+    return "\n".join([*lines, f"    again: make faults SEED={plan.seed} RUN={plan.index}{broker}"])
+
+
+def _among(broker: str | None) -> tuple[str, ...]:
+    """The brokers to draw from: a foreign one is drawn where it is asked for alone."""
+    found = tuple(each for each in foreign.BROKERS if broker and each.startswith(broker))
+    return found or BROKERS
 
 
 def _wanted(options: argparse.Namespace) -> Callable[[Plan], bool]:
@@ -74,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--run", type=int, help="only this one")
     parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 1))
-    parser.add_argument("--broker")
+    parser.add_argument("--broker", help="its name; mochi and aedes are built for it")
     parser.add_argument("--identity")
     parser.add_argument("--family")
     parser.add_argument("--way", help="mqtt, shared, sparkplug, http or tail")
@@ -83,10 +90,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     for line in pool.missing():
         print(f"faults: {line}", file=sys.stderr)
+    among = _among(options.broker)
+    for why in filter(None, map(foreign.missing, {kind.partition("-")[0] for kind in among} & {*foreign.KINDS})):
+        print(f"faults: {why}", file=sys.stderr)
     if options.run is not None:
-        chosen = [draw(options.seed, options.run)]
+        chosen = [draw(options.seed, options.run, among)]
     else:
-        chosen = pool.plans(options.seed, options.runs, _wanted(options))
+        chosen = pool.plans(options.seed, options.runs, _wanted(options), among)
     chosen = [replace(plan, plant=options.plant) for plan in chosen]
     began = time.monotonic()
     outcomes = list(_shown(pool.campaign(chosen, options.jobs), each=options.each))
