@@ -115,6 +115,9 @@ def test_what_cannot_all_be_drawn_is_the_least_complete_and_who_is_named(tmp_pat
     assert all(one is None or one == 0.5 for one in least)
     assert len(told["fleet"]["devices"]["device"]) == 400
     assert len(told["fleet"]["rows"]) == ROWS
+    shares = [told["fleet"]["devices"]["completeness"][at] for at, _ in told["fleet"]["rows"]]
+    every = sorted(-1 if one is None else one for one in share.values())
+    assert [-1 if one is None else one for one in shares] == every[:ROWS]
     with pytest.raises(SourceError, match="has no device 'nobody'"):
         write_report(folder, tmp_path / "r.html", devices=("nobody",))
 

@@ -11,6 +11,12 @@ const ORDERS = {
 };
 const binOf = (i) => fleet.bins.from + i * fleet.bins.step;
 
+// Both ends of a name: devices of one site often differ in their last letters alone.
+function shortened(name, most) {
+  const kept = Math.max(2, most - 2);
+  return name.length <= most ? name : `${name.slice(0, Math.ceil(kept / 2))}…${name.slice(-Math.floor(kept / 2))}`;
+}
+
 // Cells in rows over time. `tell(row, bin)` has the lines of the tip, `shade(row, bin)` class and strength.
 function grid(host, names, bins, height, { shade, tell, pick, label }) {
   host.replaceChildren();
@@ -18,7 +24,7 @@ function grid(host, names, bins, height, { shade, tell, pick, label }) {
   const cell = (width - left - 10) / bins, all = names.length * height + bottom;
   const picture = svg("svg", { viewBox: `0 0 ${width} ${all}`, height: all, role: "img", "aria-label": label });
   names.forEach((name, row) => {
-    const text = svg("text", { x: 0, y: row * height + height * .72 }, name.length * 7 > left ? `${name.slice(0, Math.floor(left / 7) - 2)}…` : name);
+    const text = svg("text", { x: 0, y: row * height + height * .72 }, shortened(name, Math.floor(left / 7)));
     text.append(svg("title", {}, name));
     picture.append(text);
     for (let bin = 0; bin < bins; bin++) {
@@ -52,7 +58,8 @@ function drawHeat() {
   $("heat-legend").replaceChildren(...CLASSES.map((name, i) => element("span", {}, element("i", { class: `shade class-${i}` }), name)));
   $("classes").hidden = $("classes-title").hidden = few;
   if (!few) grid($("classes"), CLASSES, bins, 22, {
-    shade: (row, bin) => [row, classes[row][bin] ? .25 + .75 * classes[row][bin] / count : 0],
+    // a cube root, so that a twentieth of a fleet is seen beside the rest of it
+    shade: (row, bin) => [row, classes[row][bin] ? .12 + .88 * Math.cbrt(classes[row][bin] / count) : 0],
     tell: (row, bin) => [`${whole.format(classes[row][bin])} of ${whole.format(count)} devices: ${CLASSES[row]}`],
     label: "how many devices are how complete over time",
   });
@@ -70,7 +77,7 @@ function pickDevice(number, stream) {
   const name = fleet.devices.device[number];
   const found = series.find((s) => s.device === name && (stream === undefined || s.stream === stream));
   $("device-note").textContent = found ? "" : `The windows of ${name} are not on this page, which draws ${series.length} of ${whole.format(fleet.series.stream.length)} series. `
-    + `See them with: sluicegate cloud report MERGED --device '${name.replaceAll("'", "'\\''")}'`;
+    + `To see them make the page again, with --device '${name.replaceAll("'", "'\\''")}'`;
   if (!found) { $("device-note").scrollIntoView({ behavior: "smooth", block: "nearest" }); return; }
   choose(found.stream, found.device);
   $("windows-title").scrollIntoView({ behavior: "smooth" });

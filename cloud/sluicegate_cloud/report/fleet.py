@@ -56,7 +56,8 @@ def summarised(windows: ds.Dataset, summary: dict[str, Any], named: Sequence[str
         "widest": [one for best in found.widest.values() for one in best],
         "draw": _drawn(devices, [at - 1 for _, at in series], named),
     }
-    return told | (_heat(found.worst, found.when) if found.when else {"bins": None})
+    share = np.array([_share(one) for one in devices])
+    return told | (_heat(found.worst, share, found.when) if found.when else {"bins": None})
 
 
 class _Found:
@@ -166,18 +167,24 @@ def _that_fit(names: dict[str, None], sizes: dict[str, int], room: int) -> Itera
 
 
 def _least_complete(devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(devices, key=lambda one: -1.0 if one["completeness"] is None else one["completeness"])
+    return sorted(devices, key=_share)
 
 
-def _heat(worst: NDArray[np.float64], when: Range) -> dict[str, Any]:
+def _share(device: dict[str, Any]) -> float:
+    """Its completeness, −1 where nothing is known of it."""
+    return -1.0 if device["completeness"] is None else float(device["completeness"])
+
+
+def _heat(worst: NDArray[np.float64], share: NDArray[np.float64], when: Range) -> dict[str, Any]:
     """`bins`: from, step in ms; `classes`: devices of each class in each bin; `rows`: of some devices each bin's worst.
 
-    −1 is a bin in which nothing is known of a device.
+    Those are the least complete by `share`, of equal ones those with the worst bin. −1 is a bin in which nothing is
+    known of a device.
     """
     known = np.isfinite(worst)
     at_least = [(known & (worst >= least)).sum(axis=0) for least in CLASSES]
     classes = np.diff(np.stack([np.zeros(BINS, np.int64), *at_least]), axis=0)
-    order = np.argsort(worst.min(axis=1), kind="stable")[:ROWS]
+    order = np.lexsort((worst.min(axis=1), share))[:ROWS]
     shown = np.where(known, worst.round(4), -1.0)
     return {
         "bins": {"from": when.first // 1000, "step": when.step / 1000},
