@@ -12,14 +12,16 @@ from sluicegate_cloud.documents import DOCUMENTS, of_files
 from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.feed.gateway import is_gateway
 from sluicegate_cloud.schema import BUCKETS, ddl
-from sluicegate_cloud.table import read
+from sluicegate_cloud.table import devices, read
 from sluicegate_cloud.table.streams import STREAMS
 from sluicegate_cloud.table.versions import Store, Version
 
 #: What a folder of documents gives, and a table: the first where no `rows` is asked.
-OF_DOCUMENTS, OF_TABLES = ("buckets", "documents"), ("windows", "streams", "rollups")
+OF_DOCUMENTS, OF_TABLES = ("buckets", "documents"), ("windows", "streams", "rollups", "devices", "alerts")
 _OPTIONS = ("path", "rows", "version")
-_PER_TASK = {"windows": 8, "streams": 8, "rollups": 8, "buckets": 256, "documents": 256}
+#: Of a table what one task answers: the columns, and the rows.
+_BY_ONE = {"devices": (devices.DEVICES, devices.devices_table), "alerts": (devices.ALERTS, devices.alerts_table)}
+_PER_TASK = {"devices": 1, "alerts": 1, "windows": 8, "streams": 8, "rollups": 8, "buckets": 256, "documents": 256}
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class FolderReader(DataSourceReader):
         kinds = OF_TABLES if self._version else OF_DOCUMENTS
         self.kind = options.get("rows", kinds[0])
         if self.kind not in kinds:
-            raise SourceError(f"option rows={self.kind!r}: {self.path} has {' and '.join(kinds)}")
+            raise SourceError(f"option rows={self.kind!r}: {self.path} has {', '.join(kinds)}")
 
     @property
     def schema(self) -> str:
@@ -51,7 +53,8 @@ class FolderReader(DataSourceReader):
         if self._version and self.kind == "rollups":
             return ddl({**read.schema_of(self._version.definition), "level_us": "bigint"})
         if self._version:
-            return ddl({of.name: read.SQL[of.type] for of in STREAMS})
+            columns = _BY_ONE[self.kind][0] if self.kind in _BY_ONE else STREAMS
+            return ddl({of.name: read.SQL[of.type] for of in columns})
         return {"buckets": BUCKETS, "documents": DOCUMENTS}[self.kind]
 
     def partitions(self) -> list[InputPartition]:
@@ -60,6 +63,8 @@ class FolderReader(DataSourceReader):
         return [Files(tuple(names[at : at + size])) for at in range(0, len(names), size)] or [Files(())]
 
     def _names(self) -> list[str]:
+        if self.kind in _BY_ONE:
+            return [self.kind]
         if self._version and self.kind == "windows":
             return [*read.window_files(self._store, self._version)]
         if self._version and self.kind == "rollups":
@@ -77,6 +82,9 @@ class FolderReader(DataSourceReader):
             raise TypeError(f"a partition of another source: {partition!r}")
         if self._version is None:
             yield from of_files(partition.names, self.kind)
+            return
+        if self.kind in _BY_ONE:
+            yield from _BY_ONE[self.kind][1](self._store, self._version).to_batches()
             return
         for named in partition.names:
             level, _, name = named.rpartition(" ")

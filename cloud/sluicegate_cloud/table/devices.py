@@ -22,7 +22,37 @@ REJECTED, SILENT = "rejected", "silent"
 #: Documents that are not used of which alerts tell; all are counted.
 MOST = 100
 _SUMS = ("readings", "buckets", "missing", "doubt", "documents", "left_out")
+#: What a device tells of its agent that is a whole number.
+_NUMBERS = ("uptime_s", "rss_bytes", "peak_rss_bytes", "outbox_rows", "outbox_bytes")
+#: The columns of `devices` and `alerts` as tables; `counters` is JSON.
+DEVICES = pa.schema(
+    [
+        ("device", pa.string()), ("completeness", pa.float64()),
+        *((name, pa.int64()) for name in ("streams", *_SUMS, "first_us", "last_us", "boards")),
+        ("tags", pa.map_(pa.string(), pa.string())), ("agent_version", pa.string()),
+        *((name, pa.int64()) for name in _NUMBERS), ("counters", pa.string()), ("health_us", pa.int64()),
+    ]
+)  # fmt: skip
+ALERTS = pa.schema([(name, pa.string()) for name in ("kind", "device", "stream", "text")])
 Row = dict[str, Any]
+
+
+def devices_table(store: Store, version: Version) -> pa.Table:
+    """`devices` as rows of DEVICES; what a device tells in another type is null."""
+    return pa.Table.from_pylist([_typed(row) for row in devices(store, version)], DEVICES)
+
+
+def alerts_table(store: Store, version: Version) -> pa.Table:
+    """`alerts` as rows of ALERTS, but for silent devices."""
+    return pa.Table.from_pylist([*alerts(store, version, 0)], ALERTS)
+
+
+def _typed(row: Row) -> Row:
+    known = {name: row[name] for name in _NUMBERS if isinstance(row[name], int | float) and abs(row[name]) < 1 << 62}
+    out = row | dict.fromkeys(_NUMBERS) | {name: int(value) for name, value in known.items()}
+    out["agent_version"] = row["agent_version"] if isinstance(row["agent_version"], str) else None
+    out["counters"] = None if row["counters"] is None else json.dumps(row["counters"])
+    return out | {"tags": [*row["tags"].items()]}
 
 
 def devices(store: Store, version: Version) -> list[Row]:
@@ -56,7 +86,7 @@ def _device(name: str, rows: list[Row]) -> Row:
 
 def _health(rows: list[Row]) -> Row:
     """Of the newest that is JSON of an object; a device may put anything into it."""
-    of = ("uptime_s", "rss_bytes", "peak_rss_bytes", "outbox_rows", "outbox_bytes", "counters")
+    of = (*_NUMBERS, "counters")
     out: Row = dict.fromkeys(("agent_version", *of, "health_us"))
     some = [row for row in rows if row["health"]]
     if some:

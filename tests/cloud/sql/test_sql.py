@@ -12,6 +12,7 @@ from random_worlds import MINUTE, Cut, random_fleet
 from table_worlds import Rows, differences, documents_of, store_at, table_of, take_in, windows
 
 import sluicegate_cloud
+from sluicegate_cloud.table import devices as known
 from sluicegate_cloud.table import job
 from sluicegate_cloud.table.versions import Store, Version
 
@@ -63,8 +64,9 @@ def test_the_statements_of_the_how_to_run(sql: Any, srv: Path) -> None:
     """Each block of SQL, on these folders: there are rows where a question has any."""
     blocks = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text("utf-8"), re.S | re.M)
     found = [sql.sql(block.replace("/srv", str(srv))).collect() for block in blocks]
-    assert [len(rows) > 0 for rows in found] == [True, False, False, True], [len(rows) for rows in found]
+    assert [len(rows) > 0 for rows in found] == [True, False, False, False, True, True], [len(rows) for rows in found]
     assert sql.table("streams").count() == 3
+    assert {row["device"] for row in sql.table("devices").collect()} == {f"board-{at}" for at in range(3)}
     told = {"import sluicegate_cloud", "sluicegate_cloud.register(spark)"}
     assert told <= {line.partition("  #")[0] for line in PAGE.read_text("utf-8").splitlines()}
 
@@ -83,6 +85,17 @@ def test_an_older_version_is_asked_by_its_number(sql: Any, srv: Path) -> None:
     """Its rows, not those of the newest."""
     one = sql.read.format("sluicegate").option("version", 1).load(f"{srv}/fleet")
     assert keyed(one.collect()) == of_table(srv, 1)[0] != of_table(srv)[0]
+
+
+def test_devices_and_alerts_are_those_of_the_commands(sql: Any, srv: Path) -> None:
+    """The same rows; a health of odd types is null there."""
+    store, version = Store(srv / "fleet"), of_table(srv)[1]
+    found = sql.read.format("sluicegate").option("rows", "devices").load(f"{srv}/fleet").collect()
+    wanted = {row["device"]: row for row in known.devices(store, version)}
+    assert {row["device"] for row in found} == {*wanted}
+    assert all(row[name] == wanted[row["device"]][name] for row in found for name in ("readings", "last_us", "tags"))
+    alerts = sql.read.format("sluicegate").option("rows", "alerts").load(f"{srv}/fleet").collect()
+    assert [row.asDict() for row in alerts] == [*known.alerts(store, version, 0)]
 
 
 def test_documents_and_buckets_as_they_are(sql: Any, srv: Path) -> None:
@@ -105,7 +118,7 @@ def test_documents_and_buckets_as_they_are(sql: Any, srv: Path) -> None:
         (FROM + "('{srv}/chunks', aggregates => 'slope(1h)')", "has no quantiles, slopes"),
         (FROM + "('{srv}/none')", "is not there"),
         (FROM + "('gs://bucket/x')", "a table cannot lie at gs://bucket/x"),
-        (VIEW + "v1 USING sluicegate OPTIONS (path '{srv}/fleet', rows 'buckets')", "windows and streams"),
+        (VIEW + "v1 USING sluicegate OPTIONS (path '{srv}/fleet', rows 'buckets')", "windows, streams"),
         (VIEW + "v2 USING sluicegate OPTIONS (path '{srv}/chunks', version '3')", "is no table"),
         (VIEW + "v3 USING sluicegate OPTIONS (path '{srv}/fleet', version '9')", "no version 9"),
         (VIEW + "v4 USING sluicegate OPTIONS (path '{srv}/fleet', row 'x')", "no option 'row'"),

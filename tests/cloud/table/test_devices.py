@@ -15,7 +15,7 @@ from sluicegate.format.bucket import Bucket
 from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.commands import cloud
 from sluicegate_cloud.table import job
-from sluicegate_cloud.table.devices import alerts, devices
+from sluicegate_cloud.table.devices import alerts, alerts_table, devices, devices_table
 
 HOUR = 3_600_000_000
 HEALTH = {"version": "0.1.0", "uptime_s": 77, "rss_bytes": 30 << 20, "counters": {"late": 3}, "outbox_rows": 2}
@@ -52,6 +52,18 @@ def test_a_devices_row_is_of_all_that_came(table: Any) -> None:
     assert (one["uptime_s"], one["agent_version"], one["counters"]) == (77, "0.1.0", {"late": 3})
     assert (one["tags"], one["last_us"], one["completeness"]) == ({"site": "north"}, 39_000_000, 1.0)
     assert (two["boards"], two["missing"], two["uptime_s"], two["tags"]) == (2, 20, None, {})
+
+
+def test_they_are_tables_too(table: Any, tmp_path: Path) -> None:
+    """With what a device tells in other types left out."""
+    rows = {row["device"]: row for row in devices_table(*table).to_pylist()}
+    assert (rows["press-1"]["uptime_s"], rows["press-1"]["counters"]) == (77, '{"late": 3}')
+    assert (rows["press-1"]["tags"], rows["press-2"]["rss_bytes"]) == ([("site", "north")], None)
+    assert alerts_table(*table).to_pylist() == [*alerts(*table, now_us=0)]
+    odd = document("press-3", 0, health={"version": 7, "uptime_s": "x", "rss_bytes": 1e30, "counters": {}})
+    store, version = store_at(tmp_path / "odd", job.definition_of(HOUR, HOUR, ("mean",), shards=1))
+    (row,) = devices_table(store, take_in(store, version, table_of([odd]))).to_pylist()
+    assert [row[name] for name in ("agent_version", "uptime_s", "rss_bytes", "counters")] == [None, None, None, "{}"]
 
 
 def test_alerts_name_clones_rejected_documents_and_the_silent(table: Any) -> None:
