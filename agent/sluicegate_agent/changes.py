@@ -143,6 +143,7 @@ def _windows(config: Config, connection: sqlite3.Connection) -> Iterator[str]:
     """The histories that `StoredWindow` would begin anew or forget, a line for each window."""
     query = """SELECT stream.name, stream.row, window.name, definition,
         (SELECT count(*) FROM window_leaf WHERE window_leaf.window = window.id)
+        + (SELECT coalesce(sum(last - first + 1), 0) FROM window_run WHERE window_run.window = window.id)
         FROM window JOIN stream ON stream.id = window.stream ORDER BY window.id"""
     rows = [row for row in connection.execute(query) if _has_readings(row[0], row[1])]
     stored = {(stream, name) for stream, _, name, _, _ in rows}

@@ -16,7 +16,7 @@ from sluicegate.format.bucket import Builder
 from sluicegate_agent.errors import EnvironmentRefused
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.record.recorder import Recorder
-from sluicegate_agent.state import NewerStore, State, StoreDamaged, read_status, schema
+from sluicegate_agent.state import NewerStore, State, StoreDamaged, leaf_runs, read_status, schema
 from sluicegate_agent.state.store import CONDEMNED, DATABASE, SET_ASIDE_KEPT, Store
 from sluicegate_agent.sync import Sync
 
@@ -110,6 +110,9 @@ def downgraded(path: Path) -> None:
         info = connection.execute(f"PRAGMA main.table_info({table})").fetchall()
         columns = ", ".join(row[1] for row in info)
         connection.execute(f"INSERT INTO main.{table} SELECT {columns} FROM now.{table}")  # noqa: S608
+    for (window,) in connection.execute("SELECT id FROM main.window").fetchall():
+        leaves = [(window, *leaf) for leaf in leaf_runs.read(connection, window)]
+        connection.executemany("INSERT INTO main.window_leaf VALUES (?, ?, ?, ?)", leaves)
     connection.execute("INSERT INTO main.outbox SELECT stream, first, bucket FROM now.outbox")
     connection.execute("INSERT INTO main.chunk SELECT number, id, stream, first, readings, document FROM now.chunk")
     connection.execute("DELETE FROM main.meta WHERE key NOT IN ('schema', 'incarnation', 'set_aside')")

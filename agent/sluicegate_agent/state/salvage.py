@@ -99,7 +99,7 @@ def _fill(store: sqlite3.Connection, damaged: Path, reason: str) -> Counter[str]
                     _note_bucket(buckets, row, counted)
                 elif table.name == "packed":
                     _note_packed(buckets, row, counted)
-                elif table.name in ("window", "window_leaf") and not pages.free_is_known:
+                elif table.name in ("window", "window_leaf", "window_run") and not pages.free_is_known:
                     continue  # a row that was deleted cannot be told from one that was not
                 else:
                     _keep(store, table, row, counted)
@@ -108,7 +108,8 @@ def _fill(store: sqlite3.Connection, damaged: Path, reason: str) -> Counter[str]
     _place_streams(store, buckets, counted)
     store.execute("DELETE FROM doubtful WHERE stream NOT IN (SELECT id FROM stream)")
     store.execute("DELETE FROM window WHERE stream NOT IN (SELECT id FROM stream)")
-    store.execute("DELETE FROM window_leaf WHERE window NOT IN (SELECT id FROM window)")
+    for name in ("window_leaf", "window_run"):
+        store.execute(f"DELETE FROM {name} WHERE window NOT IN (SELECT id FROM window)")  # noqa: S608  our own names
     return counted
 
 
@@ -173,6 +174,7 @@ _SENSE = {"counter": _is_counter, "meta": _is_meta, "sequence": _is_sequence, "r
 _CHECKED = {
     "window": slice(3, 5),
     "window_leaf": slice(0, 4),
+    "window_run": slice(1, 6),
     "sequence": slice(0, 3),
     "identity": slice(0, 3),
     "held": slice(0, 7),

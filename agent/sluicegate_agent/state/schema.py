@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sluicegate_agent.errors import EnvironmentRefused
 
-VERSION = 6
+VERSION = 7
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -39,6 +39,11 @@ CREATE TABLE window_leaf (
     window INTEGER NOT NULL, level INTEGER NOT NULL, number INTEGER NOT NULL, leaf BLOB NOT NULL, crc INTEGER,
     PRIMARY KEY (window, level, number)
 ) WITHOUT ROWID;
+CREATE TABLE window_run (
+    number INTEGER PRIMARY KEY, window INTEGER NOT NULL, level INTEGER NOT NULL, first INTEGER NOT NULL,
+    last INTEGER NOT NULL, leaves BLOB NOT NULL, crc INTEGER
+);
+CREATE INDEX window_runs ON window_run (window);
 CREATE TABLE sequence (
     source TEXT NOT NULL, epoch BLOB NOT NULL, row BLOB NOT NULL, crc INTEGER, PRIMARY KEY (source, epoch)
 ) WITHOUT ROWID;
@@ -168,10 +173,17 @@ def _from_5(connection: sqlite3.Connection) -> None:
         connection.execute(next(s for s in TABLES.split(";") if new in s))
 
 
+def _from_6(connection: sqlite3.Connection) -> None:
+    """Version 6 had a row for each closed leaf."""
+    for new in ("TABLE window_run (", "INDEX window_runs "):
+        connection.execute(next(s for s in TABLES.split(";") if new in s))
+
+
 _STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {
     1: _from_1,
     2: _from_2,
     3: _from_3,
     4: _from_4,
     5: _from_5,
+    6: _from_6,
 }

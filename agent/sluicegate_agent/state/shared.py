@@ -52,6 +52,7 @@ class Shorter:
             return int(found[0])
         if found is not None:  # it kept buckets of its own before, or was another
             connection.execute("DELETE FROM window_leaf WHERE window = ?", (found[0],))
+            connection.execute("DELETE FROM window_run WHERE window = ?", (found[0],))
             connection.execute("DELETE FROM window WHERE id = ?", (found[0],))
         insert = "INSERT INTO window (stream, name, definition, state, crc) VALUES (?, ?, ?, ?, ?)"
         state = self._state(asked.name)

@@ -206,8 +206,10 @@ def _stream(name: str, row: bytes, rows: int, doubt: bytes | None) -> dict[str, 
 
 def _windows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     query = """SELECT stream.name, window.name, definition, state,
-        (SELECT count(*) FROM window_leaf WHERE window_leaf.window = window.id),
+        (SELECT count(*) FROM window_leaf WHERE window_leaf.window = window.id)
+        + (SELECT coalesce(sum(last - first + 1), 0) FROM window_run WHERE window_run.window = window.id),
         (SELECT coalesce(sum(length(leaf)), 0) FROM window_leaf WHERE window_leaf.window = window.id)
+        + (SELECT coalesce(sum(length(leaves)), 0) FROM window_run WHERE window_run.window = window.id)
         FROM window JOIN stream ON stream.id = window.stream ORDER BY stream.id, window.id"""
     keys = ("stream", "window", "definition", "state", "leaves", "leaf_bytes")
     return [_window(dict(zip(keys, row, strict=True))) for row in connection.execute(query)]

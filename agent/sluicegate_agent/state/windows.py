@@ -2,7 +2,8 @@
 
 After a level eviction the rows of lower levels are folded into their new leaf a bounded number a commit; rows of leaves
 that left the window are deleted the same way. Whatever of that is still undone at a restart, `sg.Window.rebuild` does.
-Where pairs are merged, the row of a leaf that took over others is written anew and theirs are deleted with it.
+Where pairs are merged, the row of a leaf that took over others is written anew and theirs are deleted with it. Leaves
+that closed together are one row (`leaf_runs`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sluicegate.errors import InputError, SnapshotError
 from sluicegate.format.pairs import Pair, PairColumn
 from sluicegate_agent.checksums import checksum, is_sound
 from sluicegate_agent.config.questions import COUNT, build_arguments
+from sluicegate_agent.state import leaf_runs
 from sluicegate_agent.state.asleep import AWAY, Asleep, asleep
 from sluicegate_agent.state.shared import Shorter, make_row
 from sluicegate_agent.state.store import StoreDamaged
@@ -139,7 +141,7 @@ class StoredWindow:
         leaf_rows = connection.execute(query, (number,)).fetchall()
         try:
             _require_sound(number, config.definition, state, crc, leaf_rows)
-            leaves = [row[:3] for row in leaf_rows]
+            leaves = [*leaf_runs.read(connection, number), *(row[:3] for row in leaf_rows)]
             return number, sg.Window.rebuild(**build_arguments(config), state=state, leaves=leaves)
         except SnapshotError as error:
             log.warning("window %s begins anew: what is kept of it cannot be used (%s)", config.name, error)
@@ -310,14 +312,26 @@ class StoredWindow:
         if self.shorter:
             self.shorter.save(connection)
         rows = [(*key, leaf) for key, leaf in self._leaves.items()]
-        for row in rows:
-            self._insert(connection, *row)
+        closed = leaf_runs.Closed(self._base, self._level, self._head, self._open)
+        leaf_runs.clip(connection, self.number, closed, self.window.leaf)
+        if self._may_append(rows):
+            leaf_runs.append(connection, self.number, *rows[0][:2], [leaf for *_, leaf in rows])
+        else:
+            for row in rows:
+                self._insert(connection, *row)
         taken_over = "DELETE FROM window_leaf WHERE window = ? AND level = 0 AND number > ? AND number < ?"
         connection.executemany(taken_over, [(self.number, first, end) for first, end in self._merged])
         # What the open bucket took over is in the state; levels apart, no closed leaf is newer than the open one.
         beyond = "DELETE FROM window_leaf WHERE window = ? AND level = ? AND number >= ?"
         connection.execute(beyond, (self.number, self._level, self._open))
-        self._tidy(connection, TIDIED + 2 * len(rows))
+        self._tidy(connection, TIDIED + 2 * len(rows), closed)
+
+    def _may_append(self, rows: list[leaf_runs.Leaf]) -> bool:
+        """Whether these leaves are consecutive ones of one level, and none of them takes over another later."""
+        if len(rows) < leaf_runs.LEAST or self.asked[0].merge == "pairs":
+            return False
+        (level, first, _), (to, last, _) = rows[0], rows[-1]
+        return level == to and last - first + 1 == len(rows)
 
     def _collect(self) -> None:
         """Take over what changed; a commit that fails leaves it here for the next."""
@@ -329,11 +343,12 @@ class StoredWindow:
         self._leaves.update(((changes.level, number), leaf) for number, leaf in changes.closed)
         self._merged += changes.merged
 
-    def _tidy(self, connection: sqlite3.Connection, most: int) -> None:
+    def _tidy(self, connection: sqlite3.Connection, most: int, closed: leaf_runs.Closed) -> None:
         """Delete rows of leaves that left, and fold rows of lower levels, at most about `most` rows."""
         if not self._untidy:
             self._left_untidy = False
             return
+        runs_left = leaf_runs.tidy(connection, self.number, closed, self.window.leaf)
         stale = self._stale(connection, most)
         folded: set[int] = set()
         for level, number in stale:
@@ -343,7 +358,7 @@ class StoredWindow:
             elif target not in folded:
                 self._fold(connection, target)
                 folded.add(target)
-        self._left_untidy = len(stale) == most
+        self._left_untidy = runs_left or len(stale) == most
 
     def _stale(self, connection: sqlite3.Connection, most: int) -> list[tuple[int, int]]:
         """Rows before the window's head, then rows of lower levels, the lowest first."""
@@ -410,5 +425,6 @@ def _rename(connection: sqlite3.Connection, stream: int, config: WindowConfig) -
 def forget(connection: sqlite3.Connection, where: str, values: tuple[object, ...]) -> None:
     """Delete the stored windows that a condition on the table `window` selects, with their leaves."""
     selected = f"SELECT id FROM window WHERE {where}"  # noqa: S608  the conditions are this package's own
-    connection.execute(f"DELETE FROM window_leaf WHERE window IN ({selected})", values)  # noqa: S608
+    for table in ("window_leaf", "window_run"):
+        connection.execute(f"DELETE FROM {table} WHERE window IN ({selected})", values)  # noqa: S608
     connection.execute(f"DELETE FROM window WHERE {where}", values)  # noqa: S608

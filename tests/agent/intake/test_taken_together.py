@@ -65,7 +65,7 @@ class Board:
         self.pipeline.fold_next()
         acknowledged = self.pipeline.commit()
         tables = {}
-        for table in ("outbox", "window", "window_leaf", "sequence", "identity", "held", "counter"):
+        for table in ("outbox", "window", "window_leaf", "window_run", "sequence", "identity", "held", "counter"):
             rows = self.state.store.connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()  # noqa: S608
             tables[table] = [tuple(map(str, row)) for row in rows]
         letters = self.state.store.connection.execute("SELECT topic, reason, payload FROM dead_letter ORDER BY number")

@@ -31,6 +31,7 @@ from thorough import number
 
 from sluicegate_agent import ticks
 from sluicegate_agent.behind import packed_rows
+from sluicegate_agent.config import WindowConfig
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.record import file
@@ -38,6 +39,7 @@ from sluicegate_agent.record.frame import ADD, ADVANCE
 from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State, read_status, schema
 from sluicegate_agent.state.slices import StoredSlices
+from sluicegate_agent.state.windows import StoredWindow
 from sluicegate_agent.streams import Stream
 
 #: What a window that shares another's buckets knows of its edge depends on who asked it; what a hop has begun is in no
@@ -109,7 +111,6 @@ class Board:
             "stream": "SELECT id, name, row, retired FROM stream",
             "origin": "SELECT stream, name, center FROM origin",
             "window": f"SELECT * FROM window WHERE {_COMPARED}",  # noqa: S608  our own names
-            "window_leaf": f"SELECT * FROM window_leaf WHERE window IN (SELECT id FROM window WHERE {_COMPARED})",  # noqa: S608
             "sequence": "SELECT * FROM sequence",
             "retained": "SELECT * FROM retained",
             "doubtful": "SELECT * FROM doubtful",
@@ -119,6 +120,9 @@ class Board:
             "meta": "SELECT * FROM meta WHERE key = 'deliveries' OR key LIKE 'clock %'",
         }
         found: dict[str, Any] = {name: sorted(connection.execute(query)) for name, query in read.items()}
+        for name, windows in self.pipeline.windows.items():
+            number = self.state.streams[name].number
+            found["leaves " + name] = [_leaves(connection, number, each.asked[0]) for each in windows]
         return found | {"identity": _entries(connection), "outbox": _buckets(connection)}
 
 
@@ -143,6 +147,15 @@ def _buckets(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     for _, stream, closed in packed_rows(connection):
         rows += [(stream, each.first, each.bucket, each.readings) for each in closed]
     return sorted(rows)
+
+
+def _leaves(connection: sqlite3.Connection, stream: int, asked: WindowConfig) -> list[Any]:
+    """What a restart makes of a window's rows: those of leaves that left go sooner or later."""
+    query = "SELECT id FROM window WHERE stream = ? AND name = ?"
+    if asked.sliced:
+        (number,) = connection.execute(query, (stream, asked.name)).fetchone()
+        return sorted(connection.execute("SELECT * FROM window_leaf WHERE window = ?", (number,)))
+    return [repr(each) for each in StoredWindow(connection, stream, asked).window.buckets()]
 
 
 def _entries(connection: sqlite3.Connection) -> dict[str, bytes]:

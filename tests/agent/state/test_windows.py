@@ -146,7 +146,7 @@ def test_tidying_is_bounded_and_ends() -> None:
     window = StoredWindow(store, 1, config)
     for time in range(1000):
         insert(window, 1.0, time)
-    commit(store, window)
+        commit(store, window)
     insert(window, 1.0, 10**6)
     held = []
     for time in range(20):
@@ -161,6 +161,25 @@ def test_tidying_is_bounded_and_ends() -> None:
     store.close()
 
 
+def test_leaves_that_closed_together_are_one_row() -> None:
+    """They take each other's place in runs as levels are evicted, and leave together; a restart changes no bit."""
+    asked = {"name": "w", "policy": {"time": "900us"}, "aggregate": ["mean", "max"], "buckets": 64}
+    config, store, held = configured(Path("/"), window=[asked]).windows[0], empty(), list[int]()
+    window = StoredWindow(store, 1, config)
+    for time in range(6000):
+        insert(window, time % 17 / 4, time + time // 3000 * 400)
+        if time % 100 == 99:
+            commit(store, window)
+            runs, leaves = store.execute("SELECT count(*), sum(last - first + 1) FROM window_run").fetchone()
+            held.append(leaves)
+            assert runs <= 14
+            assert whole(StoredWindow(store, 1, config)) == whole(window)
+    assert window.window.changes().level > 3, "no level was evicted"
+    assert max(held) <= 2 * config.buckets
+    assert store.execute("SELECT count(*) FROM window_leaf").fetchone()[0] <= TIDIED
+    store.close()
+
+
 def test_damaged_rows_cost_one_window_and_say_so() -> None:
     """A leaf is gone: that window begins anew and is counted; nothing else is touched."""
     store = empty()
@@ -170,7 +189,8 @@ def test_damaged_rows_cost_one_window_and_say_so() -> None:
             insert(window, 1.0, time)
         commit(store, window)
     lost = windows[1].number
-    store.execute("DELETE FROM window_leaf WHERE window = ?", (lost,))
+    for table in ("window_leaf", "window_run"):
+        store.execute(f"DELETE FROM {table} WHERE window = ?", (lost,))  # noqa: S608  our own names
     again = [StoredWindow(store, 1, config) for config in WINDOWS[:3]]
     assert [window.begun_anew for window in again] == [False, True, False]
     assert [len(window.window) > 0 for window in again] == [True, False, True]
@@ -193,7 +213,8 @@ def test_forgetting_takes_the_leaves_along() -> None:
             insert(window, 1.0, time)
         commit(store, window)
     forget(store, "id NOT IN (SELECT ?)", (kept.number,))
-    assert store.execute("SELECT DISTINCT window FROM window_leaf").fetchall() == [(kept.number,)]
+    leaves = "SELECT window FROM window_leaf UNION SELECT window FROM window_run"
+    assert store.execute(leaves).fetchall() == [(kept.number,)]
     assert store.execute("SELECT id FROM window").fetchall() == [(kept.number,)]
     store.close()
 
@@ -215,6 +236,7 @@ def test_a_changed_definition_begins_anew_and_is_counted() -> None:
     assert changed.begun_anew
     assert len(changed.window) == 0
     assert store.execute("SELECT count(*) FROM window_leaf").fetchone()[0] == 0
+    assert store.execute("SELECT count(*) FROM window_run").fetchone()[0] == 0
     store.close()
 
 
