@@ -1,13 +1,12 @@
 """One commit as the body of a frame: readings in the order in which each stream took them, and what changed beside.
 
 Readings that a stream took together are one step. Numbers of one kind stand together, all first bytes, then all second
-bytes, so that deflating finds what repeats: two to ten bytes a reading.
+bytes, so that deflating finds what repeats: two to ten bytes a reading (`columns`).
 """
 
 from __future__ import annotations
 
 import struct
-import sys
 import zlib
 from array import array
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from sluicegate.format.pairs import PairColumn
+from sluicegate_agent.record.columns import fill, packed_times, packed_values, shuffled, unpacked_times, unpacked_values
 
 #: What a stream did: took readings, took some in doubt, closed its bucket, had its windows told the time; that all
 #: windows were handed what had come: those whose ends come count such batches; the second values of the next readings.
@@ -24,7 +24,7 @@ ADD, ADD_IN_DOUBT, CLOSE, ADVANCE, FEED, SECONDS = range(6)
 LARGEST_BODY = 64 << 20
 #: Steps and readings. Its first byte is no kind of step; of frames of one reading a step, the first byte is one.
 _HEAD = struct.Struct("<4sII")
-_MAGIC = b"\xd2SG2"
+_MAGIC, _WHOLE = b"\xd2SG3", b"\xd2SG2"  # _WHOLE: of a Sluicegate that wrote times and values as they are
 #: Bytes of such a step: kind, stream, time, value, missing.
 _OLD = 29
 Columns = tuple["array[int] | array[float]", ...]
@@ -93,8 +93,9 @@ class Steps:
 
     def pack(self) -> bytes:
         """As bytes, the same on every board."""
-        columns: Columns = (self.streams, self.counts, self.numbers, self.times, self.values)
-        data = _HEAD.pack(_MAGIC, len(self), self.readings) + bytes(self.kinds) + b"".join(map(_shuffled, columns))
+        columns: Columns = (self.streams, self.counts, self.numbers)
+        data = _HEAD.pack(_MAGIC, len(self), self.readings) + bytes(self.kinds) + b"".join(map(shuffled, columns))
+        data += packed_times(self.times) + packed_values(self.values)
         # Who knows one reading a step only counts bytes: it must not take these for such.
         return data + bytes(len(data) % _OLD == 0)
 
@@ -104,21 +105,32 @@ class Steps:
         if data[:1] != _MAGIC[:1]:
             return _older(data)
         found = cls()
-        if len(data) < _HEAD.size or data[:4] != _MAGIC:
+        if len(data) < _HEAD.size or data[:4] not in (_MAGIC, _WHOLE):
             raise ValueError("not steps")
         _, steps, readings = _HEAD.unpack_from(data)
         at = _HEAD.size + steps
         found.kinds = bytearray(data[_HEAD.size : at])
-        columns: Columns = (found.streams, found.counts, found.numbers, found.times, found.values)
-        sizes = [count * column.itemsize for column, count in zip(columns, (steps,) * 3 + (readings,) * 2, strict=True)]
-        if not 0 <= len(data) - at - sum(sizes) <= 1:
-            raise ValueError("not steps")
-        for column, size in zip(columns, sizes, strict=True):
-            _fill(column, data[at : at + size])
+        columns: Columns = (found.streams, found.counts, found.numbers)
+        for column in columns:
+            size = steps * column.itemsize
+            fill(column, data[at : at + size])
             at += size
+        at += found._read(data[at:], readings, is_whole=data[:4] == _WHOLE)
+        if not 0 <= len(data) - at <= 1 or len(found.numbers) != steps:
+            raise ValueError("not steps")
         if sum(found.counts) != readings or max(found.kinds, default=ADD) > SECONDS or not found._has_firsts():
             raise ValueError("not steps")
         return found
+
+    def _read(self, data: bytes, readings: int, *, is_whole: bool) -> int:
+        """Times and values at the front of `data`; how many bytes they are. Raises ValueError."""
+        if is_whole:
+            fill(self.times, data[: 8 * readings])
+            fill(self.values, data[8 * readings : 16 * readings])
+            return 16 * readings
+        self.times, size = unpacked_times(data, readings)
+        self.values, more = unpacked_values(data[size:], readings)
+        return size + more
 
     def _has_firsts(self) -> bool:
         """Whether second values come right before as many readings of the same stream."""
@@ -138,7 +150,7 @@ def _older(data: bytes) -> Steps:
     found, at = Steps(), count
     for column in columns:
         size = count * column.itemsize
-        _fill(column, data[at : at + size])
+        fill(column, data[at : at + size])
         at += size
     for kind, stream, time, value, missing in zip(data[:count], *columns, strict=True):
         if kind <= ADD_IN_DOUBT:
@@ -173,22 +185,3 @@ def unpack(body: bytes) -> Body:
         return _decode(zlib.decompressobj().decompress(body, LARGEST_BODY))
     except (zlib.error, msgspec.MsgspecError) as error:
         raise ValueError(f"not the body of a frame: {error}") from error
-
-
-def _shuffled(numbers: array[int] | array[float]) -> bytes:
-    if sys.byteorder == "big":
-        numbers = numbers[:]
-        numbers.byteswap()
-    data, width = numbers.tobytes(), numbers.itemsize
-    return b"".join(data[byte::width] for byte in range(width))
-
-
-def _fill(numbers: array[int] | array[float], data: bytes) -> None:
-    width = numbers.itemsize
-    count = len(data) // width
-    plain = bytearray(len(data))
-    for byte in range(width):
-        plain[byte::width] = data[byte * count : (byte + 1) * count]
-    numbers.frombytes(plain)
-    if sys.byteorder == "big":
-        numbers.byteswap()

@@ -32,7 +32,8 @@ class _Said(msgspec.Struct, array_like=True):
     """Rows of one frame: keys named for the first time; how many rows have which length; their keys by number.
 
     `at`: each number less the one before. `columns`: their differences, of those of one length all first bytes, then
-    all second ones, since the same bytes change in all of them.
+    all second ones, since the same bytes change in all of them. `there`: for each length, which of these are not zero
+    throughout, a bit each; only those are in `columns` (all, where nothing is said: by an older Sluicegate).
     `entries`: (source, number of the newest, entries); `oldest`: (source, those up to this number are forgotten);
     `gone`: (source, key, from, to) of epochs that are forgotten.
     """
@@ -44,6 +45,7 @@ class _Said(msgspec.Struct, array_like=True):
     entries: list[tuple[str, int, bytes]]
     oldest: list[tuple[str, int]]
     gone: list[tuple[str, bytes, bytes, bytes]]
+    there: list[bytes] = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -132,16 +134,18 @@ class Rows:
             known = None if number is None or _is_gone(key, changes.gone) else self._rows[number]
             said = _difference(known or b"", row)
             by_length.setdefault(len(row), []).append((new[key] if number is None else number, said))
-        columns, steps, before = [], array("i"), 0
+        columns, there, steps, before = list[bytes](), list[bytes](), array("i"), 0
         for length, rows in by_length.items():
             rows.sort()
-            columns.append(_turned(b"".join(row for _, row in rows), length))
+            mask, turned = _without_zeros(b"".join(row for _, row in rows), length)
+            columns.append(turned)
+            there.append(mask)
             for number, _ in rows:
                 steps.append(number - before)
                 before = number
         lengths = {length: len(rows) for length, rows in by_length.items()}
         told = keys, lengths, _shuffled(steps), b"".join(columns)
-        return _encode(_Said(*told, changes.entries, [*changes.oldest.items()], changes.gone))
+        return _encode(_Said(*told, changes.entries, [*changes.oldest.items()], changes.gone, there))
 
     def apply(self, packed: bytes) -> None:
         """Take over what a frame says. Raises ValueError where it says nonsense."""
@@ -158,14 +162,15 @@ class Rows:
             self.bytes += ROW_OBJECTS
         numbers = itertools.accumulate(_unshuffled(said.at))
         place = 0
-        for length, count in said.lengths.items():
-            rows = _turned(said.columns[place : place + length * count], count)
+        for length, count, there in itertools.zip_longest(said.lengths, said.lengths.values(), said.there):
+            columns = _columns(said.columns, place, length, count, there)
+            rows = _turned(columns, count)
             for row in range(count):
                 number = next(numbers)
                 before = self._rows[number] or b""
                 self._rows[number] = _difference(before, rows[row * length : (row + 1) * length])
                 self.bytes += length - len(before)
-            place += length * count
+            place += count * (length if there is None else int.from_bytes(there, "little").bit_count())
         for source, newest, entries in said.entries:
             self._join(source, newest, entries)
         for source, last in said.oldest:
@@ -230,6 +235,28 @@ def _difference(before: bytes, row: bytes) -> bytes:
     """The row, each bit turned over that `before` has; so it is its own inverse for rows of that length."""
     size = len(row)
     return (int.from_bytes(before[:size], "little") ^ int.from_bytes(row, "little")).to_bytes(size, "little")
+
+
+def _without_zeros(data: bytes, width: int) -> tuple[bytes, bytes]:
+    """Rows of so many bytes by column, and which columns are not zero throughout: these alone are in it."""
+    columns = [data[byte::width] for byte in range(width)]
+    found = [byte for byte, column in enumerate(columns) if column.count(0) < len(column)]
+    mask = sum(1 << byte for byte in found).to_bytes(-(-width // 8), "little")
+    return mask, b"".join(columns[byte] for byte in found)
+
+
+def _columns(data: bytes, place: int, width: int, count: int, there: bytes | None) -> bytes:
+    """All columns, from a place on, of rows of so many bytes. Raises ValueError where some are missing."""
+    if there is None:
+        return data[place : place + width * count]
+    mask, parts = int.from_bytes(there, "little"), []
+    for byte in range(width):
+        is_there = mask >> byte & 1
+        parts.append(data[place : place + count] if is_there else bytes(count))
+        place += count * is_there
+    if place > len(data) or mask >> width:
+        raise ValueError("not rows of a frame: columns are missing")
+    return b"".join(parts)
 
 
 def _turned(data: bytes, width: int) -> bytes:

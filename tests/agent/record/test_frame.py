@@ -82,6 +82,17 @@ def test_a_frame_of_one_reading_a_step_is_read(steps: list[Any]) -> None:
     assert each(Steps.unpack(data)) == each(packed(steps))
 
 
+@given(steps=STEPS)
+def test_a_frame_of_whole_columns_is_read(steps: list[Any]) -> None:
+    """As Sluicegate wrote them next: steps of several readings, times and values by their bytes."""
+    made = packed(steps)
+    data = struct.pack("<4sII", b"\xd2SG2", len(made), made.readings) + bytes(made.kinds)
+    for column in (made.streams, made.counts, made.numbers, made.times, made.values):
+        plain, width = column.tobytes(), column.itemsize
+        data += b"".join(plain[byte::width] for byte in range(width))
+    assert each(Steps.unpack(data)) == each(made)
+
+
 @given(data=st.binary(max_size=200), damage=st.integers(0, 255), at=st.integers(0, 10**6))
 def test_anything_else_is_no_steps(data: bytes, damage: int, at: int) -> None:
     """Whatever is changed: steps are read, or a ValueError is raised."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import number
@@ -111,6 +112,26 @@ def test_what_has_no_words_is_refused(statement: str) -> None:
     """Such a commit writes the tables."""
     with pytest.raises(NotRecordedError):
         Changes().execute(statement, ("",))
+
+
+def test_rows_with_columns_of_zeros_are_read() -> None:
+    """As Sluicegate wrote them first: all columns of the differences, of each length one after the other."""
+    key = ["sequence", "plant/1", b"epoch-a"]
+    frame = msgspec.msgpack.encode([[key], {3: 1}, bytes(4), b"\0\x07\0", [], [], []])
+    rows = Rows()
+    rows.apply(frame)
+    with contextlib.closing(tables()) as connection:
+        rows.save(connection)
+        assert connection.execute("SELECT row FROM sequence").fetchall() == [(b"\0\x07\0",)]
+
+
+@pytest.mark.parametrize("there", [b"\x0f", b"\x07"])
+def test_columns_that_are_missing_are_refused(there: bytes) -> None:
+    """More of them than the row has, or than there are."""
+    key = ["sequence", "plant/1", b"epoch-a"]
+    frame = msgspec.msgpack.encode([[key], {3: 1}, bytes(4), b"\x07", [], [], [], [there]])
+    with pytest.raises(ValueError, match="columns are missing"):
+        Rows().apply(frame)
 
 
 def test_bytes_that_are_no_rows_are_refused() -> None:
