@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Chunks sealed and not acknowledged, at most, and in how many of the largest all of them together have room: what is
 #: sealed cannot be merged while the target is away.
-DOCUMENTS_MOST = 64
+DOCUMENTS_MOST = 256
 IN_FLIGHT = 4
 #: About the most bytes of rows in one document, whatever `outbox.chunk_buckets` says.
 CHUNK_BYTES = 512 << 10
