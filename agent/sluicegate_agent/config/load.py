@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,6 +117,8 @@ class _Reader:
     def _unknown(self, raw: dict[str, Any], known: dict[str, FieldInfo], at: str) -> None:
         for key in raw:
             if key not in known:
+                import difflib  # only where there is something to say
+
                 near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
                 remedy = f"did you mean `{near[0]}`?" if near else f"known here: {', '.join(known)}"
                 shown = None if isinstance(raw[key], dict | list) else raw[key]

@@ -52,9 +52,12 @@ def set_up(level: str, form: Form = "auto") -> None:
 def _structlog() -> Any:
     """structlog, without what it imports for methods that nobody here calls.
 
-    That is asyncio (1.1 MiB resident) and, where another program has it installed, rich with pygments (4.9 MiB).
+    That is asyncio (1.1 MiB resident), pickle (0.4 MiB) and, where another program has them installed, rich with
+    pygments (4.9 MiB) and colorama.
     """
-    with stood_in({"asyncio": types.ModuleType("asyncio"), "rich": None, "better_exceptions": None}):
+    unused = {name: types.ModuleType(name) for name in ("asyncio", "pickle")}
+    unused["pickle"].PicklingError = Exception  # type: ignore[attr-defined]
+    with stood_in({**unused, "rich": None, "better_exceptions": None, "colorama": None}):
         return importlib.import_module("structlog")
 
 
