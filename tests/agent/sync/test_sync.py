@@ -292,6 +292,7 @@ def test_a_target_that_is_away_is_left_in_peace(sender: Callable[..., Sender]) -
 
 def test_a_step_is_bounded(sender: Callable[..., Sender], monkeypatch: pytest.MonkeyPatch) -> None:
     """A large backlog and a slow target: one step ends soon after its time, the next ones do the rest."""
+    monkeypatch.setattr("sluicegate_agent.sync.sealing.DOCUMENTS_MOST", 64)
     one, now = sender(), [0.0]
     one.feed(4 * 8 * 80)
     put = one.target.put
