@@ -79,7 +79,7 @@ class Board:
         recorder = Recorder(self.config, self.state) if self.is_recorded else None
         self.pipeline = Pipeline(self.config, self.state, self.clock.wall, recorder)
         for stream in self.state.streams.values() if self.is_single else ():
-            fold_singly(stream)
+            stream.__class__ = Singly
         fold = self.pipeline.saving.fold
 
         def counted() -> None:
@@ -126,19 +126,20 @@ class Board:
         return found | {"identity": _entries(connection), "outbox": _buckets(connection)}
 
 
-def fold_singly(stream: Stream) -> None:
-    """Have a stream fold each reading as it comes, by itself."""
-    take = stream.take
+class Singly(Stream):
+    """Folds each reading as it comes, by itself."""
 
-    def one(value: float, time: int, missing: int, doubt: int = 0) -> None:
-        take(value, time, missing, doubt)
-        stream.settle()
+    __slots__ = ()
 
-    def each(values: array[float], times: array[int], missing: int) -> None:
+    def take(self, value: float, time: int, missing: int, doubt: int = 0) -> None:
+        """One, at once."""
+        super().take(value, time, missing, doubt)
+        self.settle()
+
+    def take_many(self, values: array[float], times: array[int], missing: int) -> None:
+        """Each, at once."""
         for value, at in zip(values, times, strict=True):
-            one(value, at, missing)
-
-    stream.take, stream.take_many = one, each  # type: ignore[method-assign]
+            self.take(value, at, missing)
 
 
 def _buckets(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
