@@ -86,7 +86,7 @@ def test_a_full_disk_stops_acknowledging_and_nothing_more(tmp_path: Path) -> Non
     """A file that may not grow: no PUBACK while it lasts, all when it may, each reading once."""
     one = opened(tmp_path, mqtt={"receive_maximum": 60000})
     one.take(timed(0, 1))
-    for minute in range(1, 2000):
+    for minute in range(1, 8000):
         one.pipeline.accept(timed(minute, minute + 1, value=minute / 8))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     largest = max(path.stat().st_size for path in (tmp_path / "state").rglob("*") if path.is_file())
@@ -97,11 +97,11 @@ def test_a_full_disk_stops_acknowledging_and_nothing_more(tmp_path: Path) -> Non
                 one.pipeline.commit()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert one.pipeline.pending == 1999
-    assert len(one.pipeline.commit()) == 1999
+    assert one.pipeline.pending == 7999
+    assert len(one.pipeline.commit()) == 7999
     one.restart()
-    assert one.accepted() == {"heat": 2000}
-    assert sum(bucket.n for bucket in one.outbox("heat")) == 2000
+    assert one.accepted() == {"heat": 8000}
+    assert sum(bucket.n for bucket in one.outbox("heat")) == 8000
     one.state.close()
 
 
