@@ -76,7 +76,8 @@ class Modbus:
                 answer = await self._ask(block)
             except ModbusException as error:
                 self._client.close()
-                raise DeviceError(str(error)) from None
+                place = f"{self._config.host}:{self._config.port}, unit {self._config.unit}"
+                raise DeviceError(f"{place}: no answer that can be read ({error})") from None
             if answer.isError():
                 reason = f"{block.kind} {block.address} … {block.address + block.count - 1}: {answer}"
                 found.problems.append(reason)
