@@ -28,7 +28,7 @@ for wheel in "${wheels[@]}"; do
     find "$out" -name "*-cp${number/./}-*_$machine.whl" ! -name 'sluicegate-*' -exec cp {} "$home/wheels/" \;
     "$python" -m pip download --quiet --disable-pip-version-check --only-binary :all: --python-version "$number" \
         --implementation cp --abi "cp${number/./}" --abi none --platform "manylinux2014_$machine" --platform "manylinux_2_28_$machine" \
-        --platform "manylinux_2_31_$machine" --find-links "$out" --constraint deploy/make/constraints.txt --dest "$home/wheels" "$wheel[agent]"
+        --platform "manylinux_2_31_$machine" --find-links "$out" --constraint deploy/make/constraints.txt --dest "$home/wheels" "${wheel}[agent]"
 done
 
 install -m 0755 deploy/debian/switch.py "$home/switch.py"

@@ -30,7 +30,7 @@ if [ ! -e "$root/.complete" ]; then
     if grep -q " $root/" /proc/mounts; then echo "trial: $root has file systems mounted: unmount them first" >&2; exit 4; fi
     rm -rf --one-file-system "$root"
     mmdebstrap --quiet --variant=essential --architectures="$architecture" --include=python3-venv,passwd \
-        --aptopt='Acquire::Languages "none"' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+        --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
         "$suite" "$root" "deb $mirror $suite main" >&2
     echo '127.0.0.1 localhost' >"$root/etc/hosts" # an installed system has it; a root that is only unpacked does not
     touch "$root/.complete"

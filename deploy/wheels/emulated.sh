@@ -27,7 +27,7 @@ if [ ! -e "$site/.complete" ] || [ "$wheel" -nt "$site/.complete" ]; then
     mkdir -p "$site"
     "$python" -m pip install --quiet --disable-pip-version-check --target "$site" --only-binary :all: --implementation cp \
         --python-version "${name#python}" --abi "$tag" --abi none --platform "manylinux2014_$machine" --platform "manylinux_2_31_$machine" \
-        --find-links "${OUT:-dist}" --constraint deploy/make/constraints.txt "$wheel[agent]" pytest pytest-timeout hypothesis jsonschema
+        --find-links "${OUT:-dist}" --constraint deploy/make/constraints.txt "${wheel}[agent]" pytest pytest-timeout hypothesis jsonschema
     touch "$site/.complete"
 fi
 printf '#!/bin/sh\nexec %s %s "$@"\n' "$(command -v "$emulator")" "$root/usr/bin/$name" >"$site/python"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import socket
 import subprocess
@@ -16,6 +18,7 @@ import pytest
 from sluicegate_demo.ports import free_ports
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy/mosquitto"
+BROKER = FOLDER.parent / "compose/broker.sh"
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
 CLIENTS = all(map(shutil.which, ("mosquitto_pub", "mosquitto_sub", "mosquitto_passwd", "openssl")))
 pytestmark = pytest.mark.skipif(
@@ -50,13 +53,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     (folder / "passwords").touch(mode=0o600)
     for user in ("greenhouse-1", "sensors", "dashboard"):
         subprocess.run(["mosquitto_passwd", "-b", folder / "passwords", user, user], check=True, capture_output=True)
-    text = (FOLDER / "sluicegate.conf").read_text()
+    text = _listening(place, (FOLDER / "sluicegate.conf").read_text())
     text = text.replace("/etc/mosquitto/sluicegate", str(folder)).replace("/var/lib/mosquitto/", f"{folder}/")
-    text = text.replace("listener 8883", f"listener {place.tls} 127.0.0.1").replace(
-        "1883 127.0.0.1", f"{place.plain} 127.0.0.1"
-    )
     (folder / "mosquitto.conf").write_text(f"user {_owner(folder)}\n{text}")
     return place
+
+
+def _listening(place: Place, text: str) -> str:
+    return text.replace("listener 8883", f"listener {place.tls} 127.0.0.1").replace(
+        "1883 127.0.0.1", f"{place.plain} 127.0.0.1"
+    )
 
 
 def _owner(folder: Path) -> str:
@@ -64,10 +70,10 @@ def _owner(folder: Path) -> str:
 
 
 @contextmanager
-def broker(place: Place) -> Iterator[None]:
-    """Mosquitto by that configuration, until the end of the block."""
+def broker(place: Place, *command: str | Path) -> Iterator[None]:
+    """Mosquitto by that configuration, or as a command starts it, until the end of the block."""
     with subprocess.Popen(
-        [str(MOSQUITTO), "-c", str(place.folder / "mosquitto.conf")],
+        command or [str(MOSQUITTO), "-c", str(place.folder / "mosquitto.conf")],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -128,3 +134,23 @@ def test_an_agent_speaks_under_its_own_name(place: Place) -> None:
             place.ask("mosquitto_pub", "greenhouse-1", "-q", "1", "-r", "-t", topic, "-m", topic)
         got = place.ask("mosquitto_sub", "dashboard", "-t", "sluicegate/#", "-W", "1").stdout
     assert got.split() == ["sluicegate/greenhouse-1/results"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a broker that gives up root")
+def test_a_broker_in_a_container_reads_and_keeps_what_root_made(place: Place, tmp_path: Path) -> None:
+    """The compose's broker starts with a key that is root's alone, and has its queue after a restart."""
+    for each in (tmp_path, *tmp_path.parents[:2]):  # those that pytest made for this user alone
+        each.chmod(0o755)
+    for source, name in ((FOLDER / "sluicegate.conf", "mosquitto/config/mosquitto.conf"), (BROKER, "broker.sh")):
+        text = re.sub(r'(?<=[ "])/(?=(etc|var|site|mosquitto)/)', f"{tmp_path}/", source.read_text())
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(_listening(place, text).replace("exec mosquitto", f"exec {MOSQUITTO}"))
+    for folder in ("etc/mosquitto", "var/lib/mosquitto"):  # a new volume is root's
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copytree(place.folder, tmp_path / "site", ignore=shutil.ignore_patterns("*.db", "other"))
+    subprocess.run(["chown", "-R", "root:", tmp_path / "site"], check=True)
+    hello = ("-t", "greenhouse/1/climate", "-q", "1")
+    with broker(place, "sh", tmp_path / "broker.sh"):
+        assert place.ask("mosquitto_pub", "sensors", *hello, "-r", "-m", "kept").returncode == 0
+    with broker(place, "sh", tmp_path / "broker.sh"):
+        assert place.ask("mosquitto_sub", "greenhouse-1", *hello, "-C", "1", "-W", "5").stdout == "kept\n"
