@@ -112,6 +112,7 @@ BOARDS ?= amd64 arm64 armhf
 RELEASES ?= bookworm trixie
 BOARD ?= arm64
 RELEASE ?= bookworm
+EACH ?= 1
 .PHONY: wheels deb test-aarch64 test-armv7 reproducible sbom
 $(VENV)/wheels.stamp: $(VENV)/edge.stamp
 	@$(SETUP) wheels
@@ -123,11 +124,11 @@ wheels: $(VENV)/wheels.stamp ## wheels for BOARDS and the Pythons of RELEASES in
 deb: $(VENV)/native.stamp ## a package for each of BOARDS from the wheels in dist/
 	@for board in $(BOARDS); do VENV=$(VENV) deploy/debian/build.sh $$board; done
 
-test-aarch64: $(VENV)/dev.stamp ## tests/native over the aarch64 wheel, under qemu (PYTEST for others)
-	@VENV=$(VENV) deploy/wheels/emulated.sh arm64 $(PYTEST)
+test-aarch64: $(VENV)/dev.stamp ## tests/native and tests/agent over the aarch64 wheel, under qemu: hours; every EACH-th test; PYTEST for others
+	@VENV=$(VENV) EACH=$(EACH) deploy/wheels/emulated.sh arm64 $(PYTEST)
 
 test-armv7: $(VENV)/dev.stamp ## the same over the armv7 wheel
-	@VENV=$(VENV) deploy/wheels/emulated.sh armhf $(PYTEST)
+	@VENV=$(VENV) EACH=$(EACH) deploy/wheels/emulated.sh armhf $(PYTEST)
 
 reproducible: $(VENV)/wheels.stamp ## build the wheel of BOARD and RELEASE twice and compare the bytes (minutes)
 	@VENV=$(VENV) deploy/wheels/reproducible.sh $(RELEASE) $(BOARD)

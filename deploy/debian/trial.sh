@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs dist/'s package in a fresh Debian root, under qemu for boards, and shows: first bucket, upgrade, failed upgrade, removal.
 # trial.sh ARCHITECTURE SUITE, as root (it enters the root by chroot). Needs mmdebstrap, arch-test, mosquitto and its clients.
+# UNPACKED=1 spares the minutes of setting up the root's own packages under qemu: they are there, but dpkg does not know of them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -16,12 +17,29 @@ if [ -n "$emulator" ] && [ "$(dpkg --print-architecture)" != "$architecture" ] &
     echo "  mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc; grep -v '^#' /usr/lib/binfmt.d/$emulator.conf >/proc/sys/fs/binfmt_misc/register" >&2
     exit 3
 fi
+unpacked=${UNPACKED:-}
+ESSENTIAL=dpkg,base-files,base-passwd,bash,coreutils,dash,debianutils,diffutils,findutils,grep,gzip,libc-bin,mawk,perl-base,sed,tar,util-linux,libpam-modules,libpam-runtime
 root=$PWD/build/roots/trial-$suite-$architecture
 port=${PORT:-21883}
 
-say() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
+# Seconds since the last step on the clock, and of processor time of what has ended since then: other work may slow the one.
+used=0
+say() {
+    times >"$root.times" # of this shell: in a pipe or $(…) it would be another's
+    local now
+    now=$(awk 'NR == 2 { for (i = 1; i < 3; i++) { split($i, part, "[ms]"); sum += 60 * part[1] + part[2] } } END { printf "%d", sum }' "$root.times")
+    printf '%4d s, %4d s of processor  %s\n' "$SECONDS" $((now - used)) "$*"
+    used=$now SECONDS=0
+}
 inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
 as_agent() { inside runuser -u sluicegate -- "$@"; }
+dpkg_there() { inside dpkg ${unpacked:+--force-depends} "$@"; }
+# What the scripts of the root's own packages would have made, as far as the agent's package needs it.
+set_up() {
+    cat "$root"/usr/share/ca-certificates/mozilla/*.crt >"$root/etc/ssl/certs/ca-certificates.crt"
+    for name in passwd group; do cp "$root/usr/share/base-passwd/$name.master" "$root/etc/$name"; done
+    for name in auth account password session; do touch "$root/etc/pam.d/common-$name"; done
+}
 documents() { find "$root/var/lib/sluicegate/out" -name '*.json' ! -name '.*' 2>/dev/null | wc -l; }
 
 if [ ! -e "$root/.complete" ]; then
@@ -29,17 +47,22 @@ if [ ! -e "$root/.complete" ]; then
     # A trial that was ended in the middle may have /proc and /sys mounted in there still.
     if grep -q " $root/" /proc/mounts; then echo "trial: $root has file systems mounted: unmount them first" >&2; exit 4; fi
     rm -rf --one-file-system "$root"
-    mmdebstrap --quiet --variant=essential --architectures="$architecture" --include=python3-venv,passwd \
-        --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
-        "$suite" "$root" "deb $mirror $suite main" >&2
+    made=(--architectures="$architecture" --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io
+        --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*')
+    if [ -n "$unpacked" ]; then
+        made+=(--variant=extract --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr --include="$ESSENTIAL,python3-venv,passwd")
+    else
+        made+=(--variant=essential --include="python3-venv,passwd")
+    fi
+    mmdebstrap --quiet "${made[@]}" "$suite" "$root" "deb $mirror $suite main" >&2
+    [ -z "$unpacked" ] || set_up
     echo '127.0.0.1 localhost' >"$root/etc/hosts" # an installed system has it; a root that is only unpacked does not
     touch "$root/.complete"
 fi
 say "a bare $suite of $architecture is there"
-SECONDS=0
 
 cp "$package" "$root/tmp/new.deb"
-inside dpkg --install /tmp/new.deb >/dev/null
+dpkg_there --install /tmp/new.deb >/dev/null
 say "installed: $(inside sluicegate --version)"
 
 mosquitto -p "$port" >/dev/null 2>&1 &
@@ -89,21 +112,21 @@ repack() {
 }
 before=$(inside readlink /opt/sluicegate/venv)
 repack 0.1.1
-inside dpkg --install /tmp/0.1.1.deb >/dev/null 2>&1
+dpkg_there --install /tmp/0.1.1.deb >/dev/null 2>&1
 [ "$(inside readlink /opt/sluicegate/venv)" != "$before" ]
 as_agent sluicegate status /etc/sluicegate/agent.toml >/dev/null
 say "upgraded: $(inside dpkg-query --show --showformat '${Version} ${Status}' sluicegate)"
 before=$(inside readlink /opt/sluicegate/venv)
 repack 0.1.2
-if inside dpkg --install /tmp/0.1.2.deb >"$root/tmp/failed.log" 2>&1; then echo "trial: a broken package was installed" >&2; exit 1; fi
+if dpkg_there --install /tmp/0.1.2.deb >"$root/tmp/failed.log" 2>&1; then echo "trial: a broken package was installed" >&2; exit 1; fi
 [ "$(inside readlink /opt/sluicegate/venv)" = "$before" ]
 as_agent sluicegate status /etc/sluicegate/agent.toml >/dev/null
 say "a broken upgrade was refused and the version before still works: $(grep -m 1 '^sluicegate: ' "$root/tmp/failed.log")"
 
-inside dpkg --remove sluicegate >/dev/null 2>&1
+dpkg_there --remove sluicegate >/dev/null 2>&1
 [ -e "$root/var/lib/sluicegate/agent.db" ] || [ -n "$(ls -A "$root/var/lib/sluicegate")" ]
 [ ! -e "$root/opt/sluicegate/venv" ]
 say "removed: $(documents) documents and the state are still there"
-inside dpkg --purge sluicegate >/dev/null 2>&1
+dpkg_there --purge sluicegate >/dev/null 2>&1
 [ ! -e "$root/var/lib/sluicegate" ]
 say "purged: nothing is left"
