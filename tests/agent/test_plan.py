@@ -19,7 +19,7 @@ from sluicegate_agent.config.questions import build_arguments
 from sluicegate_agent.costs.windows import WINDOW_OBJECTS, window_cost
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
-from sluicegate_agent.plan import SCHEMA, plan
+from sluicegate_agent.plan import BASE_DATA, BASE_RESIDENT, SCHEMA, plan
 from sluicegate_agent.state import State
 
 
@@ -190,3 +190,11 @@ def test_couchbase_lites_threads_have_room_below_the_planned_limit(tmp_path: Pat
     with_it, without = plan(config(tmp_path, sync=lite)), plan(config(tmp_path))
     more = with_it.data_bytes - without.data_bytes - (with_it.memory - without.memory)
     assert more >= 8 * (8 << 20)
+
+
+def test_the_page_says_the_base_that_is_planned() -> None:
+    """The interpreter, modules and connection, and what of it RLIMIT_DATA counts."""
+    page = (Path(__file__).parents[2] / "docs/reference/agent.md").read_text(encoding="utf-8")
+    text = " ".join(page.split())
+    assert f"(interpreter, modules, connection: {BASE_RESIDENT >> 20} MiB)" in text
+    assert f"where {BASE_DATA >> 20} MiB are planned" in text

@@ -39,9 +39,9 @@ def limits(config: Config) -> Limits:
     if config.commit.profile == "low-wear":
         buckets, rows = min(beyond * (160 << 10), 16 << 20), min(beyond * (64 << 10), 16 << 20)
         return Limits(2_000_000, 32 << 20, (256 << 10) + buckets, (256 << 10) + rows, 6, log)
-    buckets, rows = min(beyond * (40 << 10), 4 << 20), min(beyond * (40 << 10), 6 << 20)
-    file = min((8 << 20) + beyond * (96 << 10), 16 << 20)
-    return Limits(600_000, file, (32 << 10) + buckets, (32 << 10) + rows, 1, log)
+    buckets, rows = min(beyond * (40 << 10), 4 << 20), min(beyond * (40 << 10), 8 << 20)
+    readings, file = min(600_000 + beyond * 400, 900_000), min((8 << 20) + beyond * (96 << 10), 16 << 20)
+    return Limits(readings, file, (32 << 10) + buckets, (32 << 10) + rows, 1, log)
 
 
 def streams_of(config: Config) -> int:

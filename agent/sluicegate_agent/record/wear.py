@@ -27,10 +27,10 @@ _PAGE = 4096
 #: most. Bytes of a document in the tables a reading, and pages of its own; of buckets that have to wait in packed rows;
 #: what a bucket takes in memory a reading, and in the outbox as it is counted. Pages that a commit without the record
 #: writes a stream that it touches. What of the tables is written where the log is large: the database's part seldom.
-FRAME, FRAME_READING, FRAME_ALONE = 150, 12, 14
-FOLD_PAGES, FOLD_MORE, MANY = 5, 2, 600
+FRAME, FRAME_READING, FRAME_ALONE = 150, 10, 5
+FOLD_PAGES, FOLD_MORE, MANY = 3, 1, 600
 ROW_READING, ROWS_SOURCE = 9, 36_000
-DOCUMENT_READING, DOCUMENT, PACKED_READING = 11, 2000, 35
+DOCUMENT_READING, DOCUMENT, PACKED_READING = 11, 1500, 35
 MEMORY_READING, COUNTED_READING = 51, 47
 WHOLE_PAGES = 2.5
 LARGE_LOG, OF_TABLES = 4 << 20, 0.75
