@@ -25,8 +25,9 @@ from bench.cloud.processes import watched
 from sluicegate_cloud.names import AGGREGATES, ALL
 from sluicegate_cloud.session import spark_session
 
-#: (what, way, devices, whether buckets cross frames, width)
-Case = tuple[str, ways.Way | None, int, bool, int]
+#: (what, way, devices, how the buckets are, width)
+Case = tuple[str, ways.Way | None, int, str, int]
+EVEN, CROSSING, HOT = "even", "crossing", "hot"
 
 
 def clocked(work: Callable[[], Any]) -> dict[str, float]:
@@ -44,17 +45,19 @@ def cases(spark: Any, buckets: int, *, quick: bool) -> Iterator[Case]:
     mine, plain = ways.ours(spark), ways.plain_spark(spark)
     usual = max(buckets // 10_000, 1)
     for width in (60,) if quick else (60, 3_600):
-        yield "ours", mine, usual, False, width
-        yield "plain Spark", plain, usual, False, width
-        yield "DuckDB", ways.duckdb(), usual, False, width
-        yield "Polars", ways.polars(), usual, False, width
-    yield "ours, buckets cross frames", mine, usual, True, 60
-    yield "ours, of a DataFrame", ways.ours_of_rows(spark), usual, False, 60
-    yield "ours, with the fleet's windows", ways.ours(spark, fleet=True), usual, False, 60
-    yield "ours, five aggregates", ways.ours(spark, AGGREGATES), usual, False, 60
-    yield "ours, eleven aggregates", ways.ours(spark, ALL), usual, False, 60
+        yield "ours", mine, usual, EVEN, width
+        yield "plain Spark", plain, usual, EVEN, width
+        yield "DuckDB", ways.duckdb(), usual, EVEN, width
+        yield "Polars", ways.polars(), usual, EVEN, width
+    yield "ours, buckets cross frames", mine, usual, CROSSING, 60
+    yield "ours, of a DataFrame", ways.ours_of_rows(spark), usual, EVEN, 60
+    yield "ours, with the fleet's windows", ways.ours(spark, fleet=True), usual, EVEN, 60
+    yield "ours, five aggregates", ways.ours(spark, AGGREGATES), usual, EVEN, 60
+    yield "ours, eleven aggregates", ways.ours(spark, ALL), usual, EVEN, 60
+    yield "ours, one stream of nine tenths", mine, usual, HOT, 60
+    yield "ours, of a DataFrame, one stream of nine tenths", ways.ours_of_rows(spark, spread=True), usual, HOT, 60
     for devices in (10, 1_000) if quick else (100, 100_000):
-        yield f"ours, {devices:,} devices", mine, devices, False, 60
+        yield f"ours, {devices:,} devices", mine, devices, EVEN, 60
 
 
 def main() -> None:
@@ -81,11 +84,11 @@ def main() -> None:
 
 
 def _of(case: Case, way: ways.Way, folder: Path, buckets: int) -> dict[str, Any]:
-    what, _, devices, crossing, width = case
-    path, small = (folder / f"{size}-{devices}-{crossing}.parquet" for size in (buckets, 2_000))
+    what, _, devices, kind, width = case
+    path, small = (folder / f"{size}-{devices}-{kind}.parquet" for size in (buckets, 2_000))
     for file, size in ((path, buckets), (small, 2_000)):
         if not file.exists():
-            write(file, max(size, devices), devices, crossing=crossing)
+            write(file, max(size, devices), devices, crossing=kind == CROSSING, hot=kind == HOT)
     way(small, width)
     used = clocked(lambda: way(path, width))
     row = {"what": what, "devices": devices, "width": width, **used, "load": round(os.getloadavg()[0], 1)}

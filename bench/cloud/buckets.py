@@ -16,21 +16,34 @@ READINGS, EVERY_US = 60, 10_000_000
 SLIDE_US = READINGS * EVERY_US
 
 
-def write(path: Path, buckets: int, devices: int, *, crossing: bool) -> None:
-    """One bucket a frame of each device, in frames that begin with it, or (`crossing`) at any time."""
+def write(path: Path, buckets: int, devices: int, *, crossing: bool, hot: bool = False) -> None:
+    """One bucket a frame of each device, in frames that begin with it, or (`crossing`) at any time.
+
+    `hot`: the middle one of the devices has nine tenths of the buckets.
+    """
     per = buckets // devices
     kinds = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
     schema = pa.schema([(name, kinds[kind]) for name, kind in {**OWNER, **BUCKET_FIELDS, "chunk": "string"}.items()])
     at_a_time = max(1, 500_000 // per)
     with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1) as file:
+
+        def add(some: Any, index: Any) -> None:
+            file.write_table(pa.table(_columns(some, index, crossing=crossing), schema), row_group_size=1 << 18)
+
+        if hot:
+            few = max(1, per // 10)
+            add(np.arange(devices // 2), np.arange(few))
+            for begin in range(0, buckets * 9 // 10, 500_000):
+                add(np.array([devices // 2]), np.arange(begin, min(begin + 500_000, buckets * 9 // 10)))
+            add(np.arange(devices // 2 + 1, devices), np.arange(few))
+            return
         for begin in range(0, devices, at_a_time):
-            some = np.arange(begin, min(begin + at_a_time, devices))
-            file.write_table(pa.table(_columns(some, per, crossing=crossing), schema), row_group_size=1 << 18)
+            add(np.arange(begin, min(begin + at_a_time, devices)), np.arange(per))
 
 
-def _columns(devices: Any, per: int, *, crossing: bool) -> dict[str, Any]:
-    rows = devices.size * per
-    index, device = np.tile(np.arange(per), devices.size), np.repeat(devices, per)
+def _columns(devices: Any, each: Any, *, crossing: bool) -> dict[str, Any]:
+    rows = devices.size * each.size
+    index, device = np.tile(each, devices.size), np.repeat(devices, each.size)
     fields = bucket_columns(index, device if crossing else np.zeros_like(device))
     names = pa.array([f"device-{i:06d}" for i in devices.tolist()]).take(pa.array(device - devices[0]))
     owner = {"device": names, "stream": pa.repeat("temp", rows), "incarnation": pa.repeat("0" * 16, rows)}

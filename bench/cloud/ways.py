@@ -43,12 +43,12 @@ def ours(spark: Any, aggregates: tuple[str, ...] = SIX, *, fleet: bool = False) 
     return run
 
 
-def ours_of_rows(spark: Any) -> Way:
-    """The same of a DataFrame, whose rows Spark reads and brings together."""
+def ours_of_rows(spark: Any, *, spread: bool = False) -> Way:
+    """The same of a DataFrame, whose rows Spark reads and brings together; `spread`: large streams to several tasks."""
 
     def run(path: Path, width: int) -> None:
         frames = place_in_frames(spark.read.parquet(str(path)), SLIDE_US)
-        windows = sliding_windows(frames, width, SIX, fleet=False)
+        windows = sliding_windows(frames, width, SIX, fleet=False, spread=spread)
         windows.write.format("noop").mode("overwrite").save()
 
     return run

@@ -33,7 +33,7 @@ def place_in_frames(buckets: DataFrame, slide_us: int, origin_us: int = 0) -> Da
     """
     if slide_us < 1:
         raise ValueError(f"slide_us is {slide_us}: a frame must be at least 1 us long")
-    first, last = (_frame(sf.col(name), slide_us, origin_us) for name in ("t_first", "t_last"))
+    first, last = (frame_of(sf.col(name), slide_us, origin_us) for name in ("t_first", "t_last"))
     metadata = {"slide_us": slide_us, "origin_us": origin_us}
     return buckets.withColumns({"first_frame": first, "last_frame": last}).withMetadata("first_frame", metadata)
 
@@ -66,8 +66,8 @@ def frame_times(frames: DataFrame) -> tuple[int, int]:
     return int(metadata["slide_us"]), int(metadata["origin_us"])
 
 
-def _frame(time: Column, slide_us: int, origin_us: int) -> Column:
-    """Floor of (time − origin) / slide in integers: a double would lose microseconds."""
+def frame_of(time: Column, slide_us: int, origin_us: int) -> Column:
+    """The frame of a time in µs: floor of (time − origin) / slide in integers: a double would lose microseconds."""
     offset = time - sf.lit(origin_us).cast("bigint")
     slide = sf.lit(slide_us).cast("bigint")
     return sf.call_function("div", offset - sf.pmod(offset, slide), slide)

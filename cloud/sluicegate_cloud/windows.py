@@ -7,15 +7,20 @@ has of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from sluicegate_cloud.fleet import files, packed, wire
-from sluicegate_cloud.frames import frame_times, place_in_frames
+from sluicegate_cloud.fleet import spread as spreading
+from sluicegate_cloud.fleet.listing import listed
+from sluicegate_cloud.fleet.parts import LOOKED, Group, looked, parts_of
+from sluicegate_cloud.frames import frame_of, frame_times, place_in_frames
 from sluicegate_cloud.grid import MAX_EMPTY, Grid
 from sluicegate_cloud.merging import answers
 from sluicegate_cloud.names import AGGREGATES, ALL
@@ -23,6 +28,9 @@ from sluicegate_cloud.schema import USED, ddl
 from sluicegate_cloud.session import parallelism
 from sluicegate_cloud.sinks import Sink, into
 
+_OF_A_DOCUMENT = (
+    "device", "stream", "center", "fate", "buckets", "packed", "first", "hole", "hole_from", "hole_to", "lost",
+)  # fmt: skip
 _HEAD = {"device": "string", "stream": "string", "window_start": "bigint", "window_end": "bigint"}
 
 
@@ -33,6 +41,7 @@ def sliding_windows(
     *,
     fleet: bool = True,
     max_empty: int = MAX_EMPTY,
+    spread: bool = False,
 ) -> DataFrame:
     """Windows of `frames_per_window` frames, sliding by one: the rows of each device, and of all (`device` null).
 
@@ -40,14 +49,18 @@ def sliding_windows(
     of the frames, from the first that holds a reading of the stream to the last, so those at both ends are partial;
     empty ones between are rows of count 0. Where more than `max_empty` in a row hold no reading whose time is known,
     they have one row in all: what it says holds for each of its `windows`, the last of which ends at `window_end`; none
-    if they are empty for certain. Columns: `window_columns(aggregates)`. Raises ValueError for frames that are not
-    frames, a width below 1, a negative `max_empty` or an unknown aggregate.
+    if they are empty for certain. `spread`: count the streams' rows first, a job of its own, and cut by time those that
+    are most of the job, so that several tasks answer them. Columns: `window_columns(aggregates)`. Raises ValueError for
+    frames that are not frames, a width below 1, a negative `max_empty` or an unknown aggregate.
     """
     _require(frames_per_window, max_empty)
     slide_us, origin_us = frame_times(frames)
     wanted = wire.fields(aggregates, folded="buckets" in frames.columns)
     asked = Asked(Grid(slide_us, frames_per_window, origin_us), tuple(aggregates), fleet, max_empty)
-    return asked.of(wire.laid_out(frames, wanted), wire.source(wanted))
+    cuts = spreading.of_frames(frames, frames_per_window) if spread else wire.WHOLE
+    if cuts:
+        frames = spreading.placed(frames, cuts, sf.col("first_frame"), sf.col("last_frame"), frames_per_window)
+    return asked.of(wire.laid_out(frames, wanted), wire.source(wanted, cuts))
 
 
 def windows_of_files(
@@ -65,19 +78,31 @@ def windows_of_files(
 
     `paths`: files and folders with the columns of `schema.BUCKETS` that all workers see. Where the files' own
     statistics say that their row groups are by device (as those of a DataFrame sorted by it are), workers read whole
-    streams of them, and no bucket is a row of Spark's; else Spark brings the streams together. Raises ValueError as
+    streams of them, and no bucket is a row of Spark's; else Spark brings the streams together. A device that is more
+    than a task's share, or has a million rows, is cut by time where its row groups lie by it too. Raises ValueError as
     `sliding_windows` does, and SourceError where there is no file.
     """
     _require(frames_per_window, max_empty)
     named = [paths] if isinstance(paths, str | Path) else [*paths]
-    found = files.listed(named)
-    parts = files.parts_of(found, 4 * parallelism(spark))
+    found, grid = listed(named), Grid(slide_us, frames_per_window, origin_us)
+    parts = parts_of(found, 4 * parallelism(spark), grid, partial(_looked, spark))
     if parts is None:
         frames = place_in_frames(spark.read.parquet(*found), slide_us, origin_us)
         return sliding_windows(frames, frames_per_window, aggregates, fleet=fleet, max_empty=max_empty)
-    wanted, grid = wire.fields(aggregates, folded=False), Grid(slide_us, frames_per_window, origin_us)
+    wanted = wire.fields(aggregates, folded=False)
     numbers = spark.range(0, len(parts), 1, len(parts))
     return Asked(grid, tuple(aggregates), fleet, max_empty).of(numbers, files.source(parts, wanted, grid))
+
+
+def _looked(spark: SparkSession, groups: Sequence[Group], devices: frozenset[str], grid: Grid) -> pa.Table:
+    """`parts.Look` by Spark's workers."""
+
+    def worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from looked(((at, groups[at]) for at in batch.column("id").to_pylist()), devices, grid)
+
+    numbers = spark.range(0, len(groups), 1, min(len(groups), 4 * parallelism(spark)))
+    return numbers.mapInArrow(worker, ddl(LOOKED)).toArrow()
 
 
 def windows_of_documents(
@@ -93,34 +118,34 @@ def windows_of_documents(
     """`sliding_windows` of the buckets of documents as `dedupe.catalogue` gives them, in their partitions.
 
     Buckets stay packed until they are answered. `sink`: as `Asked.of` has it. `long`: whether a stream may have more
-    buckets than a task should hold; documents are sorted by time then, and such a stream is answered in pieces. Raises
-    ValueError for an unknown aggregate.
+    buckets than a task should hold; documents are sorted by time then, and such a stream is answered in parts, by
+    several tasks where it is most of the job. Raises ValueError for an unknown aggregate.
     """
     some = documents.where((sf.col("fate") == USED) | (sf.col("hole") > 0))
+    cuts = spreading.of_documents(some, grid) if long else wire.WHOLE
     if long:
-        some = some.withColumn("since", _since()).sortWithinPartitions("device", "stream", "since", "first")
-    needed = (
-        "device",
-        "stream",
-        "center",
-        "fate",
-        "buckets",
-        "packed",
-        "first",
-        "hole",
-        "hole_from",
-        "hole_to",
-        "lost",
-        *(["since"] if long else []),
-    )
-    source = packed.source(wire.fields(aggregates, folded=False), grid)
+        some = _by_time(some, grid, cuts)
+    needed = _OF_A_DOCUMENT + (("since", "piece") if long else ())
+    source = packed.source(wire.fields(aggregates, folded=False), grid, cuts)
     return Asked(grid, tuple(aggregates), fleet, max_empty).of(some.select(*needed), source, sink)
 
 
-def _since() -> Column:
-    """When the first bucket of a document begins, or what is missing at it, in µs."""
-    hole = sf.when(sf.col("hole") > 0, sf.least("hole_from", "hole_to"))
-    return sf.least(sf.when(sf.col("fate") == USED, sf.col("t_first")), hole)
+def _by_time(documents: DataFrame, grid: Grid, cuts: wire.Cuts) -> DataFrame:
+    """Sorted by `since`, where they are; those of streams of `cuts` go where their pieces are answered."""
+    some = documents.withColumns({"since": _end(sf.least, "t_first"), "piece": sf.lit(-1).cast("bigint")})
+    by = ("device", "stream", "piece")
+    if not cuts:
+        return some.sortWithinPartitions(*by, "since", "first")
+    begin, end = (frame_of(of, grid.slide_us, grid.origin_us) for of in (sf.col("since"), _end(sf.greatest, "t_last")))
+    cut = spreading.placed(some.drop("piece"), cuts, begin, end, grid.width)
+    apart = cut.where("piece >= 0").select(some.columns).repartition(*by)
+    return spreading.others(some, cuts).union(apart).sortWithinPartitions(*by, "since", "first")
+
+
+def _end(pick: Callable[..., Column], of_buckets: str) -> Column:
+    """When a document's first bucket begins or its last ends, or what is missing at it does, in µs."""
+    hole = sf.when(sf.col("hole") > 0, pick("hole_from", "hole_to"))
+    return pick(sf.when(sf.col("fate") == USED, sf.col(of_buckets)), hole)
 
 
 class Asked(NamedTuple):

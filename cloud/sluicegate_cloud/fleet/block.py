@@ -84,11 +84,14 @@ class Block:
             yield axis, np.maximum(np.searchsorted(lanes, axis.first + self.grid.width - 1, side="right") - 1, 0)
 
 
-def blocks(rows: Columns, grid: Grid, max_empty: int, centers: Columns | None = None) -> Iterator[tuple[Ints, Block]]:
+def blocks(
+    rows: Columns, grid: Grid, max_empty: int, centers: Columns | None = None, *, goes_on: bool = False
+) -> Iterator[tuple[Ints, Block]]:
     """`rows`: fields of buckets and of frames (`known.as_frames`) in any order, with `owner`: 0, 1, ….
 
     (Which streams, a block with their rows), usually one. Streams without a reading are in none. `centers`: of each
-    stream `base`, `center_low` and `center_high` (`Owners`), where `rows` are not all rows of it.
+    stream `base`, `center_low` and `center_high` (`Owners`), where `rows` are not all rows of it; `goes_on`: they are
+    of one stream, of which more come later.
     """
     first, last = _own_frames(rows, grid)
     full = rows["n"] > 0
@@ -106,7 +109,8 @@ def blocks(rows: Columns, grid: Grid, max_empty: int, centers: Columns | None = 
         kept = {name: column[wanted] for name, column in rows.items()}
         kept |= {"owner": owner[wanted], "first_frame": first[wanted], "last_frame": last[wanted]}
         told = {name: of[owners] for name, of in (centers or {}).items()}
-        yield owners, _block(kept, grid, shift, lane, high[owners], told)
+        ends = np.full_like(lane, _FARTHEST) if goes_on else high[owners] + shift
+        yield owners, _block(kept, grid, shift, lane, ends, told)
 
 
 def _own_frames(rows: Columns, grid: Grid) -> tuple[Ints, Ints]:
@@ -143,13 +147,13 @@ def _lanes(low: Ints, high: Ints, width: int, max_empty: int) -> tuple[Ints, Int
     return lane - low, lane
 
 
-def _block(rows: Columns, grid: Grid, shift: Ints, lane: Ints, high: Ints, centers: Columns) -> Block:
+def _block(rows: Columns, grid: Grid, shift: Ints, lane: Ints, ends: Ints, centers: Columns) -> Block:
     moved = shift[rows["owner"]]
     rows["first_frame"], rows["last_frame"] = rows["first_frame"] + moved, rows["last_frame"] + moved
     full = rows["n"] > 0
     holes = {name: rows[name][~full] for name in ("owner", "first_frame", "last_frame", "t_first", "t_last", "gap")}
     for name in ("first_frame", "last_frame"):  # what is missing before or after the stream makes no windows
-        holes[name] = np.clip(holes[name], lane[holes["owner"]], (high + shift)[holes["owner"]])
+        holes[name] = np.clip(holes[name], lane[holes["owner"]], ends[holes["owner"]])
     rows = _in_order(rows if full.all() else {name: column[full] for name, column in rows.items()})
     owners = replace(_owners(rows, shift, lane), **centers)
     rows["base"] = owners.base[rows["owner"]]

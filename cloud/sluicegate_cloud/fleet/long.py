@@ -1,7 +1,7 @@
-"""A stream that has more rows than a task may hold, cut by time: pieces that overlap by what windows share.
+"""A stream that has more rows than a task may hold, or a task's piece of one, cut by time: parts that overlap.
 
-Rows come by time. A piece answers the windows that no later row can touch, up to the frame of a reading: the window
-that begins there holds it, so that no span lies in two pieces. What reaches into later windows is held for the next.
+Rows come by time. A part answers the windows that no later row can touch, up to the frame of a reading: the window
+that begins there holds it, so that no span lies in two parts. What reaches into later windows is held for the next.
 """
 
 from __future__ import annotations
@@ -12,25 +12,28 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sluicegate_cloud.fleet.wire import Rows
+from sluicegate_cloud.fleet.spread import FIRST, LAST
+from sluicegate_cloud.fleet.wire import Piece, Rows, Stream
 from sluicegate_cloud.grid import Columns, Grid, Ints
 
-#: Before and after all frames.
-_FIRST, _LAST = -(1 << 61), 1 << 61
-Stream = tuple[str, str]
+#: Whose rows are held.
+_Name = tuple[Stream, Piece | None]
 
 
 @dataclass
 class _Held:
-    """Rows of one stream, of which the windows that begin before frame `low` are answered; `base`: its first center."""
+    """Rows of one stream, of which the windows that begin before frame `low` are answered, and those from `high` on
+    are not asked for; `base`: its first center.
+    """
 
     rows: Columns
     base: float | None = None
-    low: int = _FIRST
+    low: int = FIRST
+    high: int = LAST
 
 
 def in_pieces(streams: Iterable[Rows], grid: Grid) -> Iterator[Rows]:
-    """`streams`, those of which a part comes at a time as pieces with `limits` and `centers`."""
+    """`streams`, those of which a part comes at a time, or only a piece, as parts with `limits` and `centers`."""
     long = _Long(grid)
     for rows in streams:
         yield from long.take(rows)
@@ -42,12 +45,14 @@ class _Long:
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
-        self._held: dict[Stream, _Held] = {}
+        self._held: dict[_Name, _Held] = {}
 
     def take(self, given: Rows) -> Iterator[Rows]:
         """What can be answered, with rows that are given."""
-        names = [*zip(given.devices.to_pylist(), given.streams.to_pylist(), strict=True)]
-        mine = [at for at, name in enumerate(names) if given.until_us is not None or name in self._held]
+        owners = [*zip(given.devices.to_pylist(), given.streams.to_pylist(), strict=True)]
+        names = [*zip(owners, given.pieces or [None] * len(owners), strict=True)]
+        apart = given.until_us is not None
+        mine = [at for at, name in enumerate(names) if apart or name[1] is not None or name in self._held]
         for number in mine:
             at = given.columns["owner"] == number
             self._add(names[number], {of: column[at] for of, column in given.columns.items()})
@@ -61,27 +66,29 @@ class _Long:
     def rest(self, until_us: int | None) -> Iterator[Rows]:
         """Of all that is held, what can be answered where no later row begins before `until_us`; None: all of it."""
         for name in [*self._held]:
-            yield from self._piece(name, until_us)
+            yield from self._part(name, until_us)
 
-    def _add(self, name: Stream, rows: Columns) -> None:
-        held = self._held.setdefault(name, _Held({of: column[:0] for of, column in rows.items()}))
+    def _add(self, name: _Name, rows: Columns) -> None:
+        if name not in self._held:
+            none, piece = {of: column[:0] for of, column in rows.items()}, name[1]
+            self._held[name] = _Held(none, piece.base, piece.low, piece.high) if piece else _Held(none)
+        held = self._held[name]
         held.rows = {of: np.concatenate((column, rows[of])) for of, column in held.rows.items()}
         full = np.flatnonzero(held.rows["n"] > 0)
         if held.base is None and full.size:
             order = np.lexsort(tuple(held.rows[of][full] for of in ("first", "first_frame")))
             held.base = float(held.rows["center"][full[order[0]]])
 
-    def _piece(self, name: Stream, until_us: int | None) -> Iterator[Rows]:
+    def _part(self, name: _Name, until_us: int | None) -> Iterator[Rows]:
         held = self._held[name]
-        high = _LAST if until_us is None else self._edge(held.rows, until_us)
+        high = held.high if until_us is None else min(held.high, self._edge(held.rows, until_us))
+        if until_us is None:
+            del self._held[name]
         if high <= held.low:
             return
         rows = held.rows | {"owner": np.zeros(held.rows["n"].size, np.int64)}
-        device, stream = (pa.array([of], pa.string()) for of in name)
+        device, stream = (pa.array([of], pa.string()) for of in name[0])
         yield Rows(rows, device, stream, None, (held.low, high - 1), _centers(held))
-        if until_us is None:
-            del self._held[name]
-            return
         later = held.rows["last_frame"] >= high
         held.rows, held.low = {of: column[later] for of, column in held.rows.items()}, high
 
@@ -89,7 +96,7 @@ class _Long:
         """The last frame of a reading that only windows which are known whole begin before."""
         until = int(self._grid.frame_of(np.array([until_us]))[0])
         frames = rows["first_frame"][rows["n"] > 0]
-        return int(frames[frames <= until - self._grid.width + 1].max(initial=_FIRST))
+        return int(frames[frames <= until - self._grid.width + 1].max(initial=FIRST))
 
 
 def _centers(held: _Held) -> Columns:
@@ -100,5 +107,5 @@ def _centers(held: _Held) -> Columns:
 
 
 def within(frames: Ints, limits: tuple[int, int]) -> Ints:
-    """Which of the windows that begin at these frames of its own a piece of a stream answers."""
+    """Which of the windows that begin at these frames of its own a part of a stream answers."""
     return np.flatnonzero((frames >= limits[0]) & (frames <= limits[1]))

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 
 from sluicegate_cloud.documents import fields_of
 from sluicegate_cloud.fleet.known import as_frames
-from sluicegate_cloud.fleet.wire import MOST, ROWS, Fields, Rows, Source, unknown
+from sluicegate_cloud.fleet.wire import MOST, ROWS, WHOLE, Cuts, Fields, Rows, Source, owners, pieces_of, unknown
 from sluicegate_cloud.grid import Columns, Grid, Ints
 from sluicegate_cloud.schema import BUCKET_FIELDS, USED
 
 _AT = {name: i for i, name in enumerate(BUCKET_FIELDS)}
+_BY = ("device", "stream", "piece")
 #: Columns of a document that tell what is missing at it.
 HOLES = ("first", "hole", "hole_from", "hole_to", "lost")
 
@@ -55,46 +56,50 @@ def with_holes(columns: Columns, holes: Mapping[str, Any], owner: Ints, center: 
     return out
 
 
-def source(wanted: Fields, grid: Grid) -> Source:
+def source(wanted: Fields, grid: Grid, cuts: Cuts = WHOLE) -> Source:
     """Rows of `dedupe.catalogue` of whole streams, by device and stream → rows of their buckets."""
-    return partial(whole_streams, wanted=wanted, grid=grid)
+    return partial(whole_streams, wanted=wanted, grid=grid, cuts=cuts)
 
 
 def whole_streams(
-    batches: Iterable[pa.RecordBatch], wanted: Fields, grid: Grid, rows: int = ROWS, most: int = MOST
+    batches: Iterable[pa.RecordBatch],
+    wanted: Fields,
+    grid: Grid,
+    rows: int = ROWS,
+    most: int = MOST,
+    cuts: Cuts = WHOLE,
 ) -> Iterator[Rows]:
     """At least so many buckets at a time; a stream is in two only where it is longer than `most`, and comes by time.
 
-    So it does where the batches have `since`: when the first bucket or hole of a document begins, in µs.
+    So it does where the batches have `since`: when the first bucket or hole of a document begins, in µs. They have
+    `piece` then too: the number of one of `cuts`, whose documents are together, or −1.
     """
     held: list[pa.RecordBatch] = []
     size, last = 0, None
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        owners = [last, *zip(batch["device"].to_pylist(), batch["stream"].to_pylist(), strict=True)]
+        owners = [last, *zip(*(batch[name].to_pylist() for name in _BY if name in batch.schema.names), strict=True)]
         edges = [at for at, (a, b) in enumerate(pairwise(owners)) if a != b]
         last, more = owners[-1], pc.sum(batch["buckets"]).as_py()
         if size + more < rows or not edges:
             held, size = [*held, batch], size + more
             if size >= most and "since" in batch.schema.names:
                 until_us = batch["since"][batch.num_rows - 1].as_py()
-                yield _rows(pa.Table.from_batches(held), wanted, grid)._replace(until_us=until_us)
+                yield _rows(pa.Table.from_batches(held), wanted, grid, cuts)._replace(until_us=until_us)
                 held, size = [], 0
             continue
         if whole := [one for one in (*held, batch.slice(0, edges[-1])) if one.num_rows]:
-            yield _rows(pa.Table.from_batches(whole), wanted, grid)
+            yield _rows(pa.Table.from_batches(whole), wanted, grid, cuts)
         held = [batch.slice(edges[-1])]
         size = pc.sum(held[0]["buckets"]).as_py()
     if held:
-        yield _rows(pa.Table.from_batches(held), wanted, grid)
+        yield _rows(pa.Table.from_batches(held), wanted, grid, cuts)
 
 
-def _rows(table: pa.Table, wanted: Fields, grid: Grid) -> Rows:
+def _rows(table: pa.Table, wanted: Fields, grid: Grid, cuts: Cuts) -> Rows:
     table = table.combine_chunks()
-    number: dict[tuple[str, str], int] = {}
-    names = zip(table["device"].to_pylist(), table["stream"].to_pylist(), strict=True)
-    owner = np.array([number.setdefault(name, len(number)) for name in names], np.int64)
+    owner, device, stream, number = owners(table)
     center = table["center"].to_numpy()
     used = np.asarray(pc.equal(table["fate"], USED).combine_chunks())
     counts = table["buckets"].to_numpy()[used]
@@ -105,6 +110,6 @@ def _rows(table: pa.Table, wanted: Fields, grid: Grid) -> Rows:
     some = table["hole"].to_numpy() > 0
     holes = {name: table[name].to_numpy()[some] for name in HOLES}
     columns = with_holes(columns, holes, owner[some], center[some], grid)
-    device, stream = (pa.array([name[i] for name in number], pa.string()) for i in (0, 1))
+    of_pieces = pieces_of(device, stream, number, cuts)
     with np.errstate(all="ignore"):
-        return Rows(as_frames(columns, wanted.every), device, stream)
+        return Rows(as_frames(columns, wanted.every), device, stream, pieces=of_pieces)

@@ -6,7 +6,7 @@ numbers. `lane` sorts what is one stream's together and by time: a hash of its o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -56,27 +56,47 @@ def fields(aggregates: Sequence[str], *, folded: bool) -> Fields:
 
 
 def laid_out(frames: DataFrame, wanted: Fields) -> DataFrame:
-    """The columns to read, what belongs to one stream in one partition, together and by time: the one shuffle."""
+    """The columns to read, what belongs to one stream in one partition, together and by time: the one shuffle.
+
+    Where the frames have `piece` (`spread.placed`), this is true of each piece of a stream.
+    """
     needs_cut = (sf.col("first_frame") != sf.col("last_frame")) | (sf.col("doubt") > 0)
     cut = sf.when(needs_cut, sf.struct(*wanted.cut)).alias("cut")
     ends = ("first_frame", "last_frame")
-    chosen = frames.select("device", "stream", *ends, *wanted.every, cut, _lane().alias("lane"))
-    return chosen.repartition("device", "stream").sortWithinPartitions("lane")
+    by = ("device", "stream", *(["piece"] if "piece" in frames.columns else []))
+    chosen = frames.select(*by, *ends, *wanted.every, cut, _lane(by).alias("lane"))
+    return chosen.repartition(*by).sortWithinPartitions("lane")
 
 
-def _lane() -> Column:
+def _lane(by: Sequence[str]) -> Column:
     half = 1 << (_TIME_BITS - 1)
     time = sf.shiftright("t_first", _UNIT) + sf.lit(half).cast("bigint")
-    owner = sf.xxhash64("device", "stream").bitwiseAND(sf.lit(-(1 << _TIME_BITS)).cast("bigint"))
+    owner = sf.xxhash64(*by).bitwiseAND(sf.lit(-(1 << _TIME_BITS)).cast("bigint"))
     return owner.bitwiseOR(time)
+
+
+class Piece(NamedTuple):
+    """The windows of a stream that begin at the frames `low` … `high` − 1; `base`: the center of its first row."""
+
+    low: int
+    high: int
+    base: float
+
+
+Stream = tuple[str, str]
+#: By device and stream, the pieces of one that is cut (`spread`), by number.
+Cuts = Mapping[Stream, tuple[Piece, ...]]
+#: None is cut.
+WHOLE: Cuts = {}
 
 
 class Rows(NamedTuple):
     """Rows of whole streams: `columns` with `owner`, the number of each row's stream in `devices` and `streams`.
 
-    `until_us`: where these are parts of streams, by time, no later row of them begins before it. `limits`: of a piece
+    `until_us`: where these are parts of streams, by time, no later row of them begins before it. `limits`: of a part
     of one stream (`long`) the frames at which the first and last windows begin that it answers; `centers`: what
-    `blocks` has to know of that whole stream.
+    `blocks` has to know of that whole stream. `pieces`: by a stream's number, of which piece these are rows; None: of
+    all of it.
     """
 
     columns: Columns
@@ -85,19 +105,20 @@ class Rows(NamedTuple):
     until_us: int | None = None
     limits: tuple[int, int] | None = None
     centers: Columns | None = None
+    pieces: tuple[Piece | None, ...] | None = None
 
 
 #: What a worker is given → rows of whole streams, some at a time.
 Source = Callable[[Iterable[pa.RecordBatch]], Iterator[Rows]]
 
 
-def source(wanted: Fields) -> Source:
+def source(wanted: Fields, cuts: Cuts = WHOLE) -> Source:
     """Of batches of `laid_out`."""
-    return partial(whole_streams, wanted=wanted)
+    return partial(whole_streams, wanted=wanted, cuts=cuts)
 
 
 def whole_streams(
-    batches: Iterable[pa.RecordBatch], wanted: Fields, rows: int = ROWS, most: int = MOST
+    batches: Iterable[pa.RecordBatch], wanted: Fields, rows: int = ROWS, most: int = MOST, cuts: Cuts = WHOLE
 ) -> Iterator[Rows]:
     """Batches of `laid_out` → rows of whole streams, at least so many at a time; of longer ones at most `most` of one.
 
@@ -111,14 +132,14 @@ def whole_streams(
         if cut is None:
             held, size = [*held, batch], size + batch.num_rows
             if size >= most:
-                yield _rows(pa.Table.from_batches(held), wanted)._replace(until_us=_time_of(batch))
+                yield _rows(pa.Table.from_batches(held), wanted, cuts)._replace(until_us=_time_of(batch))
                 held, size = [], 0
             continue
         if whole := [one for one in (*held, batch.slice(0, cut)) if one.num_rows]:
-            yield _rows(pa.Table.from_batches(whole), wanted)
+            yield _rows(pa.Table.from_batches(whole), wanted, cuts)
         held, size = [batch.slice(cut)], batch.num_rows - cut
     if held and size:
-        yield _rows(pa.Table.from_batches(held), wanted)
+        yield _rows(pa.Table.from_batches(held), wanted, cuts)
 
 
 def _last_edge(before: pa.RecordBatch | None, batch: pa.RecordBatch) -> int | None:
@@ -142,17 +163,25 @@ def _time_of(batch: pa.RecordBatch) -> int:
     return int(unit - (1 << (_TIME_BITS - 1))) << _UNIT
 
 
-def _rows(table: pa.Table, wanted: Fields) -> Rows:
+def _rows(table: pa.Table, wanted: Fields, cuts: Cuts) -> Rows:
     table = table.combine_chunks()
-    owner, devices, streams = owners(table)
+    owner, devices, streams, number = owners(table)
     columns: Columns = {"owner": owner}
     for name in table.column_names:
-        if name not in ("device", "stream", "lane", "cut"):
+        if name not in ("device", "stream", "piece", "lane", "cut"):
             columns[name] = numbers(table.column(name))
     cut = _chunk(table.column("cut"))
     for i, one in enumerate(cut.type):
         columns[one.name] = numbers(cut.field(i))
-    return Rows(as_frames(columns, wanted.every), devices, streams)
+    return Rows(as_frames(columns, wanted.every), devices, streams, pieces=pieces_of(devices, streams, number, cuts))
+
+
+def pieces_of(devices: pa.Array, streams: pa.Array, number: Ints, cuts: Cuts) -> tuple[Piece | None, ...] | None:
+    """`Rows.pieces`, by the number of each stream's piece, −1: whole."""
+    if not (number >= 0).any():
+        return None
+    told = zip(devices.to_pylist(), streams.to_pylist(), number.tolist(), strict=True)
+    return tuple(cuts[device, stream][at] if at >= 0 else None for device, stream, at in told)
 
 
 def unknown(kind: str, rows: int) -> Any:
@@ -160,20 +189,19 @@ def unknown(kind: str, rows: int) -> Any:
     return np.broadcast_to(np.zeros((), _KINDS[kind]), rows)
 
 
-def owners(table: pa.Table) -> tuple[Ints, pa.Array, pa.Array]:
-    """The number of each row's stream, 0 … in the order in which they come, and the names by number."""
+def owners(table: pa.Table) -> tuple[Ints, pa.Array, pa.Array, Ints]:
+    """The number of each row's stream, 0 … in the order in which they come; by number the names, and the `piece`."""
     device, stream = (_encoded(table.column(name)) for name in ("device", "stream"))
     key = device.indices.to_numpy().astype(np.int64) * len(stream.dictionary) + stream.indices.to_numpy()
+    piece = numbers(table.column("piece")) if "piece" in table.column_names else np.full(1, -1)
+    key = key * (int(piece.max(initial=-1)) + 2) + (piece + 1)
     begin = np.concatenate(([0], np.flatnonzero(np.diff(key)) + 1))
-    found, number = np.unique(key[begin], return_inverse=True)
+    found, first, number = np.unique(key[begin], return_index=True, return_inverse=True)
     run = np.cumsum(np.concatenate(([0], np.diff(key) != 0)))
-    owner = run if found.size == begin.size else number[run]
-    some = key[begin] if found.size == begin.size else found
-    names = (
-        of.dictionary.take(pa.array(at))
-        for of, at in ((device, some // len(stream.dictionary)), (stream, some % len(stream.dictionary)))
-    )
-    return owner, *names
+    once = found.size == begin.size
+    at = begin if once else begin[first]
+    names = (of.dictionary.take(of.indices.take(pa.array(at))) for of in (device, stream))
+    return run if once else number[run], *names, np.broadcast_to(piece, key.shape)[at]
 
 
 def _encoded(column: Any) -> pa.DictionaryArray:

@@ -20,6 +20,7 @@ from sluicegate_cloud.fleet.block import Block, blocks
 from sluicegate_cloud.fleet.groups import Groups
 from sluicegate_cloud.fleet.long import in_pieces, within
 from sluicegate_cloud.fleet.part import Part, parts
+from sluicegate_cloud.fleet.spread import LAST
 from sluicegate_cloud.fleet.wire import Rows, Source, numbers
 from sluicegate_cloud.grid import Axis, Columns, Grid, Ints
 from sluicegate_cloud.merging.combining import combined
@@ -107,8 +108,8 @@ def as_arrow(answers: Columns, aggregates: Sequence[str]) -> dict[str, Any]:
 def _blocks(streams: Iterable[Rows], grid: Grid, max_empty: int) -> Iterator[tuple[Rows, Ints, Block]]:
     for rows in in_pieces(streams, grid):
         with np.errstate(all="ignore"):
-            found = blocks(rows.columns, grid, max_empty, rows.centers)
-            for owners, block in found:
+            goes_on = rows.limits is not None and rows.limits[1] < LAST - 1
+            for owners, block in blocks(rows.columns, grid, max_empty, rows.centers, goes_on=goes_on):
                 yield rows, owners, block
 
 

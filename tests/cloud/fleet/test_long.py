@@ -7,8 +7,9 @@ are follows from all that is read together.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from random_worlds import random_cut, random_fleet
 from table_worlds import differences, documents_of, table_of
 from thorough import number
 
-from sluicegate_cloud.fleet import packed, wire
+from sluicegate_cloud.fleet import packed, spread, wire
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.merging import answers
 from sluicegate_cloud.names import ALL
@@ -42,17 +43,18 @@ def windows(batches: Iterable[pa.RecordBatch]) -> Rows:
     return found
 
 
-def answered(batches: Batches, grid: Grid, source: wire.Source, empty: int) -> Rows:
-    """All windows, those of all devices too."""
+def answered(tasks: Sequence[Batches], grid: Grid, source: wire.Source, empty: int) -> Rows:
+    """All windows, those of all devices too; each task has some of the batches."""
     with np.errstate(all="ignore"):
-        return _answered(batches, grid, source, empty)
+        return _answered(tasks, grid, source, empty)
 
 
-def _answered(batches: Batches, grid: Grid, source: wire.Source, empty: int) -> Rows:
-    shares = pa.Table.from_batches(answers.shares(grid, source, ALL, empty)(batches))
-    shares = shares.sort_by([(name, "ascending") for name in ("stream", "kind", "frame")])
-    whole = answers.whole(grid, ALL, empty)(shares.to_batches())
-    return windows([*answers.devices(grid, source, ALL, empty)(batches), *whole])
+def _answered(tasks: Sequence[Batches], grid: Grid, source: wire.Source, empty: int) -> Rows:
+    devices, shares = answers.devices(grid, source, ALL, empty), answers.shares(grid, source, ALL, empty)
+    added = pa.Table.from_batches([one for batches in tasks for one in shares(batches)])
+    added = added.sort_by([(name, "ascending") for name in ("stream", "kind", "frame")])
+    whole = answers.whole(grid, ALL, empty)(added.to_batches())
+    return windows([*(one for batches in tasks for one in devices(batches)), *whole])
 
 
 def discrete(rows: Rows) -> Rows:
@@ -84,7 +86,7 @@ def test_rows_of_spark_cut_by_time_have_the_windows_of_the_whole(seed: int) -> N
     boards = random_fleet(rng, cut, 3, 200)
     batches = on_the_wire(boards, grid).to_batches(rng.choice([1, 4, 9]))
     whole, parts = [
-        answered(batches, grid, partial(wire.whole_streams, wanted=WANTED, rows=rows, most=most), cut.most)
+        answered([batches], grid, partial(wire.whole_streams, wanted=WANTED, rows=rows, most=most), cut.most)
         for rows, most in ((1 << 16, 1 << 18), (rng.choice([1, 8]), rng.choice([1, 10])))
     ]
     assert differences(discrete(parts), discrete(whole))[:3] == []
@@ -93,6 +95,49 @@ def test_rows_of_spark_cut_by_time_have_the_windows_of_the_whole(seed: int) -> N
         held = [reading for board in boards if name in (None, board.device) for reading in board.readings]
         score.judge([row for (device, *_), row in parts.items() if device == name], Truth(held), cut)
     assert (score.missing, score.wrong[:3]) == (0, [])
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_pieces_of_streams_have_the_windows_of_the_whole(seed: int) -> None:
+    """Each answered by a task of its own, and cut by time there once more, wherever they begin."""
+    rng = random.Random(seed)
+    cut = random_cut(rng)
+    grid = Grid(cut.slide, cut.width, cut.origin)
+    table = on_the_wire(random_fleet(rng, cut, 3, 200), grid)
+    cuts = random_cuts(table.filter(pc.greater(table["n"], 0)), rng)
+    whole = answered([table.to_batches(9)], grid, wire.source(WANTED), cut.most)
+    source = partial(wire.whole_streams, wanted=WANTED, rows=rng.choice([1, 8]), most=rng.choice([1, 10]), cuts=cuts)
+    tasks = [in_pieces(table, cuts, number, grid) for number in (-1, 0, 1, 2, 3)]
+    parts = answered([task.to_batches(rng.choice([1, 9])) for task in tasks], grid, source, cut.most)
+    assert differences(discrete(parts), discrete(whole))[:3] == []
+
+
+def random_cuts(readings: pa.Table, rng: random.Random) -> dict[wire.Stream, tuple[wire.Piece, ...]]:
+    """Of most streams, up to four pieces."""
+    owner, devices, streams, _ = wire.owners(readings)
+    frames, out = readings["first_frame"].to_numpy(), {}
+    for at, name in enumerate(zip(devices.to_pylist(), streams.to_pylist(), strict=True)):
+        mine = np.flatnonzero(owner == at)
+        first = mine[np.lexsort([readings[of].to_numpy()[mine] for of in ("first", "first_frame")])[0]]
+        edges = [spread.FIRST, *sorted(set(rng.choices(frames[mine].tolist(), k=3))), spread.LAST]
+        if rng.random() < 0.8:
+            base = readings["center"][int(first)].as_py()
+            out[name] = tuple(wire.Piece(low, high, base) for low, high in pairwise(edges))
+    return out
+
+
+def in_pieces(table: pa.Table, cuts: wire.Cuts, number: int, grid: Grid) -> pa.Table:
+    """What `spread.placed` and `wire.laid_out` give of the pieces of this number; −1: of streams that are whole."""
+    kept = []
+    for row in table.select(["device", "stream", "first_frame", "last_frame"]).to_pylist():
+        pieces = cuts.get((row["device"], row["stream"]))
+        if pieces is None or not 0 <= number < len(pieces):
+            kept.append(pieces is None and number < 0)
+        else:
+            piece = pieces[number]
+            kept.append(row["last_frame"] >= piece.low and row["first_frame"] <= piece.high + grid.width)
+    some = table.filter(pa.array(kept, pa.bool_()))
+    return some.append_column("piece", pa.array(np.full(some.num_rows, number)))
 
 
 def by_time(documents: pa.Table) -> pa.Table:
@@ -115,8 +160,9 @@ def test_documents_cut_by_time_have_the_windows_of_the_whole(seed: int) -> None:
     grid = Grid(cut.slide, cut.width, cut.origin)
     documents = documents_of(random_fleet(rng, cut, 3, 200, ordinary=True), "s", rng)
     batches = by_time(table_of(documents)).to_batches(rng.choice([1, 3]))
+    read = partial(packed.whole_streams, wanted=WANTED, grid=grid)
     whole, parts = [
-        answered(batches, grid, partial(packed.whole_streams, wanted=WANTED, grid=grid, rows=rows, most=most), cut.most)
+        answered([batches], grid, partial(read, rows=rows, most=most), cut.most)
         for rows, most in ((1 << 16, 1 << 18), (rng.choice([1, 8]), rng.choice([1, 10])))
     ]
     assert differences(discrete(parts), discrete(whole))[:3] == []

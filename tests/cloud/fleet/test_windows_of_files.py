@@ -13,7 +13,7 @@ from cloud_streams import Row
 from test_many_streams import buckets_of, on_the_wire, rows_of
 
 from sluicegate_cloud.errors import SourceError
-from sluicegate_cloud.fleet import files, wire
+from sluicegate_cloud.fleet import files, listing, parts, wire
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.merging import answers
 from sluicegate_cloud.names import ALL
@@ -42,21 +42,36 @@ def written(folder: Path, table: pa.Table, rows: int, names: int = 3) -> list[st
     for number in range(names):
         pq.write_table(table.slice(number * each, each), folder / f"part-{number}.parquet", row_group_size=rows)
     (folder / "_SUCCESS").touch()
-    return files.listed([folder])
+    return listing.listed([folder])
 
 
-def windows(paths: list[str], tasks: int, least: int) -> list[dict[str, Any]]:
+def parts_of(paths: list[str], tasks: int, large: int = parts.LARGE) -> list[parts.Part] | None:
+    """Row groups are looked at here."""
+
+    def look(groups: Any, devices: frozenset[str], grid: Grid) -> pa.Table:
+        return pa.Table.from_batches(parts.looked(enumerate(groups), devices, grid))
+
+    return parts.parts_of(paths, tasks, GRID, look, large)
+
+
+def windows(paths: list[str], tasks: int, least: int, large: int = parts.LARGE) -> list[dict[str, Any]]:
     """What all parts of the files say, each part being a task's."""
-    parts, wanted = files.parts_of(paths, tasks), wire.fields(ALL, folded=False)
-    assert parts is not None
+    wanted, found = wire.fields(ALL, folded=False), parts_of(paths, tasks, large)
+    assert found is not None
     out = []
-    for part in parts:
+    for part in found:
 
-        def source(_: Any, part: files.Part = part) -> Any:
-            return files.streams_of(part, wanted, GRID, least)
+        def source(_: Any, part: parts.Part = part) -> Any:
+            return files.streams_of(part, wanted, GRID, least, least)
 
         out += list(answers.devices(GRID, source, ALL, 50)([]))
     return sorted(rows_of(out), key=lambda row: (row["device"], row["stream"], row["window_start"]))
+
+
+def discrete(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without what is rounded, which follows from all that is read together."""
+    rounded = ("sum", "mean", "variance", "std", "geometric_mean")
+    return [{name: value for name, value in row.items() if not name.startswith(rounded)} for row in rows]
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +88,22 @@ def test_parts_have_the_windows_of_the_fleet(
     tmp_path: Path, fleet: list[list[Row]], expected: list[dict[str, Any]], rows: int, tasks: int, least: int
 ) -> None:
     """Devices that lie in several row groups and files are whole, in one part, and equal to the bit."""
-    ordered = sorted((row for stream in fleet for row in stream), key=lambda row: row["device"])
-    found = windows(written(tmp_path, table_of(ordered), rows), tasks, least)
-    assert found == expected
+    some = fleet if rows > 1 else fleet[:4]
+    ordered = sorted((row for stream in some for row in stream), key=lambda row: row["device"])
+    found, names = windows(written(tmp_path, table_of(ordered), rows), tasks, least), {row["device"] for row in ordered}
+    assert found == [row for row in expected if (row["device"] in names and row["stream"] == "s") or some is fleet]
+
+
+@pytest.mark.parametrize(("rows", "tasks"), [(37, 1), (20, 4)])
+def test_a_large_device_is_cut_by_time(
+    tmp_path: Path, fleet: list[list[Row]], expected: list[dict[str, Any]], rows: int, tasks: int
+) -> None:
+    """Of a device with two streams and of one beside, all with row groups of their own: the windows are the same."""
+    ordered = sorted((row for stream in fleet for row in stream), key=lambda row: (row["device"], row["t_first"]))
+    paths = written(tmp_path, table_of(ordered), rows)
+    found = parts_of(paths, tasks, 2 * rows) or []
+    assert sum(part.pieces is not None for part in found) > 4, "nothing was cut"
+    assert discrete(windows(paths, tasks, 30, 2 * rows)) == discrete(expected)
 
 
 def test_rows_of_a_row_group_may_be_in_any_order(
@@ -95,15 +123,15 @@ def test_what_does_not_lie_by_device_is_left_to_spark(tmp_path: Path, fleet: lis
     """Neither mixed rows, which each part would read, nor files without statistics."""
     rows = [row for stream in fleet for row in stream]
     mixed = [rows[at] for at in np.random.default_rng(1).permutation(len(rows))]
-    assert files.parts_of(written(tmp_path, table_of(mixed), 50), 16) is None
+    assert parts_of(written(tmp_path, table_of(mixed), 50), 16) is None
     silent = tmp_path / "silent.parquet"
     pq.write_table(table_of(rows), silent, write_statistics=False)
-    assert files.parts_of([str(silent)], 16) is None
+    assert parts_of([str(silent)], 16) is None
 
 
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     """A folder without files, and no folder at all."""
     with pytest.raises(SourceError, match="no Parquet files in"):
-        files.listed([tmp_path])
+        listing.listed([tmp_path])
     with pytest.raises(SourceError, match="nothing at"):
-        files.listed([tmp_path / "missing"])
+        listing.listed([tmp_path / "missing"])
