@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +56,8 @@ class _Long:
         mine = [at for at, name in enumerate(names) if apart or name[1] is not None or name in self._held]
         for number in mine:
             at = given.columns["owner"] == number
-            self._add(names[number], {of: column[at] for of, column in given.columns.items()})
+            some = slice(None) if at.all() else at
+            self._add(names[number], {of: column[some] for of, column in given.columns.items()})
         yield from self.rest(given.until_us)
         if not mine:
             yield given
@@ -73,7 +75,7 @@ class _Long:
             none, piece = {of: column[:0] for of, column in rows.items()}, name[1]
             self._held[name] = _Held(none, piece.base, piece.low, piece.high) if piece else _Held(none)
         held = self._held[name]
-        held.rows = {of: np.concatenate((column, rows[of])) for of, column in held.rows.items()}
+        held.rows = {of: _joined(column, rows[of]) for of, column in held.rows.items()}
         full = np.flatnonzero(held.rows["n"] > 0)
         if held.base is None and full.size:
             order = np.lexsort(tuple(held.rows[of][full] for of in ("first", "first_frame")))
@@ -97,6 +99,15 @@ class _Long:
         until = int(self._grid.frame_of(np.array([until_us]))[0])
         frames = rows["first_frame"][rows["n"] > 0]
         return int(frames[frames <= until - self._grid.width + 1].max(initial=FIRST))
+
+
+def _joined(column: Any, more: Any) -> Any:
+    """One after the other; a column that takes no room (`wire.unknown`) still takes none."""
+    if not column.size:
+        return more
+    if column.strides == more.strides == (0,):
+        return np.broadcast_to(column[:1].reshape(()), column.size + more.size)
+    return np.concatenate((column, more))
 
 
 def _centers(held: _Held) -> Columns:
