@@ -1,6 +1,6 @@
 """Consecutive readings of one stream folded into one record, and two records merged.
 
-The readable twin is sluicegate.reference.buckets.
+Its definition is tests/native/format/buckets_twin.py.
 """
 cimport cython
 from cpython.array cimport array

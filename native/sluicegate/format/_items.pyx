@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Columns of numbers out of a list of parsed objects, for which a Python loop would take most of a message's time.
 
-The readable twin is sluicegate.reference.items.
+Its definition is tests/native/format/items_twin.py.
 """
 from cpython.array cimport array, clone, resize
 from cpython.dict cimport PyDict_CheckExact, PyDict_GetItem

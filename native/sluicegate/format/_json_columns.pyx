@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Columns of numbers straight out of the text of a JSON array, where the objects between would take most of the time.
 
-Only what is plain is read: all else is left to a parser, so that no rule of JSON is judged twice. The readable twin is
-sluicegate.reference.items.
+Only what is plain is read: all else is left to a parser, so that no rule of JSON is judged twice. Its definition is
+tests/native/format/items_twin.py.
 """
 from cpython.array cimport array, clone, resize
 from libc.math cimport fabs, isfinite, rint

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Messages of MQTT out of a buffer: as many as lie whole in it, at once.
 
-The readable twin is sluicegate.reference.packets.
+Its definition is tests/native/format/packets_twin.py.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeUTF8

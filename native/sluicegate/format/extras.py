@@ -8,7 +8,6 @@ from single readings; that one says what their second values were.
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 from array import array
@@ -16,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sluicegate.constants import LARGEST, MOST_NAME
 from sluicegate.errors import ConfigurationError
@@ -24,11 +23,7 @@ from sluicegate.format import pairs
 from sluicegate.monoids import Monoid, bloom_filter, count_min, distinct_count, hll, quantiles, top_k
 from sluicegate.monoids.kll import MOST_BUCKETED_K, MOST_LEVELS, most_values
 from sluicegate.monoids.layout import Component, Op
-
-if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
-    from sluicegate.partials.parts import SlotFold
-else:
-    from sluicegate.reference.parts import SlotFold
+from sluicegate.partials.parts import SlotFold
 
 _NAME = re.compile(r"([a-z_]+)(?:\((\d{1,9}(?:,\d{1,9})*)\))?")
 _SIZED: dict[str, tuple[Op, Callable[..., Monoid]]] = {

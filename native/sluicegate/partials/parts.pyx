@@ -1,7 +1,7 @@
 """One component of a partial by itself: readings folded to its slots, and two runs of slots as one.
 
 A bucket that is stored or sent carries such slots beside its record, 8 bytes each, little-endian, without the zeros at
-their end (`sluicegate.format.extras`). The twin is sluicegate.reference.parts.
+their end (`sluicegate.format.extras`). By definition: tests/native/format/parts_twin.py.
 """
 
 from libc.stdint cimport int64_t

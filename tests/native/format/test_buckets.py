@@ -5,20 +5,17 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-import os
 import pickle
 import random
-import subprocess
-import sys
 from array import array
 from types import ModuleType
 from typing import Any
 
+import buckets_twin as pure
 import pytest
 
 from sluicegate.format import _bucket as compiled
 from sluicegate.format import record
-from sluicegate.reference import buckets as pure
 
 Reading = tuple[float, int, int, int]  # value, time, gap, doubt
 
@@ -346,17 +343,6 @@ def test_squares_beyond_a_float_are_not_known(implementation: ModuleType) -> Non
     assert folded(implementation, [(7.25, i, 0, 0) for i in range(50)]).m2 == 0.0
     far = [(1e9 + i % 2, i, 0, 0) for i in range(100)]
     assert folded(implementation, far, center=1e9).m2 == pytest.approx(25.0, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("value", "module"), [("1", "sluicegate.reference.buckets"), ("0", "sluicegate.format._bucket")]
-)
-def test_the_environment_picks_the_twin(value: str, module: str) -> None:
-    """SLUICEGATE_PURE=1 gives the readable twin, anything else the compiled module."""
-    code = "from sluicegate.format.bucket import Builder; print(Builder.__module__)"
-    environment = os.environ | {"SLUICEGATE_PURE": value}
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == module
 
 
 def test_public_names_are_exported() -> None:

@@ -7,6 +7,7 @@ from array import array
 from dataclasses import replace
 from typing import Any
 
+import buckets_twin as pure
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,6 @@ from test_chunks import KEY, doubted, fields, older_chunk, same_bucket, stream
 from sluicegate.format import _bucket as compiled
 from sluicegate.format.bucket import Bucket
 from sluicegate.format.chunk import Chunk, ChunkError, columns, decode, encode
-from sluicegate.reference import buckets as pure
 
 READINGS = st.lists(
     st.tuples(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import parts_twin as twin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,6 @@ from sluicegate.format.chunk import Chunk, ChunkError, _crc32, _inflated, column
 from sluicegate.format.extras import ExtraError, extra, name_for
 from sluicegate.monoids import comoments, hll, kll
 from sluicegate.monoids.layout import Component
-from sluicegate.reference import parts as twin
 
 ROOT = Path(__file__).parents[3]
 CASES = ROOT / "tests/cases/chunks/format-4"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import packets_twin as pure
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sluicegate.format import _packets as compiled
-from sluicegate.reference import packets as pure
 
 BOTH = pytest.mark.parametrize("implementation", [compiled, pure], ids=["compiled", "pure"])
 
