@@ -1,8 +1,8 @@
 """Leaves that closed between two folds, in one row: appended together, where rows of their own lie pages apart.
 
-Rows of a table by key lie beside those of their window: ten new leaves would write some three pages of each window, and
-as many when they leave. A run is deflated and goes to its table's end. One of a lower level is replaced by a run of
-what its leaves became; where two say the same leaf, `sg.Window.rebuild` takes the higher level.
+Rows of a table by key lie beside those of their window: ten new leaves wrote three to four pages of each window. A run
+is deflated and goes to its table's end. One of a lower level is replaced by a run of what its leaves became; where two
+say the same leaf, `sg.Window.rebuild` takes the higher level.
 """
 
 from __future__ import annotations
