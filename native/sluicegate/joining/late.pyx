@@ -115,21 +115,15 @@ cdef class Late:
         if inside != NULL:
             self.unite(room + w, v.total, inside)
             v.total = room + w
-        if cut == NULL:
-            if v.rest != NULL:
-                self.unite(room + 2 * w, v.rest, inside)
-                v.rest = room + 2 * w
-            else:
-                v.rest = inside
-            return
-        if v.whole:
+        if cut != NULL and v.whole:
             v.rest = v.total
+        elif v.rest == NULL:
+            v.rest = inside
         elif inside != NULL:
-            if v.rest != NULL:
-                self.unite(room + 2 * w, v.rest, inside)
-                v.rest = room + 2 * w
-            else:
-                v.rest = inside
+            self.unite(room + 2 * w, v.rest, inside)
+            v.rest = room + 2 * w
+        if cut == NULL:
+            return
         self.unite(room + 4 * w, v.total, cut)
         self.cut_beside(v, cut, room + 3 * w)
         v.total = room + 4 * w

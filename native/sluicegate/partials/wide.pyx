@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from sluicegate.partials.kll cimport combine_quantiles, lift_quantiles
+from sluicegate.partials.kll cimport combine_quantiles, lift_quantiles, mixed
 from sluicegate.partials.comoments cimport combine_line, combine_pair, lift_line, lift_pair
 
 from sluicegate.monoids.compiled import MOST_SLOTS as _MOST_SLOTS

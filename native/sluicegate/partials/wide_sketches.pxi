@@ -3,12 +3,6 @@
 # hashes: sluicegate.monoids.hashing
 
 
-cdef inline uint64_t mix(uint64_t k) noexcept nogil:
-    k = (k ^ (k >> 33)) * <uint64_t> 0xFF51AFD7ED558CCD
-    k = (k ^ (k >> 33)) * <uint64_t> 0xC4CEB9FE1A85EC53
-    return k ^ (k >> 33)
-
-
 cdef inline void murmur(double x, uint64_t* first, uint64_t* second) noexcept nogil:
     cdef uint64_t k, a, b
     x += 0.0  # −0.0 is hashed as 0.0
@@ -19,7 +13,7 @@ cdef inline void murmur(double x, uint64_t* first, uint64_t* second) noexcept no
     b = 9001 ^ 8
     a += b
     b += a
-    a, b = mix(a), mix(b)
+    a, b = mixed(a), mixed(b)
     a += b
     first[0], second[0] = a, b + a
 
@@ -47,7 +41,7 @@ cdef void lift_counts(const Extra* e, Slot* s, double x) noexcept nogil:
     cdef int64_t i
     murmur(x, &a, &b)
     for i in range(e.hashes):
-        s[i * e.size + <int64_t> (mix(a + <uint64_t> i * b) % <uint64_t> e.size)].i = 1
+        s[i * e.size + <int64_t> (mixed(a + <uint64_t> i * b) % <uint64_t> e.size)].i = 1
 
 
 # distinct values: sluicegate.monoids.hll
