@@ -21,6 +21,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 
 from sluicegate.format.packets import publish_of, publishes
+from sluicegate_agent.identity.habits import LAST_ID
 from sluicegate_agent.lean import tls
 from sluicegate_agent.link.barrier import Barrier
 from sluicegate_agent.link.packets import PUBACK, PUBLISH, unexpected
@@ -89,6 +90,12 @@ class Client(paho.Client):
         self.awaited = len(topics)
         self.subscribe(topics)
         self._last_mid = max(last, self._last_mid)
+
+    def publish(self, *message: Any, **options: Any) -> paho.MQTTMessageInfo:
+        """Under any packet id but 1, which is the SUBSCRIBE's: one under way may last into the next connection."""
+        if not 0 < self._last_mid < LAST_ID:
+            self._last_mid = 1
+        return super().publish(*message, **options)
 
     def hang_up(self) -> None:
         """Close the socket at once; nothing of the connection is left."""

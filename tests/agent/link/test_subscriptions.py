@@ -16,8 +16,10 @@ from brokers import mosquitto, until
 from peers import CONNACK_3, Counts, config, greet, packet, peer
 from sluicegate_agent.agent import Agent
 from sluicegate_agent.config import build
+from sluicegate_agent.identity.habits import LAST_ID
 from sluicegate_agent.link import Link
 from sluicegate_agent.link.link import LASTS_AFTER, OTHER_ID
+from sluicegate_agent.link.options import client_of
 from sluicegate_agent.messages import Message
 from sluicegate_agent.state import State
 from sluicegate_demo.ports import free_port
@@ -63,6 +65,14 @@ def test_each_connection_subscribes_under_the_same_packet_id() -> None:
         until(lambda: setattr(link, "_next_attempt", 0.0) or link.poll(0.05, 10) or len(asked) == 4)
         link.close()
     assert asked == [1] * 4
+
+
+def test_no_message_of_ours_has_the_packet_id_of_the_subscription() -> None:
+    """Neither the first nor the one after the last id there is: it may be under way at the next SUBSCRIBE."""
+    client = client_of(config(1))
+    first = client.publish("t", b"", 1).mid
+    client._last_mid = LAST_ID
+    assert (first, client.publish("t", b"", 1).mid) == (2, 2)
 
 
 @pytest.mark.parametrize("again", [0x01, 0x91])
