@@ -8,6 +8,10 @@ from __future__ import annotations
 import sqlite3
 import zlib
 
+#: Times in `meta`: the newest of streams that made room; until when streams may have been that a damaged store lost.
+LEFT, LOST = "left", "lost"
+TIMES = (LEFT, LOST)
+
 
 def checksum(*parts: int | str | bytes) -> int:
     """The CRC-32 of a row's columns; of two rows that differ it differs, but for one in 2^32."""
@@ -21,6 +25,36 @@ def checksum(*parts: int | str | bytes) -> int:
 def is_sound(crc: int | None, *parts: int | str | bytes) -> bool:
     """Whether a row is as it was written, as far as that can be told."""
     return crc is None or crc == checksum(*parts)
+
+
+def stream_checksum(name: str, row: bytes) -> int:
+    """Of a stream's row with its name; copies are given incarnation and key anew, and streams that return a number."""
+    return checksum(name, row)
+
+
+def is_sound_stream(crc: int | None, name: str, row: bytes) -> bool:
+    """Whether a stream's row and name are as they were written; rows of before have a checksum of the row alone."""
+    return crc is None or crc in (stream_checksum(name, row), zlib.crc32(row))
+
+
+def keep_time(connection: sqlite3.Connection, name: str, time_us: int) -> None:
+    """Write a time in `meta` with its checksum, inside the caller's transaction."""
+    value = f"{time_us} {checksum(name, time_us)}"
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+
+def kept_time(connection: sqlite3.Connection, name: str) -> int | None:
+    """What `keep_time` wrote; None where nothing is. Raises sqlite3.DatabaseError where it is damaged."""
+    found = connection.execute("SELECT value FROM meta WHERE key = ?", (name,)).fetchone()
+    if found is not None and not is_sound_time(name, found[0]):
+        raise sqlite3.DatabaseError(f"a malformed row in the table meta: {name} has a wrong checksum")
+    return int(str(found[0]).split()[0]) if found else None
+
+
+def is_sound_time(name: str, value: object) -> bool:
+    """Whether it is a time of `meta`; those of before are a plain number."""
+    time_us, _, crc = str(value).partition(" ")
+    return isinstance(value, int) or (isinstance(value, str) and crc == str(checksum(name, time_us)))
 
 
 def require_sound(table: str, crc: int | None, *parts: int | str | bytes) -> None:

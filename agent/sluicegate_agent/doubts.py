@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 BLOCKS, LOSSES = 256, 4
 _BLOCK = struct.Struct("<qqqdddd")
 _TOTAL = struct.Struct("<q")
+_CHECK = struct.Struct("<I")
 _LOST = -1  # in a block's place of n
 _NAMED = 4  # windows that one loss names
 
 #: What a stream's cost at most: a row, and the objects.
-ROW, MEMORY = _TOTAL.size + (BLOCKS + LOSSES) * _BLOCK.size, (BLOCKS + LOSSES) * 400
+ROW, MEMORY = _TOTAL.size + (BLOCKS + LOSSES) * _BLOCK.size + _CHECK.size, (BLOCKS + LOSSES) * 400
 
 
 class Block(NamedTuple):
@@ -128,9 +129,10 @@ class Doubts:
         connection.execute("INSERT OR REPLACE INTO doubtful VALUES (?, ?)", (stream, self.pack()))
 
     def pack(self) -> bytes:
-        """As one row."""
+        """As one row, its CRC-32 last: streams are numbered anew, so their number is not in it."""
         losses = b"".join(_packed(loss) for loss in self.losses)
-        return _TOTAL.pack(self.total) + b"".join(_BLOCK.pack(*block) for block in self.blocks) + losses
+        said = _TOTAL.pack(self.total) + b"".join(_BLOCK.pack(*block) for block in self.blocks) + losses
+        return said + _CHECK.pack(crc32(said))
 
 
 def _packed(loss: Loss) -> bytes:
@@ -153,9 +155,13 @@ def load_doubts(connection: sqlite3.Connection) -> dict[str, Doubts]:
 
 
 def unpack(row: bytes) -> tuple[int, list[Block], list[Loss]]:
-    """What `pack` packed. Raises sqlite3.DatabaseError for anything else."""
+    """What `pack` packed; a row of before has no checksum. Raises sqlite3.DatabaseError for anything else."""
+    if len(row) % _BLOCK.size == _TOTAL.size + _CHECK.size:
+        row, check = row[: -_CHECK.size], row[-_CHECK.size :]
+        if check != _CHECK.pack(crc32(row)):
+            raise sqlite3.DatabaseError("a malformed row in the table doubtful: its checksum is wrong")
     if len(row) % _BLOCK.size != _TOTAL.size:
-        raise sqlite3.DatabaseError("a row of the table doubtful is malformed")
+        raise sqlite3.DatabaseError("a malformed row in the table doubtful")
     blocks = [Block(*found) for found in _BLOCK.iter_unpack(row[_TOTAL.size :])]
     losses = [
         Loss(each.ordinal, each.time, frozenset(int(mark) for mark in each[3:] if mark))

@@ -92,9 +92,9 @@ class Pipeline:
             self._listen(stream)
         self.silence = Silence(self, state, clock)
         close_retired(config, state)
-        self.doubts = load_doubts(state.store.connection)
-        self.entry = Entry(config, state, self.identities, self.guard, self)
         with state.transaction() as connection:
+            self.doubts = load_doubts(connection)
+            self.entry = Entry(config, state, self.identities, self.guard, self)
             judges = self.guard, self.identities, self.entry.routes.find, clock
             self.waiting_room = WaitingRoom(connection, config, self, *judges)
         self._folding, self._runs = Folding(self), Runs(self)

@@ -10,7 +10,6 @@ import json
 import sqlite3
 import struct
 import sys
-import zlib
 from array import array
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from typing import NamedTuple
 from sluicegate.format.bucket import LATE, Builder
 from sluicegate.format.pairs import PAIR, Moments, PairColumn
 from sluicegate_agent import carried
+from sluicegate_agent.checksums import stream_checksum
 
 SINGLES_MOST = 64
 #: Told of a run that a stream folds: number, values, times, where it begins among them, missing, doubt.
@@ -288,7 +288,7 @@ class Stream:
         if self.is_new:
             self._begin(connection)
         update = "UPDATE stream SET row = ?, crc = ?, retired = ? WHERE id = ?"
-        connection.execute(update, (row, zlib.crc32(row), int(self.is_retired), self.number))
+        connection.execute(update, (row, stream_checksum(self.name, row), int(self.is_retired), self.number))
         if self.has_new_tags:
             tags = json.dumps(self.tags, sort_keys=True)
             connection.execute("INSERT OR REPLACE INTO tagged VALUES (?, ?)", (self.number, tags))

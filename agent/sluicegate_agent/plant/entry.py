@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from sluicegate_agent.checksums import LEFT, LOST, keep_time, kept_time
 from sluicegate_agent.config.formats import Session, payload_of
 from sluicegate_agent.config.sources import SourceConfig
 from sluicegate_agent.doubts import Doubts
@@ -61,8 +62,6 @@ class Kept(Protocol):
 
 
 Reading = tuple[str, int, float]
-#: The row of `meta` that has the newest time of all streams that made room for others.
-_LEFT = "left"
 
 
 class Entry:
@@ -82,8 +81,8 @@ class Entry:
         self._timed = sum(source.time is not None for source in config.sources if not source.is_plant)
         self._some = any(source.time is not None for source in config.plants)
         self._count_timed()
-        found = state.store.connection.execute("SELECT value FROM meta WHERE key = ?", (_LEFT,)).fetchone()
-        self._left_until: int | None = found[0] if found else None
+        self._left_until = kept_time(state.store.connection, LEFT)
+        self._lost_until = kept_time(state.store.connection, LOST)
 
     def _count_timed(self) -> None:
         """Tell the guard how many have times of their own: one alone moves no clock."""
@@ -228,8 +227,10 @@ class Entry:
                 self.shaping.forget(stream)
                 return why
             self.house.open(self.state.begin(stream, decoded.source))
-            if self._left_until is not None and self.members.may_have_left(route):
-                self.house.doubts.setdefault(stream, Doubts()).lose(0, self._left_until)
+            until = self._left_until if self.members.may_have_left(route) else None
+            for each in (until, self._lost_until):
+                if each is not None:
+                    self.house.doubts.setdefault(stream, Doubts()).lose(0, each)
         elif route.is_member:
             self._fed(route, stream, decoded.source, missing)
         if route.told or route.asked:
@@ -288,7 +289,8 @@ class Entry:
             stream.keep(connection)
             forget(connection, "stream = ?", (stream.number,))
         if state.leaving:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_LEFT, self._left_until))
+            if self._left_until is not None:
+                keep_time(connection, LEFT, self._left_until)
             state.drop_drained(connection)
 
     def saved(self) -> None:

@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 from sluicegate.format import chunk as chunks
 from sluicegate.format.bucket import Bucket, Builder
+from sluicegate_agent import doubts
 from sluicegate_agent.backlog.rows import check_of, sound, unpacked
 from sluicegate_agent.behind import unpacked as unpacked_rows
-from sluicegate_agent.checksums import is_sound, require_sound
+from sluicegate_agent.checksums import TIMES, is_sound, is_sound_stream, is_sound_time, require_sound
 from sluicegate_agent.state import schema
 from sluicegate_agent.state.pages import Pages, Value
 from sluicegate_agent.streams import Stream
@@ -29,7 +30,7 @@ from sluicegate_agent.streams import Stream
 log = logging.getLogger("sluicegate.state")
 _READINGS = {"stream", "origin", "outbox", "packed", "handed", "chunk", "counter", "dead_letter"}
 _COUNTER = re.compile(r"[a-z_][a-z0-9_.]*")
-_META = ("link", "asked", "key", "record", "left")
+_META = ("link", "asked", "key", "record", *TIMES)
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "BLOB": (bytes,), "REAL": (float, int)}
 #: Last columns that rows of an older version lack, and what they are then.
 _LATER: dict[str, list[Value]] = {
@@ -197,7 +198,7 @@ def _is_whole(table: str, row: Row) -> bool:
     try:
         if table == "stream":
             _, name, packed, *_, crc = row
-            if not isinstance(packed, bytes) or (crc is not None and zlib.crc32(packed) != crc):
+            if not isinstance(packed, bytes) or not is_sound_stream(crc, str(name), packed):  # type: ignore[arg-type]
                 return False
             Stream(0, str(name), 1, 1).restore(packed)
         elif table == "chunk":
@@ -207,6 +208,10 @@ def _is_whole(table: str, row: Row) -> bool:
             return bool(chunks.columns(document)["id"] == row[1])
         elif table in _CHECKED:
             return is_sound(row[-1], *row[_CHECKED[table]])  # type: ignore[arg-type]  # their types were compared
+        elif table == "doubtful":
+            doubts.unpack(row[1])  # type: ignore[arg-type]  # its type was compared
+        elif table == "meta" and row[0] in TIMES:
+            return is_sound_time(str(row[0]), row[1])
         elif table == "meta" and row[0] in ("link", "asked"):
             json.loads(str(row[1]))
     except (sqlite3.DatabaseError, ValueError):

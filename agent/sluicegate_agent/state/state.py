@@ -6,7 +6,7 @@ import contextlib
 import json
 import logging
 import sqlite3
-import zlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sluicegate_agent import health
 from sluicegate_agent.backlog.rows import encoded
 from sluicegate_agent.carried import most
+from sluicegate_agent.checksums import LOST, is_sound_stream, keep_time
 from sluicegate_agent.config.carrying import asked_of
 from sluicegate_agent.dead_letters import DeadLetters
 from sluicegate_agent.errors import EnvironmentRefused
@@ -101,6 +102,8 @@ class State:
             self.streams = self._load_streams()
             for stream in self.streams.values() if moved or copied else ():
                 lose_history(connection, stream)
+            if moved:
+                self._lose_streams(connection)
             self.outbox = Outbox(connection, config.outbox.rows, config.outbox.bytes)
             self.outbox.carries = {stream.number: stream.carries for stream in self.streams.values()}
         self.counters.noted(copies)
@@ -109,6 +112,11 @@ class State:
         self._check_budget()
         while self.outbox.is_over and self._squeezed():
             pass
+
+    def _lose_streams(self, connection: sqlite3.Connection) -> None:
+        """Streams by key may be gone with the damaged store: what comes new may have been here until now."""
+        newest = [stream.builder.newest for stream in self.streams.values() if stream.builder]
+        keep_time(connection, LOST, max([time.time_ns() // 1000, *(each for each in newest if each is not None)]))
 
     def _identify(self, connection: sqlite3.Connection) -> None:
         """The incarnation and the key of what is taken from now on; a store of an older version had no key."""
@@ -135,7 +143,7 @@ class State:
         self._last_number, self._begun_as = 0, ""
         query = "SELECT id, name, row, incarnation, key, retired, crc FROM stream ORDER BY id"
         for number, name, row, incarnation, key, is_retired, crc in connection.execute(query).fetchall():
-            if crc is not None and crc != zlib.crc32(row):
+            if not is_sound_stream(crc, name, row):
                 raise sqlite3.DatabaseError(f"the row of stream {name} is malformed: its checksum is another")
             stream = Stream(number, name, bucket.readings, bucket.span)
             stream.restore(row)

@@ -13,7 +13,9 @@ import pytest
 pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`")
 from durable_agent import configured
 
+from sluicegate_agent.checksums import LEFT, keep_time, kept_time
 from sluicegate_agent.config import Config
+from sluicegate_agent.doubts import Doubts
 from sluicegate_agent.messages import Message
 from sluicegate_agent.pipeline import Pipeline
 from sluicegate_agent.state import State, StoreDamaged
@@ -103,6 +105,69 @@ def test_a_flipped_bit_costs_one_row(table: str, tmp_path: Path) -> None:
         else:
             assert state.counters[f"rows.lost.{table}"] == 1
             assert state.counters[f"rows.salvaged.{table}"] == rows - 1
+
+
+@pytest.mark.parametrize("flipped", ["row", "name"])
+def test_a_flipped_bit_in_what_is_in_doubt_or_in_a_name_is_found(flipped: str, tmp_path: Path) -> None:
+    """Else an answer would hide its doubt, and buckets would go out under another stream's name."""
+    config = configured(tmp_path, source=[{"topic": "w", "sequence": "n", "streams": {"a": "v"}}], window=[])
+    with State(config) as state:
+        pipeline = Pipeline(config, state)
+        pipeline.accept(numbered(1))
+        pipeline.commit()
+        with state.transaction() as connection:
+            doubts = Doubts()
+            doubts.add(0, NOW, 1.0)
+            doubts.save(connection, state.streams["a"].number)
+    with contextlib.closing(sqlite3.connect(tmp_path / "state/state.db", isolation_level=None)) as store:
+        if flipped == "row":
+            (row,) = store.execute("SELECT row FROM doubtful").fetchone()
+            store.execute("UPDATE doubtful SET row = ?", (row[:8] + bytes([row[8] ^ 2]) + row[9:],))
+        else:
+            store.execute("UPDATE stream SET name = 'c'")
+    with contextlib.suppress(StoreDamaged), State(config) as state:
+        Pipeline(config, state)
+    with State(config) as state:
+        assert state.counters["rows.lost.doubtful" if flipped == "row" else "rows.lost.stream"] == 1
+        assert Pipeline(config, state).doubts["a"].losses
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_keys_that_left_are_not_forgotten_with_a_damaged_store(flipped: bool, tmp_path: Path) -> None:
+    """A stream by key that comes new says that it may lack readings: its own row may be gone, or that of who left."""
+    source = {"topic": "p/{key}", "sequence": "n", "streams": {"t": "v"}, "keys": {"most": 2, "evict": "refuse"}}
+    config = configured(tmp_path, source=[source], window=[])
+    with State(config) as state:
+        pipeline = Pipeline(config, state)
+        pipeline.accept(numbered(1)._replace(topic="p/1"))
+        pipeline.commit()
+        with state.transaction() as connection:
+            keep_time(connection, LEFT, NOW)
+            if flipped:
+                value = connection.execute("SELECT value FROM meta WHERE key = 'left'").fetchone()[0]
+                connection.execute("UPDATE meta SET value = ? WHERE key = 'left'", ("9" + value[1:],))
+        if not flipped:
+            state.store.condemn("for the test")
+    if flipped:
+        with contextlib.suppress(StoreDamaged), State(config) as state:
+            Pipeline(config, state)
+    with State(config) as state:
+        pipeline = Pipeline(config, state)
+        pipeline.accept(numbered(1)._replace(topic="p/2"))
+        pipeline.commit()
+        name = next(each for each in state.streams if "2" in each)
+        assert pipeline.doubts[name].losses
+        assert state.counters["rows.lost.meta"] == flipped
+
+
+def test_times_of_before_are_read() -> None:
+    """A plain number, without a checksum."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as store:
+        store.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value)")
+        store.execute("INSERT INTO meta VALUES ('left', 7)")
+        assert kept_time(store, LEFT) == 7
+        keep_time(store, LEFT, -8)
+        assert kept_time(store, LEFT) == -8
 
 
 def test_retained_states_survive_a_salvage(tmp_path: Path) -> None:
