@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sluicegate_cloud.fleet.known import as_frames
@@ -124,12 +125,14 @@ def _mine(part: Part, group: Group, table: pa.Table, grid: Grid) -> pa.Table:
     after, upto = part.after, part.upto
     if not part.others and (after is None or group.low > after) and (upto is None or group.high <= upto):
         return table
-    others = part.others
+    return _where(table, partial(_of_part, part))
 
-    def mine(name: str) -> bool:
-        return (after is None or name > after) and (upto is None or name <= upto) and name not in others
 
-    return _where(table, mine)
+def _of_part(part: Part, names: pa.Array) -> pa.Array:
+    """Which devices are the part's."""
+    mine = pc.invert(pc.is_in(names, value_set=pa.array([*part.others], names.type)))
+    mine = mine if part.after is None else pc.and_(mine, pc.greater(names, part.after))
+    return mine if part.upto is None else pc.and_(mine, pc.less_equal(names, part.upto))
 
 
 def _needed(part: Part, table: pa.Table, grid: Grid) -> pa.Table:
@@ -144,11 +147,11 @@ def _needed(part: Part, table: pa.Table, grid: Grid) -> pa.Table:
     return _taken(table, kept)
 
 
-def _where(table: pa.Table, wanted: Callable[[str], bool]) -> pa.Table:
+def _where(table: pa.Table, wanted: Callable[[pa.Array], pa.Array]) -> pa.Table:
     """The rows of those devices."""
     column = table["device"].combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    return _taken(table, np.array([wanted(name) for name in column.dictionary.to_pylist()], bool)[column.indices])
+    return _taken(table, np.asarray(wanted(column.dictionary))[column.indices])
 
 
 def _taken(table: pa.Table, kept: Any) -> pa.Table:
@@ -162,8 +165,8 @@ def _taken(table: pa.Table, kept: Any) -> pa.Table:
 
 def _split(held: list[pa.Table], bound: str) -> tuple[list[pa.Table], list[pa.Table]]:
     """Rows of devices before `bound`, of which no more come, and the others."""
-    done = [_where(table, lambda name: name < bound) for table in held]
-    rest = [_where(table, lambda name: name >= bound) for table in held]
+    done = [_where(table, lambda names: pc.less(names, bound)) for table in held]
+    rest = [_where(table, lambda names: pc.greater_equal(names, bound)) for table in held]
     return [one for one in done if one.num_rows], [one for one in rest if one.num_rows]
 
 
