@@ -1,6 +1,6 @@
 """What the agent costs: processor a message by the pipeline alone, and with a real Mosquitto beside paho's own client.
 
-    python -m bench.agent messages|broker|results|all [--messages 20000] [--rounds 3] [--only TEXT] [--out FILE]
+    python -m bench.agent messages|broker|drain|results|all [--messages 20000] [--rounds 3] [--only TEXT] [--out FILE]
 
 The machines are shared: each figure is the least of some rounds, and ratios say more than times.
 """
@@ -14,15 +14,18 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from bench.agent import broker, messages, results
+from bench.agent import broker, drain, messages, results
 
 from sluicegate_agent.status import table
+
+#: Messages that the broker holds, as many times those that are published beside an agent.
+HELD = 10
 
 
 def main() -> None:
     """Measure, print a table and write JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("messages", "broker", "results", "all"))
+    parser.add_argument("what", choices=("messages", "broker", "drain", "results", "all"))
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="worlds whose name has this text")
@@ -37,6 +40,9 @@ def main() -> None:
     if asked.what in ("broker", "all"):
         found["broker"] = broker.measured(asked.messages, asked.rounds, asked.only)
         _print("With Mosquitto, QoS 1", found["broker"])
+    if asked.what in ("drain", "all"):
+        found["drain"] = drain.measured(HELD * asked.messages, asked.rounds, asked.only)
+        _print("What Mosquitto held, without a publisher", found["drain"])
     if asked.what in ("results", "all"):
         found["results"] = results.measured(asked.only)
         _print("Results with Mosquitto, from the newest reading to its answer", found["results"])

@@ -78,15 +78,21 @@ def _run(world: World, count: int, subject: Any) -> tuple[int, float]:
 
 @contextlib.contextmanager
 def _mosquitto(folder: Path) -> Iterator[int]:
+    with _broker(folder) as (_, port):
+        yield port
+
+
+@contextlib.contextmanager
+def _broker(folder: Path, more: str = "") -> Iterator[tuple[subprocess.Popen[str], int]]:
     port = free_port()
-    (folder / "m.conf").write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n")
-    with _process(["mosquitto", "-c", str(folder / "m.conf")]):
+    (folder / "m.conf").write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n{more}")
+    with _process(["mosquitto", "-c", str(folder / "m.conf")]) as process:
         for _ in range(500):
             with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", port), 1).close()
                 break
             time.sleep(0.01)
-        yield port
+        yield process, port
 
 
 @contextlib.contextmanager
@@ -103,7 +109,7 @@ def _process(command: list[str], **options: Any) -> Iterator[subprocess.Popen[st
 @contextlib.contextmanager
 def _agent(world: World, folder: Path, port: int, count: int, more: dict[str, Any] | None = None) -> Iterator[Any]:
     write_toml(folder / "agent.toml", tables(world, port) | (more or {}))
-    with _process([sys.executable, "-m", "sluicegate", "run", str(folder / "agent.toml"), "--log", "error"]) as process:
+    with _process(_run_of(folder)) as process:
 
         def status() -> dict[str, Any]:
             with contextlib.suppress(OSError, sqlite3.Error, EnvironmentRefused):
@@ -119,6 +125,10 @@ def _agent(world: World, folder: Path, port: int, count: int, more: dict[str, An
         yield process, lambda: status().get("counters", {}).get("messages", 0) >= count
 
 
+def _run_of(folder: Path) -> list[str]:
+    return [sys.executable, "-m", "sluicegate", "run", str(folder / "agent.toml"), "--log", "error"]
+
+
 @contextlib.contextmanager
 def _paho(_: World, folder: Path, port: int, count: int) -> Iterator[Any]:
     file = folder / "peer.py"
@@ -129,7 +139,7 @@ def _paho(_: World, folder: Path, port: int, count: int) -> Iterator[Any]:
         yield process, lambda: bool(select.select([told], [], [], 0)[0]) and "done" in told.readline()
 
 
-def _publish(world: World, port: int, count: int) -> None:
+def _publish(world: World, port: int, count: int, qos: int = 1) -> None:
     """As fast as the broker takes it, from a plain socket: nothing of the publisher is measured."""
     connect = b"\x10\x10\x00\x04MQTT\x05\x02\x00\x00\x00\x00\x03pub"
     with socket.create_connection(("127.0.0.1", port), 10) as sock:
@@ -137,8 +147,8 @@ def _publish(world: World, port: int, count: int) -> None:
         sock.recv(64)
         for begin in range(0, count, 500):
             ids = range(begin, min(begin + 500, count))
-            sock.sendall(b"".join(published(world.payload(i), i % 65_000 + 1) for i in ids))
-            left = 4 * len(ids)  # bytes of PUBACKs without a reason
+            sock.sendall(b"".join(published(world.payload(i), i % 65_000 + 1, qos) for i in ids))
+            left = 4 * len(ids) * qos  # bytes of PUBACKs without a reason
             while left > 0:
                 left -= len(sock.recv(65_536))
 

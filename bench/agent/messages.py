@@ -33,16 +33,16 @@ def measured(messages: int, rounds: int, only: str = "") -> list[dict[str, Any]]
     return found
 
 
-def published(payload: bytes, packet_id: int) -> bytes:
-    """A PUBLISH of MQTT 5 with QoS 1."""
+def published(payload: bytes, packet_id: int, qos: int = 1) -> bytes:
+    """A PUBLISH of MQTT 5 with QoS 0 or 1."""
     topic = TOPIC.encode()
-    body = len(topic).to_bytes(2, "big") + topic + packet_id.to_bytes(2, "big") + b"\0" + payload
+    body = len(topic).to_bytes(2, "big") + topic + packet_id.to_bytes(2, "big") * qos + b"\0" + payload
     size, length = b"", len(body)
     while True:
         length, low = divmod(length, 128)
         size += bytes([low | (128 if length else 0)])
         if not length:
-            return b"\x32" + size + body
+            return bytes([0x30 | qos << 1]) + size + body
 
 
 def _round(world: World, messages: int) -> dict[str, float]:
