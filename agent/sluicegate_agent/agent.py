@@ -245,9 +245,8 @@ class Agent:
     def _patience(self) -> float:
         if self.inputs and self.inputs.is_busy and not self._refusal:
             return 0.0
-        every = self.config.commit.every.seconds
         idle = _BUSY if self.sync.is_busy else _IDLE
-        return min(idle, every / 4) if self.pipeline.pending else idle
+        return min(idle, self.pipeline.patience / 4) if self.pipeline.pending else idle
 
     def _commit_if_due(self, *, is_awaited: bool = False) -> None:
         """`is_awaited`: the broker waits for our acknowledgements, or who posted for an answer, and they for it."""

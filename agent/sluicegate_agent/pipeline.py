@@ -26,7 +26,7 @@ from sluicegate_agent.intake.runs import Runs
 from sluicegate_agent.logs.repeats import Repeats
 from sluicegate_agent.messages import Columns, Decoded, Message, Result, Unreadable
 from sluicegate_agent.payloads import decode
-from sluicegate_agent.plant.entry import Entry, feed_streams
+from sluicegate_agent.plant.entry import Entry, as_it_is, feed_streams
 from sluicegate_agent.record.saving import Saving
 from sluicegate_agent.routing.routes import Route
 from sluicegate_agent.state import State
@@ -45,15 +45,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("sluicegate.readings")
 #: A commit is due at so many readings, however few messages brought them.
 READINGS_MOST = 4_096
+#: Where each reading is answered so many messages wait for others no longer than so many seconds.
+SOME, SOON = 125, 0.05
 #: While commits fail, so many times Receive Maximum (and READINGS_MOST) are taken into memory, then no more.
 BACKLOG = 2
 #: Of what one window says several times, the oldest goes out first.
 _DUE = attrgetter("ordinal", "time_us")
-
-
-def _as_it_is(route: SourceConfig | None, stream: str, decoded: Decoded, missing: int) -> str:
-    """A stream of the configuration needs no room made: see `Entry.admit`."""
-    return ""
 
 
 def now_us() -> int:
@@ -122,7 +119,13 @@ class Pipeline:
         self.silence.look(now)
         if not self._messages:
             return self.silence.waits or self.limits_wait or self.waiting_room.changed
-        return self.has_enough or now - self._since >= self.config.commit.every.seconds
+        return self.has_enough or now - self._since >= self.patience
+
+    @property
+    def patience(self) -> float:
+        """Seconds that the first message of the open batch waits for others."""
+        is_soon = self.each is not None and self._messages >= SOME
+        return SOON if is_soon else self.config.commit.every.seconds
 
     @property
     def has_enough(self) -> bool:
@@ -265,7 +268,7 @@ class Pipeline:
         route, missing = self.entry.lost(message, decoded, source)
         latest = self.guard.latest(arrival) if latest is None else latest
         accepted = waiting = future = 0
-        many, admit = decoded.readings, self.entry.admit if isinstance(route, Route) else _as_it_is
+        many, admit = decoded.readings, self.entry.admit if isinstance(route, Route) else as_it_is
         is_plain = isinstance(many, Columns) and not doubt and after is None
         if is_plain and self._take_many(route, decoded, many, latest, missing):
             return

@@ -18,7 +18,7 @@ from sluicegate_agent.pipeline import READINGS_MOST, Pipeline
 from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State
 
-COMMIT = 125  # messages, as `mqtt.receive_maximum` has it
+COMMIT = 500  # messages, as `mqtt.receive_maximum` has it
 
 
 def measured(messages: int, rounds: int, only: str = "") -> list[dict[str, Any]]:

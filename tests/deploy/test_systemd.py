@@ -16,7 +16,7 @@ NEEDS_SYSTEMD = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="
 
 @pytest.mark.parametrize(
     ("configuration", "memory"),
-    [('[state]\nmemory = "48MiB"\n', 48 << 20), ("[state]\n", 56 << 20), ('[state]\nmemory = "1GiB"\n', 1 << 30)],
+    [('[state]\nmemory = "48MiB"\n', 48 << 20), ("[state]\n", 60 << 20), ('[state]\nmemory = "1GiB"\n', 1 << 30)],
 )
 def test_limits_follow_the_configuration(configuration: str, memory: int, tmp_path: Path) -> None:
     """LimitDATA is `state.memory`, or its default; MemoryMax leaves room for the store's pages beside it."""

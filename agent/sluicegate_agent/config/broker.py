@@ -35,7 +35,7 @@ class MqttConfig(Table, frozen=True):
     password_env: str | None = None
     keepalive: Duration = Duration(60 * _SECOND)
     session_expiry: Duration = Duration(_DAY)
-    receive_maximum: int = 250
+    receive_maximum: int = 1000
     tls: TlsConfig = TlsConfig()
 
     @property

@@ -45,7 +45,7 @@ class StateConfig(Table, frozen=True):
 
     path: Path
     store: Literal["sqlite", "couchbase-lite"] = "sqlite"
-    memory: Size = Size(56 * 2**20)
+    memory: Size = Size(60 * 2**20)
     disk: Size = Size(96 * 2**20)
     endurance: Size = Size(10**13)
 

@@ -61,6 +61,11 @@ class Kept(Protocol):
         """The transaction is durable."""
 
 
+def as_it_is(route: SourceConfig | None, stream: str, decoded: Decoded, missing: int) -> str:
+    """In place of `Entry.admit` for a stream of the configuration, which needs no room made."""
+    return ""
+
+
 Reading = tuple[str, int, float]
 
 
