@@ -72,7 +72,7 @@ def devices_windows(rng: random.Random) -> Score:
     told = board.rows(rng, rng.choice([0.0, 0.0, 0.4, 1.0])) + [_hole_row(hole) for hole in holes]
     with np.errstate(all="ignore"):
         rows = one_stream(told, cut)
-    arrived = Arrived(_times(board), [*holes, *_gaps(board)])
+    arrived = Arrived(bucket_times(board), [*holes, *gaps(board)])
     score.judge(rows, Truth(board.readings), cut, arrived=arrived)
     return score
 
@@ -101,11 +101,13 @@ def lose(board: Board, rng: random.Random, share: float) -> list[Missing]:
     return holes
 
 
-def _times(board: Board) -> list[tuple[int, int]]:
+def bucket_times(board: Board) -> list[tuple[int, int]]:
+    """First and last time of each bucket."""
     return [(bucket.t_first, bucket.t_last) for _, _, run in board.incarnations for bucket in run]
 
 
-def _gaps(board: Board) -> Iterator[Missing]:
+def gaps(board: Board) -> Iterator[Missing]:
+    """What buckets say is missing before their readings."""
     for _, _, run in board.incarnations:
         yield from (Missing(of.t_first, of.t_last, of.gap, of.n) for of in run if of.gap)
 
@@ -129,12 +131,12 @@ def fleets_windows(spark: Any, rng: random.Random, streams: int, boards: int) ->
         missing: list[Missing] = []
         for board, of in zip(fleet, holes[name], strict=True):
             device = [row for row in mine if row["device"] == board.device]
-            told = [*of, *_gaps(board)]
-            what, arrived = f"{cut} {board.device} {name} ", Arrived(_times(board), told)
+            told = [*of, *gaps(board)]
+            what, arrived = f"{cut} {board.device} {name} ", Arrived(bucket_times(board), told)
             score.judge(device, Truth(board.readings), cut, what, arrived)
             held += board.readings
             missing += _anywhere(told, [row for row in device if row["windows"] > 1])
-        whole = Arrived([times for board in fleet for times in _times(board)], missing)
+        whole = Arrived([times for board in fleet for times in bucket_times(board)], missing)
         fleets_rows = [row for row in mine if row["device"] is None]
         score.judge(fleets_rows, Truth(held), cut, f"{cut} fleet {name} ", whole)
     return score
