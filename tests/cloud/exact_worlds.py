@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from arrived_truth import Arrived, Missing
 from cloud_streams import Row, frame_rows
-from merge_truth import Reading, Truth, judged
+from merge_truth import Truth, judged
 from random_worlds import Board, Cut, random_cut, random_fleet
 
 from sluicegate.format.chunk import Chunk, encode
@@ -73,7 +73,7 @@ def devices_windows(rng: random.Random) -> Score:
     with np.errstate(all="ignore"):
         rows = one_stream(told, cut)
     arrived = Arrived(bucket_times(board), [*holes, *gaps(board)])
-    score.judge(rows, Truth(board.readings), cut, arrived=arrived)
+    score.judge(rows, truth_of([board]), cut, arrived=arrived)
     return score
 
 
@@ -99,6 +99,13 @@ def lose(board: Board, rng: random.Random, share: float) -> list[Missing]:
             at += count
     board.incarnations[:], board.readings[:] = kept, readings
     return holes
+
+
+def truth_of(boards: Iterable[Board]) -> Truth:
+    """What their windows together must say."""
+    known = [*boards]
+    readings = (reading for board in known for reading in board.readings)
+    return Truth(readings, (center for board in known for _, center, _ in board.incarnations))
 
 
 def bucket_times(board: Board) -> list[tuple[int, int]]:
@@ -127,18 +134,16 @@ def fleets_windows(spark: Any, rng: random.Random, streams: int, boards: int) ->
     rows = windows_of(spark, fleets, cut, rng)
     for name, fleet in fleets.items():
         mine = [row for row in rows if row["stream"] == name]
-        held: list[Reading] = []
         missing: list[Missing] = []
         for board, of in zip(fleet, holes[name], strict=True):
             device = [row for row in mine if row["device"] == board.device]
             told = [*of, *gaps(board)]
             what, arrived = f"{cut} {board.device} {name} ", Arrived(bucket_times(board), told)
-            score.judge(device, Truth(board.readings), cut, what, arrived)
-            held += board.readings
+            score.judge(device, truth_of([board]), cut, what, arrived)
             missing += _anywhere(told, [row for row in device if row["windows"] > 1])
         whole = Arrived([times for board in fleet for times in bucket_times(board)], missing)
         fleets_rows = [row for row in mine if row["device"] is None]
-        score.judge(fleets_rows, Truth(held), cut, f"{cut} fleet {name} ", whole)
+        score.judge(fleets_rows, truth_of(fleet), cut, f"{cut} fleet {name} ", whole)
     return score
 
 

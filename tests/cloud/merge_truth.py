@@ -29,9 +29,12 @@ _LOG = 1e-12
 
 
 class Truth:
-    """The readings of one stream, or of one stream of all devices; any window of them."""
+    """The readings of one stream, or of one stream of all devices; any window of them.
 
-    def __init__(self, readings: Iterable[Reading]) -> None:
+    `centers`: those of its documents, from which sums are taken: the first reading of an incarnation may be lost.
+    """
+
+    def __init__(self, readings: Iterable[Reading], centers: Iterable[float] = ()) -> None:
         ordered = sorted(readings)
         self.times = [time for time, _ in ordered]
         self.values = [value for _, value in ordered]
@@ -42,7 +45,7 @@ class Truth:
         self.squares = [0, *accumulate(x * x for x in whole)]
         self.positive = all(value > 0 for value in self.values)
         self.logs = [math.log(value) for value in self.values] if self.positive else []
-        self.greatest = max(map(abs, self.values), default=0.0)
+        self.greatest = max(map(abs, [*self.values, *centers]), default=0.0)
 
     def occupied(self, slide: int, width: int, origin: int) -> set[int]:
         """The starts of all windows that hold a reading."""

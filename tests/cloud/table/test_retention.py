@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from cloud_streams import fold
@@ -102,7 +103,7 @@ def test_what_stays_is_as_if_nothing_had_gone(seed: int, tmp_path: Path) -> None
     levels, version_of_level = store_at(tmp_path / "level", coarse)
     refused, known, center = 0, set[str](), max(map(abs, rows_of["center"].to_pylist()))
     for part in range(3):
-        new = rows_of.take(order[part * len(order) // 3 : (part + 1) * len(order) // 3])
+        new = rows_of.take(pa.array(order[part * len(order) // 3 : (part + 1) * len(order) // 3], pa.int64()))
         if not new.num_rows:
             continue
         mine = take_in(some, mine, new)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from arrived_truth import Arrived
-from exact_worlds import Score, bucket_times, gaps, lose
-from merge_truth import Truth
+from exact_worlds import Score, bucket_times, gaps, lose, truth_of
 from random_worlds import Board, random_cut, random_fleet
 from table_worlds import Rows, definition_of, store_at, table_of, take_in, windows
 from thorough import number
@@ -28,11 +26,6 @@ def told(board: Board, site: str | None) -> list[bytes]:
         encode(Chunk(board.device, "s", incarnation, center, run, [None] * len(run), tags=tags))
         for incarnation, center, run in board.incarnations
     ]
-
-
-def truth(boards: Iterable[Board]) -> Truth:
-    """Of the readings of all of them."""
-    return Truth(reading for board in boards for reading in board.readings)
 
 
 def changed_in_silence(before: Rows, now: Rows, version: int) -> list[Any]:
@@ -62,11 +55,11 @@ def test_every_row_of_a_table_holds_the_truth(seed: int, tmp_path: Path) -> None
     for board, of in zip(boards, holes, strict=True):
         arrived = Arrived(bucket_times(board), [*of, *gaps(board)])
         mine = [row for (device, *_), row in rows.items() if device == board.device]
-        score.judge(mine, truth([board]), cut, f"{board.device} ", arrived)
+        score.judge(mine, truth_of([board]), cut, f"{board.device} ", arrived)
     groups: dict[tuple[str, str | None], list[Board]] = {("", None): boards}
     for board, site in zip(boards, SITES, strict=True):
         groups.setdefault(("site", site), []).append(board)
     for group, some_boards in groups.items():
         mine = [row for (device, _, *of, _, _), row in rows.items() if device is None and tuple(of) == group]
-        score.judge(mine, truth(some_boards), cut, f"{group} ")
+        score.judge(mine, truth_of(some_boards), cut, f"{group} ")
     assert (score.missing, score.wrong[:5]) == (0, [])
