@@ -25,7 +25,8 @@ root=$(deploy/wheels/root.sh "$suite" "$architecture")
 builder=$(deploy/wheels/root.sh "$suite" amd64)
 python=$(basename "$(readlink "$root/usr/bin/python3")")
 work=$PWD/build/wheels/$suite-$architecture${package:+-$package}
-cache=$PWD/build/cache
+# Of its own: Cython's cache looks at the sources alone, and C made for other compiler options has other line numbers in it.
+cache=${CYTHON_CACHE-$PWD/build/wheels/cython}
 tools=$("$venv/bin/python" -c 'import setuptools, pathlib; print(pathlib.Path(setuptools.__file__).parents[1])')
 rm -rf "$work"
 mkdir -p "$work/source" "$work/sysconfig" "$work/include/$triplet" "$out"
