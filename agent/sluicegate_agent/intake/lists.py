@@ -1,6 +1,6 @@
-"""Takes messages that each hold a list of readings together, straight from their text, where all of it is plain.
+"""Takes messages that each hold a list of readings together, where all of it is plain.
 
-Plain is an array of flat objects with a number under the time and under each stream's path. Such a message is known by
+Plain is an array of objects with a number under the time and under each stream's path. Such a message is known by
 its content; one that was said before, and whatever else asks for more, is left to the pipeline's closer look.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sluicegate.constants import LARGEST
-from sluicegate.format.items import columns_of
+from sluicegate.format.items import columns
 from sluicegate_agent.messages import Message
 from sluicegate_agent.payloads.documents import EARLIEST, LATEST, Plain
+from sluicegate_agent.payloads.text import parse
 
 if TYPE_CHECKING:
     from sluicegate_agent.config import SourceConfig
@@ -39,7 +40,8 @@ class Lists:
         times, values = array("q"), [array("d") for _ in plain.paths]
         room, readings = pipeline.room
         for message in islice(messages, max(1, room)):
-            found = columns_of(message.payload, most, plain.time, plain.scale, EARLIEST, latest, plain.paths)
+            items = _items(message.payload, most)
+            found = columns(items, plain.time, plain.scale, EARLIEST, latest, plain.paths) if items else None
             if found is None or found[3] > LARGEST or not contents.take_new(message, found[0][0]):
                 break
             taken.append(message)
@@ -52,6 +54,15 @@ class Lists:
         if taken:
             pipeline.take_run(source, taken, times, values)
         return len(taken)
+
+
+def _items(payload: bytes, most: int) -> list[Any] | None:
+    """What a JSON array holds, at most so many; None for anything else."""
+    try:
+        found = parse(payload)
+    except (ValueError, OverflowError, RecursionError):
+        return None  # the closer look says why
+    return found if found.__class__ is list and len(found) <= most else None
 
 
 def may_hold(source: SourceConfig) -> bool:

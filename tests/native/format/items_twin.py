@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from math import isfinite
 from typing import Any
-
-#: Names of a plain object that are asked for, at most.
-_NAMES = 32
 
 
 def columns(
@@ -28,33 +24,6 @@ def columns(
         return None
     largest = max((abs(value) for column in found for value in column), default=0.0)
     return array("q", at), found, max(at, default=earliest), largest
-
-
-def columns_of(
-    payload: bytes, most: int, time: str, scale: int, earliest: int, latest: int, keys: tuple[str, ...]
-) -> tuple[array[int], list[array[float]], int, float] | None:
-    """What `columns` gives of the items of a JSON array, at least one and at most so many; None for a closer look.
-
-    Without nesting, escapes, characters beyond ASCII, a name that is asked for twice, or more than 31 names.
-    """
-    try:
-        items = json.loads(payload.decode("ascii"), object_pairs_hook=_plain, parse_constant=float)
-    except (ValueError, RecursionError):
-        return None
-    is_plain = b"\\" not in payload and len({time, *keys}) == len(keys) + 1 <= _NAMES
-    if not is_plain or not isinstance(items, list) or not 0 < len(items) <= most:
-        return None
-    return columns(items, time, scale, earliest, latest, keys)
-
-
-def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON. Raises ValueError where it holds others, a name twice, or what is no number of JSON."""
-    found = dict(pairs)
-    if len(found) < len(pairs) or any(isinstance(each, dict | list) for each in found.values()):
-        raise ValueError("not plain")
-    if any(isinstance(each, float) and not isfinite(each) for each in found.values()):
-        raise ValueError("not a number")
-    return found
 
 
 def run_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import items_twin as pure
@@ -11,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluicegate.format import _items as compiled
-from sluicegate.format import _json_columns
 
 EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
 ODD = st.one_of(st.none(), st.booleans(), st.text(max_size=2), st.just([1]), st.just(10**400), st.integers())
@@ -110,71 +108,3 @@ def test_a_run_ends_where_something_else_begins(implementation: Any) -> None:
     for odd in (None, [1], {}, "n"):
         assert implementation.run_of([*plain[:3], odd], *asked)[0].tolist() == [50, 60, 70]
     assert implementation.run_of([], *asked) == (implementation.run_of(plain[1:], *asked))
-
-
-OF_TEXT = pytest.mark.parametrize("columns_of", [_json_columns.columns_of, pure.columns_of], ids=["compiled", "pure"])
-DECIMALS = st.floats(-1e9, 1e9).map(lambda x: round(x, 3)) | st.floats(allow_nan=False, allow_infinity=False)
-PLAIN = st.fixed_dictionaries(
-    {"t": st.integers(0, 2**33) | st.floats(0, 1e9), "a": DECIMALS | st.integers(-(10**17), 10**17)},
-    optional={"b": DECIMALS, "id": st.sampled_from(["x", "", "a b"]), "ok": st.booleans(), "no": st.none()},
-)
-
-
-@given(
-    items=st.lists(PLAIN, min_size=1, max_size=5),
-    scale=st.sampled_from([1, 1000, 1_000_000]),
-    keys=st.sampled_from([("a",), ("a", "b")]),
-    spaced=st.sampled_from([(",", ":"), (" ,\n", "\t: "), (", ", ": ")]),
-)
-def test_plain_text_is_read_as_its_items_are(
-    items: list[Any], scale: int, keys: tuple[str, ...], spaced: tuple[str, str]
-) -> None:
-    """Bit for bit, however it is spaced."""
-    text = json.dumps(items, separators=spaced).encode()
-    asked = "t", scale, EARLIEST, LATEST, keys
-    expected = pure.columns(items, *asked)
-    for columns_of in (_json_columns.columns_of, pure.columns_of):
-        found = columns_of(text, 5, *asked)
-        assert found == expected
-        if found and expected:
-            assert [each.tobytes() for each in found[1]] == [each.tobytes() for each in expected[1]]
-
-
-@given(
-    text=st.lists(ANY, max_size=3).map(lambda items: json.dumps(items).encode()),
-    cut=st.integers(0, 60),
-    more=st.sampled_from([b"", b"]", b",", b"\0", b"{", b"1", b'"', b"\\", b"e5", b".5", b"-", b" ", b"\xff", b"null"]),
-)
-def test_what_is_not_plain_is_never_read_otherwise(text: bytes, cut: int, more: bytes) -> None:
-    """Damaged anywhere: what is read at all is what the readable twin, and so a parser, reads."""
-    damaged = text[:cut] + more + text[cut:]
-    for each in (damaged, damaged[: len(text)]):
-        asked = each, 5, "t", 1, EARLIEST, LATEST, ("a",)
-        found = _json_columns.columns_of(*asked)
-        assert found is None or found == pure.columns_of(*asked)
-
-
-@OF_TEXT
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "{}", "[1]", '[{"t":1}]', '[{"t":1,"a":01}]', '[{"t":1,"a":1.}]', '[{"t":1,"a":+1}]',
-     '[{"t":1,"a":NaN}]',
-     '[{"t":1,"a":1,}]', '[{"t":1,"a":1},]', '[{"t":1,"a":1}', '[{"t":1,"a":1}]]', '[{"t":1,"a":1,"a":2}]',
-     '[{"t":1,"a":"1"}]', '[{"t":1,"a":1,"b":[]}]', '[{"t":1,"a":1,"b":"\\n"}]', '[{"t":1,"a":1,"b":"\u00e9"}]',
-     '[{"t":1,"a":1e400}]', '[{"t":1,"a":1,"b":.5}]', '[{"t":1,"a":1,"b":tru}]', '[{"t":1 "a":1}]',
-     '[{"t":1,"a":1}] 7'],
-)  # fmt: skip
-def test_what_is_not_plain_is_left_to_a_parser(columns_of: Any, text: str) -> None:
-    """No JSON, nested, escaped, beyond ASCII, or without a number where one is asked for."""
-    assert columns_of(text.encode(), 9, "t", 1, EARLIEST, LATEST, ("a",)) is None
-
-
-@OF_TEXT
-def test_no_more_items_are_read_than_are_asked_for(columns_of: Any) -> None:
-    """Nor a name that is asked for twice."""
-    text = b'[{"t":1,"a":1.5},{"t":2,"a":-2.5}]'
-    times, values, newest, largest = columns_of(text, 2, "t", 1, EARLIEST, LATEST, ("a",))
-    assert (times.tolist(), values[0].tolist(), newest, largest) == ([1, 2], [1.5, -2.5], 2, 2.5)
-    assert columns_of(text, 1, "t", 1, EARLIEST, LATEST, ("a",)) is None
-    assert columns_of(text, 2, "t", 1, EARLIEST, LATEST, ("a", "t")) is None
-    assert columns_of(text, 2, "t", 1, EARLIEST, LATEST, tuple(f"k{i}" for i in range(32))) is None
