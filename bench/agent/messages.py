@@ -27,7 +27,7 @@ def measured(messages: int, rounds: int, only: str = "") -> list[dict[str, Any]]
     found = []
     for world in WORLDS:
         if only in world.what:
-            parts = [_round(world, max(messages // world.readings, 4 * COMMIT)) for _ in range(rounds)]
+            parts = [_round(world, max(messages // world.readings, COMMIT)) for _ in range(rounds)]
             row = {name: round(min(part[name] for part in parts), 2) for name in parts[0]}
             found.append({"what": world.what, **row, "a_reading": round(row["whole"] / world.readings, 2)})
     return found

@@ -46,7 +46,7 @@ function drawTiles() {
   const streams = fleet.series.device.filter((d) => d >= 0).length, documents = summary.documents;
   const tiles = [
     tile("Readings", held >= 1e10 ? short(held) : whole.format(held), `${whole.format(fleet.devices.device.length)} devices, ${whole.format(streams)} streams`),
-    tile("Completeness", percent(held + gone ? held / (held + gone) : null), gone ? `${whole.format(gone)} readings missing` : "no reading missing"),
+    tile("Completeness", percent(held + gone ? held / (held + gone) : null), gone ? `${whole.format(gone)} reading${gone === 1 ? "" : "s"} missing` : "no reading missing"),
     tile("Windows", whole.format(summary.windows.rows), "per device and fleet-wide"),
     tile(`Exact: ${label(AGGREGATES[0])}`, percent(summary.windows.exact[AGGREGATES[0]]), "each other window has a band"),
   ];
