@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
+
+#: Seconds between deleting documents and putting them: long enough that a kill falls between.
+_LATE = 0.3
 
 
 class Plant(NamedTuple):
@@ -68,23 +71,22 @@ def _settle_before_put() -> None:
     from sluicegate_agent.sync.sync import Sync
 
     def send(original: Any, sync: Any, target: Any, now: float) -> Any:
-        waiting = sync.state.outbox.waiting(sync.state.store.connection, 1)
-        put = original(sync, _Once(target, sync.state, waiting), now)
-        return put
+        return original(sync, _Late(target, sync.state), now)
 
     _wrap(Sync, "_send", send)
 
 
-class _Once:
+class _Late:
     """A target whose documents are deleted from the outbox before they are put."""
 
-    def __init__(self, target: Any, state: Any, waiting: Iterable[Any]) -> None:
-        self.target, self.state, self.waiting = target, state, list(waiting)
+    def __init__(self, target: Any, state: Any) -> None:
+        self.target, self.state = target, state
 
     def put(self, documents: Any) -> Any:
-        with self.state.transaction() as connection:
-            self.state.outbox.acknowledge(connection, [chunk.id for chunk in self.waiting])
-        time.sleep(0.1)
+        if documents:
+            with self.state.transaction() as connection:
+                self.state.outbox.acknowledge(connection, [each.id for each in documents])
+            time.sleep(_LATE)
         return self.target.put(documents)
 
     def __getattr__(self, name: str) -> Any:
