@@ -9,13 +9,14 @@ import struct
 import sys
 from array import array
 from itertools import accumulate, chain, repeat
-from operator import add, mul, sub, truediv
+from operator import add, sub, truediv
+
+from sluicegate.format import _packing
 
 #: Before a column of integers: the first, and the least difference of one from that before it.
 _HEAD = struct.Struct("<qq")
-#: Decimal places of few values, of which those of all are guessed; in place of them: values as they are.
-_TRIED, _MOST, _RAW = 8, 9, 255
-_EXACT = 2.0**53
+#: In place of decimal places: values as they are.
+_RAW = 255
 
 
 def shuffled(numbers: array[int] | array[float]) -> bytes:
@@ -59,11 +60,10 @@ def packed_values(values: array[float]) -> bytes:
     """Float64: as integers where all are a few decimal places, to the bit."""
     if not values:
         return b""
-    places = max(map(_places, values[:: max(1, len(values) // _TRIED)]))
-    power = 10.0**places
-    if places <= _MOST and max(map(abs, values)) * power < _EXACT:
-        whole = array("q", map(round, map(mul, values, repeat(power))))
-        if array("d", map(truediv, whole, repeat(power))).tobytes() == values.tobytes():
+    places = _packing.digits(values)
+    if places >= 0:
+        whole = _packing.scaled(values, places)
+        if array("d", map(truediv, whole, repeat(10.0**places))).tobytes() == values.tobytes():  # not so: a zero's sign
             return bytes((places,)) + _differences(whole)
     return bytes((_RAW,)) + shuffled(values)
 
@@ -108,9 +108,3 @@ def _integers(data: bytes, count: int) -> tuple[array[int], int]:
         return array("q", accumulate(chain((first + next(differences),), differences))), size
     except OverflowError:
         raise ValueError("a number beyond 64 bits") from None
-
-
-def _places(value: float) -> int:
-    """Decimal places of the shortest text that means a value; too many where it has an exponent."""
-    text = repr(value)
-    return _MOST + 1 if "e" in text or "." not in text else len(text.removesuffix(".0").partition(".")[2])
