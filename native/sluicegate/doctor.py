@@ -247,12 +247,10 @@ def _table(rows: list[Finding]) -> str:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-@click.option(
-    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Look at what this configuration needs, too."
-)
+@click.argument("config", type=click.Path(path_type=Path), metavar="[FILE]", required=False)
 @click.option("--for", "target", type=click.Choice(sorted(PARTS)), help="Only what this sync target runs through.")
 def doctor(as_json: bool, config: Path | None, target: str | None) -> None:
-    """Say what is installed, what is missing, and what to do.
+    """Say what is installed, what is missing, and what to do. With FILE, also what this configuration needs.
 
     A thing that is missing only limits what can be done here; a broken one ends with exit code 1. With --for, one that
     is missing ends with exit code 3.

@@ -94,7 +94,7 @@ def test_a_password_file_that_others_may_read_is_told(tmp_path: Path) -> None:
         assert (warning in sluicegate("check", file).stdout) is told
         if mode != 0o640:
             assert (warning in sluicegate("run", file, "--idle", "0").stderr) is told
-            found = sluicegate("doctor", "--config", file)
+            found = sluicegate("doctor", file)
             assert (f"chmod 600 {secret}" in found.stdout) is told
             assert "hush" not in found.stdout
 

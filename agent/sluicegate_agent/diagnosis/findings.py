@@ -1,4 +1,4 @@
-"""What `sluicegate doctor --config FILE` looks at for an agent: each finding with a remedy of one line.
+"""What `sluicegate doctor FILE` looks at for an agent: each finding with a remedy of one line.
 
 It connects to the broker and the target as far as their greeting, under a name of its own, and changes nothing.
 """
