@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -100,6 +102,25 @@ def test_missing_extra_names_what_to_install(
     code, said = outcome(monkeypatch, capsys, ModuleNotFoundError(f"No module named '{module}'", name=module))
     assert code == cli.EXIT_MISSING_EXTRA
     assert f"pip install 'sluicegate[{extra}]'" in said
+
+
+def test_every_library_that_we_import_has_its_extra() -> None:
+    """So that no command of an extra that is not installed ends as a bug of ours."""
+    parts = [f"sluicegate{part}" for part in ("", "_agent", "_cloud", "_demo")]
+    known = {*sys.stdlib_module_names, *parts, *cli.EXTRA_OF_MODULE, "click"}
+    root = Path(__file__).parents[2]
+    files = [path for part in ("native", "agent", "cloud", "deploy/demo") for path in (root / part).rglob("*.py")]
+    unknown = {name for path in files for name in imported(path) if name.partition(".")[0] not in known}
+    assert unknown == set()
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules that a file imports by their whole names, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
 
 
 def test_error_with_its_own_exit_code_keeps_it(

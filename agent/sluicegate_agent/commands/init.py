@@ -71,7 +71,7 @@ def _asked(
     place = ask(broker, "2/5 MQTT broker (host or host:port)", "localhost")
     user = ask(username, "3/5 User at the broker (empty: none)", "")
     if user and not password_file and not yes:
-        password_file = click.prompt("    File with the password", err=True)
+        password_file = click.prompt("    File whose first line is the password", err=True)
     listened = [*topics] or ask(None, "4/5 Topics to listen to, with blanks between", "#").split()
     folder = ask(state, "5/5 Folder for everything durable", "state")
     host, colon, port = place.rpartition(":") if place.count(":") == 1 else (place, "", "")

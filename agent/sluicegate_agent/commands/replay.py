@@ -117,8 +117,8 @@ def _show(run: Replay, counted: dict[str, int], as_json: bool) -> None:
         rows.append(
             (r.window, r.stream, r.aggregate, _number(r.value), _number(r.low), _number(r.high), exact, r.count)
         )
-    click.echo("\n".join(table(rows)) + "\n")
-    click.echo("\n".join(table([("counter", "count"), *sorted(counted.items())])))
+    counts: list[tuple[object, ...]] = [("counter", "count"), *sorted(counted.items())]
+    click.echo("\n\n".join("\n".join(table(each)) for each in (rows, counts) if len(each) > 1), nl=bool(counted))
 
 
 def _number(value: Any) -> str:

@@ -90,7 +90,7 @@ def parse(file: Path) -> dict[str, Any]:
             raise ConfigError(file, [Problem("file", None, "is larger than 1 MiB: this is no agent's configuration")])
         return tomllib.loads(data.decode())
     except FileNotFoundError:
-        remedy = "there is no such file; `sluicegate check --sample` prints one to start from"
+        remedy = "there is no such file; an agent's is written by `sluicegate init`, or printed by `check --sample`"
         raise ConfigError(file, [Problem("file", None, remedy)]) from None
     except OSError as error:
         raise ConfigError(file, [Problem("file", None, f"cannot be read: {error.strerror}")]) from None
