@@ -2,7 +2,8 @@
 
 python -m bench.kinds [--docs]
 
-Prints the tables, or puts them into the pages between their marks. A test compares the pages with a new run.
+Prints the tables, or puts those of docs/reference/kinds.md between their marks. A test compares that page with a new
+run. The tables of kinds-played.md are put there when the site is built (deploy/site/hooks.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import sluicegate as sg
 
-PAGES = [Path(__file__).parents[1] / "docs/reference" / name for name in ("kinds.md", "kinds-played.md")]
+PAGE = Path(__file__).parents[1] / "docs/reference/kinds.md"
 SECOND, HOUR = 1_000_000, 3_600_000_000
 
 # by arrival: (s, name, km); then time until 12 s
@@ -245,10 +246,9 @@ def put(page: str) -> str:
 def main() -> None:
     """Print, or put into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--docs", action="store_true", help="put the tables into the pages")
+    parser.add_argument("--docs", action="store_true", help="put them into the page")
     if parser.parse_args().docs:
-        for page in PAGES:
-            page.write_text(put(page.read_text("utf-8")), "utf-8")
+        PAGE.write_text(put(PAGE.read_text("utf-8")), "utf-8")
     else:
         print("\n".join(part for make in PARTS.values() for part in make()))
 

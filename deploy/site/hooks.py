@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from mkdocs.structure.pages import Page
 import python_api
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT))  # for bench, which plays the windows of kinds-played.md
 #: The repository's own pages, by their names in the site.
 BORROWED = {"CHANGELOG.md": "changes.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
 LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
@@ -43,7 +45,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """A link to a page has its title; one that leaves the site says where in the repository its file is."""
+    """A link to a page has its title; one that leaves the site says where in the repository its file is.
+
+    Kinds of windows are played where the page says so.
+    """
+    if page.file.src_uri == "reference/kinds-played.md":
+        from bench.kinds import put
+
+        markdown = put(markdown)
     folder = posixpath.dirname(page.file.src_uri)
 
     def plain(link: re.Match[str]) -> str:

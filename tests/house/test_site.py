@@ -61,6 +61,11 @@ def test_the_made_pages_name_every_key_and_command(site: Path) -> None:
     assert all(f"sg.{name}" in python for name in sluicegate.__all__)
 
 
+def test_every_kind_of_window_is_played(site: Path) -> None:
+    """The tables of that page, which are empty in the repository."""
+    assert (site / "reference/kinds-played.html").read_text("utf-8").count("</table>") == 6
+
+
 @pytest.mark.parametrize("page", ["tutorial/index.md", "how-to/alert.md", "how-to/history.md"])
 def test_configurations_are_right(page: str, tmp_path: Path) -> None:
     """What a page says to write passes `check`; a part is put behind the least configuration."""
