@@ -31,12 +31,16 @@ _GAP_MOST = 1 << 60
 
 
 class Closed(NamedTuple):
-    """A closed base bucket on its way into the outbox, with its single readings where they are still at hand."""
+    """A closed base bucket on its way into the outbox, with its single readings where they are still at hand.
+
+    `center`: what a stream folded them around; None where it was not folded by one.
+    """
 
     first: int
     n: int
     bucket: bytes
     readings: bytes | None
+    center: float | None = None
 
 
 class Stream:
@@ -203,7 +207,7 @@ class Stream:
         """Close those that begin and end among readings from `begin` on; where the rest begins."""
         rest, found = builder.add_buckets(values, times, begin, gap, doubt, self.readings, self.span_us)
         for first, n, flags, bucket, readings in found:
-            self.closed.append(Closed(first, n, bucket, readings))
+            self.closed.append(Closed(first, n, bucket, readings, builder.center))
             self.late += n if flags & LATE else 0
         self.buckets += len(found)
         return rest
@@ -242,7 +246,7 @@ class Stream:
             self._fold()
         if self.folded != n:  # it was folded for a configuration that asked for more
             self.parts = {}
-        self.closed.append(Closed(first, n, carried.joined(bucket, self._carried(n)), readings))
+        self.closed.append(Closed(first, n, carried.joined(bucket, self._carried(n)), readings, builder.center))
         self.late += n if flags & LATE else 0
         self.buckets += 1
         self.forget_readings()

@@ -81,7 +81,7 @@ def one_of(items: Sequence[Closed], names: tuple[str, ...], *, keeps: bool) -> C
 
     Raises sqlite3.DatabaseError for rows that are none.
     """
-    first, n, bucket, _ = items[0]
+    first, n, bucket = items[0][:3]
     if len(items) == 1 and not (keeps or names):
         return Closed(first, n, bucket, None)
     n = sum(item.n for item in items)
@@ -93,9 +93,9 @@ def one_of(items: Sequence[Closed], names: tuple[str, ...], *, keeps: bool) -> C
         return Closed(first, n, bucket, _joined([item.readings or b"" for item in items]))
     if not names and all(len(item.bucket) <= PACKED for item in items):
         return Closed(first, n, bucket, None)
-    parts = parts_of(*items[0][2:], names)
+    parts = parts_of(items[0].bucket, items[0].readings, names)
     for item in items[1:]:
-        parts = carried.merged(parts, parts_of(*item[2:], names))
+        parts = carried.merged(parts, parts_of(item.bucket, item.readings, names))
     return Closed(first, n, carried.joined(bucket, parts), None)
 
 

@@ -1,7 +1,7 @@
 """One commit as the body of a frame: readings in the order in which each stream took them, and what changed beside.
 
 Readings that a stream took together are one step. Numbers of one kind stand together, all first bytes, then all second
-bytes, so that deflating finds what repeats: two to ten bytes a reading (`columns`).
+bytes, so that deflating finds what repeats: two to ten bytes a reading (`sluicegate.format.steps`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from sluicegate.format.pairs import PairColumn
-from sluicegate_agent.record.columns import fill, packed_times, packed_values, shuffled, unpacked_times, unpacked_values
+from sluicegate.format.steps import fill, packed_times, packed_values, shuffled, unpacked_times, unpacked_values
 
 #: What a stream did: took readings, took some in doubt, closed its bucket, had its windows told the time; that all
 #: windows were handed what had come: those whose ends come count such batches; the second values of the next readings.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sluicegate_agent.errors import EnvironmentRefused
 
-VERSION = 7
+VERSION = 8
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -179,6 +179,10 @@ def _from_6(connection: sqlite3.Connection) -> None:
         connection.execute(next(s for s in TABLES.split(";") if new in s))
 
 
+def _from_7(connection: sqlite3.Connection) -> None:
+    """Version 7 packed buckets as they are: these rows stay and are read; an older program cannot read ours."""
+
+
 _STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {
     1: _from_1,
     2: _from_2,
@@ -186,4 +190,5 @@ _STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {
     4: _from_4,
     5: _from_5,
     6: _from_6,
+    7: _from_7,
 }

@@ -1,5 +1,6 @@
 # The contract of the compiled bucket: the record of docs/reference/format.md as a C struct, and what folds into it.
 cimport cython
+from cpython.array cimport array
 from libc.stdint cimport int64_t
 
 
@@ -44,3 +45,5 @@ cdef class Builder:
     cdef bint seen
     cdef Record r  # the open bucket; r.n is 0 where there is none
     cdef int put(self, double value, int64_t time, int64_t gap, int64_t doubt) except -1
+    cdef int fold_whole(self, const Record* like, array times, array values, Py_ssize_t begin) except -1
+    cdef bint folds(self, const Record* like, array times, array values, Py_ssize_t begin, bytes packed) except -1

@@ -1,11 +1,17 @@
 from array import array
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 from sluicegate.format.record import Bucket
 
 def merge(a: Bucket, b: Bucket) -> Bucket: ...
 def merge_packed(records: Sequence[bytes]) -> bytes: ...
+def unfold(
+    buckets: Sequence[tuple[Any, ...]], center: float
+) -> tuple[tuple[array[int], ...], array[int], array[float]] | None: ...
+def refold(
+    center: float, columns: tuple[array[int], ...], times: array[int], values: array[float]
+) -> list[tuple[int, int, bytes, bytes]]: ...
 
 @final
 class Builder:

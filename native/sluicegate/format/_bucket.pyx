@@ -3,16 +3,18 @@
 Its definition is tests/native/format/buckets_twin.py.
 """
 cimport cython
-from cpython.array cimport array
+from cpython.array cimport array, clone
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.math cimport INFINITY, NAN, fabs, log
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 import sys
+from array import array as _array
 
 from sluicegate.format.record import PACKED as _PACKED, Bucket, BuilderState, check_reading, check_value, check_whole
 
+cdef array _INTS = _array("q"), _FLOATS = _array("d")
 cdef int64_t _ORDERED = 1
 cdef int64_t _LATE = 2
 cdef double _LARGEST = 2.0**960
@@ -214,6 +216,59 @@ def merge_packed(records):
     return packed_of(&all_of_them)
 
 
+def unfold(list buckets, double center):
+    """What buckets hold that folding their readings around `center` again brings back to the bit; None for others.
+
+    Each is first ordinal, readings, packed bytes and packed readings (or None). Returns a tuple of columns, one number
+    a bucket: first ordinals, readings, gaps, doubts, flags; then all times, all values.
+    """
+    cdef Py_ssize_t i, at = 0, count = len(buckets), n = sum([len(bucket[3] or b"") for bucket in buckets]) // 16
+    cdef array times = clone(_INTS, n, False), values = clone(_FLOATS, n, False), column
+    cdef Builder builder = Builder(center)
+    cdef Record r
+    columns = tuple([clone(_INTS, count, False) for _ in range(5)])
+    for i in range(count):
+        packed, singles = buckets[i][2], buckets[i][3]
+        if singles is None or len(packed) != _PACKED or not 0 < len(singles) == 16 * buckets[i][1]:
+            return None
+        n = len(singles) // 16
+        memcpy(times.data.as_chars + 8 * at, <const char*> <bytes> singles, 8 * n)
+        memcpy(values.data.as_chars + 8 * at, <const char*> <bytes> singles + 8 * n, 8 * n)
+        at += n
+    if sys.byteorder == "big":
+        times.byteswap()
+        values.byteswap()
+    at = 0
+    for i in range(count):
+        load(&r, buckets[i][2])
+        if (r.first, r.n) != buckets[i][:2] or not builder.folds(&r, times, values, at, buckets[i][2]):
+            return None
+        for column, number in zip(columns, (r.first, r.n, r.gap, r.doubt, r.flags)):
+            column.data.as_longlongs[i] = number
+        at += r.n
+    return columns, times, values
+
+
+def refold(double center, tuple columns, array times, array values):
+    """The buckets of which `unfold` told. Raises ValueError, OverflowError where these are none."""
+    cdef Py_ssize_t i, at = 0, end = length_of(values, times, 0)
+    cdef Builder builder = Builder(center)
+    cdef array firsts, counts, gaps, doubts, flags
+    cdef Record r
+    firsts, counts, gaps, doubts, flags = columns
+    found = []
+    for i in range(len(counts)):
+        r.first, r.n, r.gap, r.doubt, r.flags = firsts[i], counts[i], gaps[i], doubts[i], flags[i]
+        if not 0 < r.n <= end - at:
+            raise ValueError(f"a bucket of {r.n} readings, where {end - at} are left")
+        builder.fold_whole(&r, times, values, at)
+        found.append((r.first, r.n, packed_of(&builder.r), readings_of(times, values, at, at + r.n)))
+        at += r.n
+    if at != end:
+        raise ValueError(f"{end - at} readings are of no bucket")
+    return found
+
+
 @cython.final
 cdef class Builder:
     """Folds readings into the open bucket; the caller decides when it closes.
@@ -277,6 +332,23 @@ cdef class Builder:
             self.latest, self.seen = time, True
         self.next += 1
         return 0
+
+    cdef int fold_whole(self, const Record* like, array times, array values, Py_ssize_t begin) except -1:
+        """Have the open bucket be that of the readings from `begin` on, with ordinals, gap and flags as of another."""
+        cdef Py_ssize_t i
+        self.r.n, self.next = 0, like.first
+        for i in range(begin, begin + like.n):
+            self.put(values.data.as_doubles[i], times.data.as_longlongs[i], like.gap if i == begin else 0, 0)
+        self.r.flags, self.r.doubt = like.flags, like.doubt
+        return 0
+
+    cdef bint folds(self, const Record* like, array times, array values, Py_ssize_t begin, bytes packed) except -1:
+        """Whether readings make just this bucket."""
+        try:
+            self.fold_whole(like, times, values, begin)
+        except (ValueError, OverflowError):
+            return False
+        return packed_of(&self.r) == packed
 
     def add_run(
         self, array values, array times, Py_ssize_t begin, int64_t gap, int64_t doubt, int64_t readings, int64_t span

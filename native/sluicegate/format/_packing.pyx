@@ -5,8 +5,9 @@ from array import array as _array
 
 from cpython cimport array
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.math cimport INFINITY, fabs, isfinite, nextafterf, rint
+from libc.math cimport INFINITY, fabs, isfinite, nextafterf, rint, signbit
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memset
 
 cdef extern from *:
     bint sub_overflows "__builtin_sub_overflow"(int64_t, int64_t, int64_t*) noexcept nogil
@@ -58,7 +59,29 @@ def residue(const int64_t[::1] values, int mode):
             return None
         for i in range(n):
             step[i] += pad
-    return base, scale, width, planes(step, n, width)
+    return base, scale, width, planes(step, n, width, width)
+
+
+def steps(const int64_t[::1] numbers):
+    """Each number less the one before it, the first one 0: (least, what each has beyond it as 8 planes).
+
+    For at least one number; None where a difference is beyond 64 bits.
+    """
+    cdef Py_ssize_t i, n = numbers.shape[0]
+    cdef array.array found = array.clone(UNSIGNED, n, zero=False)
+    cdef uint64_t* step = <uint64_t*> found.data.as_ulonglongs
+    cdef int64_t* x = <int64_t*> step
+    cdef int64_t least = 0
+    cdef uint64_t most = 0
+    x[0] = 0
+    for i in range(1, n):
+        if sub_overflows(numbers[i], numbers[i - 1], &x[i]):
+            return None
+        least = min(least, x[i])
+    for i in range(n):
+        step[i] = <uint64_t> x[i] - <uint64_t> least
+        most = max(most, step[i])
+    return least, planes(step, n, width_of(most), 8)
 
 
 cdef bint differences(int64_t* x, Py_ssize_t n, int times) noexcept:
@@ -125,36 +148,40 @@ cdef uint64_t middle_of(const uint64_t* step, Py_ssize_t n):
     return x[place]
 
 
-cdef bytes planes(const uint64_t* step, Py_ssize_t n, int width):
-    """The lowest byte of every number, then the next one of every number …"""
-    cdef bytes found = PyBytes_FromStringAndSize(NULL, n * width)
+cdef bytes planes(const uint64_t* step, Py_ssize_t n, int width, int most):
+    """The lowest byte of every number, then the next one of every number …: of `most`, those beyond `width` are 0."""
+    cdef bytes found = PyBytes_FromStringAndSize(NULL, n * most)
     cdef uint8_t* out = <uint8_t*> <char*> found
     cdef Py_ssize_t i
     cdef int plane
     for plane in range(width):
         for i in range(n):
             out[plane * n + i] = <uint8_t> (step[i] >> 8 * plane)
+    memset(out + width * n, 0, (most - width) * n)
     return found
 
 
 def digits(const double[::1] values):
     """The fewest decimal places whose integers bring back every bit of finite numbers; −1 where at most 15 do not.
 
-    Nor where there is a number below 10^−4: its shortest text has an exponent.
+    Nor where there is a number below 10^−4, whose shortest text has an exponent, or a zero with a sign.
     """
-    cdef Py_ssize_t i
-    cdef int places = 0
+    cdef Py_ssize_t i, untried = 0
+    cdef int places = 0, before
     cdef double largest = 0.0
     for i in range(values.shape[0]):
         largest = max(largest, fabs(values[i]))
     for i in range(values.shape[0]):
-        if 0.0 < fabs(values[i]) < 1e-4:
+        if 0.0 < fabs(values[i]) < 1e-4 or (values[i] == 0.0 and signbit(values[i])):
             return -1
+        before = places
         while places <= 15 and largest * POWERS[places] < EXACT and not comes_back(values[i], places):
             places += 1
         if places > 15 or not largest * POWERS[places] < EXACT:
             return -1
-    for i in range(values.shape[0]):
+        if places > before:
+            untried = i
+    for i in range(untried):  # those before it were tried with fewer places
         if not comes_back(values[i], places):
             return -1
     return places

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import random
 import sqlite3
+import zlib
+from array import array
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +16,7 @@ pytest.importorskip("msgspec", reason="the agent's tests need the extra `agent`"
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluicegate_agent.backlog.rows import one_of
 from sluicegate_agent.behind import Behind, packed, packed_rows, unpacked
 from sluicegate_agent.outbox import Outbox, spread
 from sluicegate_agent.state import schema
@@ -23,6 +28,7 @@ CLOSED = st.builds(
     st.integers(1, 2**32 - 1),
     st.binary(max_size=300),
     st.none() | st.binary(max_size=64),
+    st.none() | st.floats(-1e9, 1e9),
 )
 
 
@@ -45,7 +51,50 @@ def buckets(count: int, first: int = 0) -> list[Closed]:
 @given(closed=st.lists(CLOSED, max_size=8))
 def test_packed_buckets_are_read_back(closed: list[Closed]) -> None:
     """Each as it was, with its single readings or without."""
+    assert [each[:4] for each in unpacked(packed(closed))] == [each[:4] for each in closed]
+
+
+@given(
+    seed=st.integers(0, 1 << 30),
+    first=st.floats(-1e6, 1e6),
+    readings=st.integers(1, 60),
+)
+def test_buckets_of_a_stream_are_read_back_to_the_bit(seed: int, first: float, readings: int) -> None:
+    """Late ones, those after a gap and in doubt, those of one reading; and merged ones among them."""
+    rng, stream = random.Random(seed), Stream(1, "s", readings, 1000)
+    time = missing = 0
+    for _ in range(rng.randrange(1, 9)):
+        times, values = array("q"), array("d")
+        for _ in range(rng.randrange(1, 99)):
+            time += rng.choice([1, 7, 7, 7, 900, -5])
+            times.append(time)
+            values.append(round(first + rng.random(), rng.choice([2, 17])))
+        missing += rng.choice([0, 0, 3])
+        stream.add_many(values, times, 0, missing, rng.choice([0, 0, 1]))
+    stream.close()
+    closed = stream.closed
     assert unpacked(packed(closed)) == closed
+    assert packed(closed).startswith(b"SGR1")
+    if len(closed) > 2:
+        merged = one_of(closed[1:3], (), keeps=False)
+        again = unpacked(packed([closed[0], merged, *closed[3:]]))
+        assert [each[:4] for each in again] == [each[:4] for each in (closed[0], merged, *closed[3:])]
+
+
+def test_packed_by_readings_they_are_small() -> None:
+    """Ten thousand readings of two decimal places take less than two bytes each."""
+    stream = Stream(1, "s", 16, 1 << 60)
+    values = array("d", (round(20 + math.sin(i / 9), 2) for i in range(10_000)))
+    stream.add_many(values, array("q", range(0, 10**10, 10**6)), 0, 0)
+    assert len(packed(stream.closed)) < 20_000
+
+
+@given(data=st.binary(max_size=200))
+def test_no_bytes_but_packed_ones_are_taken(data: bytes) -> None:
+    """Whatever stands behind the magic is read whole, or refused."""
+    for each in (data, b"SGR1" + data, b"SGR1" + zlib.compress(data)):
+        with contextlib.suppress(ValueError):
+            assert [one[:4] for one in unpacked(packed(unpacked(each)))] == [one[:4] for one in unpacked(each)]
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-6], lambda data: b"x" + data, lambda data: b""])

@@ -14,6 +14,7 @@ from functools import reduce
 from sluicegate.constants import LATE, ORDERED
 from sluicegate.format.record import (
     INT64,
+    PACKED,
     Bucket,
     BuilderState,
     Extreme,
@@ -62,6 +63,49 @@ def merge(a: Bucket, b: Bucket) -> Bucket:
 def merge_packed(records: Sequence[bytes]) -> bytes:
     """The packed bucket of packed neighbours, at least one, in their order. Raises what `merge` raises."""
     return reduce(merge, map(Bucket.unpack, records)).pack()
+
+
+def unfold(
+    buckets: Sequence[tuple[int, int, bytes, bytes | None]], center: float
+) -> tuple[tuple[array[int], ...], array[int], array[float]] | None:
+    """What buckets hold that folding their readings around `center` again brings back to the bit; None for others."""
+    columns, times, values = tuple(array("q") for _ in range(5)), array("q"), array("d")
+    for first, n, packed, singles in buckets:
+        if singles is None or len(packed) != PACKED or not 0 < len(singles) == 16 * n:
+            return None
+        like = Bucket.unpack(packed)
+        times.extend(struct.unpack(f"<{n}q", singles[: 8 * n]))
+        values.extend(struct.unpack(f"<{n}d", singles[8 * n :]))
+        for column, number in zip(columns, (first, n, like.gap, like.doubt, like.flags), strict=True):
+            column.append(number)
+        try:
+            again = refold(center, tuple(column[-1:] for column in columns), times[-n:], values[-n:])
+        except (ValueError, OverflowError):
+            return None
+        if again[0][2] != packed:
+            return None
+    return columns, times, values
+
+
+def refold(
+    center: float, columns: tuple[array[int], ...], times: array[int], values: array[float]
+) -> list[tuple[int, int, bytes, bytes]]:
+    """The buckets of which `unfold` told. Raises ValueError, OverflowError where these are none."""
+    found, at = list[tuple[int, int, bytes, bytes]](), 0
+    for first, n, gap, doubt, flags in zip(*columns, strict=True):
+        if not 0 < n <= len(times) - at:
+            raise ValueError(f"a bucket of {n} readings, where {len(times) - at} are left")
+        builder, part = Builder(center), slice(at, at + n)
+        builder.next = first
+        for place, (value, time) in enumerate(zip(values[part], times[part], strict=True)):
+            builder.add(value, time, gap if place == 0 else 0)
+        bucket = builder.close()._replace(flags=flags, doubt=doubt)
+        singles = struct.pack(f"<{n}q", *times[part]) + struct.pack(f"<{n}d", *values[part])
+        found.append((first, n, bucket.pack(), singles))
+        at += n
+    if at != len(times):
+        raise ValueError(f"{len(times) - at} readings are of no bucket")
+    return found
 
 
 def _place(e: Extreme) -> tuple[float, int, int, int, int]:

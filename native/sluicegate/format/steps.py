@@ -9,7 +9,7 @@ import struct
 import sys
 from array import array
 from itertools import accumulate, chain, repeat
-from operator import add, sub, truediv
+from operator import add, truediv
 
 from sluicegate.format import _packing
 
@@ -44,10 +44,7 @@ def packed_times(times: array[int]) -> bytes:
     """Each number by its difference to the one before it; as they are where a difference is beyond 64 bits."""
     if not times:
         return b""
-    try:
-        return bytes((0,)) + _differences(times)
-    except OverflowError:
-        return bytes((_RAW,)) + shuffled(times)
+    return _by_steps(0, times) or bytes((_RAW,)) + shuffled(times)
 
 
 def unpacked_times(data: bytes, count: int) -> tuple[array[int], int]:
@@ -61,11 +58,9 @@ def packed_values(values: array[float]) -> bytes:
     if not values:
         return b""
     places = _packing.digits(values)
-    if places >= 0:
-        whole = _packing.scaled(values, places)
-        if array("d", map(truediv, whole, repeat(10.0**places))).tobytes() == values.tobytes():  # not so: a zero's sign
-            return bytes((places,)) + _differences(whole)
-    return bytes((_RAW,)) + shuffled(values)
+    if places < 0:
+        return bytes((_RAW,)) + shuffled(values)
+    return _by_steps(places, _packing.scaled(values, places))
 
 
 def unpacked_values(data: bytes, count: int) -> tuple[array[float], int]:
@@ -77,11 +72,13 @@ def unpacked_values(data: bytes, count: int) -> tuple[array[float], int]:
     return array("d", map(truediv, whole, repeat(10.0 ** data[0]))), size
 
 
-def _differences(numbers: array[int]) -> bytes:
-    """Raises OverflowError."""
-    steps = array("q", map(sub, numbers, chain(numbers[:1], numbers)))
-    least = min(steps)
-    return _HEAD.pack(numbers[0], least) + shuffled(array("Q", map(sub, steps, repeat(least))))
+def _by_steps(places: int, numbers: array[int]) -> bytes:
+    """Integers by their differences; nothing where one of these is beyond 64 bits."""
+    steps = _packing.steps(numbers)
+    if steps is None:
+        return b""
+    least, beyond = steps
+    return bytes((places,)) + _HEAD.pack(numbers[0], least) + beyond
 
 
 def _is_raw(data: bytes, count: int) -> bool:
