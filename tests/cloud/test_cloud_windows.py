@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from cloud_streams import Readings, Row, Stream, fold, frame_rows, older, random_stream, violations
 from cut_buckets import cut_by_time, pool
+from variance_twin import Deviations, variance_interval
 
 from sluicegate.bounds import sums as bounds
-from sluicegate.bounds.variance import Deviations, variance_interval
 from sluicegate.format.bucket import FIELDS, Bucket, Builder, merge
 from sluicegate_cloud.bounds import cut
 from sluicegate_cloud.estimates.components import components, families
@@ -244,7 +244,7 @@ def test_cut_buckets_are_bounded_as_by_the_scalar_twin() -> None:
 
 
 def _as_on_the_device(rows: list[Row], center: float, start: int, end: int) -> tuple[int, bounds.Interval]:
-    """How many buckets a window cuts, and its variance as `sluicegate.bounds.variance` bounds it."""
+    """How many buckets a window cuts, and its variance as `variance_twin` bounds it."""
     held = [Bucket(**row) for row in rows]
     inside = [bucket for bucket in held if start <= bucket.t_first and bucket.t_last < end]
     cuts = [b for b in held if b not in inside and b.t_last >= start and b.t_first < end]

@@ -1,4 +1,4 @@
-"""Certain intervals of a window of buckets in compiled code: `sluicegate.bounds.intervals`, with the same bits."""
+"""Certain intervals of a window of buckets. By definition: tests/native/bounds/intervals_twin.py."""
 
 from sluicegate.answers.results cimport Output, View
 from sluicegate.partials.program cimport Slot

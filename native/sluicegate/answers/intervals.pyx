@@ -1,4 +1,9 @@
-"""Certain intervals in compiled code; see intervals.pxd. Extremes as in sluicegate.bounds.extremes."""
+"""Certain intervals in compiled code; see intervals.pxd.
+
+The oldest bucket of a window is the only one the edge can cut, and what is left of it is a run of its newest readings,
+also where its times go back: a window is a FIFO. A bucket keeps its extreme with its first and last place, how often
+it occurs, and what stands before its first and after its last occurrence: the least that decides most cuts.
+"""
 
 from libc.math cimport INFINITY, exp, isnan, nextafter
 from libc.stdint cimport int64_t

@@ -1,4 +1,4 @@
-"""Certain intervals of variances and standard deviations: `sluicegate.bounds.variance`, with its names and its bits."""
+"""Certain intervals of variances and standard deviations. By definition: tests/native/bounds/variance_twin.py."""
 
 from sluicegate.answers.results cimport Output, View
 from sluicegate.answers.sums cimport Ends

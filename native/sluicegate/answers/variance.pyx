@@ -1,4 +1,18 @@
-"""Certain intervals of spreads; see variance.pxd. What bounds what, and why, stands in sluicegate.bounds.variance."""
+"""Between which values a window's variance certainly lies when its edge cuts a bucket; see variance.pxd.
+
+Of the readings wholly inside count C, mean μ and squared deviations M₂ are known; the cut part adds c readings of mean
+ν and squared deviations q, so the window's are M₂ + q + (C·c/N)·(ν − μ)², N = C + c. Not less than 0, q obeys
+
+    q ≤ c·(M − ν)·(ν − m)                        values in [m, M]; a little less, as c is whole
+    q ≤ M₂ᴮ − (n·c/(n − c))·(ν − μᴮ)²            a single cut bucket: its own n, mean and deviations
+    q ≥ the same − (n − c)·(M − m)²/4            what the readings left out can have of them
+
+(the last two: the readings left out have a mean that differs from ν as well). All are quadratics of ν, so the greatest
+is at an end of ν's range, at a vertex, or, for the lesser of two, at the vertex of a mixture. ν's range comes from the
+lines of `sums`. Many counts are taken in at most 64 geometric runs, each with its worse end. All is relative
+to the center; what rounding may have done is added: a mean is wrong by less than 4·N·ε·D, D the greatest |x − center|,
+and M₂ by a few times that times the spread, for each level of a merge.
+"""
 
 from libc.math cimport INFINITY, NAN, fabs, floor, isfinite, log2, nextafter, pow, sqrt
 from libc.stdint cimport int64_t
@@ -15,7 +29,7 @@ cdef double EPSILON = 2.220446049250313e-16
 cdef double TINY = 5e-324
 cdef double SQUARED = 1e150  # beyond it squares of differences may overflow
 
-ctypedef struct Deviations:  # sluicegate.bounds.variance.Deviations
+ctypedef struct Deviations:  # of known readings; the mean is of x − center
     double n
     double mean
     double m2
@@ -103,7 +117,7 @@ cdef double farthest(double low, double high) noexcept nogil:
 
 
 cdef Ends of_runs(const Problem* p, int64_t first, int64_t last, int ddof) noexcept nogil:
-    """bounds.variance.runs: the counts one by one where they are few, else in geometric runs."""
+    """The counts one by one where they are few, else in geometric runs."""
     cdef Ends found = ends_of(INFINITY, -INFINITY), ends
     cdef int64_t start = first, end
     cdef int left = RUNS
@@ -232,7 +246,7 @@ cdef double greatest_of(const Problem* p, int64_t first, int64_t last, int64_t c
 
 
 cdef double of_mixtures(Quadratic a, Quadratic b, Ends mean) noexcept nogil:
-    """The least of the mixtures whose vertex lies where a and b cross: bounds.variance._shares."""
+    """The least of the mixtures whose vertex lies where a and b cross."""
     cdef double k = a.a - b.a, slope = a.b - b.b, at = a.c - b.c, root
     if k == 0.0:
         return of_mixture(a, b, -at / slope, mean) if slope != 0.0 else INFINITY

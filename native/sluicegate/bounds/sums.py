@@ -11,17 +11,14 @@ and loses its first), so with l, h its least and greatest x − center the added
 A sum or mean is extreme at the least or greatest c or where two of these lines cross, rounded both ways. What is
 returned for sums and means is widened by 4·N²·ε·A, N the readings of all buckets touched and A = max(|x|, |center|): it
 covers sums taken in another order, the rounding of x − center, and an oracle's own rounding. Counts and extremes are
-exact. A bucket here is a sluicegate.format.bucket.Bucket or any object with its fields.
+exact. A bucket here is any object with the fields of sluicegate.format.bucket.Bucket that are read.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from sluicegate.format.bucket import Bucket
+from typing import Any, NamedTuple
 
 _EPSILON = sys.float_info.epsilon
 _INFINITE = math.inf
@@ -81,61 +78,15 @@ _EMPTY_SUMS = (0.0, 0.0, 0.0, 0.0, 0.0)
 NOTHING = Part(0, 0, 0.0, *_EMPTY_SUMS, 0, 0.0, 0, 0.0, math.inf, -math.inf, math.inf, -math.inf, 0, 0.0)
 
 
-def whole(bucket: Bucket, center: float) -> Part:
-    """A bucket that lies wholly inside."""
-    n, s, low, high = bucket.n, bucket.total, bucket.low, bucket.high
-    raw = s + n * center
-    magnitude = max(abs(low), abs(high))
-    return Part(n, n, n, s, s, s, raw, raw, n, s, n, s, low, high, low, high, n, magnitude)
-
-
-def run(bucket: Bucket, center: float, start: Range, end: Range, share: float | None = None) -> Part:
-    """A contiguous run of the bucket's readings, from an ordinal in `start` up to before one in `end` (both inclusive).
-
-    Edges lie in first … first + n; the run's end is not before its start. `share` of the readings is the best guess;
-    without one it is the middle.
-    """
-    counts = max(0, end[0] - start[1]), end[1] - start[0]
-    if counts[1] <= 0:
-        return NOTHING
-    if counts[0] == bucket.n:
-        return whole(bucket, center)
-    heads, tails = _prefix_sums(bucket, *start), _prefix_sums(bucket, *end)
-    sums = tails[0] - heads[1], tails[1] - heads[0]
-    known = _known_ends(bucket, start[1], end[0], start[0], end[1])
-    low = any(start[1] <= ordinal < end[0] for ordinal in (bucket.low_o_first, bucket.low_o_last))
-    high = any(start[1] <= ordinal < end[0] for ordinal in (bucket.high_o_first, bucket.high_o_last))
-    return _part(bucket, center, counts, sums, known, (low, high), share)
-
-
-def _prefix_sums(bucket: Bucket, low: int, high: int) -> tuple[float, float]:
-    """The least and greatest sum of what precedes an ordinal in low … high."""
-    sums = []
-    if low == bucket.first:
-        sums.append((0.0, 0.0))
-    if high == bucket.first + bucket.n:
-        sums.append((bucket.total, bucket.total))
-    if max(low, bucket.first + 1) <= min(high, bucket.first + bucket.n - 1):
-        sums.append((bucket.pre_low, bucket.pre_high))
-    return min(s[0] for s in sums), max(s[1] for s in sums)
-
-
-def _known_ends(b: Bucket, start_high: int, end_low: int, start_low: int, end_high: int) -> Ends:
-    """The values of the first and last reading where they are certainly inside, and where they certainly are not."""
-    ends = {b.first: b.x_first, b.first + b.n - 1: b.x_last}
-    inside = [x for ordinal, x in ends.items() if start_high <= ordinal < end_low]
-    return inside, [x for ordinal, x in ends.items() if ordinal < start_low or ordinal >= end_high]
-
-
 def subset(bucket: Any, center: float, counts: Range, share: float, has: tuple[bool, bool] = (False, False)) -> Part:
     """Any readings of a bucket, counts[0] … counts[1] of them; `has`: whether its least and greatest are among them.
 
     `share` of the readings is the best guess.
     """
-    return _part(bucket, center, counts, (-_INFINITE, _INFINITE), ([], []), has, share)
+    return part_of(bucket, center, counts, (-_INFINITE, _INFINITE), ([], []), has, share)
 
 
-def _part(
+def part_of(
     bucket: Any,
     center: float,
     counts: Range,

@@ -13,8 +13,11 @@ if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
     from sluicegate.core.checks import even_step, first_late, first_not_positive, first_refused, withhold
     from sluicegate.core.core import Core
 else:
+    from sluicegate.core.core import Core as _Compiled
     from sluicegate.reference.checks import even_step, first_late, first_not_positive, first_refused, withhold
     from sluicegate.reference.core import Core
+
+    Core.algebra = _Compiled
 
 ENGINES = catalogue.names()
 """The algorithms a window may be kept by; docs/reference/engines.md tells which to take."""

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sluicegate import catalogue
-from sluicegate.bounds import intervals
-from sluicegate.constants import BY_TIME, CUSTOM, NEVER, SORTED
+from sluicegate.bounds.view import View
+from sluicegate.constants import BY_COUNT, BY_TIME, CUSTOM, NEVER, SORTED
 from sluicegate.errors import BusyError, InvariantError, SnapshotError
 from sluicegate.histograms._rules import Rules
 from sluicegate.histograms.max_like import Guard
@@ -49,6 +49,8 @@ class Core(Bucketing):
     merged, by these widths, in place of a level. `staging`: the newest buckets stay in a tail of this size, and are
     decided by these extremes when they leave it; the limit counts those before it.
     """
+
+    algebra: Any = None  # the compiled core, for its intervals: `sluicegate.core` names it, where this one is in use
 
     def __init__(
         self,
@@ -222,10 +224,11 @@ class Core(Bucketing):
         return self._bounded(view) if bounds else self._estimates(view)
 
     def _bounded(self, view: LateView) -> list[Bounded]:
+        """By the compiled error algebra, whose definition is tests/native/bounds/intervals_twin.py."""
         inside = None if view.rest is None else tuple(view.rest)
         centers, total, leaf = tuple(self.centers or ()), tuple(view.total), tuple(view.leaf)
-        seen = intervals.View(self._layout, total, inside, leaf, view.where, view.cutoff, centers, view.late)
-        return intervals.bounded(seen, self._estimates(view))
+        seen = View(self._layout, total, inside, leaf, view.where, view.cutoff, centers, view.late)
+        return self.algebra(self._layout, "amta", BY_COUNT, 1, self.limit, centers).bounded_of(seen)
 
     def total(self) -> bytes:
         """The partial of all leaves, empty for an empty window."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from operator import add
 from typing import Any
 
-from sluicegate.bounds.sums import NOTHING, Inside, Interval, Part, Range, run, subset, whole
+from sluicegate.bounds.sums import NOTHING, Ends, Inside, Interval, Part, Range, part_of, subset
 from sluicegate.format.bucket import ORDERED, Bucket
 
 #: How the fields of two parts add to one window's: counts and sums add up, extremes are the extremes of both.
@@ -18,6 +18,52 @@ _POOLED: dict[str, Callable[[Any, Any], Any]] = dict.fromkeys(Part._fields, add)
 def pool(a: Part, b: Part) -> Part:
     """What two parts add to one window."""
     return Part(*(how(x, y) for how, x, y in zip(_POOLED.values(), a, b, strict=True)))
+
+
+def whole(bucket: Bucket, center: float) -> Part:
+    """A bucket that lies wholly inside."""
+    n, s, low, high = bucket.n, bucket.total, bucket.low, bucket.high
+    raw = s + n * center
+    magnitude = max(abs(low), abs(high))
+    return Part(n, n, n, s, s, s, raw, raw, n, s, n, s, low, high, low, high, n, magnitude)
+
+
+def run(bucket: Bucket, center: float, start: Range, end: Range, share: float | None = None) -> Part:
+    """A contiguous run of the bucket's readings, from an ordinal in `start` up to before one in `end` (both inclusive).
+
+    Edges lie in first … first + n; the run's end is not before its start. `share` of the readings is the best guess;
+    without one it is the middle.
+    """
+    counts = max(0, end[0] - start[1]), end[1] - start[0]
+    if counts[1] <= 0:
+        return NOTHING
+    if counts[0] == bucket.n:
+        return whole(bucket, center)
+    heads, tails = _prefix_sums(bucket, *start), _prefix_sums(bucket, *end)
+    sums = tails[0] - heads[1], tails[1] - heads[0]
+    known = _known_ends(bucket, start[1], end[0], start[0], end[1])
+    low = any(start[1] <= ordinal < end[0] for ordinal in (bucket.low_o_first, bucket.low_o_last))
+    high = any(start[1] <= ordinal < end[0] for ordinal in (bucket.high_o_first, bucket.high_o_last))
+    return part_of(bucket, center, counts, sums, known, (low, high), share)
+
+
+def _prefix_sums(bucket: Bucket, low: int, high: int) -> tuple[float, float]:
+    """The least and greatest sum of what precedes an ordinal in low … high."""
+    sums = []
+    if low == bucket.first:
+        sums.append((0.0, 0.0))
+    if high == bucket.first + bucket.n:
+        sums.append((bucket.total, bucket.total))
+    if max(low, bucket.first + 1) <= min(high, bucket.first + bucket.n - 1):
+        sums.append((bucket.pre_low, bucket.pre_high))
+    return min(s[0] for s in sums), max(s[1] for s in sums)
+
+
+def _known_ends(b: Bucket, start_high: int, end_low: int, start_low: int, end_high: int) -> Ends:
+    """The values of the first and last reading where they are certainly inside, and where they certainly are not."""
+    ends = {b.first: b.x_first, b.first + b.n - 1: b.x_last}
+    inside = [x for ordinal, x in ends.items() if start_high <= ordinal < end_low]
+    return inside, [x for ordinal, x in ends.items() if ordinal < start_low or ordinal >= end_high]
 
 
 def cut_by_ordinal(bucket: Bucket, center: float, begin: int, end: int) -> Part:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 import pytest
-from cut_buckets import count_interval, cut_by_time, pool, prefix, suffix
+from cut_buckets import count_interval, cut_by_time, pool, prefix, run, suffix, whole
 from shares import in_processes
 from thorough import WINDOWS
 
@@ -170,7 +170,7 @@ def by_ordinal(stream: Stream, rng: random.Random) -> tuple[dict[str, Interval],
     parts = []
     for bucket in stream.buckets:
         start, stop = (_clamped(edge, bucket) for edge in (before, after))
-        parts.append(bounds.run(bucket, stream.center, start, stop))
+        parts.append(run(bucket, stream.center, start, stop))
     inside, part = totals(parts)
     return results(inside, part, stream.center), list(range(begin, end)), part.size > 0
 
@@ -324,7 +324,7 @@ def test_pooling_many_parts_is_pooling_in_any_order() -> None:
 def test_a_late_bucket_is_cut_like_any_other() -> None:
     """LATE says when a bucket came, not how its readings lie."""
     bucket = Bucket.single(1.0, 5, 0.0, 3, 0, ORDERED | LATE)
-    assert cut_by_time(bucket, 0.0, 5, 6) == bounds.whole(bucket, 0.0)
+    assert cut_by_time(bucket, 0.0, 5, 6) == whole(bucket, 0.0)
 
 
 def test_sums_too_large_for_a_float_are_bounded_by_infinity_not_by_nonsense() -> None:

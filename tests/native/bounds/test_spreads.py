@@ -13,20 +13,21 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import extremes_twin as bounds_extremes
 import pytest
+import variance_twin as bounds_variance
 from cut_buckets import cut_by_time, pool
 from exact_windows import CLOCKS, SHAPES, Exact, readings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shares import in_processes
 from thorough import WINDOWS, number
+from variance_twin import Deviations
 
 import sluicegate as sg
 import sluicegate.window.configure
-from sluicegate.bounds import extremes as bounds_extremes
 from sluicegate.bounds import sums as bounds
-from sluicegate.bounds import variance as bounds_variance
-from sluicegate.bounds.variance import Deviations
+from sluicegate.bounds.intervals import difference
 from sluicegate.catalogue import FACTS
 from sluicegate.core.core import Core
 from sluicegate.errors import BoundsError, ConfigurationError, InputError
@@ -409,7 +410,7 @@ def test_a_lost_maximum_is_bounded_by_what_follows_it() -> None:
 @given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300))
 def test_differences_round_outward(a: float, b: float) -> None:
     """a − b lies between the two floats, which are neighbours or one."""
-    low, high = bounds_extremes.difference(a, b)
+    low, high = difference(a, b)
     assert low <= Fraction(a) - Fraction(b) <= high
     assert math.nextafter(low, math.inf) >= high
 

@@ -1,18 +1,4 @@
-"""Between which values a window's variance certainly lies, when its edges cut buckets.
-
-Of the readings wholly inside count C, mean μ and squared deviations M₂ are known; the cut part adds c readings of mean
-ν and squared deviations q, so the window's are M₂ + q + (C·c/N)·(ν − μ)², N = C + c. Not less than 0, q obeys
-
-    q ≤ c·(M − ν)·(ν − m)                        values in [m, M]; a little less, as c is whole
-    q ≤ M₂ᴮ − (n·c/(n − c))·(ν − μᴮ)²            a single cut bucket: its own n, mean and deviations
-    q ≥ the same − (n − c)·(M − m)²/4            what the readings left out can have of them
-
-(the last two: the readings left out have a mean that differs from ν as well). All are quadratics of ν, so the greatest
-is at an end of ν's range, at a vertex, or, for the lesser of two, at the vertex of a mixture. ν's range comes from the
-sums that `bounds` knows. Many counts are taken in at most 64 geometric runs, each with its worse end. All is relative
-to the center; what rounding may have done is added: a mean is wrong by less than 4·N·ε·D, D the greatest |x − center|,
-and M₂ by a few times that times the spread, for each level of a merge.
-"""
+"""By definition: between which values a window's variance certainly lies; why is told in answers/variance.pyx."""
 
 from __future__ import annotations
 
@@ -177,7 +163,7 @@ def _least(p: _Problem, c: int, least: float, most: float) -> float:
 
 def _blur(p: _Problem, bend: float) -> float:
     """What rounding may have done to M₂ᴮ − bend·(ν − μᴮ)², where that is not negative."""
-    assert p.bucket is not None  # noqa: S101
+    assert p.bucket is not None
     own = p.bucket.m2 + p.m2_error
     return p.m2_error + 2.0 * p.mean_error * math.sqrt(bend * own) + bend * p.mean_error * p.mean_error
 

@@ -1,4 +1,4 @@
-"""How great what is left of a cut bucket may be, how often an extreme occurs, and how far the two extremes are apart.
+"""By definition: how great what is left of a cut bucket may be, how often an extreme occurs, how far two are apart.
 
 A bucket keeps its extreme with its first and last place (by ordinal), how often it occurs, and the extremes before its
 first and after its last occurrence: the least that decides most cuts. `sign` 1: maxima, −1: minima. All is exact, but
@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from sluicegate.bounds.intervals import difference
 from sluicegate.bounds.sums import Interval, Range
-
-_INFINITE = math.inf
 
 
 class Peak(NamedTuple):
@@ -89,11 +88,3 @@ def range_interval(least: Interval, greatest: Interval) -> Interval:
     high = difference(greatest.high, least.low)[1]
     value = min(max(greatest.value - least.value, low), high)
     return Interval(value, low, high, least.exact and greatest.exact, maybe_empty)
-
-
-def difference(a: float, b: float) -> tuple[float, float]:
-    """Two floats that a − b lies between; the same one twice where it is a float itself."""
-    d = a - b
-    back = d - a
-    error = (a - (d - back)) - (b + back)  # Knuth's TwoSum: d + error = a − b
-    return (math.nextafter(d, -_INFINITE), d) if error < 0.0 else (d, math.nextafter(d, _INFINITE)) if error else (d, d)
