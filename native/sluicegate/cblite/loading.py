@@ -1,7 +1,7 @@
 """Finds libcblite, says which version it is by what it exports, and only then hands out its functions.
 
 Structures differ between versions and editions, so nothing is passed to a library that is not known to have the
-layout of `declarations`: Community Edition, 3.1 to 4.x. A version is told by the functions that came with it.
+layout that deploy/cblite declares: Community Edition, 3.1 to 4.x. A version is told by the functions that came with it.
 """
 
 from __future__ import annotations
