@@ -253,7 +253,7 @@ def test_a_stored_window_knows_its_policy() -> None:
 
 
 def test_every_policy_states_what_it_promises() -> None:
-    """Monotone or not, dependent on what remains or not: as docs/reference/policies.md has it."""
+    """Monotone or not, dependent on what remains or not, each by its definition."""
     promises = {
         policies.count(1): (True, True), policies.time(1): (True, True), policies.delta(None, 1): (True, False),
         policies.delta(None, 1, growing=True): (True, True), policies.total(None, 1): (False, True),
