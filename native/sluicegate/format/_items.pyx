@@ -13,20 +13,31 @@ from libc.stdint cimport int64_t
 
 from array import array as _array
 
+cdef extern from *:
+    bint mul_overflows "__builtin_mul_overflow"(int64_t, int64_t, int64_t*) noexcept nogil
 cdef extern from "Python.h":
     double PyLong_AsDouble(object) except? -1.0
 
-cdef int64_t _WHOLE = 1LL << 61  # no time is beyond it: products are checked against it as doubles first
+cdef int64_t _WHOLE = 1LL << 61  # no time is beyond it
 cdef array _INTS = _array("q")
 cdef array _FLOATS = _array("d")
 
 
 cdef double number_at(object item, object key) except? -1.0:
     """What an object has under a key, as a finite double. Raises TypeError, OverflowError."""
+    return number_of(part_of(item, key))
+
+
+cdef object part_of(object item, object key):
+    """What an object has under a key. Raises TypeError."""
     cdef PyObject* found = PyDict_GetItem(item, key) if PyDict_CheckExact(item) else NULL
     if found == NULL:
         raise TypeError("missing")
-    cdef object raw = <object> found
+    return <object> found
+
+
+cdef double number_of(object raw) except? -1.0:
+    """A finite double. Raises TypeError, OverflowError."""
     cdef double value
     if PyFloat_CheckExact(raw):
         value = PyFloat_AS_DOUBLE(raw)
@@ -41,12 +52,17 @@ cdef double number_at(object item, object key) except? -1.0:
 
 cdef int64_t time_at(object item, object key, int64_t scale, int64_t earliest, int64_t latest) except? -1:
     """What an object has under a key, times `scale`. Raises TypeError, OverflowError."""
-    cdef double scaled = rint(number_at(item, key) * <double> scale)
-    cdef object raw = item[key]
+    cdef object raw = part_of(item, key)
     cdef int64_t whole
-    if not fabs(scaled) <= <double> _WHOLE:
-        raise OverflowError("outside the range of times")
-    whole = PyLong_AsLongLong(raw) * scale if PyLong_CheckExact(raw) else <int64_t> scaled
+    cdef double scaled
+    if PyLong_CheckExact(raw):
+        if mul_overflows(PyLong_AsLongLong(raw), scale, &whole):
+            raise OverflowError("outside the range of times")
+    else:
+        scaled = rint(number_of(raw) * <double> scale)
+        if not fabs(scaled) <= <double> _WHOLE:
+            raise OverflowError("outside the range of times")
+        whole = <int64_t> scaled
     if not earliest <= whole <= latest:
         raise OverflowError("outside the range of times")
     return whole

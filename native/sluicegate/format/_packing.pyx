@@ -12,9 +12,10 @@ from libc.string cimport memset
 cdef extern from *:
     bint sub_overflows "__builtin_sub_overflow"(int64_t, int64_t, int64_t*) noexcept nogil
     bint mul_overflows "__builtin_mul_overflow"(int64_t, int64_t, int64_t*) noexcept nogil
+    bint add_signed "__builtin_add_overflow"(int64_t, int64_t, int64_t*) noexcept nogil
     bint add_overflows "__builtin_add_overflow"(uint64_t, uint64_t, uint64_t*) noexcept nogil
 
-cdef array.array INTS = _array("q"), UNSIGNED = _array("Q"), SINGLES = _array("f")
+cdef array.array INTS = _array("q"), UNSIGNED = _array("Q"), SINGLES = _array("f"), DOUBLES = _array("d")
 cdef double EXACT = 2.0**53  # integers a float64 holds exactly
 cdef double[16] POWERS
 cdef int _digits
@@ -82,6 +83,35 @@ def steps(const int64_t[::1] numbers):
         step[i] = <uint64_t> x[i] - <uint64_t> least
         most = max(most, step[i])
     return least, planes(step, n, width_of(most), 8)
+
+
+def sums(const uint8_t[::1] data, Py_ssize_t n, int64_t first, int64_t least):
+    """The numbers of which `steps` told, n ≥ 1 of them from 8 planes; None where one is beyond 64 bits."""
+    cdef Py_ssize_t i
+    cdef array.array out = array.clone(INTS, n, zero=True)
+    cdef uint64_t* step = <uint64_t*> out.data.as_ulonglongs
+    cdef int64_t* x = <int64_t*> step
+    cdef uint64_t most = <uint64_t> ((1ULL << 63) - 1) - <uint64_t> least
+    cdef int64_t before = first
+    if data.shape[0] != 8 * n:
+        raise ValueError(f"{data.shape[0]} bytes are not 8 planes of {n}")
+    for plane in range(8):
+        fill(step, &data[plane * n], n, 8 * plane)
+    for i in range(n):
+        if step[i] > most or add_signed(before, <int64_t> (step[i] + <uint64_t> least), &x[i]):
+            return None
+        before = x[i]
+    return out
+
+
+cdef void fill(uint64_t* numbers, const uint8_t* plane, Py_ssize_t n, int shift) noexcept:
+    """Put a plane into each number; most planes are zero throughout."""
+    cdef Py_ssize_t i
+    cdef uint8_t any_of_them = 0
+    for i in range(n):
+        any_of_them |= plane[i]
+    for i in range(n if any_of_them else 0):
+        numbers[i] |= <uint64_t> plane[i] << shift
 
 
 cdef bint differences(int64_t* x, Py_ssize_t n, int times) noexcept:
@@ -197,6 +227,15 @@ def scaled(const double[::1] values, int places):
     cdef array.array out = array.clone(INTS, values.shape[0], zero=False)
     for i in range(values.shape[0]):
         out.data.as_longlongs[i] = <int64_t> rint(values[i] * POWERS[places])
+    return out
+
+
+def divided(const int64_t[::1] numbers, int places):
+    """Each number over 10^places, at most 15: what `scaled` took."""
+    cdef Py_ssize_t i
+    cdef array.array out = array.clone(DOUBLES, numbers.shape[0], zero=False)
+    for i in range(numbers.shape[0]):
+        out.data.as_doubles[i] = <double> numbers[i] / POWERS[places]
     return out
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from itertools import accumulate, chain, repeat
-from operator import add, truediv
 
 from sluicegate.format import _packing
 
 #: Before a column of integers: the first, and the least difference of one from that before it.
 _HEAD = struct.Struct("<qq")
-#: In place of decimal places: values as they are.
-_RAW = 255
+#: In place of decimal places: values as they are. Decimal places at most.
+_RAW, _PLACES = 255, 15
 
 
 def shuffled(numbers: array[int] | array[float]) -> bytes:
@@ -69,7 +67,9 @@ def unpacked_values(data: bytes, count: int) -> tuple[array[float], int]:
     if _is_raw(data, count):
         return values, _fill_raw(values, data, count)
     whole, size = _integers(data, count)
-    return array("d", map(truediv, whole, repeat(10.0 ** data[0]))), size
+    if data[0] > _PLACES:
+        raise ValueError(f"a column of {data[0]} decimal places")
+    return _packing.divided(whole, data[0]), size
 
 
 def _by_steps(places: int, numbers: array[int]) -> bytes:
@@ -95,13 +95,10 @@ def _fill_raw(numbers: array[int] | array[float], data: bytes, count: int) -> in
 
 def _integers(data: bytes, count: int) -> tuple[array[int], int]:
     """A column of integers by their differences."""
-    size, steps = 1 + _HEAD.size + 8 * count, array("Q")
+    size = 1 + _HEAD.size + 8 * count
     if len(data) < size:
         raise ValueError("a column is cut short")
-    first, least = _HEAD.unpack_from(data, 1)
-    fill(steps, data[1 + _HEAD.size : size])
-    differences = map(add, steps, repeat(least))
-    try:
-        return array("q", accumulate(chain((first + next(differences),), differences))), size
-    except OverflowError:
-        raise ValueError("a number beyond 64 bits") from None
+    numbers = _packing.sums(data[1 + _HEAD.size : size], count, *_HEAD.unpack_from(data, 1))
+    if numbers is None:
+        raise ValueError("a number beyond 64 bits")
+    return numbers, size
