@@ -1,6 +1,6 @@
-"""The page of measurements: what stands in it is what stands in bench/results, and nothing else.
+"""The pages of measurements: what stands in their tables is what stands in bench/results, and nothing else.
 
-python -m bench.measurements          # fills docs/measurements/index.md from bench/results
+python -m bench.measurements          # fills the tables of PAGES from bench/results
 """
 
 from __future__ import annotations
@@ -15,18 +15,23 @@ from typing import Any, NamedTuple
 from bench.engines.tables import Table, cells, machine, today
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/measurements/index.md"
+PAGES = [ROOT / "docs/measurements" / name for name in ("index.md", "comparison.md")]
 RESULTS = ROOT / "bench/results"
 Row = Mapping[str, Any]
 
 
 class Shown(NamedTuple):
-    """A table of the page: its file, where in it the rows are, the columns (key → title), and which rows."""
+    """A table of a page: its file, where in it the rows are, the columns (key → title), and which rows.
+
+    Of several places, by blanks, the rows of one `what` are one: its keys are then `place.key`. `taken`: whether
+    it says below when and where it was measured.
+    """
 
     file: str
     at: str
     columns: Mapping[str, str]
     rows: Callable[[Row], bool] = lambda row: True
+    taken: bool = True
 
 
 METHODS = {
@@ -61,6 +66,12 @@ SHOWN = {
     "algorithms": Shown("amta", "amta-2", {
         name: name for name in ("algorithm", "sum", "standard deviation", "max", "longest run")
     }),
+    "tools": Shown("peers", "cost killed broker", {
+        "what": "tool", "cost.us_a_message": "processor a message, µs", "cost.idle_MiB": "resident, idle, MiB",
+        "cost.most_MiB": "at most, MiB", "killed.lost": "its own `kill -9`: lost", "killed.twice": "twice",
+        "broker.lost": "the broker's `kill -9`: lost", "broker.twice": "twice",
+    }),
+    "late": Shown("peers", "late", {"what": "tool", "lost": "missing in its windows"}, taken=False),
 }  # fmt: skip
 
 
@@ -88,11 +99,28 @@ def markdown(shown: Shown) -> str:
     """The rows, then by which command they came, when and where."""
     whole = json.loads((RESULTS / f"{shown.file}.json").read_text("utf-8"))
     found = next(each for each in whole if each["name"] == shown.at) if isinstance(whole, list) else whole
-    rows = [row for row in found.get("rows") or found[shown.at] if shown.rows(row)]
+    rows = [row for row in found.get("rows") or _rows(found, shown.at.split()) if shown.rows(row)]
     lines = [" | ".join(shown.columns.values()), "|".join("---:" if k else "---" for k in range(len(shown.columns)))]
     lines += [" | ".join(_cell(row.get(key)) for key in shown.columns) for row in rows]
-    taken = textwrap.fill(_taken(found), 100, break_long_words=False, break_on_hyphens=False)
+    taken = textwrap.fill(_taken(found) if shown.taken else "", 100, break_long_words=False, break_on_hyphens=False)
     return "\n".join(f"| {line} |" for line in lines) + f"\n\n{taken}".rstrip()
+
+
+def _rows(found: Row, places: list[str]) -> Iterable[Row]:
+    """Those of one place, or of several, put together by what they are of."""
+    if len(places) == 1:
+        return found[places[0]]  # type: ignore[no-any-return]
+    joined: dict[str, dict[str, Any]] = {}
+    for place in places:
+        for row in found[place]:
+            whole = joined.setdefault(row["what"], {"what": row["what"]})
+            whole |= {f"{place}.{key}": value for key, value in row.items() if not _hidden(row, key)}
+    return joined.values()
+
+
+def _hidden(row: Row, key: str) -> bool:
+    """What is twice is not known where totals are compared: a lost reading hides it."""
+    return key == "twice" and row.get("by") == "total"
 
 
 def _cell(value: Any) -> str:
@@ -107,8 +135,9 @@ def _taken(found: Row) -> str:
     """Where a file names its command: with the day and the machine."""
     if "machine" in found:
         return f"*`{found['command']}`, {found['date']}, {_of(found['machine'])}.*"
-    said = f"*{found['measured']}*" if found.get("columns") else ""
-    return said
+    if "with" in found:
+        return f"*{'; '.join(f'{name}: {said}' for name, said in found['with'].items())}.*"
+    return f"*{found['measured']}*" if found.get("columns") else ""
 
 
 def _of(machine: Row) -> str:
@@ -120,4 +149,5 @@ def _of(machine: Row) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text("utf-8")), "utf-8")
+    for page in PAGES:
+        page.write_text(filled(page.read_text("utf-8")), "utf-8")

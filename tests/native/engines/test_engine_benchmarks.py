@@ -71,11 +71,25 @@ def test_without_real_readings_their_command_says_so(
     assert "no readings beside this checkout (shared/data)" in capsys.readouterr().err
 
 
-def test_the_page_says_what_the_results_say() -> None:
-    """Every table of it, and each at its place: `python -m bench.measurements` after new results."""
-    text = measurements.PAGE.read_text(encoding="utf-8")
-    assert set(re.findall(r"<!-- (?!end)(\S+) -->", text)) == set(measurements.SHOWN)
-    assert measurements.filled(text) == text
+def test_the_pages_say_what_the_results_say() -> None:
+    """Every table of them, and each at its place: `python -m bench.measurements` after new results."""
+    texts = [page.read_text(encoding="utf-8") for page in measurements.PAGES]
+    marks = [name for text in texts for name in re.findall(r"<!-- (?!end)(\S+) -->", text)]
+    assert sorted(marks) == sorted(measurements.SHOWN)
+    assert [measurements.filled(text) for text in texts] == texts
+
+
+def test_tools_are_put_together_by_name_and_what_is_not_known_is_a_dash() -> None:
+    """A tool that was not run in one place, and one of which only totals were compared."""
+    runs = {
+        "cost": [{"what": "a", "us": 1.5}, {"what": "b", "us": 2.0}],
+        "killed": [{"what": "a", "lost": "3", "twice": "0", "by": "total"}],
+    }
+    rows = [*measurements._rows(runs, ["cost", "killed"])]
+    assert rows == [
+        {"what": "a", "cost.us": 1.5, "killed.lost": "3", "cost.what": "a", "killed.what": "a", "killed.by": "total"},
+        {"what": "b", "cost.us": 2.0, "cost.what": "b"},
+    ]
 
 
 def test_results_are_kept_by_the_names_of_their_tables(tmp_path: Path) -> None:
