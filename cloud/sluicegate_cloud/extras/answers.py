@@ -27,7 +27,7 @@ from sluicegate_cloud.extras.piece import Piece, Share
 from sluicegate_cloud.names import ENDS
 
 Columns = dict[str, Any]
-_MARGIN = 2.0**-46  # of the greatest magnitude: what rounding may do to a mean over time
+_MARGIN = 2.0**-46  # of the greatest |x|: what rounding may do to a mean over time
 
 
 def answer(share: Share, place: int, asked: Asked) -> Columns:
@@ -125,8 +125,10 @@ def _mean_over_time(share: Share, place: int, asked: Asked) -> Columns:
         high = max(mean, (held.area + held.high * held.more) / longest)
     else:
         mean = low if low == high else low / 2.0 + high / 2.0
-    margin = _MARGIN * max(abs(low), abs(high)) if held.time else 0.0
-    return _ends(asked.kind, mean, low - margin, high + margin, held.more == 0.0 or low == high)
+    greatest = max(abs(x) for each in (share.inside, share.cut) if each for x in (each.low, each.high))
+    margin = _MARGIN * greatest if held.time else 0.0
+    is_known = low == high and (share.inside is not None or share.least > 0)  # else there may be no reading
+    return _ends(asked.kind, mean, low - margin, high + margin, is_known)
 
 
 def _quantiles(share: Share, place: int, asked: Asked) -> Columns:

@@ -15,12 +15,15 @@ Placed = tuple[tuple[Candidate, ...], ...]
 class Piece(NamedTuple):
     """`least` to `n` of its readings count (fewer are certain where some may be repeats); parts by place of `asked`.
 
+    `first`: incarnation and ordinal of its first reading, which say what came earlier of equal times. `ordered`: its
+    readings are by time, and those of equal times as they came.
+
     Where it is asked which reading is first, last or greatest: `record`, or what several offer that are inside.
     """
 
     t_first: int
     t_last: int
-    first: int
+    first: tuple[str, int]
     n: int
     least: int
     low: float
@@ -113,10 +116,30 @@ def share_of(pieces: Sequence[Piece], start: int, end: int, asked: Sequence[Aske
     inside = merged(sure, asked) if sure else None
     in_part = merged(cut, asked) if cut else None
     least, most = (sum(each) for each in zip(*counts, strict=True)) if counts else (0, 0)
-    apart = inside is None or all(p.t_last <= inside.t_first or p.t_first >= inside.t_last for p in cut)
+    apart = inside is None or all(_before(p, inside) or p.t_first >= inside.t_last for p in cut)
     held = _held(inside, in_part, (start, end), apart, asked)
     placed = together([piece.offers(start, end) for piece in here], one_device=True)
     return Share(start, end, inside, in_part, least, most, held, placed)
+
+
+def _before(piece: Piece, other: Piece) -> bool:
+    """Whether what holds from the beginning of `other` on is none of the piece's readings."""
+    meets = piece.t_last == other.t_first and piece.ordered and piece.first < other.first
+    return piece.t_last < other.t_first or meets
+
+
+def in_order(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces of one device; those that end where one begins whose readings came earlier are not `ordered`."""
+    begins: dict[int, tuple[str, int]] = {}
+    longer: dict[int, tuple[str, int]] = {}
+    for piece in pieces:
+        for of in (begins, longer) if piece.t_last > piece.t_first else (begins,):
+            of[piece.t_first] = min(of.get(piece.t_first, piece.first), piece.first)
+    found = []
+    for piece in pieces:
+        earlier = (begins if piece.t_last > piece.t_first else longer).get(piece.t_last, piece.first)
+        found.append(piece._replace(ordered=False) if earlier < piece.first else piece)
+    return found
 
 
 def _held(
@@ -132,7 +155,7 @@ def _held(
     if part is None:
         return None
     area, lost, first, last, value, back = asked[place].extra.slots(part)
-    if back or not apart:  # which reading holds until which is not known
+    if back or not apart or not inside.ordered:  # which reading holds until which is not known
         some = [each for each in (inside, cut) if each]
         return Held(0.0, 0.0, longest, min(each.low for each in some), max(each.high for each in some))
     time = float(last - first)

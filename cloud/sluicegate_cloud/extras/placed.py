@@ -19,12 +19,14 @@ FIELDS = {
     "high_t_last": "bigint", "low_pre": "double", "low_suf": "double", "high_pre": "double", "high_suf": "double",
 }  # fmt: skip
 Number = float | int
+#: Whose ordinals a bucket has: incarnation and key. Those of two lines say nothing of which reading came first.
+Line = tuple[str, str | None] | None
 
 
 class Candidate(NamedTuple):
     """Its key is between `key_low` and `key_high` (∞: it may have none inside), its answer between `low` and `high`.
 
-    `order`: of equal keys of one device the least wins; None: nothing says which.
+    `order`: of equal keys of one device and `line` the least wins; None: nothing says which.
     """
 
     key_low: Number
@@ -33,6 +35,7 @@ class Candidate(NamedTuple):
     high: Number
     likely: Number
     order: int | None = None
+    line: Line = None
 
 
 class Record(NamedTuple):
@@ -47,6 +50,7 @@ class Record(NamedTuple):
     high: float
     ordered: bool
     fields: Mapping[str, Any]
+    line: Line = None
 
 
 class Window(NamedTuple):
@@ -79,7 +83,7 @@ def _last(of: Record, window: Window) -> Candidate:
 def _known(of: Record, key: int, value: float, order: int) -> Candidate:
     """Where readings are not in order it is known when, and not which of them."""
     if of.ordered:
-        return Candidate(key, key, value, value, value, order)
+        return Candidate(key, key, value, value, value, order, of.line)
     return Candidate(key, key, of.low, of.high, value)
 
 
@@ -138,7 +142,7 @@ def _tied(same: Sequence[Candidate], kind: str, one_device: bool) -> Candidate:
         high = min(each.high for each in same)
         return same[0]._replace(low=low, high=high, likely=min(min(each.likely for each in same), high))
     orders = [each.order for each in same if each.order is not None]
-    if one_device and len(orders) == len(same):
+    if one_device and len(orders) == len(same) and len({each.line for each in same}) == 1:
         return same[orders.index(min(orders))]
     return same[0]._replace(low=low, high=high, order=None)
 

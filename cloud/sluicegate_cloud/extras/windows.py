@@ -22,7 +22,7 @@ from sluicegate_cloud.documents import bucket_rows
 from sluicegate_cloud.errors import SourceError
 from sluicegate_cloud.extras.answers import answer
 from sluicegate_cloud.extras.asked import Asked
-from sluicegate_cloud.extras.piece import Piece, Share, added, merged, share_of
+from sluicegate_cloud.extras.piece import Piece, Share, added, in_order, merged, share_of
 from sluicegate_cloud.extras.placed import FIELDS, PLACED, Record
 from sluicegate_cloud.grid import Grid
 from sluicegate_cloud.schema import USED, ddl
@@ -139,12 +139,13 @@ def _with_all(asked: Sequence[Asked]) -> Callable[[Batches], Iterator[pa.RecordB
 
 
 def _piece(row: Mapping[str, Any]) -> Piece:
-    times = row["t_first"], row["t_last"], row["first"]
+    times = row["t_first"], row["t_last"], (row["incarnation"], row["first"])
     counts = row["n"], row["n"] - row["doubt"], row["low"], row["high"]
     ordered, parts = bool(row["flags"] & ORDERED), tuple(row["parts"])
     if "x_first" not in row:
         return Piece(*times, *counts, ordered, parts)
-    record = Record(*times, row["n"], row["doubt"], row["low"], row["high"], ordered, row)
+    ends, line = (row["low"], row["high"], ordered), (row["incarnation"], row["key"])
+    record = Record(row["t_first"], row["t_last"], row["first"], row["n"], row["doubt"], *ends, row, line)
     return Piece(*times, *counts, ordered, parts, record)
 
 
@@ -160,6 +161,8 @@ def shares(pieces: Sequence[Piece], grid: Grid, asked: Sequence[Asked]) -> Itera
 
     Those that lie in one frame are merged first: work grows with buckets, and with frames a window.
     """
+    if any(each.kind == "time_weighted_mean" for each in asked):
+        pieces = in_order(pieces)
     kept, touched = _framed(pieces, grid, asked), set[int]()
     for piece in kept:
         first, last = (_frame(time, grid) for time in (piece.t_first, piece.t_last))

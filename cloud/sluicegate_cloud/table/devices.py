@@ -77,7 +77,8 @@ def _device(name: str, rows: list[Row]) -> Row:
     sums = {of: sum(row[of] for row in rows) for of in _SUMS}
     certain = sums["readings"] - sums["doubt"]
     known = certain + sums["missing"]
-    told = {"completeness": certain / known if known else None, "streams": len(rows), **sums}
+    share = certain / known if known else 1.0 if sums["readings"] else None
+    told = {"completeness": share, "streams": len(rows), **sums}
     told |= {"first_us": min(row["first_us"] for row in rows), "last_us": max(row["last_us"] for row in rows)}
     told |= {"boards": len({key for row in rows for key in row["keys"]})}
     newest = max(rows, key=lambda row: row["last_us"])

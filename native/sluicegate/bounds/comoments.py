@@ -33,6 +33,7 @@ from sluicegate.monoids.layout import COUNT, ORDERED, T_LAST, Op
 from sluicegate.records import Bounded
 
 _EPSILON = sys.float_info.epsilon
+_LEAST = 2.0**-1074  # what a product that is too small for float64 is off by, at most
 _SEGMENTS = 8  # of the possible counts, each bounded by itself
 
 
@@ -58,15 +59,25 @@ class Box(NamedTuple):
 
 def interval(window: View, monoid: Monoid, value: float | None) -> Bounded:
     """The certain interval, the value moved into it; low and high None where nothing is certain."""
+    if window.whole and value is None:  # there is no result, or one of moments beyond float64
+        return Bounded(None, None, None, _has_none(window, monoid))
     found = _span(window, monoid)
-    if window.whole and value is None:
-        return Bounded(None, None, None, True)
     if found is None or not found.known:
         return Bounded(value, None, None, False)
     if value is None:
         value = (found.low + found.high) / 2.0 if isfinite(found.high - found.low) else found.low
     value = min(max(value, found.low), found.high)
     return Bounded(value, found.low, found.high, window.whole)
+
+
+def _has_none(window: View, monoid: Monoid) -> bool:
+    """Whether so many readings of such values, all of them inside, have no such result."""
+    own = window.total[window.layout.own_slots(monoid)]
+    if monoid.kind == "covariance":
+        return bool(own[0] <= monoid.ddof)
+    if monoid.kind in ("slope", "intercept"):
+        return bool(own[1] == own[2])
+    return any(low == high for low, high in (_extremes(window, window.total, which, monoid) for which in range(2)))
 
 
 def estimate(window: View, monoid: Monoid) -> float | None:
@@ -186,7 +197,7 @@ def _not_negative(span: Span) -> Span:
 def _most(count: float, box: Span, whole: float) -> float:
     """A part's sum of squared deviations is at most this."""
     width = (box - point(box.low)).high
-    most = outward(0.0, width * width * count / 4.0).high
+    most = outward(0.0, width * (width * count / 4.0)).high
     return min(most, whole)
 
 
@@ -222,8 +233,12 @@ def _moments(window: View, monoid: Monoid, slots: Sequence[Any]) -> Joint:
 
 def _joint(n: float, u: Span, v: Span, sums: tuple[float, ...], ranges: tuple[float, float], error: float) -> Joint:
     a, b = ranges
-    uu, vv = (_not_negative(around(each, error * x * x)) for each, x in zip(sums[:2], ranges, strict=True))
-    return Joint(n, u, v, uu, vv, around(sums[2], error * a * b) if isfinite(sums[2]) else EVERYTHING)
+    lost = _lost(n)
+    uu, vv = (
+        _not_negative(around(each, error * x * x + lost)) if isfinite(each) else Span(0.0, inf)
+        for each, x in zip(sums[:2], ranges, strict=True)
+    )
+    return Joint(n, u, v, uu, vv, around(sums[2], error * a * b + lost) if isfinite(sums[2]) else EVERYTHING)
 
 
 def _range(window: View, slots: Sequence[Any], which: int, monoid: Monoid) -> float:
@@ -242,11 +257,18 @@ def _box(window: View, monoid: Monoid) -> Box:
     leaf = window.oldest
     own = leaf[window.layout.own_slots(monoid)]
     error = 1.0 + 16.0 * own[0] * own[0] * (1.0 + log2(own[0])) * _EPSILON
+    lost = _lost(own[0])
     if monoid.kind in ("slope", "intercept"):
         span, values = float(leaf[T_LAST] - window.begin), Span(*_extremes(window, leaf, 0, monoid))
-        return Box(Span(0.0, span), values, _grown(own[6], error, own[2] - own[1]), _grown(own[7], error, *values))
+        times = _grown(own[6] + lost, error, own[2] - own[1])
+        return Box(Span(0.0, span), values, times, _grown(own[7] + lost, error, *values))
     first, second = (Span(*_extremes(window, leaf, which, monoid)) for which in range(2))
-    return Box(first, second, _grown(own[5], error, *first), _grown(own[6], error, *second))
+    return Box(first, second, _grown(own[5] + lost, error, *first), _grown(own[6] + lost, error, *second))
+
+
+def _lost(n: float) -> float:
+    """What n readings' sums of products may lack where these are too small for float64: as often as they are merged."""
+    return 2.0 * n * n * _LEAST
 
 
 def _grown(total: float, error: float, low: float, high: float | None = None) -> float:
@@ -260,7 +282,8 @@ def _reference(window: View, monoid: Monoid) -> Span:
     first, last = (float(each - window.begin) for each in window.total[window.layout.own_slots(monoid)][1:3])
     ordered = window.oldest[ORDERED] == 1  # then the cut bucket's greatest time is inside
     if monoid.options[0] == "last":
-        known = last if window.whole or ordered else max(0.0, _of_rest(window, monoid, 2, 0.0))
+        least = 0.0 if window.cut.least else -inf  # what is inside may lie before the cut bucket, and none of it count
+        known = last if window.whole or ordered else max(least, _of_rest(window, monoid, 2, 0.0))
         return around(known, 0.0).joined(around(last, 0.0))
     if window.whole:
         return around(first, 0.0)

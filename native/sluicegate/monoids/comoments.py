@@ -9,7 +9,7 @@ of Chan, Golub & LeVeque (1979); counting from the partial's own first values ke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 from typing import Any
 
 Slots = list[Any]
@@ -69,8 +69,8 @@ def covariance(pair: Sequence[Any], ddof: int) -> float | None:
 
 
 def correlation(pair: Sequence[Any]) -> float | None:
-    """Pearson's, −1 to 1; None where one of the two does not vary."""
-    if not (pair[5] > 0.0 and pair[6] > 0.0):
+    """Pearson's, −1 to 1; None where one of the two does not vary, or its moments are beyond float64."""
+    if not (0.0 < pair[5] < inf and 0.0 < pair[6] < inf):
         return None
     scale = sqrt(pair[5]) * sqrt(pair[6])
     r = _finite(pair[7] / scale) if scale else None

@@ -4,7 +4,7 @@ Means count from the partial's own least time and own first values, so that neit
 cost digits. The twin is sluicegate.monoids.comoments, with the same bits.
 """
 
-from libc.math cimport NAN, isfinite, sqrt
+from libc.math cimport INFINITY, NAN, isfinite, sqrt
 from libc.stdint cimport int64_t
 
 from sluicegate.partials.wide cimport Slot
@@ -94,7 +94,7 @@ cdef inline double covariance_of(const Slot* s, int ddof) noexcept nogil:
 
 cdef inline double correlation_of(const Slot* s) noexcept nogil:
     cdef double r
-    if not (s[P_XX].f > 0.0 and s[P_YY].f > 0.0):
+    if not (0.0 < s[P_XX].f < INFINITY and 0.0 < s[P_YY].f < INFINITY):
         return NAN
     r = finite(s[P_XY].f / (sqrt(s[P_XX].f) * sqrt(s[P_YY].f)))
     return 1.0 if r > 1.0 else -1.0 if r < -1.0 else r

@@ -59,7 +59,7 @@ def as_piece(run: Readings, first: int, asked: Sequence[Asked], doubt: int = 0) 
     """What a bucket of these readings comes to."""
     times, values = array("q", [t for t, _ in run]), array("d", [x for _, x in run])
     parts = tuple(each.extra.fold(values, times) for each in asked)
-    return Piece(min(times), max(times), first, len(run), len(run) - doubt, min(values), max(values), True, parts)
+    return Piece(min(times), max(times), ("", first), len(run), len(run) - doubt, min(values), max(values), True, parts)
 
 
 def pieces_of(runs: list[Readings], asked: Sequence[Asked]) -> list[Piece]:

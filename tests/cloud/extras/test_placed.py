@@ -61,7 +61,20 @@ def as_pieces(buckets: Sequence[Bucket], doubt: Sequence[int]) -> list[Piece]:
     for b, doubted in zip(buckets, doubt, strict=True):
         times, ordered = (b.t_first, b.t_last, b.first), bool(b.flags & ORDERED)
         record = Record(*times, b.n, doubted, b.low, b.high, ordered, b._asdict())
-        found.append(Piece(*times, b.n, b.n - doubted, b.low, b.high, ordered, (b"",) * len(ASKED), record))
+        found.append(
+            Piece(
+                b.t_first,
+                b.t_last,
+                ("", b.first),
+                b.n,
+                b.n - doubted,
+                b.low,
+                b.high,
+                ordered,
+                (b"",) * len(ASKED),
+                record,
+            )
+        )
     return sorted(found, key=lambda piece: (piece.t_first, piece.first))
 
 

@@ -85,7 +85,7 @@ def pieces(rng: random.Random, readings: list[Reading]) -> list[Piece]:
         ends = min(x for _, x, _ in run), max(x for _, x, _ in run)
         doubt = rng.choice((0, 0, 0, 1))
         part = moments.pack() if rng.random() < 0.97 else None
-        found.append(Piece(begin, end, first, len(run), len(run) - doubt, *ends, True, (part,) * 2))
+        found.append(Piece(begin, end, ("", first), len(run), len(run) - doubt, *ends, True, (part,) * 2))
         first += len(run)
     return found
 

@@ -16,6 +16,7 @@ from sluicegate.format.chunk import Chunk, encode
 from sluicegate_cloud.commands import cloud
 from sluicegate_cloud.table import job
 from sluicegate_cloud.table.devices import alerts, alerts_table, devices, devices_table
+from sluicegate_cloud.table.told import of_table
 
 HOUR = 3_600_000_000
 HEALTH = {"version": "0.1.0", "uptime_s": 77, "rss_bytes": 30 << 20, "counters": {"late": 3}, "outbox_rows": 2}
@@ -52,6 +53,19 @@ def test_a_devices_row_is_of_all_that_came(table: Any) -> None:
     assert (one["uptime_s"], one["agent_version"], one["counters"]) == (77, "0.1.0", {"late": 3})
     assert (one["tags"], one["last_us"], one["completeness"]) == ({"site": "north"}, 39_000_000, 1.0)
     assert (two["boards"], two["missing"], two["uptime_s"], two["tags"]) == (2, 20, None, {})
+
+
+def test_a_device_is_as_complete_as_its_streams_say(tmp_path: Path) -> None:
+    """Also one of which every reading is in doubt."""
+    readings = [(1_000_000 * at, 1.0) for at in range(4)]
+    doubted = encode(
+        Chunk("press-1", "temp", f"{1:016x}", 1.0, [Bucket(**fold(readings, 1.0, 0) | {"doubt": 4})], [None])
+    )
+    store, version = store_at(tmp_path / "table", job.definition_of(HOUR, HOUR, ("mean",), shards=1))
+    version = take_in(store, version, table_of([doubted]))
+    (stream,) = of_table(store, version).summary["streams"]
+    (device,) = devices(store, version)
+    assert (device["doubt"], device["completeness"]) == (stream["doubt"], stream["completeness"]) == (4, 1.0)
 
 
 def test_they_are_tables_too(table: Any, tmp_path: Path) -> None:
