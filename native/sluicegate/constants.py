@@ -1,4 +1,4 @@
-"""What the compiled code and its readable twins both need: limits, flags, kinds of policies, sizes."""
+"""What compiled and readable code both need: limits, flags, kinds of policies, sizes."""
 
 from __future__ import annotations
 

@@ -119,10 +119,8 @@ def _python() -> Finding:
 
 
 def _compiled() -> Finding:
-    """Whether the Cython modules are there and in use: without them the Python twins answer, many times slower."""
+    """Whether the Cython modules are there."""
     name, purpose = "compiled core", "windows, buckets"
-    if os.environ.get("SLUICEGATE_PURE") == "1":
-        return Finding(name, "missing", "SLUICEGATE_PURE=1 asks for the twins", purpose, "unset SLUICEGATE_PURE")
     absent = [module for module in COMPILED if importlib.util.find_spec(module) is None]
     if absent:
         return Finding(name, "broken", f"not built: {', '.join(absent)}", purpose, "make native, or pip install .")

@@ -1,4 +1,4 @@
-"""What the core, its twin and the window hand to one another: a saved window, a bounded answer, a cut, an edge."""
+"""What the core and the window hand to one another: a saved window, a bounded answer, a cut."""
 
 from __future__ import annotations
 
@@ -54,14 +54,6 @@ class Cut(NamedTuple):
     least: int
     most: int
     taken: int
-
-
-class Edge(NamedTuple):
-    """What tells where a window begins: policy, cutoff in time, and the greatest ordinal known to be evicted."""
-
-    policy: int
-    cutoff: int  # newest − span, for a time policy
-    evicted: int
 
 
 def kept_slots(policy: int, layout: Layout, up_to: int) -> int:

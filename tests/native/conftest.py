@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import intervals_twin
 import pytest
+from twins import checks as pure_checks
+from twins import core as pure
 
 import sluicegate.window.configure
 from sluicegate.core import checks
 from sluicegate.core import core as compiled
-from sluicegate.reference import checks as pure_checks
-from sluicegate.reference import core as pure
 from sluicegate.window import batches
-
-pure.Core._bounded = intervals_twin.by_definition  # type: ignore[method-assign]  # else it asks the compiled algebra
 
 
 @pytest.fixture(params=["compiled", "pure"])

@@ -41,14 +41,11 @@ EACH_FIRST = textwrap.dedent("""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a process for each module")
-@pytest.mark.parametrize(
-    ("pure", "only"), [("0", "sluicegate."), ("1", "sluicegate.reference.")], ids=["compiled", "twins"]
-)
-def test_each_module_may_be_the_first(pure: str, only: str) -> None:
-    """In a process of its own, with the compiled core and with the twins."""
+def test_each_module_may_be_the_first() -> None:
+    """In a process of its own."""
     run = subprocess.run(
         [sys.executable, "-c", EACH_FIRST],
-        env={**os.environ, "SLUICEGATE_PURE": pure, "ONLY": only},
+        env={**os.environ, "ONLY": "sluicegate."},
         capture_output=True,
         text=True,
         timeout=600,

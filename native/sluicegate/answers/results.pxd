@@ -1,6 +1,6 @@
 """What a window answers, in compiled code: exact where leaves are readings, interpolated where the edge cuts a bucket.
 
-The twin is sluicegate.reference.estimate, with the same bits. Kinds are places in sluicegate.monoids.KINDS.
+The twin is tests/native/twins/estimate.py, with the same bits. Kinds are places in sluicegate.monoids.KINDS.
 """
 
 from libc.math cimport NAN, log, sqrt
@@ -40,7 +40,7 @@ cdef enum:  # sluicegate.monoids.KINDS
     K_COVARIANCE = 29
     K_CORRELATION = 30
 
-cdef enum:  # sluicegate.reference.estimate
+cdef enum:  # as tests/native/twins/estimate.py
     CUSTOM = 0
     BY_COUNT = 1
     BY_TIME = 2

@@ -272,7 +272,10 @@ cdef int64_t possible(const Sums* sums, Cut where) noexcept nogil:
 
 
 cdef inline double of_a_wave(double share) noexcept nogil:
-    """How deep a wave as long as the window falls over a share of its readings, at most; as the twin."""
+    """How deep a wave as long as the window falls over a share of its readings, at most, as a part of its own depth.
+
+    A sine falls by sin(π · share) of it around its steepest place; the parabola lies just above, up to half a wave.
+    """
     cdef double x = least(share, 0.5)
     return 4.0 * x * (1.0 - x)
 
@@ -280,9 +283,15 @@ cdef inline double of_a_wave(double share) noexcept nogil:
 cdef double cut_extreme(
     const Output* o, double sign, double others, const Slot* leaf, Cut where, double spread, int64_t readings
 ) noexcept nogil:
-    """The extreme of `others` and of what is left of the cut leaf; as the twin's `_likely`.
+    """The extreme of `others` and of what is left of the cut leaf, between what is certain and what is possible.
 
-    `spread`, `readings`: the whole window's.
+    Without a limit of buckets, or where next to nothing is in doubt, it is the likelier end: the leaf's extreme if the
+    estimate takes its place to be inside, or the greatest of what follows while at least half of that is inside (as
+    likely as not), or the last reading. Where more is, and the leaf may be a slope down to its opposite extreme, as
+    much of the way is taken as of what follows the extreme is inside; also in half of the window's readings or more,
+    which hold whole waves or many steps. What is steeper than any wave as long as the window, or of which most is not
+    seen, may be a step at a place that nothing tells: the middle, off by half at most. `spread`, `readings`: the whole
+    window's.
     """
     cdef int own = o.high if sign > 0 else o.low, ends = o.high_ends if sign > 0 else o.low_ends
     cdef int64_t end = leaf[H_O_FIRST].i + leaf[H_COUNT].i, place = leaf[own + 4].i, behind = end - 1 - place

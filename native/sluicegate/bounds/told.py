@@ -1,4 +1,4 @@
-"""Answers of a window of buckets that are put together in Python, for the compiled core as for its twin."""
+"""Answers of a window of buckets that are put together in Python."""
 
 from __future__ import annotations
 

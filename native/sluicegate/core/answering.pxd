@@ -28,7 +28,6 @@ cdef inline object number_of(const Output* o, Slot answer):
 
 cdef object seen(State s, const View* v)
 cdef list bounded(State s)
-cdef list bounded_seen(State s, window)
 cdef list answers_over(
     State s, bytes oldest, bytes newer, int policy, int64_t cutoff, int64_t evicted, bint bounds
 )

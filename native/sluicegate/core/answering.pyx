@@ -58,19 +58,6 @@ cdef list answers_over(
     return told(s, &v, bounds)
 
 
-cdef list bounded_seen(State s, window):
-    """`bounded`, of the partials and the cut that a `bounds.view.View` of this layout has."""
-    cdef View v
-    pack = s._layout.format.pack
-    total, leaf, rest = pack(*window.total), pack(*window.oldest), pack(*window.rest) if window.rest else None
-    v.total, v.leaf = s.unpack(total), s.unpack(leaf)
-    v.rest = NULL if rest is None else s.unpack(rest)
-    v.where.least, v.where.most, v.where.taken = window.cut
-    v.whole, v.late = window.whole, window.late
-    v.cutoff = INT64_MIN if window.cutoff is None else window.cutoff
-    return told(s, &v, True)
-
-
 cdef list told(State s, const View* v, bint bounds):
     cdef const Output* o
     cdef Interval found

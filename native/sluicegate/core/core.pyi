@@ -2,7 +2,6 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Self, final
 
-from sluicegate.bounds.view import View
 from sluicegate.histograms._rules import Rules
 from sluicegate.histograms.max_like import Guard
 from sluicegate.histograms.widths import Term
@@ -61,7 +60,6 @@ class Core:
     @property
     def bounds_in_batches(self) -> bool: ...
     def bounded(self) -> list[Bounded] | None: ...
-    def bounded_of(self, window: View) -> list[Bounded]: ...
     def answers_over(
         self, oldest: bytes, newer: bytes, policy: int, cutoff: int, evicted: int, bounds: bool
     ) -> list[Any]: ...

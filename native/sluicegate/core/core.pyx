@@ -1,4 +1,4 @@
-"""One window's evolution, from a reading to the evicted edge, compiled; the twin is sluicegate.reference.core."""
+"""One window's evolution, from a reading to the evicted edge, compiled; the twin is tests/native/twins/core.py."""
 
 cimport cython
 from cpython cimport array
@@ -12,7 +12,7 @@ from sluicegate.engines.fiba cimport Fiba
 from sluicegate.partials.filling cimport fill_outputs, fill_program
 from sluicegate.engines.tree.pairs cimport GIVEN, TOOK
 from sluicegate.partials.program cimport H_COUNT, H_O_FIRST, H_T_LAST, Slot, combine
-from sluicegate.core.answering cimport answers_over, bounded, bounded_seen, number_of, seen, view
+from sluicegate.core.answering cimport answers_over, bounded, number_of, seen, view
 from sluicegate.core.eviction cimport enforce_now, evict_by_callable, evict_oldest
 from sluicegate.policies.rule cimport Rule
 from sluicegate.joining.buckets cimport Buckets
@@ -103,10 +103,6 @@ cdef class Core(Ingesting):
         """Each aggregate's result with its certain interval; None of a window that is empty or has no buckets."""
         self.look()
         return bounded(self)
-
-    def bounded_of(self, window):
-        """The same, of what a `bounds.view.View` of this layout has of a window: the readable twin asks for its own."""
-        return bounded_seen(self, window)
 
     def answers_over(
         self, bytes oldest not None, bytes newer not None, int policy, int64_t cutoff, int64_t evicted, bint bounds

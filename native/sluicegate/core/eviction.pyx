@@ -1,4 +1,4 @@
-"""What a policy lets go after each reading; see eviction.pxd. The twin is sluicegate.reference.state."""
+"""What a policy lets go after each reading; see eviction.pxd. The twin is sluicegate.reference.core."""
 
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.math cimport NAN

@@ -3,7 +3,7 @@
 Fact card: FIFO; associative operation; insert, eviction of any length O(log n), query O(1): one combine; 2n partials in
 a chunked queue a level. Source: paper AMTA, Algorithms 1 and 2, with these slips of theirs mended: a node is there by
 its absolute index, never by its value; a new root gets the old root pair too; a policy that holds for the whole window
-empties it; a level is dropped when its pair is. The readable twin is sluicegate.reference.engines.log_mta.
+empties it; a level is dropped when its pair is. The readable twin is tests/native/twins/log_mta.py.
 
 Leaf i's ancestor at level l is node i >> l; the topmost level is one pair. Level l holds nodes head >> l … (tail − 1)
 >> l, each its children combined, the first and the last included.

@@ -2,7 +2,7 @@
 """Quantiles, prediction intervals and extreme values for the histograms.
 
 The C functions of the .pxd are what the histograms call: they neither allocate nor need the GIL. The Python functions
-are for tests; the readable twin is sluicegate.reference.histograms.statistics.
+are for tests; the readable twin is in sluicegate.reference.program.
 """
 from libc.math cimport INFINITY, atan, exp, expm1, fabs, isfinite, log, pow, sqrt
 

@@ -1,4 +1,6 @@
-"""Late readings of a window of buckets, and what they add to its answers; see late.pxd. The twin is reference/late.py.
+"""Late readings of a window of buckets, and what they add to its answers; see late.pxd.
+
+The twin is tests/native/twins/late.py.
 
 The buckets that came in order stay as they are: contiguous, and in order inside. A late reading joins a late bucket
 whose times it lies between, or opens one; of too many the two neighbours of fewest readings become one. Late buckets

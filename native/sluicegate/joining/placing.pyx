@@ -1,6 +1,6 @@
 """Which reading joins the newest bucket and which opens one, and how room is made; see placing.pxd.
 
-The twin is sluicegate.reference.bucketing.
+The twin is tests/native/twins/bucketing.py.
 """
 
 from libc.stdint cimport int64_t
@@ -58,7 +58,13 @@ cdef inline void join(State s, Buckets b, const double* values, int64_t time) no
 
 
 cdef inline bint joins(State s, Buckets b, const double* values, int64_t time) noexcept nogil:
-    """Whether the newest bucket takes a reading: as the histograms say, or because of the limit; see the twin."""
+    """Whether the newest bucket takes a reading: as the histograms say, or because of the limit.
+
+    Up to an extreme, the reading that hides all of it joins: that costs nothing. The limit forces it only after a level
+    eviction, while the bucket is not full, and, where histograms decide, while more than half of the limit is in use. A
+    late reading opens a bucket of its own while levels are in proportion to what the window holds; beyond, many late
+    readings would evict a level each few of them, for ever.
+    """
     cdef const Slot* newest = s.engine.leaf(s.engine.tail - 1)
     cdef bint late = time < newest[H_T_LAST].i
     if not late and hiding(s, b) and hides(&s.up_to, values[0], newest[s.up_to.slot].f):
@@ -91,7 +97,10 @@ cdef inline int64_t size_of(State s, Buckets b, const Slot* newest) noexcept nog
 
 
 cdef inline int64_t fewest_cut(State s) noexcept nogil:
-    """What a window up to an extreme holds at least when its edge cuts a bucket, 0: not known; see the twin."""
+    """What a window up to an extreme holds at least when its edge cuts a bucket, 0: not known.
+
+    Before, what leaves is irrelevant: buckets need not be finer than they will be then.
+    """
     return s.value if s.up_to.sign and s.policy == BY_COUNT else 0
 
 

@@ -10,9 +10,11 @@ from libc.string cimport memcpy
 from sluicegate.keyed.directory cimport FLAG_CHANGED, FLAG_SAVED, LRU, Slot, slot_at
 from sluicegate.keyed.rows cimport BUCKET, PartitionRows
 
+from operator import attrgetter
+
 from sluicegate.constants import NEVER as _NEVER
 from sluicegate.errors import InputError, InvariantError, PolicyError, SnapshotError
-from sluicegate.keyed.definition import Left
+from sluicegate.keyed.definition import Held, Left
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -23,6 +25,7 @@ cdef enum:
     HEADER = 8  # words before a saved partition's text and rows
 
 cdef int64_t NEVER = _NEVER
+by_number = attrgetter("number")
 
 
 @cython.final
@@ -34,7 +37,7 @@ cdef class KeyedCore(PartitionRows):
     cdef bint shared
     cdef int64_t count_limit, readings_limit, age
     cdef size_t memory
-    cdef object leave, failed
+    cdef object leave, failed, select
 
     def __init__(self, definition, leave=None):
         """`leave`: called with a `Left` for each partition that leaves, while it is still there."""
@@ -44,7 +47,8 @@ cdef class KeyedCore(PartitionRows):
         self.readings_limit = definition.readings or INT64_MAX
         self.age = definition.age or 0
         self.memory = definition.memory
-        self.by = ("lru", "lfu", "oldest").index(definition.select)
+        self.select = definition.select if callable(definition.select) else None
+        self.by = LRU if self.select is not None else ("lru", "lfu", "oldest").index(definition.select)
         self.shared = definition.shared
         self.ops = 0
         for op in definition.ops:
@@ -123,7 +127,7 @@ cdef class KeyedCore(PartitionRows):
             self.late += 1
             return 0
         while self.live >= self.count_limit:
-            self._leave(self.least(), 0)
+            self._leave_selected(0)
         i = self.add(key)
         slot_at(self, i).newest = NEVER
         slot_at(self, i).split = 0
@@ -158,12 +162,37 @@ cdef class KeyedCore(PartitionRows):
         slot.flags |= FLAG_CHANGED
         self.touch(i)
         while self.readings > self.readings_limit:
-            self._leave(self.least(), 1)
+            self._leave_selected(1)
         while self.memory and self.taken() > self.memory and self.live:
-            self._leave(self.least(), 3)
+            self._leave_selected(3)
         while self.shared and self.age and self.live and self.clock - slot_at(self, self.first).updated >= self.age:
             self._leave(self.first, 2)
         return 0
+
+    cdef int _leave_selected(self, int why) except -1:
+        """The partition whose turn it is, or those that the caller's function chooses."""
+        if self.select is None:
+            return self._leave(self.least(), why)
+        for i in self._chosen():
+            self._leave(i, why)
+        return 0
+
+    cdef list _chosen(self):
+        """The slots that the caller's function chooses; it is given all partitions in the order of their making."""
+        cdef uint32_t i
+        cdef dict slots = {}
+        cdef list held = []
+        cdef Slot* slot
+        for i in range(self.made):
+            slot = slot_at(self, i)
+            if slot.flags:
+                key = self.key_of(slot)
+                slots[key] = i
+                held.append(Held(key, slot.number, slot.newest, slot.updated, slot.updates, slot.held))
+        chosen = dict.fromkeys(self.select(sorted(held, key=by_number)))
+        if not chosen or any(key not in slots for key in chosen):
+            raise PolicyError(f"partitions.select: chose {list(chosen)!r}, expected keys of partitions, one at least")
+        return [slots[key] for key in chosen]
 
     cdef int _leave(self, uint32_t i, int why) except -1:
         """A partition leaves: the caller's function sees it first. What it raises is told when all readings are in."""

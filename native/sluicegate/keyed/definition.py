@@ -1,4 +1,4 @@
-"""What the compiled windows by key and their twin are told, and what they hand over."""
+"""What the core of windows by key is told, and what it hands over."""
 
 from __future__ import annotations
 
@@ -44,6 +44,17 @@ class Totals(NamedTuple):
     greatest: float
     cut: Cut | None
     more: More | None = None
+
+
+class Held(NamedTuple):
+    """A partition as a `select` of the caller's own is given it."""
+
+    key: int | str
+    number: int  # partitions made before this one
+    newest: int  # greatest time of a reading that entered, µs
+    updated: int  # the key's time when its last reading entered, µs
+    updates: int  # readings that entered
+    held: int  # readings it holds
 
 
 class Left(NamedTuple):

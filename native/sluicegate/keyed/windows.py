@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 from zlib import crc32
 
 from sluicegate import policies
@@ -21,17 +20,13 @@ from sluicegate.errors import (
     SnapshotError,
 )
 from sluicegate.keyed import intervals
+from sluicegate.keyed.core import KeyedCore
 from sluicegate.keyed.definition import Definition, Left, Totals
 from sluicegate.monoids import Monoid
 from sluicegate.policies import Count, Policy, Time
 from sluicegate.window.batches import flat_times, flat_values
 from sluicegate.windowing.partitions import PartitionEviction
 from sluicegate.windowing.spec import WindowSpec
-
-if TYPE_CHECKING or os.environ.get("SLUICEGATE_PURE") != "1":
-    from sluicegate.keyed.core import KeyedCore
-else:
-    from sluicegate.reference.keyed import KeyedCore
 
 Key = int | str
 MOST_BUCKETS: Final = 1 << 16
@@ -63,10 +58,10 @@ class KeyedWindows:
     `aggregates`: `sg.count()`, `sum`, `mean`, `min`, `max` or `range`, or several by name; of windows without `buckets`
     also `variance`, `std`, `first`, `last`, `argmin`, `argmax`, which walk over the readings when asked. `policy`:
     `sg.policies.count(n)` or `.time("1h")`. `buckets`: at most so many for each key instead of all readings; results
-    then have intervals. `partitions`: which keys leave (`sg.PartitionEviction`); its `select` may be a callable, then
-    the readable twin runs. `clock`: "key", each has its own event time; or "shared", one for all (a group-by).
-    `memory`: bytes at most (`nbytes`); beyond, partitions leave. `on_leave` is given each that leaves by the limits, as
-    `sluicegate.keyed.definition.Left`, before it is gone.
+    then have intervals. `partitions`: which keys leave (`sg.PartitionEviction`); a callable `select` is given all of
+    them, as `sluicegate.keyed.definition.Held`. `clock`: "key", each has its own event time; or "shared", one for all
+    (a group-by). `memory`: bytes at most (`nbytes`); beyond, partitions leave. `on_leave` is given each that leaves by
+    the limits, as `sluicegate.keyed.definition.Left`, before it is gone.
 
     A reading of a time that its key's window has left behind is counted (`late`) and changes nothing. Raises
     ConfigurationError for what cannot be.
@@ -101,10 +96,6 @@ class KeyedWindows:
         return cls(aggregates, policy=policy, partitions=spec.partitions, **options)
 
     def _new_core(self) -> Any:
-        if callable(self._definition.select):
-            from sluicegate.reference.keyed import KeyedCore as Twin
-
-            return Twin(self._definition, self._on_leave)
         return KeyedCore(self._definition, self._on_leave)
 
     def __len__(self) -> int:
@@ -137,7 +128,7 @@ class KeyedWindows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all partitions take, with their allocations' own; `memory` bounds it. The twin has none."""
+        """Bytes that all partitions take, with their allocations' own; `memory` bounds it."""
         return int(self._core.nbytes)
 
     @_alone

@@ -1,7 +1,7 @@
 """What a partial is in compiled code, and the operation on it: a small program of components over 8-byte slots.
 
 `combine(p, out, a, b)`: a's readings precede b's; `out` may be a or b. It is associative up to rounding, and neither
-allocates nor needs the GIL. The twin is sluicegate.reference.program; the numbers of the operations are
+allocates nor needs the GIL. The twin is sluicegate.reference.program (of buckets tests/native/twins/program.py); the numbers of the operations are
 sluicegate.monoids.layout.Op.
 """
 

@@ -15,9 +15,10 @@ from typing import Any
 from sluicegate.errors import AggregateError, BusyError
 from sluicegate.monoids.layout import Layout, Op
 from sluicegate.monoids.objects import Own, own_of
-from sluicegate.reference import core, estimate
+from sluicegate.reference.core import ExactCore
 from sluicegate.reference.eviction import Rule
 from sluicegate.reference.program import Partial, combiner, deductor
+from sluicegate.reference.results import exact_results
 from sluicegate.window.one_thread import alone
 
 
@@ -42,7 +43,7 @@ class Failed(Kept):
     __slots__ = ()
 
 
-class ObjectCore(core.Core):
+class ObjectCore(ExactCore):
     """A window of which some aggregates keep Python objects; the calls of `Core`, but nothing of it is stored."""
 
     def __init__(self, layout: Layout, engine: str, *rest: Any, **options: Any) -> None:
@@ -51,7 +52,6 @@ class ObjectCore(core.Core):
                      for place, monoid in enumerate(layout.monoids) if layout.keeps_object(monoid)]  # fmt: skip
         self._slots = list({slot: own for _, _, own, slot, _ in self._own}.items())
         self._engine_name = engine
-        self._leaves: dict[int, Partial] = {}
         self._lifted: list[Any] = []
         self._alone = RLock()
         self._inside = False  # the user's code runs
@@ -69,11 +69,10 @@ class ObjectCore(core.Core):
         try:
             super().insert(values, time)
         finally:
-            self._forget()
             self._pass_on()
 
-    insert_many = alone(core.Core.insert_many)
-    evict_oldest = alone(core.Core.evict_oldest)
+    insert_many = alone(ExactCore.insert_many)
+    evict_oldest = alone(ExactCore.evict_oldest)
 
     def _lift_own(self, name: str, own: Own, values: Sequence[float], reads: tuple[int, ...], time: int) -> Any:
         value = values[reads[0]] if len(reads) == 1 else tuple(values[k] for k in reads)
@@ -85,23 +84,6 @@ class ObjectCore(core.Core):
             reading[slot] = Kept(lifted)
         return reading
 
-    def _place(self, values: Sequence[float], reading: Partial, time: int) -> None:
-        super()._place(values, reading, time)
-        self._leaves[self._engine.tail - 1] = reading
-
-    def _insert_late(self, time: int, reading: Partial) -> None:
-        super()._insert_late(time, reading)
-        if self._sorted is None:
-            self._leaves[self._engine.tail - 1] = reading
-        else:
-            self._leaves.clear()  # that engine has them by their place in time
-
-    def _forget(self) -> None:
-        """Let go of the leaves that have left; they are the oldest."""
-        head = self._engine.head
-        while self._leaves and (oldest := next(iter(self._leaves))) < head:
-            del self._leaves[oldest]
-
     @alone
     def evict(self, leaves: Callable[[Any, Any], bool], monotone: bool) -> None:
         """Evict by a user's rule of (total, old)."""
@@ -109,7 +91,6 @@ class ObjectCore(core.Core):
         try:
             super().evict(leaves, monotone)
         finally:
-            self._forget()
             self._pass_on()
 
     # the user's operation
@@ -190,7 +171,7 @@ class ObjectCore(core.Core):
         return int(partial[0]) if self._layout.header else 1
 
     def _lowered(self, total: Partial | None, leaves: int) -> list[Any]:
-        answers = estimate.exact_results(self._layout, total, leaves)
+        answers = exact_results(self._layout, total, leaves)
         for place, name, own, slot, _ in self._own:
             if total is None and not hasattr(own, "neutral"):
                 answers[place] = None
@@ -207,7 +188,6 @@ class ObjectCore(core.Core):
 
     def _rebuild(self) -> None:
         """Combine the leaves anew: what failed may work by now."""
-        self._forget()
         leaves = [self.leaf(index) for index in range(self._engine.head, self._engine.tail)]
         if self._sorted is not None:
             self._sort(leaves)
@@ -226,21 +206,18 @@ class ObjectCore(core.Core):
         slots = [0 if isinstance(slot, Kept) else slot for slot in partial or ()]
         return self._layout.format.pack(*slots) if slots else b""
 
-    verify = alone(core.Core.verify)
+    verify = alone(ExactCore.verify)
 
     def require_leaves(self) -> None:
-        """It keeps them itself, whatever the engine does."""
+        """Its engines have them."""
 
     @alone
     def leaf(self, index: int) -> Any:
         """A leaf of the window, head ≤ index < tail; the partial itself."""
-        return self._leaves[index] if self._sorted is None else self._engine.leaf(index)
+        return self._engine.leaf(index)
 
     def _pack(self, partial: Partial | None) -> Any:
         return b"" if partial is None else partial
-
-    def _unpack(self, packed: Any) -> Partial:
-        return list(packed)
 
 
 def _place(layout: Layout, place: int) -> tuple[int, tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""The readable twin of sluicegate.partials.program: lift and combine partials, slot by slot, with the same bits.
+"""Lift and combine partials of exact windows, slot by slot, with the bits of sluicegate.partials.program.
 
 A partial here is a list of `layout.width` Python numbers. `combine(a, b)` is associative up to rounding (counts,
 times and extremes to the bit) and takes a's readings to precede b's. There is no neutral element: absence is the
@@ -7,51 +7,69 @@ engines' matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf, log
+from typing import NamedTuple
 
 from sluicegate.monoids.layout import ORDERED, T_FIRST, T_LAST, WIDE, Component, Layout, Op
-from sluicegate.partials.logarithms import log_of
 from sluicegate.reference import wide
-from sluicegate.reference.histograms.statistics import Moments, merge
 
 Slot = float | int
 Partial = list[Slot]
+Operation = Callable[[int, Partial, Partial, Partial], None]
+
+
+class Moments(NamedTuple):
+    """Size, mean and sum of squared deviations of a sample; (0, 0, 0) is neutral."""
+
+    n: float = 0.0
+    mean: float = 0.0
+    m2: float = 0.0
+
+
+def merge(a: Moments, b: Moments) -> Moments:
+    """The moments of both samples together (Chan, Golub & LeVeque); an empty side returns the other untouched."""
+    if b.n == 0.0:
+        return a
+    if a.n == 0.0:
+        return b
+    n, delta = a.n + b.n, b.mean - a.mean
+    share = b.n / n
+    return Moments(n, a.mean + delta * share, a.m2 + b.m2 + delta * delta * a.n * share)
 
 
 def lift(layout: Layout, values: Sequence[float], time: int, ordinal: int, centers: Sequence[float]) -> Partial:
-    """One reading as a partial."""
-    out: Partial = [0] * layout.width
-    for component in layout.components:
+    """One reading as a partial of an exact window."""
+    return lift_into([0] * layout.width, layout.components, values, time, ordinal, centers)
+
+
+def lift_into(
+    out: Partial,
+    components: Iterable[Component],
+    values: Sequence[float],
+    time: int,
+    ordinal: int,
+    centers: Sequence[float],
+) -> Partial:
+    """The same of some of its components."""
+    for component in components:
         if component.op == Op.OBJECT:
             continue  # the core's matter: sluicegate.reference.object_core
         if component.op >= WIDE:
-            out[_range(component)] = wide.lift(component, values, time, ordinal)
+            out[range_of(component)] = wide.lift(component, values, time, ordinal)
             continue
-        slot, x = component.slot, 0.0 if component.op == Op.SAMPLE else values[component.dimension]
+        slot, x = component.slot, values[component.dimension]
         match component.op:
             case Op.SUM | Op.MIN | Op.MAX | Op.FIRST | Op.LAST:
                 out[slot] = x
             case Op.ARGMIN | Op.ARGMAX:
                 out[slot : slot + 2] = x, time
-            case Op.PREFIX:
-                out[slot : slot + 3] = x - centers[component.dimension], inf, -inf
-            case Op.LOW | Op.HIGH:
-                out[slot : slot + 5] = x, time, time, ordinal, ordinal
-            case Op.SAMPLE:
-                out[slot : slot + 3] = 0.0, 0.0, 0.0
             case Op.MOMENTS:
                 out[slot : slot + 3] = 1.0, x - centers[component.dimension], 0.0
             case Op.LOG_SUM:
                 out[slot] = log(x)
-            case Op.LOG_PREFIX:
-                out[slot : slot + 3] = log(x) - log_of(centers[component.dimension]), inf, -inf
             case Op.LOW_COUNT | Op.HIGH_COUNT:
                 out[slot : slot + 2] = x, 1
-            case Op.LOW_ENDS:
-                out[slot : slot + 3] = x, inf, inf
-            case Op.HIGH_ENDS:
-                out[slot : slot + 3] = x, -inf, -inf
             case Op.ORDERED | Op.COUNT:
                 out[slot] = 1
             case Op.T_FIRST | Op.T_LAST:
@@ -61,25 +79,27 @@ def lift(layout: Layout, values: Sequence[float], time: int, ordinal: int, cente
     return out
 
 
-def combiner(layout: Layout) -> Callable[[Partial, Partial], Partial]:
-    """The monoid's operation on partials of this layout."""
+def combiner(layout: Layout, operations: Mapping[Op, Operation] | None = None) -> Callable[[Partial, Partial], Partial]:
+    """The monoid's operation on partials of this layout; `operations`: of its components, an exact window's if None."""
+    combine_slots = COMBINE if operations is None else operations
 
     def combine(a: Partial, b: Partial) -> Partial:
         out: Partial = [0] * layout.width
         for component in layout.components:
             if component.op < WIDE:
-                _COMBINE[component.op](component.slot, out, a, b)
+                combine_slots[component.op](component.slot, out, a, b)
                 continue
             if component.op == Op.OBJECT:
                 continue
-            where = _range(component)
+            where = range_of(component)
             out[where] = wide.combine(component, a[where], b[where])
         return out
 
     return combine
 
 
-def _range(component: Component) -> slice:
+def range_of(component: Component) -> slice:
+    """Its slots."""
     return slice(component.slot, component.slot + len(component.format))
 
 
@@ -118,34 +138,12 @@ def _argmax(s: int, out: Partial, a: Partial, b: Partial) -> None:
     _arg(s, out, a, b, b[s] > a[s])
 
 
-def _prefix(s: int, out: Partial, a: Partial, b: Partial) -> None:
-    """P∓ of b is ±∞ for a single reading, so that prefix of the whole enters only where b has a proper one."""
-    total = a[s]
-    out[s] = total + b[s]
-    out[s + 1] = min(a[s + 1], total, total + b[s + 1])
-    out[s + 2] = max(a[s + 2], total, total + b[s + 2])
-
-
-def _extreme(s: int, out: Partial, a: Partial, b: Partial, b_wins: bool) -> None:
-    if a[s] == b[s]:
-        out[s : s + 5] = a[s], min(a[s + 1], b[s + 1]), max(a[s + 2], b[s + 2]), a[s + 3], b[s + 4]
-    else:
-        out[s : s + 5] = (b if b_wins else a)[s : s + 5]
-
-
-def _low(s: int, out: Partial, a: Partial, b: Partial) -> None:
-    _extreme(s, out, a, b, b[s] < a[s])
-
-
-def _high(s: int, out: Partial, a: Partial, b: Partial) -> None:
-    _extreme(s, out, a, b, b[s] > a[s])
-
-
 def _ordered(s: int, out: Partial, a: Partial, b: Partial) -> None:
     out[s] = int(a[ORDERED] == 1 and b[ORDERED] == 1 and b[T_FIRST] >= a[T_LAST])
 
 
-def _sample(s: int, out: Partial, a: Partial, b: Partial) -> None:
+def merge_slots(s: int, out: Partial, a: Partial, b: Partial) -> None:
+    """Moments in three slots."""
     out[s : s + 3] = merge(Moments(*a[s : s + 3]), Moments(*b[s : s + 3]))
 
 
@@ -162,29 +160,10 @@ def _high_count(s: int, out: Partial, a: Partial, b: Partial) -> None:
     _count(s, out, a, b, b[s] > a[s])
 
 
-def _low_ends(s: int, out: Partial, a: Partial, b: Partial) -> None:
-    out[s : s + 3] = min(a[s], b[s]), a[s + 1], b[s + 2]
-    if a[s] < b[s]:
-        out[s + 2] = min(a[s + 2], b[s])
-    elif a[s] > b[s]:
-        out[s + 1] = min(a[s], b[s + 1])
-
-
-def _high_ends(s: int, out: Partial, a: Partial, b: Partial) -> None:
-    """What precedes the first and follows the last occurrence of the greater maximum."""
-    out[s : s + 3] = max(a[s], b[s]), a[s + 1], b[s + 2]
-    if a[s] > b[s]:
-        out[s + 2] = max(a[s + 2], b[s])
-    elif a[s] < b[s]:
-        out[s + 1] = max(a[s], b[s + 1])
-
-
-_COMBINE: dict[Op, Callable[[int, Partial, Partial, Partial], None]] = {
+COMBINE: dict[Op, Operation] = {
     Op.SUM: _sum, Op.MIN: _min, Op.MAX: _max, Op.ARGMIN: _argmin, Op.ARGMAX: _argmax, Op.FIRST: _first, Op.LAST: _last,
-    Op.PREFIX: _prefix, Op.LOW: _low, Op.HIGH: _high, Op.ORDERED: _ordered, Op.COUNT: _sum,
-    Op.T_FIRST: _min, Op.T_LAST: _max,
-    Op.O_FIRST: _first, Op.SAMPLE: _sample, Op.MOMENTS: _sample, Op.LOG_SUM: _sum, Op.LOG_PREFIX: _prefix,
-    Op.LOW_COUNT: _low_count, Op.HIGH_COUNT: _high_count, Op.LOW_ENDS: _low_ends, Op.HIGH_ENDS: _high_ends,
+    Op.ORDERED: _ordered, Op.COUNT: _sum, Op.T_FIRST: _min, Op.T_LAST: _max, Op.O_FIRST: _first,
+    Op.MOMENTS: merge_slots, Op.LOG_SUM: _sum, Op.LOW_COUNT: _low_count, Op.HIGH_COUNT: _high_count,
 }  # fmt: skip
 
 
@@ -200,7 +179,7 @@ def deductor(layout: Layout) -> Callable[[Partial, Partial], Partial]:
             if component.op == Op.OBJECT:
                 continue
             if component.op >= WIDE:
-                where = _range(component)
+                where = range_of(component)
                 out[where] = wide.deduct(component, total[where], oldest[where])
             elif component.op in _DEDUCT:
                 _DEDUCT[component.op](component.slot, out, total, oldest)
@@ -225,6 +204,6 @@ def _less_moments(s: int, out: Partial, total: Partial, oldest: Partial) -> None
     out[s : s + 3] = n - m, before, left if left > 0.0 else 0.0
 
 
-_DEDUCT: dict[Op, Callable[[int, Partial, Partial, Partial], None]] = {
+_DEDUCT: dict[Op, Operation] = {
     Op.SUM: _less, Op.LOG_SUM: _less, Op.COUNT: _less, Op.MOMENTS: _less_moments
 }  # fmt: skip

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from test_answered_runs import SWIFT, number, same
+from twins import checks as pure
 
 import sluicegate as sg
 from sluicegate.core import checks
-from sluicegate.reference import checks as pure
 
 READINGS, SIZE = 4_000, 1_100
 POLICIES: dict[str, Any] = {

@@ -9,11 +9,11 @@ from array import array
 import pytest
 from bench.engines.compiled import probe
 from thorough import number
+from twins import core as pure
 
 import sluicegate as sg
 import sluicegate.window.configure
 from sluicegate.core import core as compiled
-from sluicegate.reference import core as pure
 
 GREATEST = math.log(2.0**960)
 

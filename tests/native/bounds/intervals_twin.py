@@ -28,7 +28,7 @@ Known = dict[int, tuple[bounds.Inside, bounds.Part]]  # by dimension
 
 
 def by_definition(core: Any, view: Any) -> list[Bounded]:
-    """In place of `Core._bounded` of the readable twin, which asks the compiled algebra."""
+    """Of a window of buckets, as the readable core sees it."""
     inside = None if view.rest is None else tuple(view.rest)
     pieces = core._layout, tuple(view.total), inside, tuple(view.leaf), view.where, view.cutoff
     return bounded(View(*pieces, tuple(core.centers or ()), view.late), core._estimates(view))

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import intervals_twin as intervals
 import pytest
 from exact_windows import CLOCKS, SHAPES, readings
 from thorough import number
+from twins import estimate
 
 import sluicegate as sg
 from sluicegate.bounds.view import View
 from sluicegate.policies import Count, Time
-from sluicegate.records import Bounded, Edge
-from sluicegate.reference import estimate
+from sluicegate.records import Bounded
 
 EDGES = (-10.0, 0.0, 10.0, 25.0)
 PLAIN = {
@@ -99,32 +95,6 @@ def test_two_dimensions_are_each_by_itself() -> None:
         assert [*map(bits, window.query(bounds=True).values())] == [*map(bits, defined(window))]
 
 
-def test_the_readable_core_asks_the_compiled_algebra() -> None:
-    """With SLUICEGATE_PURE=1, late readings among them: the bits of the definition, as these suites give the twin."""
-    asked = """
-import random, sys
-sys.path[:0] = sys.argv[1:]
-import sluicegate as sg, intervals_twin, test_compiled_intervals as suite
-from sluicegate.reference.core import Core
-rng, seen = random.Random(3), 0
-window = sg.Window(suite.PLAIN, policy=sg.policies.time(120), histograms=[sg.Constrained(6)])
-assert type(window._core) is Core
-for now in range(0, 2000, 5):
-    window.insert(rng.gauss(0, 3), time=now - rng.choice((0, 0, 0, 30)))
-    view = window._core._view(window._core._engine.total())
-    answers = window._core._bounded(view)
-    assert [*map(suite.bits, answers)] == [*map(suite.bits, intervals_twin.by_definition(window._core, view))]
-    seen += view.late
-print(seen > 20)
-"""
-    folders = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-    found = subprocess.run(
-        [sys.executable, "-c", asked, *folders],
-        env={**os.environ, "SLUICEGATE_PURE": "1"}, capture_output=True, text=True, timeout=100,
-    )  # fmt: skip
-    assert found.stdout == "True\n", found.stderr
-
-
 @pytest.mark.usefixtures("implementation_of_window")
 def test_an_empty_window_and_one_reading() -> None:
     """Nothing is certain and exact of nothing; of one reading all but a sample's deviation is known."""
@@ -166,7 +136,7 @@ def folded(windows: sg.Windows, name: str, policy: Count | Time) -> list[Bounded
     total = core.leaf(first) if newer is None else core.combine(core.leaf(first), newer)
     unpack = layout.format.unpack
     leaf, rest = unpack(core.leaf(first)), None if newer is None else unpack(newer)
-    cut = estimate.cut(layout, leaf, Edge(part.kind, cutoff, part.edge))
+    cut = estimate.cut(layout, leaf, estimate.Edge(part.kind, cutoff, part.edge))
     centers = tuple(core.centers or ())
     values = estimate.results(layout, unpack(total), rest, leaf, cut, centers, core.limit)
     timed = cutoff if isinstance(policy, Time) else None

@@ -11,12 +11,12 @@ import pytest
 from exact_windows import of_the_last
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twins import core as pure
 
 import sluicegate as sg
 import sluicegate.window.configure
 from sluicegate.core import core as compiled
 from sluicegate.monoids.kll import Kll, as_slots, of_slots
-from sluicegate.reference import core as pure
 
 SEEN = {
     "tops": sg.top_k(4), "different": sg.distinct_count(lg_k=8), "spread": sg.quantiles(k=16),

@@ -22,6 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shares import in_processes
 from thorough import WINDOWS, number
+from twins.core import Core as Twin
+from twins.program import combiner, lift
 from variance_twin import Deviations
 
 import sluicegate as sg
@@ -33,8 +35,6 @@ from sluicegate.core.core import Core
 from sluicegate.errors import BoundsError, ConfigurationError, InputError
 from sluicegate.format.bucket import ORDERED, Builder
 from sluicegate.monoids.layout import Op, lay_out
-from sluicegate.reference.core import Core as Twin
-from sluicegate.reference.program import combiner, lift
 
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 from bench.intervals import KINDS, attack

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twins import checks as pure
 
 import sluicegate as sg
 from sluicegate.core import checks
 from sluicegate.errors import ConfigurationError
-from sluicegate.reference import checks as pure
 
 READINGS, SIZE = 9_000, 1_200
 

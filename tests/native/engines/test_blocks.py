@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from exact_windows import ALL, CLOCKS, SHAPES, Exact, readings
+from twins import core as pure
 
 import sluicegate as sg
 import sluicegate.window.configure
 from sluicegate.core import core as compiled
-from sluicegate.reference import core as pure
 
 count, time = sg.policies.count, sg.policies.time
 AGGREGATES: dict[str, Any] = {

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from engine_windows import Counted, less
+from twins.factory import make
 
 import sluicegate as sg
 from sluicegate.core import core as compiled
-from sluicegate.reference.engines.factory import make
 
 WORST = {  # combines of a query, an insertion, an eviction
     "soe": (0, 1, 0),

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from engine_windows import LITE, OTHERS, WITH_LEAVES, Counted, aggregates, agree, less, whole_numbers, windows
+from twins.factory import make
 
 import sluicegate as sg
 from sluicegate import errors
 from sluicegate.catalogue import FACTS
-from sluicegate.reference.engines.factory import make
 
 pytestmark = pytest.mark.usefixtures("implementation_of_window")
 NOT_INVERTIBLE = ["max", "min", "argmin", "argmax", "first", "range", "min_count", "max_count"]

@@ -21,10 +21,10 @@ from engine_windows import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import some
+from twins.factory import make
 
 import sluicegate as sg
 from sluicegate.reference.engines.engine import Engine
-from sluicegate.reference.engines.factory import make
 
 MOST = 99
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from thorough import some
+from twins import core as pure
 
 import sluicegate as sg
 import sluicegate.window.configure
 from sluicegate.core import core as compiled
-from sluicegate.reference import core as pure
 
 QUESTIONS = {
     "sum": sg.sum(), "max": sg.max(), "min": sg.min(), "std": sg.std(), "geometric_mean": sg.geometric_mean(),

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from bench.engines.compiled import probe
 from thorough import number, some
+from twins import core as pure
 
 import sluicegate as sg
 import sluicegate.window.configure
 from sluicegate.core import core as compiled
 from sluicegate.errors import InputError
-from sluicegate.reference import core as pure
 
 QUESTIONS = {
     "sum": sg.sum(), "mean": sg.mean(), "std": sg.std(), "variance": sg.variance(),

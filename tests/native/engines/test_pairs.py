@@ -13,6 +13,8 @@ from exact_windows import ALL, CLOCKS, SHAPES, Exact
 from restarts import Rows
 from test_histogram_windows import in_step, outside, stream
 from test_spreads import NEW, truth
+from twins import core as pure
+from twins.widths import width
 
 import sluicegate as sg
 import sluicegate.window.configure
@@ -20,8 +22,6 @@ from sluicegate import errors
 from sluicegate.core import core as compiled
 from sluicegate.histograms.widths import Width, terms
 from sluicegate.monoids.layout import lay_out
-from sluicegate.reference import core as pure
-from sluicegate.reference.histograms.widths import width
 
 MOST = (-math.inf, math.inf)
 count, time = sg.policies.count, sg.policies.time

@@ -11,11 +11,11 @@ from exact_windows import ALL, CLOCKS, SHAPES, Exact
 from restarts import Rows
 from test_histogram_windows import in_step, stream
 from test_pairs import made, pairs
+from twins import core as pure
 
 import sluicegate as sg
 from sluicegate import errors
 from sluicegate.core import core as compiled
-from sluicegate.reference import core as pure
 
 count, time = sg.policies.count, sg.policies.time
 both = pytest.mark.usefixtures("implementation_of_window")

@@ -8,7 +8,7 @@ from math import inf
 
 from sluicegate.histograms._statistics import least_magnitude, prediction_interval, student_quantile
 from sluicegate.histograms.sum_like import Control
-from sluicegate.reference.histograms.statistics import Moments
+from sluicegate.reference.program import Moments
 
 LEAST_SAMPLE = 30.0
 

@@ -18,7 +18,7 @@ import sluicegate as sg
 from sluicegate.histograms import _rules, _values
 from sluicegate.histograms.max_like import WatchedExtreme
 from sluicegate.histograms.sum_like import Control
-from sluicegate.reference.histograms.statistics import Moments
+from sluicegate.reference.program import Moments
 
 COMPILED = SimpleNamespace(SumRule=_values.SumRule, MaxRule=_values.MaxRule, HopRule=_rules.HopRule, Rules=_rules.Rules)
 PURE = SimpleNamespace(SumRule=SumRule, MaxRule=MaxRule, HopRule=HopRule, Rules=Together)

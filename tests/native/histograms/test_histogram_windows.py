@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from exact_windows import ALL, CLOCKS, SHAPES, Exact, readings
 from thorough import WINDOWS, number
+from twins import core as pure
 
 import sluicegate as sg
 import sluicegate.window.configure
 from sluicegate import errors
 from sluicegate.core import core as compiled
-from sluicegate.reference import core as pure
 from sluicegate.window import snapshot
 
 AT_ONCE = 500

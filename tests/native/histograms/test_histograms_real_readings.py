@@ -9,11 +9,11 @@ from exact_windows import ALL, Exact
 from test_histogram_windows import outside
 from test_real_readings import FILES, read
 from thorough import number
+from twins import core as pure
 
 import sluicegate as sg
 import sluicegate.window.configure
 from sluicegate.core import core as compiled
-from sluicegate.reference import core as pure
 
 day, week = sg.policies.time("24h"), sg.policies.time("7d")
 CASES: dict[str, tuple[Any, list[Any]]] = {

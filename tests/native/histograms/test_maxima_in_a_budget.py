@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from exact_windows import CLOCKS, SHAPES, Exact
 from test_histogram_windows import count, outside, stream, time
+from twins import core as pure
+from twins.estimate import LEAST_TAKEN, LITTLE, MOST_TAKEN, SEEN, of_a_wave
 
 import sluicegate as sg
 import sluicegate.window.configure
 from sluicegate.core import core as compiled
-from sluicegate.reference import core as pure
-from sluicegate.reference.estimate import LEAST_TAKEN, LITTLE, MOST_TAKEN, SEEN, of_a_wave
 
 both = pytest.mark.usefixtures("implementation_of_window")
 BUDGETS: dict[str, list[Any]] = {

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from test_answered_runs import Tumbler, number, same
 from test_pairs import made
+from twins import core as pure
 
 import sluicegate as sg
 from sluicegate.core import core as compiled
-from sluicegate.reference import core as pure
 
 count = sg.policies.count
 Case = tuple[sg.Monoid, Callable[[], Any], list[Any]]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from twins import keyed
 
 from sluicegate.keyed import windows
 from sluicegate.keyed.core import KeyedCore
-from sluicegate.reference import keyed
 
 
 @pytest.fixture(params=["compiled", "pure"])

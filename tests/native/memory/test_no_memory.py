@@ -39,7 +39,7 @@ import ctypes, random
 from array import array
 import sluicegate as sg, sluicegate.window.configure
 from sluicegate.core import core as compiled
-from sluicegate.reference import core as pure
+from twins import core as pure
 
 refuse, refused = (ctypes.c_int.in_dll(ctypes.CDLL(None), name) for name in ("refuse", "refused"))
 rng, errors = random.Random(63), 0
@@ -90,7 +90,7 @@ BUCKETS = """
 import ctypes, random
 import sluicegate as sg, sluicegate.window.configure
 from sluicegate.core import core as compiled
-from sluicegate.reference import core as pure
+from twins import core as pure
 
 refuse, refused = (ctypes.c_int.in_dll(ctypes.CDLL(None), name) for name in ("refuse", "refused"))
 rng, errors = random.Random(67), 0

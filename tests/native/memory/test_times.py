@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 from array import array
 from collections.abc import Iterator
 
 import pytest
+from twins import checks
 
 import sluicegate as sg
 from sluicegate.core import LATEST, Core, even_step, first_late
-from sluicegate.reference import checks
 
-pytestmark = pytest.mark.skipif(os.environ.get("SLUICEGATE_PURE") == "1", reason="the twin keeps its times in a list")
 BLOCK = 128
 
 

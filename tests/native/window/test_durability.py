@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from exact_windows import ALL, CLOCKS, SHAPES, Exact, readings
 from thorough import number
+from twins import core as pure
 
 import sluicegate as sg
 from sluicegate import errors
 from sluicegate.catalogue import FACTS
 from sluicegate.core import core as compiled
-from sluicegate.reference import core as pure
 from sluicegate.window import snapshot
 
 EXACT = [name for name, facts in FACTS.items() if facts.exact and name in sg.ENGINES]  # to the bit

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from exact_windows import ALL, CLOCKS, SHAPES, Exact
 from test_histogram_windows import count, in_step, outside, stream, time
+from twins import core as pure
 
 import sluicegate as sg
 import sluicegate.window.configure
 from sluicegate import errors
 from sluicegate.core import core as compiled
-from sluicegate.reference import core as pure
 from sluicegate.window import snapshot
 
 MOST = 24

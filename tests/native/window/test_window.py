@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 import threading
 from array import array
 from typing import Any
@@ -303,15 +300,6 @@ def test_bounds_under_a_declared_policy() -> None:
         for name, true in (("sum", sum(inside)), ("count", len(inside))):
             answer = window.query(bounds=True)[name]
             assert answer.low <= true <= answer.high
-
-
-def test_the_environment_chooses_the_twin(implementation_of_window: str) -> None:
-    """SLUICEGATE_PURE=1 runs the readable twins, anything else the compiled window."""
-    code = "import sluicegate.window.configure as w; print(w.Core.__module__)"
-    environment = {**os.environ, "SLUICEGATE_PURE": "1" if implementation_of_window == "pure" else "0"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    expected = {"pure": "sluicegate.reference.core", "compiled": "sluicegate.core.core"}
-    assert done.stdout.strip() == expected[implementation_of_window]
 
 
 def test_integers_of_any_kind_are_times() -> None:

@@ -2,7 +2,7 @@
 
 Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a query, 4 an insert, 3 an eviction;
 2n partials in one chunked queue. Source: paper DABA, Figures 8 to 10, Theorems 4.2 and 4.3. The readable twin is
-sluicegate.reference.engines.daba.
+tests/native/twins/daba.py.
 
 DABA: pointers F (head) ≤ L ≤ R ≤ A ≤ B ≤ E (tail) cut one queue of leaves and aggregates into sublists.
 

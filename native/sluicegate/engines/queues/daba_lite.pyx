@@ -3,7 +3,7 @@
 Fact card: FIFO; associative operation; O(1) worst case: at most 1 combine a query, 3 an insert, 2 an eviction (DABA's
 own bounds are 1, 4, 3); n + 2 partials in chunks, and n times or leaves where the policy asks for the oldest.
 Source: paper DABA, Figure 10, where sublists R and B keep their leaves and two sums stand beside them: of R and A
-together, which the reversal adds to L, and of B. The readable twin is sluicegate.reference.engines.daba_lite.
+together, which the reversal adds to L, and of B. The readable twin is tests/native/twins/daba_lite.py.
 
 DABA Lite: pointers F (head) ≤ L ≤ R ≤ A ≤ B ≤ E (tail) cut one queue of partials into sublists.
 

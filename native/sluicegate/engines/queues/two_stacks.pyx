@@ -1,7 +1,7 @@
 """Two-Stacks in compiled code: a front and a back stack, flipped when the front is empty.
 
 Fact card: FIFO; associative operation; insert, eviction and query O(1) amortised, an eviction O(n) where it flips;
-2n partials in chunks. Source: paper DABA, Figure 1. The readable twin is sluicegate.reference.engines.two_stacks.
+2n partials in chunks. Source: paper DABA, Figure 1. The readable twin is tests/native/twins/two_stacks.py.
 """
 
 cimport cython

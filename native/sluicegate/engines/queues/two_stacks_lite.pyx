@@ -3,7 +3,7 @@
 Fact card: FIFO; associative operation; insert, eviction and query O(1) amortised, an eviction O(n) where it flips;
 n + 1 partials in chunks, and n times or leaves where the policy asks for the oldest. Source: paper DABA, Figure 1, with
 the leaf of a front element given up for its aggregate. The readable twin is
-sluicegate.reference.engines.two_stacks_lite.
+tests/native/twins/two_stacks_lite.py.
 """
 
 from libc.stdint cimport int64_t

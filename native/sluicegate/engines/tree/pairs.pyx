@@ -3,7 +3,7 @@
 Fact card: FIFO and merging in the middle; associative operation; insert, eviction and merge O(log n) combines expected,
 join and total O(1), rest O(log n) once a change; 2n partials in chunks that are never moved. A treap (Seidel & Aragon
 1996) whose priorities are a hash of the first ordinal: its shape, and so every bit of an answer, follows from the
-buckets alone. The readable twin is sluicegate.reference.engines.pairs.
+buckets alone. The readable twin is tests/native/twins/pairs.py.
 """
 
 cimport cython

@@ -3,7 +3,7 @@
 Fact card: FIFO whose newest end also takes back; associative operation; insert, eviction and total O(1) amortised while
 nothing leaves the tail, O(log n) expected for what is stored; 2(n + most) partials, the tail's as many as the staircase
 was ever long (a power of two). Source: paper A2MTA, II-B and III-A (the buffer of 512). The readable twin is
-sluicegate.reference.engines.staged.
+tests/native/twins/staged.py.
 """
 
 cimport cython

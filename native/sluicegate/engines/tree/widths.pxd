@@ -1,6 +1,6 @@
 """What a bucket may add to a cut window's interval, in compiled code.
 
-The readable twin is sluicegate.reference.histograms.widths.
+The readable twin is tests/native/twins/widths.py.
 """
 
 from libc.math cimport INFINITY
@@ -70,7 +70,11 @@ cdef inline double width(const Term* t, const Slot* s, double behind) noexcept n
 
 
 cdef inline double reach(const Term* t, const Slot* s) noexcept nogil:
-    """See the twin."""
+    """What one aggregate's width may be in all of the window: of an extreme what it would be at the window's own.
+
+    Not what the window as one bucket adds after this reading: that is 0 while the last is the extreme, and a range's
+    two ends were weighed a thousand times unlike each other then.
+    """
     return s[t.high].f - s[t.low].f if is_extreme(t) else width(t, s, 0.0)
 
 

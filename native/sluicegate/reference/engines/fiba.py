@@ -12,8 +12,17 @@ from collections.abc import Iterable, Iterator
 
 from sluicegate.errors import InvariantError
 from sluicegate.reference.engines.engine import Combine, Engine
-from sluicegate.reference.engines.pairs import priority
 from sluicegate.reference.program import Partial
+
+_MASK = 2**64 - 1
+
+
+def priority(ordinal: int) -> int:
+    """A hash that gives every ordinal another number: splitmix64's finisher (Steele, Lea & Flood 2014)."""
+    z = (ordinal + 0x9E3779B97F4A7C15) & _MASK
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & _MASK
+    return z ^ z >> 31
 
 
 class Node:

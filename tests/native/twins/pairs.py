@@ -20,10 +20,10 @@ from sluicegate.errors import InvariantError
 from sluicegate.histograms.widths import Term
 from sluicegate.monoids.layout import COUNT, O_FIRST
 from sluicegate.reference.engines.engine import Engine
-from sluicegate.reference.histograms.widths import Weights
+from sluicegate.reference.engines.fiba import priority
 from sluicegate.reference.program import Partial
+from twins.widths import Weights
 
-_MASK = 2**64 - 1
 Behind = Sequence[float | None]
 
 
@@ -40,14 +40,6 @@ class LeafState(IntEnum):
     GIVEN = 0
     FRESH = 1
     TOOK = 2
-
-
-def priority(ordinal: int) -> int:
-    """A hash that gives every ordinal another number: splitmix64's finisher (Steele, Lea & Flood 2014)."""
-    z = (ordinal + 0x9E3779B97F4A7C15) & _MASK
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _MASK
-    z = (z ^ z >> 27) * 0x94D049BB133111EB & _MASK
-    return z ^ z >> 31
 
 
 class Pairs(Engine):
@@ -139,7 +131,7 @@ class Pairs(Engine):
     def _rescale(self) -> None:
         """Measure each width by what the whole window as one bucket might add."""
         total = self.total()
-        assert total is not None  # noqa: S101  a pair is to be merged
+        assert total is not None
         self._weights.rescale(total)
         self._due = self.merges + len(self._buckets)
 

@@ -7,8 +7,8 @@ n + 2 partials. Source: paper DABA, Figure 1, with the leaf of a front element g
 from __future__ import annotations
 
 from sluicegate.reference.engines.engine import Combine
-from sluicegate.reference.engines.lite import Lite
 from sluicegate.reference.program import Partial
+from twins.lite import Lite
 
 
 class TwoStacksLite(Lite):

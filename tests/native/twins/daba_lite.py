@@ -8,8 +8,8 @@ two sums stand beside them: of R and A together, which the reversal adds to L, a
 from __future__ import annotations
 
 from sluicegate.reference.engines.engine import Combine
-from sluicegate.reference.engines.lite import Lite
 from sluicegate.reference.program import Partial
+from twins.lite import Lite
 
 
 class DabaLite(Lite):

@@ -9,7 +9,7 @@ Here the flip follows the eviction that empties the front, so that a window that
 from __future__ import annotations
 
 from sluicegate.reference.engines.engine import Combine
-from sluicegate.reference.engines.two_stacks_lite import TwoStacksLite
+from twins.two_stacks_lite import TwoStacksLite
 
 
 class TwoStacks(TwoStacksLite):

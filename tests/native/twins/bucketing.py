@@ -5,17 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sluicegate.constants import BY_COUNT, FINER, KEPT_LEVELS
-from sluicegate.errors import BusyError
 from sluicegate.histograms._rules import Rules
 from sluicegate.monoids.layout import COUNT, O_FIRST, T_FIRST, T_LAST, Op
-from sluicegate.reference.engines.staged import Staged, Verdict
-from sluicegate.reference.event_time import EventTime
-from sluicegate.reference.histograms.statistics import Moments
-from sluicegate.reference.program import Partial
+from sluicegate.records import Cut
+from sluicegate.reference.core import ExactCore
+from sluicegate.reference.program import Moments, Partial
+from twins import estimate
+from twins.late import Late
+from twins.pairs import Pairs
+from twins.staged import Staged, Verdict
 
 
-class Bucketing(EventTime):
-    """A window whose readings are folded into buckets."""
+class Bucketing(ExactCore):
+    """A window whose readings are folded into buckets; `core` sets it up."""
+
+    mark: int
+    heads: list[int]
+    level: int
+    held: int
+    _up_to: int
+    _bucketed: bool
+    _extreme_slot: int
+    _rules: Rules | None
+    _pairs: Pairs | None
+    _staged: Staged | None
+    _late: Late | None  # of a window of buckets by time
+
+    def cut(self, leaf: Partial) -> Cut:
+        """Where the edge cuts the oldest leaf of a window of buckets."""
+        return estimate.cut(self._layout, leaf, estimate.Edge(self._policy, self.cutoff, self.edge))
 
     def _place(self, values: Sequence[float], reading: Partial, time: int) -> None:
         engine = self._engine
@@ -37,13 +55,7 @@ class Bucketing(EventTime):
             return
 
     def _joins(self, values: Sequence[float], time: int) -> bool:
-        """Whether the newest bucket takes a reading: as the histograms say, or because of the limit.
-
-        Up to an extreme, the reading that hides all of it joins: that costs nothing. The limit forces it only after a
-        level eviction, while the bucket is not full, and, where histograms decide, while more than half of the limit is
-        in use. A late reading opens a bucket of its own while levels are in proportion to what the window holds;
-        beyond, many late readings would evict a level each few of them, for ever.
-        """
+        """Whether the newest bucket takes a reading; why so: `joining/placing.pyx`."""
         newest, oldest = self._engine.leaf(self._engine.tail - 1), self._engine.leaf(self._engine.head)
         late, slot = time < newest[T_LAST], self._extreme_slot
         if self._up_to and self._rules is None and not late and self._up_to * values[0] >= self._up_to * newest[slot]:
@@ -88,8 +100,7 @@ class Bucketing(EventTime):
 
     def limit_to(self, limit: int) -> None:
         """From now on at most `limit` buckets; neighbours are merged until no more are there."""
-        if self._evicting:
-            raise BusyError("window: busy with an eviction; a policy may not limit its own window")
+        self._refuse_evicting()
         self.limit = limit
         while self._constrained() > limit:
             self._make_room()

@@ -8,26 +8,32 @@ inside its certain interval.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, floor, inf, log, sqrt
-from typing import Any, NamedTuple
+from math import exp, floor, inf, log
+from typing import NamedTuple
 
 from sluicegate.bounds import told
 from sluicegate.bounds.view import View
 from sluicegate.constants import BY_COUNT, CUSTOM
-from sluicegate.monoids import Monoid, comoments
+from sluicegate.monoids import Monoid
 from sluicegate.monoids.layout import COUNT, O_FIRST, ORDERED, T_FIRST, T_LAST, Layout, Op
 from sluicegate.monoids.monoid import TOLD
-from sluicegate.monoids.results import empty, lowered
+from sluicegate.monoids.results import empty
 from sluicegate.partials.logarithms import log_of
-from sluicegate.records import Cut, Edge
-from sluicegate.reference import wide
-from sluicegate.reference.histograms.statistics import Moments, merge
-from sluicegate.reference.program import Partial, Slot
+from sluicegate.records import Cut
+from sluicegate.reference.program import Moments, Partial, merge
+from sluicegate.reference.results import Value, spread
 
 LITTLE = 0.0078125  # of a bucket's even share of the window's spread: not in doubt
 SEEN = 3.0  # times what is in doubt: a slope is no deeper, else noise or the rest of the window hides most of it
 LEAST_TAKEN, MOST_TAKEN = 0.125, 0.875  # of the way from what is certain to what is possible
-Value = Any
+
+
+class Edge(NamedTuple):
+    """What tells where a window begins: policy, cutoff in time, and the greatest ordinal known to be evicted."""
+
+    policy: int
+    cutoff: int  # newest − span, for a time policy
+    evicted: int
 
 
 class Budget(NamedTuple):
@@ -108,72 +114,6 @@ def results(
         else:
             answers.append(_partly(layout, monoid, dimension, total, rest, leaf, where, centers[dimension], limit))
     return answers
-
-
-def exact_results(layout: Layout, total: Partial | None, leaves: int) -> list[Value]:
-    """One answer per aggregate of a window whose leaves are single readings."""
-    answers = [_exact(layout, monoid, total, leaves) for monoid in layout.monoids]
-    for place, monoid, where in layout.composites() if total is not None else ():
-        answers[place] = lowered(monoid, total[where]) if total is not None else None
-    return answers
-
-
-def _exact(layout: Layout, monoid: Monoid, total: Partial | None, leaves: int) -> Value:
-    kind = monoid.kind
-    if kind == "count":
-        return leaves
-    if total is None:
-        return empty(monoid)
-    slots = layout.exact_slots(monoid)
-    value = total[slots[0]]
-    if kind in ("variance", "std"):
-        return spread(monoid, Moments(*total[slots[0] : slots[0] + 3]))
-    if kind in ("mean", "geometric_mean"):
-        return value / leaves if kind == "mean" else exp(value / leaves)
-    if kind == "range":
-        return total[slots[1]] - value
-    if kind == "rate":
-        return _per(monoid, total[slots[0] + 2] - value, total[slots[0] + 3] - total[slots[0] + 1])
-    if kind == "time_weighted_mean":
-        return _over_time(*total[slots[0] : slots[0] + 6])
-    if kind in ("slope", "intercept", "covariance", "correlation"):
-        return _of_comoments(monoid, total[slots[0] : slots[0] + 9])
-    if kind == "frequency":
-        return _per(monoid, float(leaves - 1), total[slots[0] + 1] - value)
-    if kind == "compiled":
-        component = next(each for each in layout.components if each.slot == slots[0])
-        result = wide.own_lower(component.options, total[slots[0] : slots[0] + len(component.format)])
-        return None if result != result else result
-    return total[slots[0] + (kind.startswith("arg") or kind in ("min_count", "max_count"))]
-
-
-def _of_comoments(monoid: Monoid, slots: Sequence[Slot]) -> float | None:
-    match monoid.kind:
-        case "slope":
-            return comoments.slope(slots, monoid.options[0])
-        case "intercept":
-            return comoments.intercept(slots, monoid.options[0])
-        case "covariance":
-            return comoments.covariance(slots, monoid.ddof)
-    return comoments.correlation(slots)
-
-
-def _over_time(area: Slot, lost: Slot, first: Slot, last: Slot, value: Slot, steps_back: Slot) -> float | None:
-    if steps_back:
-        return None
-    return value if last == first else (area + lost) / float(last - first)
-
-
-def _per(monoid: Monoid, change: float, elapsed: Slot) -> float | None:
-    return change / float(elapsed) * float(monoid.options[0]) if elapsed > 0 else None
-
-
-def spread(monoid: Monoid, moments: Moments) -> float | None:
-    """Variance or standard deviation; None where there are too few readings."""
-    if moments.n <= monoid.ddof:
-        return None
-    variance = moments.m2 / (moments.n - monoid.ddof)
-    return sqrt(variance) if monoid.kind == "std" else variance
 
 
 _SLOTS = {
@@ -373,24 +313,13 @@ def _extreme(
 
 
 def of_a_wave(share: float) -> float:
-    """How deep a wave as long as the window falls over a share of its readings, at most, as a part of its own depth.
-
-    A sine falls by sin(π · share) of it around its steepest place; the parabola lies just above, up to half a wave.
-    """
+    """How deep a wave as long as the window falls over a share of its readings, at most, as a part of its own depth."""
     x = min(share, 0.5)
     return 4.0 * x * (1.0 - x)
 
 
 def _likely(leaf: Partial, kept_at: Places, rest: Partial | None, where: Cut, sign: int, budget: Budget) -> float:
-    """What is greatest of the rest and what is left of the cut leaf, between what is certain and what is possible.
-
-    Without a limit of buckets, or where next to nothing is in doubt, it is the likelier end: the leaf's extreme if the
-    estimate takes its place to be inside, or the greatest of what follows while at least half of that is inside (as
-    likely as not), or the last reading. Where more is, and the leaf may be a slope down to its opposite extreme, as
-    much of the way is taken as of what follows the extreme is inside; also in half of the window's readings or more,
-    which hold whole waves or many steps. What is steeper than any wave as long as the window, or of which most is not
-    seen, may be a step at a place that nothing tells: the middle, off by half at most.
-    """
+    """What is greatest of the rest and what is left of the cut leaf: see `cut_extreme` in answers/results.pyx."""
     own, other, after, last = kept_at
     end, place = leaf[O_FIRST] + leaf[COUNT], leaf[own + 4]
     others = -sign * inf if rest is None else rest[own]
