@@ -16,7 +16,10 @@ from mkdocs.structure.pages import Page
 import python_api
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))  # for bench, which plays the windows of kinds-played.md
+sys.path.append(str(ROOT))  # MkDocs puts it back as it was
+
+from bench.kinds import put  # noqa: E402
+
 #: The repository's own pages, by their names in the site.
 BORROWED = {"CHANGELOG.md": "changes.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
 LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
@@ -50,8 +53,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     Kinds of windows are played where the page says so.
     """
     if page.file.src_uri == "reference/kinds-played.md":
-        from bench.kinds import put
-
         markdown = put(markdown)
     folder = posixpath.dirname(page.file.src_uri)
 
