@@ -79,8 +79,7 @@ class Pipeline:
         self._messages = self._readings = self.generation = 0
         self.beside: Beside | None = None
         self.recorder, self.saving = recorder, Saving(self, recorder)
-        self._since = 0.0
-        self.limits_wait = False
+        self._since, self.limits_wait = 0.0, False
         self._touched: dict[tuple[str, str], None] = {}
         self.repeats = Repeats(log)
         self.each = self._each_reading() if config.results.answers_each else None
@@ -124,8 +123,7 @@ class Pipeline:
     @property
     def patience(self) -> float:
         """Seconds that the first message of the open batch waits for others."""
-        is_soon = self.each is not None and self._messages >= SOME
-        return SOON if is_soon else self.config.commit.every.seconds
+        return SOON if self.each is not None and self._messages >= SOME else self.config.commit.every.seconds
 
     @property
     def has_enough(self) -> bool:
@@ -186,7 +184,8 @@ class Pipeline:
             try:
                 source = self.entry.source(message)
             finally:  # those of bare topics are known by now
-                self._wait_for_commit((message,))
+                self.identities.bare.all_passed((message,))
+                self.wait_for_commit((message,))
             for part in self.entry.parts(source, message):
                 self._take_part(source, part, arrival, is_new=is_new)
         except Unreadable as reason:
@@ -205,6 +204,10 @@ class Pipeline:
             return
         self.waiting_room.heard(source, decoded, arrival)
         found = Found(Verdict.NEW) if is_new else self.identities.check(source, message, decoded)
+        self.judged(source, message, decoded, arrival, found)
+
+    def judged(self, source: SourceConfig, message: Message, decoded: Decoded, arrival: int, found: Found) -> None:
+        """Do with a message what was found about it."""
         if found.released:
             self.waiting_room.settle(found.released)
         if found.verdict is Verdict.NEW:
@@ -215,22 +218,20 @@ class Pipeline:
         else:
             self._known(message, decoded, arrival, found.verdict)
 
-    def _wait_for_commit(self, messages: Sequence[Message]) -> None:
+    def wait_for_commit(self, messages: Sequence[Message]) -> None:
+        """Messages came that are to be acknowledged after the next commit."""
         if not self._messages:
             self._since = time.monotonic()
         self._messages += len(messages)
         self._unacknowledged += [message.packet_id for message in messages if message.qos]
-        if self.identities.bare.is_asked:
-            for message in messages:
-                self.identities.bare.passed(message)
         self.note("messages", len(messages))
 
     def _known(self, message: Message, decoded: Decoded, arrival: int, verdict: Verdict) -> None:
         if verdict is Verdict.DUPLICATE:
-            self.state.counters.add("duplicates")
-            self.state.counters.add("duplicate_readings", len(decoded.readings))
-            return
-        self.refuse(message, arrival, verdict.value, f"sequence {decoded.sequence}: {EXPLAINED[verdict]}")
+            self.note("duplicates")
+            self.note("duplicate_readings", len(decoded.readings))
+        else:
+            self.refuse(message, arrival, verdict.value, f"sequence {decoded.sequence}: {EXPLAINED[verdict]}")
 
     def note(self, counter: str, amount: int = 1) -> None:
         """Count an event."""
@@ -304,10 +305,9 @@ class Pipeline:
 
     def _take_many(self, route: SourceConfig | None, decoded: Decoded, many: Any, latest: int, missing: int) -> bool:
         """Fold readings that are Columns; False, and nothing is done, where one of them takes a closer look."""
-        tags = isinstance(route, Route) and (route.told or route.asked)
-        if many.newest > latest or many.largest > LARGEST or self.entry.shaping or tags:
-            return False
-        if not all(stream in self.state.streams for stream in many.streams):
+        changes = self.entry.shaping or (isinstance(route, Route) and (route.told or route.asked))
+        are_there = all(stream in self.state.streams for stream in many.streams)
+        if many.newest > latest or many.largest > LARGEST or changes or not are_there:
             return False
         for name in many.streams:
             self.entry.admit(route, name, decoded, missing)
@@ -319,7 +319,7 @@ class Pipeline:
     ) -> None:
         """Count messages of one source that are new and need no closer look: a time, and a value a stream, of each."""
         faults.step("accept: begin")
-        self._wait_for_commit(messages)
+        self.wait_for_commit(messages)
         missing = self.identities.missing(source.topic)
         self.entry.heard_run(source, missing)
         self._folding.many(source.streams, values, times, missing)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 
 from sluicegate_agent.identity.deliveries import Deliveries
 from sluicegate_agent.identity.retained import Retained
-from sluicegate_agent.identity.verdict import Verdict
+from sluicegate_agent.identity.verdict import Verdict, digest_of
 from sluicegate_agent.messages import Message
 
 
@@ -44,6 +45,12 @@ class Bare:
         if self.is_asked and message.qos:
             self._deliveries.passed(message, bare=message.topic in self.topics)
 
+    def all_passed(self, messages: Iterable[Message]) -> None:
+        """The same of several, in their order."""
+        if self.is_asked:
+            for message in messages:
+                self.passed(message)
+
     def check(self, message: Message) -> Verdict:
         """The verdict on a message of a bare topic, which is known from now on."""
         if message.retain:
@@ -55,8 +62,9 @@ class Bare:
             may_be_known = self._deliveries.has_said(message) or (is_first and self._deliveries.forgot_a_session)
             return Verdict.UNDECIDABLE if may_be_known else verdict
         # With QoS 0 the broker delivers once or not at all: there is nothing to know again.
-        verdict = self._deliveries.check(message) if message.qos else Verdict.NEW
-        return verdict if verdict is Verdict.DUPLICATE else self._retained.judge(message, verdict)
+        digest = digest_of(message)
+        verdict = self._deliveries.check(message, digest) if message.qos else Verdict.NEW
+        return verdict if verdict is Verdict.DUPLICATE else self._retained.judge(message, digest, verdict)
 
     def committed(self, generation: int) -> None:
         """What came so far is durable with this commit, and is being acknowledged."""

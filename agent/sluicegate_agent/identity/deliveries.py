@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import deque
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, islice
 
@@ -120,9 +121,8 @@ class Deliveries:
         place = self._before.last_of(packet_id)
         return place is not None and self._before.may_be_unacknowledged(place)
 
-    def check(self, message: Message) -> Verdict:
-        """The verdict on a message of QoS 1, which is known from now on."""
-        digest = digest_of(message)
+    def check(self, message: Message, digest: bytes) -> Verdict:
+        """The verdict on a message of QoS 1, of topic and payload with this digest, which is known from now on."""
         entry = entry_of(message.packet_id, digest, _topic_of(message))
         if self._open.get(message.packet_id) == digest:
             self._strayed()
@@ -271,4 +271,9 @@ class Deliveries:
 
 
 def _topic_of(message: Message) -> bytes:
-    return blake2b(message.topic.encode(), digest_size=4).digest()
+    return _digest_of(message.topic)
+
+
+@lru_cache(256)
+def _digest_of(topic: str) -> bytes:
+    return blake2b(topic.encode(), digest_size=4).digest()

@@ -32,6 +32,11 @@ def is_bare(source: SourceConfig) -> bool:
     return source.sequence is None and source.time is None
 
 
+def found_of(verdict: Verdict) -> Found:
+    """What a verdict on a message of a bare topic comes to: what cannot be decided counts, in doubt."""
+    return Found(Verdict.NEW, 1) if verdict is Verdict.UNDECIDABLE else Found(verdict)
+
+
 class Identities:
     """The memories of all sources; `note` counts what happens to their numbers."""
 
@@ -128,8 +133,7 @@ class Identities:
             return self._check_number(self.sequences[sender], message, decoded, timed=is_timed)
         if is_timed:
             return self.contents[sender].check(message, decoded.time_us)
-        verdict = self.bare.check(message)
-        return Found(Verdict.NEW, 1) if verdict is Verdict.UNDECIDABLE else Found(verdict)
+        return found_of(self.bare.check(message))
 
     def knows(self, source: SourceConfig, message: Message, decoded: Decoded) -> bool:
         """Whether a message with a number was counted before; nothing is marked."""

@@ -80,12 +80,11 @@ class Retained:
         self._note(message.topic, digest, digest, ahead, came)
         return Verdict.NEW
 
-    def judge(self, message: Message, verdict: Verdict) -> Verdict:
+    def judge(self, message: Message, digest: bytes, verdict: Verdict) -> Verdict:
         """What a live message is that is no repeat by its delivery, where a retained one came ahead of it.
 
         Over the same connection, and while more waits there, it is that one; later it may be.
         """
-        digest = digest_of(message)
         counted, kept, ahead, came = self._known.get(message.topic, _NOTHING)
         waiting = _digests(ahead)
         if digest not in waiting:

@@ -52,6 +52,7 @@ class Lists:
             if len(times) * len(values) >= readings:
                 break
         if taken:
+            pipeline.identities.bare.all_passed(taken)
             pipeline.take_run(source, taken, times, values)
         return len(taken)
 

@@ -1,9 +1,9 @@
 """Takes messages of one topic that came one after the other together, where each is as it mostly is.
 
 As it mostly is: an object of numbers with a time of its own, which has the number after the one before; or a list of
-objects with times, known by what it says (`lists`). All are read into columns, known as new and folded at once, in the
-order in which they came. Whatever asks for more is left to the pipeline's closer look, message by message: the first
-message that does ends the run.
+objects with times, known by what it says (`lists`); or a number alone (`numbers`). All are read into columns, known as
+new and folded at once, in the order in which they came. Whatever asks for more is left to the pipeline's closer look,
+message by message: the first message that does ends the run.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from sluicegate.constants import LARGEST
 from sluicegate.format.items import run_of
 from sluicegate_agent.identity.verdict import contents_of
-from sluicegate_agent.intake import lists
+from sluicegate_agent.intake import lists, numbers
 from sluicegate_agent.messages import Message, Unreadable
-from sluicegate_agent.payloads.documents import EARLIEST, LATEST, Plain, epoch_of, plain_paths
+from sluicegate_agent.payloads.documents import EARLIEST, LATEST, epoch_of, plain_paths
 from sluicegate_agent.payloads.text import parse
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Runs:
     """What a pipeline's messages have in common with those before them."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline, self._lists = pipeline, lists.Lists(pipeline)
+        self._pipeline, self._lists, self._numbers = pipeline, lists.Lists(pipeline), numbers.Numbers(pipeline)
         self._most = int(pipeline.config.limits.payload)
         #: Messages to read at once. What stands behind one that ends a run is read again, so after it few are.
         self._ahead = _LONGEST
@@ -48,10 +48,14 @@ class Runs:
     def _take(self, messages: Sequence[Message], begin: int) -> tuple[int, int]:
         """How many were taken, and how many were read for it."""
         pipeline = self._pipeline
-        found = self._source(messages[begin])
-        if found is None or len(pipeline.waiting_room.held):
+        source = self._source(messages[begin])
+        if source is None or len(pipeline.waiting_room.held):
             return 0, 0
-        source, plain = found
+        if numbers.may_hold(source):
+            return self._numbers.take(source, self._alike(messages, begin)), 0
+        plain = plain_paths(source)
+        if plain is None or not plain.is_numbered:
+            return 0, 0
         if lists.may_hold(source):
             return self._lists.take(source, plain, self._alike(messages, begin)), 0
         if plain.sequence is None or plain.time is None:
@@ -79,22 +83,20 @@ class Runs:
             contents = contents_of(plain.streams, times, values)
             sequences.take_run(epoch, contents, times[-1], comes_again=taken[0].qos > 0)
             pipeline.guard.heard(source.topic, times[-1] - arrival)
+            pipeline.identities.bare.all_passed(taken)
             pipeline.take_run(source, taken, times, values)
         return len(times), read
 
-    def _source(self, message: Message) -> tuple[SourceConfig, Plain] | None:
-        """The source of a message and where its parts are, where its messages may be taken together."""
+    def _source(self, message: Message) -> SourceConfig | None:
+        """The source of a message, where its messages may be taken together."""
         entry = self._pipeline.entry
         try:
             source = entry.routes.find(message.topic)
         except Unreadable:
             return None
-        if source is None or entry.shaping or not (source.format == "json" or lists.may_hold(source)):
+        if source is None or entry.shaping or not entry.is_ready(source):
             return None
-        plain = plain_paths(source)
-        if plain is None or not plain.is_numbered:
-            return None
-        return (source, plain) if entry.is_ready(source) else None
+        return source if source.format == "json" or numbers.may_hold(source) or lists.may_hold(source) else None
 
     def _room(self, readings: int) -> int:
         """How many messages of so many readings the open batch takes before its commit is due, at least one."""

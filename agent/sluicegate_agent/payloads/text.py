@@ -28,14 +28,20 @@ def _json(payload: bytes) -> Any:
         raise Unreadable(f"payload is not JSON: {error}") from None
 
 
-def _number(source: SourceConfig, payload: bytes, arrival_us: int, limits: LimitsConfig) -> Decoded:
+def number_in(payload: bytes) -> float | None:
+    """The number that a text is, which may be infinite; None for any other."""
     text = payload.strip()
+    return float(text) if len(text) <= 64 and _NUMBER.fullmatch(text) else None
+
+
+def _number(source: SourceConfig, payload: bytes, arrival_us: int, limits: LimitsConfig) -> Decoded:
     stream = next(iter(source.streams))
-    if text in (b"", b"NA", b"null"):
+    if payload.strip() in (b"", b"NA", b"null"):
         return Decoded(source.topic, None, None, arrival_us, [], absent=1)
-    if len(text) > 64 or not _NUMBER.fullmatch(text):
+    value = number_in(payload)
+    if value is None:
         raise Unreadable("payload is not a number")
-    return Decoded(source.topic, None, None, arrival_us, [(stream, arrival_us, finite(float(text)))])
+    return Decoded(source.topic, None, None, arrival_us, [(stream, arrival_us, finite(value))])
 
 
 def _one_number(source: SourceConfig) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from identity.simulated_broker import Broker, Habit
 from memory_stores import empty
 
 from sluicegate_agent.identity.deliveries import Deliveries
-from sluicegate_agent.identity.verdict import Verdict
+from sluicegate_agent.identity.verdict import Verdict, digest_of
 from sluicegate_agent.messages import Message
 
 KEPT = 3000
@@ -54,7 +54,7 @@ class Agent:
             sent = self.broker.down.popleft()
             message = Message("door", sent.content.encode(), sent.packet_id, 1, dup=sent.dup)
             self.deliveries.passed(message)
-            verdict = self.deliveries.check(message)
+            verdict = self.deliveries.check(message, digest_of(message))
             self.ids.append(sent.packet_id)
             if verdict is Verdict.DUPLICATE and sent.serial not in self.seen:
                 self.wrong.append(f"{sent} is new")
@@ -247,7 +247,7 @@ def test_what_is_kept_is_bounded() -> None:
     for packet_id in range(1, 500):
         message = Message("door", b"1", packet_id, 1)
         deliveries.passed(message)
-        deliveries.check(message)
+        deliveries.check(message, digest_of(message))
         deliveries.save(store)
         deliveries.saved()
         deliveries.committed(packet_id)
@@ -281,7 +281,7 @@ def taken(deliveries: Deliveries, content: str, packet_id: int, *, dup: bool = F
     """The verdict on one message."""
     message = Message("door", content.encode(), packet_id, 1, dup=dup)
     deliveries.passed(message)
-    return deliveries.check(message)
+    return deliveries.check(message, digest_of(message))
 
 
 @pytest.mark.parametrize("dup", [True, False])

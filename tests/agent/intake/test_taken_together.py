@@ -20,13 +20,17 @@ from sluicegate_agent.record.recorder import Recorder
 from sluicegate_agent.state import State
 
 NUMBERED, PLANT, NAMED, LISTED = "line/numbered", "hall/+/made", "line/named", "line/listed"
+BARE = ["line/bare", "meter/1/bare", "meter/2/bare"]
 SOURCES = [
     {"topic": NUMBERED, "streams": {"a": "a", "b": "b"}, "time": "t", "time_format": "us", "sequence": "n"},
     {"topic": PLANT, "streams": {"made": "v"}, "time": "t", "time_format": "ms", "sequence": "n"},
     {"topic": NAMED, "streams": {"c": "c"}, "time": "t", "time_format": "us", "sequence": "n", "epoch": "e"},
     {"topic": LISTED, "format": "array", "streams": {"d": "a", "f": "b"}, "time": "t", "time_format": "us"},
+    {"topic": BARE[0], "format": "number", "streams": {"g": ""}},
+    {"topic": "meter/+/bare", "format": "number", "streams": {"metered": ""}},
     {"topic": "tank/+/list", "format": "array", "streams": {"filled": "a"}, "time": "t", "time_format": "us"},
 ]
+TOPICS = [*BARE[:1] * 5, *BARE[1:], "hall/1/made", "hall/2/made", "nobody/reads"]
 LISTS = [LISTED] * 3 + ["tank/1/list", "tank/2/list"]
 #: Most messages go on; some are repeats, ahead, behind, odd, late, in the future, of other topics or of no use.
 MOVES = st.sampled_from(
@@ -47,6 +51,9 @@ def payloads(moves: list[tuple[str, str]]) -> list[tuple[str, bytes]]:
         said |= {"odd": {"a": None, "v": "NA", "c": True}, "huge": {"a": 1e300}, "boot": {"e": place}}.get(move, {})
         listed = [said | {"t": time + place} for place in range(n % 4)] if topic in LISTS else said
         payload = {"text": b"junk", "list": json.dumps([said]).encode()}.get(move, json.dumps(listed).encode())
+        if topic in BARE:
+            bare = {"text": b"junk", "odd": b"NA", "huge": b"1e300", "list": b"1e999", "old": b" -7 "}
+            payload = bare.get(move, str(n / 8).encode())
         found.append((topic, payload))
     return found
 
@@ -64,11 +71,14 @@ class Board:
         """All that a start would find, after a commit."""
         self.pipeline.fold_next()
         acknowledged = self.pipeline.commit()
-        tables = {}
-        for table in ("outbox", "window", "window_leaf", "window_run", "sequence", "identity", "held", "counter"):
+        tables: dict[str, Any] = {}
+        named = "outbox", "window", "window_leaf", "window_run", "sequence", "identity", "held", "counter", "retained"
+        for table in named:
             rows = self.state.store.connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()  # noqa: S608
             tables[table] = [tuple(map(str, row)) for row in rows]
         letters = self.state.store.connection.execute("SELECT topic, reason, payload FROM dead_letter ORDER BY number")
+        query = "SELECT value FROM meta WHERE key = 'deliveries'"
+        tables["deliveries"] = self.state.store.connection.execute(query).fetchall()
         streams = self.state.store.connection.execute("SELECT id, name, row FROM stream ORDER BY id").fetchall()
         return tables | {"letters": letters.fetchall(), "streams": streams, "acknowledged": acknowledged}
 
@@ -76,16 +86,21 @@ class Board:
 @settings(max_examples=20, deadline=None)
 @given(
     moves=st.lists(
-        st.tuples(
-            MOVES, st.sampled_from([NUMBERED] * 6 + LISTS + [NAMED, "hall/1/made", "hall/2/made", "nobody/reads"])
-        ),
+        st.tuples(MOVES, st.sampled_from([NUMBERED] * 6 + LISTS + [NAMED, *TOPICS])),
         max_size=80,
     ),
     cuts=st.lists(st.integers(1, 40), min_size=1, max_size=8),
 )
 def test_together_as_one_by_one(moves: list[tuple[str, str]], cuts: list[int]) -> None:
     """The same rows, counters, dead letters and acknowledgements, however the messages are cut into batches."""
-    messages = [Message(*each, place % 65535 + 1, 1) for place, each in enumerate(payloads(moves))]
+    messages = [
+        Message(*each, place % 65535 + 1, qos, dup=move == "again", retain=move == "boot")
+        for place, (each, (move, _)) in enumerate(zip(payloads(moves), moves, strict=True))
+        for qos in [0 if move == "ahead" else 1]
+    ]
+    again = [place for place, (move, topic) in enumerate(moves) if move == "again" and topic in BARE and place]
+    for place in again:  # the same message, under the same packet id
+        messages[place] = messages[place - 1]._replace(dup=True)
     said = []
     for together in (True, False):
         with tempfile.TemporaryDirectory() as folder:
