@@ -1,6 +1,6 @@
 """Which of the pass's inner loops are compiled: those of `sluicegate.fleet`, or NumPy where SLUICEGATE_PURE=1.
 
-The NumPy twin of each says why it is right (`bounds`, `sliding`, `estimates.spread`); both pass the same tests.
+The NumPy twin of each says why it is right (`bounds`, `sliding`, `estimates`); both pass the same tests.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sluicegate.fleet import cuts, folds, sums
+from sluicegate.fleet import cuts, folds, means, sums
 from sluicegate_cloud.bounds import Cut, cut
 from sluicegate_cloud.grid import Columns, Floats, Ints
 
@@ -83,6 +83,24 @@ def cut_pairs(rows: Columns, records: Ints | None, row: Ints, start: Ints, lengt
     return Compiled(Gathered(rows, row), start, start + length, low, high, **known)
 
 
+_HOW = {np.add: folds.ADD, np.minimum: folds.LEAST, np.maximum: folds.GREATEST}
+
+
+def fold(first: Ints, last: Ints, values: Any, windows: Ints, width: int, operation: np.ufunc, neutral: float) -> Any:
+    """`Slide.fold` of rows that do not bridge, by addition, least or greatest of int64 or float64."""
+    out, values = np.empty(windows.size, values.dtype), np.ascontiguousarray(values)
+    front, back = (np.empty(_positions(windows, width), values.dtype) for _ in range(2))
+    folds.numbers(first, last, values, windows, width, values.dtype.type(neutral), _HOW[operation], front, back, out)
+    return out
+
+
+def least_mean(parts: Columns, total: Floats, part: Floats, least: Floats) -> Floats:
+    """`estimates.means.least_mean`."""
+    out = np.empty(total.size)
+    means.least(parts["n"], parts["count_low"], parts["count_high"], *map(_plain, (total, part, least)), out)
+    return out
+
+
 def fold_squares(
     first: Ints, last: Ints, moments: tuple[Floats, Floats, Floats], windows: Ints, width: int
 ) -> tuple[Floats, Floats, Floats]:
@@ -108,4 +126,8 @@ def _plain(column: Floats) -> Floats:
 
 
 def _room(windows: Ints, width: int) -> Floats:
-    return np.empty((-(-(int(windows[-1]) + 1 + width) // width) * width, 3))
+    return np.empty((_positions(windows, width), 3))
+
+
+def _positions(windows: Ints, width: int) -> int:
+    return int(-(-(int(windows[-1]) + 1 + width) // width) * width)

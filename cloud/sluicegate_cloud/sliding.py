@@ -61,6 +61,8 @@ class Slide:
         """`operation` over the rows wholly inside each window and not bridging; shape (size,), dtype of `values`."""
         rows, first, last = self._kept
         values = values[rows]
+        if compiled.COMPILED and self.size:
+            return np.asarray(compiled.fold(first, last, values, self.windows, self.width, operation, neutral))
         ends = self._blocks(last, values, operation, neutral)
         begins = ends if self.single == self.first.size else self._blocks(first, values, operation, neutral)
         suffix = operation.accumulate(begins[:, ::-1], axis=1)[:, ::-1].reshape(-1)

@@ -1,11 +1,85 @@
-"""Folds over blocks of positions that NumPy has no operation for: moments, and how often an extreme occurs.
+"""Folds over blocks of positions: sums, extremes, moments, and how often an extreme occurs.
 
-van Herk's blocks, as in `sluicegate_cloud.sliding`, whose `fold_squares` and `fold_occurrences` are the twins: a window
-of `width` positions is a suffix of one block and a prefix of the next.
+van Herk's blocks, as in `sluicegate_cloud.sliding`, whose `fold`, `fold_squares` and `fold_occurrences` are the twins:
+a window of `width` positions is a suffix of one block and a prefix of the next.
 """
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, isnan
 from libc.stdint cimport int64_t
+
+#: What `numbers` does with two values.
+ADD, LEAST, GREATEST = 0, 1, 2
+
+cdef enum:
+    SUM = 0
+    LOWER = 1
+    UPPER = 2
+
+ctypedef fused Number:
+    double
+    int64_t
+
+
+cdef inline Number picked(Number a, Number b, int how) noexcept nogil:
+    """As NumPy has it: NaN where one is."""
+    if how == SUM:
+        return a + b
+    if Number is double:
+        if isnan(a):
+            return a
+    if how == LOWER:
+        return a if a < b else b
+    return a if a > b else b
+
+
+cdef inline void slid(
+    const int64_t* first, const int64_t* last, const Number* values, int64_t rows, const int64_t* windows,
+    int64_t size, int64_t width, int64_t positions, Number neutral, int how, Number* suffix, Number* prefix, Number* out
+) noexcept nogil:
+    cdef int64_t i, begin = 0, at
+    for i in range(positions):
+        suffix[i] = prefix[i] = neutral
+    for i in range(rows):
+        suffix[first[i]] = picked(suffix[first[i]], values[i], how)
+        prefix[last[i]] = picked(prefix[last[i]], values[i], how)
+    while begin < positions:
+        for i in range(1, width):
+            prefix[begin + i] = picked(prefix[begin + i - 1], prefix[begin + i], how)
+            at = begin + width - 1 - i
+            suffix[at] = picked(suffix[at + 1], suffix[at], how)
+        begin += width
+    for i in range(size):
+        at = windows[i]
+        out[i] = picked(suffix[at], prefix[at + width - 1], how) if at % width else suffix[at]
+
+
+def numbers(
+    const int64_t[::1] first, const int64_t[::1] last, const Number[::1] values, const int64_t[::1] windows,
+    int64_t width, Number neutral, int how, Number[::1] front, Number[::1] back, Number[::1] out,
+):
+    """ADD, LEAST or GREATEST (`how`) over the values of rows in each window, as `squares` has moments.
+
+    `neutral` where there is none. Raises ValueError for positions without room.
+    """
+    cdef int64_t rows = first.shape[0], size = windows.shape[0], positions = front.shape[0]
+    room(first, last, windows, width, positions, back.shape[0], values.shape[0])
+    if out.shape[0] != size or not SUM <= how <= UPPER:
+        raise ValueError("folds: the arrays have other shapes")
+    if size == 0 or rows == 0:
+        for i in range(size):
+            out[i] = neutral
+        return
+    with nogil:
+        if how == SUM:
+            slid(&first[0], &last[0], &values[0], rows, &windows[0], size, width, positions, neutral, SUM,
+                 &front[0], &back[0], &out[0])
+        elif how == LOWER:
+            slid(&first[0], &last[0], &values[0], rows, &windows[0], size, width, positions, neutral, LOWER,
+                 &front[0], &back[0], &out[0])
+        else:
+            slid(&first[0], &last[0], &values[0], rows, &windows[0], size, width, positions, neutral, UPPER,
+                 &front[0], &back[0], &out[0])
+
 
 cdef struct Moments:
     double n, total, squares

@@ -4,7 +4,7 @@ The compiled twin of `sluicegate_cloud.bounds` and `sluicegate_cloud.estimates.s
 order.
 """
 
-from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite
+from libc.math cimport NAN, fabs, fmin, isnan
 from libc.stdint cimport int64_t
 
 from sluicegate.fleet.cuts cimport Bucket, higher, within
@@ -13,28 +13,56 @@ cdef enum:
     CANDIDATES = 8  # counts at which the greatest of four lines may be least
 
 
-cdef void envelope(const double* at, const double* slope, double off, double around, double sign, double c0, double c1,
-                   double* counts, double* highest) noexcept nogil:
-    """Counts at which the greatest of four lines may be least, and how great it is there.
+cdef struct Lines:
+    double[4] at, slope
+    bint known
 
-    Convex in the count: at an end or where two lines cross. `sign` −1: of the lines' negatives.
-    """
-    cdef double[4] a, s
-    cdef double c, best
+
+cdef inline void lines_of(
+    const double* at, const double* slope, double off, double around, double sign, Lines* out
+) noexcept nogil:
+    """The lines' slopes less `around`; `sign` −1: of the lines' negatives. Of NaN nothing is known."""
+    cdef int i
+    out.known = True
+    for i in range(4):
+        out.at[i], out.slope[i] = sign * at[i], sign * (slope[i] - around + (off if i == 3 else 0.0))
+        out.known = out.known and not isnan(out.at[i]) and not isnan(out.slope[i])
+
+
+cdef inline void turns(const Lines* of, double c0, double c1, double* counts) noexcept nogil:
+    """Counts at which the greatest of the lines may be least: convex in it, so at an end or where two of them cross."""
+    cdef double[CANDIDATES] over, apart
+    cdef double c
     cdef int i, j, k = 2
     for i in range(4):
-        a[i], s[i] = sign * at[i], sign * (slope[i] - around + (off if i == 3 else 0.0))
-    counts[0], counts[1] = c0, c1
-    for i in range(4):
         for j in range(i + 1, 4):
-            c = (a[j] - a[i]) / (s[i] - s[j])
-            counts[k] = fmin(fmax(c, c0), c1) if isfinite(c) else c0
+            over[k], apart[k] = of.at[j] - of.at[i], of.slope[i] - of.slope[j]
             k += 1
+    counts[0], counts[1] = c0, c1
+    for k in range(2, CANDIDATES):
+        c = over[k] / apart[k]
+        c = c if c > c0 else c0  # where two lines never cross, too
+        counts[k] = c if c < c1 else c1
+
+
+cdef inline void heights(const Lines* of, const double* counts, double* highest) noexcept nogil:
+    """How great the greatest of the lines is at each of the counts."""
+    cdef double value
+    cdef int i, k
     for k in range(CANDIDATES):
-        c, best = counts[k], -INFINITY
-        for i in range(4):
-            best = higher(best, a[i] + s[i] * c)
-        highest[k] = best
+        highest[k] = of.at[0] + of.slope[0] * counts[k] if of.known else NAN
+    for i in range(1, 4 if of.known else 1):
+        for k in range(CANDIDATES):
+            value = of.at[i] + of.slope[i] * counts[k]
+            highest[k] = highest[k] if highest[k] > value else value
+
+
+cdef void envelope(const double* at, const double* slope, double off, double around, double sign, double c0, double c1,
+                   double* counts, double* highest) noexcept nogil:
+    cdef Lines lines
+    lines_of(at, slope, off, around, sign, &lines)
+    turns(&lines, c0, c1, counts)
+    heights(&lines, counts, highest)
 
 
 def sums(
@@ -46,16 +74,13 @@ def sums(
     Raises ValueError for arrays of other lengths.
     """
     cdef int64_t pairs = lines.shape[0], i
-    cdef double[8] counts, highest
     cdef double c0, c1
     check(pairs, count_low, count_high, window, around, (low, high, raw_low, raw_high))
     with nogil:
         for i in range(pairs):
             c0, c1 = count_low[i], count_high[i]
-            low[i] = least_of(&lines[i, 0], 0, around[window[i]], 1, c0, c1)
-            high[i] = -least_of(&lines[i, 0], 8, around[window[i]], -1, c0, c1)
-            raw_low[i] = least_of(&lines[i, 0], 0, 0.0, 1, c0, c1)
-            raw_high[i] = -least_of(&lines[i, 0], 8, 0.0, -1, c0, c1)
+            sums_of(&lines[i, 0], lines[i, 16], around[window[i]], 1, c0, c1, &low[i], &raw_low[i])
+            sums_of(&lines[i, 8], lines[i, 17], around[window[i]], -1, c0, c1, &high[i], &raw_high[i])
 
 
 cdef check(int64_t pairs, count_low, count_high, window, around, out):
@@ -64,14 +89,30 @@ cdef check(int64_t pairs, count_low, count_high, window, around, out):
     within(window, len(around))
 
 
-cdef double least_of(const double* lines, int begin, double around, double sign, double c0, double c1) noexcept nogil:
-    cdef double[8] counts, highest
-    cdef double best = INFINITY
+cdef void sums_of(
+    const double* lines, double off, double around, double sign, double c0, double c1, double* relative, double* raw
+) noexcept nogil:
+    """Where lines cross is the same around 0, and sharper near the values."""
+    cdef double[CANDIDATES] counts, highest
+    cdef Lines of
+    envelope(lines, lines + 4, off, around, sign, c0, c1, counts, highest)
+    relative[0] = sign * least_in(highest)
+    lines_of(lines, lines + 4, off, 0.0, sign, &of)
+    heights(&of, counts, highest)
+    raw[0] = sign * least_in(highest)
+
+
+cdef inline double least_in(const double* values) noexcept nogil:
+    """NaN where one is."""
+    cdef double[4] pair
     cdef int k
-    envelope(lines + begin, lines + begin + 4, lines[16 if begin == 0 else 17], around, sign, c0, c1, counts, highest)
-    for k in range(CANDIDATES):
-        best = -higher(-best, -highest[k])
-    return best
+    for k in range(4):
+        pair[k] = lower(values[k], values[k + 4])
+    return lower(lower(pair[0], pair[1]), lower(pair[2], pair[3]))
+
+
+cdef inline double lower(double a, double b) noexcept nogil:
+    return a if a < b or isnan(a) else b
 
 
 def offs(
@@ -107,7 +148,7 @@ cdef void offs_of(
     const Bucket* b, int64_t start, int64_t end, const double* lines, double c0, double c1, double ref, double near,
     double* low, double* high
 ) noexcept nogil:
-    cdef double[8] below_c, below, above_c, above
+    cdef double[CANDIDATES] below_c, below, above_c, above
     cdef double n = b.n, total, mean, least = b.low - ref, greatest = b.high - ref
     cdef Ends inside, outside, rest
     total = b.total + n * (b.center - ref)
@@ -183,12 +224,12 @@ cdef double least_tilted(
 ) noexcept nogil:
     """The least whole + Σ (weight · (x − ref) + each) of the readings inside."""
     cdef double weight = sign * of.weight, each = sign * of.each, whole = sign * of.whole, size = fabs(weight)
-    cdef double best = INFINITY
+    cdef double[CANDIDATES] values
     cdef const double* counts = below_c if weight > 0 else above_c
     cdef const double* highest = below if weight > 0 else above
     cdef int k
     if size == 0:
         return whole + fmin(each * c0, each * c1)
     for k in range(CANDIDATES):
-        best = -higher(-best, -(size * highest[k] + each * counts[k]))
-    return whole + best
+        values[k] = size * highest[k] + each * counts[k]
+    return whole + least_in(values)

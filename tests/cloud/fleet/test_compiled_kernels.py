@@ -10,10 +10,11 @@ import pytest
 from cloud_streams import frame_rows, older, random_stream
 from test_cloud_doubt import marked
 
-from sluicegate.fleet import cuts, folds, spreads, sums
+from sluicegate.fleet import cuts, folds, means, spreads, sums
 from sluicegate_cloud import compiled
 from sluicegate_cloud.bounds import cut
 from sluicegate_cloud.estimates import spread
+from sluicegate_cloud.estimates.means import least_mean
 from sluicegate_cloud.sliding import Slide
 
 
@@ -87,6 +88,42 @@ def test_folds_are_those_of_the_twin(width: int, monkeypatch: pytest.MonkeyPatch
         assert np.array_equal(one, other)
 
 
+@pytest.mark.parametrize("width", [1, 2, 7, 40])
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+def test_sums_and_extremes_are_those_of_the_twin(width: int, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit, also where a window is asked for in the middle of a block, and NaN where a row of it is."""
+    rng = np.random.default_rng(width)
+    first = np.sort(rng.integers(0, 190, 150))
+    slide = Slide(first, np.minimum(first + rng.integers(0, 3, 150), 199), width, 99, np.arange(3, 201, 2))
+    values = rng.normal(0, 1e6, 150).astype(kind)
+    if kind is np.float64:
+        values[40] = np.nan
+    asked = [(np.add, 0), (np.minimum, 9e6), (np.maximum, -9e6)]
+    found = [slide.fold(values, operation, neutral) for operation, neutral in asked]
+    monkeypatch.setattr(compiled, "COMPILED", False)
+    for (operation, neutral), one in zip(asked, found, strict=True):
+        other = slide.fold(values, operation, neutral)
+        assert one.dtype == other.dtype == kind
+        assert np.array_equal(one, other, equal_nan=kind is np.float64), operation
+
+
+def test_the_least_mean_is_that_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit: with and without readings inside, where any count is possible and where one is."""
+    rng = np.random.default_rng(4)
+    size = 4_000
+    low = rng.integers(0, 3, size)
+    parts = {"n": rng.integers(0, 3, size), "count_low": low, "count_high": low + rng.integers(0, 5, size)}
+    least = np.where(rng.random(size) < 0.2, rng.choice([0.0, np.inf, -np.inf, np.nan], size), rng.normal(0, 3, size))
+    part = np.where(rng.random(size) < 0.1, rng.choice([0.0, np.inf, np.nan], size), rng.normal(0, 9, size))
+    total = rng.normal(0, 9, size)
+    with np.errstate(all="ignore"):
+        found = least_mean(parts, total, part, least)
+        monkeypatch.setattr(compiled, "COMPILED", False)
+        plain = least_mean(parts, total, part, least)
+    assert np.array_equal(found, plain, equal_nan=True)
+    assert np.isfinite(found).mean() > 0.7
+
+
 def test_the_greatest_variance_is_that_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
     """With and without readings inside, with and without cut buckets."""
     rng = np.random.default_rng(2)
@@ -117,5 +154,9 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="no room"):
         folds.squares(whole + 8, whole + 8, *(np.zeros(3) for _ in range(3)), whole, 4,
                       np.zeros((8, 3)), np.zeros((8, 3)), np.zeros((3, 3)))  # fmt: skip
+    with pytest.raises(ValueError, match="no room"):
+        folds.numbers(whole + 8, whole + 8, np.zeros(3), whole, 4, 0.0, 0, np.zeros(8), np.zeros(8), np.zeros(3))
+    with pytest.raises(ValueError, match="not of one length"):
+        means.least(whole, whole, whole, *(np.zeros(2) for _ in range(3)), np.zeros(3))
     with pytest.raises(ValueError, match="not of one length"):
         spreads.greatest(whole, *(np.zeros(2) for _ in range(6)), whole, whole, 12, np.zeros(3))

@@ -1,0 +1,3 @@
+from typing import Any
+
+def least(n: Any, count_low: Any, count_high: Any, total: Any, part: Any, least: Any, out: Any) -> None: ...
