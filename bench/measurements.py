@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "docs/measurements" / name for name in ("index.md", "comparison.md")]
 RESULTS = ROOT / "bench/results"
 Row = Mapping[str, Any]
+FIGURE = re.compile(r"–|[\d., →nµms]+")
 
 
 class Shown(NamedTuple):
@@ -100,8 +101,9 @@ def markdown(shown: Shown) -> str:
     whole = json.loads((RESULTS / f"{shown.file}.json").read_text("utf-8"))
     found = next(each for each in whole if each["name"] == shown.at) if isinstance(whole, list) else whole
     rows = [row for row in found.get("rows") or _rows(found, shown.at.split()) if shown.rows(row)]
-    lines = [" | ".join(shown.columns.values()), "|".join("---:" if k else "---" for k in range(len(shown.columns)))]
-    lines += [" | ".join(_cell(row.get(key)) for key in shown.columns) for row in rows]
+    told = [[_cell(row.get(key)) for key in shown.columns] for row in rows]
+    sides = ["---:" if all(map(FIGURE.fullmatch, column)) else "---" for column in zip(*told, strict=True)]
+    lines = [" | ".join(shown.columns.values()), " | ".join(["---", *sides[1:]]), *map(" | ".join, told)]
     taken = textwrap.fill(_taken(found) if shown.taken else "", 100, break_long_words=False, break_on_hyphens=False)
     return "\n".join(f"| {line} |" for line in lines) + f"\n\n{taken}".rstrip()
 
