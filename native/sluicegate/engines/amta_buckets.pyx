@@ -1,22 +1,22 @@
-"""AMTA for buckets under a limit, in little memory: the four lowest levels above the leaves are combined when asked for.
+"""AMTA for buckets under a limit, in little memory: closed leaves are packed, lower nodes are combined when asked for.
 
-Fact card: as sluicegate.engines.amta, with the same bits; level eviction O(n) combines, O(1) a bucket; 17/16·n partials.
+Fact card: as sluicegate.engines.amta, with the same bits; level eviction O(n) combines, O(1) a bucket.
 A bucket is begun once in many readings, so what a node costs is paid seldom, and what it takes is held for long: a
 partial of buckets has three times the slots of an exact window's. The twin is sluicegate.reference.engines.amta.
 
 Kept are the leaves and the nodes from level KEPT_FROM on. A node below is the pair under it, combined, or, where the
-first of that has left, the second.
+first of that has left, the second. The newest leaf, which readings join, lies as it is; all others are amta_packed's.
 """
 
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdint cimport int64_t, uint16_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memmove, memset
 
 from sluicegate.engines.base cimport Engine, Leaves, ask, block_of_one
 from sluicegate.memory.chunks cimport (
-    Pool, Queue, at, clear, drop, give_back, has_room, held, open_queue, release, reserve, ring_bytes, shape_by,
+    Pool, Queue, at, clear, drop, give_back, has_room, held, release, reserve, ring_bytes, shape_by,
 )
 from sluicegate.partials.kernels cimport Any, combine_by, copy_by, width_of
 from sluicegate.partials.program cimport Program, Slot, combine, copy
@@ -24,12 +24,32 @@ from sluicegate.partials.program cimport Program, Slot, combine, copy
 from sluicegate.errors import InvariantError
 
 cdef enum:
-    KEPT_FROM = 5
-    MADE = 2 * (KEPT_FROM - 1)  # nodes that are not kept, while they are looked at: two of a level
+    KEPT_FROM = 6
+    MADE = 2 * KEPT_FROM  # leaves and nodes that are not kept, while they are looked at: two of a level
     SPARE = 4  # partials of the contract's: those of `total`, `rest` and `ask`
-    BESIDE_STACK = SPARE + 3 + MADE  # and R0, R1, its base, and what is made
+    BESIDE_STACK = SPARE + 5  # and R0, R1, its base, the newest leaf and the oldest
+    BLOCK = 8  # leaves that lie together
+    PACKED_MOST = 64  # slots of one that is packed
     LONGEST_CHUNK = 1024  # slots, more or less
     LARGE_LIMIT = 16384  # of buckets: from here on chunks of 64 KiB, too
+
+cdef extern from *:
+    """
+    /* What is made lasts as long as one step of an engine: all windows of a thread share it. */
+    static _Thread_local long long sluicegate_made[12 * 64];  /* MADE partials of PACKED_MOST slots */
+    static inline void* sluicegate_made_here(void) { return sluicegate_made; }
+    """
+    void* made_here "sluicegate_made_here"() noexcept nogil
+
+ctypedef struct Rows:  # a block: where each of its leaves ends, then the leaves
+    uint16_t end[BLOCK]
+
+ctypedef struct Closed:
+    Rows** block  # those of the leaves from BLOCK · first on
+    int64_t first
+    int blocks
+    int room
+    int64_t bytes  # of all of them
 
 cdef Any any_op
 
@@ -47,8 +67,12 @@ ctypedef fused Op:
 cdef class AmtaBuckets(Engine):
     """Leaves head … tail − 1, the upper part of their forest, its stack and its result pair."""
 
+    cdef Closed closed
+    cdef bint packs
+    cdef int64_t placed  # the leaf that is `newest`
+    cdef int64_t looked_at  # the one that is `oldest`, -1: none
     cdef Pool pool
-    cdef Queue* level  # the leaves, then the levels from KEPT_FROM on
+    cdef Queue* level  # from KEPT_FROM on
     cdef int levels  # how many there is room for
     cdef int depth  # levels that hold a node
     cdef int room  # elements the stack can hold
@@ -59,7 +83,9 @@ cdef class AmtaBuckets(Engine):
     cdef Slot* left  # R0; behind `spare`, as all that follows
     cdef Slot* right  # R1: always base and then the newest leaf
     cdef Slot* base_of_right
-    cdef Slot* made
+    cdef Slot* newest
+    cdef Slot* oldest
+    cdef Slot* own_made  # where leaves are not packed
     cdef Slot* stack
 
     def __dealloc__(self):
@@ -69,6 +95,8 @@ cdef class AmtaBuckets(Engine):
             free(self.level[i].chunk)
         release(&self.pool)
         free(self.level)
+        free(self.own_made)
+        let_all_go(&self.closed)
 
     cdef int setup(self, Program* p, int64_t limit) except -1:
         """Nothing is allocated before the first bucket."""
@@ -78,6 +106,11 @@ cdef class AmtaBuckets(Engine):
             shift -= 1
         shape_by(&self.pool, p.width, 2, shift, limit == 0 or limit > LARGE_LIMIT)
         self.pool.spare = 0
+        self.packs, self.placed, self.looked_at = may_pack(p), -1, -1
+        if not self.packs:
+            self.own_made = <Slot*> malloc(MADE * p.width * sizeof(Slot))
+            if self.own_made == NULL:
+                raise MemoryError(f"amta: no memory for {MADE} buckets of {p.width} slots")
         return 0
 
     # insertion and eviction
@@ -87,7 +120,11 @@ cdef class AmtaBuckets(Engine):
         if self.pool.surplus:
             give_back(&self.pool)
         make_room(self, self.tail + 1)
-        copy(self.p, spot(self, 0, self.tail, self.p.width), leaf)
+        if self.head < self.tail and keep_leaf(self, &self.closed, self.newest, self.placed) < 0:
+            with gil:
+                raise MemoryError(f"amta: no memory for the buckets up to {self.tail}")
+        self.placed = self.tail
+        copy(self.p, self.newest, leaf)
         insert(self, any_op)
         return 0
 
@@ -118,25 +155,28 @@ cdef class AmtaBuckets(Engine):
     cdef int coarsen(self) except -1 nogil:
         """Pairs and lone ends become leaves; the levels move down by one."""
         cdef int64_t index, first = self.head >> 1, end = ((self.tail - 1) >> 1) + 1
-        cdef Queue halved
-        cdef int i
+        cdef Closed halved
+        cdef Slot* pair
+        cdef bint found = True
         make_room(self, self.tail + 3)  # so far that the newest leaf's parent has its place
-        memset(&halved, 0, sizeof(Queue))
-        if open_queue(&self.pool, &halved, first, end, end - first) < 0:
-            clear(&self.pool, &halved)
-            free(halved.chunk)
-            with gil:
-                raise MemoryError(f"amta: no memory for {end - first} buckets of two each")
+        pair = self.spare
+        memset(&halved, 0, sizeof(Closed))
         refresh_spine(self)
         for index in range(first, end):
-            pair_up(self, at(&halved, self.p.width, index), 2 * index)
-        for i in range(2):  # the leaves, and the level that is not kept any more
-            clear(&self.pool, &self.level[i])
-            free(self.level[i].chunk)
-            memset(&self.level[i], 0, sizeof(Queue))
-        self.level[0] = halved
-        memmove(self.level + 1, self.level + 2, (self.levels - 2) * sizeof(Queue))
-        memset(self.level + self.levels - 1, 0, sizeof(Queue))
+            pair_up(self, pair, 2 * index)
+            found = found and (index == end - 1 or keep_leaf(self, &halved, pair, index) == 0)
+        if not found:
+            let_all_go(&halved)
+            with gil:
+                raise MemoryError(f"amta: no memory for {end - first} buckets of two each")
+        let_all_go(&self.closed)
+        self.closed, self.placed, self.looked_at = halved, end - 1, -1
+        copy(self.p, self.newest, pair)
+        if self.levels:  # the lowest that is kept is not kept any more
+            clear(&self.pool, self.level)
+            free(self.level[0].chunk)
+            memmove(self.level, self.level + 1, (self.levels - 1) * sizeof(Queue))
+            memset(self.level + self.levels - 1, 0, sizeof(Queue))
         while self.pool.surplus:
             give_back(&self.pool)
         self.head, self.tail = first, end - 1
@@ -165,13 +205,15 @@ cdef class AmtaBuckets(Engine):
         return True
 
     cdef Slot* leaf(self, int64_t index) noexcept nogil:
-        return at(self.level, self.p.width, index)
+        return leaf_at(self, index)
 
     cdef int64_t bytes(self) noexcept nogil:
-        cdef int64_t partials = BESIDE_STACK + self.room if self.spare != NULL else 0, rings = 0
+        cdef int64_t partials = BESIDE_STACK + self.room if self.spare != NULL else 0
+        cdef int64_t rings = self.closed.bytes + self.closed.room * <int64_t> sizeof(void*)
         cdef int i
         for i in range(self.levels):
             rings += ring_bytes(&self.level[i]) + <int64_t> sizeof(Queue)
+        partials += 0 if self.packs else MADE
         return partials * self.p.width * <int64_t> sizeof(Slot) + held(&self.pool) + rings
 
     cdef const Slot* result(self, int side) noexcept nogil:
@@ -181,6 +223,8 @@ cdef class AmtaBuckets(Engine):
         cdef int i
         for i in range(self.levels):
             clear(&self.pool, &self.level[i])
+        let_all_go(&self.closed)
+        self.placed = self.looked_at = -1
         self.depth = self.stacked = 0
         self.has_right = self.has_base = self.stale = False
         return Engine.begin(self, head)
@@ -202,16 +246,35 @@ cdef class AmtaBuckets(Engine):
 # nodes
 
 cdef inline Queue* queue_of(AmtaBuckets self, int level) noexcept nogil:
-    """Of a level that is kept."""
-    return self.level + (level - KEPT_FROM + 1 if level else 0)
+    """Of a level of nodes that is kept."""
+    return self.level + (level - KEPT_FROM)
+
+
+cdef inline Slot* made_at(AmtaBuckets self, int level, int64_t index) noexcept nogil:
+    """Where one of a level is made that is not kept: it lasts until another one of its level is, but its neighbour."""
+    return (<Slot*> made_here() if self.packs else self.own_made) + (2 * level + (index & 1)) * self.p.width
+
+
+cdef inline Slot* leaf_at(AmtaBuckets self, int64_t index) noexcept nogil:
+    """The newest and the oldest last, another one as what is made."""
+    if index == self.placed:
+        return self.newest
+    if not self.packs or index != self.head:
+        return unpacked(self, &self.closed, made_at(self, 0, index), index)
+    if index != self.looked_at:
+        unpacked(self, &self.closed, self.oldest, index)
+        self.looked_at = index
+    return self.oldest
 
 
 cdef inline Slot* spot(AmtaBuckets self, int level, int64_t index, int w) noexcept nogil:
-    """A node that is kept, or one that is made now and lasts until another one of its level is, but its neighbour."""
+    """A leaf, a node that is kept, or one that is made now."""
     cdef Slot* out
-    if keeps(self, level):
+    if level == 0:
+        return leaf_at(self, index)
+    if level >= KEPT_FROM:
         return at(queue_of(self, level), w, index)
-    out = self.made + (2 * (level - 1) + (index & 1)) * w
+    out = made_at(self, level, index)
     combine_node(self, out, level, index)
     return out
 
@@ -240,14 +303,16 @@ cdef inline void pair_up(AmtaBuckets self, Slot* out, int64_t index) noexcept no
 # what else the forest asks
 
 cdef inline bint leave(AmtaBuckets self, int64_t head, bint one) noexcept nogil:
-    """Chunks that lie wholly before the head return to the free list."""
+    """What lies wholly before the head is given back."""
     cdef int i
     self.head = head
-    if one and head & 1:  # no chunk ends there
+    if one and head & (BLOCK - 1) and head < self.tail:  # nothing ends there
         return True
-    drop(&self.pool, self.level, head)
-    for i in range(1, self.levels if not one or not head & ((1 << (KEPT_FROM + 1)) - 1) else 0):
-        drop(&self.pool, &self.level[i], head >> (i + KEPT_FROM - 1))
+    if head == self.tail:  # the next leaf need not be the one behind those that there were
+        let_all_go(&self.closed)
+    let_go(self, &self.closed, head)
+    for i in range(self.levels if not one or not head & ((1 << KEPT_FROM) - 1) else 0):
+        drop(&self.pool, &self.level[i], head >> (i + KEPT_FROM))
     return True
 
 
@@ -271,7 +336,7 @@ cdef int make_room(AmtaBuckets self, int64_t tail) except -1 nogil:
         if index > last:
             return 0
         found = level < self.room or widen(self, level)
-        if found and keeps(self, level) and not has_room(&self.pool, queue_of(self, level), last):
+        if found and level >= KEPT_FROM and not has_room(&self.pool, queue_of(self, level), last):
             found = (
                 reserve(&self.pool, queue_of(self, level), index) == 0
                 and reserve(&self.pool, queue_of(self, level), last) == 0
@@ -283,7 +348,7 @@ cdef int make_room(AmtaBuckets self, int64_t tail) except -1 nogil:
 
 cdef inline bint widen(AmtaBuckets self, int level) noexcept nogil:
     """Room for this level, and on the stack for what it may leave there; False: no memory."""
-    cdef int levels = max(level - KEPT_FROM + 2, 2), room = level + 1, w = self.p.width
+    cdef int levels = level - KEPT_FROM + 1, room = level + 1, w = self.p.width
     cdef Queue* queues
     cdef Slot* partials
     if levels > self.levels:
@@ -298,9 +363,10 @@ cdef inline bint widen(AmtaBuckets self, int level) noexcept nogil:
             return False
         self.spare, self.room = partials, room
         self.left, self.right = partials + SPARE * w, partials + (SPARE + 1) * w
-        self.base_of_right, self.made = self.right + w, self.right + 2 * w
+        self.base_of_right, self.newest, self.oldest = self.right + w, self.right + 2 * w, self.right + 3 * w
         self.stack = partials + BESIDE_STACK * w
     return True
 
 
+include "amta_packed.pxi"
 include "amta_forest.pxi"
