@@ -104,6 +104,21 @@ def test_bytes_of_small_windows(size: int, single: int, batch: int) -> None:
     assert window.footprint.bytes <= batch
 
 
+@pytest.mark.parametrize("by", ["count", "time"])
+@pytest.mark.parametrize(("buckets", "most"), [(16, 4300), (64, 10_000), (1024, 76_000)])
+def test_bytes_of_buckets(buckets: int, most: int, by: str) -> None:
+    """Of a mean and a maximum, whose buckets have 184 bytes each; a level eviction leaves more than half of them."""
+    rng, size = random.Random(3), 64 * buckets
+    values = array("d", (rng.gauss(20, 1) for _ in range(2 * size)))
+    times = array("q", accumulate((rng.randrange(900_000, 1_100_000) for _ in values), initial=1_790_000_000_000_000))
+    policy = sg.policies.count(size) if by == "count" else sg.policies.time(1_000_000 * size)
+    asked = {"mean": sg.mean(), "max": sg.max()}
+    window = sg.Window(asked, policy=policy, histograms=[sg.Constrained(buckets)])
+    window.insert_many(values, times[:-1], results=False)
+    assert len(window) > buckets // 2
+    assert window.footprint.bytes <= most
+
+
 def test_a_window_of_few_gives_back_what_most_have_left() -> None:
     """From 600 readings to 60, one by one: it is smaller by half, after a batch little larger than others of so few."""
     window = sg.Window(sg.sum(), policy=sg.policies.count(600), engine="amta")
